@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from perplexity import build, scorer_of
 
-from kgbias.models.score.engine import join, pack
+from kgbias.models.score.engine import join_trees, pack_trees
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.names import probe_apx
 from kgbias.probe.sets import TEMPLATES, read_descriptors, read_names
@@ -45,10 +45,10 @@ def main() -> None:
     fed = plain = 0
     for t, template in enumerate(TEMPLATES):
         stems = [template.format(name=name) for name, _ in names]
-        probes = scorer._probes(stems, [d.endings[t] for d in descriptors])
+        probes = scorer._tokenise_probes(stems, [d.endings[t] for d in descriptors])
         texts = list(dict.fromkeys(probe.ids for probe in probes))
         plain += sum(len(probe.ids) - 1 for probe in probes)
-        fed += sum(len(tree.tokens) for tree in join(list(pack(texts, ROW)), ROW))
+        fed += sum(len(tree.tokens) for tree in join_trees(list(pack_trees(texts, ROW)), ROW))
     tokens = fed / sentences * ALL
     found = {
         "model": asked.model or "6 layers x 384, random",

@@ -15,7 +15,7 @@ import numpy as np
 
 from kgbias.models import open_model, open_scorer, unload
 from kgbias.models.base import Completer, Completion, Request
-from kgbias.models.vllm_engine import Engine
+from kgbias.models.vllm_engine import VLLMEngine
 
 GROUPS = ("women", "men", "Buddhists", "nurses", "old people", "poor people", "Nigerians", "Swedes")
 ENDS = ("are", "love to", "are often seen as", "cannot", "are good at", "hate", "want", "live in")
@@ -48,14 +48,14 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32")
     given = parser.parse_args()
     cached: list[tuple[int, int]] = []
-    run = Engine.run
+    run = VLLMEngine.run
 
-    def counted(self: Engine, jobs: Any) -> Any:
+    def counted(self: VLLMEngine, jobs: Any) -> Any:
         for ended in run(self, jobs):
             cached.extend((o.num_cached_tokens, len(o.prompt_token_ids)) for _, o in ended)
             yield ended
 
-    Engine.run = counted  # type: ignore[method-assign]
+    VLLMEngine.run = counted  # type: ignore[method-assign]
     texts = [f"{group} {end} kind." for group in GROUPS for end in ENDS]
     greedy = [Request(p, 0, 0, 16, ("\n",)) for p in prompts(given.requests)]
     drawn = [Request(p, n, 0.8, 16, ("\n",)) for n, p in enumerate(prompts(given.requests))]

@@ -58,19 +58,19 @@ def crawl_requests(seed: int) -> list[Request]:
 def by_kgbias(model: Any, requests: Sequence[Request]) -> list[Answer]:
     done: list[Answer] = []
     sampler = model._sampler
-    extend = sampler._extend
+    extend = sampler._extend_answer
 
     def recorded(row: Any, token: int) -> Any:
         finish = extend(row, token)
         if finish:
-            ended = token in sampler._ends
+            ended = token in sampler._end_tokens
             done.append((row.prompt, [*row.answer, token] if ended else list(row.answer)))
         return finish
 
-    sampler._extend = recorded
+    sampler._extend_answer = recorded
     for _ in model.complete(requests):
         pass
-    sampler._extend = extend
+    sampler._extend_answer = extend
     return done
 
 

@@ -218,7 +218,7 @@ def compare(shape: str, groups: int, repeats: int) -> dict[str, Any]:
     works: dict[str, tuple[list[Any], Callable[[], np.ndarray], str]] = {
         "grid": (
             grid,
-            lambda: scorer.grid(identities, statements).whole.perplexities.ravel(),
+            lambda: scorer.grid(identities, statements).probes.perplexities.ravel(),
             "perplexities",
         ),
         "pairs": (pairs, lambda: scorer.score(pairs).perplexities, "perplexities"),

@@ -217,13 +217,13 @@ def compare(name: str, repeats: int, most: int = 40) -> dict[str, Any]:
             seconds[method].append(spent)
     fastest = {method: min(spent) for method, spent in seconds.items()}
     grid = found["kgbias"]
-    ours, said = grid.whole.perplexities.ravel(), grid.statement.log_likelihoods.ravel()
+    ours, said = grid.probes.perplexities.ravel(), grid.statement.log_likelihoods.ravel()
     alone, one_by_one, gap = alone_sample(model, bos, scorer, texts, ours)
     return {
         "model": name,
         "tier": scorer.convention.tier,
         "probes": len(texts),
-        "tokens": int(grid.whole.tokens.sum()),
+        "tokens": int(grid.probes.tokens.sum()),
         "seconds": {method: round(spent, 2) for method, spent in fastest.items()},
         "all_seconds": {m: [round(spent, 2) for spent in row] for m, row in seconds.items()},
         "speedup": {m: round(fastest[m] / fastest["kgbias"], 2) for m in METHODS},

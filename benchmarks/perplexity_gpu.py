@@ -119,10 +119,10 @@ def peak(device: str) -> float:
 
 def fed_by_the_tree(scorer: Any, rows: list[list[int]]) -> int:
     """The number of tokens in the packed trees."""
-    from kgbias.models.score.engine import join, pack
+    from kgbias.models.score.engine import join_trees, pack_trees
 
-    size = scorer.engine._row
-    return sum(len(t.tokens) for t in join(list(pack([tuple(r) for r in rows], size)), size))
+    size = scorer.engine._row_nodes
+    return sum(len(t.tokens) for t in join_trees(list(pack_trees([tuple(r) for r in rows], size)), size))
 
 
 def main() -> None:
@@ -152,7 +152,7 @@ def main() -> None:
         for n in range(options.copies)
     ]
     bos = int(tokenizer.bos_token_id)
-    rows = [[bos, *scorer._plain(f"{g} {s}")] for g in groups for s in statements]
+    rows = [[bos, *scorer._tokenise(f"{g} {s}")] for g in groups for s in statements]
     works: dict[str, Callable[[], Any]] = {
         "plain": lambda: plain(model, rows, options.batch),
         "kgbias": lambda: scorer.grid(groups, statements),

@@ -24,7 +24,7 @@ import psutil
 from kgbias.io.progress import SilentProgress
 from kgbias.models.load import unload
 from kgbias.models.score.load import open_scorer
-from kgbias.models.score.spread import SpreadScorer
+from kgbias.models.score.distributed import DistributedScorer
 from kgbias.parallel import open_executor
 from kgbias.parallel.local import LocalExecutor, count_torch_threads
 from kgbias.probe import probe_sets
@@ -58,7 +58,7 @@ def probed(model: str, asked: list[str], processes: int) -> tuple[float, list[An
     found: list[Any] = []
     times = []
     with open_executor("local", processes=processes) as workers:
-        scorer = SpreadScorer(workers, model, {}, SilentProgress()) if workers else open_scorer(model)
+        scorer = DistributedScorer(workers, model, {}, SilentProgress()) if workers else open_scorer(model)
         for part in (asked[:FIRST], asked[FIRST:]):
             sets = {"made up": (GROUPS, tuple(part))}
             before = seconds()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kgbias.measure.scorers import load_scorer as load_scorer
     from kgbias.measures import MEASURES as MEASURES
     from kgbias.models import open_model as open_model
-    from kgbias.models.held import in_memory as in_memory
+    from kgbias.models.in_memory import in_memory as in_memory
     from kgbias.models.score.load import open_scorer as open_scorer
     from kgbias.probe import bbq as bbq
     from kgbias.probe import crows_pairs as crows_pairs
@@ -89,7 +89,7 @@ _PUBLIC = {
     "kgbias.measure.scorers": ("Judgement", "Scorer", "load_scorer"),
     "kgbias.measures": ("MEASURES",),
     "kgbias.models": ("open_model",),
-    "kgbias.models.held": ("in_memory",),
+    "kgbias.models.in_memory": ("in_memory",),
     "kgbias.models.score.load": ("open_scorer",),
     "kgbias.probe": (
         "bbq",

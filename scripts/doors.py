@@ -24,7 +24,7 @@ from kgbias.measure import labelled
 from kgbias.measure.configure import MeasureOptions
 from kgbias.measure.scorers import _own as own_scorers
 from kgbias.measure.scorers import _scores_file as scores
-from kgbias.models import held, vectors
+from kgbias.models import in_memory, vectors
 from kgbias.pairs import config as pairs
 from kgbias.probe import build, sets
 from kgbias.probe.benchmarks import bbq, crows, stereoset, winogender
@@ -36,7 +36,7 @@ IN_PYTHON, END_IN_PYTHON = "<!-- in Python: scripts/doors.py -->\n", "<!-- end i
 # What is handed over, how its types begin, and the words of its reader for what it takes.
 KINDS = (
     ("a model that is asked", ("Completer",),
-     f"a spec, or an open model; `kgbias.in_memory` opens {held.FORMS}"),
+     f"a spec, or an open model; `kgbias.in_memory` opens {in_memory.FORMS}"),
     ("a model whose probabilities or vectors are read", ("Model | ", "Models"),
      "a spec, an open scorer, or the first two of these"),
     ("groups", (str(Groups),), f"files (`seeds`), or {seeds.FORMS}"),

@@ -43,15 +43,15 @@ from kgbias.graph.store import Store, StoredRun
 from kgbias.io.drawing import draw_estimates
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
-from kgbias.models.spread import language_model
-from kgbias.models.vectors import Given, load_vectors, vectors_in_memory
+from kgbias.models.distributed import open_language_model
+from kgbias.models.vectors import VectorInput, load_vectors, vectors_in_memory
 from kgbias.parallel import LOCAL_EXECUTOR, Executor, check_executor, open_executor
 from kgbias.parameters import DoesNotApply, check_applies
 from kgbias.stats.estimate import nan_to_none
 from kgbias.stats.inference import benjamini_hochberg, holm
 
 if TYPE_CHECKING:
-    from kgbias.models.held import HeldModel
+    from kgbias.models.in_memory import InMemoryModel
 
 _COLUMNS = ("test", "method", "model", "effect_size", "low", "high", "p_value", "p_holm", "p_bh")
 Groups = tuple[str, str] | Literal["all"]
@@ -187,7 +187,7 @@ class Associations(Result):
 class AssociationOptions(Parameters, total=False):
     """The options of association tests beside models, tests and methods; see `associate`."""
 
-    vectors: WordVectors | str | Path | Given | None
+    vectors: WordVectors | str | Path | VectorInput | None
     vector_format: str
     exact_case: bool
     tests_file: str | Path | None
@@ -210,8 +210,8 @@ def associate(
     tests: Tests = (),
     methods: Sequence[str] = (),
     *,
-    models: "Sequence[str | HeldModel]" = (),
-    vectors: WordVectors | str | Path | Given | None = None,
+    models: "Sequence[str | InMemoryModel]" = (),
+    vectors: WordVectors | str | Path | VectorInput | None = None,
     vector_format: str = "auto",
     exact_case: bool = False,
     tests_file: str | Path | None = None,
@@ -405,14 +405,14 @@ def records(results: Sequence[Association]) -> list[dict[str, Any]]:
 
 
 def _model(
-    spec: "str | HeldModel",
+    spec: "str | InMemoryModel",
     cache: bool,
     opening: Mapping[str, Any],
     store: Store | None,
     executor: Executor | None,
 ) -> Source:
     """A language model as a source: its vectors and, loaded on first use, its predictions."""
-    model = language_model(spec, executor, cache=cache, **opening)
+    model = open_language_model(spec, executor, cache=cache, **opening)
     writing = {"store": store, "dtype": opening["dtype"], "device": opening["device"]}
     # float32, the default, is not named.
     settings = dict(model.encoder.settings)

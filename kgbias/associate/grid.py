@@ -27,9 +27,9 @@ from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.models.base import ModelInfo
-from kgbias.models.embed import LAST, Encoder, Encoding, Place, Span, open_encoder
-from kgbias.models.predict import Filled, Prediction
-from kgbias.models.spread import language_model
+from kgbias.models.embed import LAST_LAYER, Encoder, Encoding, VectorSource, Span, open_encoder
+from kgbias.models.predict import FilledTemplate, Prediction
+from kgbias.models.distributed import open_language_model
 from kgbias.parallel import Executor
 from kgbias.stats.inference import benjamini_hochberg, holm
 
@@ -148,7 +148,7 @@ class EmbeddedOnce:
     def __init__(self, encoder: Encoder) -> None:
         self.info = encoder.info
         self._encoder = encoder
-        self._vectors: dict[tuple[Span, Place], NDArray[np.float32]] = {}
+        self._vectors: dict[tuple[Span, VectorSource], NDArray[np.float32]] = {}
 
     @property
     def sentence_encoding(self) -> Encoding:
@@ -162,19 +162,19 @@ class EmbeddedOnce:
     def layers(self) -> int:
         return self._encoder.layers
 
-    def prepare(self, spans: Sequence[Span], places: Sequence[Place]) -> None:
+    def prepare(self, spans: Sequence[Span], places: Sequence[VectorSource]) -> None:
         """Compute the vectors in all encodings at once."""
         for place, table in self._encoder.embed_many(spans, places).items():
             self._vectors |= {(span, place): row for span, row in zip(spans, table, strict=True)}
 
     def embed(
-        self, spans: Sequence[Span], encoding: Encoding, layer: int = LAST
+        self, spans: Sequence[Span], encoding: Encoding, layer: int = LAST_LAYER
     ) -> NDArray[np.float32]:
         return self.embed_many(spans, [(encoding, layer)])[encoding, layer]
 
     def embed_many(
-        self, spans: Sequence[Span], wanted: Iterable[Place]
-    ) -> dict[Place, NDArray[np.float32]]:
+        self, spans: Sequence[Span], wanted: Iterable[VectorSource]
+    ) -> dict[VectorSource, NDArray[np.float32]]:
         """As `Encoder.embed_many`, without computing kept vectors again."""
         places = list(dict.fromkeys(wanted))
         new = [
@@ -197,12 +197,12 @@ class PredictedOnce:
     def __init__(self, predictor: Predictor) -> None:
         self.info, self.kind = predictor.info, predictor.kind
         self._predictor = predictor
-        self._said: dict[Filled, Prediction] = {}
+        self._said: dict[FilledTemplate, Prediction] = {}
 
-    def known(self, word: str) -> bool:
-        return self._predictor.known(word)
+    def is_token(self, word: str) -> bool:
+        return self._predictor.is_token(word)
 
-    def predict(self, sentences: Sequence[Filled]) -> list[Prediction]:
+    def predict(self, sentences: Sequence[FilledTemplate]) -> list[Prediction]:
         new = [each for each in dict.fromkeys(sentences) if each not in self._said]
         self._said |= dict(zip(new, self._predictor.predict(new), strict=True))
         return [self._said[each] for each in sentences]
@@ -382,7 +382,7 @@ def plan(
             targets=(targets,) if targets else ("names", "terms"),
         )
     )
-    defaults = {"samples": SAMPLES, "draws": DRAWS, "how": "sampled", "seed": 0, "layer": LAST}
+    defaults = {"samples": SAMPLES, "draws": DRAWS, "how": "sampled", "seed": 0, "layer": LAST_LAYER}
     if contexts is not None:
         defaults |= {"most": MOST}
     if not chosen:
@@ -487,7 +487,7 @@ class _Model:
         executor: Executor | None,
     ) -> None:
         self._grid = grid
-        self._model = language_model(spec, executor, cache=cache, **opening)
+        self._model = open_language_model(spec, executor, cache=cache, **opening)
         self.encoder = self._model.encoder
         self.texts = EmbeddedOnce(self.encoder)
 
@@ -546,7 +546,7 @@ def _with_words(test: AssociationTest, words: str, model: Encoder) -> Associatio
         return replace(test, x=replace(test.x, words=x), y=replace(test.y, words=y))
     kept: list[WordSet] = []
     for each in test.sets.values():
-        known = tuple(word for word in each.words if model.known(word))
+        known = tuple(word for word in each.words if model.is_token(word))
         if not known:
             raise DataError(f"no word of {each.concept} is one token of {model.info.name}")
         kept.append(replace(each, words=known))

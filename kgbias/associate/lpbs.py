@@ -24,7 +24,7 @@ from kgbias.associate.result import (
 from kgbias.associate.sets import ROLES, AssociationTest, Frames, fill
 from kgbias.errors import UsageError
 from kgbias.models.base import ModelInfo
-from kgbias.models.predict import Filled, Prediction
+from kgbias.models.predict import FilledTemplate, Prediction
 
 Words = Literal["full", "reduced", "simplified", "nouns"]
 Pool = Literal["mean", "sum"]
@@ -43,11 +43,11 @@ class Predictor(Protocol):
         """ "masked" or "causal"."""
         ...
 
-    def known(self, word: str) -> bool:
+    def is_token(self, word: str) -> bool:
         """Whether the word is one token of the vocabulary."""
         ...
 
-    def predict(self, sentences: Sequence[Filled]) -> list[Prediction]: ...
+    def predict(self, sentences: Sequence[FilledTemplate]) -> list[Prediction]: ...
 
 
 def lpbs(
@@ -124,7 +124,7 @@ def lpbs(
     if len(frames) > 1 or comb(len(used["x"]) + len(used["y"]), len(used["x"])) < _PARTITIONS:
         return result
     shape = (len(plan), len(everything), len(used["x"]) + len(used["y"]))
-    ratios = np.array([p.joint - p.prior for p in predictions]).reshape(shape).mean(axis=0)
+    ratios = np.array([p.log_joint - p.log_prior for p in predictions]).reshape(shape).mean(axis=0)
     s = ratios[:n_a].mean(axis=0) - ratios[n_a:].mean(axis=0)
     return replace(result, calibrated=_of_targets(s, len(used["x"]), statistics))
 
@@ -139,8 +139,8 @@ def _by_sentence(
         size = (attributes, len(frame.x) + len(frame.y))
         part = predictions[start : start + size[0] * size[1]]
         start += len(part)
-        joint = np.array([p.joint for p in part]).reshape(size)
-        prior = np.array([p.prior for p in part]).reshape(size)
+        joint = np.array([p.log_joint for p in part]).reshape(size)
+        prior = np.array([p.log_prior for p in part]).reshape(size)
         rows.append(biases(joint, prior, len(frame.x), pool))
     return np.array(rows)
 
@@ -192,7 +192,7 @@ def chosen(
     if words == "reduced":
         (full,) = frames
         kept = {
-            role: tuple(word for word in sets if model.known(word))
+            role: tuple(word for word in sets if model.is_token(word))
             for role, sets in {"x": full.x, "y": full.y, **attributes}.items()
         }
         missing = {
@@ -204,7 +204,7 @@ def chosen(
     return frames, attributes, missing
 
 
-def fill_both(sentence: str, target: str, attribute: str) -> Filled:
+def fill_both(sentence: str, target: str, attribute: str) -> FilledTemplate:
     """The sentence with both words filled in, whichever comes first."""
     first, second = ("{t}", target), ("{a}", attribute)
     if sentence.index("{a}") < sentence.index("{t}"):
@@ -212,10 +212,10 @@ def fill_both(sentence: str, target: str, attribute: str) -> Filled:
     text, one = fill(sentence, first[1], first[0])
     text, two = fill(text, second[1], second[0])
     places = {first[0]: (one, one + len(first[1])), second[0]: (two, two + len(second[1]))}
-    return Filled(text, places["{t}"], places["{a}"])
+    return FilledTemplate(text, places["{t}"], places["{a}"])
 
 
-def _multi_token(filled: Sequence[Filled], predictions: Sequence[Prediction]) -> dict[str, int]:
+def _multi_token(filled: Sequence[FilledTemplate], predictions: Sequence[Prediction]) -> dict[str, int]:
     """How many words are more than one token; each token is masked."""
     targets, attributes = set(), set()
     for sentence, prediction in zip(filled, predictions, strict=True):

@@ -30,7 +30,7 @@ from kgbias.associate.search import search_seat
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.associate.weat import SeatMethod, WordVectors, seat, weat
 from kgbias.errors import DataError, UsageError, no_such
-from kgbias.models.embed import LAST, Encoding
+from kgbias.models.embed import LAST_LAYER, Encoding
 from kgbias.parameters import WrongValue
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import ranks
@@ -331,7 +331,7 @@ def _ceat(test: AssociationTest, source: Source, call: Call) -> Association:
         source.encoder,
         context_source(call.given, source.writing),
         call.given.get("encoding", "word-average"),
-        call.given.get("layer", LAST),
+        call.given.get("layer", LAST_LAYER),
     )
     more = call.of("draws", "variance")
     info = source.encoder.info

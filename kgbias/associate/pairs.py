@@ -27,7 +27,7 @@ from kgbias.associate.result import (
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.errors import UsageError
 from kgbias.models.base import ModelInfo
-from kgbias.models.predict import Filled
+from kgbias.models.predict import FilledTemplate
 
 APART = 18
 """The largest number of words between the two stimuli of a sentence (appendix B.5)."""
@@ -53,7 +53,7 @@ class CorpusPairs:
 
     def find(
         self, targets: Iterable[str], attributes: Iterable[str], forwards: bool = False
-    ) -> dict[Key, list[Filled]]:
+    ) -> dict[Key, list[FilledTemplate]]:
         """The sentences for each attribute and target; with `forwards`, which a causal model needs,
         only those in which the target comes first."""
         if self.most < 1 or self.apart < 0 or (self.window is not None and self.window < 0):
@@ -62,7 +62,7 @@ class CorpusPairs:
         texts = {text for by_text in roles.values() for text in by_text}
         listed = "|".join(re.escape(text) for text in sorted(texts, key=lambda t: (-len(t), t)))
         pattern = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE)
-        kept: dict[Key, list[Filled]] = {}
+        kept: dict[Key, list[FilledTemplate]] = {}
         seen: dict[Key, int] = {}
         streams: dict[Key, random.Random] = {}
         for line in corpus_lines(self.path):
@@ -143,7 +143,7 @@ def measure(
         side: tuple(dict.fromkeys(word for frame in frames for word in getattr(frame, side)))
         for side in "xy"
     }
-    found: dict[Key, list[Filled]] = {}
+    found: dict[Key, list[FilledTemplate]] = {}
     settings: dict[str, Any] = {"words": words, "predicts": model.kind}
     everything = (*attributes["a"], *attributes["b"])
     if corpus is not None:
@@ -159,7 +159,7 @@ def measure(
                         found.setdefault((attribute, target), []).append(filled)
         settings["contexts_from"] = "templates"
     flat = list(dict.fromkeys(filled for row in found.values() for filled in row))
-    ratio = {filled: p.joint - p.prior for filled, p in zip(flat, model.predict(flat), strict=True)}
+    ratio = {filled: p.log_joint - p.log_prior for filled, p in zip(flat, model.predict(flat), strict=True)}
     cells = {key: np.array([ratio[filled] for filled in row]) for key, row in found.items()}
     with_both = {a for a in everything if all(any((a, t) in cells for t in sides[s]) for s in "xy")}
     used = {role: tuple(w for w in attributes[role] if w in with_both) for role in "ab"}
@@ -275,15 +275,15 @@ def _matched(match: "re.Match[str]", by_text: Mapping[str, Sequence[str]]) -> li
 
 def _cut_both(
     line: str, target: tuple[int, int], attribute: tuple[int, int], window: int | None
-) -> Filled:
+) -> FilledTemplate:
     """The sentence with `window` words on either side of both."""
     start, end = min(target[0], attribute[0]), max(target[1], attribute[1])
     if window is None:
-        return Filled(line, target, attribute)
+        return FilledTemplate(line, target, attribute)
     before = " ".join(line[:start].split(" ")[-window - 1 :]) if window else ""
     after = " ".join(line[end:].split(" ")[: window + 1]) if window else ""
     moved = start - len(before)
-    return Filled(
+    return FilledTemplate(
         before + line[start:end] + after,
         (target[0] - moved, target[1] - moved),
         (attribute[0] - moved, attribute[1] - moved),

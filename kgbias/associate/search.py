@@ -19,7 +19,7 @@ from kgbias.associate.result import Association, SetUse, Statistics, described
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.associate.weat import Embedder, SeatMethod, in_templates
 from kgbias.errors import DataError
-from kgbias.models.embed import Place, Span
+from kgbias.models.embed import VectorSource, Span
 
 EXACT = 200_000  # up to this many partitions, all are counted
 _CHUNK = 4096
@@ -34,7 +34,7 @@ class LayeredEmbedder(Embedder, Protocol):
     @property
     def sentence_encodings(self) -> tuple[Any, ...]: ...
 
-    def embed_many(self, spans: Any, wanted: Iterable[Place]) -> Any: ...
+    def embed_many(self, spans: Any, wanted: Iterable[VectorSource]) -> Any: ...
 
 
 def search_seat(
@@ -95,8 +95,8 @@ def search_seat(
 
 
 def _associations(
-    test: AssociationTest, model: LayeredEmbedder, places: list[Place]
-) -> tuple[Array, list[Place]]:
+    test: AssociationTest, model: LayeredEmbedder, places: list[VectorSource]
+) -> tuple[Array, list[VectorSource]]:
     """s(w, A, B) of each target, [settings, targets], and the settings in which targets differ."""
     spans = {role: in_templates(test.sets[role]) for role in ROLES}
     flat: list[Span] = [span for role in ROLES for row in spans[role] for span in row]

@@ -23,8 +23,8 @@ from kgbias.associate.result import (
 )
 from kgbias.associate.sets import ROLES, AssociationTest, WordSet, fill, templates
 from kgbias.models.base import ModelInfo
-from kgbias.models.embed import LAST, Encoding, Span
-from kgbias.models.vectors import Found
+from kgbias.models.embed import LAST_LAYER, Encoding, Span
+from kgbias.models.vectors import VectorLookup
 from kgbias.parameters import WrongValue
 
 
@@ -34,7 +34,7 @@ class WordVectors(Protocol):
     @property
     def info(self) -> ModelInfo: ...
 
-    def find(self, words: Iterable[str]) -> Found: ...
+    def find(self, words: Iterable[str]) -> VectorLookup: ...
 
 
 def weat(
@@ -78,7 +78,7 @@ class Embedder(Protocol):
     def sentence_encoding(self) -> Encoding: ...
 
     def embed(
-        self, spans: Sequence[Span], encoding: Encoding, layer: int = LAST
+        self, spans: Sequence[Span], encoding: Encoding, layer: int = LAST_LAYER
     ) -> NDArray[np.float32]: ...
 
 
@@ -89,7 +89,7 @@ def seat(
     statistics: Statistics | None = None,
     *,
     encoding: Encoding | None = None,
-    layer: int = LAST,
+    layer: int = LAST_LAYER,
     in_contexts: InContexts | None = None,
 ) -> Association:
     """The sentence encoder association test.
@@ -183,7 +183,7 @@ class SetVectors(Protocol):
     @property
     def info(self) -> ModelInfo: ...
 
-    def find_set(self, words: WordSet) -> Found: ...
+    def find_set(self, words: WordSet) -> VectorLookup: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class StaticSets:
     def info(self) -> ModelInfo:
         return self.vectors.info
 
-    def find_set(self, words: WordSet) -> Found:
+    def find_set(self, words: WordSet) -> VectorLookup:
         return self.vectors.find(words.words)
 
 
@@ -207,16 +207,16 @@ class WordsInTemplates:
 
     model: Embedder
     encoding: Encoding = "word-average"
-    layer: int = LAST
+    layer: int = LAST_LAYER
 
     @property
     def info(self) -> ModelInfo:
         return self.model.info
 
-    def find_set(self, words: WordSet) -> Found:
+    def find_set(self, words: WordSet) -> VectorLookup:
         """The vectors of all the words: a language model has one for any text."""
         spans = in_templates(words)
         flat = [span for row in spans for span in row]
         vectors = self.model.embed(flat, self.encoding, self.layer).astype(np.float64)
         rows = unit(vectors, self.info.name).reshape(len(spans), len(spans[0]), -1)
-        return Found({word: word for word in words.words}, rows.mean(axis=1), ())
+        return VectorLookup({word: word for word in words.words}, rows.mean(axis=1), ())

@@ -157,10 +157,10 @@ class LazyGroup(click.Group):
             ctx.default_map = {name: defaults(path, data, COMMANDS, name, command)}
             if not os.environ.get(VARIABLE):  # found in the folder, which may be a stranger's
                 refuse_reaching(path, data)
-                from kgbias.models.wire import withheld
+                from kgbias.models.http import withhold_keys
 
                 typed = [*args, *(value for values in given.values() for value in values)]
-                ctx.with_resource(withheld(addresses(data, typed)))
+                ctx.with_resource(withhold_keys(addresses(data, typed)))
         if given:
             found = {name: for_one_call(given, command)}
             ctx.default_map = merged(ctx.default_map or {}, found)

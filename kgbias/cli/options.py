@@ -18,8 +18,8 @@ from kgbias.errors import ModelError
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
 from kgbias.io.reading import assume_encoding
-from kgbias.models.budget import Prices, Spent
-from kgbias.models.spec import KINDS, forms
+from kgbias.models.budget import Prices, Usage
+from kgbias.models.spec import KINDS, list_forms
 from kgbias.parallel import LOCAL_EXECUTOR
 from kgbias.study.run import Run
 
@@ -73,10 +73,10 @@ def output_option(function: Callable[..., Any], parameter: str, text: str) -> Ca
     )
 
 
-WRITERS = forms(lambda kind: kind.completes, KINDS.own_entries)
+WRITERS = list_forms(lambda kind: kind.completes, KINDS.own_entries)
 """The forms of spec for our models that write text."""
 
-SCORERS = forms(lambda kind: kind.scores, KINDS.own_entries)
+SCORERS = list_forms(lambda kind: kind.scores, KINDS.own_entries)
 """The forms of spec for our models that give the probability of a text."""
 
 
@@ -207,9 +207,9 @@ def with_headers(
             value = os.environ[variable]
         headers[name.strip()] = value.strip()
     if headers:
-        from kgbias.models.wire import sending, server_url
+        from kgbias.models.http import send_headers, server_url
 
-        context.with_resource(sending(headers, server_url(context.params.get("base_url"))))
+        context.with_resource(send_headers(headers, server_url(context.params.get("base_url"))))
     return given
 
 
@@ -413,9 +413,9 @@ def about_cost(price: "HasPrices") -> str:
     instead = ""
     if prices.directly is not None:
         directly = replace(price, prices=prices.directly)  # type: ignore[type-var]
-        instead = f" instead of {prices.shown(directly.cost or 0)} without a batch"
+        instead = f" instead of {prices.format_cost(directly.cost or 0)} without a batch"
     return (
-        f"about {prices.shown(cost)}{instead}, at most {prices.shown(most)} (assuming four "
+        f"about {prices.format_cost(cost)}{instead}, at most {prices.format_cost(most)} (assuming four "
         "characters a token in prompts, and answers of full length)"
     )
 
@@ -446,7 +446,7 @@ def exit_code_of(result: "Written", max_failed: float) -> int:
 class _Asked(Protocol):
     asked: int
     cached: int
-    spent: Spent
+    spent: Usage
 
 
 def asked_for(result: _Asked) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import about_cost, default, json_option
-from kgbias.models.wire import without_password
+from kgbias.models.http import without_password
 
 
 @click.command(cls=Command, examples=("kgbias run study.toml --dry-run",))

@@ -195,10 +195,10 @@ def fitting(
 ) -> dict[str, Any]:
     """The values without shared settings that these kinds of model do not take: a server's settings
     mean nothing to a local model."""
-    from kgbias.models import options_of
+    from kgbias.models import list_options
 
     try:
-        takes = set[str]().union(*(options_of(spec, as_) for spec in specs))
+        takes = set[str]().union(*(list_options(spec, as_) for spec in specs))
     except UsageError:
         return dict(given)  # opening the model will say what is wrong with its spec
     unused = [name for name in _OPENING if name.replace("-", "_") not in takes]

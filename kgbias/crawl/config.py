@@ -286,8 +286,8 @@ class CrawlConfig:
     def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
         """A name for the run, for example "smollm2-gender-1f0c"."""
         categories = "-".join(s.category.name for s in self.seeds)
-        asked = model.asked(settings)
-        return f"{model.short}-{categories}-{content_id('name', asked, repr(self.as_dict()))[:4]}"
+        asked = model.configured_id(settings)
+        return f"{model.short_name}-{categories}-{content_id('name', asked, repr(self.as_dict()))[:4]}"
 
 
 def check_repeat(repeat: int) -> None:

@@ -21,7 +21,7 @@ from kgbias.crawl.seeds import (
 from kgbias.errors import UsageError
 from kgbias.io.tables_in_memory import ACCEPTED_FORMS
 from kgbias.models.base import PromptForm, ModelOptions
-from kgbias.models.budget import Spending
+from kgbias.models.budget import BudgetOptions
 from kgbias.models.kinds import check_structured, form_for
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
 from kgbias.parameters import Names, as_names, check_options
@@ -76,7 +76,7 @@ class CrawlCall(CrawlOptions, ModelOptions, total=False):
     """Everything that decides a crawl of a model."""
 
 
-class CrawlSpending(CrawlCall, Spending, total=False):
+class CrawlSpending(CrawlCall, BudgetOptions, total=False):
     """The same, and what the call may spend."""
 
 

@@ -35,7 +35,7 @@ from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.language.words import is_echo
 from kgbias.models.base import Completer, PromptForm, Request
-from kgbias.models.budget import Budget, Spent
+from kgbias.models.budget import Budget, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class CrawlResult(Result):
     run: Run
     asked: int = 0
     cached: int = 0
-    spent: Spent = field(default_factory=Spent)
+    spent: Usage = field(default_factory=Usage)
     outcomes: Counter[str] = field(default_factory=Counter)
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     again: int = 0
@@ -344,7 +344,7 @@ def _crawl(
                 )
             if not iteration and (line := _advice(config, generations)):
                 progress.note(line)
-            asked_to_sample = config.temperature > 0 and not config.truncation.greedy
+            asked_to_sample = config.temperature > 0 and not config.truncation.is_greedy
             if not iteration and asked_to_sample and not _sampled(generations):
                 progress.note(
                     "every prompt got the same answer each time it was asked: the model does not "

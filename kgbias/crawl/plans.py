@@ -10,7 +10,7 @@ from kgbias.crawl.config import CrawlConfig, check_repeat
 from kgbias.crawl.strategies import EXPANSIONS, Arm, Pool
 from kgbias.graph.types import Group, Triple
 from kgbias.io.rows import Result, Rows
-from kgbias.models.budget import Prices, about_tokens
+from kgbias.models.budget import Prices, estimate_tokens
 from kgbias.packs import Example
 
 
@@ -229,7 +229,7 @@ class Price(Result):
         if self.prices is None:
             return None
         return sum(
-            self.prices.of(
+            self.prices.cost_of(
                 number * stage.prompt_tokens,
                 number * stage.answer_tokens_at_most / max(1, stage.requests_at_most),
             )
@@ -258,7 +258,7 @@ def price_of(config: CrawlConfig, crawls: int = 1) -> Price:
         template = config.pack.template("seeds")
         prompt = template.render(config.form, plural=config.dynamic.category.category.plural)
         lists, limit = crawls * config.dynamic.prompts, template.answer_limits(config.form)[0]
-        stages.append(Stage("seeds", lists, lists, lists * limit, about_tokens(prompt)))
+        stages.append(Stage("seeds", lists, lists, lists * limit, estimate_tokens(prompt)))
     for step in config.steps:
         requests = crawls * arms * (groups or 1) * step.prompts * config.answers
         most = requests * config.max_attempts
@@ -301,5 +301,5 @@ def _prompt_tokens(config: CrawlConfig) -> dict[str, int]:
         first = list(initialise(config, pool))
         pool.triples += [Triple(p.group.name, p.predicate or "are", "good people") for p in first]
         for plan in (*first, *expand(config, pool, 1)):
-            found[plan.strategy].append(about_tokens(prompt_of(config, plan)))
+            found[plan.strategy].append(estimate_tokens(prompt_of(config, plan)))
     return {strategy: round(sum(own) / len(own)) for strategy, own in found.items()}

@@ -17,7 +17,7 @@ from kgbias.graph.types import BelievedEdge, Believing, Group, GroupName, NamePr
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measures import known
 from kgbias.models.score.base import Array
-from kgbias.models.score.spread import Scoring, grids
+from kgbias.models.score.distributed import AnyScorer, iter_grids
 from kgbias.probe.belief import (
     Design,
     Floor,
@@ -39,7 +39,7 @@ Known = dict[tuple[str, str], tuple[float, ...]]  # bits per carrier, by name an
 
 def believe(
     run: StoredRun,
-    scorer: Scoring,
+    scorer: AnyScorer,
     asking: Asking | None = None,
     *,
     indicators: Indicators | None = None,
@@ -126,7 +126,7 @@ def decided(
 
 def probed(
     run: StoredRun,
-    scorer: Scoring,
+    scorer: AnyScorer,
     believing: Believing,
     carriers: Sequence[str],
     plans: Sequence[Asked],
@@ -148,7 +148,7 @@ def probed(
     stems = [[stem(c, name) for name in names for c in carriers] for names, _ in new]
     blocks = [(own, [s.text for s in part]) for own, (_, part) in zip(stems, new, strict=True)]
     began, before = time.monotonic(), len(known)
-    for number, grid in grids(scorer, blocks, told, surprisals=False):
+    for number, grid in iter_grids(scorer, blocks, told, surprisals=False):
         names, statements = new[number]
         found = grid.statement.log_likelihoods / math.log(2)
         bits = np.round(found.reshape(len(names), len(carriers), len(statements)), 4)

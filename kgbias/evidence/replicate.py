@@ -20,7 +20,7 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.models.score.base import Array
-from kgbias.models.score.spread import Scoring
+from kgbias.models.score.distributed import AnyScorer
 from kgbias.probe.belief import BELIEVED, LEVEL, Design, Tested, carried
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion
@@ -179,7 +179,7 @@ def keep(run: StoredRun, found: Replication) -> None:
 
 def with_carriers(
     run: StoredRun,
-    scorer: Scoring,
+    scorer: AnyScorer,
     replication: Replication,
     *,
     carriers: Sequence[str] | None = None,

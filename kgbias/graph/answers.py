@@ -27,7 +27,7 @@ from kgbias.models.base import (
     Settings,
     find_form,
 )
-from kgbias.models.budget import Budget, Spent, about_tokens
+from kgbias.models.budget import Budget, Usage, estimate_tokens
 
 _TRIES = 3  # how often a request is left with the provider if it comes back unanswered
 
@@ -50,7 +50,7 @@ class BatchedModel:
         self._batches: Any = self._model.batches()
         self._store = store
         self._progress = progress
-        self._asked = model.info.asked(model.settings)
+        self._asked = model.info.configured_id(model.settings)
         self._known = False  # whether what the server refuses is known
 
     @property
@@ -74,7 +74,7 @@ class BatchedModel:
             places.setdefault(request.key(self.info, self.settings), []).append(index)
         left = {key: requests[indexes[0]] for key, indexes in places.items()}
         thrown: dict[str, list[Completion]] = {}  # failed answers, to be asked for again
-        self._model.check(requests)
+        self._model.check_requests(requests)
         while left:
             batches = self._noted(left)
             if not batches and not self._known:
@@ -108,8 +108,8 @@ class BatchedModel:
         made = []
         for form in ("completion", "chat"):  # which go to different addresses
             keys = [key for key, request in left.items() if request.form == form]
-            for start in range(0, len(keys), self._batches.most):
-                part = {key: left[key] for key in keys[start : start + self._batches.most]}
+            for start in range(0, len(keys), self._batches.batch_size):
+                part = {key: left[key] for key in keys[start : start + self._batches.batch_size]}
                 batch = Batch(
                     f"kgbias-{uuid.uuid4().hex}",
                     self._asked,
@@ -152,10 +152,10 @@ class BatchedModel:
         with _kept(id):
             for state in self._batches.watch(id):
                 self._progress.note(f"{id}: {state.done:,} of {state.total:,} done")
-        if state.refused and not self._batches.learn(state.refused, next(iter(held.values()))):
+        if state.refusal and not self._batches.learn(state.refusal, next(iter(held.values()))):
             self._store.drop_batch(batch.name)
-            raise ModelError(f"the provider refused batch {id}: {state.refused}")
-        if state.refused:
+            raise ModelError(f"the provider refused batch {id}: {state.refusal}")
+        if state.refusal:
             return {}
         with _kept(id):
             found = self._batches.results(id, held, state.done)
@@ -216,7 +216,7 @@ class LoggedModel:
         self._budget = budget or Budget()
         batch = self._budget.batch
         self._model: Completer = BatchedModel(model, store, self._progress) if batch else model
-        self.spent = Spent(prices=self._budget.spent.prices)
+        self.spent = Usage(prices=self._budget.usage.prices)
         self.asked = self.cached = self.failed = 0
         self._held: OwnLease | None = None  # the lease of the run that is asked for, while one is
         self._uncounted: set[str] = set()  # requests being put to the model, by key
@@ -295,12 +295,12 @@ class LoggedModel:
     def _allowed(self, requests: Sequence[Request]) -> int:
         """How many of these may be asked now. Raises Interrupted if none may."""
         budget = self._budget
-        number = budget.allowed(len(requests))
+        number = budget.count_allowed(len(requests))
         if not number:
             raise Interrupted(f"stopped at the budget of {budget.max_requests} requests")
         if budget.batch:
-            sizes = ((about_tokens(r.prompt), r.max_tokens) for r in requests[:number])
-            fit = budget.afforded(sizes)
+            sizes = ((estimate_tokens(r.prompt), r.max_tokens) for r in requests[:number])
+            fit = budget.count_affordable(sizes)
             if fit < number * _WORTH_A_BATCH:
                 raise Interrupted(
                     f"stopped: the rest of the budget covers only {fit} of {number} requests"
@@ -326,7 +326,7 @@ class LoggedModel:
         self._uncounted.discard(answer.key)
         self.asked += 1
         self.failed += answer.finish == "error"
-        self._budget.spend(answer.prompt_tokens, answer.completion_tokens)
+        self._budget.count_request(answer.prompt_tokens, answer.completion_tokens)
         self.spent.prompt_tokens += answer.prompt_tokens
         self.spent.completion_tokens += answer.completion_tokens
 
@@ -334,7 +334,7 @@ class LoggedModel:
         """The cost of an answer, under the name of the currency."""
         if (prices := self.spent.prices) is None:
             return {}
-        cost = prices.of(answer.prompt_tokens, answer.completion_tokens)
+        cost = prices.cost_of(answer.prompt_tokens, answer.completion_tokens)
         return {prices.currency or "of money": cost}
 
     def _answer(self, key: str, completion: Completion) -> Answer:

@@ -19,8 +19,8 @@ from kgbias.ids import content_id
 from kgbias.io.rows import Result, Rows
 from kgbias.language.words import is_refusal
 from kgbias.models.base import Completer, PromptForm, ModelInfo, Request, Settings
-from kgbias.models.budget import Prices, Spent
-from kgbias.models.kinds import abilities, form_for
+from kgbias.models.budget import Prices, Usage
+from kgbias.models.kinds import abilities_of, form_for
 from kgbias.models.truncate import Truncation
 
 
@@ -58,7 +58,7 @@ class Drawing(Pack, Protocol):
 
 def takes_schema(model: str) -> bool:
     """Whether the model with this spec takes a JSON schema, as servers do."""
-    able = abilities(model)
+    able = abilities_of(model)
     return able is not None and able.structured != "no"
 
 
@@ -127,8 +127,8 @@ class RoundsConfig(ABC):
 
     def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
         """A name for the run, for example "smollm2-stories-1f0c"."""
-        asked = model.asked(settings)
-        return f"{model.short}-{self.kind}-{content_id('name', asked, repr(self.as_dict()))[:4]}"
+        asked = model.configured_id(settings)
+        return f"{model.short_name}-{self.kind}-{content_id('name', asked, repr(self.as_dict()))[:4]}"
 
     def begin(self, store: Store, model: Completer, name: str | None) -> Run:
         """The run, begun or gone on with in the store. Raises RunConflict if the name belongs to a
@@ -185,7 +185,7 @@ class Written:
     run: Run
     asked: int = 0
     cached: int = 0
-    spent: Spent = field(default_factory=Spent)
+    spent: Usage = field(default_factory=Usage)
     outcomes: dict[str, Counter[str]] = field(default_factory=dict)
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -262,7 +262,7 @@ class Written:
         finally:
             watch.note(store, run.id, sum(a.asked for a in askers))
             self.asked, self.cached = sum(a.asked for a in askers), sum(a.cached for a in askers)
-            self.spent = Spent(
+            self.spent = Usage(
                 sum(a.spent.prompt_tokens for a in askers),
                 sum(a.spent.completion_tokens for a in askers),
                 asker.spent.prices,
@@ -313,7 +313,7 @@ class AskedOnce(Result):
         """The approximate cost if every answer is as long as it may be; None without prices."""
         if self.prices is None:
             return None
-        return self.prices.of(self.requests * self.prompt_tokens, self.answer_tokens_at_most)
+        return self.prices.cost_of(self.requests * self.prompt_tokens, self.answer_tokens_at_most)
 
     @property
     def cost_at_most(self) -> float | None:

@@ -179,7 +179,7 @@ class SofaResult:
 
     @property
     def id(self) -> str:
-        return content_id("sofa", self.probe_set, self.model.asked(self.settings), self.measure)
+        return content_id("sofa", self.probe_set, self.model.configured_id(self.settings), self.measure)
 
     def category(self, name: str) -> SofaCategory:
         return next(c for c in self.categories if c.category == name)

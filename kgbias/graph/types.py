@@ -133,7 +133,7 @@ class Probing:
 
     @property
     def id(self) -> str:
-        return self.model.asked(self.settings)
+        return self.model.configured_id(self.settings)
 
 
 MORE, OF_NAME = "chosen more", "of this name"
@@ -408,7 +408,7 @@ class Run:
     @property
     def id(self) -> str:
         return content_id(
-            "run", self.kind, self.model.asked(self.settings), canonical_json(self.config)
+            "run", self.kind, self.model.configured_id(self.settings), canonical_json(self.config)
         )
 
 
@@ -706,7 +706,7 @@ class Batch:
 
     Attributes:
         name: our name for it, also used with providers that keep names.
-        asked: the id of the model as it is asked (`ModelInfo.asked`).
+        asked: the id of the model as it is asked (`ModelInfo.configured_id`).
         keys: the requests' places in the answer log.
         learned: what the model's server had refused by then (`ServerModel.learned`).
         created: when it was noted, in UTC.

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import UsageError
-from kgbias.models.sentence_transformers import Sentences, open_sentences
+from kgbias.models.sentence_transformers import SentenceModel, open_sentence_model
 
 if TYPE_CHECKING:
-    from kgbias.models.load import Loaded
+    from kgbias.models.load import LoadedModel
 
 Vectors = NDArray[np.float64]
 _BATCH_TOKENS = 1024
@@ -47,7 +47,7 @@ def load_vectors(spec: str = "minilm", device: str = "auto") -> TextVectors:
         if device != "auto":
             raise UsageError(f"`device` does not apply to {spec}: leave it out")
         return WordMeans(Path(spec.removeprefix("vectors:")))
-    sentences = open_sentences(spec, device=device)
+    sentences = open_sentence_model(spec, device=device)
     return ModelVectors(spec, device) if sentences is None else SentenceVectors(sentences)
 
 
@@ -65,7 +65,7 @@ class MiniLM:
         self._known: dict[str, Vectors] = {}  # both axes read the same texts
 
     @cached_property
-    def _loaded(self) -> "Loaded":
+    def _loaded(self) -> "LoadedModel":
         from kgbias.measure.scorers._minilm import load_minilm
 
         return load_minilm(self._device)
@@ -129,7 +129,7 @@ class WordMeans:
 class SentenceVectors:
     """The vectors of a model of sentence-transformers."""
 
-    def __init__(self, sentences: Sentences) -> None:
+    def __init__(self, sentences: SentenceModel) -> None:
         self._sentences = sentences
         self.name, self.version = sentences.info.public_name, sentences.info.revision
 

@@ -21,7 +21,7 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.language.words import lemmatise_word, is_negated, topic_words
 from kgbias.measure.embedding import MiniLM, TextVectors
 from kgbias.measure.scorers._minilm import WEIGHTS_SHA256
-from kgbias.models.spec import weights
+from kgbias.models.spec import resolve_weights
 from kgbias.parallel import Executor
 
 NEAR = 0.37
@@ -47,7 +47,7 @@ def kept_as(spec: str, device: str = "auto") -> str:
     package is missing."""
     if spec == "minilm":
         return encoder_of(MiniLM(device))
-    info = weights(spec).info
+    info = resolve_weights(spec).info
     return f"{info.name} {info.revision}"
 
 

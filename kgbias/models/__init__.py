@@ -14,8 +14,8 @@ from kgbias.errors import UsageError, no_such
 from kgbias.io.plugins import import_object
 from kgbias.io.traces import restore_state
 from kgbias.models.base import Completer, ModelOptions, Notify
-from kgbias.models.load import Loaded, unload
-from kgbias.models.spec import KINDS, Spec, parse, resolve
+from kgbias.models.load import LoadedModel, unload
+from kgbias.models.spec import KINDS, Spec, parse_spec, resolve
 
 if TYPE_CHECKING:
     from kgbias.models.embed import Encoder as Encoder
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kgbias.models.score.load import open_scorer as open_scorer
 
 # Loaded on first use, because their modules import numpy.
-_LATER = {
+_LAZY_MODULES = {
     "Encoder": "embed",
     "Encoding": "embed",
     "Span": "embed",
@@ -39,35 +39,35 @@ __all__ = [
     "Completer",
     "Encoder",
     "Encoding",
-    "Loaded",
+    "LoadedModel",
     "Span",
     "Spec",
     "open_encoder",
     "open_model",
     "open_predictor",
     "open_scorer",
-    "parse",
+    "parse_spec",
     "resolve",
     "unload",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LAZY_MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_LAZY_MODULES[name]}"), name)
     return value
 
 
-def options_of(spec: str, as_: Literal["completer", "scorer"]) -> set[str]:
+def list_options(spec: str, as_: Literal["completer", "scorer"]) -> set[str]:
     """The names of the options for opening a model of this spec as a completer of prompts or a
     scorer of texts; none if its kind cannot be that. Raises UsageError for an unknown spec."""
-    kind = KINDS[parse(spec).kind]
+    kind = KINDS[parse_spec(spec).kind]
     if as_ == "completer":
-        opened = import_object(kind.completer).open if kind.completer else None
+        opener = import_object(kind.completer).open if kind.completer else None
     else:
-        opened = import_object(kind.scorer) if kind.scorer else None
-    return set(signature(opened).parameters) - {"spec", "revision", "notify"} if opened else set()
+        opener = import_object(kind.scorer) if kind.scorer else None
+    return set(signature(opener).parameters) - {"spec", "revision", "notify"} if opener else set()
 
 
 @restore_state()
@@ -93,13 +93,13 @@ def open_model(
         UsageError: an unknown spec or option, or a model that cannot complete text.
         ModelError: the model does not exist.
     """
-    parsed = parse(spec)
-    opened = KINDS.import_part(parsed.kind, KINDS[parsed.kind].completer).open
-    given = {name: value for name, value in options.items() if value is not None}
-    takes = options_of(spec, "completer")
-    if wrong := sorted(given.keys() - takes):
-        raise UsageError(no_such("option", wrong[0], sorted(takes), f" for {spec}"))
-    completer: Completer = opened(
-        parsed, revision=revision, notify=notify or (lambda _: None), **given
+    parsed = parse_spec(spec)
+    opener = KINDS.import_part(parsed.kind, KINDS[parsed.kind].completer).open
+    options_given = {name: value for name, value in options.items() if value is not None}
+    accepted_names = list_options(spec, "completer")
+    if unknown_names := sorted(options_given.keys() - accepted_names):
+        raise UsageError(no_such("option", unknown_names[0], sorted(accepted_names), f" for {spec}"))
+    completer: Completer = opener(
+        parsed, revision=revision, notify=notify or (lambda _: None), **options_given
     )
     return completer

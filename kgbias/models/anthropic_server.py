@@ -14,30 +14,30 @@ from typing import Any, ClassVar
 
 from kgbias.errors import MissingExtra
 from kgbias.models.base import Abilities, Request
-from kgbias.models.batches import Batches, Listed, State, field
+from kgbias.models.batches import Batches, ListedBatch, BatchState, read_field
 from kgbias.models.server import ServerModel
-from kgbias.models.wire import (
+from kgbias.models.http import (
     Api,
     Failure,
-    Said,
+    ServerReply,
     bounded_client,
     client_failure,
-    count,
-    ending,
-    messages,
-    parsed,
-    table,
+    token_count,
+    classify_ending,
+    split_messages,
+    parse_body,
+    as_object,
 )
 
-ANTHROPIC = Api(("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", "https://api.anthropic.com")
-_VERSION = "2023-06-01"
+ANTHROPIC_API = Api(("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", "https://api.anthropic.com")
+_API_VERSION = "2023-06-01"
 
 
 class AnthropicModel(ServerModel):
     """A `Completer` over /v1/messages."""
 
     kind = "anthropic"
-    api = ANTHROPIC
+    api = ANTHROPIC_API
     abilities = Abilities(
         forms=("chat",),
         structured="depends",
@@ -45,22 +45,22 @@ class AnthropicModel(ServerModel):
         batch="yes",
     )
     # If a model refuses top_p together with a temperature, the temperature stays.
-    optional: ClassVar[Mapping[str, str]] = {
+    optional_parameters: ClassVar[Mapping[str, str]] = {
         "thinking": "thinking",
         "top_k": "top_k",
         "top_p": "top_p",
         "temperature": "temperature",
         "response_format": "output_config|output_format",
     }
-    unknown = ("seed", "min_p")
-    hottest = 1.0
-    how = (("api_version", _VERSION),)
+    unsupported_parameters = ("seed", "min_p")
+    max_temperature = 1.0
+    fixed_settings = (("api_version", _API_VERSION),)
 
     def batches(self) -> "AnthropicBatches":
         """Batches at Anthropic."""
         return AnthropicBatches(self)
 
-    def _open(self) -> Any:
+    def _open_client(self) -> Any:
         try:
             import anthropic
         except ModuleNotFoundError as error:
@@ -70,15 +70,15 @@ class AnthropicModel(ServerModel):
             base_url=self._url,
             timeout=self._timeout,
             max_retries=0,
-            default_headers={"anthropic-version": _VERSION},
+            default_headers={"anthropic-version": _API_VERSION},
             http_client=bounded_client(
                 anthropic.DefaultAsyncHttpxClient, self._timeout, self._url, self.api
             ),
         )
 
-    def _parameters(self, request: Request) -> dict[str, Any]:
+    def _request_parameters(self, request: Request) -> dict[str, Any]:
         parameters: dict[str, Any] = {
-            "max_tokens": request.max_tokens + self._room,
+            "max_tokens": request.max_tokens + self._thinking_tokens,
             "temperature": request.temperature,
             "thinking": {"type": "disabled"},
             **request.truncation.as_dict(),
@@ -86,27 +86,27 @@ class AnthropicModel(ServerModel):
         # A stop string of only white space is refused; it is cut off here.
         if stops := [stop for stop in request.stop if stop.strip()]:
             parameters["stop_sequences"] = stops
-        if request.schema and "response_format" not in self._left_out:
+        if request.schema and "response_format" not in self._refused_parameters:
             parameters.pop("stop_sequences", None)
             schema = {"type": "json_schema", "schema": json.loads(request.schema)}
             parameters["response_format"] = {"format": schema}
         return parameters
 
-    def _body(self, request: Request, sent: Mapping[str, Any]) -> dict[str, Any]:
-        body = {"model": self._model, **sent}
+    def _body(self, request: Request, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        body = {"model": self._model, **parameters}
         if "response_format" in body:
             body["output_config"] = body.pop("response_format")
-        system, others = messages(request)
+        system, other_messages = split_messages(request)
         if system:
             body["system"] = system
-        body["messages"] = [{"role": role, "content": text} for role, text in others]
+        body["messages"] = [{"role": role, "content": text} for role, text in other_messages]
         return body
 
-    async def _send(self, request: Request, sent: Mapping[str, Any]) -> tuple[bytes, str]:
-        body = self._body(request, sent)
-        named = {name: body.pop(name) for name in ("model", "max_tokens", "messages")}
+    async def _send(self, request: Request, parameters: Mapping[str, Any]) -> tuple[bytes, str]:
+        body = self._body(request, parameters)
+        known_parameters = {name: body.pop(name) for name in ("model", "max_tokens", "messages")}
         # The client no longer knows a temperature: parameters it may not know are sent as they are.
-        raw = await self._client.messages.with_raw_response.create(**named, extra_body=body)
+        raw = await self._client.messages.with_raw_response.create(**known_parameters, extra_body=body)
         return await raw.read(), raw.headers.get("content-type", "")
 
     def failure(self, error: Exception) -> Failure | None:
@@ -114,26 +114,26 @@ class AnthropicModel(ServerModel):
 
         return client_failure(anthropic, error)
 
-    def _said(self, data: Any, request: Request) -> Said:
+    def _parse_reply(self, data: Any, request: Request) -> ServerReply:
         reason = data["stop_reason"]
         blocks = [block for block in data["content"] if block["type"] == "text"]
-        usage = table(data.get("usage"))
-        read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-        written = count(usage.get("output_tokens"))
+        usage = as_object(data.get("usage"))
+        input_names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+        output_tokens = token_count(usage.get("output_tokens"))
         thinks = any(block["type"].endswith("thinking") for block in data["content"])
-        told = count(table(usage.get("output_tokens_details")).get("thinking_tokens"))
+        thinking_tokens = token_count(as_object(usage.get("output_tokens_details")).get("thinking_tokens"))
         details = {
             "endpoint": "messages",
             "served_model": data.get("model"),
             "finish_reason": reason,
-            "refusal": table(data.get("stop_details")).get("category"),
+            "refusal": as_object(data.get("stop_details")).get("category"),
         }
-        return Said(
+        return ServerReply(
             "".join(block["text"] for block in blocks),
-            ending(reason) or "stop",
-            sum(count(usage.get(name)) for name in read),
-            written,
-            told or (written if thinks and not blocks else 0),
+            classify_ending(reason) or "stop",
+            sum(token_count(usage.get(name)) for name in input_names),
+            output_tokens,
+            thinking_tokens or (output_tokens if thinks and not blocks else 0),
             details,
             "\n".join(str(block.get("thinking") or "") for block in data["content"]).strip(),
         )
@@ -141,38 +141,38 @@ class AnthropicModel(ServerModel):
 
 _PATH = "/v1/messages/batches"
 # The statuses of errors named in results; all others are temporary.
-_CODES = {"invalid_request_error": 400, "not_found_error": 400, "request_too_large": 400}
+_STATUS_BY_ERROR = {"invalid_request_error": 400, "not_found_error": 400, "request_too_large": 400}
 
 
 class AnthropicBatches(Batches):
     """/v1/messages/batches."""
 
     async def _create(self, client: Any, name: str, requests: Mapping[str, Request]) -> str:
-        rows = [{"custom_id": key, "params": self._model.body(r)} for key, r in requests.items()]
+        rows = [{"custom_id": key, "params": self._model.batch_body(r)} for key, r in requests.items()]
         raw = await client.messages.batches.with_raw_response.create(requests=rows)
-        return field(await raw.read(), "id", str)
+        return read_field(await raw.read(), "id", str)
 
-    async def _list(self, client: Any, after: str | None) -> tuple[list[Listed], str | None]:
-        options = {"after_id": after} if after else {}
+    async def _list(self, client: Any, cursor: str | None) -> tuple[list[ListedBatch], str | None]:
+        options = {"after_id": cursor} if cursor else {}
         raw = await client.messages.batches.with_raw_response.list(limit=100, **options)
         body = await raw.read()
-        found = [
-            Listed(
+        listed_batches = [
+            ListedBatch(
                 str(row["id"]),
                 datetime.fromisoformat(row["created_at"]).astimezone(UTC),
-                sum(_counts(row)),
+                sum(_read_counts(row)),
             )
-            for row in field(body, "data", list)
+            for row in read_field(body, "data", list)
         ]
-        more = table(parsed(body)).get("has_more") is True and found
-        return found, found[-1].id if more else None
+        has_more = as_object(parse_body(body)).get("has_more") is True and listed_batches
+        return listed_batches, listed_batches[-1].id if has_more else None
 
-    async def _state(self, client: Any, batch: str) -> State:
+    async def _state(self, client: Any, batch: str) -> BatchState:
         raw = await client.messages.batches.with_raw_response.retrieve(batch)
         body = await raw.read()
-        ended = field(body, "processing_status", str) == "ended"
-        waiting, *done = _counts(table(parsed(body)))
-        return State(sum(done), waiting + sum(done), ended)
+        has_ended = read_field(body, "processing_status", str) == "ended"
+        waiting, *finished_counts = _read_counts(as_object(parse_body(body)))
+        return BatchState(sum(finished_counts), waiting + sum(finished_counts), has_ended)
 
     async def _results(self, client: Any, batch: str) -> bytes:
         import httpx2
@@ -186,12 +186,12 @@ class AnthropicBatches(Batches):
         if outcome["type"] == "succeeded":
             return outcome["message"]
         if outcome["type"] == "errored":
-            error = table(outcome["error"].get("error")) or outcome["error"]
-            return Failure(str(error.get("message")), _CODES.get(str(error.get("type")), 500))
-        return Failure(str(outcome["type"]), dropped=True)  # expired or canceled
+            error = as_object(outcome["error"].get("error")) or outcome["error"]
+            return Failure(str(error.get("message")), _STATUS_BY_ERROR.get(str(error.get("type")), 500))
+        return Failure(str(outcome["type"]), is_dropped=True)  # expired or canceled
 
 
-def _counts(row: Mapping[str, Any]) -> list[int]:
-    counts = table(row.get("request_counts"))
+def _read_counts(row: Mapping[str, Any]) -> list[int]:
+    counts = as_object(row.get("request_counts"))
     names = ("processing", "succeeded", "errored", "canceled", "expired")
-    return [count(counts.get(name)) for name in names]
+    return [token_count(counts.get(name)) for name in names]

@@ -12,19 +12,19 @@ from typing import Any, Literal, Protocol, TypedDict
 
 from kgbias.ids import content_id
 from kgbias.io.templates import PromptForm as PromptForm
-from kgbias.models.truncate import UNCUT, Truncation
+from kgbias.models.truncate import NO_TRUNCATION, Truncation
 
 Notify = Callable[[str], None]
 """Called with one line for each thing that takes long or that the user should know."""
 
-_PATH = re.compile(r"[/\\.~]|[A-Za-z]:[/\\]")  # how the path of a file or folder begins
+_PATH_PATTERN = re.compile(r"[/\\.~]|[A-Za-z]:[/\\]")  # how the path of a file or folder begins
 
 Settings = tuple[tuple[str, str], ...]
 """How a model was asked: everything besides its weights and the question that can change an answer
 (dtype, base URL, the token before a text), as (name, value) pairs."""
 
 
-IN_MEMORY = "memory:"  # begins the names of models that a program holds
+IN_MEMORY_PREFIX = "memory:"  # begins the names of models that a program holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class ModelInfo:
     def id(self) -> str:
         return content_id("model", self.name, self.revision)
 
-    def opened(self, settings: Settings) -> str:
+    def opening_text(self, settings: Settings) -> str:
         """The model and how it was opened, which workers must have in common, as a text."""
-        how = ", ".join(f"{name} {value}" for name, value in settings)
-        return f"{self.name} {self.revision} ({how})"
+        settings_text = ", ".join(f"{name} {value}" for name, value in settings)
+        return f"{self.name} {self.revision} ({settings_text})"
 
     @property
     def title(self) -> str:
@@ -60,39 +60,39 @@ class ModelInfo:
         """The spec without a path, which says whose machine it was: a file or folder on disk is
         the last part with a few digits of the revision, as two models may have the same file
         name."""
-        held = self.name.startswith(IN_MEMORY)  # two of one name may do different things
-        if not self.local and not held:
+        is_in_memory = self.name.startswith(IN_MEMORY_PREFIX)  # two of one name may do different things
+        if not self.is_local and not is_in_memory:
             return self.name
         digits = self.revision.rpartition(":")[2][:6] or self.id[:6]
-        if held:
-            return f"{self.name.removeprefix(IN_MEMORY)} ({digits})"
-        return f"{self._last.removesuffix('.gguf')} ({digits})"
+        if is_in_memory:
+            return f"{self.name.removeprefix(IN_MEMORY_PREFIX)} ({digits})"
+        return f"{self._last_part.removesuffix('.gguf')} ({digits})"
 
     @property
-    def local(self) -> bool:
+    def is_local(self) -> bool:
         """Whether the spec is the path of a file or folder."""
         kind, _, path = self.name.partition(":")
-        digested = kind == "hf" and self.revision.startswith("sha256:")
-        return digested or bool(_PATH.match(path))
+        is_digested = kind == "hf" and self.revision.startswith("sha256:")
+        return is_digested or bool(_PATH_PATTERN.match(path))
 
     @property
-    def _last(self) -> str:
+    def _last_part(self) -> str:
         """The last part of a path."""
         path = self.name.partition(":")[2].rstrip("/\\")
         return re.split(r"[/\\:]", path)[-1]
 
     @property
-    def short(self) -> str:
+    def short_name(self) -> str:
         """The beginning of default names of runs: the last part of the spec."""
-        if self.local:
-            return self._last
+        if self.is_local:
+            return self._last_part
         return self.name.rstrip("/").rsplit("/", 1)[-1].split(":", 1)[-1]
 
     def goes_by(self, name: str | None) -> bool:
         """Whether it is the model of this spec or title; any model is that of None."""
         return name in (None, self.name, self.title, self.public_name)
 
-    def asked(self, settings: Settings) -> str:
+    def configured_id(self, settings: Settings) -> str:
         """The id of this model with these settings, from which ids of runs, answers and probings
         follow."""
         return content_id("model", self.name, self.revision, repr(settings))
@@ -114,7 +114,7 @@ class Request:
     max_tokens: int = 32
     stop: tuple[str, ...] = ()
     schema: str | None = None  # a flat JSON schema (as text) that the answer should follow
-    truncation: Truncation = UNCUT
+    truncation: Truncation = NO_TRUNCATION
 
     @property
     def form(self) -> PromptForm:
@@ -132,7 +132,7 @@ class Request:
         fields = asdict(self)
         del fields["truncation"]
         fields |= self.truncation.as_dict()  # no key without truncation, so older answers are found
-        return content_id("answer", model.asked(settings), repr(sorted(fields.items())))
+        return content_id("answer", model.configured_id(settings), repr(sorted(fields.items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Completion:
     details: dict[str, Any] = field(default_factory=dict)  # what a server said about itself
 
 
-Can = Literal["yes", "no", "depends"]
+Support = Literal["yes", "no", "depends"]
 """Whether something can be done; it may depend on the server or on the model behind a spec."""
 
 
@@ -167,9 +167,9 @@ class Abilities:
     """
 
     forms: tuple[PromptForm, ...] = ("completion", "chat")
-    structured: Can = "no"
-    seed: Can = "yes"
-    batch: Can = "no"
+    structured: Support = "no"
+    seed: Support = "yes"
+    batch: Support = "no"
 
 
 class ModelOptions(TypedDict, total=False):
@@ -210,8 +210,8 @@ class Completer(Protocol):
     def close(self) -> None: ...
 
 
-def find_form(model: Completer, first: PromptForm) -> tuple[PromptForm, str]:
-    """The form in which a model is asked: `first`, unless only the other is answered; and a line
+def find_form(model: Completer, preferred_form: PromptForm) -> tuple[PromptForm, str]:
+    """The form in which a model is asked: `preferred_form`, unless only the other is answered; and a line
     that says why, "" where there is nothing to say. A model on a server is asked for it."""
-    find: Callable[[PromptForm], tuple[PromptForm, str]] | None = getattr(model, "find_form", None)
-    return (first, "") if find is None else find(first)
+    find_by_trial: Callable[[PromptForm], tuple[PromptForm, str]] | None = getattr(model, "find_form", None)
+    return (preferred_form, "") if find_by_trial is None else find_by_trial(preferred_form)

@@ -15,31 +15,31 @@ from typing import Any, NamedTuple, TypeVar
 
 from kgbias.errors import ModelError
 from kgbias.models.base import Completion, Request
-from kgbias.models.server import RETRIED, TRIES, ServerModel
-from kgbias.models.wire import Failure, parsed, unforeseen
+from kgbias.models.server import RETRIED_CODES, MAX_ATTEMPTS, ServerModel
+from kgbias.models.http import Failure, parse_body, unforeseen_failure
 
 T = TypeVar("T")
 F = TypeVar("F")
 
-_POLLED = (2.0, 60.0)  # seconds between two checks of a batch: at first, and at most
-_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-_PATIENCE = 20  # failed checks of a batch before giving up: a quarter of an hour without a network
-_READS = 3  # of results that are cut off
-_SKEW = timedelta(minutes=10)  # by which a provider's clock may be wrong
+_POLL_SECONDS = (2.0, 60.0)  # seconds between two checks of a batch: at first, and at most
+_UNREADABLE_ERRORS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+_MAX_FAILED_CHECKS = 20  # failed checks of a batch before giving up: a quarter of an hour without a network
+_MAX_READS = 3  # of results that are cut off
+_MAX_CLOCK_SKEW = timedelta(minutes=10)  # by which a provider's clock may be wrong
 
 
-class State(NamedTuple):
-    """The state of a batch. `refused` is why the provider will not work on it; `gone` means that
+class BatchState(NamedTuple):
+    """The state of a batch. `refusal` is why the provider will not work on it; `is_gone` means that
     the provider no longer has it."""
 
     done: int = 0
     total: int = 0
-    ended: bool = False
-    refused: str = ""
-    gone: bool = False
+    has_ended: bool = False
+    refusal: str = ""
+    is_gone: bool = False
 
 
-class Listed(NamedTuple):
+class ListedBatch(NamedTuple):
     """A batch in a provider's list: when it was made, how many requests it has, and the name we
     gave it, if the provider keeps names."""
 
@@ -49,7 +49,7 @@ class Listed(NamedTuple):
     name: str | None = None
 
 
-class Gone(ModelError):
+class BatchGone(ModelError):
     """The provider does not have this, or no longer."""
 
 
@@ -60,7 +60,7 @@ class Batches:
     what was submitted goes on at the provider.
     """
 
-    most = 5_000  # requests in a batch, which keeps its results small enough to read at once
+    batch_size = 5_000  # requests in a batch, which keeps its results small enough to read at once
 
     def __init__(self, model: ServerModel) -> None:
         self._model = model
@@ -71,11 +71,11 @@ class Batches:
         """Make a batch of requests, each with its key; returns its id."""
         raise NotImplementedError
 
-    async def _list(self, client: Any, after: str | None) -> tuple[list[Listed], str | None]:
+    async def _list(self, client: Any, cursor: str | None) -> tuple[list[ListedBatch], str | None]:
         """A page of the batches, newest first, and the cursor of the next page."""
         raise NotImplementedError
 
-    async def _state(self, client: Any, batch: str) -> State:
+    async def _state(self, client: Any, batch: str) -> BatchState:
         raise NotImplementedError
 
     async def _results(self, client: Any, batch: str) -> bytes:
@@ -90,57 +90,57 @@ class Batches:
     # Asking
 
     def submit(
-        self, name: str, requests: Mapping[str, Request], since: datetime, others: Collection[str]
+        self, name: str, requests: Mapping[str, Request], since: datetime, known_ids: Collection[str]
     ) -> str:
         """Send these requests, each with its key, as a batch; returns its id. If a fault leaves it
         unclear whether the batch was made, it is searched for before it is made again."""
-        return self._model.call(lambda client: self._submit(client, name, requests, since, others))
+        return self._model.run_call(lambda client: self._submit(client, name, requests, since, known_ids))
 
     def find(
-        self, name: str, keys: Sequence[str], since: datetime, others: Collection[str]
+        self, name: str, keys: Sequence[str], since: datetime, known_ids: Collection[str]
     ) -> str | None:
-        """The id of the batch of that name made since then, if there is one; `others` are known not
+        """The id of the batch of that name made since then, if there is one; `known_ids` are known not
         to be it. If the provider keeps no names, batches with as many requests are waited for, and
         recognised by their results."""
-        return self._model.call(lambda client: self._find(client, name, keys, since, others))
+        return self._model.run_call(lambda client: self._find(client, name, keys, since, known_ids))
 
-    def watch(self, batch: str) -> Iterator[State]:
+    def watch(self, batch: str) -> Iterator[BatchState]:
         """The state of a batch, each time it changes, until it has ended."""
-        last, wait = None, _POLLED[0]
+        last_state, wait = None, _POLL_SECONDS[0]
         while True:
-            state = self._model.call(lambda client: self._looked(client, batch))
-            if state != last:
+            state = self._model.run_call(lambda client: self._check_state(client, batch))
+            if state != last_state:
                 yield state
-                last, wait = state, _POLLED[0]
-            if state.ended:
+                last_state, wait = state, _POLL_SECONDS[0]
+            if state.has_ended:
                 return
-            self._model.call(lambda _, wait=wait: asyncio.sleep(wait))  # type: ignore[misc]
-            wait = min(_POLLED[1], 1.5 * wait)
+            self._model.run_call(lambda _, wait=wait: asyncio.sleep(wait))  # type: ignore[misc]
+            wait = min(_POLL_SECONDS[1], 1.5 * wait)
 
     def results(
-        self, batch: str, requests: Mapping[str, Request], done: int = 0
+        self, batch: str, requests: Mapping[str, Request], done_count: int = 0
     ) -> dict[str, Completion]:
-        """The results of these requests in a batch in the state `done`, by key; an error for a
+        """The results of these requests in a batch in the state `done_count`, by key; an error for a
         request that was not answered. Requests that the batch does not mention are left out."""
-        found = {}
-        for line in self._model.call(lambda client: self._lines(client, batch, done)):
+        completions = {}
+        for line in self._model.run_call(lambda client: self._lines(client, batch, done_count)):
             key = line.get("custom_id")
             if isinstance(key, str) and key in requests:
-                found[key] = self._read(line, requests[key])
-        return found
+                completions[key] = self._read_line(line, requests[key])
+        return completions
 
-    def learn(self, why: str, request: Request) -> bool:
+    def learn(self, reason: str, request: Request) -> bool:
         """Whether a refused batch makes sense without what the refusal names."""
-        return self._model.adapt(why, self._model.written(request))
+        return self._model.adapt(reason, self._model.sent_parameters(request))
 
-    def _read(self, line: Any, request: Request) -> Completion:
+    def _read_line(self, line: Any, request: Request) -> Completion:
         try:
             answer = self._answer(line)
         except (LookupError, TypeError, AttributeError):
             answer = line
         if isinstance(answer, Failure):
-            return self._model.failed(answer, request)
-        return self._model.completed(answer, json.dumps(answer).encode(), request)
+            return self._model.read_batch_failure(answer, request)
+        return self._model.read_batch_answer(answer, json.dumps(answer).encode(), request)
 
     async def _submit(
         self,
@@ -148,24 +148,24 @@ class Batches:
         name: str,
         requests: Mapping[str, Request],
         since: datetime,
-        others: Collection[str],
+        known_ids: Collection[str],
     ) -> str:
-        keys, unsure = list(requests), False
+        keys, may_exist = list(requests), False
 
-        async def once() -> str:
-            nonlocal unsure
-            if unsure and (found := await self._find(client, name, keys, since, others)):
-                return found
-            unsure = True
-            return self._checked(await self._create(client, name, requests))
+        async def create_once() -> str:
+            nonlocal may_exist
+            if may_exist and (existing_id := await self._find(client, name, keys, since, known_ids)):
+                return existing_id
+            may_exist = True
+            return self._check_id(await self._create(client, name, requests))
 
-        return await self._patiently(once)
+        return await self._retry(create_once)
 
-    def _checked(self, id: str) -> str:
+    def _check_id(self, batch_id: str) -> str:
         """The id, if it is safe in a path, in the store and on a screen."""
-        if not re.fullmatch(r"[\w.:-]{1,200}", id, re.ASCII) or self._model.clean(id) != id:
-            raise ModelError(f"the provider calls a batch {self._model.clean(id)[:80]!r}")
-        return id
+        if not re.fullmatch(r"[\w.:-]{1,200}", batch_id, re.ASCII) or self._model.clean(batch_id) != batch_id:
+            raise ModelError(f"the provider calls a batch {self._model.clean(batch_id)[:80]!r}")
+        return batch_id
 
     async def _find(
         self,
@@ -173,89 +173,89 @@ class Batches:
         name: str,
         keys: Sequence[str],
         since: datetime,
-        others: Collection[str],
+        known_ids: Collection[str],
     ) -> str | None:
-        after: str | None = None
+        cursor: str | None = None
         while True:
-            page, after = await self._patiently(lambda after=after: self._list(client, after))  # type: ignore[misc]
-            for listed in page:
-                if listed.created < since - _SKEW:
+            page, cursor = await self._retry(lambda cursor=cursor: self._list(client, cursor))  # type: ignore[misc]
+            for candidate in page:
+                if candidate.created < since - _MAX_CLOCK_SKEW:
                     return None
-                if listed.id in others:
+                if candidate.id in known_ids:
                     continue
-                alike = listed.name is None and listed.requests == len(keys)
-                id = self._checked(listed.id)
-                if listed.name == name or (alike and await self._holds(client, id, keys)):
-                    return id
-            if after is None:
+                may_be_it = candidate.name is None and candidate.requests == len(keys)
+                batch_id = self._check_id(candidate.id)
+                if candidate.name == name or (may_be_it and await self._contains_any(client, batch_id, keys)):
+                    return batch_id
+            if cursor is None:
                 return None
 
-    async def _holds(self, client: Any, batch: str, keys: Sequence[str]) -> bool:
+    async def _contains_any(self, client: Any, batch: str, keys: Sequence[str]) -> bool:
         """Whether a batch holds these requests, which shows once it has ended."""
-        wait = _POLLED[0]
-        while not (await self._looked(client, batch)).ended:
+        wait = _POLL_SECONDS[0]
+        while not (await self._check_state(client, batch)).has_ended:
             await asyncio.sleep(wait)
-            wait = min(_POLLED[1], 1.5 * wait)
-        wanted = set(keys)
-        return any(line.get("custom_id") in wanted for line in await self._lines(client, batch))
+            wait = min(_POLL_SECONDS[1], 1.5 * wait)
+        key_set = set(keys)
+        return any(line.get("custom_id") in key_set for line in await self._lines(client, batch))
 
-    async def _looked(self, client: Any, batch: str) -> State:
+    async def _check_state(self, client: Any, batch: str) -> BatchState:
         try:
-            state = await self._patiently(lambda: self._state(client, batch), _PATIENCE)
-            return state._replace(refused=self._model.clean(state.refused))
-        except Gone:
-            await self._patiently(lambda: self._list(client, None))  # else all is gone for a while
-            return State(ended=True, gone=True)
+            state = await self._retry(lambda: self._state(client, batch), _MAX_FAILED_CHECKS)
+            return state._replace(refusal=self._model.clean(state.refusal))
+        except BatchGone:
+            await self._retry(lambda: self._list(client, None))  # else all is gone for a while
+            return BatchState(has_ended=True, is_gone=True)
 
-    async def _lines(self, client: Any, batch: str, done: int = 0) -> list[dict[str, Any]]:
+    async def _lines(self, client: Any, batch: str, done_count: int = 0) -> list[dict[str, Any]]:
         """The results of a batch, read again if they are cut off: asking again would cost again."""
-        for attempt in range(_READS):
+        for attempt in range(_MAX_READS):
             if attempt:
-                await asyncio.sleep(_POLLED[0])
+                await asyncio.sleep(_POLL_SECONDS[0])
             try:
-                body = await self._patiently(lambda: self._results(client, batch))
-            except Gone:
+                body = await self._retry(lambda: self._results(client, batch))
+            except BatchGone:
                 return []
             lines: list[dict[str, Any]] = []
-            count, whole = 0, True
+            count, is_whole = 0, True
             for text in io.BytesIO(body):  # there may be millions, of which few are results
                 if text.strip():
-                    line = parsed(text)
-                    count, whole = count + 1, whole and line is not None
+                    line = parse_body(text)
+                    count, is_whole = count + 1, is_whole and line is not None
                     if isinstance(line, dict) and "custom_id" in line:
                         lines.append(line)
-            if count >= done and whole:
+            if count >= done_count and is_whole:
                 break
         return lines
 
-    async def _patiently(self, call: Callable[[], Awaitable[T]], tries: int = TRIES) -> T:
+    async def _retry(self, call: Callable[[], Awaitable[T]], tries: int = MAX_ATTEMPTS) -> T:
         """The result of a call, which is repeated after temporary faults."""
-        why, asked_to = "", 0.0
+        reason, requested_wait = "", 0.0
         for attempt in range(tries):
             if attempt:
                 wait = min(60.0, 2.0**attempt) * random.uniform(0.5, 1.0)
-                await asyncio.sleep(max(wait, asked_to))
+                await asyncio.sleep(max(wait, requested_wait))
             try:
                 return await call()
             except Exception as error:
                 failure = self._model.failure(error)
-                if failure is None and isinstance(error, _UNREADABLE):
+                if failure is None and isinstance(error, _UNREADABLE_ERRORS):
                     raise ModelError(
                         "the provider's answer about its batches cannot be read"
                     ) from None
-                failure = failure or unforeseen(error)
-                why, asked_to = self._model.told(failure), failure.wait
+                failure = failure or unforeseen_failure(error)
+                reason, requested_wait = self._model.describe_failure(failure), failure.wait
                 if failure.code == 404:
-                    raise Gone(f"{why}; does this server take batches?") from None
-                if failure.code and failure.code not in RETRIED:
-                    raise ModelError(f"{why}{self._model.advice(failure.code)}") from None
-        raise ModelError(why)
+                    raise BatchGone(f"{reason}; does this server take batches?") from None
+                if failure.code and failure.code not in RETRIED_CODES:
+                    raise ModelError(f"{reason}{self._model.advice(failure.code)}") from None
+        raise ModelError(reason)
 
 
-def field(body: bytes, name: str, kind: type[F]) -> F:
+def read_field(body: bytes, name: str, kind: type[F]) -> F:
     """A field of a response's JSON object. Raises ModelError if it is not an object or lacks it."""
-    data = parsed(body)
-    found = data.get(name) if isinstance(data, dict) else None
-    if not isinstance(found, kind):
+    data = parse_body(body)
+    value = data.get(name) if isinstance(data, dict) else None
+    if not isinstance(value, kind):
         raise ModelError(f"the provider's answer about a batch has no {name}")
-    return found
+    return value

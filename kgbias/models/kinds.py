@@ -7,10 +7,10 @@ from typing import Literal, get_type_hints
 
 from kgbias.errors import ModelError, UsageError
 from kgbias.io.plugins import import_object
-from kgbias.models.base import Abilities, Can, PromptForm
-from kgbias.models.load import called
+from kgbias.models.base import Abilities, Support, PromptForm
+from kgbias.models.load import describe_trained_kind
 from kgbias.models.server import ServerModel
-from kgbias.models.spec import KINDS, Kind, Spec, file_of, forms, on_the_hub, parse
+from kgbias.models.spec import KINDS, Kind, Spec, find_gguf_file, list_forms, is_on_hub, parse_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,52 +36,52 @@ class ModelKind:
 
     kind: str
     specs: tuple[str, ...]
-    crawl: Can
-    structured: Can
-    seed: Can
-    logprobs: Can
-    probe: Can | Literal["choice"]
-    association: Can
-    batch: Can
+    crawl: Support
+    structured: Support
+    seed: Support
+    logprobs: Support
+    probe: Support | Literal["choice"]
+    association: Support
+    batch: Support
     extra: str
     installed: bool
     keys: tuple[str, ...]
     package: str = ""
 
 
-def kinds_of_models() -> list[ModelKind]:
+def list_model_kinds() -> list[ModelKind]:
     """All kinds of models, except unusable ones from other packages (`kgbias.plugins` says why).
     Opens and loads none."""
-    return [_row(name, kind) for name, kind in KINDS.usable_entries().items()]
+    return [_describe_kind(name, kind) for name, kind in KINDS.usable_entries().items()]
 
 
-def _row(name: str, kind: Kind) -> ModelKind:
-    able = _abilities(kind)
-    unsure: Can = "yes" if kind.trained_as or kind.files is None else "depends"
-    scored: Can = "no"
+def _describe_kind(name: str, kind: Kind) -> ModelKind:
+    kind_abilities = _read_abilities(kind)
+    writes_text: Support = "yes" if kind.trained_as or kind.files is None else "depends"
+    gives_logprobs: Support = "no"
     if kind.scores:  # as the class says that the scorer's function opens
-        opened = get_type_hints(import_object(kind.scorer)).get("return")
-        scored = getattr(opened, "logprobs", "yes")
-        scored = "depends" if unsure == "depends" else scored
+        opened_class = get_type_hints(import_object(kind.scorer)).get("return")
+        gives_logprobs = getattr(opened_class, "logprobs", "yes")
+        gives_logprobs = "depends" if writes_text == "depends" else gives_logprobs
     model, package = import_object(kind.completer), KINDS.find_package(name)
     return ModelKind(
         name,
         kind.forms,
-        unsure if kind.completes else "no",
-        able.structured if kind.completes else "no",
-        able.seed if kind.completes else "no",
-        scored,
-        "choice" if scored == "no" and kind.completes else scored,
+        writes_text if kind.completes else "no",
+        kind_abilities.structured if kind.completes else "no",
+        kind_abilities.seed if kind.completes else "no",
+        gives_logprobs,
+        "choice" if gives_logprobs == "no" and kind.completes else gives_logprobs,
         "yes" if kind.loads else "no",
-        able.batch if kind.completes else "no",
+        kind_abilities.batch if kind.completes else "no",
         "" if package else kind.extra,
-        bool(package) or _installed(kind.package),
+        bool(package) or _is_installed(kind.package),
         model.api.keys if issubclass(model, ServerModel) else (),
         package,
     )
 
 
-def _installed(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
     except ModuleNotFoundError:  # nor is what it would be a part of
@@ -89,46 +89,46 @@ def _installed(package: str) -> bool:
 
 
 @cache
-def _abilities(kind: Kind) -> Abilities:
-    found: Abilities = getattr(import_object(kind.completer), "abilities", Abilities())
-    return found
+def _read_abilities(kind: Kind) -> Abilities:
+    kind_abilities: Abilities = getattr(import_object(kind.completer), "abilities", Abilities())
+    return kind_abilities
 
 
-def abilities(spec: str) -> Abilities | None:
+def abilities_of(spec: str) -> Abilities | None:
     """What the completer of a spec can do; None for a name that is not a spec, as the user's own
     model may have."""
     try:
-        name = parse(spec).kind
+        name = parse_spec(spec).kind
     except UsageError:
         return None
     KINDS.import_part(name, KINDS[name].completer)
-    return _abilities(KINDS[name])
+    return _read_abilities(KINDS[name])
 
 
 def form_for(model: str, form: PromptForm | None) -> PromptForm | None:
     """The only form that a model takes, if it has only one. Raises UsageError for another."""
-    able = abilities(model)
-    if able is None or len(able.forms) > 1:
+    model_abilities = abilities_of(model)
+    if model_abilities is None or len(model_abilities.forms) > 1:
         return form
-    (only,) = able.forms
-    if form not in (None, only):
-        raise UsageError(f"{model} only answers messages: `form` must be {only}")
-    return only
+    (only_form,) = model_abilities.forms
+    if form not in (None, only_form):
+        raise UsageError(f"{model} only answers messages: `form` must be {only_form}")
+    return only_form
 
 
 def check_batch(model: str) -> None:
     """Raise UsageError for a model that takes no batches of requests."""
-    able = abilities(model)
-    if able is None or able.batch == "no":
-        takers = forms(lambda kind: _abilities(kind).batch != "no")
+    model_abilities = abilities_of(model)
+    if model_abilities is None or model_abilities.batch == "no":
+        takers = list_forms(lambda kind: _read_abilities(kind).batch != "no")
         raise UsageError(f"`batch` is for providers that take batches: {takers}")
 
 
 def check_structured(model: str) -> None:
     """Raise UsageError for a model that takes no JSON schema."""
-    able = abilities(model)
-    if able is None or able.structured == "no":
-        takers = forms(lambda kind: _abilities(kind).structured != "no")
+    model_abilities = abilities_of(model)
+    if model_abilities is None or model_abilities.structured == "no":
+        takers = list_forms(lambda kind: _read_abilities(kind).structured != "no")
         raise UsageError(f"`structured` is for models that take a schema: {takers}")
 
 
@@ -136,14 +136,14 @@ def check_completes(spec: str | Spec) -> None:
     """Raise what opening a model to complete text would raise, as far as that is known without
     reading or reaching anything: UsageError for an unknown spec, or a model that cannot complete
     text; ModelError for a file or folder that does not exist."""
-    parsed = parse(spec) if isinstance(spec, str) else spec
-    kind = KINDS[parsed.kind]
+    parsed_spec = parse_spec(spec) if isinstance(spec, str) else spec
+    kind = KINDS[parsed_spec.kind]
     if not kind.completes:
         raise UsageError(
-            f"{parsed} is {called(kind.trained_as)} and cannot complete text; "
-            f"{forms(lambda other: other.completes)} can"
+            f"{parsed_spec} is {describe_trained_kind(kind.trained_as)} and cannot complete text; "
+            f"{list_forms(lambda other: other.completes)} can"
         )
-    if parsed.file:
-        file_of(parsed)
-    elif parsed.name[:1] in (".", "/", "~") and on_the_hub(parsed):
-        raise ModelError(f"there is no folder {parsed.name}")
+    if parsed_spec.file:
+        find_gguf_file(parsed_spec)
+    elif parsed_spec.name[:1] in (".", "/", "~") and is_on_hub(parsed_spec):
+        raise ModelError(f"there is no folder {parsed_spec.name}")

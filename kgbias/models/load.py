@@ -13,10 +13,10 @@ from typing import Any, Literal, get_args
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, first_line, no_such
 from kgbias.models.base import ModelInfo, Notify
 from kgbias.models.identity import sample_state
-from kgbias.models.pretrained import pretrained, quiet, untrained
-from kgbias.models.spec import Files, resolve, weights
+from kgbias.models.pretrained import load_pretrained, quiet_transformers, create_untrained
+from kgbias.models.spec import ModelFiles, resolve, resolve_weights
 
-QUANTISED = {"8bit": {"load_in_8bit": True}, "4bit": {"load_in_4bit": True}}
+QUANTISATION_OPTIONS = {"8bit": {"load_in_8bit": True}, "4bit": {"load_in_4bit": True}}
 
 
 def check_bits(dtype: str, device: str) -> None:
@@ -28,24 +28,24 @@ def check_bits(dtype: str, device: str) -> None:
         raise MissingExtra("bitsandbytes", extra="quantised")
 
 
-def loading(dtype: str, device: str) -> dict[str, Any]:
+def quantisation_config(dtype: str, device: str) -> dict[str, Any]:
     """The transformers configuration to load weights in this many bits; computation, and the layers
     that stay as they are, use bfloat16."""
     import torch
     from transformers import BitsAndBytesConfig
 
-    made: Any = BitsAndBytesConfig  # untyped
-    config = made(**QUANTISED[dtype], bnb_4bit_compute_dtype=torch.bfloat16)
+    config_class: Any = BitsAndBytesConfig  # untyped
+    config = config_class(**QUANTISATION_OPTIONS[dtype], bnb_4bit_compute_dtype=torch.bfloat16)
     return {"quantization_config": config, "device_map": {"": device}, "dtype": torch.bfloat16}
 
 
-As = Literal["auto", "causal", "masked", "seq2seq", "decoder", "encoder", "classifier"]
+ModelRole = Literal["auto", "causal", "masked", "seq2seq", "decoder", "encoder", "classifier"]
 """What to load a model as: with the output layer of a causal or masked language model, of an
 encoder-decoder or only its decoder, of a sequence classifier, or as an encoder, without one.
 "auto" is what it was trained as."""
 
-DTYPES = ("float32", "bfloat16", "float16", *QUANTISED)
-_KEPT = 2  # models kept loaded: a language model for crawl and probe, and an encoder
+DTYPES = ("float32", "bfloat16", "float16", *QUANTISATION_OPTIONS)
+_MAX_LOADED = 2  # models kept loaded: a language model for crawl and probe, and an encoder
 _CLASSES = {
     "causal": "AutoModelForCausalLM",
     "masked": "AutoModelForMaskedLM",
@@ -54,7 +54,7 @@ _CLASSES = {
     "encoder": "AutoModel",
     "classifier": "AutoModelForSequenceClassification",
 }
-_CALLED = {
+_KIND_NAMES = {
     "causal": "a causal language model",
     "masked": "a masked language model",
     "seq2seq": "an encoder-decoder",
@@ -63,7 +63,7 @@ _CALLED = {
     "classifier": "a classifier",
     "": "not a language model that predicts words",
 }
-_TRAINED = {  # part of an architecture's name -> what its weights were trained as
+_TRAINED_KINDS = {  # part of an architecture's name -> what its weights were trained as
     "ForSequenceClassification": "classifier",
     "MaskedLM": "masked",
     "ForPreTraining": "masked",
@@ -73,7 +73,7 @@ _TRAINED = {  # part of an architecture's name -> what its weights were trained 
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedModel:
     """A model on its device, in evaluation mode, with its tokenizer.
 
     The objects are shared with other users and must not be modified: one that was is not handed
@@ -89,19 +89,19 @@ class Loaded:
     state: tuple[Any, ...] = ()
 
 
-_cache: dict[tuple[ModelInfo, str, str, str], Loaded] = {}  # the least recently used first
+_loaded_models: dict[tuple[ModelInfo, str, str, str], LoadedModel] = {}  # the least recently used first
 
 
 def load(
-    spec: str | Files,
-    as_: As = "auto",
+    spec: str | ModelFiles,
+    role: ModelRole = "auto",
     *,
     dtype: str = "float32",
     device: str = "auto",
     revision: str | None = None,
-    cached: bool = True,
+    use_cache: bool = True,
     notify: Notify | None = None,
-) -> Loaded:
+) -> LoadedModel:
     """The model of a spec.
 
     The two models used last stay in memory: a process that crawls, probes and associates with one
@@ -110,7 +110,7 @@ def load(
 
     Args:
         spec: a model spec, or the result of `resolve`.
-        as_: what to load it as (`As`).
+        role: what to load it as (`ModelRole`).
         dtype: "float32", "bfloat16" or "float16", or "8bit" or "4bit" weights, which need a CUDA
             GPU and the extra `quantised`.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
@@ -119,65 +119,65 @@ def load(
     Raises:
         UsageError: an unknown spec, dtype or device, or a model on a server or in vLLM.
         MissingExtra: torch, transformers or, for 8 and 4 bits, bitsandbytes is not installed.
-        ModelError: the model cannot be loaded, is not what `as_` says, or lacks weights, which
+        ModelError: the model cannot be loaded, is not what `role` says, or lacks weights, which
             transformers would fill with random numbers.
     """
     if dtype not in DTYPES:
         raise UsageError(no_such("dtype", dtype, DTYPES))
-    if as_ not in get_args(As):
-        raise UsageError(no_such("kind", as_, get_args(As)))
-    files = weights(spec, revision) if isinstance(spec, str) else spec
-    place = find_device(device)
-    if dtype in QUANTISED:
-        check_bits(dtype, place)
-    tell = notify or (lambda _: None)
-    trained = ""
-    if as_ == "auto":
-        trained = trained_for(files, tell)
-        if not trained:
-            raise ModelError(f"{files.info.name} is {_CALLED['']}")
-    key = (files.info, trained or as_, dtype, place)
-    loaded = _cache.pop(key, None) if cached else None
-    if loaded is not None and sample_state(loaded.model) != loaded.state:
-        loaded = None  # somebody hooked or changed it since
-    if loaded is None and cached and as_ == "encoder":
-        loaded = _body(files.info, dtype, place)
-    if loaded is None:
-        loaded = _load(files, key[1], dtype, place, tell)
-    if cached:
-        _cache[key] = loaded
-        while len(_cache) > _KEPT:
-            del _cache[next(iter(_cache))]
-    return loaded
+    if role not in get_args(ModelRole):
+        raise UsageError(no_such("kind", role, get_args(ModelRole)))
+    files = resolve_weights(spec, revision) if isinstance(spec, str) else spec
+    device_name = find_device(device)
+    if dtype in QUANTISATION_OPTIONS:
+        check_bits(dtype, device_name)
+    notify_always = notify or (lambda _: None)
+    trained_role = ""
+    if role == "auto":
+        trained_role = read_trained_kind(files, notify_always)
+        if not trained_role:
+            raise ModelError(f"{files.info.name} is {_KIND_NAMES['']}")
+    key = (files.info, trained_role or role, dtype, device_name)
+    loaded_model = _loaded_models.pop(key, None) if use_cache else None
+    if loaded_model is not None and sample_state(loaded_model.model) != loaded_model.state:
+        loaded_model = None  # somebody hooked or changed it since
+    if loaded_model is None and use_cache and role == "encoder":
+        loaded_model = _find_loaded_body(files.info, dtype, device_name)
+    if loaded_model is None:
+        loaded_model = _load(files, key[1], dtype, device_name, notify_always)
+    if use_cache:
+        _loaded_models[key] = loaded_model
+        while len(_loaded_models) > _MAX_LOADED:
+            del _loaded_models[next(iter(_loaded_models))]
+    return loaded_model
 
 
-def _body(info: ModelInfo, dtype: str, device: str) -> Loaded | None:
+def _find_loaded_body(info: ModelInfo, dtype: str, device: str) -> LoadedModel | None:
     """The encoder inside a language model already loaded from the same weights."""
     import transformers
 
     classes: Any = transformers.MODEL_MAPPING
-    for as_ in ("causal", "masked"):
-        if whole := _cache.get((info, as_, dtype, device)):
-            body = whole.model.base_model
-            unchanged = sample_state(whole.model) == whole.state
+    for role in ("causal", "masked"):
+        if loaded_model := _loaded_models.get((info, role, dtype, device)):
+            body = loaded_model.model.base_model
+            unchanged = sample_state(loaded_model.model) == loaded_model.state
             if unchanged and type(body) is classes.get(type(body.config), None):
-                return replace(whole, model=body, state=sample_state(body))
+                return replace(loaded_model, model=body, state=sample_state(body))
     return None
 
 
-_elsewhere: list[Callable[[], None]] = []
+_unload_hooks: list[Callable[[], None]] = []
 
 
-def unloaded_by(close: Callable[[], None]) -> None:
+def add_unload_hook(close: Callable[[], None]) -> None:
     """Have `unload` call this too, to free models held elsewhere."""
-    _elsewhere.append(close)
+    _unload_hooks.append(close)
 
 
 def unload() -> None:
     """Drop the loaded models, and free the memory of those that nobody else holds."""
-    for close in _elsewhere:
+    for close in _unload_hooks:
         close()
-    _cache.clear()
+    _loaded_models.clear()
     gc.collect()
     torch = sys.modules.get("torch")  # a module never imported holds no memory
     if torch is not None and torch.cuda.is_available():
@@ -187,7 +187,7 @@ def unload() -> None:
 def find_device(device: str = "auto") -> str:
     """The device of that name; "auto" is CUDA if available, else MPS, else the CPU. Raises
     UsageError for a device that this machine lacks."""
-    torch = _torch()
+    torch = _import_torch()
     if device == "auto":
         if torch.cuda.is_available():
             return "cuda"
@@ -198,26 +198,26 @@ def find_device(device: str = "auto") -> str:
             return device
     except (RuntimeError, AssertionError, NotImplementedError):  # torch without such a backend
         pass
-    raise UsageError(f"no device {device!r} on this machine; choose from auto, {_devices()}")
+    raise UsageError(f"no device {device!r} on this machine; choose from auto, {_list_devices()}")
 
 
-def float64(tensor: Any) -> Any:
+def to_float64(tensor: Any) -> Any:
     """The tensor in float64: on its device, or on the CPU if the device (MPS) has no float64."""
     return tensor.cpu().double() if tensor.device.type == "mps" else tensor.double()
 
 
-def cache_name(model: Any) -> str:
+def cache_parameter(model: Any) -> str:
     """What a model's parameter for the keys and values that it has read is called: `cache` since
     transformers 5.24, `past_key_values` before, and in the code of many authors still."""
     return "cache" if "cache" in signature(model.forward).parameters else "past_key_values"
 
 
-def cache_in(output: Any) -> Any:
+def read_cache(output: Any) -> Any:
     """The keys and values that a model has read, from its output."""
     return output.cache if hasattr(output, "cache") else output.past_key_values
 
 
-def trained_as(config: Any) -> str:
+def trained_kind(config: Any) -> str:
     """What the weights of a configuration were trained as: "causal", "masked", "seq2seq" or
     "classifier"; "" for anything else."""
     architecture = (getattr(config, "architectures", None) or [""])[0] or ""
@@ -227,7 +227,7 @@ def trained_as(config: Any) -> str:
         return "seq2seq"
     if "ForConditionalGeneration" in architecture and _writes_text(config):
         return "causal"  # one that also sees or hears, of which only text is asked
-    return next((kind for part, kind in _TRAINED.items() if part in architecture), "")
+    return next((kind for part, kind in _TRAINED_KINDS.items() if part in architecture), "")
 
 
 def _writes_text(config: Any) -> bool:
@@ -237,66 +237,66 @@ def _writes_text(config: Any) -> bool:
     return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING
 
 
-def trained_for(spec: str | Files, notify: Notify | None = None) -> str:
-    """`trained_as` of a spec's model; reads only its configuration."""
-    _torch()
+def read_trained_kind(spec: str | ModelFiles, notify: Notify | None = None) -> str:
+    """`trained_kind` of a spec's model; reads only its configuration."""
+    _import_torch()
     files = resolve(spec) if isinstance(spec, str) else spec
     location = files.location(notify or (lambda _: None))
-    with one_line(files.info, "a model of transformers"):
-        return trained_as(pretrained("AutoConfig", location, revision=files.commit))
+    with one_line_errors(files.info, "a model of transformers"):
+        return trained_kind(load_pretrained("AutoConfig", location, revision=files.commit))
 
 
-def decodes_alone(files: Files, notify: Notify | None = None) -> bool:
+def decodes_alone(files: ModelFiles, notify: Notify | None = None) -> bool:
     """Whether the decoder of an encoder-decoder can be read as a causal model (BART's can, T5's
     cannot); reads its configuration alone."""
-    _torch()
+    _import_torch()
     location = files.location(notify or (lambda _: None))
-    with one_line(files.info, "an encoder-decoder"):
-        return _writes_text(pretrained("AutoConfig", location, revision=files.commit))
+    with one_line_errors(files.info, "an encoder-decoder"):
+        return _writes_text(load_pretrained("AutoConfig", location, revision=files.commit))
 
 
-def called(trained: str) -> str:
-    """What `trained_as` gives, in words: "a masked language model"."""
-    return _CALLED[trained]
+def describe_trained_kind(trained: str) -> str:
+    """What `trained_kind` gives, in words: "a masked language model"."""
+    return _KIND_NAMES[trained]
 
 
-def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Loaded:
-    torch = _torch()
+def _load(files: ModelFiles, role: str, dtype: str, device: str, notify: Notify) -> LoadedModel:
+    torch = _import_torch()
     info, location = files.info, files.location(notify)
-    with one_line(info, _CALLED[as_]), quiet():
-        config = pretrained("AutoConfig", location, revision=files.commit)
+    with one_line_errors(info, _KIND_NAMES[role]), quiet_transformers():
+        config = load_pretrained("AutoConfig", location, revision=files.commit)
         _check_size(info, config)
-        trained = trained_as(config)
-        if as_ in ("causal", "masked") and trained not in ("", as_):
-            raise ModelError(f"{info.name} is {_CALLED[trained]}, not {_CALLED[as_]}")
-        tokenizer = pretrained("AutoTokenizer", location, revision=files.commit)
-        bits = dtype in QUANTISED
-        kept = loading(dtype, device) if bits else {"dtype": getattr(torch, dtype)}
-        model, found = pretrained(
-            _CLASSES[as_], location, revision=files.commit, output_loading_info=True,
-            ignore_mismatched_sizes=True, **kept,
+        trained_role = trained_kind(config)
+        if role in ("causal", "masked") and trained_role not in ("", role):
+            raise ModelError(f"{info.name} is {_KIND_NAMES[trained_role]}, not {_KIND_NAMES[role]}")
+        tokenizer = load_pretrained("AutoTokenizer", location, revision=files.commit)
+        is_quantised = dtype in QUANTISATION_OPTIONS
+        load_options = quantisation_config(dtype, device) if is_quantised else {"dtype": getattr(torch, dtype)}
+        model, loading_info = load_pretrained(
+            _CLASSES[role], location, revision=files.commit, output_loading_info=True,
+            ignore_mismatched_sizes=True, **load_options,
         )  # fmt: skip
-        if other := sorted(key for key, *_ in found["mismatched_keys"]):
+        if other := sorted(key for key, *_ in loading_info["mismatched_keys"]):
             raise ModelError(
                 f"{info.name} is no model: by its config.json, {other[0]} has another size than in "
                 "the file of its weights"
             )
         # What a checkpoint lacks, transformers fills with random numbers and goes on; no figure of
         # such a model would mean anything. (The pooler of an encoder is never read.)
-        lost = {key for key in found["missing_keys"] if as_ != "encoder" or "pooler" not in key}
-        if lost:
-            what = _CALLED["seq2seq" if as_ == "decoder" else as_]
-            raise ModelError(f"{info.name} lacks weights of {what}: {min(lost)}")
-        if unused := _unused_layers(model, found["unexpected_keys"]):
+        missing_weights = {key for key in loading_info["missing_keys"] if role != "encoder" or "pooler" not in key}
+        if missing_weights:
+            kind_name = _KIND_NAMES["seq2seq" if role == "decoder" else role]
+            raise ModelError(f"{info.name} lacks weights of {kind_name}: {min(missing_weights)}")
+        if unused := _unused_layers(model, loading_info["unexpected_keys"]):
             notify(
                 f"{info.name} has weights of layers that its config.json does not count, which are "
                 f"not used: {', '.join(unused)}"
             )
-        if as_ == "decoder":
-            model = _decoder_of(model)
-        if as_ == "causal" and not model.can_generate():
-            raise ModelError(f"{info.name} is not {_CALLED[as_]}")
-        if not bits:  # which are where they belong
+        if role == "decoder":
+            model = _extract_decoder(model)
+        if role == "causal" and not model.can_generate():
+            raise ModelError(f"{info.name} is not {_KIND_NAMES[role]}")
+        if not is_quantised:  # which are where they belong
             try:
                 model = model.to(device)
             except torch.OutOfMemoryError:
@@ -305,7 +305,7 @@ def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Lo
         state = sample_state(model)
         if not any(total for *_, total in state[1]):  # as a file is that a crash cut off
             raise ModelError(f"{info.name} is no model: all its weights are zero")
-    return Loaded(info, tokenizer, model.eval(), trained, location, state)
+    return LoadedModel(info, tokenizer, model.eval(), trained_role, location, state)
 
 
 _MAX_LAYERS, _MAX_WIDTH, _MAX_VOCABULARY = 1_000, 200_000, 10_000_000
@@ -324,29 +324,29 @@ def _unused_layers(model: Any, unexpected: Iterable[str]) -> list[str]:
 def _check_size(info: ModelInfo, config: Any) -> None:
     """Raise ModelError for a configuration of a size that no model has: transformers would allocate
     it before it reads the weights, or make a model without layers of it."""
-    of_text = config.get_text_config()
-    for name, most in (
+    text_config = config.get_text_config()
+    for name, max_size in (
         ("num_hidden_layers", _MAX_LAYERS),
         ("hidden_size", _MAX_WIDTH),
         ("vocab_size", _MAX_VOCABULARY),
     ):
-        size = getattr(of_text, name, None)
-        if isinstance(size, int) and not 1 <= size <= most:
+        size = getattr(text_config, name, None)
+        if isinstance(size, int) and not 1 <= size <= max_size:
             raise ModelError(f"{info.name} is no model: its config.json says {name} {size:,}")
 
 
-def _decoder_of(model: Any) -> Any:
+def _extract_decoder(model: Any) -> Any:
     """The decoder of an encoder-decoder as a causal model, with the weights that it has there.
 
     Loading the checkpoint as a causal model would leave out the embeddings that both halves share.
     """
-    alone = untrained("AutoModelForCausalLM", model.config, dtype=model.dtype)
-    alone.set_decoder(model.get_decoder())
-    alone.set_output_embeddings(model.get_output_embeddings())
-    return alone
+    decoder = create_untrained("AutoModelForCausalLM", model.config, dtype=model.dtype)
+    decoder.set_decoder(model.get_decoder())
+    decoder.set_output_embeddings(model.get_output_embeddings())
+    return decoder
 
 
-def _torch() -> Any:
+def _import_torch() -> Any:
     try:
         import torch
         import transformers  # noqa: F401
@@ -355,19 +355,19 @@ def _torch() -> Any:
     return torch
 
 
-def _devices() -> str:
+def _list_devices() -> str:
     """The devices of this machine."""
-    torch = _torch()
+    torch = _import_torch()
     cuda = [f"cuda:{n}" for n in range(torch.cuda.device_count())]
     return ", ".join(["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])])
 
 
 @contextmanager
-def one_line(info: ModelInfo, what: str) -> Iterator[None]:
+def one_line_errors(info: ModelInfo, role_name: str) -> Iterator[None]:
     """Turn whatever transformers raises over a broken file into one line."""
     try:
         yield
     except KgbiasError:
         raise
     except Exception as error:
-        raise ModelError(f"{info.name} cannot be loaded as {what}: {first_line(error)}") from error
+        raise ModelError(f"{info.name} cannot be loaded as {role_name}: {first_line(error)}") from error

@@ -8,14 +8,14 @@ from kgbias.errors import KgbiasError, ModelError, UsageError, first_line, no_su
 from kgbias.io.sandbox import TemplateSandbox, serve
 from kgbias.models.base import Abilities, Completion, PromptForm, Notify, Request, Settings
 from kgbias.models.kinds import check_completes
-from kgbias.models.load import DTYPES, Loaded, load
-from kgbias.models.spec import Files, Spec, resolve
-from kgbias.models.thoughts import may_think, without_thoughts
+from kgbias.models.load import DTYPES, LoadedModel, load
+from kgbias.models.spec import ModelFiles, Spec, resolve
+from kgbias.models.thoughts import may_think, separate_thoughts
 
 if TYPE_CHECKING:
     from kgbias.models.generate import Sampler
 
-_renderer = TemplateSandbox("kgbias.models.local")
+_template_sandbox = TemplateSandbox("kgbias.models.local")
 
 
 class LocalModel:
@@ -45,7 +45,7 @@ class LocalModel:
 
     def __init__(
         self,
-        files: Files,
+        files: ModelFiles,
         *,
         batch_size: int = 32,
         dtype: str = "float32",
@@ -71,7 +71,7 @@ class LocalModel:
         loaded, or is asked in the chat form and has no chat template."""
         name = self.info.name
         try:
-            yield from without_thoughts(
+            yield from separate_thoughts(
                 self._complete, requests, name, self._notify, lambda: self._may_think
             )
         except KgbiasError:
@@ -82,13 +82,13 @@ class LocalModel:
     def _complete(
         self, requests: Sequence[Request]
     ) -> Generator[list[tuple[int, Completion]], None, None]:
-        tokenizer, name = self.loaded.tokenizer, self.info.name
-        prompts = [prompt_tokens(request, tokenizer, name) for request in requests]
+        tokenizer, name = self.loaded_model.tokenizer, self.info.name
+        prompts = [tokenise_prompt(request, tokenizer, name) for request in requests]
         yield from self._sampler.complete(requests, prompts)
 
-    def find_form(self, first: PromptForm) -> tuple[PromptForm, str]:
+    def find_form(self, preferred_form: PromptForm) -> tuple[PromptForm, str]:
         """The form in which it is asked: messages only if it has a template for them."""
-        return form_with(self.loaded.tokenizer) if first == "chat" else first, ""
+        return form_of_tokenizer(self.loaded_model.tokenizer) if preferred_form == "chat" else preferred_form, ""
 
     def close(self) -> None:
         """Let go of the weights. They stay loaded for the next user; `kgbias.models.unload` frees
@@ -97,7 +97,7 @@ class LocalModel:
         self.__dict__.pop("loaded", None)
 
     @cached_property
-    def loaded(self) -> Loaded:
+    def loaded_model(self) -> LoadedModel:
         """The model and its tokenizer, loaded on first use."""
         return load(
             self._files, "causal", dtype=self._dtype, device=self._device, notify=self._notify
@@ -105,21 +105,21 @@ class LocalModel:
 
     @cached_property
     def _may_think(self) -> bool:
-        return may_think(self.loaded.tokenizer)
+        return may_think(self.loaded_model.tokenizer)
 
     @cached_property
     def _sampler(self) -> "Sampler":
         from kgbias.models.generate import Sampler
 
-        return Sampler(self.loaded.model, self.loaded.tokenizer, batch_size=self._batch_size)
+        return Sampler(self.loaded_model.model, self.loaded_model.tokenizer, batch_size=self._batch_size)
 
 
-def form_with(tokenizer: Any) -> PromptForm:
+def form_of_tokenizer(tokenizer: Any) -> PromptForm:
     """The form that a model with this tokenizer is made for."""
     return "chat" if tokenizer.chat_template else "completion"
 
 
-def prompt_tokens(request: Request, tokenizer: Any, model: str) -> list[int]:
+def tokenise_prompt(request: Request, tokenizer: Any, model: str) -> list[int]:
     """The tokens of a request as read by a model on this machine: the text with what the tokenizer
     puts before it, or the messages in the model's own template. Raises ModelError if it has no
     template."""
@@ -134,20 +134,20 @@ def prompt_tokens(request: Request, tokenizer: Any, model: str) -> list[int]:
         "tokens": {name: str(token) for name, token in tokenizer.special_tokens_map.items()},
         "messages": [{"role": role, "content": text} for role, text in request.prompt],
     }
-    text = _renderer.render(question, ModelError, f"the chat template of {model}")
+    text = _template_sandbox.render(question, ModelError, f"the chat template of {model}")
     chat: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     if not chat:
         raise ModelError(f"the chat template of {model} makes an empty text of a prompt")
     return chat
 
 
-def _answer(question: Mapping[str, Any]) -> str:
+def _render_chat(question: Mapping[str, Any]) -> str:
     """The messages in a chat template, up to where the answer begins, as transformers renders it:
     a model reads what it would read from there. A template that can ask for an answer without
     thoughts, by one of the names for it, does."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
-    found: Any = render_jinja_template(
+    rendered: Any = render_jinja_template(
         conversations=[question["messages"]],
         chat_template=question["template"],
         add_generation_prompt=True,
@@ -156,10 +156,10 @@ def _answer(question: Mapping[str, Any]) -> str:
         reasoning_effort="low",
         **question["tokens"],
     )
-    return str(found[0][0])
+    return str(rendered[0][0])
 
 
 if __name__ == "__main__":
     import transformers.utils.chat_template_utils  # noqa: F401  # before memory is limited
 
-    serve(_answer)
+    serve(_render_chat)

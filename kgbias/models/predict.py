@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.models.base import ModelInfo, Notify, Settings
-from kgbias.models.load import As, Loaded, called, float64, load, trained_for
+from kgbias.models.load import ModelRole, LoadedModel, describe_trained_kind, to_float64, load, read_trained_kind
 from kgbias.models.pretrained import is_token
-from kgbias.models.spec import KINDS, parse, weights
+from kgbias.models.spec import KINDS, parse_spec, resolve_weights
 
-_PIECE = 1024  # sentences read together, wherever they are read: sums depend on the batch
-_BATCH_TOKENS = 2048
+_PIECE_SENTENCES = 1024  # sentences read together, wherever they are read: sums depend on the batch
+_MAX_BATCH_TOKENS = 2048
 
-Ids = tuple[int, ...]
-Rows = NDArray[np.float64]
+TokenIds = tuple[int, ...]
+LogProbRows = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledTemplate:
     """A sentence, with the character positions of a target and an attribute in it."""
 
     text: str
@@ -32,19 +32,19 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Natural logarithms: `joint` of the target's probability given the attribute (masked), or of
-    target and attribute together (causal); `prior` of the target's without the attribute. Their
+    """Natural logarithms: `log_joint` of the target's probability given the attribute (masked), or of
+    target and attribute together (causal); `log_prior` of the target's without the attribute. Their
     difference is the association of the two, up to a constant of the attribute. `tokens` is the
     number of sub-tokens in target and attribute."""
 
-    joint: float
-    prior: float
+    log_joint: float
+    log_prior: float
     tokens: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Tokens:
-    ids: Ids
+class _TokenisedSentence:
+    ids: TokenIds
     target: tuple[int, ...]
     attribute: tuple[int, ...]
 
@@ -60,71 +60,71 @@ class _Predictor(ABC):
         self._tokenizer = tokenizer
         self._model = model
 
-    def known(self, word: str) -> bool:
+    def is_token(self, word: str) -> bool:
         """Whether the word, after a space, is one token of the vocabulary."""
         return is_token(self._tokenizer, word)
 
-    def predict(self, sentences: Sequence[Filled]) -> list[Prediction]:
+    def predict(self, sentences: Sequence[FilledTemplate]) -> list[Prediction]:
         """One prediction per sentence, in order."""
-        found: dict[Filled, Prediction] = {}
-        for piece in sentence_pieces(sentences):
-            found |= zip(piece, self.read(piece), strict=True)
-        return [found[sentence] for sentence in sentences]
+        predictions: dict[FilledTemplate, Prediction] = {}
+        for piece in iter_sentence_pieces(sentences):
+            predictions |= zip(piece, self.read(piece), strict=True)
+        return [predictions[sentence] for sentence in sentences]
 
     @abstractmethod
-    def read(self, sentences: Sequence[Filled]) -> list[Prediction]:
+    def read(self, sentences: Sequence[FilledTemplate]) -> list[Prediction]:
         """The predictions of a piece, which depend only on the piece."""
 
-    def _tokens(self, sentence: Filled) -> _Tokens:
-        out = self._tokenizer(
+    def _tokenise(self, sentence: FilledTemplate) -> _TokenisedSentence:
+        tokenised = self._tokenizer(
             sentence.text, return_offsets_mapping=True, return_special_tokens_mask=True
         )
         places: list[tuple[int, ...]] = []
         for begin, end in (sentence.target, sentence.attribute):
-            inside = tuple(
+            word_places = tuple(
                 place
-                for place, (start, stop) in enumerate(out["offset_mapping"])
-                if not out["special_tokens_mask"][place] and start < end and stop > begin
+                for place, (start, stop) in enumerate(tokenised["offset_mapping"])
+                if not tokenised["special_tokens_mask"][place] and start < end and stop > begin
                 and stop > start
             )  # fmt: skip
-            if not inside:
+            if not word_places:
                 raise DataError(f"{self.info.name} has no token for {sentence.text[begin:end]!r}")
-            places.append(inside)
-        return _Tokens(tuple(out["input_ids"]), places[0], places[1])
+            places.append(word_places)
+        return _TokenisedSentence(tuple(tokenised["input_ids"]), places[0], places[1])
 
     def _log_probabilities(
-        self, sequences: Sequence[Ids], wanted: Sequence[list[tuple[int, int]]]
-    ) -> list[Rows]:
+        self, sequences: Sequence[TokenIds], positions_and_tokens: Sequence[list[tuple[int, int]]]
+    ) -> list[LogProbRows]:
         """For each sequence, log p(token | sequence) of each wanted (position, token), float64."""
         import torch
 
-        order = sorted(range(len(sequences)), key=lambda i: len(sequences[i]))
+        order = sorted(range(len(sequences)), key=lambda index: len(sequences[index]))
         padding = self._tokenizer.pad_token_id or 0
-        found: dict[int, Rows] = {}
+        rows_by_index: dict[int, LogProbRows] = {}
         while order:
             batch: list[int] = []
-            for i in order:
-                if batch and (len(batch) + 1) * len(sequences[i]) > _BATCH_TOKENS:
+            for index in order:
+                if batch and (len(batch) + 1) * len(sequences[index]) > _MAX_BATCH_TOKENS:
                     break
-                batch.append(i)
+                batch.append(index)
             del order[: len(batch)]
-            longest = len(sequences[batch[-1]])
-            ids = torch.full((len(batch), longest), padding)
-            mask = torch.zeros((len(batch), longest), dtype=torch.long)
-            for row, i in enumerate(batch):
-                ids[row, : len(sequences[i])] = torch.tensor(sequences[i])
-                mask[row, : len(sequences[i])] = 1
+            max_length = len(sequences[batch[-1]])
+            ids = torch.full((len(batch), max_length), padding)
+            mask = torch.zeros((len(batch), max_length), dtype=torch.long)
+            for row, index in enumerate(batch):
+                ids[row, : len(sequences[index])] = torch.tensor(sequences[index])
+                mask[row, : len(sequences[index])] = 1
             device = self._model.device
             with torch.inference_mode():
                 logits = self._model(
                     input_ids=ids.to(device), attention_mask=mask.to(device)
                 ).logits
-                for row, i in enumerate(batch):
-                    positions = [place for place, _ in wanted[i]]
-                    tokens = [token for _, token in wanted[i]]
-                    chosen = float64(logits[row, positions]).log_softmax(-1)
-                    found[i] = chosen[range(len(tokens)), tokens].cpu().numpy()
-        return [found[i] for i in range(len(sequences))]
+                for row, index in enumerate(batch):
+                    positions = [place for place, _ in positions_and_tokens[index]]
+                    tokens = [token for _, token in positions_and_tokens[index]]
+                    chosen_logs = to_float64(logits[row, positions]).log_softmax(-1)
+                    rows_by_index[index] = chosen_logs[range(len(tokens)), tokens].cpu().numpy()
+        return [rows_by_index[index] for index in range(len(sequences))]
 
 
 class MaskedPredictor(_Predictor):
@@ -137,32 +137,32 @@ class MaskedPredictor(_Predictor):
 
     kind = "masked"
 
-    def read(self, sentences: Sequence[Filled]) -> list[Prediction]:
+    def read(self, sentences: Sequence[FilledTemplate]) -> list[Prediction]:
         """As `predict`; each distinct masked sentence is run once."""
         mask = self._tokenizer.mask_token_id
-        tokens = [self._tokens(sentence) for sentence in sentences]
-        jobs: dict[Ids, dict[tuple[int, int], None]] = {}
-        asked = []
-        for t in tokens:
-            wanted = [(place, t.ids[place]) for place in t.target]
-            hidden = [
-                tuple(mask if place in places else id for place, id in enumerate(t.ids))
-                for places in (t.target, (*t.target, *t.attribute))
+        tokens = [self._tokenise(sentence) for sentence in sentences]
+        jobs: dict[TokenIds, dict[tuple[int, int], None]] = {}
+        queries = []
+        for tokenised in tokens:
+            target_places = [(place, tokenised.ids[place]) for place in tokenised.target]
+            masked_sequences = [
+                tuple(mask if place in places else id for place, id in enumerate(tokenised.ids))
+                for places in (tokenised.target, (*tokenised.target, *tokenised.attribute))
             ]
-            for sequence in hidden:
-                jobs.setdefault(sequence, {}).update(dict.fromkeys(wanted))
-            asked.append((hidden, wanted))
-        answers = self._log_probabilities(list(jobs), [list(wanted) for wanted in jobs.values()])
-        known = {
-            sequence: dict(zip(wanted, rows, strict=True))
-            for (sequence, wanted), rows in zip(jobs.items(), answers, strict=True)
+            for sequence in masked_sequences:
+                jobs.setdefault(sequence, {}).update(dict.fromkeys(target_places))
+            queries.append((masked_sequences, target_places))
+        answers = self._log_probabilities(list(jobs), [list(target_places) for target_places in jobs.values()])
+        log_probs = {
+            sequence: dict(zip(target_places, rows, strict=True))
+            for (sequence, target_places), rows in zip(jobs.items(), answers, strict=True)
         }
         predictions = []
-        for t, (hidden, wanted) in zip(tokens, asked, strict=True):
-            joint, prior = (
-                float(sum(known[sequence][pair] for pair in wanted)) for sequence in hidden
+        for tokenised, (masked_sequences, target_places) in zip(tokens, queries, strict=True):
+            log_joint, log_prior = (
+                float(sum(log_probs[sequence][pair] for pair in target_places)) for sequence in masked_sequences
             )
-            predictions.append(Prediction(joint, prior, (len(t.target), len(t.attribute))))
+            predictions.append(Prediction(log_joint, log_prior, (len(tokenised.target), len(tokenised.attribute))))
         return predictions
 
 
@@ -177,44 +177,44 @@ class CausalPredictor(_Predictor):
 
     kind = "causal"
 
-    def read(self, sentences: Sequence[Filled]) -> list[Prediction]:
+    def read(self, sentences: Sequence[FilledTemplate]) -> list[Prediction]:
         begin = self._tokenizer.bos_token_id
         if begin is None:
             begin = self._tokenizer.eos_token_id
-        sequences, wanted, tokens = [], [], []
+        sequences, positions_and_tokens, tokens = [], [], []
         for sentence in sentences:
-            t = self._tokens(sentence)
-            if t.target[-1] >= t.attribute[0]:
+            tokenised = self._tokenise(sentence)
+            if tokenised.target[-1] >= tokenised.attribute[0]:
                 raise UsageError(
                     f"{self.info.name} reads from left to right: a template must have {{t}} before "
                     f"{{a}}, unlike {sentence.text!r}"
                 )
-            ids = t.ids[: t.attribute[-1] + 1]
+            ids = tokenised.ids[: tokenised.attribute[-1] + 1]
             lead = () if begin is None or ids[0] == begin else (begin,)
-            full = (*lead, *ids)
-            sequences.append(full)
-            wanted.append([(place - 1, full[place]) for place in range(1, len(full))])
-            tokens.append(t)
-        answers = self._log_probabilities(sequences, wanted)
+            full_sequence = (*lead, *ids)
+            sequences.append(full_sequence)
+            positions_and_tokens.append([(place - 1, full_sequence[place]) for place in range(1, len(full_sequence))])
+            tokens.append(tokenised)
+        answers = self._log_probabilities(sequences, positions_and_tokens)
         return [
             Prediction(
                 float(rows.sum()),
-                float(rows[: -len(t.attribute)].sum()),
-                (len(t.target), len(t.attribute)),
+                float(rows[: -len(tokenised.attribute)].sum()),
+                (len(tokenised.target), len(tokenised.attribute)),
             )
-            for rows, t in zip(answers, tokens, strict=True)
+            for rows, tokenised in zip(answers, tokens, strict=True)
         ]
 
 
-def sentence_pieces(sentences: Sequence[Filled]) -> Iterator[list[Filled]]:
+def iter_sentence_pieces(sentences: Sequence[FilledTemplate]) -> Iterator[list[FilledTemplate]]:
     """The distinct sentences in pieces; those that differ only in their target, of which a masked
     model reads one, are kept together."""
-    ordered = sorted(set(sentences), key=lambda s: (_without_target(s), astuple(s)))
-    for start in range(0, len(ordered), _PIECE):
-        yield ordered[start : start + _PIECE]
+    ordered_sentences = sorted(set(sentences), key=lambda s: (_without_target(s), astuple(s)))
+    for start in range(0, len(ordered_sentences), _PIECE_SENTENCES):
+        yield ordered_sentences[start : start + _PIECE_SENTENCES]
 
 
-def _without_target(sentence: Filled) -> str:
+def _without_target(sentence: FilledTemplate) -> str:
     return sentence.text[: sentence.target[0]] + sentence.text[sentence.target[1] :]
 
 
@@ -241,27 +241,27 @@ def open_predictor(
         UsageError: an unknown spec, or not a language model of that kind.
         ModelError: the model cannot be loaded.
     """
-    parsed = parse(spec)
-    files = weights(parsed, revision)
-    found = KINDS[parsed.kind].trained_as or trained_for(files, notify)
-    check_predicts(files.info, found, kind)
-    loaded = load(files, cast(As, found), dtype=dtype, device=device, notify=notify)
-    return predictor_of(loaded, found)
+    parsed = parse_spec(spec)
+    files = resolve_weights(parsed, revision)
+    trained_role = KINDS[parsed.kind].trained_as or read_trained_kind(files, notify)
+    check_predictor_kind(files.info, trained_role, kind)
+    loaded_model = load(files, cast(ModelRole, trained_role), dtype=dtype, device=device, notify=notify)
+    return make_predictor(loaded_model, trained_role)
 
 
-def predictor_of(loaded: Loaded, trained: str) -> MaskedPredictor | CausalPredictor:
+def make_predictor(loaded_model: LoadedModel, trained_role: str) -> MaskedPredictor | CausalPredictor:
     """A loaded model that was trained as this, to predict words in sentences."""
-    predictor = MaskedPredictor if trained == "masked" else CausalPredictor
-    return predictor(loaded.info, loaded.tokenizer, loaded.model)
+    predictor = MaskedPredictor if trained_role == "masked" else CausalPredictor
+    return predictor(loaded_model.info, loaded_model.tokenizer, loaded_model.model)
 
 
-def check_predicts(info: ModelInfo, trained: str, kind: str) -> None:
+def check_predictor_kind(info: ModelInfo, trained_role: str, kind: str) -> None:
     """Raise UsageError unless a model that was trained as this predicts words, as `kind` wants."""
     if kind not in ("auto", "masked", "causal"):
         raise UsageError(no_such("kind", kind, ("auto", "masked", "causal")))
-    wanted = ("masked", "causal") if kind == "auto" else (kind,)
-    if trained not in wanted:
+    wanted_roles = ("masked", "causal") if kind == "auto" else (kind,)
+    if trained_role not in wanted_roles:
         raise UsageError(
-            f"{info.name} is {called(trained)}: predicting words needs a "
-            f"{' or '.join(wanted)} language model"
+            f"{info.name} is {describe_trained_kind(trained_role)}: predicting words needs a "
+            f"{' or '.join(wanted_roles)} language model"
         )

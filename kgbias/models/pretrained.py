@@ -14,61 +14,61 @@ from typing import Any
 
 from kgbias.errors import ModelError
 
-_loading = RLock()
+_loading_lock = RLock()
 
 
-def pretrained(auto: str, location: str, **options: Any) -> Any:
+def load_pretrained(auto: str, location: str, **options: Any) -> Any:
     """The result of `from_pretrained`, with these options, of transformers' class of that name
     (`AutoConfig`, `AutoTokenizer` ...) for a folder or hub id.
 
     Raises ModelError for a model that needs its own code, and whatever transformers raises."""
     import transformers
 
-    with _codeless(location):
+    with _refuse_own_code(location):
         return getattr(transformers, auto).from_pretrained(
             location, trust_remote_code=False, **options
         )
 
 
-def untrained(auto: str, config: Any, **options: Any) -> Any:
-    """A model of a loaded configuration, with random weights; otherwise as `pretrained`."""
+def create_untrained(auto: str, config: Any, **options: Any) -> Any:
+    """A model of a loaded configuration, with random weights; otherwise as `load_pretrained`."""
     import transformers
 
-    with _codeless(str(config.name_or_path)):
+    with _refuse_own_code(str(config.name_or_path)):
         return getattr(transformers, auto).from_config(config, trust_remote_code=False, **options)
 
 
 @contextmanager
-def unasked() -> Iterator[None]:
+def empty_stdin() -> Iterator[None]:
     """Inside this context, stdin is empty for everything in this process."""
-    with _loading, Path(os.devnull).open(encoding="utf-8") as nothing:
-        own, sys.stdin = sys.stdin, nothing
+    with _loading_lock, Path(os.devnull).open(encoding="utf-8") as empty_file:
+        original_stdin, sys.stdin = sys.stdin, empty_file
         try:
             yield
         finally:
-            sys.stdin = own
+            sys.stdin = original_stdin
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def quiet_transformers() -> Iterator[None]:
     """Inside this context, transformers shows no progress bars and logs only errors."""
     from transformers.utils import logging
 
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    verbosity, shows_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
         yield
     finally:
         logging.set_verbosity(verbosity)
-        if bars:
+        if shows_bars:
             logging.enable_progress_bar()
 
 
 @contextmanager
-def _codeless(location: str) -> Iterator[None]:
+def _refuse_own_code(location: str) -> Iterator[None]:
     try:
-        with unasked():
+        with empty_stdin():
             yield
     except ValueError as error:
         if "trust_remote_code" in str(error):

@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 from kgbias.errors import MissingExtra, ModelError, first_line
 from kgbias.models.base import ModelInfo
 from kgbias.models.load import find_device
-from kgbias.models.pretrained import quiet, unasked
-from kgbias.models.spec import Files, parse, resolve
+from kgbias.models.pretrained import quiet_transformers, empty_stdin
+from kgbias.models.spec import ModelFiles, parse_spec, resolve
 
-_BATCH = 32
+_BATCH_TEXTS = 32
 
 
-class Sentences:
+class SentenceModel:
     """A sentence-transformers model, loaded when its vectors are first asked for.
 
     It defines its own pooling and what comes after; a model that does not (any encoder of
     transformers) is pooled by the mean over its tokens. A model's own code is not run.
     """
 
-    def __init__(self, files: Files, device: str = "auto") -> None:
+    def __init__(self, files: ModelFiles, device: str = "auto") -> None:
         self.info: ModelInfo = files.info
         self._files = files
         self._device = device
@@ -39,14 +39,14 @@ class Sentences:
         distinct = sorted(set(texts))  # a batch must depend only on the set of texts
         rows = self._model.encode(
             distinct,
-            batch_size=_BATCH,
+            batch_size=_BATCH_TEXTS,
             normalize_embeddings=True,
             convert_to_numpy=True,
             show_progress_bar=False,
         )
-        place = {text: n for n, text in enumerate(distinct)}
-        wanted = np.asarray(rows, dtype=np.float64)[[place[text] for text in texts]]
-        return np.asarray(wanted.round(6))
+        row_by_text = {text: n for n, text in enumerate(distinct)}
+        wanted_rows = np.asarray(rows, dtype=np.float64)[[row_by_text[text] for text in texts]]
+        return np.asarray(wanted_rows.round(6))
 
     @cached_property
     def _model(self) -> Any:
@@ -54,7 +54,7 @@ class Sentences:
             from sentence_transformers import SentenceTransformer
         except ModuleNotFoundError as error:
             raise MissingExtra(error.name or "sentence-transformers", extra="topics") from error
-        with quiet(), unasked():
+        with quiet_transformers(), empty_stdin():
             try:
                 return SentenceTransformer(
                     self._files.location(lambda _: None),
@@ -69,11 +69,11 @@ class Sentences:
                 ) from error
 
 
-def open_sentences(spec: str, *, device: str = "auto") -> Sentences | None:
+def open_sentence_model(spec: str, *, device: str = "auto") -> SentenceModel | None:
     """The model of an hf: spec; None for any other spec, which sentence-transformers does not know.
 
     Raises UsageError for an invalid spec, ModelError for a model that does not exist."""
-    parsed = parse(spec)
+    parsed = parse_spec(spec)
     if parsed.kind != "hf" or parsed.file:
         return None
-    return Sentences(resolve(parsed), device)
+    return SentenceModel(resolve(parsed), device)

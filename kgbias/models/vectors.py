@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from kgbias.errors import DataError, MissingExtra, UsageError, no_such
 from kgbias.models.base import ModelInfo
 
-FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext-binary")
+VECTOR_FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext-binary")
 _FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")  # the first bytes of fastText's binary format
-_MOST_PACKED = 50  # times: vectors are packed to a third or so of their size
-_SLACK = 64 << 20  # bytes
-_SAMPLE = 1 << 20  # bytes read from each end of the file for its revision
+_MAX_PACKING = 50  # times: vectors are packed to a third or so of their size
+_MAX_EXTRA_BYTES = 64 << 20  # bytes
+_SAMPLE_BYTES = 1 << 20  # bytes read from each end of the file for its revision
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class VectorLookup:
     """The words found in a vocabulary: `forms` maps each to the entry that was used; `vectors`
     [len(forms), d] are their rows, in that order; the other words are `missing`."""
 
@@ -40,27 +40,27 @@ class StaticVectors:
 
     def __init__(self, keyed: Any, info: ModelInfo, *, fold: bool = True) -> None:
         self.info = info
-        self._keyed = keyed
+        self._keyed_vectors = keyed
         self._fold = fold
 
-    def find(self, words: Iterable[str]) -> Found:
+    def find(self, words: Iterable[str]) -> VectorLookup:
         """The vectors of the words found, each word once.
 
         A word is looked up as it is, then with underscores for spaces, and if `fold` is set in
         lower case and with a capital. No vector is made up: fastText's subwords are not used.
         """
         forms: dict[str, str] = {}
-        missing: list[str] = []
+        missing_words: list[str] = []
         for word in dict.fromkeys(words):
-            if form := next(filter(self._keyed.key_to_index.__contains__, self._forms(word)), None):
+            if form := next(filter(self._keyed_vectors.key_to_index.__contains__, self._spellings(word)), None):
                 forms[word] = form
             else:
-                missing.append(word)
-        rows = [self._keyed[form] for form in forms.values()]
-        table = np.array(rows, dtype=np.float64).reshape(len(rows), self._keyed.vector_size)
-        return Found(forms, table, tuple(missing))
+                missing_words.append(word)
+        rows = [self._keyed_vectors[form] for form in forms.values()]
+        table = np.array(rows, dtype=np.float64).reshape(len(rows), self._keyed_vectors.vector_size)
+        return VectorLookup(forms, table, tuple(missing_words))
 
-    def _forms(self, word: str) -> list[str]:
+    def _spellings(self, word: str) -> list[str]:
         forms = [word, word.replace(" ", "_")]
         if self._fold:
             forms += [form.lower() for form in forms] + [form.capitalize() for form in forms]
@@ -71,12 +71,12 @@ FORMS = (
     "a file, a dict of words to vectors, words and a matrix, a frame with words as its index, or "
     "gensim's KeyedVectors"
 )
-Given = Any
+VectorInput = Any
 """Word vectors in memory: a dict of words to vectors, words and a matrix, a frame with words as its
 index, or gensim's KeyedVectors."""
 
 
-class _Table:
+class _VectorTable:
     """A matrix of vectors by word, in the form of gensim's KeyedVectors."""
 
     def __init__(self, words: Sequence[str], matrix: NDArray[np.float64]) -> None:
@@ -88,42 +88,42 @@ class _Table:
         return row
 
 
-def vectors_in_memory(given: Given, *, fold: bool = True) -> StaticVectors:
+def vectors_in_memory(vector_input: VectorInput, *, fold: bool = True) -> StaticVectors:
     """Word vectors that a program holds: a dict of words to vectors; words and a matrix with a row
     for each; a pandas frame with the words as its index; or gensim's KeyedVectors, or a model that
     has them. They are known by a digest of their words and numbers.
 
     Raises DataError for anything else, and for vectors of different lengths."""
-    given = getattr(given, "wv", given)
-    if hasattr(given, "key_to_index") and hasattr(given, "vectors"):
-        words = sorted(given.key_to_index, key=given.key_to_index.__getitem__)
-        table = _Table(words, np.asarray(given.vectors, dtype=np.float64))
+    vector_input = getattr(vector_input, "wv", vector_input)
+    if hasattr(vector_input, "key_to_index") and hasattr(vector_input, "vectors"):
+        words = sorted(vector_input.key_to_index, key=vector_input.key_to_index.__getitem__)
+        table = _VectorTable(words, np.asarray(vector_input.vectors, dtype=np.float64))
     else:
-        table = _table(*_words_and_rows(given))
+        table = _build_table(*_split_words_and_rows(vector_input))
     hasher = sha256("\0".join(table.key_to_index).encode("utf-8", "backslashreplace"))
     hasher.update(np.ascontiguousarray(table.vectors).tobytes())
     info = ModelInfo("vectors:in memory", f"sha256:{hasher.hexdigest()[:16]}")
     return StaticVectors(table, info, fold=fold)
 
 
-def _words_and_rows(given: Any) -> tuple[list[Any], Any]:
-    if isinstance(given, Mapping):
-        return list(given), list(given.values())
-    if hasattr(given, "index") and hasattr(given, "to_numpy"):  # a frame
-        return list(given.index), given.to_numpy()
-    if isinstance(given, tuple | list) and len(given) == 2:
-        one, other = given
-        return (list(one), other) if _are_words(one) else (list(other), one)
-    raise _no_vectors(f"a {type(given).__name__}")
+def _split_words_and_rows(vector_input: Any) -> tuple[list[Any], Any]:
+    if isinstance(vector_input, Mapping):
+        return list(vector_input), list(vector_input.values())
+    if hasattr(vector_input, "index") and hasattr(vector_input, "to_numpy"):  # a frame
+        return list(vector_input.index), vector_input.to_numpy()
+    if isinstance(vector_input, tuple | list) and len(vector_input) == 2:
+        first_part, second_part = vector_input
+        return (list(first_part), second_part) if _are_texts(first_part) else (list(second_part), first_part)
+    raise _no_vectors_error(f"a {type(vector_input).__name__}")
 
 
-def _are_words(values: Any) -> bool:
+def _are_texts(values: Any) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _table(words: list[Any], rows: Any) -> _Table:
-    if not words or not _are_words(words):
-        raise _no_vectors("what has no words" if not words else "what has words that are no text")
+def _build_table(words: list[Any], rows: Any) -> _VectorTable:
+    if not words or not _are_texts(words):
+        raise _no_vectors_error("what has no words" if not words else "what has words that are no text")
     try:
         matrix = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -134,15 +134,15 @@ def _table(words: list[Any], rows: Any) -> _Table:
         )
     if len(set(words)) < len(words):
         raise DataError("a word has two vectors")
-    return _Table(words, matrix)
+    return _VectorTable(words, matrix)
 
 
-def _no_vectors(what: str) -> DataError:
-    return DataError(f"{what} holds no word vectors: give {FORMS}")
+def _no_vectors_error(description: str) -> DataError:
+    return DataError(f"{description} holds no word vectors: give {FORMS}")
 
 
 def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> StaticVectors:
-    """Read a file of word vectors. `format` is one of `FORMATS`, or "auto": fastText's binary is
+    """Read a file of word vectors. `format` is one of `VECTOR_FORMATS`, or "auto": fastText's binary is
     recognised by its first bytes, word2vec by its header line (binary if the file ends in .bin or
     .bin.gz), and a file without a header is GloVe.
 
@@ -153,19 +153,19 @@ def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> Stat
         from gensim.models.fasttext import load_facebook_vectors
     except ModuleNotFoundError as error:
         raise MissingExtra("gensim", extra="vectors") from error
-    if format != "auto" and format not in FORMATS:
-        raise UsageError(no_such("vector format", format, ("auto", *FORMATS)))
+    if format != "auto" and format not in VECTOR_FORMATS:
+        raise UsageError(no_such("vector format", format, ("auto", *VECTOR_FORMATS)))
     kind = format
     try:
-        size = _unpacked(path)
+        size = _unpacked_size(path)
         if format == "auto":
-            kind = _detect(path)
+            kind = _detect_format(path)
         if kind == "fasttext-binary":
             _check_fasttext(path, size)
             keyed = load_facebook_vectors(str(path))
         else:
             if kind != "glove":
-                _check_header(path, size, 4 if kind == "word2vec-binary" else 2)
+                _check_word2vec_header(path, size, 4 if kind == "word2vec-binary" else 2)
             keyed = KeyedVectors.load_word2vec_format(
                 str(path),
                 binary=kind == "word2vec-binary",
@@ -177,46 +177,46 @@ def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> Stat
     except FileNotFoundError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
     except Exception as error:  # whatever gensim and the unpackers make of a stranger's file
-        what = " ".join(str(error).split())[:120] or type(error).__name__
-        as_what = "word" if kind == "auto" else kind
-        raise DataError(f"{path} cannot be read as {as_what} vectors: {what}") from error
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
+        format_name = "word" if kind == "auto" else kind
+        raise DataError(f"{path} cannot be read as {format_name} vectors: {reason}") from error
     if not len(keyed.key_to_index):
         raise DataError(f"{path} holds no vectors")
-    return StaticVectors(keyed, ModelInfo(f"vectors:{path.name}", _revision(path)), fold=fold)
+    return StaticVectors(keyed, ModelInfo(f"vectors:{path.name}", _file_revision(path)), fold=fold)
 
 
-def _unpacked(path: Path) -> int:
+def _unpacked_size(path: Path) -> int:
     """A file's size in bytes when unpacked. Raises DataError for a packed file that unpacks to far
     more than vectors do, before more than a part of it is in memory."""
     from gensim import utils
 
-    packed = path.stat().st_size
+    packed_size = path.stat().st_size
     if path.suffix.lower() not in (".gz", ".bz2", ".xz", ".zst"):
-        return packed
+        return packed_size
     size = 0
     with utils.open(str(path), "rb") as file:
-        while part := file.read(_SAMPLE):
-            size += len(part)
-            if size > _SLACK + _MOST_PACKED * packed:
+        while chunk := file.read(_SAMPLE_BYTES):
+            size += len(chunk)
+            if size > _MAX_EXTRA_BYTES + _MAX_PACKING * packed_size:
                 raise DataError(
-                    f"{path} unpacks to more than {_MOST_PACKED} times its size: it contains no "
+                    f"{path} unpacks to more than {_MAX_PACKING} times its size: it contains no "
                     "vectors"
                 )
     return size
 
 
-def _check_header(path: Path, size: int, least: int) -> None:
+def _check_word2vec_header(path: Path, size: int, min_bytes: int) -> None:
     """Raise DataError for a word2vec file whose first line claims more numbers than its bytes can
     hold: gensim allocates memory for all of them before it reads the first."""
     from gensim import utils
 
     with utils.open(str(path), "rb") as file:
         words, length = (int(part) for part in file.readline(1000).split())
-    _check_claim(path, size, words, length, least)
+    _check_claim(path, size, words, length, min_bytes)
 
 
-def _check_claim(path: Path, size: int, rows: int, length: int, least: int) -> None:
-    if min(rows, length) < 0 or rows * length * least > size:
+def _check_claim(path: Path, size: int, rows: int, length: int, min_bytes: int) -> None:
+    if min(rows, length) < 0 or rows * length * min_bytes > size:
         raise DataError(
             f"{path} claims {rows} vectors of {length} numbers, more than its {size} bytes can hold"
         )
@@ -229,43 +229,43 @@ def _check_fasttext(path: Path, size: int) -> None:
     from gensim import utils
 
     with utils.open(str(path), "rb") as file:
-        new = file.read(4) == _FASTTEXT_MAGIC
-        header = file.read(88 if new else 72)  # older versions have neither a name nor pruned words
-        words = int.from_bytes(header[60:64] if new else header[52:56], "little", signed=True)
-        part, at = b"", 0
+        is_new_version = file.read(4) == _FASTTEXT_MAGIC
+        header = file.read(88 if is_new_version else 72)  # older versions have neither a name nor pruned words
+        words = int.from_bytes(header[60:64] if is_new_version else header[52:56], "little", signed=True)
+        chunk, offset = b"", 0
         for _ in range(words):
-            while (end := part.find(b"\0", at)) < 0 or len(part) < end + 10:
-                more = file.read(_SAMPLE)
-                if not more or len(part) - at > _SAMPLE:
+            while (end := chunk.find(b"\0", offset)) < 0 or len(chunk) < end + 10:
+                next_chunk = file.read(_SAMPLE_BYTES)
+                if not next_chunk or len(chunk) - offset > _SAMPLE_BYTES:
                     raise DataError(f"{path} is not a complete fastText model: a word does not end")
-                part, at = part[at:] + more, 0
-            at = end + 10
-        pruned = int.from_bytes(header[80:88], "little", signed=True) if new else 0
-        after = 8 * max(pruned, 0) + (1 if new else 0)  # pairs of numbers, and whether quantised
-        part = (part[at:] + file.read(min(after, size) + 16))[after : after + 16]
-        rows, length = (int.from_bytes(part[n : n + 8], "little", signed=True) for n in (0, 8))
+                chunk, offset = chunk[offset:] + next_chunk, 0
+            offset = end + 10
+        pruned_words = int.from_bytes(header[80:88], "little", signed=True) if is_new_version else 0
+        bytes_after = 8 * max(pruned_words, 0) + (1 if is_new_version else 0)  # pairs of numbers, and whether quantised
+        chunk = (chunk[offset:] + file.read(min(bytes_after, size) + 16))[bytes_after : bytes_after + 16]
+        rows, length = (int.from_bytes(chunk[n : n + 8], "little", signed=True) for n in (0, 8))
         _check_claim(path, size, rows, length, 4)
 
 
-def _detect(path: Path) -> str:
+def _detect_format(path: Path) -> str:
     from gensim import utils
 
     with utils.open(str(path), "rb") as file:
-        first = file.readline(1000)
-    if first.startswith(_FASTTEXT_MAGIC):
+        first_line = file.readline(1000)
+    if first_line.startswith(_FASTTEXT_MAGIC):
         return "fasttext-binary"
-    if len(first.split()) == 2 and all(part.isdigit() for part in first.split()):
+    if len(first_line.split()) == 2 and all(part.isdigit() for part in first_line.split()):
         return "word2vec-binary" if ".bin" in path.suffixes else "word2vec"
     return "glove"
 
 
-def _revision(path: Path) -> str:
+def _file_revision(path: Path) -> str:
     """A digest of the file's size and both ends."""
     size = path.stat().st_size
     hasher = sha256(str(size).encode())
     with path.open("rb") as file:
-        hasher.update(file.read(_SAMPLE))
-        if size > _SAMPLE:
-            file.seek(-_SAMPLE, 2)
+        hasher.update(file.read(_SAMPLE_BYTES))
+        if size > _SAMPLE_BYTES:
+            file.seek(-_SAMPLE_BYTES, 2)
             hasher.update(file.read())
     return f"sha256:{hasher.hexdigest()[:16]}"

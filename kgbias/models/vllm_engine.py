@@ -17,19 +17,19 @@ from warnings import catch_warnings
 from kgbias.errors import MissingExtra, ModelError, UsageError, first_line, no_such
 from kgbias.io.text import shorten
 from kgbias.models.base import ModelInfo, Notify, Settings
-from kgbias.models.load import called, one_line, trained_for, unload, unloaded_by
-from kgbias.models.pretrained import pretrained, quiet, unasked
-from kgbias.models.spec import Files
+from kgbias.models.load import describe_trained_kind, one_line_errors, read_trained_kind, unload, add_unload_hook
+from kgbias.models.pretrained import load_pretrained, quiet_transformers, empty_stdin
+from kgbias.models.spec import ModelFiles
 
 DTYPES = ("float32", "bfloat16", "float16")
-INVARIANT = "VLLM_BATCH_INVARIANT"
+BATCH_INVARIANT_VARIABLE = "VLLM_BATCH_INVARIANT"
 _ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "VLLM_LOGGING_LEVEL": "ERROR",
 }
-_AHEAD = 1024  # requests given to the engine at once: enough to fill its batches
+_MAX_QUEUED = 1024  # requests given to the engine at once: enough to fill its batches
 
 Job = tuple[Any, Any]
 """vLLM's `TokensInput` and `SamplingParams`: the tokens of a prompt, and what is asked of them."""
@@ -47,16 +47,16 @@ def engine_settings(dtype: str) -> Settings:
     return (
         ("engine", f"vLLM {version(package)}"),
         ("dtype", dtype),
-        *((("batch_invariant", "yes"),) if invariant() else ()),
+        *((("batch_invariant", "yes"),) if is_batch_invariant() else ()),
     )
 
 
-def invariant() -> bool:
+def is_batch_invariant() -> bool:
     """Whether vLLM is told that no answer may depend on what is computed together."""
-    return os.environ.get(INVARIANT, "").strip() not in ("", "0")
+    return os.environ.get(BATCH_INVARIANT_VARIABLE, "").strip() not in ("", "0")
 
 
-class Engine:
+class VLLMEngine:
     """A causal language model in vLLM (its `LLMEngine`), with its tokenizer. `limit` is how many
     tokens it reads and writes together."""
 
@@ -65,35 +65,35 @@ class Engine:
         self.tokenizer = tokenizer
         self.limit = int(llm.model_config.max_model_len)
         self._llm = llm
-        self._asked = 0
-        self.broken = False
+        self._request_count = 0
+        self.is_broken = False
 
     def run(self, jobs: Iterable[tuple[int, Job]]) -> Generator[list[tuple[int, Any]], None, None]:
         """Yield vLLM's `RequestOutput` for each numbered job, in lists of those that ended
         together. Closing the generator stops the work."""
         waiting = iter(jobs)
-        under_way: dict[str, int] = {}
+        running: dict[str, int] = {}
         try:
             while True:
-                for number, (prompt, asked) in islice(waiting, _AHEAD - len(under_way)):
-                    self._asked += 1
-                    key = str(self._asked)
-                    self._llm.add_request(key, prompt, asked)
-                    under_way[key] = number
-                if not under_way:
+                for number, (prompt, sampling_parameters) in islice(waiting, _MAX_QUEUED - len(running)):
+                    self._request_count += 1
+                    key = str(self._request_count)
+                    self._llm.add_request(key, prompt, sampling_parameters)
+                    running[key] = number
+                if not running:
                     return
-                ended = [out for out in self._step() if out.finished]
-                if ended:
-                    yield [(under_way.pop(out.request_id), out) for out in ended]
+                finished = [out for out in self._step() if out.finished]
+                if finished:
+                    yield [(running.pop(out.request_id), out) for out in finished]
         finally:
-            if under_way and not self.broken:
-                self._llm.abort_request(list(under_way))
+            if running and not self.is_broken:
+                self._llm.abort_request(list(running))
 
     def _step(self) -> list[Any]:
         try:
             outputs: list[Any] = self._llm.step()
         except Exception as error:
-            self.broken = True
+            self.is_broken = True
             raise ModelError(f"vLLM failed on {self.info.name}: {first_line(error)}") from error
         return outputs
 
@@ -102,29 +102,29 @@ class Engine:
         self._llm.engine_core.shutdown()
 
 
-def _load(files: Files, dtype: str, notify: Notify) -> Engine:
-    trained = trained_for(files, notify)
-    if trained not in ("", "causal"):
-        raise ModelError(f"{files.info.name} is {called(trained)}, not {called('causal')}")
+def _load_engine(files: ModelFiles, dtype: str, notify: Notify) -> VLLMEngine:
+    trained_role = read_trained_kind(files, notify)
+    if trained_role not in ("", "causal"):
+        raise ModelError(f"{files.info.name} is {describe_trained_kind(trained_role)}, not {describe_trained_kind('causal')}")
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     location = files.location(notify)
     notify(f"vLLM loads {files.info.name}")
-    with one_line(files.info, "a model of vLLM"), quiet(), catch_warnings(action="ignore"):
+    with one_line_errors(files.info, "a model of vLLM"), quiet_transformers(), catch_warnings(action="ignore"):
         from pydantic import ValidationError
         from vllm import EngineArgs, LLMEngine
         from vllm.config import StructuredOutputsConfig
         from vllm.platforms import current_platform
 
         cpu = current_platform.is_cpu()
-        old = current_platform.is_cuda() and not current_platform.has_device_capability(80)
-        if invariant() and (cpu or old):
+        is_old_gpu = current_platform.is_cuda() and not current_platform.has_device_capability(80)
+        if is_batch_invariant() and (cpu or is_old_gpu):
             raise ModelError(
-                f"{INVARIANT}=1 does nothing here: it takes a GPU, of NVIDIA's one of compute "
+                f"{BATCH_INVARIANT_VARIABLE}=1 does nothing here: it takes a GPU, of NVIDIA's one of compute "
                 "capability 8.0 or later"
             )
-        tokenizer = pretrained("AutoTokenizer", location, revision=files.commit)
-        asked = EngineArgs(
+        tokenizer = load_pretrained("AutoTokenizer", location, revision=files.commit)
+        engine_arguments = EngineArgs(
             model=location,
             revision=files.commit,
             tokenizer_revision=files.commit,
@@ -143,33 +143,33 @@ def _load(files: Files, dtype: str, notify: Notify) -> Engine:
             use_tqdm_on_load=False,
         )
         try:
-            with unasked():
-                llm = LLMEngine.from_engine_args(asked)
+            with empty_stdin():
+                llm = LLMEngine.from_engine_args(engine_arguments)
         except ValueError as error:
             if isinstance(error, ValidationError):  # its first line only counts the problems
                 raise ValueError(shorten(error.errors()[0]["msg"], 300)) from error
             raise
-        return Engine(files.info, tokenizer, llm)
+        return VLLMEngine(files.info, tokenizer, llm)
 
 
-_open: dict[tuple[str, str, str], Engine] = {}  # one at most: it takes the memory that there is
+_open_engines: dict[tuple[str, str, str], VLLMEngine] = {}  # one at most: it takes the memory that there is
 
 
-def open_engine(files: Files, dtype: str, notify: Notify) -> Engine:
+def open_engine(files: ModelFiles, dtype: str, notify: Notify) -> VLLMEngine:
     """The engine of a model. It stays open for the next user, until another is opened or
     `kgbias.models.unload` closes it; loaded torch models are dropped to make room for it."""
     key = (files.info.id, files.name, dtype)
-    if key not in _open or _open[key].broken:
+    if key not in _open_engines or _open_engines[key].is_broken:
         unload()
-        _open[key] = _load(files, dtype, notify)
-    return _open[key]
+        _open_engines[key] = _load_engine(files, dtype, notify)
+    return _open_engines[key]
 
 
 def close_engine() -> None:
     """Close the open engine, if there is one."""
-    while _open:
-        _open.popitem()[1].close()
+    while _open_engines:
+        _open_engines.popitem()[1].close()
         gc.collect()
 
 
-unloaded_by(close_engine)
+add_unload_hook(close_engine)

@@ -6,10 +6,10 @@ from time import perf_counter
 from typing import Any, Self
 
 from kgbias.models.base import Abilities, Completion, Notify, Request, Settings
-from kgbias.models.generate import answer_without
-from kgbias.models.local import prompt_tokens
-from kgbias.models.spec import Files, Spec, resolve
-from kgbias.models.thoughts import may_think, without_thoughts
+from kgbias.models.generate import answer_without_model
+from kgbias.models.local import tokenise_prompt
+from kgbias.models.spec import ModelFiles, Spec, resolve
+from kgbias.models.thoughts import may_think, separate_thoughts
 from kgbias.models.vllm_engine import engine_settings, open_engine
 
 
@@ -38,7 +38,7 @@ class VLLMModel:
         settings = engine_settings(dtype)
         return cls(resolve(spec, revision), dtype, settings, notify)
 
-    def __init__(self, files: Files, dtype: str, settings: Settings, notify: Notify) -> None:
+    def __init__(self, files: ModelFiles, dtype: str, settings: Settings, notify: Notify) -> None:
         self.info = files.info
         self.settings = settings
         self._files = files
@@ -50,7 +50,7 @@ class VLLMModel:
     ) -> Generator[list[tuple[int, Completion]], None, None]:
         """Answer the requests; see `Completer.complete`. Raises ModelError if vLLM cannot open the
         model, or the model is asked in the chat form and has no chat template."""
-        yield from without_thoughts(
+        yield from separate_thoughts(
             self._complete, requests, self.info.name, self._notify, lambda: self._may_think
         )
 
@@ -66,51 +66,51 @@ class VLLMModel:
 
         jobs = []
         for index, request in enumerate(requests):
-            tokens = prompt_tokens(request, engine.tokenizer, self.info.name)
-            if at_once := answer_without(tokens, request, engine.limit):
-                yield [(index, at_once)]
+            tokens = tokenise_prompt(request, engine.tokenizer, self.info.name)
+            if immediate := answer_without_model(tokens, request, engine.limit):
+                yield [(index, immediate)]
             else:
-                jobs.append((index, (tokens_input(tokens), sampling(request))))
-        began = perf_counter()
-        for ended in engine.run(jobs):
-            seconds = perf_counter() - began
-            yield [(n, completion(requests[n], output, seconds)) for n, output in ended]
+                jobs.append((index, (tokens_input(tokens), sampling_parameters(request))))
+        started = perf_counter()
+        for finished in engine.run(jobs):
+            seconds = perf_counter() - started
+            yield [(n, read_completion(requests[n], output, seconds)) for n, output in finished]
 
     def close(self) -> None:
         """Let go of the engine. It stays open for the next user; `kgbias.models.unload` closes
         it."""
 
 
-def sampling(request: Request) -> Any:
+def sampling_parameters(request: Request) -> Any:
     """vLLM's `SamplingParams` of a request. Its rules of truncation are those of transformers, but
     min-p comes before the others."""
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-    held: dict[str, Any] = {"stop": list(request.stop)}
+    other_parameters: dict[str, Any] = {"stop": list(request.stop)}
     if request.schema:  # JSON has line breaks of its own
-        held = {"structured_outputs": StructuredOutputsParams(json=request.schema)}
+        other_parameters = {"structured_outputs": StructuredOutputsParams(json=request.schema)}
     return SamplingParams(
         temperature=request.temperature,
         seed=request.seed,
         max_tokens=request.max_tokens,
         output_kind=RequestOutputKind.FINAL_ONLY,
         **request.truncation.as_dict(),
-        **held,
+        **other_parameters,
     )
 
 
-def completion(request: Request, output: Any, seconds: float) -> Completion:
+def read_completion(request: Request, output: Any, seconds: float) -> Completion:
     """The completion in a finished `RequestOutput` of vLLM."""
-    (said,) = output.outputs
-    if said.finish_reason not in ("stop", "length"):
-        why = f"vLLM ended the answer: {said.finish_reason}"
-        return Completion("", "error", seconds=seconds, error=why)
+    (answer,) = output.outputs
+    if answer.finish_reason not in ("stop", "length"):
+        reason = f"vLLM ended the answer: {answer.finish_reason}"
+        return Completion("", "error", seconds=seconds, error=reason)
     return Completion(
-        said.text,
-        said.finish_reason,
+        answer.text,
+        answer.finish_reason,
         len(output.prompt_token_ids),
-        len(said.token_ids),
+        len(answer.token_ids),
         seconds,
         details={"response_format": "json_schema"} if request.schema else {},
     )

@@ -14,7 +14,7 @@ from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Run, node_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import Completer, Request
-from kgbias.models.budget import Budget, about_tokens
+from kgbias.models.budget import Budget, estimate_tokens
 from kgbias.pairs.config import GREETED, PairsConfig, Place
 
 ARM = "pairs"
@@ -115,8 +115,8 @@ def pairs_price(config: PairsConfig) -> PairsPrice:
     """The price of this configuration. Asks nothing and opens nothing."""
     first = config.places(0)
     requests = len(first) * config.rounds
-    tokens = [about_tokens(p.wording.about(p.person)) for p in first]
-    fixed = about_tokens(prompt_of(config, first[0])) - tokens[0]
+    tokens = [estimate_tokens(p.wording.about(p.person)) for p in first]
+    fixed = estimate_tokens(prompt_of(config, first[0])) - tokens[0]
     return PairsPrice(
         named=len({w.request for w in config.wordings}),
         wordings=len(config.wordings),

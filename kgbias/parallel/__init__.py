@@ -1,4 +1,4 @@
-"""Work spread over workers behind one interface: this process, processes of this machine (`local`),
+"""Work spread over workers behind one interface: this process, processes of this machine (`is_local`),
 or actors of a Ray cluster (`cluster`, which `apart` keeps out of this process).
 
 Whoever knows the work cuts it into pieces, in a way that does not depend on who does them, and one

@@ -72,7 +72,7 @@ class Rules:
     faith (sofa_targets.toml), or one of the groups that statements will follow.
 
     Args:
-        parser: spaCy's English model with its parser (`kgbias.models.english.load`).
+        parser: spaCy's English model with its parser (`kgbias.models.english.load_english`).
         targets: the groups that statements will follow.
     """
 

@@ -25,8 +25,8 @@ from kgbias.graph.types import (
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.tables_in_memory import Texts
-from kgbias.models.score.base import Array, Counts, Grid, Scores
-from kgbias.models.score.spread import Scoring, grids
+from kgbias.models.score.base import Array, Counts, ProbeGrid, Scores
+from kgbias.models.score.distributed import AnyScorer, iter_grids
 from kgbias.probe.result import (
     Agreement,
     Probed,
@@ -44,7 +44,7 @@ from kgbias.probe.stream import Row, Sets, grid_rows, opened
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate
 
 
-def edges_grid(edges: Sequence[Sequence[ProbedEdge]]) -> Grid:
+def edges_grid(edges: Sequence[Sequence[ProbedEdge]]) -> ProbeGrid:
     """The grid made up of these edges, first by groups and then by statements."""
 
     def scores(value: str, tokens: str) -> Scores:
@@ -54,21 +54,21 @@ def edges_grid(edges: Sequence[Sequence[ProbedEdge]]) -> Grid:
         )
 
     group = scores("group_log_likelihood", "group_tokens")
-    return Grid(
-        whole=scores("log_likelihood", "tokens"),
+    return ProbeGrid(
+        probes=scores("log_likelihood", "tokens"),
         statement=scores("statement_log_likelihood", "statement_tokens"),
         group=Scores(group.log_likelihoods[:, 0], group.tokens[:, 0]),
     )
 
 
-def bits(grid: Grid, measure: str) -> Array:
+def bits(grid: ProbeGrid, measure: str) -> Array:
     """log2 of the probability by which a measure compares groups, [groups, statements]: of the
     statement after the group ("conditional"), of the whole probe ("whole"), or of the whole probe
     over that of the group alone ("sofa"). For a masked model it is a pseudo-probability."""
     if measure == "conditional":
         found = grid.statement.log_likelihoods
     else:
-        found = grid.whole.log_likelihoods
+        found = grid.probes.log_likelihoods
         if measure == "sofa":
             found = found - grid.group.log_likelihoods[:, None]
     return np.asarray(found / np.log(2), dtype=np.float64)
@@ -126,7 +126,7 @@ _Part = tuple[str, tuple[Group, ...], tuple[Statement, ...], Said]
 
 def probe_run(
     run: StoredRun,
-    scorer: Scoring,
+    scorer: AnyScorer,
     *,
     measure: str | None = None,
     ending: str = "",
@@ -217,7 +217,7 @@ def probe_run(
     # benchmark that finds it asks no more.
     if not as_published:
         probe_set, by = run_set(run.name, (part[:3] for part in plan)), ScoredBy.of(scorer)
-        took = watch.took(sum(int(p.grid.whole.tokens.sum()) for p in found))
+        took = watch.took(sum(int(p.grid.probes.tokens.sum()) for p in found))
         result = sofa_result(
             probe_set, by, bias, measure=measure, settings=settings, seed=seed, took=took
         )
@@ -227,7 +227,7 @@ def probe_run(
 
 def _computed(
     new: Sequence[tuple[Sequence[Group], Sequence[Statement]]],
-    scorer: Scoring,
+    scorer: AnyScorer,
     measure: str,
     ending: str,
     watch: Watch,
@@ -238,9 +238,9 @@ def _computed(
         probes = sum(texts_of_groups(len(groups), len(chunk)) for groups, chunk in new)
         told.stage(f"SoFa of {scorer.info.title}", probes)
     asked = [(_names(groups), [s.text + ending for s in chunk]) for groups, chunk in new]
-    for number, part in grids(scorer, asked, told):
+    for number, part in iter_grids(scorer, asked, told):
         watch.saw(part)
-        part.check_alone(asked[number][0])
+        part.check_group_tokens(asked[number][0])
         yield _edges(*new[number], part, ranks(normalised(part, measure)))
 
 
@@ -333,7 +333,7 @@ def _plan(run: StoredRun, categories: Sequence[str], progress: Progress) -> list
 
 def _job(
     run: StoredRun,
-    scorer: Scoring,
+    scorer: AnyScorer,
     plan: Sequence[_Part],
     measure: str,
     ending: str,
@@ -427,15 +427,15 @@ def _names(groups: Sequence[Group]) -> list[str]:
 
 
 def _edges(
-    groups: Sequence[Group], statements: Sequence[Statement], grid: Grid, order: Counts
+    groups: Sequence[Group], statements: Sequence[Statement], grid: ProbeGrid, order: Counts
 ) -> list[ProbedEdge]:
     def edge(g: int, s: int) -> ProbedEdge:
         read = grid.surprisals(g, s) if grid.surprisals else []
         return ProbedEdge(
             *statements[s].key,
             groups[g].id,
-            float(grid.whole.log_likelihoods[g, s]),
-            int(grid.whole.tokens[g, s]),
+            float(grid.probes.log_likelihoods[g, s]),
+            int(grid.probes.tokens[g, s]),
             float(grid.statement.log_likelihoods[g, s]),
             int(grid.statement.tokens[g, s]),
             float(grid.group.log_likelihoods[g]),

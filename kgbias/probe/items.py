@@ -14,7 +14,7 @@ from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import TextScorer
-from kgbias.models.score.spread import Scoring, answers
+from kgbias.models.score.distributed import AnyScorer, iter_answers
 from kgbias.probe.result import Took
 
 Scored = tuple[float, ...]
@@ -105,7 +105,7 @@ def item(benchmark: str, name: str, category: str, *asked: object) -> Item:
 
 
 def answered(
-    items: Items, scorer: Scoring, store: Store | None = None, progress: Progress | None = None
+    items: Items, scorer: AnyScorer, store: Store | None = None, progress: Progress | None = None
 ) -> list[ItemScore]:
     """The score of every item, in order (see `each_answered`)."""
     found = {
@@ -118,7 +118,7 @@ def answered(
 
 def each_answered(
     items: Items,
-    scorer: Scoring,
+    scorer: AnyScorer,
     store: Store | None = None,
     kept: Kept | None = None,
     progress: Progress | None = None,
@@ -159,7 +159,7 @@ def each_answered(
             yield places, in_order(places, known)
     early: dict[int, list[ItemScore]] = {}
     numbers = list(missing)
-    asked = answers(scorer, partial(_timed, items), list(missing.values()))
+    asked = iter_answers(scorer, partial(_timed, items), list(missing.values()))
     for number, places in chunks[numbers[0] :] if numbers else ():
         while number in missing and number not in early:
             place, (found, seconds) = next(asked)

@@ -14,7 +14,7 @@ from kgbias.ids import content_id
 from kgbias.io.progress import Progress
 from kgbias.io.tables_in_memory import Table
 from kgbias.models.score.base import TextScorer, perplexity
-from kgbias.models.score.spread import Held, Scoring, scoring
+from kgbias.models.score.distributed import ScorerSource, AnyScorer, resolve_scorer
 from kgbias.probe.apx import (
     ApxTable,
     Array,
@@ -77,7 +77,7 @@ class Sentences(Items):
             stems = [form.format(name=self.names[name][0]) for name in names]
             grid = scorer.grid(stems, self._endings[template])
             # For an encoder-decoder, the paper scores what the decoder says (section 4.1).
-            scores = grid.statement if scorer.convention.kind == "seq2seq" else grid.whole
+            scores = grid.statement if scorer.convention.kind == "seq2seq" else grid.probes
             rows = np.concatenate([scores.log_likelihoods, scores.tokens], axis=1)
             tokens = scores.tokens.sum(axis=1).tolist()
             found += [(tuple(row), n) for row, n in zip(rows.tolist(), tokens, strict=True)]
@@ -91,7 +91,7 @@ def perplexities_of(scores: Scored) -> Array:
 
 
 def probe_apx(
-    scorer: Scoring | Held,
+    scorer: AnyScorer | ScorerSource,
     names: Table | Names = "globalbias",
     descriptors: Table | Sequence[Descriptor] = "globalbias",
     *,
@@ -128,7 +128,7 @@ def probe_apx(
     Raises:
         UsageError: an output that cannot be written, or that belongs to other settings.
     """
-    scorer = scoring(scorer)
+    scorer = resolve_scorer(scorer)
     labels: Mapping[str, str] | None = None
     given: Any = names
     if not _is_listed(names):
@@ -199,7 +199,7 @@ class _File:
     (`kgbias.probe.items.Kept`). It does not record how long a chunk took: the same job must end
     with the same bytes."""
 
-    def __init__(self, path: Path, sentences: Sentences, scorer: Scoring) -> None:
+    def __init__(self, path: Path, sentences: Sentences, scorer: AnyScorer) -> None:
         job: dict[str, Any] = {
             "model": [scorer.info.name, scorer.info.revision, scorer.settings],
             "chunk": sentences.chunk,

@@ -12,7 +12,7 @@ from pathlib import Path
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
-from kgbias.models.score.spread import Held, Scoring, scoring
+from kgbias.models.score.distributed import ScorerSource, AnyScorer, resolve_scorer
 from kgbias.probe.benchmarks import (
     Benchmark,
     read_bbq,
@@ -27,7 +27,7 @@ LOG_PROBABILITY = "log-probability"
 
 
 def crows_pairs(
-    scorer: Scoring | Held,
+    scorer: AnyScorer | ScorerSource,
     path: Path,
     convention: str = "original",
     *,
@@ -50,7 +50,7 @@ def crows_pairs(
 
 
 def stereoset(
-    scorer: Scoring | Held,
+    scorer: AnyScorer | ScorerSource,
     path: Path,
     convention: str = "original",
     *,
@@ -79,7 +79,7 @@ def stereoset(
 
 
 def bbq(
-    scorer: Scoring | Held,
+    scorer: AnyScorer | ScorerSource,
     paths: Sequence[Path],
     *,
     seed: int = 0,
@@ -101,7 +101,7 @@ def bbq(
 
 
 def winogender(
-    scorer: Scoring | Held,
+    scorer: AnyScorer | ScorerSource,
     path: Path,
     *,
     seed: int = 0,
@@ -124,13 +124,13 @@ def winogender(
 
 def _figures(
     benchmark: Benchmark,
-    scorer: Scoring | Held,
+    scorer: AnyScorer | ScorerSource,
     convention: str,
     store: Store | None,
     progress: Progress | None,
     seed: int = 0,
 ) -> PairFigures:
-    scorer = scoring(scorer)
+    scorer = resolve_scorer(scorer)
     found = benchmark.result(scorer, store, seed=seed, progress=progress)
     figures = tuple(Figure(m.domain, m.figure, m.estimate) for m in found.measured)
     return PairFigures(ScoredBy.of(scorer), convention, figures, found.remarks)

@@ -8,7 +8,7 @@ import numpy as np
 
 from kgbias.errors import UsageError
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.models.score.base import Grid, TextScorer
+from kgbias.models.score.base import ProbeGrid, TextScorer
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.sets import read_identities
 from kgbias.probe.sofa import measure_for, normalised
@@ -92,7 +92,7 @@ def check_precision(
     fine, seconds = _timed(open_scorer(spec, **opening), groups, told)
     scorer = open_scorer(spec, dtype=dtype, **opening)
     coarse, less = _timed(scorer, groups, told)
-    error = np.abs(coarse.whole.perplexities / fine.whole.perplexities - 1)
+    error = np.abs(coarse.probes.perplexities / fine.probes.perplexities - 1)
     measure = measure_for(scorer.convention.kind)
     columns = zip(normalised(fine, measure).T, normalised(coarse, measure).T, strict=True)
     taus = [kendall_tau(a, b) for a, b in columns]
@@ -102,7 +102,7 @@ def check_precision(
     )  # fmt: skip
 
 
-def _timed(scorer: TextScorer, groups: list[str], told: Progress) -> tuple[Grid, float]:
+def _timed(scorer: TextScorer, groups: list[str], told: Progress) -> tuple[ProbeGrid, float]:
     """The probes, and the seconds that they took; a few are computed first, to warm up."""
     scorer.grid(groups[:2], _STATEMENTS[:2])
     told.stage(f"probe in {dict(scorer.settings)['dtype']}", len(groups) * (len(_STATEMENTS) + 1))

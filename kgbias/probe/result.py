@@ -24,9 +24,9 @@ from kgbias.graph.types import Flag, Flagged, Group, canonical_json, node_id, st
 from kgbias.ids import content_id, normalise
 from kgbias.io.rows import Result, Rows
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.models.score.base import Array, Convention, Counts, Grid, TextScorer
+from kgbias.models.score.base import Array, Convention, Counts, ProbeGrid, TextScorer
 from kgbias.models.score.base import Surprisals as Tokens
-from kgbias.models.score.spread import Held, Scoring, scoring
+from kgbias.models.score.distributed import ScorerSource, AnyScorer, resolve_scorer
 from kgbias.probe.apx import LEVEL, ApxTable, Validation
 from kgbias.probe.sofa import Bias, CategoryBias, measure_for
 from kgbias.stats.estimate import Estimate, nan_to_none
@@ -49,9 +49,9 @@ class Watch:
         self._began = time.monotonic()
         self._tokens, self._seconds = 0, 0.0
 
-    def saw(self, grid: Grid) -> None:
+    def saw(self, grid: ProbeGrid) -> None:
         """Note that a grid was computed."""
-        self._tokens += int(grid.whole.tokens.sum())
+        self._tokens += int(grid.probes.tokens.sum())
         self._seconds = time.monotonic() - self._began
 
     def took(self, tokens: int) -> Took:
@@ -107,7 +107,7 @@ class Probed:
     category: str
     groups: tuple[Group, ...]
     statements: tuple[Statement, ...]
-    grid: Grid
+    grid: ProbeGrid
     ranks: Counts
     said: tuple[tuple[int, int, int], ...]
     lift: Array
@@ -159,7 +159,7 @@ class ScoredBy:
     parameters: int | None = None
 
     @classmethod
-    def of(cls, scorer: Scoring) -> "ScoredBy":
+    def of(cls, scorer: AnyScorer) -> "ScoredBy":
         return cls(scorer.info, scorer.settings, scorer.convention, scorer.parameters)
 
     def as_dict(self) -> dict[str, Any]:
@@ -403,7 +403,7 @@ def _shared(statements: Sequence[str], dds: Array) -> list[dict[str, Any]]:
     return [{"statement": statements[n], "dds": float(dds[n])} for n in order]
 
 
-def surprisals(scorer: TextScorer | Held, texts: Sequence[str]) -> TextSurprisals:
+def surprisals(scorer: TextScorer | ScorerSource, texts: Sequence[str]) -> TextSurprisals:
     """The surprisal of each token of each text, -log2 p(token | the tokens before it), in bits;
     for a masked model, given all other tokens. Raises DataError for a text that cannot be
     scored.
@@ -412,7 +412,7 @@ def surprisals(scorer: TextScorer | Held, texts: Sequence[str]) -> TextSurprisal
         scorer: an open scorer of texts, such as `kgbias.open_scorer` gives.
         texts: the texts.
     """
-    model: Any = scoring(scorer)
+    model: Any = resolve_scorer(scorer)
     found = tuple((text, model.surprisals(text)) for text in texts)
     return TextSurprisals(ScoredBy.of(model), found)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError, no_such
-from kgbias.models.score.base import Grid
+from kgbias.models.score.base import ProbeGrid
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate
 
 Array = NDArray[np.float64]
@@ -49,7 +49,7 @@ class Bias:
     score: Estimate
 
 
-def normalised(grid: Grid, measure: str = "sofa") -> Array:
+def normalised(grid: ProbeGrid, measure: str = "sofa") -> Array:
     """The values that groups are compared by, [groups, statements]; lower is more likely.
 
     - sofa: log10 of PPL* = PPL(probe) / PPL(group) (Eqs. 1 and 3). A group with a name that is
@@ -66,7 +66,7 @@ def normalised(grid: Grid, measure: str = "sofa") -> Array:
         return np.asarray(-per_token / np.log(10), dtype=np.float64)
     if measure not in MEASURES:
         raise UsageError(no_such("measure", measure, MEASURES))
-    whole = grid.whole.log_likelihoods / grid.whole.tokens
+    whole = grid.probes.log_likelihoods / grid.probes.tokens
     if measure == "whole":
         return np.asarray(-whole / np.log(10), dtype=np.float64)
     group = grid.group.log_likelihoods / grid.group.tokens

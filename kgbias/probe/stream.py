@@ -15,8 +15,8 @@ from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Answer, canoni
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_text
-from kgbias.models.score.base import Array, Grid, Scores
-from kgbias.models.score.spread import Held, Scoring, grids, scoring
+from kgbias.models.score.base import Array, ProbeGrid, Scores
+from kgbias.models.score.distributed import ScorerSource, AnyScorer, iter_grids, resolve_scorer
 from kgbias.probe.result import ScoredBy, SetProbes, Watch
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall
 
@@ -40,7 +40,7 @@ class Kept(Protocol):
 
 
 def probe_sets(
-    scorer: Scoring | Held,
+    scorer: AnyScorer | ScorerSource,
     sets: Sets,
     *,
     measure: str | None = None,
@@ -72,7 +72,7 @@ def probe_sets(
         seed: the random seed of the intervals.
         progress: shows the work.
     """
-    told, scorer = progress or SilentProgress(), scoring(scorer)
+    told, scorer = progress or SilentProgress(), resolve_scorer(scorer)
     measure = measure or measure_for(scorer.convention.kind)
     job = {
         "model": [scorer.info.name, scorer.info.revision, scorer.settings],
@@ -91,9 +91,9 @@ def probe_sets(
     told.stage(f"SoFa of {scorer.info.title}", probes)
     found: dict[int, tuple[Array, Array, int]] = {}  # by block: PPL*, ranking values, tokens
 
-    def add(number: int, grid: Grid) -> None:
-        grid.check_alone(blocks[number][1])
-        tokens = int(grid.whole.tokens.sum())
+    def add(number: int, grid: ProbeGrid) -> None:
+        grid.check_group_tokens(blocks[number][1])
+        tokens = int(grid.probes.tokens.sum())
         found[number] = normalised(grid), normalised(grid, measure), tokens
 
     for number, (category, groups, block) in enumerate(blocks):
@@ -107,7 +107,7 @@ def probe_sets(
             kept.write(number, grid_rows(category, groups, block, grid))
     left = [number for number in range(len(blocks)) if number not in found]
     watch = Watch()
-    for place, grid in grids(scorer, [blocks[number][1:] for number in left], told):
+    for place, grid in iter_grids(scorer, [blocks[number][1:] for number in left], told):
         watch.saw(grid)
         number = left[place]
         if kept:
@@ -133,10 +133,10 @@ def _blocks(statements: Sequence[str], step: int) -> Iterator[Sequence[str]]:
 
 
 def grid_rows(
-    category: str, groups: Sequence[str], statements: Sequence[str], grid: Grid
+    category: str, groups: Sequence[str], statements: Sequence[str], grid: ProbeGrid
 ) -> list[Row]:
     """The probes of a grid as rows of `COLUMNS`, group by group."""
-    whole, alone = grid.whole.perplexities, grid.group.perplexities
+    whole, alone = grid.probes.perplexities, grid.group.perplexities
     return [
         dict(
             zip(
@@ -147,8 +147,8 @@ def grid_rows(
                     statement,
                     float(whole[g, s]),
                     float(alone[g]),
-                    float(grid.whole.log_likelihoods[g, s]),
-                    int(grid.whole.tokens[g, s]),
+                    float(grid.probes.log_likelihoods[g, s]),
+                    int(grid.probes.tokens[g, s]),
                     float(grid.statement.log_likelihoods[g, s]),
                     int(grid.statement.tokens[g, s]),
                     float(grid.group.log_likelihoods[g]),
@@ -162,14 +162,14 @@ def grid_rows(
     ]
 
 
-def _grid(rows: list[Row], groups: int, statements: int) -> Grid:
+def _grid(rows: list[Row], groups: int, statements: int) -> ProbeGrid:
     def scores(name: str) -> Scores:
         values = np.array([row[f"{name}log_likelihood"] for row in rows], dtype=np.float64)
         tokens = np.array([row[f"{name}tokens"] for row in rows], dtype=np.int64)
         return Scores(values, tokens).reshape(groups, statements)
 
     alone = scores("group_")
-    return Grid(
+    return ProbeGrid(
         scores(""), scores("statement_"), Scores(alone.log_likelihoods[:, 0], alone.tokens[:, 0])
     )
 
@@ -251,7 +251,7 @@ class _Parts:
 class _Logged:
     """Rows in the answer log of a store: the figures of each chunk, column by column."""
 
-    def __init__(self, store: Store, scorer: Scoring, job: Mapping[str, Any]) -> None:
+    def __init__(self, store: Store, scorer: AnyScorer, job: Mapping[str, Any]) -> None:
         self._store, self._model, self._job = store, scorer.info.id, canonical_json(dict(job))
 
     def read(self, chunk: int) -> list[Row] | None:

@@ -11,7 +11,7 @@ from kgbias.graph.profiles import Profile
 from kgbias.graph.rounds import RoundsConfig, identity
 from kgbias.graph.types import Category, Group
 from kgbias.io.tables_in_memory import Table
-from kgbias.models.kinds import abilities, check_structured
+from kgbias.models.kinds import abilities_of, check_structured
 from kgbias.parameters import Names, as_names
 from kgbias.probe.sets import as_people, pair_of, written_names
 from kgbias.profiles.pack import DEFAULT, REFERENCE, Attribute, ProfilePack, load_profile_pack
@@ -203,7 +203,7 @@ def configure_profiles(
     found = given_names(usual if names is None else names)
     chosen = _first(named_groups(found, as_names(group)), limit)
     given = {name: value for name, value in parameters.items() if value is not None}
-    able = abilities(model)
+    able = abilities_of(model)
     if given.get("structured") and model:
         check_structured(model)
     asked: Form = form or ("json" if able and able.structured != "no" else "attributes")

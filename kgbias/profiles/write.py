@@ -25,7 +25,7 @@ from kgbias.io.rows import Result, Rows
 from kgbias.io.templates import render_template
 from kgbias.language.words import is_refusal
 from kgbias.models.base import Completer, Request
-from kgbias.models.budget import Budget, Prices, about_tokens
+from kgbias.models.budget import Budget, Prices, estimate_tokens
 from kgbias.profiles.config import Named, ProfileConfig
 from kgbias.profiles.pack import LENGTH, Attribute, fields, schema
 
@@ -351,7 +351,7 @@ class ProfilesPrice(Result):
         if self.prices is None:
             return None
         limit = self.answer_tokens_at_most / max(1, self.requests_at_most)
-        return self.prices.of(requests * self.prompt_tokens, requests * limit)
+        return self.prices.cost_of(requests * self.prompt_tokens, requests * limit)
 
     def as_rows(self) -> Rows[Any]:
         """One row; columns: the fields of this class, and cost."""
@@ -380,5 +380,5 @@ def profiles_price(config: ProfileConfig) -> ProfilesPrice:
 def _prompt_tokens(config: ProfileConfig) -> int:
     """The approximate number of tokens in a prompt, the mean over names and attributes."""
     parts = [config.attributes] if config.form == "json" else [(a,) for a in config.attributes]
-    tokens = [about_tokens(prompt_of(config, n.name, part)) for n in config.names for part in parts]
+    tokens = [estimate_tokens(prompt_of(config, n.name, part)) for n in config.names for part in parts]
     return round(sum(tokens) / max(1, len(tokens)))

@@ -120,8 +120,8 @@ def only_repeats(value: str, asked: str) -> bool:
 
 
 def parser() -> Any:
-    """spaCy's tagger, parser and lemmatiser. Raises as `kgbias.models.english.load`."""
-    return english.load("tagger", "parser", "attribute_ruler", "lemmatizer")
+    """spaCy's tagger, parser and lemmatiser. Raises as `kgbias.models.english.load_english`."""
+    return english.load_english("tagger", "parser", "attribute_ruler", "lemmatizer")
 
 
 @cache

@@ -18,7 +18,7 @@ from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import Completer, Request
-from kgbias.models.budget import Budget, about_tokens
+from kgbias.models.budget import Budget, estimate_tokens
 from kgbias.stories.by_model import Reading, read_reading, reading_request
 from kgbias.stories.config import READER, RULES, StoryConfig
 from kgbias.stories.read import Said, parser, read_story
@@ -98,7 +98,7 @@ def write_stories(
     if config.reader != RULES:
         by = reader or model
         reading = LoggedModel(reader, store, told, budget=budget) if reader else asker
-        config = replace(config, read_by=(by.info.public_name, by.info.asked(by.settings)))
+        config = replace(config, read_by=(by.info.public_name, by.info.configured_id(by.settings)))
     run = config.begin(store, model, name)
     result = StoriesWritten(run, reader=read_by(run.config))
     for group in config.groups:
@@ -286,12 +286,12 @@ def stories_price(config: StoryConfig) -> StoriesPrice:
     """The price of this configuration. Asks nothing and opens nothing."""
     stories = len(config.people) * config.samples
     most = config.pack.template.answer_limits(config.form)[0]
-    tokens = [about_tokens(prompt_of(config, p, 0)) for p in config.people]
+    tokens = [estimate_tokens(prompt_of(config, p, 0)) for p in config.people]
     prompts, answers, readings = sum(tokens) / len(tokens), most, 0
     if config.reader != RULES and config.pack.reading:
         readings = stories
         names = [a.name for a in config.pack.attributes]
-        asked = about_tokens(reading_request(config, "", names).prompt) + most
+        asked = estimate_tokens(reading_request(config, "", names).prompt) + most
         prompts, answers = (
             (prompts + asked) / 2, most + config.pack.reading.answer_limits(config.reading_form)[0]
         )  # fmt: skip

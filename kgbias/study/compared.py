@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
     from kgbias.compare.models import Contrast, Ranking, Subject
     from kgbias.io.progress import Progress
-    from kgbias.models.score.spread import Scoring
+    from kgbias.models.score.distributed import AnyScorer
     from kgbias.probe.benchmarks import Benchmark, Sofa
     from kgbias.study.opening import Models
 
@@ -309,11 +309,11 @@ class Compared(OfStudy):
         """
         from kgbias.benchmark import cost_of
         from kgbias.models.base import ModelInfo
-        from kgbias.models.spec import on_server, resolve
+        from kgbias.models.spec import is_on_server, resolve
 
         specs, tasks = _specs(models), _tasks(self._context, benchmarks)
         infos = [
-            s.info if not isinstance(s, str) else ModelInfo(s) if on_server(s) else resolve(s).info
+            s.info if not isinstance(s, str) else ModelInfo(s) if is_on_server(s) else resolve(s).info
             for s in specs
         ]
         return Rows(
@@ -548,7 +548,7 @@ def _sofa(context: Context, given: BenchmarkOptions) -> "Sofa | None":
 
 
 def _outcome(
-    context: Context, task: "Benchmark", scorer: "Scoring", seed: int, progress: "Progress"
+    context: Context, task: "Benchmark", scorer: "AnyScorer", seed: int, progress: "Progress"
 ) -> "Outcome":
     from kgbias.benchmark import Outcome
     from kgbias.models.base import ModelInfo
@@ -754,10 +754,10 @@ def _specs(models: Any) -> tuple[Any, ...]:
 
 def _known_as(model: Any) -> str:
     """The name by which the store may know the model of a spec, or an open one."""
-    from kgbias.models.spec import known_as
+    from kgbias.models.spec import loadable_spec
 
     if isinstance(model, str):
-        return known_as(model)
+        return loadable_spec(model)
     return str(model.info.public_name) if hasattr(model, "info") else f"{id(model)}"
 
 
@@ -768,7 +768,7 @@ def _scorer(
     opening: ScorerOptions,
     progress: "Progress",
     executor: Executor | None,
-) -> Iterator["Scoring"]:
+) -> Iterator["AnyScorer"]:
     scorer: Any = spread_scorer(model, opening, progress, executor, context.models())
     own = isinstance(model, str) and hasattr(scorer, "close")
     with closing(scorer) if own else nullcontext():

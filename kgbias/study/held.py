@@ -19,7 +19,7 @@ from kgbias.graph.types import (
 )
 from kgbias.io.rows import Rows
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.models.budget import budgeted
+from kgbias.models.budget import split_budget
 from kgbias.study import records
 from kgbias.study.context import OfRun
 from kgbias.study.records import Figure
@@ -363,7 +363,7 @@ class Held(OfRun):
             prices: a file of prices, in place of both.
         """
         given = {"price_in": price_in, "price_out": price_out, "prices": prices, "batch": True}
-        return records.cost_rows(self.stored, budgeted(given, self.model.name)[0].spent.prices)
+        return records.cost_rows(self.stored, split_budget(given, self.model.name)[0].usage.prices)
 
     def __repr__(self) -> str:
         count = len(self._record.groups)

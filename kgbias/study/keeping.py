@@ -8,7 +8,7 @@ from kgbias.graph.holding import check_idle
 from kgbias.graph.keeping import Fault
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.io.rows import Rows
-from kgbias.models.spec import called
+from kgbias.models.spec import with_display_name
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.calls import PublicCalls
 from kgbias.study.context import Context
@@ -77,7 +77,7 @@ class Keeping(PublicCalls):
                 f"{len(found)} models of {self._context.url} go by {model!r} (revisions {there}): "
                 "crawl the one you mean again with `called`"
             )
-        self._context.graph.call(called(found[0], name))
+        self._context.graph.call(with_display_name(found[0], name))
         return found[0].title
 
     def verify(self) -> Rows[Fault]:

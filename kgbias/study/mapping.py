@@ -38,8 +38,8 @@ from kgbias.io.resources import __version__
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.models.base import Completer
-from kgbias.models.spec import KINDS, known_as, on_server, parse, resolve
-from kgbias.models.wire import without_password
+from kgbias.models.spec import KINDS, loadable_spec, is_on_server, parse_spec, resolve
+from kgbias.models.http import without_password
 from kgbias.parameters import as_names
 from kgbias.stories.config import load_story_pack
 from kgbias.study.opening import parted
@@ -138,7 +138,7 @@ class Noted:
     def _place(self) -> Place | None:
         if self._store is None or (state := self._store.state()) is None:
             return None
-        weights = "" if on_server(self._model) else resolve(self._model).info.revision
+        weights = "" if is_on_server(self._model) else resolve(self._model).info.revision
         holds = repr([__version__, self._model, weights, *self._call])
         return Place(("mapped", "json"), os.path.realpath(self._store.url), state, holds)
 
@@ -240,7 +240,7 @@ def name_for(config: CrawlConfig, model: Completer, minutes: int) -> str:
 def seconds_per_answer(store: Store | None, model: str) -> float | None:
     """The seconds that an answer took that was kept, in the slowest crawl of this model: the others
     may have found theirs in the log. None if the store has no crawl of it."""
-    known = known_as(model)
+    known = loadable_spec(model)
     found = [
         s.seconds / kept
         for s in (() if store is None else store.summaries())
@@ -255,7 +255,7 @@ def seconds_per_kept_probe(store: Store | None, model: str) -> float | None:
     None if the store has no such run."""
     if store is None:
         return None
-    known = known_as(model)
+    known = loadable_spec(model)
     found = [
         seconds
         for s in store.summaries()
@@ -287,11 +287,11 @@ def believed(
     """What the model believes; nothing, and a line that says so, if it gives no probabilities: then
     it is made to choose, if there are no `limits` on what may be asked."""
     why = f"{model} gives no probabilities"
-    if KINDS[parse(model).kind].scorer:
+    if KINDS[parse_spec(model).kind].scorer:
         try:
             return run.evidence(model, asking=asking, **opening), ""
         except (DataError, ModelError) as error:
-            if not on_server(model):
+            if not is_on_server(model):
                 raise
             why = str(error)
     return (), _chosen(run, model, limits) or (

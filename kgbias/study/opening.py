@@ -12,10 +12,10 @@ from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.io.text import printable
 from kgbias.models.base import Completer, PromptForm, ModelInfo, ModelOptions, find_form
-from kgbias.models.budget import Prices, budgeted
+from kgbias.models.budget import Prices, split_budget
 from kgbias.models.kinds import check_batch, check_completes
 from kgbias.models.server import ServerModel
-from kgbias.models.spec import KINDS, parse
+from kgbias.models.spec import KINDS, parse_spec
 from kgbias.parallel import Executor
 from kgbias.parameters import PathLike
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kgbias.faithfulness import Judge as TextJudge
     from kgbias.graph.prompted import Prompted
     from kgbias.models.score.base import TextScorer
-    from kgbias.models.score.spread import Scoring
+    from kgbias.models.score.distributed import AnyScorer
 
 
 class ScorerOptions(TypedDict, total=False):
@@ -41,9 +41,9 @@ class ScorerOptions(TypedDict, total=False):
 
 
 if TYPE_CHECKING:
-    from kgbias.models.held import HeldModel, InMemory
+    from kgbias.models.in_memory import InMemoryModel, InMemory
 
-    Model = str | TextScorer | HeldModel | Completer | InMemory
+    Model = str | TextScorer | InMemoryModel | Completer | InMemory
     Models = Model | Sequence[Model]
 
 OPENING = tuple(ScorerOptions.__annotations__)
@@ -66,7 +66,7 @@ def as_completer(model: Any, called: str | None) -> "str | Completer":
     if isinstance(model, str) or hasattr(model, "complete"):
         found: str | Completer = model
         return found
-    from kgbias.models.held import check_is_model, in_memory
+    from kgbias.models.in_memory import check_is_model, in_memory
 
     if not called:
         check_is_model(model)
@@ -85,11 +85,11 @@ def as_scored(model: Any, known: Iterable[ModelInfo] = ()) -> Any:
         hasattr(model, name) for name in ("grid", "scorer", "ask", "complete")
     ):
         return model
-    from kgbias.models.held import HeldModel, check_is_model, in_memory
+    from kgbias.models.in_memory import InMemoryModel, check_is_model, in_memory
 
     check_is_model(model)
     held = in_memory(model, name="model")
-    if not isinstance(held, HeldModel):
+    if not isinstance(held, InMemoryModel):
         raise UsageError(
             f"a {type(model).__name__} gives no log-probabilities: name a spec, or hand over a "
             "transformers model with its tokenizer"
@@ -135,10 +135,10 @@ def priced(options: Mapping[str, Any], model: str) -> tuple[Prices | None, dict[
     Raises UsageError for a batch if the model takes none, and for a model that cannot be asked
     (`check_completes`)."""
     check_completes(model)
-    budget, asking = budgeted(parted(options)[1], model)
+    budget, asking = split_budget(parted(options)[1], model)
     if budget.batch:
         check_batch(model)
-    return budget.spent.prices, asking
+    return budget.usage.prices, asking
 
 
 @contextmanager
@@ -150,9 +150,9 @@ def opened_completer(
         yield model
         return
     with suppress(UsageError):  # `open_model` says what is wrong with a spec
-        parse(model)
+        parse_spec(model)
         # The first sign of a command: the imports and weights that follow take seconds.
-        progress.note(printable(f"opening {ModelInfo(model).short}"))
+        progress.note(printable(f"opening {ModelInfo(model).short_name}"))
     from kgbias.models import open_model
 
     with closing(open_model(model, notify=progress.note, **opening)) as opened:
@@ -203,29 +203,29 @@ def opened_reader(
         yield None
         return
     told_by = teller.info.name.partition(":")[0]
-    same = told_by in KINDS and KINDS[told_by].completer == KINDS[parse(reader).kind].completer
+    same = told_by in KINDS and KINDS[told_by].completer == KINDS[parse_spec(reader).kind].completer
     with opened_completer(reader, parted(options)[0] if same else {}, progress) as opened:
         yield opened
 
 
 def spread_scorer(
-    model: "Model | Scoring",
+    model: "Model | AnyScorer",
     options: ScorerOptions,
     progress: Progress,
     executor: Executor | None,
     known: Iterable[ModelInfo] = (),
-) -> "Scoring":
+) -> "AnyScorer":
     """As `opened_scorer`; with an executor, the model of the spec as its workers open it."""
-    from kgbias.models.score.spread import SpreadScorer
+    from kgbias.models.score.distributed import DistributedScorer
 
-    if isinstance(model, SpreadScorer):
+    if isinstance(model, DistributedScorer):
         return model
     if executor is None:
         return opened_scorer(model, options, progress, known)
     if not isinstance(model, str):
         raise UsageError("`executor` opens models itself: name a spec instead of an open one")
     given = {name: value for name, value in options.items() if value is not None}
-    return SpreadScorer(executor, model, given, progress)
+    return DistributedScorer(executor, model, given, progress)
 
 
 def opened_scorer(
@@ -284,16 +284,16 @@ def each_scorer(
     progress: Progress,
     executor: Executor | None = None,
     known: Iterable[ModelInfo] = (),
-) -> "Iterator[tuple[int, Scoring]]":
+) -> "Iterator[tuple[int, AnyScorer]]":
     """The models one after another, each with its place, opened here or by an executor's workers.
     Each is unloaded before the next is opened, so memory for one model is enough. An invalid spec
     is an error before the first is opened."""
     from kgbias.models.load import unload
-    from kgbias.models.spec import parse
+    from kgbias.models.spec import parse_spec
 
     for model in models if len(models) > 1 else ():
         if isinstance(model, str):
-            parse(model)
+            parse_spec(model)
     for number, model in enumerate(models):
         if number:
             unload()

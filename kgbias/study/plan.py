@@ -31,7 +31,7 @@ from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
 from kgbias.io.rows import Rows
 from kgbias.measure.configure import configure
-from kgbias.models.wire import withheld
+from kgbias.models.http import withhold_keys
 from kgbias.parameters import Names, as_names, described, fits
 from kgbias.query import load_query, write_result
 from kgbias.stats.estimate import nan_to_none
@@ -294,7 +294,7 @@ class Plan:
                 f"{self.path} would join the cluster {clusters[0]}, whose nodes could run their "
                 "code here: `trust` allows it"
             )
-        with withheld(self.addresses):
+        with withhold_keys(self.addresses):
             yield
 
     def prices(self) -> "dict[str, Price | ProfilesPrice | AskedOnce]":

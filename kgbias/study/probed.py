@@ -15,7 +15,7 @@ from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 from kgbias.models.base import Completer, PromptForm, ModelOptions
-from kgbias.models.budget import Spending, budgeted
+from kgbias.models.budget import BudgetOptions, split_budget
 from kgbias.models.server import ServerModel
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.parameters import DoesNotApply, Names, PathLike, as_names, check_options
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kgbias.evidence.asked import EvidencePrice
     from kgbias.evidence.known import Known
     from kgbias.evidence.recorded import Stereotype
-    from kgbias.models.score.spread import Scoring
+    from kgbias.models.score.distributed import AnyScorer
     from kgbias.probe import RunProbes
     from kgbias.probe.choice import ChoiceConfig, ChoicePrice, RunChoices
     from kgbias.probe.choice.ask import Part
@@ -64,7 +64,7 @@ class ChoiceOptions(Selecting, ModelOptions, total=False):
     seed: int | None
 
 
-class ChoiceSpending(ChoiceOptions, Spending, total=False):
+class ChoiceSpending(ChoiceOptions, BudgetOptions, total=False):
     """The same, and what the call may spend."""
 
 
@@ -96,7 +96,7 @@ class Probed(OfRun):
 
     def probe(
         self,
-        model: "Model | Scoring",
+        model: "Model | AnyScorer",
         *,
         category: Names = (),
         by: Literal["conditional", "sofa", "whole"] | None = None,
@@ -252,7 +252,7 @@ class Probed(OfRun):
 
         opening, rest = parted(check_options(options, ChoiceSpending))
         model = as_completer(model, None)
-        budget, asking = budgeted(rest, spec := spec_of(model, opening))
+        budget, asking = split_budget(rest, spec := spec_of(model, opening))
         given = asking.get("form")
         parts, config = _asked(self.stored, spec, asking)
         with (
@@ -569,7 +569,7 @@ def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Pa
     from kgbias.associate.indicators import read_indicators
     from kgbias.evidence.names import FEWEST, group_names
     from kgbias.models.kinds import form_for
-    from kgbias.models.spec import KINDS, on_server
+    from kgbias.models.spec import KINDS, is_on_server
     from kgbias.probe.choice import configure_choice, plan_choices
 
     which = Selection(
@@ -580,7 +580,7 @@ def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Pa
     indicators = read_indicators(Path(declared) if declared else None)
     every = {g.id: group_names(g, indicators) for g in run.groups}
     names = {id: own for id, own in every.items() if len(own) >= FEWEST}
-    served = spec.partition(":")[0] in KINDS and on_server(spec)  # an open model may have any name
+    served = spec.partition(":")[0] in KINDS and is_on_server(spec)  # an open model may have any name
     usual: PromptForm = "chat" if served else "completion"
     form = form_for(spec, options.pop("form", None))
     config = configure_choice(run, form=form or usual, **options)
@@ -593,7 +593,7 @@ def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Pa
 
 def _ask_recorded(
     run: StoredRun,
-    scorer: "Scoring",
+    scorer: "AnyScorer",
     recorded: "Sequence[Stereotype]",
     indicators: Any,
     selection: Selection,
@@ -637,7 +637,7 @@ def _joint(
     **selection: Unpack[Selecting],
 ) -> "Joint":
     from kgbias.evidence import believe, embed_run, joint, others_asked
-    from kgbias.models.spec import loads
+    from kgbias.models.spec import loads_weights
     from kgbias.probe import probe_run
 
     need_statements(run)
@@ -671,7 +671,7 @@ def _joint(
                     raise
                 context.remark(f"not probed by the groups' own names: {error}")
         found = joint(run, counts, model=own)
-        vectors = encoder or (model if isinstance(model, str) and loads(model) else None)
+        vectors = encoder or (model if isinstance(model, str) and loads_weights(model) else None)
         if vectors:
             if found.probing is None:
                 raise UsageError(

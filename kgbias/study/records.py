@@ -720,4 +720,4 @@ def _cost(answer: Answer, prices: Prices) -> float:
     """What an answer cost, at batch prices if it came in a batch, else at direct ones."""
     batch = '"batch"' in answer.details and "batch" in json.loads(answer.details)
     at = prices if batch or prices.directly is None else prices.directly
-    return at.of(answer.prompt_tokens, answer.completion_tokens)
+    return at.cost_of(answer.prompt_tokens, answer.completion_tokens)

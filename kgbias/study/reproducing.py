@@ -163,7 +163,7 @@ def _model(
     progress: Progress,
 ) -> Completer:
     """The model to ask: the published one at its revision, or the one that was named."""
-    from kgbias.models.spec import asked_as, on_server
+    from kgbias.models.spec import spec_with_settings, is_on_server
 
     given = {name: value for name, value in opening.items() if value is not None}
     if model is None and " (" in recipe.model.name:
@@ -171,11 +171,11 @@ def _model(
             f"{recipe.model.name} was a file or folder on the publisher's machine: give yours with "
             f"`model`; its revision must be {recipe.model.revision or 'the same'}"
         )
-    spec = spec_of(model or asked_as(recipe.model, recipe.settings), given)
+    spec = spec_of(model or spec_with_settings(recipe.model, recipe.settings), given)
     if not isinstance(model, str | None):
         return model
     options: dict[str, Any] = given
-    if not on_server(spec):
+    if not is_on_server(spec):
         options = {**recipe.opening, **given}
         if model is None:
             options["revision"] = recipe.model.revision or None

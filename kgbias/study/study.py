@@ -18,10 +18,10 @@ from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.measures import MEASURES
 from kgbias.models.base import Completer, ModelOptions
 from kgbias.models.base import PromptForm as AsText
-from kgbias.models.budget import Spending, budgeted
-from kgbias.models.kinds import ModelKind, kinds_of_models
-from kgbias.models.spec import KINDS, on_server, parse
-from kgbias.models.spec import called as called_as
+from kgbias.models.budget import BudgetOptions, split_budget
+from kgbias.models.kinds import ModelKind, list_model_kinds
+from kgbias.models.spec import KINDS, is_on_server, parse_spec
+from kgbias.models.spec import with_display_name as called_as
 from kgbias.packs import packs
 from kgbias.parameters import Names, PathLike, check_options
 from kgbias.profiles.config import Form
@@ -53,7 +53,7 @@ from kgbias.study.tested import Tested
 if TYPE_CHECKING:
     from kgbias.compare.paired import Asked
     from kgbias.crawl.plans import Price
-    from kgbias.models.held import InMemory
+    from kgbias.models.in_memory import InMemory
     from kgbias.pairs.write import PairsPrice
     from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
@@ -111,7 +111,7 @@ def queries() -> Rows["NamedQuery"]:
 def model_kinds() -> Rows[ModelKind]:
     """The kinds of models and what each allows: writing text (`crawl`), answers in a schema, seeds,
     log-probabilities, probes, association tests, batches. Frame columns: those of `ModelKind`."""
-    return Rows(kinds_of_models(), columns=tuple(ModelKind.__dataclass_fields__))
+    return Rows(list_model_kinds(), columns=tuple(ModelKind.__dataclass_fields__))
 
 
 def plugins() -> Rows[Plugin]:
@@ -192,7 +192,7 @@ class ProfileCall(ProfileOptions, ModelOptions, total=False):
     """Everything that decides a model's profiles."""
 
 
-class ProfileSpending(ProfileCall, Spending, total=False):
+class ProfileSpending(ProfileCall, BudgetOptions, total=False):
     """The same, and what the call may spend."""
 
 
@@ -216,7 +216,7 @@ class StoryCall(StoryOptions, ModelOptions, total=False):
     """Everything that decides a model's stories."""
 
 
-class StorySpending(StoryCall, Spending, total=False):
+class StorySpending(StoryCall, BudgetOptions, total=False):
     """The same, and what the call may spend."""
 
 
@@ -237,7 +237,7 @@ class PairsOptions(TypedDict, total=False):
     seed: int | None
 
 
-class PairsSpending(PairsOptions, ModelOptions, Spending, total=False):
+class PairsSpending(PairsOptions, ModelOptions, BudgetOptions, total=False):
     """The same, how the model is opened, and what the call may spend."""
 
 
@@ -388,7 +388,7 @@ class Study(Compared, Tested, Checked):
         opening, rest = parted(check_options(options, CrawlSpending))
         if model is not (opened := as_completer(model, called)):
             model, called = opened, None  # it has that name
-        budget, asking = budgeted(rest, spec := spec_of(model, opening))
+        budget, asking = split_budget(rest, spec := spec_of(model, opening))
         config = configure(spec, **asking)
         check_repeat(times := 1 if repeat is None else repeat)
         if config.pack.language == "en":
@@ -460,8 +460,8 @@ class Study(Compared, Tested, Checked):
         folder = Path(folder)
         report, explorer = folder / "report.html", folder / "explorer.html"
         opened, others = parted(options)
-        config = configure(model, **budgeted(others, model)[1])
-        if KINDS[parse(model).kind].scorer:
+        config = configure(model, **split_budget(others, model)[1])
+        if KINDS[parse_spec(model).kind].scorer:
             self._context.remark(few_names(config.groups))
         call = (
             config.as_dict(),
@@ -514,7 +514,7 @@ class Study(Compared, Tested, Checked):
 
         began = monotonic()
         opening, rest = parted(options)
-        config = configure(model, **budgeted(rest, model)[1])
+        config = configure(model, **split_budget(rest, model)[1])
         if config.dynamic or config.until_coverage or config.until_width:
             raise UsageError("`minutes` is for crawls of named groups and a fixed size")
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
@@ -522,13 +522,13 @@ class Study(Compared, Tested, Checked):
             if rest.get("form") is None:
                 store = self._context.there
                 rest["form"] = found_form(asked, "crawl", "completion", store, progress)
-                config = configure(model, **budgeted(rest, model)[1])
+                config = configure(model, **split_budget(rest, model)[1])
             name = name or name_for(config, asked, minutes)
             if kept := kept_sizes(self._context.there, name, minutes):
                 return name, dict(kept)
             answer = trial(config, asked, self._context.writable(), progress)
             probe = None
-            if KINDS[parse(model).kind].scorer:
+            if KINDS[parse_spec(model).kind].scorer:
                 own: Any = {k: v for k, v in opening.items() if k in OPENING}
                 probe = seconds_per_probe(opened_scorer(model, own, progress))
             found: Any = sizes(config, minutes, monotonic() - began, answer, probe)
@@ -560,8 +560,8 @@ class Study(Compared, Tested, Checked):
 
         answers = self.price(model, **options)
         limited = any(options.get(n) for n in ("max_requests", "max_tokens", "max_cost"))
-        choices = MAX_CHOICES if on_server(model) and not limited else 0
-        if not KINDS[parse(model).kind].scorer:
+        choices = MAX_CHOICES if is_on_server(model) and not limited else 0
+        if not KINDS[parse_spec(model).kind].scorer:
             return MapPrice(answers, 0, None, choices)
         own, _ = asking_of(asking)
         config = configure(model, **priced(options, model)[1])
@@ -868,7 +868,7 @@ class Study(Compared, Tested, Checked):
         budget: a run of this kind, which calls messages and text as `forms` says."""
         opening, rest = parted(options)
         model = as_completer(model, None)
-        budget, asking = budgeted(rest, spec := spec_of(model, opening))
+        budget, asking = split_budget(rest, spec := spec_of(model, opening))
         config = configured(spec, **asking)
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
             if asking.get("form") is None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kgbias.associate.grid import GridCost, GridResult
     from kgbias.associate.sets import Tests
     from kgbias.compare.sofa import SofaComparison
-    from kgbias.models.score.spread import Scoring
+    from kgbias.models.score.distributed import AnyScorer
     from kgbias.probe import ApxFlags, SetProbes
     from kgbias.probe.build import Judge, SofaSet, Stereotypes
     from kgbias.probe.sets import Descriptor
@@ -258,7 +258,7 @@ class Tested(OfStudy):
 
     def probe_apx(
         self,
-        model: "Model | Scoring",
+        model: "Model | AnyScorer",
         names: "Table | Sequence[tuple[str, str]]" = "globalbias",
         descriptors: "Table | Sequence[Descriptor]" = "globalbias",
         *,
@@ -528,14 +528,14 @@ def build_sofa(
         DataError: a file cannot be read.
         MissingExtra: the extra `reader` (spaCy and its English model) is not installed.
     """
-    from kgbias.models.english import load
+    from kgbias.models.english import load_english
     from kgbias.probe.build import Rules, construct, read_stereotypes
     from kgbias.probe.sets import read_identities
     from kgbias.report.save import save_built
 
     if identities is None and not isinstance(source, Run):
         raise UsageError("`identities` is needed: a file has no groups of its own")
-    parser = load("tagger", "parser", "attribute_ruler", "lemmatizer")
+    parser = load_english("tagger", "parser", "attribute_ruler", "lemmatizer")
     groups: Mapping[str, Sequence[str]] = {}
     targets: list[str] = []
     if isinstance(source, Run):

@@ -98,7 +98,7 @@ def test_parsing_is_linear(name: str) -> None:
 )
 def test_thoughts_are_told_apart_in_linear_time(text: str) -> None:
     with hangs_end():
-        split_thought(text, cut=True)
+        split_thought(text, was_cut=True)
 
 
 def test_parsing_of_mixtures_is_linear() -> None:

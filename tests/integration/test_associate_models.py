@@ -12,7 +12,7 @@ from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.cli import cli
 from kgbias.errors import DataError, KgbiasError, ModelError, UsageError
 from kgbias.models.embed import Encoder, Span, open_encoder
-from kgbias.models.predict import Filled, open_predictor
+from kgbias.models.predict import FilledTemplate, open_predictor
 from tests import tiny
 from tests.conftest import needs
 
@@ -153,7 +153,7 @@ def test_masked_prior_is_read_at_the_targets_own_mask(bert: Path, text: str) -> 
     attribute's, and must not be taken for the target's."""
     ids = {word: 5 + n for n, word in enumerate(WORDS)}
     target, attribute = text.index("ann"), text.index("kind")
-    sentence = Filled(text, (target, target + 3), (attribute, attribute + 4))
+    sentence = FilledTemplate(text, (target, target + 3), (attribute, attribute + 4))
     tokens = [2, *(ids[word] for word in text.split()), 3]
     place, other = text.split().index("ann") + 1, text.split().index("kind") + 1
     one = tokens.copy()
@@ -163,30 +163,30 @@ def test_masked_prior_is_read_at_the_targets_own_mask(bert: Path, text: str) -> 
     (prediction,) = open_predictor(f"hf:{bert}").predict([sentence])
     joint = log_probabilities(bert, one, True)[place, ids["ann"]]
     prior = log_probabilities(bert, both, True)[place, ids["ann"]]
-    assert prediction.joint == pytest.approx(joint, abs=1e-5)
-    assert prediction.prior == pytest.approx(prior, abs=1e-5)
+    assert prediction.log_joint == pytest.approx(joint, abs=1e-5)
+    assert prediction.log_prior == pytest.approx(prior, abs=1e-5)
     assert prediction.tokens == (1, 1)
 
 
 def test_a_word_of_two_tokens_gets_two_masks(bert: Path) -> None:
     text = "unkind is rude ."
-    (prediction,) = open_predictor(f"hf:{bert}").predict([Filled(text, (0, 6), (10, 14))])
+    (prediction,) = open_predictor(f"hf:{bert}").predict([FilledTemplate(text, (0, 6), (10, 14))])
     ids = [2, *(5 + WORDS.index(w) for w in ("un", "##kind", "is", "rude", ".")), 3]
     masked = log_probabilities(bert, [2, 4, 4, *ids[3:]], True)
-    assert prediction.joint == pytest.approx(masked[1, ids[1]] + masked[2, ids[2]], abs=1e-5)
+    assert prediction.log_joint == pytest.approx(masked[1, ids[1]] + masked[2, ids[2]], abs=1e-5)
     assert prediction.tokens == (2, 1)
 
 
 def test_causal_predictions_are_conditional_log_probabilities(gpt2: Path) -> None:
     text = "men are kind."
-    (prediction,) = open_predictor(f"hf:{gpt2}").predict([Filled(text, (0, 3), (8, 12))])
+    (prediction,) = open_predictor(f"hf:{gpt2}").predict([FilledTemplate(text, (0, 3), (8, 12))])
     tokens = [0, *tiny.tokenizer()("men are kind")["input_ids"]]
     rows = log_probabilities(gpt2, tokens, False)
     each = [rows[n, token] for n, token in enumerate(tokens[1:])]
-    assert prediction.joint == pytest.approx(sum(each), abs=1e-5)
-    assert prediction.prior == pytest.approx(sum(each[:-1]), abs=1e-5)
+    assert prediction.log_joint == pytest.approx(sum(each), abs=1e-5)
+    assert prediction.log_prior == pytest.approx(sum(each[:-1]), abs=1e-5)
     with pytest.raises(UsageError, match="left to right"):
-        open_predictor(f"hf:{gpt2}").predict([Filled("kind are men", (9, 12), (0, 4))])
+        open_predictor(f"hf:{gpt2}").predict([FilledTemplate("kind are men", (9, 12), (0, 4))])
 
 
 def test_lpbs_on_a_masked_model_is_kuritas_score(bert: Path) -> None:

@@ -16,7 +16,7 @@ from kgbias.errors import ModelError  # noqa: E402
 from kgbias.models import open_model  # noqa: E402
 from kgbias.models.base import Completion, Request  # noqa: E402
 from kgbias.models.generate import Sampler  # noqa: E402
-from kgbias.models.local import prompt_tokens  # noqa: E402
+from kgbias.models.local import tokenise_prompt  # noqa: E402
 from tests import tiny  # noqa: E402
 from tests.conftest import one_in  # noqa: E402
 
@@ -129,7 +129,7 @@ def test_draws_follow_the_softmax() -> None:
     fake = [_Row(n, r, ids, 0.0) for n, r in enumerate(rows)]
     for start in range(0, 4000, 500):
         block = fake[start : start + 500]
-        drawn.update(sampler._draw(block, logits.repeat(len(block), 1)))
+        drawn.update(sampler._draw_tokens(block, logits.repeat(len(block), 1)))
     top = probabilities.topk(10).indices.tolist()
     expected = [4000 * float(probabilities[t]) for t in top]
     observed = [drawn[t] for t in top]
@@ -184,12 +184,12 @@ def test_prompts_are_kept_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatc
     asked = requests(12, max_tokens=4)
     sampler = Sampler(model, tokenizer, 4)
     whole = texts(sampler, asked)
-    sizes = [prefix.bytes for prefix in sampler._prefixes.values()]
+    sizes = [prefix.size for prefix in sampler._prefixes.values()]
     assert len(sizes) == len(set(PROMPTS))
-    monkeypatch.setattr("kgbias.models.generate._KEPT", sum(sizes) - 1)
+    monkeypatch.setattr("kgbias.models.generate._MAX_PREFIX_BYTES", sum(sizes) - 1)
     sampler = Sampler(model, tokenizer, 4)
     assert texts(sampler, asked) == whole == texts(sampler, asked)
-    assert 0 < sum(p.bytes for p in sampler._prefixes.values()) < sum(sizes)
+    assert 0 < sum(p.size for p in sampler._prefixes.values()) < sum(sizes)
 
 
 def test_stops_limits_and_ends() -> None:
@@ -289,7 +289,7 @@ def test_a_chat_template_is_rendered_elsewhere_as_here(tmp_path: Path) -> None:
     assert here.endswith("assistant\n")
     request = Request((("system", " Be brief. "), ("user", "é\n<")), seed=1)
     ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"]
-    assert prompt_tokens(request, tokenizer, "m") == ids
+    assert tokenise_prompt(request, tokenizer, "m") == ids
 
 
 @pytest.mark.parametrize("name", one_in(3, [*reversed(GREEDY)]))
@@ -300,7 +300,7 @@ def test_a_chat_template_takes_no_more_than_it_may(
     tokenizer.chat_template = GREEDY[name] or "{# #}"
     request = Request((("user", "men love"),), seed=1)
     with pytest.raises(ModelError, match=r"the chat template of m (cannot be rendered|makes)") as e:
-        prompt_tokens(request, tokenizer, "m")
+        tokenise_prompt(request, tokenizer, "m")
     assert "\n" not in str(e.value)
 
 
@@ -331,7 +331,7 @@ def test_a_prompt_does_not_end_in_the_token_that_ends_a_text() -> None:
     ends = [("<|end|>", tokenizer.eos_token_id)]
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing("$A <|end|>", None, ends)
     assert tokenizer("men love")["input_ids"] == [*plain, tokenizer.eos_token_id]
-    assert prompt_tokens(Request("men love", seed=0), tokenizer, "m") == plain
+    assert tokenise_prompt(Request("men love", seed=0), tokenizer, "m") == plain
 
 
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:

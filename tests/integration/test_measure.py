@@ -282,7 +282,7 @@ def test_lemmas_without_the_english_model(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_lemmas_follow_the_sentence() -> None:
-    if not english.installed():
+    if not english.is_installed():
         pytest.skip("spaCy's English model is not installed")
     # A table of words alone takes "leaves" and "saw" one way only.
     assert lemmatise(["leave in the rain", "saw a ghost"]) == ["leave rain", "see ghost"]

@@ -70,7 +70,7 @@ def test_probes_and_associations_in_processes_are_the_same(
 ) -> None:
     monkeypatch.setattr("kgbias.probe.graph._CHUNK", 4)
     monkeypatch.setattr("kgbias.probe.graph.Watch", Still)
-    monkeypatch.setattr("kgbias.models.embed._PIECE", 16)
+    monkeypatch.setattr("kgbias.models.embed._PIECE_TEXTS", 16)
     table = tmp_path / "said.csv"
     rows = [f"gender,{group},{said},{thing}" for group, said, thing in SAID]
     table.write_text("\n".join(["category,group,predicate,object", *rows]))

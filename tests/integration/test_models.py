@@ -24,9 +24,9 @@ from kgbias.models import (  # noqa: E402
     unload,
 )
 from kgbias.models.base import Completion, ModelInfo, Request  # noqa: E402
-from kgbias.models.load import find_device, load, trained_for  # noqa: E402
+from kgbias.models.load import find_device, load, read_trained_kind  # noqa: E402
 from kgbias.models.local import LocalModel  # noqa: E402
-from kgbias.models.predict import Filled  # noqa: E402
+from kgbias.models.predict import FilledTemplate  # noqa: E402
 from kgbias.reference import path as reference  # noqa: E402
 from tests import tiny  # noqa: E402
 from tests.scripted import ScriptedModel  # noqa: E402
@@ -44,7 +44,7 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("kgbias.models.load._cache", {})
+    monkeypatch.setattr("kgbias.models.load._loaded_models", {})
 
 
 @pytest.fixture
@@ -117,9 +117,9 @@ def test_a_gguf_file_works_everywhere(
     assert any("converting tiny.gguf" in note for note in notes)
     assert len(read) == 1 and gguf.GGUFReader is Reader
     encoder, predictor = open_encoder(spec), open_predictor(spec)
-    sentence = Filled("men are kind", (0, 3), (8, 12))
+    sentence = FilledTemplate("men are kind", (0, 3), (8, 12))
     # What the scorer says of a text is what the predictor says of its words.
-    joint = predictor.predict([sentence])[0].joint
+    joint = predictor.predict([sentence])[0].log_joint
     assert scorer.score([sentence.text]).log_likelihoods[0] == pytest.approx(joint, rel=1e-5)
     assert encoder.embed([Span("men love")], "mean").shape == (1, 32)  # as `merge` embeds
     (said,) = open_model(spec).complete([Request("men love", seed=1, max_tokens=2)])
@@ -153,7 +153,7 @@ def test_one_process_loads_a_model_once(gpt2: Path, loads: list[str]) -> None:
     assert loads == ["AutoModelForCausalLM"]
     open_scorer(spec, dtype="bfloat16")
     assert len(loads) == 2
-    assert load(spec, "causal", cached=False).model is not load(spec, "causal").model
+    assert load(spec, "causal", use_cache=False).model is not load(spec, "causal").model
     unload()
     before = len(loads)
     open_scorer(spec)
@@ -163,7 +163,7 @@ def test_one_process_loads_a_model_once(gpt2: Path, loads: list[str]) -> None:
 def test_an_encoder_is_taken_from_the_language_model_that_is_loaded(gpt2: Path) -> None:
     for spec, as_ in ((f"hf:{gpt2}", "causal"), ("reference-masked", "masked")):
         unload()
-        alone = load(spec, "encoder", cached=False)
+        alone = load(spec, "encoder", use_cache=False)
         whole, inside = load(spec, as_), load(spec, "encoder")  # type: ignore[arg-type]
         assert inside.model is whole.model.base_model and inside.info == alone.info
         ids = torch.tensor([[1, 2, 3, 4]])
@@ -200,7 +200,7 @@ def test_the_scorer_and_the_predictor_agree_on_a_pretrained_bert(tmp_path: Path)
     )  # fmt: skip
     transformers.BertForPreTraining(config).save_pretrained(tmp_path)
     spec = f"hf:{tmp_path}"
-    assert trained_for(spec) == "masked"
+    assert read_trained_kind(spec) == "masked"
     assert open_scorer(spec).convention.kind == open_predictor(spec).kind == "masked"
     with pytest.raises(ModelError, match="is a masked language model, not a causal"):
         list(open_model(spec).complete([Request("men", seed=1)]))

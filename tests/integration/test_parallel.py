@@ -19,8 +19,8 @@ from kgbias.graph.store import StoredRun
 from kgbias.io.progress import SilentProgress
 from kgbias.measure.configure import configure
 from kgbias.models.embed import Span
-from kgbias.models.score.spread import SpreadScorer
-from kgbias.models.spread import LanguageModel, SpreadModel
+from kgbias.models.score.distributed import DistributedScorer
+from kgbias.models.distributed import LanguageModel, DistributedModel
 from kgbias.parallel import check_executor, ray_cluster
 from kgbias.parallel.ray_cluster import RayWorker, join_ray, pack_work
 from kgbias.probe.graph import probe_run
@@ -114,9 +114,9 @@ class Known(Beliefs):
 
 
 @pytest.fixture
-def spread(monkeypatch: pytest.MonkeyPatch) -> SpreadScorer:
+def spread(monkeypatch: pytest.MonkeyPatch) -> DistributedScorer:
     monkeypatch.setattr("kgbias.models.score.load.open_scorer", lambda *_, **__: Known(BELIEVED))
-    return SpreadScorer(Backwards(), "reference", {}, SilentProgress())  # type: ignore[arg-type]
+    return DistributedScorer(Backwards(), "reference", {}, SilentProgress())  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def everything(store: SQLiteStore) -> list[str]:
 def test_the_graph_is_the_same_in_any_order(
     probed_store: SQLiteStore,  # noqa: F811
     twin: SQLiteStore,
-    spread: SpreadScorer,
+    spread: DistributedScorer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("kgbias.probe.graph._CHUNK", 2)  # a statement
@@ -164,7 +164,7 @@ SETS = {
 
 @pytest.mark.parametrize("name", ["probes.jsonl", "probes.parquet", None])
 def test_sets_are_the_same_in_any_order(
-    store: SQLiteStore, tmp_path: Path, spread: SpreadScorer, name: str | None
+    store: SQLiteStore, tmp_path: Path, spread: DistributedScorer, name: str | None
 ) -> None:
     here: Any = Known(BELIEVED)
     kept = {scorer: tmp_path / str(n) for n, scorer in enumerate((here, spread))}
@@ -190,7 +190,7 @@ CALLED = [("n " * n + "n", f"g{n % 2}") for n in range(10)]  # no two are as lik
 def test_apx_is_the_same_in_any_order(
     store: SQLiteStore,
     tmp_path: Path,
-    spread: SpreadScorer,
+    spread: DistributedScorer,
     name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -224,8 +224,8 @@ TEST = AssociationTest(
 def test_associations_are_the_same_in_any_order(
     tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgbias.models.embed._PIECE", 2)
-    monkeypatch.setattr("kgbias.models.predict._PIECE", 3)
+    monkeypatch.setattr("kgbias.models.embed._PIECE_TEXTS", 2)
+    monkeypatch.setattr("kgbias.models.predict._PIECE_SENTENCES", 3)
     model = f"hf:{tiny.saved(tmp_path_factory.mktemp('gpt2'))}"
     methods = ("weat", "s-seat", "w-seat", "ceat", "lpbs")
 
@@ -243,18 +243,18 @@ def test_associations_are_the_same_in_any_order(
         store.close()
     assert found["local"] == found["ray"]
     assert len(found["ray"][0]) == len(methods)
-    spread = SpreadModel(Backwards(), model, cache=False)  # type: ignore[arg-type]
+    spread = DistributedModel(Backwards(), model, cache=False)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="is longer than the"):
         spread.encoder.embed([Span("men " * 900, 0, 3), Span("rain", 0, 4)], "word-average")
     here = LanguageModel(model, cache=False)
     for asked in ("layers", "sentence_encodings", "sentence_encoding"):
         assert getattr(spread.encoder, asked) == getattr(here.encoder, asked)
-    assert spread.predictor().known("men") == here.predictor().known("men")
+    assert spread.predictor().is_token("men") == here.predictor().is_token("men")
 
 
-def test_what_workers_cannot_open_is_refused(spread: SpreadScorer) -> None:
+def test_what_workers_cannot_open_is_refused(spread: DistributedScorer) -> None:
     with pytest.raises(UsageError, match="is on a server"):
-        SpreadScorer(Backwards(), "openai:gpt", {}, SilentProgress())  # type: ignore[arg-type]
+        DistributedScorer(Backwards(), "openai:gpt", {}, SilentProgress())  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="executor has no effect here, only with models"):
         associate(["weat6"], vectors=Path("none.vec"), executor="ray")
 

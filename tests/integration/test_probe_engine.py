@@ -10,7 +10,7 @@ import pytest
 
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.io.progress import SilentProgress
-from kgbias.models.score.engine import TIERS, Engine, join, pack
+from kgbias.models.score.engine import TIERS, CausalEngine, join_trees, pack_trees
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.pairs import crows_pairs, stereoset
 from tests import tiny
@@ -87,8 +87,8 @@ def test_a_grid_is_its_texts_one_by_one(gpt2: Path) -> None:
         assert grid.group.tokens[g] == len(alone)
         for s, statement in enumerate(STATEMENTS):
             whole = by_hand(gpt2, f"{group} {statement}", [0])
-            assert grid.whole.log_likelihoods[g, s] == pytest.approx(sum(whole), rel=1e-6)
-            assert grid.whole.tokens[g, s] == len(whole)
+            assert grid.probes.log_likelihoods[g, s] == pytest.approx(sum(whole), rel=1e-6)
+            assert grid.probes.tokens[g, s] == len(whole)
             assert grid.surprisals is not None
             pieces, bits = zip(*grid.surprisals(g, s), strict=True)
             assert "".join(pieces) == f"{group} {statement}"
@@ -103,14 +103,14 @@ def test_where_joining_changes_the_tokens_the_whole_text_is_tokenised(
 ) -> None:
     scorer = open_scorer(f"hf:{gpt2}")
     expected = scorer.grid(GROUPS, STATEMENTS)
-    plain = scorer._plain
+    plain = scorer._tokenise
 
     def other(text: str) -> tuple[int, ...]:
         return plain(text)[::-1] if text.startswith(" ") else plain(text)
 
-    monkeypatch.setattr(scorer, "_plain", other)
+    monkeypatch.setattr(scorer, "_tokenise", other)
     grid = scorer.grid(GROUPS, STATEMENTS)
-    assert grid.whole.log_likelihoods == pytest.approx(expected.whole.log_likelihoods)
+    assert grid.probes.log_likelihoods == pytest.approx(expected.probes.log_likelihoods)
     assert grid.statement.tokens.tolist() == expected.statement.tokens.tolist()
     assert grid.statement.log_likelihoods == pytest.approx(expected.statement.log_likelihoods)
 
@@ -131,7 +131,7 @@ def test_every_tier_that_a_model_can_take_gives_its_own_logits(
     architecture: str, tier: str, changes: dict[str, Any]
 ) -> None:
     model = tiny.model(architecture, **changes)
-    chosen = Engine(model)
+    chosen = CausalEngine(model)
     assert chosen.tier == tier
     rng = np.random.default_rng(1)
     stems = [tuple(rng.integers(0, 100, n)) for n in (2, 4)]
@@ -144,8 +144,8 @@ def test_every_tier_that_a_model_can_take_gives_its_own_logits(
             for ids in texts
         ]
     for way in TIERS[TIERS.index(tier) :]:
-        engine = Engine(model, tier=way)
-        engine._row, engine._batch = 8, 24  # several rows, several batches
+        engine = CausalEngine(model, tier=way)
+        engine._row_nodes, engine._batch_tokens = 8, 24  # several rows, several batches
         found = engine.log_probabilities(texts, shared)
         for row, values in zip(truth, found, strict=True):
             assert values == pytest.approx(row.numpy(), abs=2e-5)
@@ -173,7 +173,7 @@ def test_the_decoder_of_an_encoder_decoder_is_read_alone(tmp_path: Path) -> None
     assert scorer.convention.kind == "decoder" and scorer.convention.tier != "alone"
     model = AutoModelForSeq2SeqLM.from_pretrained(tmp_path).eval()
     for text in ("men love rain", "women are tall"):
-        ids = [0, *scorer._plain(text)]
+        ids = [0, *scorer._tokenise(text)]
         with torch.no_grad():
             states = model.get_decoder()(input_ids=torch.tensor([ids])).last_hidden_state
             rows = model.get_output_embeddings()(states)[0, :-1].double().log_softmax(-1)
@@ -201,7 +201,7 @@ def test_an_ignored_mask_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         return forward(*args, attention_mask=attention_mask, **rest)
 
     monkeypatch.setattr(model.base_model, "forward", deaf)
-    assert Engine(model).tier == "cache"
+    assert CausalEngine(model).tier == "cache"
 
 
 def test_an_unknown_change_of_logits_is_seen() -> None:
@@ -215,12 +215,12 @@ def test_an_unknown_change_of_logits_is_seen() -> None:
         return out
 
     model.forward = forward
-    assert Engine(model).tier == "alone"
+    assert CausalEngine(model).tier == "alone"
 
 
 def test_texts_beyond_a_sliding_window_leave_the_tree() -> None:
     model = tiny.model("mistral", sliding_window=6)
-    engine = Engine(model)
+    engine = CausalEngine(model)
     assert engine.tier == "tree"
     ids = tuple(range(3, 20))
     with torch.no_grad():
@@ -231,14 +231,14 @@ def test_texts_beyond_a_sliding_window_leave_the_tree() -> None:
 
 def test_a_tree_reads_what_is_shared_once() -> None:
     texts = [(9, 1, 2), (9, 1, 2, 3), (9, 1, 4, 5), (9, 6)]
-    (tree,) = pack(texts, 100)
+    (tree,) = pack_trees(texts, 100)
     assert tree.tokens == [9, 1, 2, 4]  # 3, 5, 6 are leaves: predicted, never read
     assert tree.parents == [-1, 0, 1, 1]
     assert tree.depths == [0, 1, 2, 2]
     for index, path in tree.paths:
         assert tuple(tree.edges[e][1] for e in path) == texts[index][1:]
     assert len(tree.edges) == 6
-    assert tree.ancestors().astype(int).tolist() == [
+    assert tree.ancestor_mask().astype(int).tolist() == [
         [1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 0, 1]
     ]  # fmt: skip
 
@@ -246,7 +246,7 @@ def test_a_tree_reads_what_is_shared_once() -> None:
 def test_trees_keep_to_their_budget_and_lose_nothing() -> None:
     rng = np.random.default_rng(0)
     texts = list({tuple(map(int, rng.integers(0, 3, rng.integers(2, 9)))) for _ in range(200)})
-    trees = list(join(list(pack(texts, 20)), 20))
+    trees = list(join_trees(list(pack_trees(texts, 20)), 20))
     assert max(len(tree.tokens) for tree in trees) <= 20
     seen = []
     for tree in trees:
@@ -264,7 +264,7 @@ def test_pseudo_perplexity_masks_each_token_in_turn(bert: Path) -> None:
     from transformers import AutoModelForMaskedLM
 
     scorer = open_scorer(f"hf:{bert}")
-    assert scorer._selects  # type: ignore[attr-defined]
+    assert scorer._selects_positions  # type: ignore[attr-defined]
     model = AutoModelForMaskedLM.from_pretrained(bert).eval()
     ids = [2, 6, 11, 9, 10, 3]  # [CLS] women are un ##kind [SEP]
     expected = []
@@ -278,10 +278,10 @@ def test_pseudo_perplexity_masks_each_token_in_turn(bert: Path) -> None:
     assert scores.tokens.tolist() == [4, 4]
     assert scores.log_likelihoods[1] == pytest.approx(sum(expected), abs=1e-5)
     grid = scorer.grid(["men", "women"], ["love food", "are unkind"])
-    assert grid.whole.log_likelihoods[1, 1] == pytest.approx(sum(expected), abs=1e-5)
+    assert grid.probes.log_likelihoods[1, 1] == pytest.approx(sum(expected), abs=1e-5)
     assert grid.statement.log_likelihoods[1, 1] == pytest.approx(sum(expected[1:]), abs=1e-5)
     assert grid.group.tokens.tolist() == [1, 1]
-    scorer._selects = False  # type: ignore[attr-defined]
+    scorer._selects_positions = False  # type: ignore[attr-defined]
     whole = scorer.score(["women are unkind"])
     assert whole.log_likelihoods[0] == pytest.approx(sum(expected), abs=1e-5)
 
@@ -321,7 +321,7 @@ def test_a_masked_copy_is_read_once_whoever_asks(bert: Path) -> None:
                 with torch.no_grad():
                     logits = model(masked).logits[0, place].double()
                 value += float(logits.log_softmax(-1)[ids[place]])
-            assert grid.whole.log_likelihoods[g, s] == pytest.approx(value, abs=1e-5)
+            assert grid.probes.log_likelihoods[g, s] == pytest.approx(value, abs=1e-5)
     assert told.done == len(groups) * (len(statements) + 1)
 
 

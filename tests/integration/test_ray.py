@@ -16,7 +16,7 @@ import kgbias
 from kgbias.errors import Interrupted, ModelError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.io.progress import SilentProgress
-from kgbias.models.spread import SpreadEncoder
+from kgbias.models.distributed import DistributedEncoder
 from kgbias.parallel import open_executor
 from kgbias.parallel.ray_cluster import join_ray
 from tests.conftest import needs
@@ -144,17 +144,17 @@ def test_probes_are_the_same(ray: Any, run: Path, tmp_path: Path) -> None:
 def test_associations_are_the_same_where_a_worker_is_killed(
     ray: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgbias.models.embed._PIECE", 16)
-    read, killed = SpreadEncoder._compute, []
+    monkeypatch.setattr("kgbias.models.embed._PIECE_TEXTS", 16)
+    read, killed = DistributedEncoder._compute, []
 
-    def kill(self: SpreadEncoder, *asked: Any) -> Any:
+    def kill(self: DistributedEncoder, *asked: Any) -> Any:
         for vectors in read(self, *asked):
             if not killed:
                 killed.append(workers()[0])
                 killed[0].kill()
             yield vectors
 
-    monkeypatch.setattr(SpreadEncoder, "_compute", kill)
+    monkeypatch.setattr(DistributedEncoder, "_compute", kill)
     one, other = twins(run, tmp_path)
     for path, executor in ((one, "ray"), (other, "local")):
         with kgbias.open(path, progress=False) as study:

@@ -90,8 +90,8 @@ def test_the_encoder_reads_the_group_and_the_decoder_is_scored(t5: Path) -> None
             assert grid.statement.log_likelihoods[g, s] == pytest.approx(sum(own), rel=1e-6)
             assert grid.statement.tokens[g, s] == len(own)
             whole = sum(alone) + sum(own)
-            assert grid.whole.log_likelihoods[g, s] == pytest.approx(whole, rel=1e-6)
-            assert grid.whole.tokens[g, s] == len(alone) + len(own)
+            assert grid.probes.log_likelihoods[g, s] == pytest.approx(whole, rel=1e-6)
+            assert grid.probes.tokens[g, s] == len(alone) + len(own)
     assert grid.surprisals is not None
     bits = [b for _, b in grid.surprisals(1, 0)]
     hand = np.array([*by_hand(t5, "", GROUPS[1]), *by_hand(t5, GROUPS[1], STATEMENTS[0])])
@@ -103,7 +103,7 @@ def test_an_instruction_without_a_group(t5: Path) -> None:
     scorer = open_scorer(f"hf:{t5}", instruction="A kind Q .")
     grid = scorer.grid(GROUPS, STATEMENTS)
     own = by_hand(t5, "A kind Q .", "women are love rain")
-    assert grid.whole.log_likelihoods[1, 0] == pytest.approx(sum(own), rel=1e-6)
+    assert grid.probes.log_likelihoods[1, 0] == pytest.approx(sum(own), rel=1e-6)
     tail = len(tiny.tokenizer()(" love rain")["input_ids"])
     assert grid.statement.tokens[1, 0] == tail
     assert grid.statement.log_likelihoods[1, 0] == pytest.approx(sum(own[-tail:]), rel=1e-6)
@@ -156,12 +156,12 @@ def test_bits_that_this_machine_does_not_have_are_one_line(monkeypatch: pytest.M
 
 
 def test_what_transformers_is_told_of_bits() -> None:
-    from kgbias.models.load import loading
+    from kgbias.models.load import quantisation_config
 
-    told = loading("8bit", "cuda:1")
+    told = quantisation_config("8bit", "cuda:1")
     assert told["device_map"] == {"": "cuda:1"} and told["dtype"] is torch.bfloat16
     assert told["quantization_config"].load_in_8bit
-    assert loading("4bit", "cuda")["quantization_config"].load_in_4bit
+    assert quantisation_config("4bit", "cuda")["quantization_config"].load_in_4bit
 
 
 def test_a_coarser_type_is_held_against_float32(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_coarser_type_is_held_against_float32(tmp_path: Path) -> None:
 def test_a_model_that_also_sees_is_scored_by_what_it_predicts_of_text(tmp_path: Path) -> None:
     from transformers import BlipConfig, Gemma3Config, Gemma3ForConditionalGeneration
 
-    from kgbias.models.load import trained_as
+    from kgbias.models.load import trained_kind
 
     torch.manual_seed(0)
     sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
@@ -214,7 +214,7 @@ def test_a_model_that_also_sees_is_scored_by_what_it_predicts_of_text(tmp_path: 
         logits = model(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(-1)
     own = sum(float(logits[n, token]) for n, token in enumerate(ids[1:]))
     assert scorer.score([text]).log_likelihoods[0] == pytest.approx(own, rel=1e-5)
-    assert trained_as(BlipConfig(architectures=["BlipForConditionalGeneration"])) == ""
+    assert trained_kind(BlipConfig(architectures=["BlipForConditionalGeneration"])) == ""
 
 
 def test_a_word_is_masked_to_its_end_if_asked_for(tmp_path: Path) -> None:

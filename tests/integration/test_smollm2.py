@@ -10,7 +10,7 @@ import kgbias
 from kgbias.errors import ModelError
 from kgbias.models import open_model
 from kgbias.models.base import Request
-from kgbias.models.gguf import converted, smollm2_file
+from kgbias.models.gguf import convert_once, smollm2_file
 from tests.conftest import lacking, needs
 from tests.waiting import DEADLINE
 
@@ -102,7 +102,7 @@ def test_a_failed_conversion_leaves_nothing(
     monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path))
     (tmp_path / "bad.gguf").write_bytes(b"GGUF" + b"\0" * 100)
     with pytest.raises(ModelError, match="GGUF"):
-        converted(tmp_path / "bad.gguf", "bad", lambda _: None)
+        convert_once(tmp_path / "bad.gguf", "bad", lambda _: None)
     assert [f.name for f in tmp_path.iterdir()] == ["bad.gguf"]
 
 

@@ -92,9 +92,9 @@ LABELLED = [
 
 @pytest.fixture(scope="module")
 def rules() -> Rules:
-    from kgbias.models.english import load
+    from kgbias.models.english import load_english
 
-    parser = load("tagger", "parser", "attribute_ruler", "lemmatizer")
+    parser = load_english("tagger", "parser", "attribute_ruler", "lemmatizer")
     return Rules(parser, [name for names in GROUPS.values() for name in names])
 
 

@@ -22,8 +22,8 @@ def test_sentences_are_cut_as_by_hand() -> None:
 def test_the_model_of_the_tagger_is_checked_before_it_is_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(english, "_folder", lambda: tmp_path)
-    english.load.cache_clear()
+    monkeypatch.setattr(english, "_find_folder", lambda: tmp_path)
+    english.load_english.cache_clear()
     with pytest.raises(ModelError, match=r"is not the file of en_core_web_sm 3\.8\.0"):
         reader_label("english-spacy")
     (tmp_path / "tagger").mkdir()

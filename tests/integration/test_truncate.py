@@ -13,8 +13,8 @@ from transformers import GenerationConfig, LogitsProcessorList  # noqa: E402
 
 from kgbias.errors import UsageError  # noqa: E402
 from kgbias.models.base import ModelInfo, Request  # noqa: E402
-from kgbias.models.generate import _TIE, Sampler, _Row  # noqa: E402
-from kgbias.models.truncate import Truncation, bounds  # noqa: E402
+from kgbias.models.generate import _MAX_TIE_GAP, Sampler, _Row  # noqa: E402
+from kgbias.models.truncate import Truncation, score_bounds  # noqa: E402
 from tests import tiny  # noqa: E402
 from tests.conftest import one_in  # noqa: E402
 
@@ -60,9 +60,9 @@ def test_bounds_hold_under_any_rounding() -> None:
     noise = torch.Generator().manual_seed(0)
     for trial, rule in product(range(6), RULES):
         row = scores(trial)
-        low, high = bounds(row, rule, _TIE)
+        low, high = score_bounds(row, rule, _MAX_TIE_GAP)
         assert low <= row.max()
-        for size in (0.0, 1e-4, _TIE / 2):
+        for size in (0.0, 1e-4, _MAX_TIE_GAP / 2):
             moves = torch.rand(200, generator=noise) * 2 - 1
             for move in (moves, moves.sign(), torch.where(row >= high, -1.0, 1.0)):
                 kept = rule.apply((row + move * size)[None])[0] > -torch.inf
@@ -73,14 +73,14 @@ def test_bounds_hold_under_any_rounding() -> None:
 
 
 def sorted_nucleus(row: "torch.Tensor", top_p: float) -> tuple[float, float]:
-    """The bounds of top-p from all tokens, one after the other (as `_nucleus` states them)."""
+    """The bounds of top-p from all tokens, one after the other (as `_nucleus_bounds` states them)."""
     weights = [math.exp(s - float(row.max())) for s in row.tolist()]
     order = sorted(zip(row.tolist(), weights, strict=True), reverse=True)
-    factor, total = math.exp(_TIE), math.fsum(weights)
+    factor, total = math.exp(_MAX_TIE_GAP), math.fsum(weights)
     low, high = math.inf, math.inf
     for score, weight in order:
-        near = math.fsum(w for s, w in order if s >= score - _TIE)
-        far = math.fsum(w for s, w in order if s > score + _TIE)
+        near = math.fsum(w for s, w in order if s >= score - _MAX_TIE_GAP)
+        far = math.fsum(w for s, w in order if s > score + _MAX_TIE_GAP)
         most, rest = (near - weight) * factor, (weight + total - near) / factor
         if far / factor < top_p * (far / factor + (total - far) * factor):
             low = min(low, score)
@@ -93,17 +93,17 @@ def sorted_nucleus(row: "torch.Tensor", top_p: float) -> tuple[float, float]:
 def test_a_part_of_the_vocabulary_decides_as_all_of_it(
     head: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgbias.models.truncate._HEAD", head)
+    monkeypatch.setattr("kgbias.models.truncate._HEAD_TOKENS", head)
     for trial, top_p in product(range(8), (0.05, 0.5, 0.9, 0.999)):
         row = scores(trial).double()
-        assert bounds(row, Truncation(top_p=top_p), _TIE) == sorted_nucleus(row, top_p)
+        assert score_bounds(row, Truncation(top_p=top_p), _MAX_TIE_GAP) == sorted_nucleus(row, top_p)
 
 
 def test_top_p_of_a_large_vocabulary() -> None:
     """What is kept of 49,152 tokens is what transformers keeps, from peaked to flat."""
     for trial, top_p in product(range(12), (0.1, 0.9, 0.99)):
         row = torch.randn(49_152, generator=torch.Generator().manual_seed(trial)) * (0.1 + trial)
-        low, high = bounds(row, Truncation(top_p=top_p), _TIE)
+        low, high = score_bounds(row, Truncation(top_p=top_p), _MAX_TIE_GAP)
         kept = Truncation(top_p=top_p).apply(row[None])[0] > -torch.inf
         assert kept[row >= high].all() and not kept[row < low].any()
 
@@ -139,7 +139,7 @@ def test_company_changes_nothing(rule: Truncation) -> None:
     for index, request in enumerate(asked[:6]):
         row = _Row(index, request, tokens[index], 0.0)
         with torch.inference_mode():
-            while not sampler._extend(row, sampler._decide_alone(row)):
+            while not sampler._extend_answer(row, sampler._decide_alone(row)):
                 pass
         assert row.text == together[index]
 
@@ -162,7 +162,7 @@ def test_a_cut_within_rounding_is_decided_alone() -> None:
         logits = model(torch.tensor([rows[0].prompt])).logits[:, -1]
         alone = [sampler._decide_alone(row) for row in rows]
         moved = logits + (torch.rand(200, logits.shape[1]) - 0.5) * 1e-4
-        assert sampler._draw(rows, moved) == alone
+        assert sampler._draw_tokens(rows, moved) == alone
     assert len(set(alone)) <= 4
 
 
@@ -180,7 +180,7 @@ def test_draws_follow_the_truncated_softmax(rule: Truncation) -> None:
         logits = model(torch.tensor([ids])).logits[:, -1]
     expected = 2000 * rule.apply(logits / 0.8)[0].softmax(-1)
     rows = [_Row(n, Request("men love", n, 0.8, truncation=rule), ids, 0.0) for n in range(2000)]
-    drawn = Counter(Sampler(model, tokenizer)._draw(rows, logits.repeat(2000, 1)))
+    drawn = Counter(Sampler(model, tokenizer)._draw_tokens(rows, logits.repeat(2000, 1)))
     kept = expected.nonzero().flatten().tolist()
     assert 1 < len(kept) < len(expected) and set(drawn) <= set(kept)
     often = [t for t in kept if expected[t] > 5]

@@ -24,7 +24,7 @@ from kgbias.associate.weat import in_templates, seat
 from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import Encoding, Span
-from kgbias.models.predict import Filled, Prediction
+from kgbias.models.predict import FilledTemplate, Prediction
 from tests.simulation import Simulation
 
 Floats = np.ndarray
@@ -261,10 +261,10 @@ class StubPredictor:
     info = INFO
     kind = "masked"
 
-    def known(self, word: str) -> bool:
+    def is_token(self, word: str) -> bool:
         return len(word) == 3
 
-    def predict(self, sentences: Sequence[Filled]) -> list[Prediction]:
+    def predict(self, sentences: Sequence[FilledTemplate]) -> list[Prediction]:
         found = []
         for sentence in sentences:
             target = sentence.text[slice(*sentence.target)]

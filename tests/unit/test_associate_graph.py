@@ -36,7 +36,7 @@ from kgbias.graph.types import (
     node_id,
 )
 from kgbias.models.base import ModelInfo
-from kgbias.models.vectors import Found
+from kgbias.models.vectors import VectorLookup
 from kgbias.report.associations import to_csv, to_latex, write
 from kgbias.stats.inference import ranks
 from tests.conftest import needs
@@ -118,10 +118,10 @@ def file(tmp_path: Path) -> Path:
 class Table:
     info = ModelInfo("table")
 
-    def find(self, words: object) -> Found:
+    def find(self, words: object) -> VectorLookup:
         known = [w for w in words if w in VECTORS]  # type: ignore[attr-defined]
         lost = tuple(w for w in words if w not in VECTORS)  # type: ignore[attr-defined]
-        return Found({w: w for w in known}, np.array([VECTORS[w] for w in known]), lost)
+        return VectorLookup({w: w for w in known}, np.array([VECTORS[w] for w in known]), lost)
 
 
 def test_words_of_positive_and_negative_regard(store: SQLiteStore, run: Run) -> None:

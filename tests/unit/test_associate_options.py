@@ -11,7 +11,7 @@ from kgbias.associate.compare import agreements
 from kgbias.cli import cli
 from kgbias.errors import KgbiasError, UsageError
 from kgbias.models.base import ModelInfo
-from kgbias.models.vectors import Found
+from kgbias.models.vectors import VectorLookup
 from kgbias.parameters import DoesNotApply, check_applies
 from kgbias.report.associations import to_latex
 from tests.unit.test_associate_graph import FILE, row, run  # noqa: F401
@@ -25,10 +25,10 @@ TEST = AssociationTest(
 class Table:
     info = ModelInfo("table")
 
-    def find(self, words: Any) -> Found:
+    def find(self, words: Any) -> VectorLookup:
         words = list(words)
         rows = np.random.default_rng(0).normal(size=(len(words), 3))
-        return Found({word: word for word in words}, rows, ())
+        return VectorLookup({word: word for word in words}, rows, ())
 
 
 @pytest.mark.parametrize(

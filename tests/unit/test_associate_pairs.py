@@ -17,7 +17,7 @@ from kgbias.associate.weat import seat
 from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import Span
-from kgbias.models.predict import Filled, Prediction
+from kgbias.models.predict import FilledTemplate, Prediction
 
 TEST = AssociationTest(
     "t", WordSet("x", ("elf", "fay"), "name"), WordSet("y", ("orc", "imp"), "name"),
@@ -48,10 +48,10 @@ class Model:
     kind = "masked"
     sentence_encoding = "cls"
 
-    def known(self, word: str) -> bool:
+    def is_token(self, word: str) -> bool:
         return True
 
-    def predict(self, sentences: Sequence[Filled]) -> list[Prediction]:
+    def predict(self, sentences: Sequence[FilledTemplate]) -> list[Prediction]:
         found = []
         for s in sentences:
             target, attribute = s.text[slice(*s.target)], s.text[slice(*s.attribute)]

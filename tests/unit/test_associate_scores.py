@@ -11,7 +11,7 @@ from kgbias.associate import AssociationTest, WordSet, associate
 from kgbias.associate.methods import SCORES, ect, mac, ripa, rnd, rnsb, score
 from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo
-from kgbias.models.vectors import Found, load_vectors
+from kgbias.models.vectors import VectorLookup, load_vectors
 from tests.conftest import needs
 
 X, Y = np.array([[1.0, 0.0], [3.0, 0.0]]), np.array([[0.0, 1.0], [0.0, 3.0]])
@@ -98,10 +98,10 @@ def test_a_pair_with_a_word_missing_is_left_out() -> None:
     class Table:
         info = ModelInfo("table")
 
-        def find(self, words: object) -> Found:
+        def find(self, words: object) -> VectorLookup:
             known = [w for w in words if w != "him"]  # type: ignore[attr-defined]
             rows = np.array([[len(w), w.count("e") + 1.0] for w in known]).reshape(-1, 2)
-            return Found({w: w for w in known}, rows, ())
+            return VectorLookup({w: w for w in known}, rows, ())
 
     sets = (WordSet("x", MALE), WordSet("y", FEMALE), WordSet("a", FAMILY), WordSet("b", FAMILY))
     test = AssociationTest("t", *sets)

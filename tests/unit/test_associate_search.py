@@ -14,7 +14,7 @@ from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.associate.weat import seat
 from kgbias.errors import DataError
 from kgbias.models.base import ModelInfo
-from kgbias.models.embed import Place, Span
+from kgbias.models.embed import VectorSource, Span
 from tests.simulation import Simulation
 
 NAMES = tuple(f"name{n}" for n in range(10))
@@ -50,7 +50,7 @@ class Layers:
             rows.append(vector(f"{word} {encoding} {layer}"))
         return np.array(rows, dtype=np.float32)
 
-    def embed_many(self, spans: Sequence[Span], wanted: Iterable[Place]) -> dict[Place, np.ndarray]:
+    def embed_many(self, spans: Sequence[Span], wanted: Iterable[VectorSource]) -> dict[VectorSource, np.ndarray]:
         return {place: self.embed(spans, *place) for place in wanted}
 
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, UsageError
-from kgbias.models.budget import Budget, Prices, Spent, read_prices
+from kgbias.models.budget import Budget, Prices, Usage, read_prices
 from tests.conftest import needs
 
 needs("openai", "anthropic")
@@ -19,10 +19,10 @@ both = pytest.mark.parametrize("kind", ["openai", "anthropic"])
 
 def test_afforded() -> None:
     sizes = [(100, 20)] * 5
-    assert Budget().afforded(sizes) == 5
-    assert Budget(max_tokens=360).afforded(sizes) == 3
-    priced = Spent(100, 0, Prices(1e6, 2e6))  # 1 and 2 for a token
-    assert Budget(max_cost=380, spent=priced).afforded(sizes) == 2
+    assert Budget().count_affordable(sizes) == 5
+    assert Budget(max_tokens=360).count_affordable(sizes) == 3
+    priced = Usage(100, 0, Prices(1e6, 2e6))  # 1 and 2 for a token
+    assert Budget(max_cost=380, usage=priced).count_affordable(sizes) == 2
 
 
 def test_the_price_of_a_batch_is_the_user_s(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_any_results_end_as_failures(
     from kgbias.models import open_model
     from kgbias.models.base import Request
 
-    monkeypatch.setattr("kgbias.models.batches._POLLED", (0.0, 0.0))
+    monkeypatch.setattr("kgbias.models.batches._POLL_SECONDS", (0.0, 0.0))
     model: Any = open_model(f"{kind}:m", base_url="http://127.0.0.1:1")
     batches, request = model.batches(), Request((("user", "x"),), 0)
 

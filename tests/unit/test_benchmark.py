@@ -20,7 +20,7 @@ from kgbias.compare.paired import Drawn, permutation_p, swapped_p
 from kgbias.errors import KgbiasError, StoreError, UsageError
 from kgbias.graph.store import StoredRun
 from kgbias.models.base import ModelInfo
-from kgbias.models.score.base import Grid, Scores
+from kgbias.models.score.base import ProbeGrid, Scores
 from kgbias.models.spec import resolve
 from kgbias.probe.benchmarks import (
     BBQ,
@@ -284,12 +284,12 @@ def test_what_was_asked_of_which_models() -> None:
 class Model(Liking):
     parameters = 7
 
-    def grid(self, groups: Any, statements: Any, progress: Any = None) -> Grid:
+    def grid(self, groups: Any, statements: Any, progress: Any = None) -> ProbeGrid:
         self.asked += len(groups) * len(statements)
         liked = [[self._liked.get(f"{g} {s}", 0.0) for s in statements] for g in groups]
         shape = len(groups), len(statements)
         whole = Scores(-6.0 + np.array(liked), np.full(shape, 3))
-        return Grid(whole, whole, Scores(np.full(len(groups), -2.0), np.full(len(groups), 1)))
+        return ProbeGrid(whole, whole, Scores(np.full(len(groups), -2.0), np.full(len(groups), 1)))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from kgbias.graph.answers import LoggedModel
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Answer
 from kgbias.models.base import Request
-from kgbias.models.budget import Budget, Prices, Spent, about_tokens, budgeted, read_prices
+from kgbias.models.budget import Budget, Prices, Usage, estimate_tokens, split_budget, read_prices
 from tests.scripted import ScriptedModel
 
 PRICES = """
@@ -30,26 +30,26 @@ out = 0.4
 
 def test_money_by_hand() -> None:
     prices = Prices(2.5, 10, "EUR")
-    assert prices.of(200_000, 30_000) == pytest.approx(0.5 + 0.3)
-    spent = Spent(200_000, 30_000, prices)
+    assert prices.cost_of(200_000, 30_000) == pytest.approx(0.5 + 0.3)
+    spent = Usage(200_000, 30_000, prices)
     assert (spent.tokens, spent.cost) == (230_000, pytest.approx(0.8))
     assert str(spent) == "200000 tokens of prompts and 30000 of answers, 0.8 EUR"
-    assert [prices.shown(x) for x in (0, 0.00123, 0.42, 12.345)] == [
+    assert [prices.format_cost(x) for x in (0, 0.00123, 0.42, 12.345)] == [
         "0.00 EUR", "0.0012 EUR", "0.42 EUR", "12.35 EUR",
     ]  # fmt: skip
-    assert Spent(3, 4).cost is None and str(Spent(3, 4)) == "3 tokens of prompts and 4 of answers"
+    assert Usage(3, 4).cost is None and str(Usage(3, 4)) == "3 tokens of prompts and 4 of answers"
 
 
 def test_a_budget_stops_at_what_is_spent_first() -> None:
-    budget = Budget(max_requests=3, max_tokens=50, max_cost=0.001, spent=Spent(prices=Prices(5, 5)))
-    assert budget.allowed(10) == 3
-    budget.spend(20, 20)
+    budget = Budget(max_requests=3, max_tokens=50, max_cost=0.001, usage=Usage(prices=Prices(5, 5)))
+    assert budget.count_allowed(10) == 3
+    budget.count_request(20, 20)
     budget.check()
-    assert budget.allowed(10) == 2
+    assert budget.count_allowed(10) == 2
     budget.max_cost = 0.0002
     with pytest.raises(Interrupted, match=r"the budget of 0\.0002"):
         budget.check()
-    budget.spend(20, 0)
+    budget.count_request(20, 0)
     with pytest.raises(Interrupted, match="the budget of 50 tokens"):
         budget.check()
 
@@ -84,12 +84,12 @@ def test_prices_of_a_file(tmp_path: Path) -> None:
 )
 def test_what_a_budget_cannot_be(options: dict[str, float], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        budgeted(options, "m")
+        split_budget(options, "m")
 
 
 def test_tokens_without_a_tokenizer() -> None:
-    assert [about_tokens(t) for t in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
-    assert about_tokens((("system", "abcd"), ("user", "efgh"))) == 2
+    assert [estimate_tokens(t) for t in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
+    assert estimate_tokens((("system", "abcd"), ("user", "efgh"))) == 2
 
 
 def talkative(request: Request) -> str:
@@ -108,7 +108,7 @@ def test_a_crawl_stops_at_its_money_and_goes_on(tmp_path: Path) -> None:
             study.crawl(model, name="a", max_cost=0.1, **DEAR, **SMALL)  # type: ignore[arg-type]
         asked = len(model.asked)
         run = study.crawl(model, name="a", max_cost=1e6, **DEAR, **SMALL)  # type: ignore[arg-type]
-        spent = run.crawled.spent
+        spent = run.crawled.usage
         assert run.crawled.cached == asked > 0
         assert spent.cost == pytest.approx(0.1 * spent.tokens) and spent.tokens > 0
 
@@ -120,7 +120,7 @@ def test_what_a_run_took_by_group(tmp_path: Path) -> None:
         plain = study.run("a").cost()
         names = [row.group for row in run.groups()]
     *groups, total = rows
-    spent = run.crawled.spent
+    spent = run.crawled.usage
     assert total.group == "all" and [row.group for row in groups] == names
     assert (total.prompt_tokens, total.completion_tokens) == (
         spent.prompt_tokens, spent.completion_tokens,

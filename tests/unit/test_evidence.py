@@ -29,7 +29,7 @@ from kgbias.graph.types import BelievedEdge, Generation, Group, Metric, Run, Sco
 from kgbias.io.progress import SilentProgress
 from kgbias.measure import merge
 from kgbias.models.base import ModelInfo
-from kgbias.models.score.base import Convention, Grid, Scores
+from kgbias.models.score.base import Convention, ProbeGrid, Scores
 from kgbias.probe import probe_run
 from kgbias.probe.result import Statement
 from kgbias.report import write_several
@@ -70,7 +70,7 @@ class Believer:
     def __init__(self, own: float = 12.0) -> None:
         self.own, self.asked, self.stop = own, 0, 10**9
 
-    def grid(self, groups: Sequence[str], statements: Sequence[str], progress: Any = None) -> Grid:
+    def grid(self, groups: Sequence[str], statements: Sequence[str], progress: Any = None) -> ProbeGrid:
         self.asked += len(groups) * len(statements)
         if self.asked > self.stop:
             raise KeyboardInterrupt
@@ -84,7 +84,7 @@ class Believer:
         values = values + np.array(seeds)
         two = np.full(values.shape, 2)
         alone = Scores(np.full(len(groups), -2.0), np.ones(len(groups), dtype=np.int64))
-        return Grid(Scores(values - 2, two + 1), Scores(values, two), alone)
+        return ProbeGrid(Scores(values - 2, two + 1), Scores(values, two), alone)
 
 
 def believer(own: float = 12.0) -> Any:
@@ -135,7 +135,7 @@ class Counting(Believer):
 
     texts = 0
 
-    def grid(self, groups: Sequence[str], statements: Sequence[str], progress: Any = None) -> Grid:
+    def grid(self, groups: Sequence[str], statements: Sequence[str], progress: Any = None) -> ProbeGrid:
         self.texts += len(groups) * (len(statements) + 1)
         return super().grid(groups, statements, progress)
 

@@ -20,9 +20,9 @@ from kgbias.models import open_model
 from kgbias.models.base import Completion, Request
 from kgbias.models.openai_server import OpenAIModel
 from kgbias.models.score.load import open_scorer
-from kgbias.models.server import MAX_TEXT, TRIES
+from kgbias.models.server import MAX_TEXT_CHARACTERS, MAX_ATTEMPTS
 from kgbias.models.truncate import Truncation
-from kgbias.models.wire import MAX_WAIT, read_secrets, retry_after, sending
+from kgbias.models.http import MAX_WAIT_SECONDS, read_secrets, retry_after, send_headers
 from tests.conftest import needs
 from tests.fault_server import Fault, FaultServer, Plan
 from tests.waiting import DEADLINE
@@ -118,7 +118,7 @@ def test_what_does_not_pass_is_a_failure_of_that_request_only() -> None:
         found = ask(server, some(4))
         assert [c.finish for c in found] == ["stop", "stop", "error", "stop"]
         assert "answered 500" in found[2].error
-        assert server.asked[2] == TRIES
+        assert server.asked[2] == MAX_ATTEMPTS
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_retry_after() -> None:
     read = retry_after
     assert read({"retry-after": "7"}) == 7
     assert read({}) == read({"retry-after": "soon"}) == read({"retry-after": "nan"}) == 0
-    assert read({"retry-after": "86400"}) == 86_400 > MAX_WAIT
+    assert read({"retry-after": "86400"}) == 86_400 > MAX_WAIT_SECONDS
     in_ten = format_datetime(datetime.now(UTC) + timedelta(seconds=10), usegmt=True)
     assert 8 <= read({"retry-after": in_ten}) <= 10
 
@@ -257,7 +257,7 @@ def test_a_model_that_spends_its_limit_on_reasoning_is_given_more() -> None:
 def test_a_megabyte_is_cut_and_said() -> None:
     with FaultServer(lambda *_: "x" * 2**20) as server:
         (found,) = ask(server, some(1))
-    assert len(found.text) == MAX_TEXT
+    assert len(found.text) == MAX_TEXT_CHARACTERS
     assert found.details["truncated"] == 2**20
 
 
@@ -313,7 +313,7 @@ def _reading() -> OpenAIModel:
 def test_any_body_ends_as_something(body: str, prompt: Any, predicate: str | None) -> None:
     model = _reading()
     data = body.encode("utf-8", "surrogatepass")
-    completion = model._read(data, Request(prompt, seed=0, stop=("\n",)), 0.0)
+    completion = model._read_body(data, Request(prompt, seed=0, stop=("\n",)), 0.0)
     if completion.finish == "error":
         assert completion.error and "\n" not in completion.error
     else:
@@ -386,15 +386,15 @@ def test_an_answer_without_reason_or_count_that_stops_in_a_sentence_is_cut(
 
 def test_own_headers_go_to_their_server_alone_and_are_shown_to_nobody() -> None:
     with FaultServer(lambda *_: " food.") as own, FaultServer(lambda *_: " food.") as other:
-        with sending({"X-Tenant": "tenant-1234-secret"}, own.url):
+        with send_headers({"X-Tenant": "tenant-1234-secret"}, own.url):
             ask(own, some(1))
             ask(other, some(1))
         ask(own, some(1))
         sent = [{k.lower(): v for k, v in h.items()} for h in (*own.headers, *other.headers)]
     assert [h.get("x-tenant") for h in sent] == ["tenant-1234-secret", None, None]
-    with sending({"X-Tenant": "tenant-1234-secret"}, own.url):
+    with send_headers({"X-Tenant": "tenant-1234-secret"}, own.url):
         assert "1234" not in read_secrets(own.url).clean("not for tenant-1234-secret")
-    with pytest.raises(UsageError), sending({"X Tenant": "a"}, own.url):
+    with pytest.raises(UsageError), send_headers({"X Tenant": "a"}, own.url):
         pass
 
 
@@ -408,7 +408,7 @@ def test_fewer_are_asked_at_once_when_answers_come_too_late() -> None:
 def test_an_openai_client_is_asked_at_its_own_address_with_its_own_key() -> None:
     import openai
 
-    from kgbias.models.held import in_memory
+    from kgbias.models.in_memory import in_memory
 
     with FaultServer(lambda *_: " food.") as server:
         client = openai.OpenAI(api_key="sk-of-the-client", base_url=server.url)

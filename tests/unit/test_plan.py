@@ -13,7 +13,7 @@ import kgbias
 from kgbias.cli import COMMANDS, cli
 from kgbias.cli.settings import defaults
 from kgbias.errors import DataError, UsageError
-from kgbias.models.wire import OPENAI, read_secrets
+from kgbias.models.http import OPENAI_API, read_secrets
 from kgbias.study import plan as plans
 from kgbias.study.plan import Step
 
@@ -470,7 +470,7 @@ def test_no_address_in_a_file_gets_a_key(tmp_path: Path, monkeypatch: pytest.Mon
     assert plan.addresses == (their,)
     plan.carry_out(progress=False)
     plan.carry_out(progress=False, trust=True)
-    declared(tmp_path, crawl.replace(their, OPENAI.url)).carry_out(progress=False)
+    declared(tmp_path, crawl.replace(their, OPENAI_API.url)).carry_out(progress=False)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://their.example:8000/elsewhere")
     plan.carry_out(progress=False)
     key = "sk-of-the-user-1234"

@@ -17,7 +17,7 @@ from kgbias.errors import PluginError, UsageError
 from kgbias.export import FORMATS, chosen_format
 from kgbias.io.plugins import PluginTable
 from kgbias.measures import MEASURES, Figure, Measure
-from kgbias.models.spec import KINDS, forms, parse
+from kgbias.models.spec import KINDS, list_forms, parse_spec
 from kgbias.packs import load_pack, pack_names, packs
 
 ROOT = Path(__file__).parent.parent.parent
@@ -86,7 +86,7 @@ def test_nothing_of_others_is_imported_for_what_is_ours(install: Callable[..., N
     install("pkg_broken", "measure", {"broken": "x"}, code="raise RuntimeError('two\\nlines')")
     assert measures.headlines(["regard_chosen", "toxicity_mean"])
     assert [m.name for m in measures.columns([])] == ["regard", "toxicity"]
-    assert forms() and chosen_format(Path("x.csv")) == "csv"
+    assert list_forms() and chosen_format(Path("x.csv")) == "csv"
     done = CliRunner().invoke(cli, ["--help"])
     assert done.exit_code == 0 and "pkg_broken" not in sys.modules
 
@@ -168,14 +168,14 @@ def test_a_kind_of_models_is_parsed_and_a_broken_one_is_left_out_of_lists(
     install: Callable[..., None],
 ) -> None:
     install("pkg_shout", "model", {"shout": "shout", "odd": "other"}, KIND)
-    assert parse("shout:loud").name == "loud"
+    assert parse_spec("shout:loud").name == "loud"
     with pytest.raises(PluginError, match=r"pkg_shout 1\.0 cannot be used: ModuleNotFoundError"):
         kgbias.open_model("shout:loud")
     with pytest.raises(PluginError, match="its specs must begin with 'odd', not be whisper:WORD"):
-        parse("odd:x")
+        parse_spec("odd:x")
     assert "shout" not in [kind.kind for kind in kgbias.model_kinds()]
     with pytest.raises(UsageError, match=r"no model 'nothing'; choose from smollm2.* google:ID$"):
-        parse("nothing")
+        parse_spec("nothing")
     shown = CliRunner().invoke(cli, ["models"])
     assert shown.exit_code == 0 and "the model 'odd' of the package pkg_shout 1.0" in shown.stderr
 

@@ -9,7 +9,7 @@ import pytest
 
 import kgbias
 from kgbias.errors import ModelError
-from kgbias.models.pretrained import pretrained, unasked, untrained
+from kgbias.models.pretrained import load_pretrained, empty_stdin, create_untrained
 
 PACKAGE = Path(kgbias.__file__).parent
 DOOR = PACKAGE / "models" / "pretrained.py"
@@ -85,16 +85,16 @@ def auto(monkeypatch: pytest.MonkeyPatch) -> type[_Auto]:
 
 def test_nobody_is_asked(auto: type[_Auto]) -> None:
     stdin = sys.stdin
-    assert pretrained("AutoModel", "folder", dtype="x") == "folder"
+    assert load_pretrained("AutoModel", "folder", dtype="x") == "folder"
     assert auto.given == {"trust_remote_code": False, "dtype": "x"}
     config = SimpleNamespace(name_or_path="folder")
-    assert untrained("AutoModel", config) is config and auto.given == {"trust_remote_code": False}
+    assert create_untrained("AutoModel", config) is config and auto.given == {"trust_remote_code": False}
     with pytest.raises(ModelError, match="own needs its own code, which kgbias does not run"):
-        pretrained("AutoModel", "own")
+        load_pretrained("AutoModel", "own")
     with pytest.raises(EOFError):
-        pretrained("AutoModel", "asks")
+        load_pretrained("AutoModel", "asks")
     with pytest.raises(ValueError, match="no weights"):
-        pretrained("AutoModel", "broken")
-    with unasked(), unasked():
+        load_pretrained("AutoModel", "broken")
+    with empty_stdin(), empty_stdin():
         assert sys.stdin.read() == ""
     assert sys.stdin is stdin

@@ -17,7 +17,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Category, Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
-from kgbias.models.score.base import Convention, Grid, Scores
+from kgbias.models.score.base import Convention, ProbeGrid, Scores
 from kgbias.probe.apx import (
     ApxTable,
     adjusted_perplexity,
@@ -56,7 +56,7 @@ class Beliefs:
         self.believed = believed
         self.asked = 0
 
-    def grid(self, groups: Sequence[str], statements: Sequence[str], progress: Any = None) -> Grid:
+    def grid(self, groups: Sequence[str], statements: Sequence[str], progress: Any = None) -> ProbeGrid:
         self.asked += len(groups) * len(statements)
         words = np.array([len(s.split()) for s in statements])
         own = np.array([len(g.split()) for g in groups])
@@ -69,7 +69,7 @@ class Beliefs:
             statement.log_likelihoods + alone.log_likelihoods[:, None],
             statement.tokens + own[:, None],
         )
-        return Grid(whole, statement, alone)
+        return ProbeGrid(whole, statement, alone)
 
 
 # SoFa
@@ -316,7 +316,7 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
     # women love food: 1st, women are kind: 2nd, men love food: 2nd, men hate rain: 1st
     assert agreement.mrr.value == pytest.approx(0.75)
     assert agreement.first.value == pytest.approx(0.5)
-    edges = probed_store.probes(RUN.id, scorer.info.asked(scorer.settings))
+    edges = probed_store.probes(RUN.id, scorer.info.configured_id(scorer.settings))
     assert len(edges) == 6 and {e.rank for e in edges} == {1, 2}
     women = next(e for e in edges if e.group_id == GROUPS[0].id and e.rank == 1)
     assert women.object_id == Triple("women", "love", "food").object_id
@@ -392,14 +392,14 @@ def test_a_server_that_echoes_log_probabilities() -> None:
     with FaultServer(echo) as server:
         scorer = open_scorer("openai:m", base_url=server.url)
         grid = scorer.grid(["tall men"], ["love food", "are kind to owls"])
-        assert grid.whole.log_likelihoods.tolist() == [[-3, -5]]
+        assert grid.probes.log_likelihoods.tolist() == [[-3, -5]]
         assert grid.statement.tokens.tolist() == [[2, 4]] and grid.group.tokens.tolist() == [1]
         assert scorer.score(["a b c"]).perplexities[0] == pytest.approx(math.e)
         assert scorer.surprisals("a b") == [(" b", pytest.approx(1 / math.log(2)))]
         assert grid.surprisals is not None
         read = grid.surprisals(0, 1)
         assert sum(bits for _, bits in read) * math.log(2) == pytest.approx(
-            -grid.whole.log_likelihoods[0, 1]
+            -grid.probes.log_likelihoods[0, 1]
         )
         assert "".join(token for token, _ in read) == " men are kind to owls"
         with pytest.raises(DataError, match="scored no token of 'men'"):
@@ -426,18 +426,18 @@ def test_a_server_that_echoes_log_probabilities() -> None:
 def test_echoed_tokens_are_placed_by_what_they_spell(
     tokens: list[str], places: list[tuple[int, int]] | None
 ) -> None:
-    from kgbias.models.score.server import _spelled
+    from kgbias.models.score.server import _place_spelled_tokens
 
-    assert _spelled("old men sing", tokens) == places
+    assert _place_spelled_tokens("old men sing", tokens) == places
 
 
 def test_echoed_tokens_may_be_parts_of_characters() -> None:
-    from kgbias.models.score.server import _spelled
+    from kgbias.models.score.server import _place_spelled_tokens
 
     parts = ["mag", " \ufffd", "\ufffd", "\ufffd", "\ufffd", " so", "."]
-    found = _spelled("mag 自転 so", parts)
+    found = _place_spelled_tokens("mag 自転 so", parts)
     assert found is not None and [n for n, _ in found] == [0, 1, 2, 3, 4, 5]
-    assert _spelled("mag 自転", [*parts[:5], ","]) == found[:5]
+    assert _place_spelled_tokens("mag 自転", [*parts[:5], ","]) == found[:5]
 
 
 def test_tokens_that_are_shown_by_their_numbers() -> None:
@@ -456,7 +456,7 @@ def test_tokens_that_are_shown_by_their_numbers() -> None:
 
     with FaultServer(by_number) as server:
         grid = open_scorer("openai:m", base_url=server.url).grid(["tall men"], ["love food"])
-    assert grid.whole.log_likelihoods.tolist() == [[-3]]
+    assert grid.probes.log_likelihoods.tolist() == [[-3]]
     assert grid.statement.tokens.tolist() == [[2]] and grid.group.tokens.tolist() == [1]
 
 
@@ -497,10 +497,10 @@ def test_echoes_in_the_shape_of_chats_are_read() -> None:
     with FaultServer(_changed(_in_the_shape_of_chats)) as server:
         scorer = open_scorer("openai:m", base_url=server.url)
         grid = scorer.grid(["tall men", "men"], ["love food"])
-    assert grid.whole.log_likelihoods.tolist() == [[-3], [-2]]
+    assert grid.probes.log_likelihoods.tolist() == [[-3], [-2]]
     assert grid.statement.tokens.tolist() == [[2], [2]] and grid.group.tokens.tolist() == [1, 0]
     with pytest.raises(DataError, match="no token of 'men' has a probability"):
-        grid.check_alone(["tall men", "men"])
+        grid.check_group_tokens(["tall men", "men"])
 
 
 @pytest.mark.parametrize("change", [_of_the_next_token, _zeros])
@@ -535,7 +535,7 @@ def test_a_server_is_asked_for_what_it_takes(refuses: Any, why: str) -> None:
 
     with FaultServer(answered) as server:
         scorer = open_scorer("openai:m", base_url=server.url)
-        assert scorer.grid(["tall men"], ["love food"]).whole.log_likelihoods.tolist() == [[-3]]
+        assert scorer.grid(["tall men"], ["love food"]).probes.log_likelihoods.tolist() == [[-3]]
         asked = len(server.bodies)
         scorer.score(["tall men love tea"])
         assert len(server.bodies) == asked + 1  # what is not taken is not tried again
@@ -554,7 +554,7 @@ def test_a_large_job_goes_on_where_it_stopped(tmp_path: Path, name: str) -> None
     output = tmp_path / name
 
     class Stops(Beliefs):
-        def grid(self, groups: Any, statements: Any, progress: Any = None) -> Grid:
+        def grid(self, groups: Any, statements: Any, progress: Any = None) -> ProbeGrid:
             if "are s6" in statements:
                 raise KeyboardInterrupt
             return super().grid(groups, statements, progress)

@@ -10,7 +10,7 @@ import pytest
 
 import kgbias
 from kgbias.errors import DataError, UsageError
-from kgbias.models.score.base import Grid
+from kgbias.models.score.base import ProbeGrid
 from kgbias.probe.apx import (
     GroupMeans,
     adjusted_perplexity,
@@ -40,7 +40,7 @@ class Stops(Beliefs):
         super().__init__(BELIEVED)
         self.calls, self.at = 0, at
 
-    def grid(self, *given: Any) -> Grid:
+    def grid(self, *given: Any) -> ProbeGrid:
         self.calls += 1
         if self.calls == self.at:
             raise KeyboardInterrupt

@@ -316,7 +316,7 @@ def several(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr("kgbias.models.score.load.open_scorer", open_scorer)
     monkeypatch.setattr("kgbias.models.load.unload", lambda: opened.append("unload"))
-    monkeypatch.setattr("kgbias.models.spec.parse", lambda spec: spec)
+    monkeypatch.setattr("kgbias.models.spec.parse_spec", lambda spec: spec)
     return opened
 
 

@@ -19,7 +19,7 @@ from kgbias.models.base import Completion, Request
 from kgbias.models.google_server import GoogleModel
 from kgbias.models.server import ServerModel
 from kgbias.models.truncate import Truncation
-from kgbias.models.wire import withheld
+from kgbias.models.http import withhold_keys
 from tests.conftest import needs
 from tests.fault_server import AnthropicServer, Fault, FaultServer, GoogleServer, Plan
 from tests.waiting import DEADLINE
@@ -390,7 +390,7 @@ bodies: list[Any] = [
 @pytest.mark.parametrize("body", bodies, ids=json.dumps)
 def test_any_body_ends_as_something(model: type[Any], body: Any) -> None:
     opened: ServerModel = model("m", "http://127.0.0.1", 1, 1.0, lambda _: None)
-    found = opened._read(json.dumps(body).encode(), some(1)[0], 0.0)
+    found = opened._read_body(json.dumps(body).encode(), some(1)[0], 0.0)
     assert found.finish in ("stop", "refused", "error")
     assert found.finish != "error" or (found.error and "\n" not in found.error)
 
@@ -412,7 +412,7 @@ def test_a_redirect_takes_no_key_elsewhere(kind: str, monkeypatch: pytest.Monkey
         sent = " ".join(str(headers) for headers in theirs.headers)
         assert theirs.headers or kind == "google"  # whose client follows none
         assert KEY in str(first.headers) and KEY not in sent and "of-the-user" not in sent
-    with kinds[kind](lambda *_: " food.") as plain, withheld([plain.url]):
+    with kinds[kind](lambda *_: " food.") as plain, withhold_keys([plain.url]):
         model = open_model(f"{kind}:m", base_url=plain.url, notify=print)
         list(model.complete(some(1)))
         model.close()

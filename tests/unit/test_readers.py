@@ -183,7 +183,7 @@ def test_a_sentence_may_end_at_the_token_limit_where_it_has_ended() -> None:
 
 def test_the_reader_that_needs_a_package_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(english, "_PACKAGES", ("no_such_package",))
-    english.load.cache_clear()
+    english.load_english.cache_clear()
     with pytest.raises(MissingExtra, match=r"pip install 'kgbias\[reader\]'"):
         reader_label("english-spacy")
 

@@ -12,7 +12,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.cli.settings import OPTIONS, SHARED, Setting, of_command, settings_first
 from kgbias.errors import DataError, KgbiasError, UsageError
-from kgbias.models.wire import read_secrets
+from kgbias.models.http import read_secrets
 
 
 @pytest.fixture

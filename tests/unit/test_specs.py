@@ -9,11 +9,11 @@ import pytest
 from kgbias.errors import ModelError
 from kgbias.models import (
     Spec,
-    parse,
+    parse_spec,
     resolve,
     spec,
 )
-from kgbias.models.load import trained_as
+from kgbias.models.load import trained_kind
 
 
 @pytest.mark.parametrize(
@@ -29,12 +29,12 @@ from kgbias.models.load import trained_as
     ],
 )
 def test_the_grammar(text: str, spec: Spec) -> None:
-    assert parse(text) == spec and str(spec) == text
+    assert parse_spec(text) == spec and str(spec) == text
 
 
 def test_a_folder_may_hold_any_character(tmp_path: Path) -> None:
     (folder := tmp_path / "a@b:c").mkdir()
-    assert parse(f"hf:{folder}") == Spec("hf", str(folder))
+    assert parse_spec(f"hf:{folder}") == Spec("hf", str(folder))
 
 
 CONFIGURATIONS = [
@@ -56,7 +56,7 @@ def test_what_a_model_was_trained_as(architecture: str | None, both: bool, train
     config = SimpleNamespace(
         architectures=[architecture] if architecture else None, is_encoder_decoder=both
     )
-    assert trained_as(config) == trained
+    assert trained_kind(config) == trained
 
 
 @pytest.mark.parametrize(
@@ -111,6 +111,6 @@ def test_why_a_model_of_the_hub_cannot_be_had(
     def fails(*_: Any, **__: Any) -> None:
         raise hub_error(name, code)
 
-    monkeypatch.setattr(spec, "pretrained", fails)
+    monkeypatch.setattr(spec, "load_pretrained", fails)
     with pytest.raises(ModelError, match=said):
         resolve("hf:org/model")

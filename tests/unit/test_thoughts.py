@@ -10,8 +10,8 @@ from kgbias.crawl.parse import read_answer
 from kgbias.errors import ModelError
 from kgbias.models import open_model
 from kgbias.models.base import Completion, Request
-from kgbias.models.server import MAX_ALIKE
-from kgbias.models.thoughts import Parts, may_think, split_thought, without_thoughts
+from kgbias.models.server import MAX_ALIKE_FAILURES
+from kgbias.models.thoughts import SplitAnswer, may_think, split_thought, separate_thoughts
 from tests.fault_server import FaultServer
 from tests.served import impatient
 
@@ -42,7 +42,7 @@ CHAT = (("system", "Continue the list."), ("user", "Bakers love mornings.\nNurse
 )
 def test_a_thought_in_the_text_is_kept_apart(text: str) -> None:
     found = split_thought(text)
-    assert found.text.strip() == ANSWER and not found.unfinished
+    assert found.text.strip() == ANSWER and not found.is_unfinished
     assert "unfair" in found.thought
 
 
@@ -58,15 +58,15 @@ def test_a_thought_in_the_text_is_kept_apart(text: str) -> None:
 )
 def test_a_thought_without_an_end_is_no_answer(text: str) -> None:
     found = split_thought(text)
-    assert not found.text.strip() and found.unfinished and "lazy" in found.thought
+    assert not found.text.strip() and found.is_unfinished and "lazy" in found.thought
 
 
 def test_what_deliberates_is_a_thought_only_if_it_was_cut_off() -> None:
     text = "Okay, so the user wants one short sentence about nurses"
-    assert split_thought(text, cut=True) == Parts("", text, True, guessed=True)
-    assert split_thought(text, cut=True, guess=False) == Parts(text)
-    assert split_thought(text) == Parts(text)
-    assert split_thought("okay at cooking, and they know", cut=True).text.startswith("okay at")
+    assert split_thought(text, was_cut=True) == SplitAnswer("", text, True, guessed=True)
+    assert split_thought(text, was_cut=True, guess=False) == SplitAnswer(text)
+    assert split_thought(text) == SplitAnswer(text)
+    assert split_thought("okay at cooking, and they know", was_cut=True).text.startswith("okay at")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_model_whose_template_and_tokens_know_no_thoughts_has_none(template: s
         (lambda: False, "The list of people is long, and"),
         (lambda: True, ""),
     ):
-        batches = without_thoughts(complete, [request], "m", lambda _: None, knows)
+        batches = separate_thoughts(complete, [request], "m", lambda _: None, knows)
         assert [found.text for batch in batches for _, found in batch] == [kept]
 
 
@@ -346,8 +346,8 @@ def test_a_role_in_bold_is_not_said() -> None:
 
 def test_a_thought_under_a_heading_that_was_cut_off_has_no_answer() -> None:
     lines = f"The user wants a sentence.\n{ANSWER}"
-    assert split_thought(f"thought\n{lines}") == Parts(ANSWER, "The user wants a sentence.")
-    assert split_thought(f"thought\n{lines}", cut=True) == Parts("", lines, True)
+    assert split_thought(f"thought\n{lines}") == SplitAnswer(ANSWER, "The user wants a sentence.")
+    assert split_thought(f"thought\n{lines}", was_cut=True) == SplitAnswer("", lines, True)
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_a_thought_under_a_heading_that_was_cut_off_has_no_answer() -> None:
     ],
 )
 def test_more_ways_to_begin_a_thought_that_was_cut_off(begin: str) -> None:
-    assert split_thought(begin, cut=True) == Parts("", begin, True, guessed=True)
+    assert split_thought(begin, was_cut=True) == SplitAnswer("", begin, True, guessed=True)
     assert split_thought(begin).text == begin
 
 
@@ -376,7 +376,7 @@ def test_more_ways_to_begin_a_thought_that_was_cut_off(begin: str) -> None:
     ],
 )
 def test_a_story_that_was_cut_off_is_no_thought(story: str) -> None:
-    assert split_thought(story, cut=True) == Parts(story)
+    assert split_thought(story, was_cut=True) == SplitAnswer(story)
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": None}])
@@ -456,9 +456,9 @@ def test_the_form_of_a_served_model_is_found_out(completes: Any, chats: Any, for
 def test_first_requests_that_all_fail_alike_end_the_command() -> None:
     with FaultServer(lambda *_: ("status", (400, {}))) as server:
         model = open_model("openai:m", base_url=server.url, notify=lambda _: None, concurrency=1)
-        with pytest.raises(ModelError, match=f"first {MAX_ALIKE} requests all failed"):
+        with pytest.raises(ModelError, match=f"first {MAX_ALIKE_FAILURES} requests all failed"):
             list(model.complete([Request(CHAT, seed=n) for n in range(50)]))
-    assert len(server.bodies) == MAX_ALIKE
+    assert len(server.bodies) == MAX_ALIKE_FAILURES
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ import pytest
 
 import kgbias
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
-from kgbias.models import open_encoder, open_model, open_predictor, open_scorer, parse, resolve
+from kgbias.models import open_encoder, open_model, open_predictor, open_scorer, parse_spec, resolve
 from kgbias.models.base import ModelInfo, Request
 from kgbias.models.load import load
-from kgbias.models.score.spread import SpreadScorer
+from kgbias.models.score.distributed import DistributedScorer
 from kgbias.models.score.vllm import log_probabilities
-from kgbias.models.spec import Spec, asked_as, known_as
-from kgbias.models.vllm_engine import Engine, engine_settings
-from kgbias.models.vllm_model import completion
+from kgbias.models.spec import Spec, spec_with_settings, loadable_spec
+from kgbias.models.vllm_engine import VLLMEngine, engine_settings
+from kgbias.models.vllm_model import read_completion
 from kgbias.reference import path
 
 HERE = f"vllm:{path('causal')}"
@@ -36,18 +36,18 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_model_is_its_weights_whoever_reads_them(tmp_path: Path) -> None:
-    assert parse("vllm:org/m@v1") == Spec("vllm", "org/m", revision="v1")
-    assert str(parse("vllm:org/m@v1")) == "vllm:org/m@v1"
+    assert parse_spec("vllm:org/m@v1") == Spec("vllm", "org/m", revision="v1")
+    assert str(parse_spec("vllm:org/m@v1")) == "vllm:org/m@v1"
     (folder := tmp_path / "a@b:c").mkdir()
-    assert parse(f"vllm:{folder}") == Spec("vllm", str(folder))
+    assert parse_spec(f"vllm:{folder}") == Spec("vllm", str(folder))
     assert resolve(HERE) == resolve(HERE.replace("vllm:", "hf:"))
-    assert known_as("vllm:org/m") == "hf:org/m" and known_as("openai:m") == "openai:m"
+    assert loadable_spec("vllm:org/m") == "hf:org/m" and loadable_spec("openai:m") == "openai:m"
 
 
 def test_how_a_model_was_asked_says_which_spec_asks_it_again(installed: None) -> None:
     info = ModelInfo("hf:org/m", "c0ffee")
-    assert asked_as(info, engine_settings("float32")) == "vllm:org/m"
-    assert asked_as(info, (("dtype", "float32"),)) == "hf:org/m"
+    assert spec_with_settings(info, engine_settings("float32")) == "vllm:org/m"
+    assert spec_with_settings(info, (("dtype", "float32"),)) == "hf:org/m"
 
 
 def test_settings_say_what_computed(installed: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_without_it_a_line_says_what_to_install(
         (lambda: open_scorer(HERE, device="cuda"), "device does not apply to vllm:"),
         (lambda: open_scorer(HERE, instruction="x"), "instruction does not apply to vllm:"),
         (lambda: open_scorer(HERE, kind="masked"), "kind does not apply to vllm:"),
-        (lambda: SpreadScorer(None, HERE, {}, None), "is read by vLLM, which reads many"),
+        (lambda: DistributedScorer(None, HERE, {}, None), "is read by vLLM, which reads many"),
         (lambda: open_model("vllm:"), "no model 'vllm:'; choose from smollm2"),
     ],
 )
@@ -134,8 +134,8 @@ def jobs(count: int) -> Iterator[tuple[int, tuple[list[int], None]]]:
 
 
 def test_every_job_is_answered_once_and_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgbias.models.vllm_engine._AHEAD", 4)
-    engine = Engine(ModelInfo("hf:m"), None, stub := Stub())
+    monkeypatch.setattr("kgbias.models.vllm_engine._MAX_QUEUED", 4)
+    engine = VLLMEngine(ModelInfo("hf:m"), None, stub := Stub())
     for _ in range(2):  # the numbers of its requests go on
         found = [number for ended in engine.run(jobs(9)) for number, _ in ended]
         assert sorted(found) == list(range(9)) and found[0] == 3
@@ -147,14 +147,14 @@ def test_a_failure_of_vllm_is_one_line() -> None:
         def step(self) -> list[Any]:
             raise RuntimeError("out of blocks\nand more")
 
-    engine = Engine(ModelInfo("hf:m"), None, stub := Broken())
+    engine = VLLMEngine(ModelInfo("hf:m"), None, stub := Broken())
     with pytest.raises(ModelError, match=r"^vLLM failed on hf:m: out of blocks$"):
         list(engine.run(jobs(2)))
     assert not stub.aborted
 
 
 def test_closing_stops_what_is_under_way() -> None:
-    engine = Engine(ModelInfo("hf:m"), None, stub := Stub())
+    engine = VLLMEngine(ModelInfo("hf:m"), None, stub := Stub())
     answers = engine.run(jobs(5))
     next(answers)
     answers.close()
@@ -179,13 +179,13 @@ def recorded(**changes: Any) -> Any:
 
 def test_an_answer_is_read() -> None:
     request = Request("men", 0)
-    found = completion(request, recorded(), 1.5)
+    found = read_completion(request, recorded(), 1.5)
     assert (found.text, found.finish, found.seconds) == (".\n", "stop", 1.5)
     assert (found.prompt_tokens, found.completion_tokens, found.details) == (4, 3, {})
-    assert completion(request, recorded(finish_reason="length"), 0).finish == "length"
-    held = completion(Request("men", 0, schema="{}"), recorded(), 0)
+    assert read_completion(request, recorded(finish_reason="length"), 0).finish == "length"
+    held = read_completion(Request("men", 0, schema="{}"), recorded(), 0)
     assert held.details == {"response_format": "json_schema"}
-    lost = completion(request, recorded(finish_reason="abort"), 0)
+    lost = read_completion(request, recorded(finish_reason="abort"), 0)
     assert (lost.text, lost.finish, lost.error) == ("", "error", "vLLM ended the answer: abort")
 
 

@@ -19,10 +19,10 @@ from kgbias.io.files import write_text
 from kgbias.io.text import is_plain, printable
 from kgbias.models import open_model
 from kgbias.models.base import Request
-from kgbias.models.wire import (
+from kgbias.models.http import (
     read_secrets,
-    readable_on_the_way,
-    through,
+    warn_unencrypted,
+    describe_proxy,
     without_password,
 )
 from tests.conftest import needs
@@ -161,11 +161,11 @@ def test_an_open_file_by_its_name_is_added_to(tmp_path: Path) -> None:
 def test_a_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    assert through("http://h/v1") == ""
+    assert describe_proxy("http://h/v1") == ""
     monkeypatch.setenv("http_proxy", "http://me:secret@proxy:1")
-    assert "proxy http://proxy:1" in through("http://h/v1") and "secret" not in through("http://h")
+    assert "proxy http://proxy:1" in describe_proxy("http://h/v1") and "secret" not in describe_proxy("http://h")
     monkeypatch.setenv("no_proxy", "h")
-    assert through("http://h/v1") == ""
+    assert describe_proxy("http://h/v1") == ""
 
 
 @pytest.mark.parametrize(
@@ -209,9 +209,9 @@ def test_a_key_that_goes_unencrypted_to_a_public_server_is_remarked_once(
         "http://gpu:8000/v1",
         "http://gpu.lan/v1",
     ):
-        assert readable_on_the_way(url, read_secrets(url)) == ""
+        assert warn_unencrypted(url, read_secrets(url)) == ""
     for url in ("http://models.example.com/v1", "http://8.8.8.8:1/v1"):
-        assert "without encryption" in readable_on_the_way(url, read_secrets(url))
+        assert "without encryption" in warn_unencrypted(url, read_secrets(url))
     said: list[str] = []
     url = "http://models.example.com/v1"
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")  # nothing leaves this machine
@@ -225,4 +225,4 @@ def test_a_key_that_goes_unencrypted_to_a_public_server_is_remarked_once(
         "can read it: use https:// if the server takes it"
     ]
     monkeypatch.delenv("OPENAI_API_KEY")
-    assert readable_on_the_way(url, read_secrets(url)) == ""
+    assert warn_unencrypted(url, read_secrets(url)) == ""

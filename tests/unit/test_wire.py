@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kgbias.models import wire
+from kgbias.models import http
 from tests.conftest import needs
 
 needs("openai")
 
-BIG = b"x" * (wire.ANSWER + 1)
+BIG = b"x" * (http.MAX_ANSWER_BYTES + 1)
 
 
 def _asked(method: str, path: str) -> bytes:
@@ -34,7 +34,7 @@ def _asked(method: str, path: str) -> bytes:
             super().__init__(transport=transport, follow_redirects=True, **how)
 
     async def ask() -> bytes:
-        async with wire.bounded_client(Mocked, 5, "http://a") as client:
+        async with http.bounded_client(Mocked, 5, "http://a") as client:
             content: bytes = (await client.request(method, f"http://a{path}")).content
             return content
 
@@ -53,8 +53,8 @@ def test_an_answer_is_short_and_what_is_fetched_may_be_longer() -> None:
 
 def test_values_are_counted_before_they_are_read() -> None:
     """8 MB of empty objects would take 230 MB."""
-    most = wire.VALUES - 1
-    assert wire.parsed(b"[" + b"{}," * (most // 2) + b"0]") == [*({} for _ in range(most // 2)), 0]
+    most = http.MAX_JSON_VALUES - 1
+    assert http.parse_body(b"[" + b"{}," * (most // 2) + b"0]") == [*({} for _ in range(most // 2)), 0]
     for value in (b"{}", b"[]", b"0", b'{"":0}', b'"a"'):
-        assert wire.parsed(b"[" + (value + b",") * wire.VALUES + b"0]") is None
-    assert wire.parsed(BIG) is None
+        assert http.parse_body(b"[" + (value + b",") * http.MAX_JSON_VALUES + b"0]") is None
+    assert http.parse_body(BIG) is None

@@ -14,7 +14,7 @@ from kgbias.evidence.joint import Parts, _refused
 from kgbias.evidence.replicate import _Table
 from kgbias.graph.types import Generation, Group, GroupName
 from kgbias.models.base import ModelInfo
-from kgbias.models.score.base import Convention, Encoded, TextScorer
+from kgbias.models.score.base import Convention, TokenisedText, TextScorer
 from kgbias.probe.benchmarks.bbq import read_bbq
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
@@ -78,11 +78,11 @@ class Scorer(TextScorer):
         super().__init__(ModelInfo("m"), Letters(), Convention("causal", "bos"), 100, 0)
         self._value = value
 
-    def _joined(self, ids: tuple[int, ...], tail: int) -> Encoded:
-        return Encoded(ids, tuple(range(len(ids))), tail)
+    def _frame_tokens(self, ids: tuple[int, ...], statement_tokens: int) -> TokenisedText:
+        return TokenisedText(ids, tuple(range(len(ids))), statement_tokens)
 
-    def _values(self, encoded: Any, stems: Any, advance: Any) -> list[Any]:
-        return [np.full(len(one.scored), self._value) for one in encoded]
+    def _log_probabilities(self, tokenised: Any, stems: Any, advance: Any) -> list[Any]:
+        return [np.full(len(one.scored), self._value) for one in tokenised]
 
 
 def test_probabilities_that_are_no_numbers_are_refused() -> None:
@@ -95,7 +95,7 @@ def test_probabilities_that_are_no_numbers_are_refused() -> None:
 def test_one_probe_that_merges_over_the_boundary_is_found_among_all() -> None:
     groups = [f"a{c}" for c in "bcdefghijklmnopqrstuvwxyz"]
     statements = [f"{c}a b" for c in "bcdefghijklmnopqrstuvwxyz"]
-    found = Scorer(-1.0).grid(groups, statements).whole.tokens
+    found = Scorer(-1.0).grid(groups, statements).probes.tokens
     assert found[-1, -1] == found[0, 0] - 2  # "z z" is one token of three letters
     assert (found.sum() - found[-1, -1]) == found[0, 0] * (found.size - 1)
 

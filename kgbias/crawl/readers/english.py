@@ -42,8 +42,8 @@ _FINITE = frozenset(("VBP", "VBZ", "VBD", "MD"))
 
 
 def tagger() -> Any:
-    """spaCy's tagger. Raises as `kgbias.models.english.load`."""
-    return spacys.load("tagger")
+    """spaCy's tagger. Raises as `kgbias.models.english.load_english`."""
+    return spacys.load_english("tagger")
 
 
 def _tagged(subject: str, line: str) -> list[Word]:

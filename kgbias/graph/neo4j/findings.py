@@ -417,7 +417,7 @@ class Findings(Neo4jSession):
     def save_item_scores(
         self, model: ModelInfo, settings: Settings, scores: Sequence[ItemScore]
     ) -> None:
-        asked = {"asked": model.asked(settings), "settings": canonical_json(settings)}
+        asked = {"asked": model.configured_id(settings), "settings": canonical_json(settings)}
         edges = [(s.item.id, model.id, values("READ_BY", s, **asked)) for s in scores]
         items = [values("BenchmarkItem", s.item, uid=s.item.id) for s in scores]
         self.keep_models([model])
@@ -427,7 +427,7 @@ class Findings(Neo4jSession):
     def item_scores(
         self, model: ModelInfo, settings: Settings, ids: Sequence[str]
     ) -> dict[str, ItemScore]:
-        rows = self.read(_READ_ITEMS, ids=list(ids), asked=model.asked(settings))
+        rows = self.read(_READ_ITEMS, ids=list(ids), asked=model.configured_id(settings))
         return {
             row["id"]: record_of(
                 ItemScore,

@@ -21,7 +21,7 @@ from kgbias.ids import content_id
 from kgbias.io.text import storable
 from kgbias.io.wording import how
 from kgbias.models.base import ModelInfo
-from kgbias.models.wire import is_withheld
+from kgbias.models.http import is_key_withheld
 
 Row = Mapping[str, Any]
 Statement = tuple[str, Row]  # a query and its parameters
@@ -112,7 +112,7 @@ class Neo4jSession:
         self._notify = notify or (lambda _: None)
         self._database = parts.path.strip("/") or os.environ.get("NEO4J_DATABASE") or None
         user = parts.username or os.environ.get("NEO4J_USERNAME", "neo4j")
-        self._withheld = is_withheld(url)
+        self._withheld = is_key_withheld(url)
         password = None if self._withheld else os.environ.get("NEO4J_PASSWORD")
         address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         try:

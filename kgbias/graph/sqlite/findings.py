@@ -240,7 +240,7 @@ class Findings(Database):
                 "item_score",
                 scores,
                 item_id=lambda s: s.item.id,
-                asked=model.asked(settings),
+                asked=model.configured_id(settings),
                 model_id=model.id,
                 settings=canonical_json(settings),
             )
@@ -248,7 +248,7 @@ class Findings(Database):
     def item_scores(
         self, model: ModelInfo, settings: Settings, ids: Sequence[str]
     ) -> dict[str, ItemScore]:
-        given = {"asked": model.asked(settings), "ids": canonical_json(list(ids))}
+        given = {"asked": model.configured_id(settings), "ids": canonical_json(list(ids))}
         return {
             row["id"]: self._record(ItemScore, row | {"item": self._record(Item, row)})
             for row in self._rows(_ITEMS, given)

@@ -21,7 +21,7 @@ from kgbias.measure.scorers._reading import (
     owners,
 )
 from kgbias.measures import Measure, known
-from kgbias.models.load import float64, load
+from kgbias.models.load import to_float64, load
 from kgbias.models.spec import Spec, resolve
 
 _MULTI_LABEL = "multi_label_classification"
@@ -72,7 +72,7 @@ class HuggingFaceScorer:
         self._sigmoid = len(self._labels) == 1 or config.problem_type == _MULTI_LABEL
         folder = Path(model_id)
         resolved = _folder_hash(folder) if folder.is_dir() else files.commit or revision
-        self.name = f"hf:{files.info.public_name}" if files.info.local else f"hf:{model_id}"
+        self.name = f"hf:{files.info.public_name}" if files.info.is_local else f"hf:{model_id}"
         used = ",".join(
             own[i] if own[i] == self._labels[i] else f"{own[i]}={self._labels[i]}"
             for i in self._positions.values()
@@ -94,7 +94,7 @@ class HuggingFaceScorer:
         for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
             with torch.inference_mode():
                 ids = torch.tensor([encoded[i] for i in batch], device=self._model.device)
-                logits = float64(self._model(input_ids=ids).logits)
+                logits = to_float64(self._model(input_ids=ids).logits)
                 rows = (logits.sigmoid() if self._sigmoid else logits.softmax(dim=1)).tolist()
             for index, row in zip(batch, rows, strict=True):
                 judgements[index] = self._judge(row)

@@ -106,7 +106,7 @@ class LlmScorer:
         self._log = LoggedModel(self._model, store)
         self._form: PromptForm | None = None
         info = self._model.info
-        self.name = f"llm:{info.public_name if info.local else spec}"
+        self.name = f"llm:{info.public_name if info.is_local else spec}"
         template = self._rubric.template
         revision = self._model.info.revision or "unknown"
         self.version = f"{revision}:{template.label}:{template.hash[:12]}"

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, MissingExtra
-from kgbias.models.load import Loaded, find_device, load
-from kgbias.models.pretrained import pretrained
-from kgbias.models.spec import Files, resolve
+from kgbias.models.load import LoadedModel, find_device, load
+from kgbias.models.pretrained import load_pretrained
+from kgbias.models.spec import ModelFiles, resolve
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MAX_TOKENS = 128
 
 
 @cache
-def find_weights() -> Files:
+def find_weights() -> ModelFiles:
     """Find the packaged model; its weights are checked once in a process.
 
     Raises:
@@ -56,18 +56,18 @@ def check_sha256(path: Path, expected: str) -> None:
         raise DataError(f"{path} has SHA-256 {found[:12]}..., expected {expected[:12]}...")
 
 
-def load_minilm(device: str = "auto") -> Loaded:
+def load_minilm(device: str = "auto") -> LoadedModel:
     """The model and its tokenizer, float32, shared with other users."""
     return load(find_weights(), "encoder", device=device)
 
 
 def load_encoder() -> Any:
     """A separate BertModel in evaluation mode, float32, on the CPU, without a pooling layer."""
-    encoder = load(find_weights(), "encoder", device="cpu", cached=False).model
+    encoder = load(find_weights(), "encoder", device="cpu", use_cache=False).model
     encoder.pooler = None
     return encoder
 
 
 def load_tokenizer() -> Any:
     """The model's fast tokenizer."""
-    return pretrained("AutoTokenizer", find_weights().name, local_files_only=True)
+    return load_pretrained("AutoTokenizer", find_weights().name, local_files_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 from kgbias.errors import ModelError, UsageError
 from kgbias.measure.scorers._base import Judgement, probability_judgement
 from kgbias.measures import MEASURES, known
-from kgbias.models.wire import Caller, number, server_url
+from kgbias.models.http import BlockingClient, number_between, server_url
 
 BATCH = 32  # texts in one request
 _RETRIES = 8
@@ -37,7 +37,7 @@ class ModerationScorer:
         self.measure: str = measure
         self._category = category
         url = server_url()
-        self._server = Caller(url, _TIMEOUT, _RETRIES)
+        self._server = BlockingClient(url, _TIMEOUT, _RETRIES)
         (first,), version = self._ask(["Hello."])
         if _key(category) not in first:
             there = ", ".join(name.replace("_", "/") for name in first)
@@ -68,7 +68,7 @@ class ModerationScorer:
         if not isinstance(results, list) or len(results) != len(texts):
             count = len(results) if isinstance(results, list) else "no"
             raise ModelError(f"the moderation endpoint gave {count} answers to {len(texts)} texts")
-        version = self._server.secrets.line(model, 100) if isinstance(model, str) else ""
+        version = self._server.secrets.clean_line(model, 100) if isinstance(model, str) else ""
         return [self._scores(result) for result in results], version
 
     def _scores(self, result: Any) -> dict[str, float]:
@@ -81,7 +81,7 @@ class ModerationScorer:
         for name, score in scores.items():
             if score is None:
                 continue
-            value = number(score, -_ROUNDING, 1 + _ROUNDING)
+            value = number_between(score, -_ROUNDING, 1 + _ROUNDING)
             if value is None:
                 raise ModelError("the moderation endpoint gives a score that is not from 0 to 1")
             found[self._server.secrets.clean(_key(str(name)))] = min(1.0, max(0.0, value))

@@ -49,8 +49,8 @@ _AHEAD = "They "  # spaCy's model reads a statement as a sentence
 def lemmatiser() -> str:
     """What `lemmatise` uses here: spaCy's English model if it is installed, which can tell from the
     sentence that "left" comes from "leave" in "left home", or else its table of lemmas."""
-    if english.installed():
-        return f"{english.NAME}, English stop words"
+    if english.is_installed():
+        return f"{english.MODEL_NAME}, English stop words"
     return "spacy lookup lemmas, English stop words"
 
 
@@ -79,8 +79,8 @@ def _contractions() -> frozenset[str]:
 @cache
 def _pipeline() -> tuple[Any, str]:
     """The pipeline, and the words to put before a text."""
-    if english.installed():
-        return english.load("tagger", "attribute_ruler", "lemmatizer"), _AHEAD
+    if english.is_installed():
+        return english.load_english("tagger", "attribute_ruler", "lemmatizer"), _AHEAD
     try:
         import spacy
         import spacy_lookups_data  # noqa: F401

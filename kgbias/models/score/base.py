@@ -14,40 +14,40 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, ModelError, UsageError, no_such
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.models.base import Can, ModelInfo, Notify, Settings
+from kgbias.models.base import Support, ModelInfo, Notify, Settings
 
-_LENGTH = 8  # tokens of the test text
-_TOLERANCE = {"float32": 1e-5}  # tolerance of a log-probability, relative above 1 nat
-_ROUGH = 1e-2  # of coarser types, where another expert may round otherwise
+_PROBE_TOKENS = 8  # tokens of the test text
+_TOLERANCES = {"float32": 1e-5}  # tolerance of a log-probability, relative above 1 nat
+_ROUGH_TOLERANCE = 1e-2  # of coarser types, where another expert may round otherwise
 
 
-def looks_ahead(read: Callable[[Any], Any], vocabulary: int, device: Any, dtype: str) -> bool:
+def looks_ahead(read_logits: Callable[[Any], Any], vocabulary: int, device: Any, dtype: str) -> bool:
     """Whether the last token of a text moves the probability of any earlier one.
 
-    Two texts that differ in their last token are read. `read` gives the logits of token ids [1, n],
+    Two texts that differ in their last token are read. `read_logits` gives the logits of token ids [1, n],
     [1, n, vocabulary]; those before the last place must be equal up to rounding.
     """
     import torch
 
-    draw = np.random.Generator(np.random.PCG64(0))
-    ids = torch.from_numpy(draw.integers(0, vocabulary, (1, _LENGTH))).to(device)
-    other = ids.clone()
-    other[0, -1] = (ids[0, -1] + 1) % vocabulary
+    rng = np.random.Generator(np.random.PCG64(0))
+    ids = torch.from_numpy(rng.integers(0, vocabulary, (1, _PROBE_TOKENS))).to(device)
+    changed_ids = ids.clone()
+    changed_ids[0, -1] = (ids[0, -1] + 1) % vocabulary
     with torch.inference_mode():
-        one, two = (
-            read(tokens)[0, : _LENGTH - 1].float().log_softmax(-1) for tokens in (ids, other)
+        first_logs, second_logs = (
+            read_logits(tokens)[0, : _PROBE_TOKENS - 1].float().log_softmax(-1) for tokens in (ids, changed_ids)
         )
-        gap = float(((one - two).abs() / (1 + one.abs())).max())
-    return gap > _TOLERANCE.get(dtype, _ROUGH)
+        gap = float(((first_logs - second_logs).abs() / (1 + first_logs.abs())).max())
+    return gap > _TOLERANCES.get(dtype, _ROUGH_TOLERANCE)
 
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
-Ids = tuple[int, ...]
+TokenIds = tuple[int, ...]
 Surprisals = list[tuple[str, float]]  # tokens as text, with bits
 
 BEGINNINGS = ("auto", "bos", "eos", "none")
-_SAMPLE = 256  # pairs on which joining tokens is checked against tokenising the whole text
+_CHECKED_PAIRS = 256  # pairs on which joining tokens is checked against tokenising the whole text
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +91,21 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class ProbeGrid:
     """Every group before every statement.
 
-    `whole` are the probes "group statement", `statement` that part of a probe's log-likelihood
+    `probes` are the probes "group statement", `statement` that part of a probe's log-likelihood
     which falls on the statement's tokens (for a causal model log p(statement | group)), each of
     shape [groups, statements]; `group` are the groups alone, of shape [groups]. `surprisals` gives
     the tokens of a probe by its places (see `TextScorer.surprisals`), if available.
     """
 
-    whole: Scores
+    probes: Scores
     statement: Scores
     group: Scores
     surprisals: Callable[[int, int], Surprisals] | None = None
 
-    def check_alone(self, groups: Sequence[str]) -> None:
+    def check_group_tokens(self, groups: Sequence[str]) -> None:
         """Raise DataError for a group without a token that was scored when it stood alone: a server
         that puts nothing before a text scores no text of a single token."""
         for group, tokens in zip(groups, self.group.tokens, strict=True):
@@ -122,27 +122,27 @@ def perplexity(log_likelihoods: Array, tokens: Counts) -> Array:
         return np.asarray(np.exp(-log_likelihoods / tokens), dtype=np.float64)
 
 
-def surprisals(tokens: Sequence[str], log_probabilities: Array) -> Surprisals:
+def pair_surprisals(tokens: Sequence[str], log_probabilities: Array) -> Surprisals:
     """Tokens with -log2 of their probabilities."""
     bits = -log_probabilities / np.log(2)
     return list(zip(tokens, bits.tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class TokenisedText:
     """A text as the model reads it: `scored` are the positions in `ids` whose tokens count, and
-    the last `tail` of those are the statement's."""
+    the last `statement_tokens` of those are the statement's."""
 
-    ids: Ids
+    ids: TokenIds
     scored: tuple[int, ...]
-    tail: int = 0
+    statement_tokens: int = 0
 
 
 class TextScorer:
-    """A model that scores texts. Subclasses define how a text is read (`_encode`, `_joined`) and
-    the log-probabilities of its tokens (`_values`). `logprobs` is whether there are any."""
+    """A model that scores texts. Subclasses define how a text is read (`_encode`, `_frame_tokens`) and
+    the log-probabilities of its tokens (`_log_probabilities`). `logprobs` is whether there are any."""
 
-    logprobs: ClassVar[Can] = "yes"
+    logprobs: ClassVar[Support] = "yes"
     info: ModelInfo
     settings: Settings
     convention: Convention
@@ -153,7 +153,7 @@ class TextScorer:
         self, info: ModelInfo, tokenizer: Any, convention: Convention, limit: int, first: int
     ) -> None:
         self.convention = convention
-        self._first = first  # where a text's own tokens begin
+        self._first_own_token = first  # where a text's own tokens begin
         self.info = info
         self.settings = convention.settings()
         self.limit = limit
@@ -165,14 +165,14 @@ class TextScorer:
 
         Raises DataError for a text that is empty, has no token to score, or is too long.
         """
-        encoded = [self._encode(text) for text in texts]
-        for text, one in zip(texts, encoded, strict=True):
-            self._check(text, one)
-        return sums(self._run(encoded, None, progress))
+        tokenised = [self._encode(text) for text in texts]
+        for text, one in zip(texts, tokenised, strict=True):
+            self._check_text(text, one)
+        return sum_scores(self._compute_values(tokenised, None, progress))
 
     def grid(
         self, groups: Sequence[str], statements: Sequence[str], progress: Progress | None = None
-    ) -> Grid:
+    ) -> ProbeGrid:
         """Every "group statement", and the groups alone. What the probes share is computed once.
 
         Groups and statements are tokenised separately and joined, which is far faster, if for a
@@ -180,44 +180,44 @@ class TextScorer:
         """
         for text in (*groups, *statements):
             _refuse_empty(text)
-        alone = [self._encode(group) for group in groups]
-        for text, one in zip(groups, alone, strict=True):
-            self._check(text, one)
-        probes = self._probes(groups, statements)
+        group_texts = [self._encode(group) for group in groups]
+        for text, one in zip(groups, group_texts, strict=True):
+            self._check_text(text, one)
+        probes = self._tokenise_probes(groups, statements)
         for n, one in enumerate(probes):
             if len(one.ids) > self.limit:
-                self._check(statements[n % len(statements)], one)
-        stems = [len(alone[n // len(statements)].ids) for n in range(len(probes))]
-        values = self._run([*alone, *probes], [1] * len(alone) + stems, progress)
-        rows = values[len(alone) :]
-        ends = [row[len(row) - one.tail :] for row, one in zip(rows, probes, strict=True)]
-        return Grid(
-            whole=sums(rows).reshape(len(groups), len(statements)),
-            statement=sums(ends).reshape(len(groups), len(statements)),
-            group=sums(values[: len(alone)]),
-            surprisals=lambda g, s: self._in_bits(
-                probes[g * len(statements) + s], rows[g * len(statements) + s]
+                self._check_text(statements[n % len(statements)], one)
+        stems = [len(group_texts[n // len(statements)].ids) for n in range(len(probes))]
+        values = self._compute_values([*group_texts, *probes], [1] * len(group_texts) + stems, progress)
+        probe_rows = values[len(group_texts) :]
+        statement_rows = [row[len(row) - one.statement_tokens :] for row, one in zip(probe_rows, probes, strict=True)]
+        return ProbeGrid(
+            probes=sum_scores(probe_rows).reshape(len(groups), len(statements)),
+            statement=sum_scores(statement_rows).reshape(len(groups), len(statements)),
+            group=sum_scores(values[: len(group_texts)]),
+            surprisals=lambda g, s: self._to_surprisals(
+                probes[g * len(statements) + s], probe_rows[g * len(statements) + s]
             ),
         )
 
     def surprisals(self, text: str) -> Surprisals:
         """Each scored token of a text with its surprisal, -log2 p(token | ...), in bits."""
-        encoded = self._encode(text)
-        self._check(text, encoded)
-        (values,) = self._run([encoded], None, None)
-        return self._in_bits(encoded, values)
+        tokenised = self._encode(text)
+        self._check_text(text, tokenised)
+        (values,) = self._compute_values([tokenised], None, None)
+        return self._to_surprisals(tokenised, values)
 
-    def _in_bits(self, encoded: Encoded, values: Array) -> Surprisals:
-        tokens = [self._tokenizer.decode([encoded.ids[place]]) for place in encoded.scored]
-        return surprisals(tokens, values)
+    def _to_surprisals(self, tokenised: TokenisedText, values: Array) -> Surprisals:
+        tokens = [self._tokenizer.decode([tokenised.ids[place]]) for place in tokenised.scored]
+        return pair_surprisals(tokens, values)
 
-    def tokens(self, text: str) -> Ids:
+    def tokens(self, text: str) -> TokenIds:
         """A text's own tokens, with nothing around them."""
-        return self._plain(text)
+        return self._tokenise(text)
 
     def token_scores(
         self,
-        texts: Sequence[Ids],
+        texts: Sequence[TokenIds],
         places: Sequence[Sequence[int]],
         progress: Progress | None = None,
         *,
@@ -225,75 +225,75 @@ class TextScorer:
     ) -> list[Array]:
         """log p of the tokens at these places of each text, of those that can be scored. `bare`:
         with nothing before a text, whose first token cannot be scored then (causal models)."""
-        encoded = []
-        for ids, wanted in zip(texts, places, strict=True):
-            whole = self._joined(ids, 0)
-            self._check(self._tokenizer.decode(ids), whole)
+        tokenised = []
+        for ids, wanted_places in zip(texts, places, strict=True):
+            whole_text = self._frame_tokens(ids, 0)
+            self._check_text(self._tokenizer.decode(ids), whole_text)
             if bare:
-                encoded.append(Encoded(ids, tuple(p for p in wanted if p)))
+                tokenised.append(TokenisedText(ids, tuple(p for p in wanted_places if p)))
                 continue
-            chosen = {place + self._first for place in wanted}
-            encoded.append(Encoded(whole.ids, tuple(p for p in whole.scored if p in chosen)))
-        return self._run(encoded, None, progress)
+            chosen_places = {place + self._first_own_token for place in wanted_places}
+            tokenised.append(TokenisedText(whole_text.ids, tuple(p for p in whole_text.scored if p in chosen_places)))
+        return self._compute_values(tokenised, None, progress)
 
-    def _probes(self, groups: Sequence[str], statements: Sequence[str]) -> list[Encoded]:
-        first = [self._plain(group) for group in groups]
-        second = [self._plain(" " + statement) for statement in statements]
-        count = len(first) * len(second)
+    def _tokenise_probes(self, groups: Sequence[str], statements: Sequence[str]) -> list[TokenisedText]:
+        group_tokens = [self._tokenise(group) for group in groups]
+        statement_tokens = [self._tokenise(" " + statement) for statement in statements]
+        count = len(group_tokens) * len(statement_tokens)
         rng = np.random.Generator(np.random.PCG64(0))
-        sample = range(count) if count <= _SAMPLE else rng.integers(0, count, _SAMPLE)
+        sample = range(count) if count <= _CHECKED_PAIRS else rng.integers(0, count, _CHECKED_PAIRS)
         for n in sample:
-            group, statement = groups[n // len(second)], statements[n % len(second)]
-            whole = self._plain(f"{group} {statement}")
-            if whole != first[n // len(second)] + second[n % len(second)]:
-                return self._wholes(groups, statements)
+            group, statement = groups[n // len(statement_tokens)], statements[n % len(statement_tokens)]
+            whole_tokens = self._tokenise(f"{group} {statement}")
+            if whole_tokens != group_tokens[n // len(statement_tokens)] + statement_tokens[n % len(statement_tokens)]:
+                return self._tokenise_whole_probes(groups, statements)
         # A token that reaches over the boundary holds the end of a group and the first word of a
         # statement: all of these are checked.
-        heads = list(dict.fromkeys(statement.split(" ", 1)[0] for statement in statements))
-        words = [self._plain(f" {head}") for head in heads]
-        for group, ids in zip(groups, first, strict=True):
-            pairs = self._tokenizer([f"{group} {h}" for h in heads], add_special_tokens=False)
+        first_words = list(dict.fromkeys(statement.split(" ", 1)[0] for statement in statements))
+        word_tokens = [self._tokenise(f" {head}") for head in first_words]
+        for group, ids in zip(groups, group_tokens, strict=True):
+            pairs = self._tokenizer([f"{group} {h}" for h in first_words], add_special_tokens=False)
             whole_pairs = map(tuple, pairs["input_ids"])
-            if any(pair != ids + word for pair, word in zip(whole_pairs, words, strict=True)):
-                return self._wholes(groups, statements)
-        return [self._joined(a + b, len(b)) for a in first for b in second]
+            if any(pair != ids + word for pair, word in zip(whole_pairs, word_tokens, strict=True)):
+                return self._tokenise_whole_probes(groups, statements)
+        return [self._frame_tokens(a + b, len(b)) for a in group_tokens for b in statement_tokens]
 
-    def _wholes(self, groups: Sequence[str], statements: Sequence[str]) -> list[Encoded]:
-        return [self._whole(group, statement) for group in groups for statement in statements]
+    def _tokenise_whole_probes(self, groups: Sequence[str], statements: Sequence[str]) -> list[TokenisedText]:
+        return [self._tokenise_whole_probe(group, statement) for group in groups for statement in statements]
 
-    def _whole(self, group: str, statement: str) -> Encoded:
+    def _tokenise_whole_probe(self, group: str, statement: str) -> TokenisedText:
         """A probe tokenised as one text; a token that reaches into the statement belongs to it."""
-        out = self._tokenizer(
+        tokenised = self._tokenizer(
             f"{group} {statement}", add_special_tokens=False, return_offsets_mapping=True
         )
-        tail = sum(end > len(group) for _, end in out["offset_mapping"])
-        return self._joined(tuple(out["input_ids"]), tail)
+        statement_tokens = sum(end > len(group) for _, end in tokenised["offset_mapping"])
+        return self._frame_tokens(tuple(tokenised["input_ids"]), statement_tokens)
 
-    def _plain(self, text: str) -> Ids:
+    def _tokenise(self, text: str) -> TokenIds:
         return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def _encode(self, text: str) -> Encoded:
+    def _encode(self, text: str) -> TokenisedText:
         _refuse_empty(text)
-        return self._joined(self._plain(text), 0)
+        return self._frame_tokens(self._tokenise(text), 0)
 
-    def _check(self, text: str, encoded: Encoded) -> None:
-        shown = text if len(text) <= 60 else text[:60] + "..."
-        if len(encoded.ids) > self.limit:
+    def _check_text(self, text: str, tokenised: TokenisedText) -> None:
+        excerpt = text if len(text) <= 60 else text[:60] + "..."
+        if len(tokenised.ids) > self.limit:
             raise DataError(
-                f"a text of {len(encoded.ids)} tokens is longer than the {self.limit} that "
-                f"{self.info.name} reads: {shown!r}"
+                f"a text of {len(tokenised.ids)} tokens is longer than the {self.limit} that "
+                f"{self.info.name} reads: {excerpt!r}"
             )
-        if not encoded.scored:
+        if not tokenised.scored:
             raise DataError(
-                f"{shown!r} is a single token, and without one before it nothing can be scored: "
+                f"{excerpt!r} is a single token, and without one before it nothing can be scored: "
                 "set `begin` to bos or eos"
             )
 
-    def _run(
-        self, encoded: Sequence[Encoded], stems: Sequence[int] | None, progress: Progress | None
+    def _compute_values(
+        self, tokenised: Sequence[TokenisedText], stems: Sequence[int] | None, progress: Progress | None
     ) -> list[Array]:
-        told = progress or SilentProgress()
-        values = self._values(encoded, stems, lambda n: told.advance(n))
+        progress_bar = progress or SilentProgress()
+        values = self._log_probabilities(tokenised, stems, lambda n: progress_bar.advance(n))
         # An impossible token has minus infinity; NaN is no probability, and would pass for 0.
         if any(np.isnan(row).any() or (row == np.inf).any() for row in values):
             raise ModelError(
@@ -302,13 +302,13 @@ class TextScorer:
             )
         return values
 
-    def _joined(self, ids: Ids, tail: int) -> Encoded:
+    def _frame_tokens(self, ids: TokenIds, statement_tokens: int) -> TokenisedText:
         """Tokens of a text as the model reads them, with what stands around it."""
         raise NotImplementedError
 
-    def _values(
+    def _log_probabilities(
         self,
-        encoded: Sequence[Encoded],
+        tokenised: Sequence[TokenisedText],
         stems: Sequence[int] | None,
         advance: Callable[[int], None],
     ) -> list[Array]:
@@ -316,14 +316,14 @@ class TextScorer:
         raise NotImplementedError
 
 
-class Reads(Protocol):
+class LogProbEngine(Protocol):
     """Computes log-probabilities from left to right; `tier` is how."""
 
     tier: str
 
     def log_probabilities(
         self,
-        sequences: Sequence[Ids],
+        sequences: Sequence[TokenIds],
         stems: Sequence[int] | None = None,
         advance: Callable[[int], None] | None = None,
     ) -> list[Array]:
@@ -340,41 +340,41 @@ class LeftToRight(TextScorer):
         self,
         info: ModelInfo,
         tokenizer: Any,
-        engine: Reads,
+        engine: LogProbEngine,
         begin: str = "auto",
         *,
         kind: str = "causal",
         dtype: str,
         limit: int,
-        how: Settings = (),
+        other_settings: Settings = (),
         notify: Notify = lambda _: None,
     ) -> None:
-        """`how` is what else can change a score, `limit` how many tokens a text may have."""
-        found, self._lead = _beginning(info, tokenizer, begin)
-        if begin == "auto" and found != "bos":
+        """`other_settings` is what else can change a score, `limit` how many tokens a text may have."""
+        beginning, self._lead = _find_beginning(info, tokenizer, begin)
+        if begin == "auto" and beginning != "bos":
             notify(
                 f"{info.name} has no BOS token: texts begin with "
-                f"{'its end of text' if found == 'eos' else 'nothing'} (begin chooses)"
+                f"{'its end of text' if beginning == 'eos' else 'nothing'} (begin chooses)"
             )
         self.engine = engine
-        convention = Convention(kind, found, dtype, engine.tier)
+        convention = Convention(kind, beginning, dtype, engine.tier)
         super().__init__(info, tokenizer, convention, limit, len(self._lead))
-        self.settings = tuple({**dict(self.settings), **dict(how)}.items())
+        self.settings = tuple({**dict(self.settings), **dict(other_settings)}.items())
 
-    def _joined(self, ids: Ids, tail: int) -> Encoded:
-        whole = (*self._lead, *ids)
-        return Encoded(whole, tuple(range(1, len(whole))), min(tail, len(whole) - 1))
+    def _frame_tokens(self, ids: TokenIds, statement_tokens: int) -> TokenisedText:
+        framed_ids = (*self._lead, *ids)
+        return TokenisedText(framed_ids, tuple(range(1, len(framed_ids))), min(statement_tokens, len(framed_ids) - 1))
 
-    def _values(
+    def _log_probabilities(
         self,
-        encoded: Sequence[Encoded],
+        tokenised: Sequence[TokenisedText],
         stems: Sequence[int] | None,
         advance: Callable[[int], None],
     ) -> list[Array]:
-        found = self.engine.log_probabilities([one.ids for one in encoded], stems, advance)
+        rows = self.engine.log_probabilities([one.ids for one in tokenised], stems, advance)
         return [
             row if len(row) == len(one.scored) else row[[place - 1 for place in one.scored]]
-            for row, one in zip(found, encoded, strict=True)
+            for row, one in zip(rows, tokenised, strict=True)
         ]
 
 
@@ -394,44 +394,44 @@ class CausalScorer(LeftToRight):
         notify: Notify = lambda _: None,
     ) -> None:
         """`dtype` is what the model was loaded in (default: the type of its weights)."""
-        from kgbias.models.score.engine import Engine
+        from kgbias.models.score.engine import CausalEngine
 
-        own = str(model.dtype).removeprefix("torch.")
+        weight_dtype = str(model.dtype).removeprefix("torch.")
         vocabulary = int(model.config.get_text_config().vocab_size)
         if looks_ahead(
             lambda ids: model(input_ids=ids, use_cache=False).logits,
-            vocabulary, model.device, own,
+            vocabulary, model.device, weight_dtype,
         ):  # fmt: skip
             raise ModelError(
                 f"{info.name} looks ahead: the last token changes the probability of earlier "
                 "ones, so it has no perplexity from left to right"
             )
         super().__init__(
-            info, tokenizer, Engine(model, tier), begin,
-            kind=kind, dtype=dtype or own, limit=context(model, tokenizer), notify=notify,
+            info, tokenizer, CausalEngine(model, tier), begin,
+            kind=kind, dtype=dtype or weight_dtype, limit=context_length(model, tokenizer), notify=notify,
         )  # fmt: skip
 
 
-def _beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, Ids]:
+def _find_beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, TokenIds]:
     if begin not in BEGINNINGS:
         raise UsageError(no_such("begin", begin, BEGINNINGS))
-    has = {"bos": tokenizer.bos_token_id, "eos": tokenizer.eos_token_id}
+    beginning_tokens = {"bos": tokenizer.bos_token_id, "eos": tokenizer.eos_token_id}
     if begin == "auto":
-        begin = next((name for name, token in has.items() if token is not None), "none")
+        begin = next((name for name, token in beginning_tokens.items() if token is not None), "none")
     if begin == "none":
         return begin, ()
-    token = has[begin]
+    token = beginning_tokens[begin]
     if token is None:
-        other = "eos or none" if has["eos"] is not None else "none"
-        raise UsageError(f"{info.name} has no {begin.upper()} token: set `begin` to {other}")
+        other_choices = "eos or none" if beginning_tokens["eos"] is not None else "none"
+        raise UsageError(f"{info.name} has no {begin.upper()} token: set `begin` to {other_choices}")
     return begin, (int(token),)
 
 
-def context(model: Any, tokenizer: Any) -> int:
+def context_length(model: Any, tokenizer: Any) -> int:
     """How many tokens a model reads, if it says so."""
     config = model.config.get_text_config()
-    limits = (getattr(config, "max_position_embeddings", None), tokenizer.model_max_length)
-    return min((int(n) for n in limits if n and n > 0), default=1 << 30)
+    token_limits = (getattr(config, "max_position_embeddings", None), tokenizer.model_max_length)
+    return min((int(n) for n in token_limits if n and n > 0), default=1 << 30)
 
 
 def _refuse_empty(text: str) -> None:
@@ -439,7 +439,7 @@ def _refuse_empty(text: str) -> None:
         raise DataError("an empty text cannot be scored: leave out empty groups and statements")
 
 
-def sums(rows: Sequence[Array]) -> Scores:
+def sum_scores(rows: Sequence[Array]) -> Scores:
     """The scores of texts whose scored tokens have these log-probabilities."""
     return Scores(
         np.array([row.sum() for row in rows], dtype=np.float64),

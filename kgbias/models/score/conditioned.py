@@ -14,29 +14,29 @@ import numpy as np
 from kgbias.errors import ModelError
 from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
-from kgbias.models.load import float64
+from kgbias.models.load import to_float64
 from kgbias.models.score.base import (
     Array,
     Convention,
-    Encoded,
-    Grid,
-    Ids,
+    TokenisedText,
+    ProbeGrid,
+    TokenIds,
     Scores,
     TextScorer,
-    context,
+    context_length,
     looks_ahead,
-    sums,
+    sum_scores,
 )
 
-GROUP = "{group}"
-_BATCH = {"cpu": 512, "other": 8192}  # tokens of one forward pass of the decoder
+GROUP_PLACEHOLDER = "{group}"
+_MAX_BATCH_TOKENS = {"cpu": 512, "other": 8192}  # tokens of one forward pass of the decoder
 
 
 @dataclass(frozen=True, slots=True)
-class Conditioned(Encoded):
+class ConditionedText(TokenisedText):
     """A text of the decoder, with what the encoder reads."""
 
-    source: Ids = ()
+    source: TokenIds = ()
 
 
 class ConditionedScorer(TextScorer):
@@ -58,14 +58,14 @@ class ConditionedScorer(TextScorer):
             start = model.generation_config.decoder_start_token_id
         if start is None:
             raise ModelError(f"{info.name} does not say which token its decoder starts with")
-        self._start = (int(start),)
-        self._batch = _BATCH["cpu" if model.device.type == "cpu" else "other"]
+        self._start_tokens = (int(start),)
+        self._batch = _MAX_BATCH_TOKENS["cpu" if model.device.type == "cpu" else "other"]
         convention = Convention("seq2seq", "start", dtype, "buckets", instruction)
-        super().__init__(info, tokenizer, convention, context(model, tokenizer), 1)
-        self._alone = self._source("")
-        states = self._states([self._alone])[0][None]
+        super().__init__(info, tokenizer, convention, context_length(model, tokenizer), 1)
+        self._plain_source = self._tokenise_source("")
+        states = self._encode_sources([self._plain_source])[0][None]
         if looks_ahead(
-            lambda ids: self._logits(states, ids),
+            lambda ids: self._decoder_logits(states, ids),
             int(model.config.vocab_size),
             model.device,
             str(model.dtype).removeprefix("torch."),
@@ -76,87 +76,87 @@ class ConditionedScorer(TextScorer):
 
     def grid(
         self, groups: Sequence[str], statements: Sequence[str], progress: Progress | None = None
-    ) -> Grid:
-        if GROUP not in self._instruction:
+    ) -> ProbeGrid:
+        if GROUP_PLACEHOLDER not in self._instruction:
             return super().grid(groups, statements, progress)
-        alone = [self._encode(group) for group in groups]
-        ends = [self._encode(statement) for statement in statements]
+        group_texts = [self._encode(group) for group in groups]
+        statement_texts = [self._encode(statement) for statement in statements]
         probes = [
-            Conditioned(end.ids, end.scored, len(end.scored), source)
-            for source in map(self._source, groups)
-            for end in ends
+            ConditionedText(end.ids, end.scored, len(end.scored), source)
+            for source in map(self._tokenise_source, groups)
+            for end in statement_texts
         ]
-        for text, one in zip((*groups, *statements), (*alone, *ends), strict=True):
-            self._check(text, one)
+        for text, one in zip((*groups, *statements), (*group_texts, *statement_texts), strict=True):
+            self._check_text(text, one)
         for text, one in zip(groups, probes[:: len(statements)], strict=True):
-            self._check(text, Conditioned(one.source, one.scored))
-        values = self._run([*alone, *probes], None, progress)
-        rows = values[len(alone) :]
+            self._check_text(text, ConditionedText(one.source, one.scored))
+        values = self._compute_values([*group_texts, *probes], None, progress)
+        probe_rows = values[len(group_texts) :]
         shape = len(groups), len(statements)
-        group = sums(values[: len(alone)])
-        statement = sums(rows).reshape(*shape)
-        whole = Scores(
+        group = sum_scores(values[: len(group_texts)])
+        statement = sum_scores(probe_rows).reshape(*shape)
+        probe_scores = Scores(
             statement.log_likelihoods + group.log_likelihoods[:, None],
             statement.tokens + group.tokens[:, None],
         )
-        return Grid(
-            whole,
+        return ProbeGrid(
+            probe_scores,
             statement,
             group,
             lambda g, s: (
-                self._in_bits(alone[g], values[g])
-                + self._in_bits(ends[s], rows[g * len(statements) + s])
+                self._to_surprisals(group_texts[g], values[g])
+                + self._to_surprisals(statement_texts[s], probe_rows[g * len(statements) + s])
             ),
         )
 
-    def _joined(self, ids: Ids, tail: int) -> Encoded:
-        whole = (*self._start, *ids)
-        return Conditioned(whole, tuple(range(1, len(whole))), tail, self._alone)
+    def _frame_tokens(self, ids: TokenIds, statement_tokens: int) -> TokenisedText:
+        framed_ids = (*self._start_tokens, *ids)
+        return ConditionedText(framed_ids, tuple(range(1, len(framed_ids))), statement_tokens, self._plain_source)
 
-    def _source(self, group: str) -> Ids:
+    def _tokenise_source(self, group: str) -> TokenIds:
         """What the encoder reads, with its special tokens."""
-        text = self._instruction.replace(GROUP, group).strip()
-        return tuple(self._tokenizer(text)["input_ids"]) or self._start
+        text = self._instruction.replace(GROUP_PLACEHOLDER, group).strip()
+        return tuple(self._tokenizer(text)["input_ids"]) or self._start_tokens
 
-    def _values(
+    def _log_probabilities(
         self,
-        encoded: Sequence[Encoded],
+        tokenised: Sequence[TokenisedText],
         stems: Sequence[int] | None,
         advance: Callable[[int], None],
     ) -> list[Array]:
         import torch
 
-        numbers: dict[tuple[Ids, Encoded], list[int]] = {}
-        for n, one in enumerate(encoded):
-            source = one.source if isinstance(one, Conditioned) else self._alone
-            numbers.setdefault((source, one), []).append(n)
-        found: list[Array] = [np.empty(0)] * len(encoded)
-        order = sorted(numbers, key=_lengths)
+        numbers_by_text: dict[tuple[TokenIds, TokenisedText], list[int]] = {}
+        for n, one in enumerate(tokenised):
+            source = one.source if isinstance(one, ConditionedText) else self._plain_source
+            numbers_by_text.setdefault((source, one), []).append(n)
+        rows: list[Array] = [np.empty(0)] * len(tokenised)
+        order = sorted(numbers_by_text, key=_text_lengths)
         with torch.inference_mode():
-            for (_, length), equal in groupby(order, key=_lengths):
+            for (_, length), equal in groupby(order, key=_text_lengths):
                 while batch := list(islice(equal, max(1, self._batch // length))):
-                    for text, values in zip(batch, self._read(batch), strict=True):
-                        for n in numbers[text]:
-                            found[n] = values
-                        advance(len(numbers[text]))
-        return found
+                    for text, values in zip(batch, self._read_batch(batch), strict=True):
+                        for n in numbers_by_text[text]:
+                            rows[n] = values
+                        advance(len(numbers_by_text[text]))
+        return rows
 
-    def _read(self, batch: Sequence[tuple[Ids, Encoded]]) -> list[Array]:
+    def _read_batch(self, batch: Sequence[tuple[TokenIds, TokenisedText]]) -> list[Array]:
         """log p of the scored tokens, of texts of one length after sources of one length."""
         import torch
 
         sources = list(dict.fromkeys(source for source, _ in batch))
         places = [sources.index(source) for source, _ in batch]
-        states = self._states(sources)[places]
+        states = self._encode_sources(sources)[places]
         ids = torch.tensor([one.ids for _, one in batch], device=self._model.device)
-        logs = float64(self._logits(states, ids[:, :-1])).log_softmax(-1)
+        logs = to_float64(self._decoder_logits(states, ids[:, :-1])).log_softmax(-1)
         values = logs.gather(-1, ids[:, 1:, None].to(logs.device))[..., 0].cpu().numpy()
         return [
             np.asarray(row[[place - 1 for place in one.scored]], dtype=np.float64)
             for row, (_, one) in zip(values, batch, strict=True)
         ]
 
-    def _states(self, sources: Sequence[Ids]) -> Any:
+    def _encode_sources(self, sources: Sequence[TokenIds]) -> Any:
         """The encoder's output for sources of one length, [sources, length, width]."""
         import torch
 
@@ -164,7 +164,7 @@ class ConditionedScorer(TextScorer):
             ids = torch.tensor(sources, device=self._model.device)
             return self._model.get_encoder()(input_ids=ids).last_hidden_state
 
-    def _logits(self, states: Any, ids: Any) -> Any:
+    def _decoder_logits(self, states: Any, ids: Any) -> Any:
         from transformers.modeling_outputs import BaseModelOutput
 
         return self._model(
@@ -174,6 +174,6 @@ class ConditionedScorer(TextScorer):
         ).logits
 
 
-def _lengths(text: tuple[Ids, Encoded]) -> tuple[int, int]:
+def _text_lengths(text: tuple[TokenIds, TokenisedText]) -> tuple[int, int]:
     source, one = text
     return len(source), len(one.ids)

@@ -26,17 +26,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.models.load import cache_in, cache_name, float64
+from kgbias.models.load import read_cache, cache_parameter, to_float64
 
 if TYPE_CHECKING:
     import torch
 
 
-Ids = tuple[int, ...]
+TokenIds = tuple[int, ...]
 
 
 @dataclass(slots=True)
-class Tree:
+class TokenTree:
     """Some sequences as one tree, or a forest if nothing is shared at the root.
 
     Nodes stand in an order in which parents come first: `tokens`, `parents` (-1 at a root) and
@@ -50,34 +50,34 @@ class Tree:
     edges: list[tuple[int, int]] = field(default_factory=list)
     paths: list[tuple[int, list[int]]] = field(default_factory=list)
 
-    def ancestors(self) -> NDArray[np.bool_]:
+    def ancestor_mask(self) -> NDArray[np.bool_]:
         """Who may see whom: [nodes, nodes], true if the column is the row or an ancestor of it."""
-        seen = np.zeros((len(self.tokens), len(self.tokens)), dtype=np.bool_)
+        visible = np.zeros((len(self.tokens), len(self.tokens)), dtype=np.bool_)
         for node, parent in enumerate(self.parents):
             if parent >= 0:
-                seen[node] = seen[parent]
-            seen[node, node] = True
-        return seen
+                visible[node] = visible[parent]
+            visible[node, node] = True
+        return visible
 
 
-def pack(sequences: Sequence[Ids], budget: int) -> Iterator[Tree]:
+def pack_trees(sequences: Sequence[TokenIds], budget: int) -> Iterator[TokenTree]:
     """Trees over all sequences (distinct, of at least two tokens), of at most `budget` nodes each,
     unless a single sequence is longer. After a full tree the next one reads the shared beginning
     again."""
-    tree = Tree()
-    previous: Ids = ()
+    tree = TokenTree()
+    previous: TokenIds = ()
     nodes: list[int] = []  # of the previous sequence, by depth
     edges: list[int] = []  # the edge into depth d + 1
     for index in sorted(range(len(sequences)), key=sequences.__getitem__):
         ids = sequences[index]
-        shared = _shared(previous, ids)
-        kept = min(shared, len(nodes))
-        if tree.tokens and len(tree.tokens) + len(ids) - 1 - kept > budget:
+        shared_tokens = _shared_length(previous, ids)
+        kept_nodes = min(shared_tokens, len(nodes))
+        if tree.tokens and len(tree.tokens) + len(ids) - 1 - kept_nodes > budget:
             yield tree
-            tree, shared, kept = Tree(), 0, 0
-        del nodes[kept:]
-        del edges[max(shared - 1, 0) :]
-        for depth in range(kept, len(ids) - 1):
+            tree, shared_tokens, kept_nodes = TokenTree(), 0, 0
+        del nodes[kept_nodes:]
+        del edges[max(shared_tokens - 1, 0) :]
+        for depth in range(kept_nodes, len(ids) - 1):
             tree.tokens.append(ids[depth])
             tree.parents.append(nodes[-1] if nodes else -1)
             tree.depths.append(depth)
@@ -91,40 +91,40 @@ def pack(sequences: Sequence[Ids], budget: int) -> Iterator[Tree]:
         yield tree
 
 
-def _shared(first: Ids, second: Ids) -> int:
+def _shared_length(first_ids: TokenIds, second_ids: TokenIds) -> int:
     """How many tokens two sequences have in common from the beginning."""
-    length = min(len(first), len(second))
-    if first[:length] == second[:length]:
+    length = min(len(first_ids), len(second_ids))
+    if first_ids[:length] == second_ids[:length]:
         return length
-    return next(n for n in range(length) if first[n] != second[n])
+    return next(n for n in range(length) if first_ids[n] != second_ids[n])
 
 
-def join(trees: Sequence[Tree], budget: int) -> Iterator[Tree]:
+def join_trees(trees: Sequence[TokenTree], budget: int) -> Iterator[TokenTree]:
     """Small trees joined into forests of at most `budget` nodes, to fill the rows of a batch. First
     fit, largest first."""
-    open_: list[Tree] = []
+    open_trees: list[TokenTree] = []
     for tree in sorted(trees, key=lambda t: -len(t.tokens)):
-        home = next((t for t in open_ if len(t.tokens) + len(tree.tokens) <= budget), None)
-        if home is None:
-            home = Tree()
-            open_.append(home)
-        node, edge = len(home.tokens), len(home.edges)
-        home.tokens += tree.tokens
-        home.parents += [parent + node if parent >= 0 else -1 for parent in tree.parents]
-        home.depths += tree.depths
-        home.edges += [(at + node, token) for at, token in tree.edges]
-        home.paths += [(index, [e + edge for e in path]) for index, path in tree.paths]
-    yield from open_
+        target_tree = next((t for t in open_trees if len(t.tokens) + len(tree.tokens) <= budget), None)
+        if target_tree is None:
+            target_tree = TokenTree()
+            open_trees.append(target_tree)
+        node, edge = len(target_tree.tokens), len(target_tree.edges)
+        target_tree.tokens += tree.tokens
+        target_tree.parents += [parent + node if parent >= 0 else -1 for parent in tree.parents]
+        target_tree.depths += tree.depths
+        target_tree.edges += [(at + node, token) for at, token in tree.edges]
+        target_tree.paths += [(index, [e + edge for e in path]) for index, path in tree.paths]
+    yield from open_trees
 
 
 # Elements of one tile of logits: about a megabyte, so that it stays in a processor's cache; on a
 # GPU large enough to keep it busy.
 _CPU_ROWS, _CPU_COLUMNS = 512, 512
 _GPU_ROWS, _GPU_COLUMNS = 8192, 16384
-_SMALL, _LARGE = 1e-30, 1e35  # between these a sum of exponentials is exact enough in float32
+_MIN_EXACT_SUM, _MAX_EXACT_SUM = 1e-30, 1e35  # between these a sum of exponentials is exact enough in float32
 
 
-class Head:
+class OutputLayer:
     """log p(token | hidden state), with what some architectures do to their logits: a scale
     (Cohere, Granite), a soft cap (Gemma). The engine's self-check finds models that do more than
     this."""
@@ -140,53 +140,53 @@ class Head:
         self._cap = float(getattr(config, "final_logit_softcapping", None) or 0.0)
 
     def log_probabilities(
-        self, hidden: "torch.Tensor", nodes: "torch.Tensor", tokens: "torch.Tensor"
+        self, hidden_states: "torch.Tensor", nodes: "torch.Tensor", tokens: "torch.Tensor"
     ) -> "torch.Tensor":
-        """log p(tokens[e] | hidden[nodes[e]]) for each e, float64; `hidden` is [n, width]."""
-        total = self._normaliser(hidden)
-        own = (hidden[nodes].float() * self._weight[tokens].float()).sum(-1)
+        """log p(tokens[e] | hidden[nodes[e]]) for each e, float64; `hidden_states` is [n, width]."""
+        normalisers = self._log_normaliser(hidden_states)
+        token_logits = (hidden_states[nodes].float() * self._weight[tokens].float()).sum(-1)
         if self._bias is not None:
-            own += self._bias[tokens].float()
-        values: torch.Tensor = float64(self._shaped(own)) - float64(total[nodes])
+            token_logits += self._bias[tokens].float()
+        values: torch.Tensor = to_float64(self._shape_logits(token_logits)) - to_float64(normalisers[nodes])
         return values
 
-    def _normaliser(self, hidden: "torch.Tensor") -> "torch.Tensor":
-        """log of the sum over the vocabulary of exp(logit), [n], as `_summed` has it."""
+    def _log_normaliser(self, hidden_states: "torch.Tensor") -> "torch.Tensor":
+        """log of the sum over the vocabulary of exp(logit), [n], as `_sum_exponentials` has it."""
         import torch
 
-        rows = _CPU_ROWS if hidden.device.type == "cpu" else _GPU_ROWS
+        rows = _CPU_ROWS if hidden_states.device.type == "cpu" else _GPU_ROWS
         totals = []
-        for states in hidden.split(rows):  # type: ignore[no-untyped-call]
-            total = self._summed(states)
+        for states in hidden_states.split(rows):  # type: ignore[no-untyped-call]
+            tile_sums = self._sum_exponentials(states)
             # Logits beyond +-80 leave the range of float32: once more, with the maximum taken out.
-            if not bool(((total > _SMALL) & (total < _LARGE)).all()):
-                most = self._most(states)
-                total = self._summed(states, most).log() + most
+            if not bool(((tile_sums > _MIN_EXACT_SUM) & (tile_sums < _MAX_EXACT_SUM)).all()):
+                largest = self._largest_logits(states)
+                tile_sums = self._sum_exponentials(states, largest).log() + largest
             else:
-                total = total.log()
-            totals.append(total)
+                tile_sums = tile_sums.log()
+            totals.append(tile_sums)
         return torch.cat(totals)
 
-    def _summed(self, states: "torch.Tensor", less: "torch.Tensor | None" = None) -> "torch.Tensor":
+    def _sum_exponentials(self, states: "torch.Tensor", subtracted: "torch.Tensor | None" = None) -> "torch.Tensor":
         """Sum over the vocabulary of exp(logit - less), by tiles, the running sum in float64
         (float32 on MPS, which has no other)."""
         import torch
 
-        wide = torch.float32 if states.device.type == "mps" else torch.float64
-        total = torch.zeros(len(states), dtype=wide, device=states.device)
-        for logits in self._tiles(states):
-            if less is not None:
-                logits = logits.sub_(less[:, None])
+        sum_dtype = torch.float32 if states.device.type == "mps" else torch.float64
+        total = torch.zeros(len(states), dtype=sum_dtype, device=states.device)
+        for logits in self._iter_logits(states):
+            if subtracted is not None:
+                logits = logits.sub_(subtracted[:, None])
             total += logits.exp_().sum(1)
         return total
 
-    def _most(self, states: "torch.Tensor") -> "torch.Tensor":
+    def _largest_logits(self, states: "torch.Tensor") -> "torch.Tensor":
         """The largest logit of each state."""
         import torch
 
-        return torch.stack([logits.amax(1) for logits in self._tiles(states)]).amax(0)
+        return torch.stack([logits.amax(1) for logits in self._iter_logits(states)]).amax(0)
 
-    def _tiles(self, states: "torch.Tensor") -> "Iterator[torch.Tensor]":
+    def _iter_logits(self, states: "torch.Tensor") -> "Iterator[torch.Tensor]":
         """Logits of some columns of the vocabulary at a time, float32; each is overwritten by the
         next."""
         import torch
@@ -200,9 +200,9 @@ class Head:
             logits = logits.float()
             if self._bias is not None:
                 logits += self._bias[start : start + columns].float()
-            yield self._shaped(logits)
+            yield self._shape_logits(logits)
 
-    def _shaped(self, logits: "torch.Tensor") -> "torch.Tensor":
+    def _shape_logits(self, logits: "torch.Tensor") -> "torch.Tensor":
         """What the architecture does to its logits, in place."""
         if self._scale != 1.0:
             logits *= self._scale
@@ -212,18 +212,18 @@ class Head:
 
 
 TIERS = ("tree", "cache", "buckets", "alone")
-_ROW = {"cpu": 128, "other": 512}  # nodes of one row: attention costs their square
-_BATCH = {"cpu": 512, "other": 65536}  # tokens of one forward pass
+_MAX_ROW_NODES = {"cpu": 128, "other": 512}  # nodes of one row: attention costs their square
+_MAX_BATCH_TOKENS = {"cpu": 512, "other": 65536}  # tokens of one forward pass
 # What rounding may change in the mean log-probability of a text, relative to 1 nat and more.
-_TOLERANCE = {"float32": 1e-5}
-_ROUGH = 1e-2  # bfloat16 and float16
+_TOLERANCES = {"float32": 1e-5}
+_ROUGH_TOLERANCE = 1e-2  # bfloat16 and float16
 
 Advance = Callable[[int], None]
 Values = NDArray[np.float64]
-Found = Iterator[tuple[int, Any]]
+IndexedValues = Iterator[tuple[int, Any]]
 
 
-class Engine:
+class CausalEngine:
     """Scores sequences with one causal model of transformers. `tier` was chosen by its self-check,
     or given. While it computes, the model's activations are exchanged for faster equivalents, if
     there are any; other users of the model do not notice."""
@@ -232,27 +232,27 @@ class Engine:
         self._model = model
         config = model.config.get_text_config()
         self._vocabulary = int(config.vocab_size)
-        place = "cpu" if model.device.type == "cpu" else "other"
-        self._row, self._batch = _ROW[place], _BATCH[place]
+        device_kind = "cpu" if model.device.type == "cpu" else "other"
+        self._row_nodes, self._batch_tokens = _MAX_ROW_NODES[device_kind], _MAX_BATCH_TOKENS[device_kind]
         # Beyond its window a layer hides tokens that a custom mask would show.
         windows = (getattr(config, key, None) for key in ("sliding_window", "attention_chunk_size"))
         self._window = min((int(w) for w in windows if w), default=1 << 30)
-        self._ways: dict[str, Callable[[Sequence[Ids], Sequence[int]], Found]] = {
-            "tree": self._tree,
-            "cache": self._cached,
-            "buckets": self._buckets,
-            "alone": self._alone,
+        self._tier_methods: dict[str, Callable[[Sequence[TokenIds], Sequence[int]], IndexedValues]] = {
+            "tree": self._compute_trees,
+            "cache": self._compute_cached,
+            "buckets": self._compute_buckets,
+            "alone": self._compute_alone,
         }
         self.tier = tier
         if tier == "auto":
             # Rows this small make several of them, with padding, of a few probes.
-            row, self._row = self._row, 16
-            self.tier = self._chosen()
-            self._row = row
+            full_row_nodes, self._row_nodes = self._row_nodes, 16
+            self.tier = self._choose_tier()
+            self._row_nodes = full_row_nodes
 
     def log_probabilities(
         self,
-        sequences: Sequence[Ids],
+        sequences: Sequence[TokenIds],
         stems: Sequence[int] | None = None,
         advance: Advance | None = None,
     ) -> list[Values]:
@@ -264,74 +264,74 @@ class Engine:
         """
         import torch
 
-        numbers: dict[Ids, list[int]] = {}
+        places_by_sequence: dict[TokenIds, list[int]] = {}
         for place, ids in enumerate(sequences):
-            numbers.setdefault(ids, []).append(place)
-        distinct = list(numbers)
-        shared = [1 if stems is None else stems[numbers[ids][0]] for ids in distinct]
-        found: list[Values] = [np.empty(0)] * len(sequences)
-        with torch.inference_mode(), _fused(self._model):
-            for index, values in self._found(distinct, shared):
+            places_by_sequence.setdefault(ids, []).append(place)
+        distinct = list(places_by_sequence)
+        stem_lengths = [1 if stems is None else stems[places_by_sequence[ids][0]] for ids in distinct]
+        rows: list[Values] = [np.empty(0)] * len(sequences)
+        with torch.inference_mode(), _fuse_activations(self._model):
+            for index, values in self._compute(distinct, stem_lengths):
                 row = values.cpu().double().numpy()
-                for place in numbers[distinct[index]]:
-                    found[place] = row
+                for place in places_by_sequence[distinct[index]]:
+                    rows[place] = row
                 if advance:
-                    advance(len(numbers[distinct[index]]))
-        return found
+                    advance(len(places_by_sequence[distinct[index]]))
+        return rows
 
-    def _found(self, sequences: Sequence[Ids], stems: Sequence[int]) -> Found:
-        short = [n for n, ids in enumerate(sequences) if 1 < len(ids) <= self._window]
-        long = [n for n, ids in enumerate(sequences) if len(ids) > self._window]
-        rest = "alone" if self.tier == "alone" else "buckets"
-        for way, places in ((self.tier, short), (rest, long)):
+    def _compute(self, sequences: Sequence[TokenIds], stems: Sequence[int]) -> IndexedValues:
+        short_places = [n for n, ids in enumerate(sequences) if 1 < len(ids) <= self._window]
+        long_places = [n for n, ids in enumerate(sequences) if len(ids) > self._window]
+        long_tier = "alone" if self.tier == "alone" else "buckets"
+        for way, places in ((self.tier, short_places), (long_tier, long_places)):
             if places:
-                chosen = [sequences[n] for n in places], [stems[n] for n in places]
-                for index, values in self._ways[way](*chosen):
+                chosen_sequences = [sequences[n] for n in places], [stems[n] for n in places]
+                for index, values in self._tier_methods[way](*chosen_sequences):
                     yield places[index], values
 
     # the four ways; each yields (index, log-probabilities)
 
-    def _tree(self, sequences: Sequence[Ids], _: Sequence[int]) -> Found:
-        rows = iter(join(list(pack(sequences, self._row)), self._row))
-        while batch := list(islice(rows, max(1, self._batch // self._row))):
+    def _compute_trees(self, sequences: Sequence[TokenIds], _: Sequence[int]) -> IndexedValues:
+        rows = iter(join_trees(list(pack_trees(sequences, self._row_nodes)), self._row_nodes))
+        while batch := list(islice(rows, max(1, self._batch_tokens // self._row_nodes))):
             yield from self._read_trees(batch)
 
-    def _read_trees(self, trees: Sequence[Tree]) -> Found:
+    def _read_trees(self, trees: Sequence[TokenTree]) -> IndexedValues:
         import torch
 
-        longest = max(len(tree.tokens) for tree in trees)
-        ids = np.zeros((len(trees), longest), dtype=np.int64)
+        max_nodes = max(len(tree.tokens) for tree in trees)
+        ids = np.zeros((len(trees), max_nodes), dtype=np.int64)
         positions = np.zeros_like(ids)
-        seen = np.zeros((len(trees), 1, longest, longest), dtype=np.bool_)
-        seen[:] = np.eye(longest, dtype=np.bool_)  # padding sees itself: no row without a token
+        visible_nodes = np.zeros((len(trees), 1, max_nodes, max_nodes), dtype=np.bool_)
+        visible_nodes[:] = np.eye(max_nodes, dtype=np.bool_)  # padding sees itself: no row without a token
         nodes: list[int] = []
         tokens: list[int] = []
-        real: list[int] = []
+        node_places: list[int] = []
         paths: list[tuple[int, list[int]]] = []
         for row, tree in enumerate(trees):
-            size, first = len(tree.tokens), len(real)
-            ids[row, :size], positions[row, :size] = tree.tokens, tree.depths
-            seen[row, 0, :size, :size] = tree.ancestors()
-            real += range(row * longest, row * longest + size)
+            node_count, first_node = len(tree.tokens), len(node_places)
+            ids[row, :node_count], positions[row, :node_count] = tree.tokens, tree.depths
+            visible_nodes[row, 0, :node_count, :node_count] = tree.ancestor_mask()
+            node_places += range(row * max_nodes, row * max_nodes + node_count)
             paths += [(index, [e + len(nodes) for e in path]) for index, path in tree.paths]
-            nodes += [first + at for at, _ in tree.edges]
+            nodes += [first_node + at for at, _ in tree.edges]
             tokens += [token for _, token in tree.edges]
         device, dtype = self._model.device, self._model.dtype
-        visible = torch.from_numpy(seen).to(device)
-        mask = torch.zeros(seen.shape, dtype=dtype, device=device)
+        visible = torch.from_numpy(visible_nodes).to(device)
+        mask = torch.zeros(visible_nodes.shape, dtype=dtype, device=device)
         mask.masked_fill_(~visible, torch.finfo(dtype).min)
-        hidden = self._model.base_model(
+        hidden_states = self._model.base_model(
             input_ids=torch.from_numpy(ids).to(device),
             attention_mask=mask,
             position_ids=torch.from_numpy(positions).to(device),
             use_cache=False,
         ).last_hidden_state
-        states = hidden.reshape(-1, hidden.shape[-1])[torch.tensor(real, device=device)]
-        values = self._edges(states, nodes, tokens)
+        states = hidden_states.reshape(-1, hidden_states.shape[-1])[torch.tensor(node_places, device=device)]
+        values = self._score_edges(states, nodes, tokens)
         for index, path in paths:
             yield index, values[path]
 
-    def _cached(self, sequences: Sequence[Ids], stems: Sequence[int]) -> Found:
+    def _compute_cached(self, sequences: Sequence[TokenIds], stems: Sequence[int]) -> IndexedValues:
         import torch
 
         device = self._model.device
@@ -342,125 +342,125 @@ class Engine:
         ]
         order = sorted(range(len(sequences)), key=lambda n: (stem_of[n], len(sequences[n])))
         for stem, members in groupby(order, key=stem_of.__getitem__):
-            out = self._model.base_model(
+            output = self._model.base_model(
                 input_ids=torch.tensor([stem], device=device), use_cache=True
             )
-            after = out.last_hidden_state[0]
+            stem_states = output.last_hidden_state[0]
             for length, equal in groupby(members, key=lambda n: len(sequences[n])):
-                step = max(1, self._batch // length)
+                step = max(1, self._batch_tokens // length)
                 while batch := list(islice(equal, step)):
-                    yield from self._continue(batch, sequences, stem, after, cache_in(out))
+                    yield from self._continue_stem(batch, sequences, stem, stem_states, read_cache(output))
 
-    def _continue(
-        self, batch: list[int], sequences: Sequence[Ids], stem: Ids, after: Any, cache: Any
-    ) -> Found:
+    def _continue_stem(
+        self, batch: list[int], sequences: Sequence[TokenIds], stem: TokenIds, stem_states: Any, cache: Any
+    ) -> IndexedValues:
         """Sequences of one length that go on from a stem that was read."""
         import torch
 
         begin = len(stem)
-        body = torch.tensor([sequences[n][begin:-1] for n in batch], device=self._model.device)
-        states = after[None].expand(len(batch), -1, -1)
-        if body.shape[1]:
-            own = deepcopy(cache)
-            own.batch_repeat_interleave(len(batch))
-            read = self._model.base_model(
-                input_ids=body, use_cache=True, **{cache_name(self._model.base_model): own}
+        body_ids = torch.tensor([sequences[n][begin:-1] for n in batch], device=self._model.device)
+        states = stem_states[None].expand(len(batch), -1, -1)
+        if body_ids.shape[1]:
+            cache_copy = deepcopy(cache)
+            cache_copy.batch_repeat_interleave(len(batch))
+            output = self._model.base_model(
+                input_ids=body_ids, use_cache=True, **{cache_parameter(self._model.base_model): cache_copy}
             )
-            states = torch.cat([states, read.last_hidden_state], dim=1)
-        yield from self._dense(batch, sequences, states)
+            states = torch.cat([states, output.last_hidden_state], dim=1)
+        yield from self._score_states(batch, sequences, states)
 
-    def _buckets(self, sequences: Sequence[Ids], _: Sequence[int]) -> Found:
+    def _compute_buckets(self, sequences: Sequence[TokenIds], _: Sequence[int]) -> IndexedValues:
         import torch
 
         order = sorted(range(len(sequences)), key=lambda n: len(sequences[n]))
         for length, equal in groupby(order, key=lambda n: len(sequences[n])):
-            while batch := list(islice(equal, max(1, self._batch // length))):
+            while batch := list(islice(equal, max(1, self._batch_tokens // length))):
                 ids = torch.tensor([sequences[n][:-1] for n in batch], device=self._model.device)
                 states = self._model.base_model(input_ids=ids, use_cache=False).last_hidden_state
-                yield from self._dense(batch, sequences, states)
+                yield from self._score_states(batch, sequences, states)
 
-    def _alone(self, sequences: Sequence[Ids], _: Sequence[int]) -> Found:
+    def _compute_alone(self, sequences: Sequence[TokenIds], _: Sequence[int]) -> IndexedValues:
         import torch
 
         for index, ids in enumerate(sequences):
             row = torch.tensor([ids], device=self._model.device)
-            logits = float64(self._model(input_ids=row, use_cache=False).logits[0, :-1])
+            logits = to_float64(self._model(input_ids=row, use_cache=False).logits[0, :-1])
             yield index, logits.log_softmax(-1)[range(len(ids) - 1), list(ids[1:])]
 
-    def _dense(self, batch: list[int], sequences: Sequence[Ids], states: "torch.Tensor") -> Found:
+    def _score_states(self, batch: list[int], sequences: Sequence[TokenIds], states: "torch.Tensor") -> IndexedValues:
         """From states of all positions but the last, [batch, length - 1, width]."""
         width = states.shape[1]
         tokens = [token for n in batch for token in sequences[n][1:]]
-        values = self._edges(states.reshape(-1, states.shape[-1]), range(len(tokens)), tokens)
+        values = self._score_edges(states.reshape(-1, states.shape[-1]), range(len(tokens)), tokens)
         for row, n in enumerate(batch):
             yield n, values[row * width : (row + 1) * width]
 
-    def _edges(
+    def _score_edges(
         self, states: "torch.Tensor", nodes: Sequence[int], tokens: Sequence[int]
     ) -> "torch.Tensor":
         import torch
 
-        at = torch.tensor(nodes, device=states.device)
-        which = torch.tensor(tokens, device=states.device)
-        return Head(self._model).log_probabilities(states, at, which).cpu()
+        node_numbers = torch.tensor(nodes, device=states.device)
+        token_ids = torch.tensor(tokens, device=states.device)
+        return OutputLayer(self._model).log_probabilities(states, node_numbers, token_ids).cpu()
 
-    def _chosen(self) -> str:
+    def _choose_tier(self) -> str:
         """The first tier with the same results as one sequence at a time."""
         import torch
 
-        probes, stems = self._probes()
+        probes, stems = self._make_probes()
         dtype = str(self._model.dtype).removeprefix("torch.")
-        tolerance = _TOLERANCE.get(dtype, _ROUGH)
-        with torch.inference_mode(), _fused(self._model):
-            truth = [values.cpu().double() for _, values in self._alone(probes, stems)]
+        tolerance = _TOLERANCES.get(dtype, _ROUGH_TOLERANCE)
+        with torch.inference_mode(), _fuse_activations(self._model):
+            exact_values = [values.cpu().double() for _, values in self._compute_alone(probes, stems)]
             for tier in TIERS[:-1]:
                 try:
-                    found = {
-                        n: values.cpu().double() for n, values in self._ways[tier](probes, stems)
+                    tier_values = {
+                        n: values.cpu().double() for n, values in self._tier_methods[tier](probes, stems)
                     }
                 except Exception:  # an architecture may refuse a mask or a cache in any way
                     continue
                 gaps = [
-                    float((found[n] - own).mean().abs() / (1 + own.mean().abs()))
-                    for n, own in enumerate(truth)
+                    float((tier_values[n] - exact).mean().abs() / (1 + exact.mean().abs()))
+                    for n, exact in enumerate(exact_values)
                 ]
                 if max(gaps) <= tolerance:
                     return tier
         return TIERS[-1]
 
-    def _probes(self) -> tuple[list[Ids], list[int]]:
+    def _make_probes(self) -> tuple[list[TokenIds], list[int]]:
         """Sequences that share beginnings, differ in length, and go on from one another."""
-        draw = np.random.Generator(np.random.PCG64(0))
+        rng = np.random.Generator(np.random.PCG64(0))
 
-        def some(n: int) -> Ids:
-            return tuple(int(token) for token in draw.integers(0, self._vocabulary, n))
+        def draw_tokens(count: int) -> TokenIds:
+            return tuple(int(token) for token in rng.integers(0, self._vocabulary, count))
 
-        stems = [some(3), some(5)]
-        ends = [some(2), some(6), some(4)]
+        stems = [draw_tokens(3), draw_tokens(5)]
+        endings = [draw_tokens(2), draw_tokens(6), draw_tokens(4)]
         probes = {stem: 1 for stem in stems}
-        probes |= {stem + end: len(stem) for stem in stems for end in ends}
-        probes[stems[1] + ends[1][:3]] = len(stems[1])
-        fitting = {ids: stem for ids, stem in probes.items() if len(ids) <= self._window}
-        return list(fitting), list(fitting.values())
+        probes |= {stem + end: len(stem) for stem in stems for end in endings}
+        probes[stems[1] + endings[1][:3]] = len(stems[1])
+        fitting_probes = {ids: stem for ids, stem in probes.items() if len(ids) <= self._window}
+        return list(fitting_probes), list(fitting_probes.values())
 
 
 @contextmanager
-def _fused(model: Any) -> Iterator[None]:
+def _fuse_activations(model: Any) -> Iterator[None]:
     """Inside this context, the tanh approximation of GELU in one kernel: GPT-2 and similar models
     write it out in eight passes over the largest of their states."""
     from torch.nn import GELU
     from transformers.activations import NewGELUActivation
 
-    plain = [
+    plain_activations = [
         (module, name, child)
         for module in model.modules()
         for name, child in module.named_children()
         if type(child) is NewGELUActivation and not child._forward_hooks
     ]
-    for module, name, _ in plain:
+    for module, name, _ in plain_activations:
         setattr(module, name, GELU(approximate="tanh"))
     try:
         yield
     finally:
-        for module, name, child in plain:
+        for module, name, child in plain_activations:
             setattr(module, name, child)

@@ -7,12 +7,12 @@ from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.io.traces import restore_state
 from kgbias.io.wording import how
 from kgbias.models.base import Notify
-from kgbias.models.load import As, called, decodes_alone, load, trained_for
+from kgbias.models.load import ModelRole, describe_trained_kind, decodes_alone, load, read_trained_kind
 from kgbias.models.score.base import CausalScorer, TextScorer
-from kgbias.models.spec import KINDS, Spec, forms, parse, resolve
+from kgbias.models.spec import KINDS, Spec, list_forms, parse_spec, resolve
 from kgbias.parameters import NotFor
 
-_SCORED = ("causal", "masked", "decoder", "seq2seq")
+_SCORED_KINDS = ("causal", "masked", "decoder", "seq2seq")
 
 
 @restore_state()
@@ -54,13 +54,13 @@ def open_scorer(
         UsageError: an unknown spec or option, or a model that does not predict words.
         ModelError: the model cannot be loaded.
     """
-    parsed = parse(spec)
+    parsed = parse_spec(spec)
     if not KINDS[parsed.kind].scorer:
         raise UsageError(
-            f"{parsed} gives no log-probabilities; {forms(lambda other: other.scores)} can"
+            f"{parsed} gives no log-probabilities; {list_forms(lambda other: other.scores)} can"
         )
-    opened = KINDS.import_part(parsed.kind, KINDS[parsed.kind].scorer)
-    given = {
+    opener = KINDS.import_part(parsed.kind, KINDS[parsed.kind].scorer)
+    options_given = {
         "begin": (begin, "auto"),
         "dtype": (dtype, "float32"),
         "kind": (kind, "auto"),
@@ -70,12 +70,12 @@ def open_scorer(
         "words": (words, None),
         "base_url": (base_url, None),
     }
-    takes = signature(opened).parameters
-    for name, (value, default) in given.items():
-        if value != default and name not in takes:
+    accepted_parameters = signature(opener).parameters
+    for name, (value, default) in options_given.items():
+        if value != default and name not in accepted_parameters:
             raise NotFor(name, spec)
-    options = {name: value for name, (value, _) in given.items() if name in takes}
-    scorer: TextScorer = opened(
+    options = {name: value for name, (value, _) in options_given.items() if name in accepted_parameters}
+    scorer: TextScorer = opener(
         parsed, revision=revision, notify=notify or (lambda _: None), **options
     )
     return scorer
@@ -95,23 +95,23 @@ def open_local_scorer(
     words: bool | None = None,
 ) -> TextScorer:
     """The scorer of a model on this machine; see `open_scorer`."""
-    if kind not in ("auto", *_SCORED):
-        raise UsageError(no_such("kind", kind, ("auto", *_SCORED)))
+    if kind not in ("auto", *_SCORED_KINDS):
+        raise UsageError(no_such("kind", kind, ("auto", *_SCORED_KINDS)))
     files = resolve(spec, revision)
     if kind == "auto":
-        trained = KINDS[spec.kind].trained_as or trained_for(files, notify)
-        if trained not in ("causal", "masked", "seq2seq"):
+        trained_role = KINDS[spec.kind].trained_as or read_trained_kind(files, notify)
+        if trained_role not in ("causal", "masked", "seq2seq"):
             raise UsageError(
-                f"{spec} is {called(trained)} and cannot score text; language models can: "
-                f"{forms(lambda other: other.scores)}"
+                f"{spec} is {describe_trained_kind(trained_role)} and cannot score text; language models can: "
+                f"{list_forms(lambda other: other.scores)}"
             )
-        alone = trained == "seq2seq" and instruction is None and decodes_alone(files, notify)
-        kind = "decoder" if alone else trained
-    loaded = load(files, cast(As, kind), dtype=dtype, device=device, notify=notify)
+        is_decoder_alone = trained_role == "seq2seq" and instruction is None and decodes_alone(files, notify)
+        kind = "decoder" if is_decoder_alone else trained_role
+    loaded_model = load(files, cast(ModelRole, kind), dtype=dtype, device=device, notify=notify)
     if dtype != "float32":
         shows = how("kgbias.probe.precision.check_precision", "kgbias probe precision")
         notify(f"{dtype} may change the order of groups: {shows} shows whether it does for {spec}")
-    info, tokenizer, model = loaded.info, loaded.tokenizer, loaded.model
+    info, tokenizer, model = loaded_model.info, loaded_model.tokenizer, loaded_model.model
     if not tokenizer.is_fast:
         raise ModelError(f"{info.name} has no fast tokenizer")
     if instruction is not None and kind != "seq2seq":
@@ -119,24 +119,24 @@ def open_local_scorer(
     if words and kind != "masked":
         raise NotFor("words", f"{info.name}, which is no masked language model")
     if kind == "seq2seq":
-        from kgbias.models.score.conditioned import GROUP, ConditionedScorer
+        from kgbias.models.score.conditioned import GROUP_PLACEHOLDER, ConditionedScorer
 
         for name, value in (("begin", begin), ("tier", tier)):
             if value != "auto":
                 raise NotFor(name, f"{info.name}, an encoder-decoder")
-        asked = GROUP if instruction is None else instruction
-        conditioned = ConditionedScorer(info, tokenizer, model, asked, dtype)
-        conditioned.parameters = int(model.num_parameters())
-        return conditioned
+        encoder_instruction = GROUP_PLACEHOLDER if instruction is None else instruction
+        conditioned_scorer = ConditionedScorer(info, tokenizer, model, encoder_instruction, dtype)
+        conditioned_scorer.parameters = int(model.num_parameters())
+        return conditioned_scorer
     if kind == "masked":
         from kgbias.models.score.masked import MaskedScorer
 
         for name, value in (("begin", begin), ("tier", tier)):
             if value != "auto":
                 raise NotFor(name, f"{info.name}, a masked language model")
-        masked = MaskedScorer(info, tokenizer, model, dtype, words=bool(words))
-        masked.parameters = int(model.num_parameters())
-        return masked
+        masked_scorer = MaskedScorer(info, tokenizer, model, dtype, words=bool(words))
+        masked_scorer.parameters = int(model.num_parameters())
+        return masked_scorer
     scorer = CausalScorer(
         info, tokenizer, model, begin, tier, kind=kind, dtype=dtype, notify=notify
     )

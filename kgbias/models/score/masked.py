@@ -10,13 +10,13 @@ import numpy as np
 
 from kgbias.errors import ModelError
 from kgbias.models.base import ModelInfo
-from kgbias.models.load import float64
-from kgbias.models.score.base import Array, Convention, Encoded, Ids, TextScorer, context
+from kgbias.models.load import to_float64
+from kgbias.models.score.base import Array, Convention, TokenisedText, TokenIds, TextScorer, context_length
 
-_BATCH = {"cpu": 2048, "other": 65536}  # tokens of one forward pass
-_TOLERANCE = 1e-4  # nats; a head that depends on the positions it is given is off by far more
+_MAX_BATCH_TOKENS = {"cpu": 2048, "other": 65536}  # tokens of one forward pass
+_MAX_HEAD_GAP = 1e-4  # nats; a head that depends on the positions it is given is off by far more
 
-Copy = tuple[Ids, int]  # a text with one token masked, and where
+MaskedCopy = tuple[TokenIds, int]  # a text with one token masked, and where
 
 
 class MaskedScorer(TextScorer):
@@ -31,76 +31,76 @@ class MaskedScorer(TextScorer):
             raise ModelError(f"{info.name} has no mask token")
         self._model = model
         self._mask = int(tokenizer.mask_token_id)
-        place = "cpu" if model.device.type == "cpu" else "other"
-        self._batch = _BATCH[place]
+        device_kind = "cpu" if model.device.type == "cpu" else "other"
+        self._batch_tokens = _MAX_BATCH_TOKENS[device_kind]
         dtype = dtype or str(model.dtype).removeprefix("torch.")
         convention = Convention("masked", "special", dtype, masked="word" if words else "")
         self._words = words
-        super().__init__(info, tokenizer, convention, context(model, tokenizer), 0)
-        self._before, self._after = self._around()
-        self._first = len(self._before)
-        self._selects = True
-        self._selects = self._agrees()
+        super().__init__(info, tokenizer, convention, context_length(model, tokenizer), 0)
+        self._tokens_before, self._tokens_after = self._find_special_tokens()
+        self._first_own_token = len(self._tokens_before)
+        self._selects_positions = True
+        self._selects_positions = self._check_selection()
 
-    def _joined(self, ids: Ids, tail: int) -> Encoded:
-        first = len(self._before)
-        scored = tuple(range(first, first + len(ids)))
-        return Encoded((*self._before, *ids, *self._after), scored, tail)
+    def _frame_tokens(self, ids: TokenIds, statement_tokens: int) -> TokenisedText:
+        first_place = len(self._tokens_before)
+        scored_places = tuple(range(first_place, first_place + len(ids)))
+        return TokenisedText((*self._tokens_before, *ids, *self._tokens_after), scored_places, statement_tokens)
 
-    def _around(self) -> tuple[Ids, Ids]:
+    def _find_special_tokens(self) -> tuple[TokenIds, TokenIds]:
         """The special tokens before and after a text."""
-        plain = self._plain("a b")
-        whole = tuple(self._tokenizer("a b")["input_ids"])
-        for start in range(len(whole) - len(plain) + 1):
-            if whole[start : start + len(plain)] == plain:
-                return whole[:start], whole[start + len(plain) :]
+        plain_tokens = self._tokenise("a b")
+        whole_tokens = tuple(self._tokenizer("a b")["input_ids"])
+        for start in range(len(whole_tokens) - len(plain_tokens) + 1):
+            if whole_tokens[start : start + len(plain_tokens)] == plain_tokens:
+                return whole_tokens[:start], whole_tokens[start + len(plain_tokens) :]
         raise ModelError(f"{self.info.name} tokenises a text differently beside its special tokens")
 
-    def _values(
+    def _log_probabilities(
         self,
-        encoded: Sequence[Encoded],
+        tokenised: Sequence[TokenisedText],
         stems: Sequence[int] | None,
         advance: Callable[[int], None],
     ) -> list[Array]:
         import torch
 
-        found = [np.empty(len(one.scored)) for one in encoded]
-        left = [len(one.scored) for one in encoded]
-        asked: dict[Copy, list[tuple[int, int]]] = {}  # each copy, with the texts that it is of
-        for n, one in enumerate(encoded):
-            ends = self._ends(one)
+        rows = [np.empty(len(one.scored)) for one in tokenised]
+        remaining_counts = [len(one.scored) for one in tokenised]
+        texts_by_copy: dict[MaskedCopy, list[tuple[int, int]]] = {}  # each copy, with the texts that it is of
+        for n, one in enumerate(tokenised):
+            ends = self._mask_ends(one)
             for column, place in enumerate(one.scored):
-                end = ends[column]
-                hidden = (self._mask,) * (end - place)
-                copy = (*one.ids[:place], *hidden, *one.ids[end:]), place
-                asked.setdefault(copy, []).append((n, column))
+                mask_end = ends[column]
+                masks = (self._mask,) * (mask_end - place)
+                copy = (*one.ids[:place], *masks, *one.ids[mask_end:]), place
+                texts_by_copy.setdefault(copy, []).append((n, column))
         with torch.inference_mode():
-            for length, equal in groupby(sorted(asked, key=_length), key=_length):
-                while batch := list(islice(equal, max(1, self._batch // length))):
-                    of = [(row, *text) for row, copy in enumerate(batch) for text in asked[copy]]
-                    tokens = [encoded[n].ids[encoded[n].scored[column]] for _, n, column in of]
-                    values = self._read(batch, [row for row, *_ in of], tokens)
-                    for (_, n, column), value in zip(of, values, strict=True):
-                        found[n][column] = value
-                        left[n] -= 1
-                    advance(len({n for _, n, _ in of if not left[n]}))
-        return found
+            for length, equal in groupby(sorted(texts_by_copy, key=_copy_length), key=_copy_length):
+                while batch := list(islice(equal, max(1, self._batch_tokens // length))):
+                    queries = [(row, *text) for row, copy in enumerate(batch) for text in texts_by_copy[copy]]
+                    tokens = [tokenised[n].ids[tokenised[n].scored[column]] for _, n, column in queries]
+                    values = self._read_copies(batch, [row for row, *_ in queries], tokens)
+                    for (_, n, column), value in zip(queries, values, strict=True):
+                        rows[n][column] = value
+                        remaining_counts[n] -= 1
+                    advance(len({n for _, n, _ in queries if not remaining_counts[n]}))
+        return rows
 
-    def _ends(self, one: Encoded) -> list[int]:
+    def _mask_ends(self, tokenised: TokenisedText) -> list[int]:
         """Up to where a text is masked to predict each scored token: behind the token itself, or
         its word."""
         if not self._words:
-            return [place + 1 for place in one.scored]
-        pieces = self._tokenizer.convert_ids_to_tokens([one.ids[place] for place in one.scored])
-        joined = any(piece.startswith("##") for piece in self._tokenizer.get_vocab())
-        ends = [place + 1 for place in one.scored]
+            return [place + 1 for place in tokenised.scored]
+        pieces = self._tokenizer.convert_ids_to_tokens([tokenised.ids[place] for place in tokenised.scored])
+        is_wordpiece = any(piece.startswith("##") for piece in self._tokenizer.get_vocab())
+        ends = [place + 1 for place in tokenised.scored]
         for n in range(len(pieces) - 2, -1, -1):
-            if _continues(pieces[n + 1], joined) and one.scored[n + 1] == one.scored[n] + 1:
+            if _continues_word(pieces[n + 1], is_wordpiece) and tokenised.scored[n + 1] == tokenised.scored[n] + 1:
                 ends[n] = ends[n + 1]
         return ends
 
-    def _read(
-        self, batch: Sequence[Copy], rows: Sequence[int], tokens: Sequence[int]
+    def _read_copies(
+        self, batch: Sequence[MaskedCopy], rows: Sequence[int], tokens: Sequence[int]
     ) -> list[float]:
         """log p(token | the copy) of each token, of the copy in that row; copies of one length."""
         import torch
@@ -108,39 +108,39 @@ class MaskedScorer(TextScorer):
         device = self._model.device
         ids = torch.tensor([copy for copy, _ in batch], device=device)
         places = torch.tensor([place for _, place in batch], device=device)
-        every = torch.arange(len(batch), device=device)
-        if not self._selects:
-            logits = self._model(input_ids=ids).logits[every, places]
+        row_numbers = torch.arange(len(batch), device=device)
+        if not self._selects_positions:
+            logits = self._model(input_ids=ids).logits[row_numbers, places]
         else:
-            with _only(self._model.base_model, every, places):
+            with _PositionHook(self._model.base_model, row_numbers, places):
                 logits = self._model(input_ids=ids).logits[0]
         logits = logits.float()
-        less = logits.amax(-1, keepdim=True)
-        own = float64(logits.sub_(less)[rows, tokens])
+        row_maxima = logits.amax(-1, keepdim=True)
+        token_logits = to_float64(logits.sub_(row_maxima)[rows, tokens])
         # float32 is exact enough for a sum of exponentials of which the largest is 1
-        values: list[float] = (own - float64(logits.exp_().sum(-1)).log()[rows]).tolist()
+        values: list[float] = (token_logits - to_float64(logits.exp_().sum(-1)).log()[rows]).tolist()
         return values
 
-    def _agrees(self) -> bool:
+    def _check_selection(self) -> bool:
         """Whether the output layer may be given only the masked positions."""
         import torch
 
-        text = (*self._before, *self._plain("a b c d"), *self._after)
-        first, end = len(self._before), len(text) - len(self._after)
+        text = (*self._tokens_before, *self._tokenise("a b c d"), *self._tokens_after)
+        first_place, end_place = len(self._tokens_before), len(text) - len(self._tokens_after)
         batch = [
-            ((*text[:place], self._mask, *text[place + 1 :]), place) for place in range(first, end)
+            ((*text[:place], self._mask, *text[place + 1 :]), place) for place in range(first_place, end_place)
         ]
-        asked = list(range(len(batch))), list(text[first:end])
+        rows_and_tokens = list(range(len(batch))), list(text[first_place:end_place])
         with torch.inference_mode():
             try:
-                few = self._read(batch, *asked)
+                selected_values = self._read_copies(batch, *rows_and_tokens)
             except Exception:  # an architecture may build its output layer in any way
                 return False
-            self._selects = False
-            return bool(np.allclose(few, self._read(batch, *asked), rtol=0, atol=_TOLERANCE))
+            self._selects_positions = False
+            return bool(np.allclose(selected_values, self._read_copies(batch, *rows_and_tokens), rtol=0, atol=_MAX_HEAD_GAP))
 
 
-class _only:
+class _PositionHook:
     """Inside this context, a base model returns the states of only one position per row,
     [1, rows, width], for the model's output layer."""
 
@@ -148,23 +148,23 @@ class _only:
         self._base, self._rows, self._places = base, rows, places
 
     def __enter__(self) -> None:
-        def cut(_: Any, __: Any, output: Any) -> Any:
+        def keep_positions(_: Any, __: Any, output: Any) -> Any:
             output["last_hidden_state"] = output.last_hidden_state[self._rows, self._places][None]
             return output
 
-        self._hook = self._base.register_forward_hook(cut)
+        self._hook = self._base.register_forward_hook(keep_positions)
 
     def __exit__(self, *_: object) -> None:
         self._hook.remove()
 
 
-def _continues(piece: str, joined: bool) -> bool:
-    """Whether a piece goes on with the word before it: in WordPiece by its mark (`joined`), in
+def _continues_word(piece: str, is_wordpiece: bool) -> bool:
+    """Whether a piece goes on with the word before it: in WordPiece by its mark (`is_wordpiece`), in
     other vocabularies because no space begins it; punctuation is a word of its own."""
-    if joined:
+    if is_wordpiece:
         return piece.startswith("##")
     return not piece.startswith(("Ġ", "▁", " ")) and any(c.isalnum() for c in piece)
 
 
-def _length(copy: Copy) -> int:
+def _copy_length(copy: MaskedCopy) -> int:
     return len(copy[0])

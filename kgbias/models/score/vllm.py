@@ -8,53 +8,53 @@ import numpy as np
 
 from kgbias.errors import ModelError
 from kgbias.models.base import Notify
-from kgbias.models.score.base import Array, Ids, LeftToRight
+from kgbias.models.score.base import Array, TokenIds, LeftToRight
 from kgbias.models.spec import Spec, resolve
-from kgbias.models.vllm_engine import Engine, engine_settings, open_engine
+from kgbias.models.vllm_engine import VLLMEngine, engine_settings, open_engine
 
 
-class _Reader:
+class _VLLMReader:
     """Log-probabilities from vLLM. To give a prompt's log-probabilities it reads the prompt from
     the beginning, whatever it has read before, so what texts share is read again for each; equal
     texts are asked for once."""
 
     tier = "vllm"
 
-    def __init__(self, engine: Callable[[], Engine]) -> None:
+    def __init__(self, engine: Callable[[], VLLMEngine]) -> None:
         self._engine = engine  # reopened if another has taken its place
 
     def log_probabilities(
         self,
-        sequences: Sequence[Ids],
+        sequences: Sequence[TokenIds],
         stems: Sequence[int] | None = None,
         advance: Callable[[int], None] | None = None,
     ) -> list[Array]:
-        """See `kgbias.models.score.base.Reads`."""
+        """See `kgbias.models.score.base.LogProbEngine`."""
         from vllm import SamplingParams
         from vllm.inputs import tokens_input
         from vllm.sampling_params import RequestOutputKind
 
-        asked = SamplingParams(
+        sampling_parameters = SamplingParams(
             temperature=0,
             max_tokens=1,  # it draws at least one
             prompt_logprobs=0,
             detokenize=False,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
-        places: dict[Ids, list[int]] = {}
+        places: dict[TokenIds, list[int]] = {}
         for place, ids in enumerate(sequences):
             places.setdefault(ids, []).append(place)
         distinct = list(places)
-        found: list[Array] = [np.empty(0)] * len(sequences)
-        jobs = ((n, (tokens_input(list(ids)), asked)) for n, ids in enumerate(distinct))
-        for ended in self._engine().run(jobs):
-            for n, output in ended:
+        rows: list[Array] = [np.empty(0)] * len(sequences)
+        jobs = ((n, (tokens_input(list(ids)), sampling_parameters)) for n, ids in enumerate(distinct))
+        for finished_jobs in self._engine().run(jobs):
+            for n, output in finished_jobs:
                 row = log_probabilities(output)
                 for place in places[distinct[n]]:
-                    found[place] = row
+                    rows[place] = row
                 if advance:
                     advance(len(places[distinct[n]]))
-        return found
+        return rows
 
 
 def log_probabilities(output: Any) -> Array:
@@ -62,10 +62,10 @@ def log_probabilities(output: Any) -> Array:
     `RequestOutput` of vLLM. Raises ModelError if it lacks any."""
     ids, rows = output.prompt_token_ids, output.prompt_logprobs
     try:
-        told = [rows[n][ids[n]].logprob for n in range(1, len(ids))]
+        token_logs = [rows[n][ids[n]].logprob for n in range(1, len(ids))]
     except (TypeError, KeyError, IndexError, AttributeError) as error:
         raise ModelError("vLLM does not return the log-probabilities of a prompt") from error
-    return np.array(told, dtype=np.float64)
+    return np.array(token_logs, dtype=np.float64)
 
 
 def open_vllm_scorer(
@@ -74,11 +74,11 @@ def open_vllm_scorer(
     """The scorer of a model in vLLM; see `kgbias.models.open_scorer`. Texts are tokenised as for
     the same model without vLLM."""
     settings = engine_settings(dtype)
-    opened = partial(open_engine, resolve(spec, revision), dtype, notify)
-    engine = opened()
+    open_this_engine = partial(open_engine, resolve(spec, revision), dtype, notify)
+    engine = open_this_engine()
     if not engine.tokenizer.is_fast:
         raise ModelError(f"{engine.info.name} has no fast tokenizer")
     return LeftToRight(
-        engine.info, engine.tokenizer, _Reader(opened), begin,
-        dtype=dtype, limit=engine.limit - 1, how=settings, notify=notify,
+        engine.info, engine.tokenizer, _VLLMReader(open_this_engine), begin,
+        dtype=dtype, limit=engine.limit - 1, other_settings=settings, notify=notify,
     )  # fmt: skip

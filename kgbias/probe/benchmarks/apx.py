@@ -7,7 +7,7 @@ import numpy as np
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
-from kgbias.models.score.spread import Scoring
+from kgbias.models.score.distributed import AnyScorer
 from kgbias.probe.apx import by_chance, can_flag
 from kgbias.probe.benchmarks.base import Benchmark, FigureInfo, Measured, Result, by_domain, share
 from kgbias.probe.items import Held
@@ -54,7 +54,7 @@ class Apx(Benchmark):
 
     def result(
         self,
-        scorer: Scoring,
+        scorer: AnyScorer,
         store: Store | None = None,
         *,
         seed: int = 0,

@@ -9,8 +9,8 @@ import numpy as np
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
-from kgbias.models.score.base import Array, Ids, TextScorer
-from kgbias.models.score.spread import Scoring
+from kgbias.models.score.base import Array, TokenIds, TextScorer
+from kgbias.models.score.distributed import AnyScorer
 from kgbias.probe.items import Held, Items, Scored, answered, spent
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion
@@ -111,7 +111,7 @@ class Benchmark(ABC):
     @abstractmethod
     def result(
         self,
-        scorer: Scoring,
+        scorer: AnyScorer,
         store: Store | None = None,
         *,
         seed: int = 0,
@@ -151,7 +151,7 @@ class ItemBenchmark(Items, Benchmark):
 
     def result(
         self,
-        scorer: Scoring,
+        scorer: AnyScorer,
         store: Store | None = None,
         *,
         seed: int = 0,
@@ -177,11 +177,11 @@ def after(scorer: TextScorer, asked: Sequence[tuple[str, str]]) -> list[tuple[fl
         found = []
         for lead, text in asked:
             grid = scorer.grid([lead], [text])
-            whole = int(grid.whole.tokens[0, 0])
+            whole = int(grid.probes.tokens[0, 0])
             ll, n = grid.statement.log_likelihoods[0, 0], int(grid.statement.tokens[0, 0])
             found.append((float(ll), n, whole))
         return found
-    texts: list[Ids] = []
+    texts: list[TokenIds] = []
     places: list[Sequence[int]] = []
     for lead, text in asked:
         first, whole_ids = scorer.tokens(lead), scorer.tokens(f"{lead} {text}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from kgbias.errors import DataError
 from kgbias.io.tables import TableFormat, read_table
-from kgbias.models.score.base import Ids, TextScorer
+from kgbias.models.score.base import TokenIds, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
     ItemBenchmark,
@@ -68,7 +68,7 @@ class CrowsPairs(ItemBenchmark):
     def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[Scored, int]]:
         whole = self._convention == "bias-bench" and scorer.convention.kind != "masked"
         pool = np.sum if self._convention == "original" else np.mean
-        texts: list[Ids] = []
+        texts: list[TokenIds] = []
         spans: list[Sequence[int]] = []
         for n in places:
             first, second = map(scorer.tokens, self._pairs[n][:2])
@@ -123,7 +123,7 @@ def read_crows_pairs(path: Path, convention: str = "original") -> CrowsPairs:
     return CrowsPairs(pairs, convention, len(rows) - len(pairs))
 
 
-def _spans(first: Ids, second: Ids, shared: bool) -> tuple[list[int], list[int]]:
+def _spans(first: TokenIds, second: TokenIds, shared: bool) -> tuple[list[int], list[int]]:
     """The positions of the tokens that two sentences share, or of those that differ."""
     found: tuple[list[int], list[int]] = ([], [])
     for tag, a, b, c, d in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():

@@ -10,7 +10,7 @@ from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.store import Store, StoredRun
 from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
-from kgbias.models.score.spread import Scoring
+from kgbias.models.score.distributed import AnyScorer
 from kgbias.probe.benchmarks.base import OVERALL, Benchmark, FigureInfo, Measured, Result
 from kgbias.probe.graph import probe_run, set_of_run
 from kgbias.probe.items import Held
@@ -57,12 +57,12 @@ class Sofa(Benchmark):
         }
 
     @abstractmethod
-    def probe(self, scorer: Scoring, store: Store, seed: int, progress: Progress | None) -> None:
+    def probe(self, scorer: AnyScorer, store: Store, seed: int, progress: Progress | None) -> None:
         """Probe a model with the set, and keep its `SofaResult`."""
 
     def result(
         self,
-        scorer: Scoring,
+        scorer: AnyScorer,
         store: Store | None = None,
         *,
         seed: int = 0,
@@ -84,7 +84,7 @@ class Sofa(Benchmark):
             return Held()
         return Held(self.count, self.texts, own[0].record.get("seconds", math.nan))
 
-    def _kept(self, scorer: Scoring, store: Store) -> SofaResult | None:
+    def _kept(self, scorer: AnyScorer, store: Store) -> SofaResult | None:
         """The model's result in the store, in the store's order. Several differ only in what ranked
         the groups, not in the score: the one ranked by the default measure is taken."""
         own = [
@@ -106,7 +106,7 @@ class SofaOfSets(Sofa):
         self._sets = sets
         self.probe_set = ProbeSet.of(name, sets)
 
-    def probe(self, scorer: Scoring, store: Store, seed: int, progress: Progress | None) -> None:
+    def probe(self, scorer: AnyScorer, store: Store, seed: int, progress: Progress | None) -> None:
         found = probe_sets(scorer, self._sets, store=store, seed=seed, progress=progress)
         result = sofa_result(self.probe_set, found.model, found.bias, seed=seed, took=found.took)
         keep(store, None, self.probe_set, result)
@@ -119,7 +119,7 @@ class SofaOfRun(Sofa):
         self._run = run
         self.probe_set = set_of_run(run)
 
-    def probe(self, scorer: Scoring, store: Store, seed: int, progress: Progress | None) -> None:
+    def probe(self, scorer: AnyScorer, store: Store, seed: int, progress: Progress | None) -> None:
         probe_run(self._run, scorer, seed=seed, progress=progress)
 
 

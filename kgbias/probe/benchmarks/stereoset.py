@@ -10,7 +10,7 @@ import numpy as np
 from kgbias.errors import DataError, UsageError
 from kgbias.io.reading import read_head, read_json
 from kgbias.io.tables import TableFormat, read_sheet
-from kgbias.models.score.base import Array, Ids, TextScorer
+from kgbias.models.score.base import Array, TokenIds, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
     ItemBenchmark,
@@ -206,7 +206,7 @@ def _following(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Sc
 
 def _filled(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Scored, int]]:
     """The mean probability in the blank of each candidate's tokens."""
-    texts: list[Ids] = []
+    texts: list[TokenIds] = []
     places: list[Sequence[int]] = []
     owner = []
     number = 0
@@ -228,7 +228,7 @@ def _filled(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Score
     return [(tuple(row), int(n)) for row, n in zip(values.tolist(), read, strict=True)]
 
 
-def _parts(scorer: TextScorer, before: str, word: str, after_: str) -> tuple[Ids, Ids, Ids]:
+def _parts(scorer: TextScorer, before: str, word: str, after_: str) -> tuple[TokenIds, TokenIds, TokenIds]:
     """The tokens of a sentence before, in and after its blank. The space before a word is part of
     its first token where the tokenizer has it so (bias-bench, issue 5)."""
     head = before.rstrip()

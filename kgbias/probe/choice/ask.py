@@ -18,7 +18,7 @@ from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.models.base import Completer, PromptForm, Request
-from kgbias.models.budget import Budget, Prices, about_tokens
+from kgbias.models.budget import Budget, Prices, estimate_tokens
 from kgbias.models.score.base import Counts
 from kgbias.probe.choice.config import (
     FAILED,
@@ -102,7 +102,7 @@ class ChoicePrice(Result):
         """The approximate cost if answers are as long as they may be; None without prices."""
         if self.prices is None:
             return None
-        return self.prices.of(self.prompt_tokens, self.answer_tokens_at_most)
+        return self.prices.cost_of(self.prompt_tokens, self.answer_tokens_at_most)
 
     cost_at_most = cost
 
@@ -159,7 +159,7 @@ def choice_price(
         each = len(part.groups) * config.rounds(len(part.groups))[1]
         requests += each * len(part.statements)
         firsts = (next(_about(config, part, n)) for n in range(len(part.statements)))
-        tokens += each * sum(about_tokens(question.request.prompt) for question in firsts)
+        tokens += each * sum(estimate_tokens(question.request.prompt) for question in firsts)
     most = config.template.answer_limits(config.form)[0]
     statements = sum(len(part.statements) for part in parts)
     return ChoicePrice(statements, requests, tokens, requests * most, prices)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kgbias.graph.types import MORE, OF_NAME, Choosing, Group, GroupName
 from kgbias.io.rows import Result, Rows
-from kgbias.models.budget import Spent
+from kgbias.models.budget import Usage
 from kgbias.models.score.base import Array, Counts
 from kgbias.probe.belief import BELIEVED, Design, Floor, Tested, floor
 from kgbias.probe.choice.config import FAILED
@@ -325,7 +325,7 @@ class RunChoices(Result):
     categories: tuple[CategoryChoices, ...]
     asked: int = 0
     cached: int = 0
-    spent: Spent = field(default_factory=Spent)
+    spent: Usage = field(default_factory=Usage)
 
     @property
     def outcomes(self) -> Counter[str]:

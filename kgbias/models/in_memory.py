@@ -14,7 +14,7 @@ from kgbias.errors import ModelError, UsageError, first_line
 from kgbias.io.text import type_with_article
 from kgbias.io.traces import use_caller_state, restore_state
 from kgbias.models.base import (
-    IN_MEMORY,
+    IN_MEMORY_PREFIX,
     Abilities,
     Completer,
     Completion,
@@ -31,8 +31,8 @@ from kgbias.models.identity import (
     rounded_log_probabilities,
 )
 from kgbias.models.openai_server import OpenAIModel
-from kgbias.models.thoughts import may_think, without_thoughts
-from kgbias.models.wire import Secrets, open_client
+from kgbias.models.thoughts import may_think, separate_thoughts
+from kgbias.models.http import Secrets, open_client
 
 if TYPE_CHECKING:
     from kgbias.models.generate import Sampler
@@ -79,11 +79,11 @@ def in_memory(model: Any, tokenizer: Any = None, *, name: str, batch_size: int =
     """
     if not name.strip():
         raise UsageError("a model in memory needs a `name`")
-    model, tokenizer = _parted(model, tokenizer)
+    model, tokenizer = _split_pair(model, tokenizer)
     if _is_pretrained(model):
         if tokenizer is None:
             raise UsageError(f"{name} needs its tokenizer: in_memory(model, tokenizer, name=...)")
-        return HeldModel(model, tokenizer, name, batch_size)
+        return InMemoryModel(model, tokenizer, name, batch_size)
     if _is_client(model):
         return ClientModel(model, name)
     check_is_model(model)
@@ -92,12 +92,12 @@ def in_memory(model: Any, tokenizer: Any = None, *, name: str, batch_size: int =
 
 def check_is_model(model: Any) -> None:
     """Raise UsageError, which says what is taken, for what is none of the models of `in_memory`."""
-    model, _ = _parted(model, None)
+    model, _ = _split_pair(model, None)
     if not (_is_pretrained(model) or _is_client(model) or callable(model)):
         raise UsageError(f"{type_with_article(model)} is no model that kgbias knows: hand over {FORMS}")
 
 
-def _parted(model: Any, tokenizer: Any) -> tuple[Any, Any]:
+def _split_pair(model: Any, tokenizer: Any) -> tuple[Any, Any]:
     """The model and the tokenizer of a pair, or of a pipeline."""
     if tokenizer is None and isinstance(model, tuple | list) and len(model) == 2:
         return tuple(model)
@@ -114,16 +114,16 @@ def _is_client(model: Any) -> bool:
     return hasattr(model, "base_url") and hasattr(model, "chat")
 
 
-class HeldModel:
+class InMemoryModel:
     """A transformers model and its tokenizer, as they are in memory."""
 
     abilities = Abilities()
 
     def __init__(self, model: Any, tokenizer: Any, name: str, batch_size: int = 32) -> None:
         self._model, self._tokenizer, self._batch_size = model, tokenizer, batch_size
-        with _answering(model):
-            self.info = ModelInfo(f"{IN_MEMORY}{name}", fingerprint(model, tokenizer))
-            self._does = self._seen()
+        with _evaluation_mode(model):
+            self.info = ModelInfo(f"{IN_MEMORY_PREFIX}{name}", fingerprint(model, tokenizer))
+            self._behaviour = self._read_behaviour()
         self.settings: Settings = (("dtype", str(model.dtype).removeprefix("torch.")),)
 
     def complete(
@@ -131,9 +131,9 @@ class HeldModel:
     ) -> Generator[list[tuple[int, Completion]], None, None]:
         """Answer the requests; see `Completer.complete`. Raises ModelError if the model has changed
         since it was opened."""
-        self._check_same()
-        with _answering(self._model):
-            yield from without_thoughts(
+        self._check_unchanged()
+        with _evaluation_mode(self._model):
+            yield from separate_thoughts(
                 self._complete,
                 requests,
                 self.info.title,
@@ -144,28 +144,28 @@ class HeldModel:
     def _complete(
         self, requests: Sequence[Request]
     ) -> Generator[list[tuple[int, Completion]], None, None]:
-        from kgbias.models.local import prompt_tokens
+        from kgbias.models.local import tokenise_prompt
 
         name = self.info.title
-        prompts = [prompt_tokens(request, self._tokenizer, name) for request in requests]
+        prompts = [tokenise_prompt(request, self._tokenizer, name) for request in requests]
         yield from self._sampler.complete(requests, prompts)
 
-    def find_form(self, first: PromptForm) -> tuple[PromptForm, str]:
+    def find_form(self, preferred_form: PromptForm) -> tuple[PromptForm, str]:
         """The form in which it is asked: messages only if it has a template for them."""
-        from kgbias.models.local import form_with
+        from kgbias.models.local import form_of_tokenizer
 
-        return form_with(self._tokenizer) if first == "chat" else first, ""
+        return form_of_tokenizer(self._tokenizer) if preferred_form == "chat" else preferred_form, ""
 
-    def _check_same(self) -> None:
-        with _answering(self._model):
-            if self._seen() == self._does:
+    def _check_unchanged(self) -> None:
+        with _evaluation_mode(self._model):
+            if self._read_behaviour() == self._behaviour:
                 return
         raise ModelError(
             f"{self.info.title} no longer does what it did when it was opened, and its answers "
             "would be taken for the old one's: open it again (in_memory)"
         )
 
-    def _seen(self) -> tuple[str, str]:
+    def _read_behaviour(self) -> tuple[str, str]:
         """What it does now, without another look at all its weights."""
         return rounded_log_probabilities(self._model, self._tokenizer), changes_digest(self._model)
 
@@ -179,23 +179,23 @@ class HeldModel:
 
         return Sampler(self._model, self._tokenizer, batch_size=self._batch_size)
 
-    def vectors(self, *, cache: bool = True) -> "HeldVectors":
+    def vectors(self, *, cache: bool = True) -> "InMemoryVectors":
         """The same model, to give vectors and predict words. Raises ModelError if it has changed
         since it was opened."""
-        self._check_same()
-        return HeldVectors(self.info, self._model.eval(), self._tokenizer, cache)
+        self._check_unchanged()
+        return InMemoryVectors(self.info, self._model.eval(), self._tokenizer, cache)
 
     def scorer(
-        self, *, begin: str = "auto", notify: Notify = lambda _: None, **others: Any
+        self, *, begin: str = "auto", notify: Notify = lambda _: None, **other_options: Any
     ) -> "TextScorer":
         """The same model, to score texts. Raises UsageError for options of opening a spec,
         ModelError if the model has changed since it was opened."""
         from kgbias.models.score.base import CausalScorer
         from kgbias.models.score.masked import MaskedScorer
 
-        if given := [option for option, value in others.items() if value is not None]:
-            raise UsageError(f"`{given[0]}` belongs to opening a model: this one is open")
-        self._check_same()
+        if options_given := [option for option, value in other_options.items() if value is not None]:
+            raise UsageError(f"`{options_given[0]}` belongs to opening a model: this one is open")
+        self._check_unchanged()
         self._model.eval()
         if _is_masked(self._model):
             return MaskedScorer(self.info, self._tokenizer, self._model, self.settings[0][1])
@@ -207,28 +207,28 @@ class HeldModel:
         """Nothing: the model is somebody else's."""
 
 
-class HeldVectors:
-    """A model in memory as `kgbias.models.spread.LanguageModel` gives one of a spec: its vectors,
+class InMemoryVectors:
+    """A model in memory as `kgbias.models.distributed.LanguageModel` gives one of a spec: its vectors,
     and its predictions of words."""
 
     def __init__(self, info: ModelInfo, model: Any, tokenizer: Any, cache: bool) -> None:
         from kgbias.models.embed import Encoder
-        from kgbias.models.load import Loaded
+        from kgbias.models.load import LoadedModel
 
-        trained = "masked" if _is_masked(model) else "causal"
+        trained_kind = "masked" if _is_masked(model) else "causal"
         if model.config.is_encoder_decoder:
-            trained = "seq2seq"
-        self._whole = Loaded(info, tokenizer, model, trained, "")
-        body = Loaded(info, tokenizer, model.base_model, trained, "")
+            trained_kind = "seq2seq"
+        self._loaded_model = LoadedModel(info, tokenizer, model, trained_kind, "")
+        body = LoadedModel(info, tokenizer, model.base_model, trained_kind, "")
         dtype = str(model.dtype).removeprefix("torch.")
         self.encoder = Encoder(info.name, body, cache=cache, dtype=dtype)
 
     def predictor(self, kind: str = "auto") -> "MaskedPredictor | CausalPredictor":
         """See `kgbias.models.predict.open_predictor`."""
-        from kgbias.models.predict import check_predicts, predictor_of
+        from kgbias.models.predict import check_predictor_kind, make_predictor
 
-        check_predicts(self._whole.info, self._whole.trained_as, kind)
-        return predictor_of(self._whole, self._whole.trained_as)
+        check_predictor_kind(self._loaded_model.info, self._loaded_model.trained_as, kind)
+        return make_predictor(self._loaded_model, self._loaded_model.trained_as)
 
 
 class FunctionModel:
@@ -239,7 +239,7 @@ class FunctionModel:
 
     def __init__(self, answers: Answers, name: str, batch_size: int = 32) -> None:
         self._answers, self._batch_size = answers, batch_size
-        self.info = ModelInfo(f"{IN_MEMORY}{name}", f"code:{code_digest(answers)}")
+        self.info = ModelInfo(f"{IN_MEMORY_PREFIX}{name}", f"code:{code_digest(answers)}")
         self.settings: Settings = ()
 
     def complete(
@@ -248,21 +248,21 @@ class FunctionModel:
         """Answer the requests; see `Completer.complete`. Raises ModelError for a function that
         fails, or does not give a text for each prompt."""
         for start in range(0, len(requests), self._batch_size):
-            own = requests[start : start + self._batch_size]
-            prompts = [_as_text(request) for request in own]
+            batch = requests[start : start + self._batch_size]
+            prompts = [_prompt_text(request) for request in batch]
             try:
                 with use_caller_state():
                     texts = list(self._answers(prompts))
             except Exception as error:  # anyone's function may raise anything
                 raise ModelError(f"{self.info.title} failed: {first_line(error)}") from error
-            if len(texts) != len(own) or not all(isinstance(text, str) for text in texts):
+            if len(texts) != len(batch) or not all(isinstance(text, str) for text in texts):
                 raise ModelError(
-                    f"{self.info.title} was given {len(own)} prompts, and has to return as many "
+                    f"{self.info.title} was given {len(batch)} prompts, and has to return as many "
                     f"texts; it returned {len(texts)} values"
                 )
             yield [
-                (start + n, _cut(text, request))
-                for n, (text, request) in enumerate(zip(texts, own, strict=True))
+                (start + n, _cut_at_stop(text, request))
+                for n, (text, request) in enumerate(zip(texts, batch, strict=True))
             ]
 
     def close(self) -> None:
@@ -277,7 +277,7 @@ class ClientModel(OpenAIModel):
         self._key = str(client.api_key)
         self._secrets = Secrets(self._key, hidden=self._secrets.hidden)
 
-    def _open(self) -> Any:
+    def _open_client(self) -> Any:
         return open_client(self._url, self._timeout, retries=0).with_options(api_key=self._key)
 
 
@@ -286,24 +286,24 @@ def _is_masked(model: Any) -> bool:
 
 
 @contextmanager
-def _answering(model: Any) -> Iterator[None]:
+def _evaluation_mode(model: Any) -> Iterator[None]:
     """Inside this context, a model does not drop out; then it is as it was."""
-    trained = model.training
+    was_training = model.training
     model.eval()
     try:
         yield
     finally:
-        model.train(trained)
+        model.train(was_training)
 
 
-def _as_text(request: Request) -> str:
+def _prompt_text(request: Request) -> str:
     if isinstance(request.prompt, str):
         return request.prompt
     return "\n\n".join(text for _, text in request.prompt)
 
 
-def _cut(text: str, request: Request) -> Completion:
+def _cut_at_stop(text: str, request: Request) -> Completion:
     """An answer up to the first stop string."""
     places = [text.index(stop) for stop in request.stop if stop in text]
-    kept = text[: min([*places, len(text)])]
-    return Completion(kept, "stop", completion_tokens=len(kept) // 4 + 1)
+    answer_text = text[: min([*places, len(text)])]
+    return Completion(answer_text, "stop", completion_tokens=len(answer_text) // 4 + 1)

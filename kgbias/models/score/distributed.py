@@ -9,19 +9,19 @@ from typing import Any, Protocol, TypeVar
 from kgbias.errors import UsageError
 from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.models.score.base import Convention, Grid, Scores, Surprisals, TextScorer
-from kgbias.models.spec import loads, on_server
+from kgbias.models.score.base import Convention, ProbeGrid, Scores, Surprisals, TextScorer
+from kgbias.models.spec import loads_weights, is_on_server
 from kgbias.parallel import Executor
 from kgbias.parallel.local import count_torch_threads
 
 P = TypeVar("P")
 R = TypeVar("R")
 Task = Callable[[TextScorer, P], R]
-Block = tuple[Sequence[str], Sequence[str]]  # groups, and the statements after each
+ProbeBlock = tuple[Sequence[str], Sequence[str]]  # groups, and the statements after each
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ScorerIdentity:
     """A model's identity, how it was opened, and the remarks made meanwhile."""
 
     info: ModelInfo
@@ -31,7 +31,7 @@ class Known:
     notes: tuple[str, ...]
 
 
-class SpreadScorer:
+class DistributedScorer:
     """The model of a spec, opened by each worker: the properties of a `TextScorer`, and tasks for
     it. `opening` are the options of `kgbias.models.score.load.open_scorer`.
 
@@ -39,36 +39,36 @@ class SpreadScorer:
     """
 
     def __init__(
-        self, executor: Executor, spec: str, opening: Mapping[str, Any], progress: Progress
+        self, executor: Executor, spec: str, open_options: Mapping[str, Any], progress: Progress
     ) -> None:
-        if not loads(spec):
-            where = "on a server" if on_server(spec) else "read by vLLM"
+        if not loads_weights(spec):
+            place = "on a server" if is_on_server(spec) else "read by vLLM"
             raise UsageError(
-                f"`executor` applies to models that kgbias loads: {spec} is {where}, which reads "
+                f"`executor` applies to models that kgbias loads: {spec} is {place}, which reads "
                 "many requests at a time as it is"
             )
-        self._executor, self._spec, self._opening = executor, spec, dict(opening)
+        self._executor, self._spec, self._opening = executor, spec, dict(open_options)
         executor.dismiss()  # the memory of one model is enough
-        ((_, known),) = executor.run_pieces(_Describing(_nothing, spec, opening, ""), [None])
-        self.info, self.settings = known.info, known.settings
-        self.convention, self.parameters = known.convention, known.parameters
-        for note in known.notes:
+        ((_, identity),) = executor.run_pieces(_DescribeTask(_do_nothing, spec, open_options, ""), [None])
+        self.info, self.settings = identity.info, identity.settings
+        self.convention, self.parameters = identity.convention, identity.parameters
+        for note in identity.notes:
             progress.note(note)
 
-    def ask(self, task: Task[P, R], pieces: Sequence[P]) -> Iterator[tuple[int, R]]:
+    def run_task(self, task: Task[P, R], pieces: Sequence[P]) -> Iterator[tuple[int, R]]:
         """The number of each piece and a pickled task's answer, in any order."""
-        asked = Asked(task, self._spec, self._opening, self.info.opened(self.settings))
-        with closing(self._executor.run_pieces(asked, pieces)) as found:
-            yield from found
+        scorer_task = ScorerTask(task, self._spec, self._opening, self.info.opening_text(self.settings))
+        with closing(self._executor.run_pieces(scorer_task, pieces)) as results:
+            yield from results
 
 
-class Asked:
+class ScorerTask:
     """A task for the model of a spec (`kgbias.parallel.Work`)."""
 
     def __init__(
-        self, task: Task[Any, Any], spec: str, opening: Mapping[str, Any], version: str
+        self, task: Task[Any, Any], spec: str, open_options: Mapping[str, Any], version: str
     ) -> None:
-        self._task, self._spec, self._opening = task, spec, dict(opening)
+        self._task, self._spec, self._opening = task, spec, dict(open_options)
         self.version, self.threads = version, count_torch_threads()
         self.device = str(self._opening.get("device", "auto"))
 
@@ -81,93 +81,93 @@ class Asked:
 
         self._notes: list[str] = []
         self._scorer = open_scorer(self._spec, notify=self._notes.append, **self._opening)
-        return self._scorer.info.opened(self._scorer.settings)
+        return self._scorer.info.opening_text(self._scorer.settings)
 
     def __call__(self, piece: Any) -> Any:
         return self._task(self._scorer, piece)
 
 
-class _Describing(Asked):
+class _DescribeTask(ScorerTask):
     """Says what the model is; whatever is opened will do."""
 
     def open(self) -> str:
         super().open()
         return self.version
 
-    def __call__(self, piece: Any) -> Known:
-        s = self._scorer
-        return Known(s.info, s.settings, s.convention, s.parameters, tuple(self._notes))
+    def __call__(self, piece: Any) -> ScorerIdentity:
+        opened_scorer = self._scorer
+        return ScorerIdentity(opened_scorer.info, opened_scorer.settings, opened_scorer.convention, opened_scorer.parameters, tuple(self._notes))
 
 
-def _nothing(scorer: TextScorer, piece: Any) -> None:
+def _do_nothing(scorer: TextScorer, piece: Any) -> None:
     """Asks nothing."""
 
 
-Scoring = TextScorer | SpreadScorer
+AnyScorer = TextScorer | DistributedScorer
 """A model that scores texts, opened here or in workers."""
 
 
-class Held(Protocol):
+class ScorerSource(Protocol):
     """A model that a program holds (`kgbias.in_memory`) and that can score texts."""
 
     def scorer(self) -> TextScorer: ...
 
 
-def scoring(model: Scoring | Held) -> Scoring:
+def resolve_scorer(model: AnyScorer | ScorerSource) -> AnyScorer:
     """The model, to score texts. Raises UsageError for one that gives no log-probabilities."""
-    made = getattr(model, "scorer", None)
-    found: Any = model if made is None else made()
-    if not hasattr(found, "info") or (hasattr(found, "complete") and not hasattr(found, "grid")):
+    make_scorer = getattr(model, "scorer", None)
+    resolved: Any = model if make_scorer is None else make_scorer()
+    if not hasattr(resolved, "info") or (hasattr(resolved, "complete") and not hasattr(resolved, "grid")):
         raise UsageError(
             f"a {type(model).__name__} gives no log-probabilities: hand over what "
             "kgbias.open_scorer, or kgbias.in_memory with a transformers model, gives"
         )
-    scorer: Scoring = found
+    scorer: AnyScorer = resolved
     return scorer
 
 
-def answers(scorer: Scoring, task: Task[P, R], pieces: Sequence[P]) -> Iterator[tuple[int, R]]:
+def iter_answers(scorer: AnyScorer, task: Task[P, R], pieces: Sequence[P]) -> Iterator[tuple[int, R]]:
     """The number of each piece and a task's answer, as they are done: in order, unless workers
     share the pieces."""
-    if isinstance(scorer, SpreadScorer):
-        yield from scorer.ask(task, pieces)
+    if isinstance(scorer, DistributedScorer):
+        yield from scorer.run_task(task, pieces)
     else:
         yield from ((number, task(scorer, piece)) for number, piece in enumerate(pieces))
 
 
-def grids(
-    scorer: Scoring, blocks: Sequence[Block], progress: Progress, *, surprisals: bool = True
-) -> Iterator[tuple[int, Grid]]:
-    """The number of each block with its grid (`TextScorer.grid`), as in `answers`. Without
+def iter_grids(
+    scorer: AnyScorer, blocks: Sequence[ProbeBlock], progress: Progress, *, surprisals: bool = True
+) -> Iterator[tuple[int, ProbeGrid]]:
+    """The number of each block with its grid (`TextScorer.grid`), as in `iter_answers`. Without
     `surprisals` workers send back no tokens, which are most of what they would send."""
-    if not isinstance(scorer, SpreadScorer):
+    if not isinstance(scorer, DistributedScorer):
         for number, (groups, statements) in enumerate(blocks):
             yield number, scorer.grid(groups, statements, progress)
         return
-    task = _grid if surprisals else _scores
-    for number, (whole, statement, group, bits) in scorer.ask(task, blocks):
+    task = _compute_grid if surprisals else _compute_grid_scores
+    for number, (whole, statement, group, bits) in scorer.run_task(task, blocks):
         groups, statements = blocks[number]
         progress.advance(len(groups) * (len(statements) + 1))
-        yield number, Grid(whole, statement, group, _places(bits))
+        yield number, ProbeGrid(whole, statement, group, _look_up_surprisals(bits))
 
 
-def _grid(
-    scorer: TextScorer, block: Block
+def _compute_grid(
+    scorer: TextScorer, block: ProbeBlock
 ) -> tuple[Scores, Scores, Scores, list[list[Surprisals]] | None]:
     """A grid that can be pickled: with its surprisals looked up, if available."""
     groups, statements = block
     grid = scorer.grid(groups, statements)
-    bits = None
+    surprisal_rows = None
     if grid.surprisals:
-        bits = [[grid.surprisals(g, s) for s in range(len(statements))] for g in range(len(groups))]
-    return grid.whole, grid.statement, grid.group, bits
+        surprisal_rows = [[grid.surprisals(g, s) for s in range(len(statements))] for g in range(len(groups))]
+    return grid.probes, grid.statement, grid.group, surprisal_rows
 
 
-def _scores(scorer: TextScorer, block: Block) -> tuple[Scores, Scores, Scores, None]:
+def _compute_grid_scores(scorer: TextScorer, block: ProbeBlock) -> tuple[Scores, Scores, Scores, None]:
     """The same without them."""
     grid = scorer.grid(*block)
-    return grid.whole, grid.statement, grid.group, None
+    return grid.probes, grid.statement, grid.group, None
 
 
-def _places(bits: list[list[Surprisals]] | None) -> Callable[[int, int], Surprisals] | None:
-    return None if bits is None else lambda g, s: bits[g][s]
+def _look_up_surprisals(surprisal_rows: list[list[Surprisals]] | None) -> Callable[[int, int], Surprisals] | None:
+    return None if surprisal_rows is None else lambda g, s: surprisal_rows[g][s]
