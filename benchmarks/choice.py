@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 import kgbias
-from kgbias.graph.types import MORE
+from kgbias.graph.types import CHOSEN_MORE
 from kgbias.probe.choice import CategoryChoices
 from kgbias.reference.named import load_names
 from kgbias.reference.world import Truth, load_truth
@@ -178,7 +178,7 @@ def shown(parts: Sequence[CategoryChoices]) -> dict[str, Any]:
         base = base - base.mean(axis=1, keepdims=True)
         planted = (base - base.mean(axis=0)) * len(rows) / (len(rows) - 1)
         for (k, n), g in product(kept, range(len(rows))):
-            lift, more = planted[g, n], part.shares.verdicts[g, k] == MORE
+            lift, more = planted[g, n], part.shares.verdicts[g, k] == CHOSEN_MORE
             kind = next(f"{low} to {high}" for low, high in SIZES if low <= lift < high)
             found.setdefault(kind, []).append(bool(more))
         assert part.shares.floor is not None

@@ -32,7 +32,7 @@ from random import Random
 import numpy as np
 
 import kgbias
-from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.profiles import ProfilePart, Profile
 from kgbias.graph.types import GroupName
 from kgbias.probe.choice.ask import questions
 from kgbias.probe.choice.result import Shares
@@ -224,7 +224,7 @@ def links(worlds: int, seed: int, *, share: float = 0.0) -> Tally:
                     said = {a: draw.choice(own) for a, own in values.items()}
                     if g == 0 and draw.random() < share:
                         said["occupation"] = "nurse"
-                    parts = tuple(Part(a, f"{g}{w}{k}{a}", v) for a, v in said.items())
+                    parts = tuple(ProfilePart(a, f"{g}{w}{k}{a}", v) for a, v in said.items())
                     labels = {"group": f"g{g}", "category": "c"}
                     told.append(Profile("r", f"c/{g}/{w}/{k}", f"{g} {w}", f"g{g}", labels, parts))
         found = find_links(told, 8, deals=0).found

@@ -41,7 +41,7 @@ import numpy as np
 import kgbias
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     Answer,
     Generation,
     Group,
@@ -111,7 +111,7 @@ def crawl(store: SQLiteStore, count: int, shown_each: int = SHOWN) -> Run:
     rng = Random(count)
     groups = [Group(f"{name.title()} people", f"category {n % 6}")
               for n, name in enumerate(vocabulary(rng, GROUPS * 3)[-GROUPS:])]  # fmt: skip
-    run = store.begin(Run(f"made {count}", ModelInfo("made", "1"), {"seed": 0}, tuple(groups)))
+    run = store.begin_run(Run(f"made {count}", ModelInfo("made", "1"), {"seed": 0}, tuple(groups)))
     known = list(triples(rng, count, groups))
     for first in range(0, count, CHUNK):
         generations, answers = [], []
@@ -136,7 +136,7 @@ def crawl(store: SQLiteStore, count: int, shown_each: int = SHOWN) -> Run:
                     )
                 )  # fmt: skip
         store.keep_answers(answers)
-        store.load(run.id, generations)
+        store.load_import(run.id, generations)
     store.set_status(run.id, "complete")
     values = {t.id: rng.gauss(0, 0.5) for t in known}
     regard = [Score(id, max(-1, min(1, v)), label(v)) for id, v in values.items()]
@@ -151,7 +151,7 @@ def crawl(store: SQLiteStore, count: int, shown_each: int = SHOWN) -> Run:
             Topic(name, n, tuple(f"{name} word {n} {k}" for k in range(4)), 0) for n in range(4)
         )
         about = tuple(
-            About(t.id, rng.choice(topics).id, 1.0) for t in known if category[t.group] == name
+            TopicAssignment(t.id, rng.choice(topics).id, 1.0) for t in known if category[t.group] == name
         )
         models.append(TopicModel(name, topics, about, {}))
     store.save_topics(run.id, models)

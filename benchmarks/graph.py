@@ -69,7 +69,7 @@ def generations(run: Run, said: Iterable[Triple]) -> Iterator[Generation]:
 
 def begun(store: Store) -> Run:
     groups = tuple(Group(f"Group {n} people", "benchmark") for n in range(400))
-    return store.begin(Run("benchmark", ModelInfo("none"), {}, groups, kind="import"))
+    return store.begin_run(Run("benchmark", ModelInfo("none"), {}, groups, kind="import"))
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
@@ -200,8 +200,8 @@ def sqlite(count: int, folder: Path) -> None:
     store = SQLiteStore(str(path))
     run = begun(store)
     ready = list(generations(run, triples(count)))
-    first = timed(lambda: store.load(run.id, ready))
-    again = timed(lambda: store.load(run.id, ready))
+    first = timed(lambda: store.load_import(run.id, ready))
+    again = timed(lambda: store.load_import(run.id, ready))
     ready.clear()
     loop = raw_loop(path, folder / "loop.db")
     tables = raw_tables(path, folder / "tables.db")
@@ -221,7 +221,7 @@ def alone(count: int, folder: Path) -> None:
         run = begun(store)
         stream, step = generations(run, triples(count)), -(-count // 10)
         while part := list(islice(stream, step)):
-            seconds = timed(partial(store.load, run.id, part))
+            seconds = timed(partial(store.load_import, run.id, part))
             line("kgbias load", seconds, len(part), f"{path.stat().st_size / 2**20:,.0f} MiB")
         print(counts(path))
 
@@ -244,7 +244,7 @@ def neo4j(url: str, count: int) -> None:
         clear()
         loop = timed(raw_unwind(store, run, ready))
         clear()
-        first = timed(lambda: store.load(run.id, ready))
+        first = timed(lambda: store.load_import(run.id, ready))
         print("Neo4j")
         line("kgbias load", first, count)
         line("raw UNWIND loop", loop, count, ratio(first, loop).split(" (")[0])
@@ -284,7 +284,7 @@ def measured(url: str, count: int) -> float:
     with closing(Neo4jStore(url)) as store:
         emptied(store)
         run = begun(store)
-        store.load(run.id, generations(run, triples(count)))
+        store.load_import(run.id, generations(run, triples(count)))
         seconds = timed(partial(measure, StoredRun(store, run), [AtOnce("regard")]))
     line(f"{count:,} triples", seconds, count, f"{seconds[0] / count * 1e6:.0f} us a triple")
     return seconds[0] / count

@@ -70,7 +70,7 @@ def measured(table: Path, folder: Path, processes: int | None) -> tuple[list[Any
         wall, cpu = seconds()
         run.measure(**how)
         wall, cpu = (after - before for before, after in zip((wall, cpu), seconds(), strict=True))
-        count = len(run.stored.said())
+        count = len(run.stored.distinct_triples())
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     who = f"{processes} processes" if processes else "Ray"
     print(

@@ -246,7 +246,7 @@ def alone_sample(
 
     count = min(count, len(texts))
     chosen = np.random.default_rng(0).choice(len(texts), count, replace=False)
-    encoded = [[bos, *scorer._plain(" ".join(texts[n]))] for n in chosen]
+    encoded = [[bos, *scorer._to_common_form(" ".join(texts[n]))] for n in chosen]
 
     def work() -> list[float]:
         values = []

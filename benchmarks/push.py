@@ -20,7 +20,7 @@ from random import Random
 from graph import generations
 
 from kgbias.graph.neo4j import Neo4jStore
-from kgbias.graph.push import push
+from kgbias.graph.push import push_run
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Run, Triple
@@ -30,8 +30,8 @@ from kgbias.models.base import ModelInfo
 def imported(store: SQLiteStore, name: str, count: int) -> Run:
     """An import of statements with objects that no other run of this benchmark has."""
     groups = tuple(Group(f"Group {n} people", "benchmark") for n in range(400))
-    run = store.begin(Run(name, ModelInfo("none"), {"seed": name}, groups, kind="import"))
-    store.load(run.id, generations(run, statements(name, count)))
+    run = store.begin_run(Run(name, ModelInfo("none"), {"seed": name}, groups, kind="import"))
+    store.load_import(run.id, generations(run, statements(name, count)))
     store.set_status(run.id, "complete")
     return run
 
@@ -68,7 +68,7 @@ def main() -> None:
                 run = imported(source, f"{options.name} {number}", count)
                 wall = time.perf_counter()
                 ours, theirs = time.process_time(), processor_seconds(options.server)
-                push(StoredRun(source, run), target)
+                push_run(StoredRun(source, run), target)
                 wall = time.perf_counter() - wall
                 ours = (time.process_time() - ours) / count * 1e6
                 theirs = (processor_seconds(options.server) - theirs) / count * 1e6

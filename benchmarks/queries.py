@@ -30,15 +30,15 @@ from graph import begun
 from kgbias.graph import shape
 from kgbias.graph.cypher import QueryResult, Value
 from kgbias.graph.neo4j import Neo4jStore
-from kgbias.graph.push import push
+from kgbias.graph.push import push_run
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.sqlite.engine import answer
-from kgbias.graph.sqlite.views import Views
+from kgbias.graph.sqlite.engine import answer_query
+from kgbias.graph.sqlite.view_cache import ViewCache
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     BelievedEdge,
-    Believing,
+    BeliefRun,
     Generation,
     GroupName,
     Metric,
@@ -83,11 +83,11 @@ def generations(run: Run, count: int) -> Iterator[Generation]:
 def made(store: Store, count: int) -> None:
     """Fill an empty store."""
     run = begun(store)
-    store.load(run.id, generations(run, count))
+    store.load_import(run.id, generations(run, count))
     rng = Random(1)
-    metrics = [Metric(measure, "benchmark", "1") for measure in shape.DERIVED]
+    metrics = [Metric(measure, "benchmark", "1") for measure in shape.DERIVED_MEASURES]
     topics = [Topic("benchmark", n, (f"word {n}", "other"), count // TOPICS) for n in range(TOPICS)]
-    about: list[About] = []
+    about: list[TopicAssignment] = []
     believed: list[BelievedEdge] = []
     stream = triples(count)
     while part := list(islice(stream, BATCH)):
@@ -97,7 +97,7 @@ def made(store: Store, count: int) -> None:
                 Score(t.id, v, shape.TONES[round(1 - v)]) for t, v in zip(part, values, strict=True)
             ]
             store.save_scores(run.id, metric, scores)
-        about += [About(t.id, topics[rng.randrange(TOPICS)].id, 0.5) for t in part]
+        about += [TopicAssignment(t.id, topics[rng.randrange(TOPICS)].id, 0.5) for t in part]
         believed += beliefs(part[::10], rng)
         objects = {t.object_id: t.object for t in part}
     store.save_topics(run.id, [TopicModel("benchmark", tuple(topics), tuple(about), {})])
@@ -108,7 +108,7 @@ def made(store: Store, count: int) -> None:
         for id, name in nodes.items()
     ]
     store.save_places(run.id, places)
-    believing = Believing(ModelInfo("none"), record={"by": "benchmark"})
+    believing = BeliefRun(ModelInfo("none"), record={"by": "benchmark"})
     store.save_beliefs(run.id, believing, believed)
     names = [
         GroupName(f"{kind} of {g.name}", g.id, f"{kind} of {{}}", g.name.lower())
@@ -122,7 +122,7 @@ def made(store: Store, count: int) -> None:
         believing,
         [NameProbe(*of, name.id, (rng.uniform(-30.0, -5.0),)) for of in ends for name in names],
     )
-    store.save_believing(run.id, believing)
+    store.save_belief_run(run.id, believing)
     store.set_status(run.id, "complete")
 
 
@@ -146,7 +146,7 @@ class Here:
     def __init__(self, store: SQLiteStore) -> None:
         self.url = store.url
         self.find_run = store.find_run
-        self.views = Views()
+        self.views = ViewCache()
 
     def query(
         self,
@@ -155,7 +155,7 @@ class Here:
         *,
         names: Collection[str] | None = None,
     ) -> QueryResult:
-        return answer(self.views, self.url, text, parameters or {}, names)
+        return answer_query(self.views, self.url, text, parameters or {}, names)
 
 
 def parameters(query: NamedQuery) -> dict[str, str]:
@@ -213,7 +213,7 @@ def main() -> None:
             asked_here(store)
             return
         with closing(Neo4jStore(options.neo4j)) as server:
-            push(StoredRun.find(store, "benchmark"), server)
+            push_run(StoredRun.find(store, "benchmark"), server)
             asked_there(server)
 
 

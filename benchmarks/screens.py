@@ -63,8 +63,8 @@ def same_twice(folder: Path, number: int) -> str:
             for generation in _as_said_of(group, own, crawl.generations())
         ]
     with SQLiteStore(str(folder / "nulls.db")) as store:
-        store.begin(run)
-        store.load(run.id, generations)
+        store.begin_run(run)
+        store.load_import(run.id, generations)
         store.set_status(run.id, "complete")
     return run.name
 

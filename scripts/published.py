@@ -168,7 +168,7 @@ def profiles(folder: Path) -> Iterator[Row]:
             continue
         with kgbias.open(None, progress=False) as study:
             said = list(study.import_file(path, format="profiles").profiles())
-        attributes = list(said[0].said())
+        attributes = list(said[0].values_by_attribute())
         matrix = encode(said, attributes).matrix(attributes)
         chosen = list(splits(labels_of(said, "group"), [p.name for p in said], 20))
         for kind, value in zip(KINDS, published, strict=True):

@@ -31,7 +31,7 @@ def arms_run(
     """The run. The fourth and the fifth statement were shown "Elves love songs"."""
     config = {"seed": 0, "arms": ["none", "prefix"], "name": name}
     run = Run(name, ModelInfo("test", "r1"), config, GROUPS)
-    store.begin(run)
+    store.begin_run(run)
     triples = [Triple(*row[1:4]) for row in SAID]
     generations = [
         Generation(
@@ -43,7 +43,7 @@ def arms_run(
     ]  # fmt: skip
     store.keep_answers([Answer(f"k{n}", "m", t.object, "stop") for n, t in enumerate(triples)])
     for arm in ("none", "prefix"):
-        store.record(run.id, arm, 1, [g for g in generations if g.arm == arm])
+        store.record_round(run.id, arm, 1, [g for g in generations if g.arm == arm])
     distinct = {t.id: (t, row[5]) for t, row in zip(triples, SAID, strict=True)}
     regard, toxicity, sense = [], [], []
     for id, (t, value) in distinct.items():

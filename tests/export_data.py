@@ -14,13 +14,13 @@ def hostile_run(store: Store, texts: list[str] = TEXTS) -> Run:
     model = ModelInfo('m"\\<i>', "$r")
     run = Run("run '\"\\ <x> $1", model, {"seed": 0, "n": "\\'"}, groups,
               (Category("<b>'\"$ & c", "'", '"'),))  # fmt: skip
-    store.begin(run)
+    store.begin_run(run)
     triples = [
         Triple(groups[n % 4].name, texts[(7 * n) % len(texts)], text)
         for n, text in enumerate(texts)
     ]
     store.keep_answers([Answer(f"k{n}", "m", text, "stop") for n, text in enumerate(texts)])
-    store.record(run.id, "none", 0, [
+    store.record_round(run.id, "none", 0, [
         Generation(run.id, f"none/{n}", t.group_id, "none", "object", 0, 0, "ok", reason=t.object,
                    template="object@1", prompt=t.object, answer_key=f"k{n}", triple=t,
                    shown=(triples[n - 1].id,), count=1 + n % 3)

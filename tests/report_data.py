@@ -29,7 +29,7 @@ def measured_run(
     """A run in which each group says `each` statements with these objects, in turn."""
     config = {"seed": 0, "note": "<i>"} | ({} if name == "by hand" else {"named": name})
     run = Run(name, ModelInfo("test <model>", "r1"), config, groups)
-    store.begin(run)
+    store.begin_run(run)
     rng = Random(0)
     generations: list[Generation] = []
     answers = []
@@ -49,7 +49,7 @@ def measured_run(
                 )
             )  # fmt: skip
     store.keep_answers(answers)
-    store.load(run.id, generations)
+    store.load_import(run.id, generations)
     store.set_status(run.id, "complete")
     if measured:
         regard, toxicity = [], []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgbias.ask.retrieve import Found, GroupFound, Retrieved
-from kgbias.graph.prompted import Prompted
+from kgbias.graph.prompting import LoggedPrompter
 from kgbias.io.rows import Result, Rows
 from kgbias.io.templates import PromptTemplate
 from kgbias.measures import headlines
@@ -211,7 +211,7 @@ _CITED = re.compile(r"\[([\d\s,;]+)\]")
 
 
 def generated(
-    question: str, run: str, found: Retrieved, model: Prompted, prompts: Mapping[str, PromptTemplate]
+    question: str, run: str, found: Retrieved, model: LoggedPrompter, prompts: Mapping[str, PromptTemplate]
 ) -> Answer:
     """The answer that a model writes from the statements found. If there are none, nothing is
     asked, and the answer says so."""

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from kgbias.evidence.names import groups_without, named_groups
-from kgbias.graph.selection import Counted, Selection, by_sentence
+from kgbias.graph.selection import SelectedStatements, Selection, merge_sentences
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, TripleView, node_id
-from kgbias.graph.vectors import StatementVectors, half
+from kgbias.graph.vectors import StatementVectors, round_to_half
 from kgbias.ids import normalise
 from kgbias.language.words import ORDINARY_ADJECTIVES, PERSON_WORDS, lemmatise_word, topic_words
 from kgbias.measure.figures import figures_of
@@ -61,7 +61,7 @@ class InMemory:
             return {}
         new = sorted(texts.keys() - self._kept.keys(), key=lambda id: (texts[id], id))
         if new:
-            read = half(self._embed([texts[id] for id in new]))
+            read = round_to_half(self._embed([texts[id] for id in new]))
             self._kept |= dict(zip(new, read, strict=True))
         rows = np.array([self._kept[id] for id in texts], dtype=np.float64)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)  # half precision took a little
@@ -292,7 +292,7 @@ class Neighbour:
 
 def retrieve(
     run: StoredRun,
-    counted: Counted,
+    counted: SelectedStatements,
     question: str,
     *,
     index: Index | None,
@@ -303,7 +303,7 @@ def retrieve(
     `index`, words alone decide. `counted` is what `selection` keeps of the run."""
     groups = named_groups(run)
     read = read_question(question, groups, groups_without(groups))
-    said = [sentence for sentence, _ in by_sentence(counted.triples)]
+    said = [sentence for sentence, _ in merge_sentences(counted.triples)]
     pool = [t for t in said if not read.groups or t.group_id in read.groups]
     total: Counter[tuple[str, str]] = Counter()
     for t in counted.triples:
@@ -401,7 +401,7 @@ def _limited(found: Sequence[Found], top: int, *, of_each: bool) -> list[Found]:
 
 
 def _groups(
-    run: StoredRun, counted: Counted, selection: Selection | None, read: Question,
+    run: StoredRun, counted: SelectedStatements, selection: Selection | None, read: Question,
     found: Sequence[Found], total: Mapping[tuple[str, str], int],
 ) -> tuple[GroupFound, ...]:  # fmt: skip
     """The groups that the question names, or else those that were found, each in each arm."""
@@ -418,7 +418,7 @@ def _groups(
             arm,
             total[g.id, arm],
             proportion(matching[g.id, arm], total[g.id, arm]),
-            figures.get((g.id, counted.label(arm)), {}),
+            figures.get((g.id, counted.arm_label(arm)), {}),
         )
         for g in run.groups
         for arm in counted.arms
@@ -466,10 +466,10 @@ MOST = 10  # neighbours in one answer
 _ROWS = 1_000  # rows read from the graph before those that do not count are left out
 
 
-def with_neighbours(run: StoredRun, counted: Counted, found: Retrieved) -> Retrieved:
+def with_neighbours(run: StoredRun, counted: SelectedStatements, found: Retrieved) -> Retrieved:
     """The same with its neighbours among the statements that count. Raises MissingExtra if a SQLite
     store cannot be queried in Cypher."""
-    counts = {(t.id, t.arm): said for said, own in by_sentence(counted.triples) for t in own}
+    counts = {(t.id, t.arm): said for said, own in merge_sentences(counted.triples) for t in own}
     first = {(f.triple.id, f.triple.arm): n for n, f in enumerate(found.statements, 1)}
     number = {key: first[t.id, t.arm] for key, t in counts.items() if (t.id, t.arm) in first}
     if not number:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgbias.errors import UsageError
-from kgbias.graph.cypher import QueryResult, without_comments
-from kgbias.graph.prompted import Prompted
+from kgbias.graph.cypher import QueryResult, strip_comments
+from kgbias.graph.prompting import LoggedPrompter
 from kgbias.graph.shape import EDGES, NODES
 from kgbias.graph.store import StoredRun
 from kgbias.io.templates import PromptTemplate
@@ -66,7 +66,7 @@ def schema() -> str:
 
 
 def ask_in_cypher(
-    run: StoredRun, question: str, model: Prompted, prompts: Mapping[str, PromptTemplate]
+    run: StoredRun, question: str, model: LoggedPrompter, prompts: Mapping[str, PromptTemplate]
 ) -> CypherAnswer:
     """Let a model write a query, and run it; a query that fails is shown to the model once with the
     error. $run is the run's name. The store refuses a query that might do more than read the
@@ -87,7 +87,7 @@ def ask_in_cypher(
             error = "the answer contains no query"
             continue
         try:
-            query = without_comments(query)  # the query shown is the one that runs
+            query = strip_comments(query)  # the query shown is the one that runs
             result = run.store.query(query, {"run": run.name})
         except UsageError as problem:
             error = str(problem)

@@ -38,7 +38,7 @@ from kgbias.associate.result import Association
 from kgbias.associate.sets import FEW, AssociationTest, Tests, find_tests, tests_of
 from kgbias.associate.weat import SetVectors, StaticSets, WordsInTemplates, WordVectors
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.selection import Counted, Selection, one_arm
+from kgbias.graph.selection import SelectedStatements, Selection, select_one_arm
 from kgbias.graph.store import Store, StoredRun
 from kgbias.io.drawing import draw_estimates
 from kgbias.io.progress import Progress, SilentProgress
@@ -74,9 +74,9 @@ class Asked:
         return read_indicators(self.file)
 
     @cached_property
-    def counted(self) -> Counted:
+    def counted(self) -> SelectedStatements:
         """The statements of the run that count, in one arm."""
-        return one_arm(self.run, Selection(self.arm))
+        return select_one_arm(self.run, Selection(self.arm))
 
     @cached_property
     def pair(self) -> Pair:
@@ -99,7 +99,7 @@ class Asked:
         with indicators for both. Raises UsageError for two groups that cannot be tested, or if no
         pair can be."""
         if groups != "all":
-            x, y = (self.run.group(name) for name in groups)
+            x, y = (self.run.find_group(name) for name in groups)
             return [groups_test(*self.indicators.targets(x, y, self.targets), *self.pair)], []
         found: list[AssociationTest] = []
         left_out: dict[str, None] = {}
@@ -457,7 +457,7 @@ def _every_group(asked: Asked, source: Source, parameters: Mapping[str, Any]) ->
     if not targets:
         raise asked.indicators.too_few(left_out[0], 0, asked.targets)
     counted = asked.counted
-    regard = [s for s in asked.run.group_scores() if s.arm == counted.label(*counted.arms)]
+    regard = [s for s in asked.run.group_scores() if s.arm == counted.arm_label(*counted.arms)]
     return group_associations(targets, *asked.pair, vectors, regard, left_out=left_out, **seed)
 
 

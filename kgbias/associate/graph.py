@@ -324,7 +324,7 @@ def save_groups(run: StoredRun, agreement: RegardAgreement) -> None:
         "noncentral t over attribute words"
     )
     run.save_group_scores(
-        [GroupScore.of(g.group.id, MEASURE, g.effect, method) for g in agreement.groups]
+        [GroupScore.from_estimate(g.group.id, MEASURE, g.effect, method) for g in agreement.groups]
     )
 
 

@@ -21,7 +21,7 @@ from kgbias.crawl.crawler import crawl
 from kgbias.crawl.plans import price_of
 from kgbias.errors import Interrupted
 from kgbias.graph.draws import Draws
-from kgbias.graph.selection import select
+from kgbias.graph.selection import select_statements
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Run
 from kgbias.io.progress import Progress
@@ -118,7 +118,7 @@ def coverage(
         score(run, scorers)
         found.append(_samples(run))
         topics.append(Calibration(truth, run).topic_counts)
-        progress.advance(1, answers=result.asked)
+        progress.advance(1, answers=result.asked_count)
     ids = {g.name: g.id for g in config.groups}
     nulls = [(ids[a], ids[b]) for a, b in truth.nulls if a in ids and b in ids]
     return coverage_rows(found, topics, result.run, progress), false_positives(found, nulls)
@@ -170,8 +170,8 @@ def false_positives(samples: Samples, nulls: Sequence[tuple[str, str]]) -> list[
 
 
 def _samples(run: StoredRun) -> dict[tuple[str, str], Sample]:
-    counted = select(run)
-    draws = Draws.of(run, counted)
+    counted = select_statements(run)
+    draws = Draws.from_run(run, counted)
     said = defaultdict(list)
     for t in counted.triples:
         said[t.group_id].append(t)

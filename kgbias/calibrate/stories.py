@@ -18,7 +18,7 @@ from random import Random
 
 from kgbias.calibrate.rows import Calibration, Row, RowResult
 from kgbias.errors import MissingExtra
-from kgbias.graph.rounds import Person
+from kgbias.graph.generation_run import Person
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.models.base import Completion, ModelInfo, Request, Settings
 from kgbias.reference import load_truth

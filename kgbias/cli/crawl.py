@@ -302,7 +302,7 @@ def _print(run: kgbias.Run) -> None:
         f"{outcomes['unparsable']} unparsable, {outcomes['echo']} echoes, "
         f"{outcomes['nonsense']} nonsense, "
         f"{outcomes['failed']} failed); asked "
-        f"{result.asked}, from the log {result.cached}{f'; {result.spent}' if result.asked else ''}"
+        f"{result.asked_count}, from the log {result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
     if result.again:
         show.say(

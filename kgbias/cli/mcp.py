@@ -177,7 +177,7 @@ def _statements(
     id by which `sources` finds the prompts and answers behind one."""
     _check(limit)
     own = study.run(run)
-    wanted = own.stored.group(group).name if group else None
+    wanted = own.stored.find_group(group).name if group else None
     found = [
         row
         for row in own.triples().records()
@@ -202,7 +202,7 @@ def _sources(
     found = [t for t in triples if t.id == id]  # one for each arm
     if not found:
         raise UsageError(f"run {own.name!r} has no statement with the id {id!r}")
-    said = [g for t in found for g in own.stored.answered(id, t.arm, first=0, most=limit)][:limit]
+    said = [g for t in found for g in own.stored.generations_of_triple(id, t.arm, offset=0, limit=limit)][:limit]
     answers = own.stored.store.answers([g.answer_key for g in said if g.answer_key])
     sentences = {t.id: t.sentence for t in triples}
     return {
@@ -230,7 +230,7 @@ def _beliefs(
     believed. Only for a run that `kgbias evidence` probed."""
     _check(limit)
     own = study.run(run)
-    wanted = own.stored.group(group).name if group else None
+    wanted = own.stored.find_group(group).name if group else None
     rows = own.evidence()
     held = telling([row for row in rows if row.verdict in ARE_BELIEVED], len(rows))
     records = dict(zip(((row.arm, row.id) for row in rows), rows.records(), strict=True))

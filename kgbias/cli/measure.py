@@ -19,7 +19,7 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
-from kgbias.graph.selection import Selecting
+from kgbias.graph.selection import SelectionOptions
 from kgbias.io.text import spoken_name
 from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.scorers import OWN
@@ -273,7 +273,7 @@ def measure(
             return
         groups = run.measure(**given)
         several = any(len(specs) > 1 for specs in own.values())
-        selection = {name: given[name] for name in Selecting.__annotations__ if name in given}
+        selection = {name: given[name] for name in SelectionOptions.__annotations__ if name in given}
         agreement = run.agreement(**selection) if several else ()
         topics = run.topic_models()
         warn_unfinished(run)

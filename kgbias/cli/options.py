@@ -24,7 +24,7 @@ from kgbias.parallel import LOCAL_EXECUTOR
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
-    from kgbias.graph.rounds import Written
+    from kgbias.graph.generation_run import GenerationSummary
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -384,7 +384,7 @@ def people_options(columns: str, categories: str) -> Callable[[F], F]:
 def rounds_options(
     samples: str, *, temperature: str = "the pack's, 1", min_p: str = "0.1; none for a server"
 ) -> Callable[[F], F]:
-    """What `kgbias.graph.rounds.RoundsConfig` takes, and how a model is asked: options of profiles,
+    """What `kgbias.graph.generation_run.GenerationConfig` takes, and how a model is asked: options of profiles,
     stories and pairs."""
     return in_turn(
         click.option("--samples", type=int, help=samples),
@@ -433,30 +433,30 @@ def print_price(
         show.say(cost)
 
 
-def exit_code_of(result: "Written", max_failed: float) -> int:
+def exit_code_of(result: "GenerationSummary", max_failed: float) -> int:
     """The exit code of a run of profiles, stories or pairs, after a line that says why requests
     failed. Raises ModelError if nothing came of it."""
-    if why := result.why_none:
+    if why := result.empty_reason:
         raise ModelError(why)
-    if why := result.why_failed:
+    if why := result.failure_reason:
         show.say(why, err=True)
-    return int(result.failed > max_failed)
+    return int(result.failure_share > max_failed)
 
 
 class _Asked(Protocol):
-    asked: int
-    cached: int
-    spent: Usage
+    asked_count: int
+    cached_count: int
+    usage: Usage
 
 
 def asked_for(result: _Asked) -> dict[str, Any]:
     """What a call asked a model for, as its JSON says it."""
     return {
-        "asked": result.asked,
-        "cached": result.cached,
-        "prompt_tokens": result.spent.prompt_tokens,
-        "completion_tokens": result.spent.completion_tokens,
-        "cost": result.spent.cost,
+        "asked": result.asked_count,
+        "cached": result.cached_count,
+        "prompt_tokens": result.usage.prompt_tokens,
+        "completion_tokens": result.usage.completion_tokens,
+        "cost": result.usage.cost,
     }
 
 

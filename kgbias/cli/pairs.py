@@ -109,7 +109,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
     return {
         "run": run.name,
         **asked_for(result),
-        **{name: result.total[name] for name in OUTCOMES},
+        **{name: result.outcome_totals[name] for name in OUTCOMES},
         "groups": [
             {"group": group, **{name: counts[name] for name in OUTCOMES}}
             for group, counts in result.outcomes.items()
@@ -119,10 +119,10 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
 
 def _print(run: kgbias.Run) -> None:
     result = run.paired
-    total = result.total
+    total = result.outcome_totals
     show.say(
         f"run {run.name}: {show.count(total.total(), 'answer')}, {total['refused']} refused; asked "
-        f"{result.asked}, from the log {result.cached}{f'; {result.spent}' if result.asked else ''}"
+        f"{result.asked_count}, from the log {result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
     show.table(
         ("", ">answers", ">refused", ">empty", ">failed"),

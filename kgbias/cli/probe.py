@@ -342,7 +342,7 @@ def sets(
         found = study.probe_sets(models, gathered, **asked, **more)
         compared = None
         if len(found) > 1 and not given["as_published"]:
-            compared = study.sofa(ProbeSet.of("", gathered).id)
+            compared = study.sofa(ProbeSet.from_texts("", gathered).id)
     show_all(found, print_bias, compared, as_json)
 
 

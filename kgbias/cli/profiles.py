@@ -116,7 +116,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
         **asked_for(result),
         "profiles": result.profiles.total(),
         "whole": result.whole.total(),
-        **{name: result.total[name] for name in OUTCOMES},
+        **{name: result.outcome_totals[name] for name in OUTCOMES},
         "groups": [
             {
                 "group": group,
@@ -133,8 +133,8 @@ def _print(run: kgbias.Run) -> None:
     result = run.written
     show.say(
         f"run {run.name}: {result.profiles.total()} profiles, {result.whole.total()} of "
-        f"them whole, from {result.total.total()} answers; asked {result.asked}, from the log "
-        f"{result.cached}{f'; {result.spent}' if result.asked else ''}"
+        f"them whole, from {result.outcome_totals.total()} answers; asked {result.asked_count}, from the log "
+        f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
     show.table(
         ("", ">profiles", ">whole", *(f">{name}" for name in OUTCOMES[1:])),

@@ -23,7 +23,7 @@ from kgbias.cli.options import (
 from kgbias.cli.probe import print_comparison
 from kgbias.cli.settings import setting, settings
 from kgbias.errors import UsageError
-from kgbias.graph.sofa import HATEFUL
+from kgbias.graph.sofa import MIN_HATE_SCORE
 
 _OF = kgbias.build_sofa
 
@@ -214,7 +214,7 @@ def describe(
         show.data({"name": found.name, "id": found.id, **found.record, "statements": parts})
         return
     for part in found.parts:
-        hateful = sum((s.hate or 0) >= HATEFUL for s in part.statements)
+        hateful = sum((s.hate or 0) >= MIN_HATE_SCORE for s in part.statements)
         if "hate" in found.record:
             show.say(f"{part.category}: {hateful} of {len(part.statements)} are hate")
     clusters = found.record.get("clusters", {}).get("found", ())

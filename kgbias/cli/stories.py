@@ -97,7 +97,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
     return {
         "run": run.name,
         **asked_for(result),
-        **{name: result.total[name] for name in OUTCOMES},
+        **{name: result.outcome_totals[name] for name in OUTCOMES},
         "reader": result.reader,
         "readings": dict(result.readings),
         "groups": [
@@ -114,12 +114,12 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
 
 def _print(run: kgbias.Run) -> None:
     result = run.told
-    total = result.total
+    total = result.outcome_totals
     show.say(
         f"run {run.name}: {total.total()} stories, {total['refused']} refused, "
         f"{total['unparsable']} of which nothing was read, {total['failed']} failed; asked "
-        f"{result.asked}, from the log {result.cached}"
-        f"{f'; {result.spent}' if result.asked else ''}",
+        f"{result.asked_count}, from the log {result.cached_count}"
+        f"{f'; {result.usage}' if result.asked_count else ''}",
         f"in how many stories each attribute was read, by {result.reader}",
     )
     if result.readings:

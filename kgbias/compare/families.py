@@ -287,7 +287,7 @@ def omnibus(
         every = [t for said in own.values() for t in said]
         for measure in measures if measures is not None else tested(every):
             for category, members in categories.items():
-                sides = {g.name: read.asked(own[g.id], measure) for g in members}
+                sides = {g.name: read.stratified_sample(own[g.id], measure) for g in members}
                 sides = {name: a for name, a in sides.items() if a.n >= MIN_VALUES}
                 if groups is None:
                     pairs = _comparisons(list(sides), against, category)
@@ -570,7 +570,7 @@ def arm_tests(
     read, found = draws or Draws({}), list[GroupTest]()
     for measure in measures if measures is not None else tested(triples):
         for category, arms in _by_arm(triples, measure, categories).items():
-            sides = {arm: read.asked(said, measure, by_group=True) for arm, said in arms.items()}
+            sides = {arm: read.stratified_sample(said, measure, by_group=True) for arm, said in arms.items()}
             sides = {arm: a for arm, a in sides.items() if a.n >= MIN_VALUES}
             pairs = [(arm, "none") for arm in sides if arm != "none" and "none" in sides]
             if pairs := pairs or list(combinations(sides, 2)):

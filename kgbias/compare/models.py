@@ -31,9 +31,9 @@ from kgbias.compare.paired import (
 from kgbias.compare.permuted import drawn
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.draws import Draws
-from kgbias.graph.selection import Counted
+from kgbias.graph.selection import SelectedStatements
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Group, Probing, TripleView, node_id
+from kgbias.graph.types import Group, ProbeRun, TripleView, node_id
 from kgbias.io.text import spoken_name
 from kgbias.measures import known
 from kgbias.stats.designs import percentile_interval
@@ -185,14 +185,14 @@ class Subject:
         return found or StratifiedSample.by_strata(self.samples[key], self.strata.get(key))
 
 
-def crawled(run: StoredRun, counted: Counted) -> Subject:
+def crawled(run: StoredRun, counted: SelectedStatements) -> Subject:
     """A run's statements that count, in one arm."""
-    draws = Draws.of(run, counted)
+    draws = Draws.from_run(run, counted)
     said: dict[str, list[TripleView]] = {}
     for t in counted.triples:
         said.setdefault(t.group_id, []).append(t)
     asked = {
-        (measure, id): draws.asked(triples, measure)
+        (measure, id): draws.stratified_sample(triples, measure)
         for measure in tested(counted.triples)
         for id, triples in said.items()
     }
@@ -200,7 +200,7 @@ def crawled(run: StoredRun, counted: Counted) -> Subject:
     return Subject(run.name, run.groups, samples, asked=asked)
 
 
-def probed(run: StoredRun, probing: Probing) -> Subject:
+def probed(run: StoredRun, probing: ProbeRun) -> Subject:
     """How probable a model finds a run's statements: how many bits likelier each is after the group
     than after the average group of the category ("affinity", above 0: likelier), over all
     statements, and over those of negative regard if regard was measured. Bits of a whole statement

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgbias.graph.profiles import READING
+from kgbias.graph.profiles import READING_STRATEGY
 from kgbias.graph.types import Generation, Group
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import clustered_proportion, holm, proportion
@@ -82,7 +82,7 @@ def refused_prompts(
     answers: dict[tuple[str, ...], list[bool]] = defaultdict(list)
     for g in generations:
         counts = arms is None or g.arm in arms
-        if counts and not g.attempt and g.strategy != READING and g.outcome != "failed":
+        if counts and not g.attempt and g.strategy != READING_STRATEGY and g.outcome != "failed":
             place = g.prompt or g.path  # an import may not say
             block = (g.arm, g.strategy, g.template_hash)
             answers[g.group_id, *block, place].append(g.outcome == "refused")

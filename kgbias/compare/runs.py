@@ -11,7 +11,7 @@ import numpy as np
 from kgbias.compare.asking import asked_apart, check_comparable
 from kgbias.compare.families import tested
 from kgbias.errors import UsageError
-from kgbias.graph.selection import Counted, Selection, by_group, one_arm, select
+from kgbias.graph.selection import SelectedStatements, Selection, group_triples, select_one_arm, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run, TripleView, node_id
 from kgbias.io.progress import Progress
@@ -109,10 +109,10 @@ class _Side:
         return cls(run.record, counted.triples)
 
 
-def of_one(run: StoredRun, selection: Selection) -> Counted:
+def of_one(run: StoredRun, selection: Selection) -> SelectedStatements:
     """The statements that count in the chosen arm of a run; a run of one arm is taken as it is."""
-    counted = select(run, replace(selection, arm=None))
-    return one_arm(run, selection) if counted.several else counted
+    counted = select_statements(run, replace(selection, arm=None))
+    return select_one_arm(run, selection) if counted.has_several_arms else counted
 
 
 def _compare(
@@ -131,7 +131,7 @@ def _compare(
     ids = {g.id for g in shared}
     first = [t for t in first if t.group_id in ids]
     second = [t for t in second if t.group_id in ids]
-    own = [by_group(first), by_group(second)]
+    own = [group_triples(first), group_triples(second)]
     agreement = []
     for measure in sorted(set(tested(first)) & set(tested(second))):
         if measures and measure not in measures:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgbias.graph.between import Named
-from kgbias.graph.draws import ANOTHER, Draws
+from kgbias.graph.cross_mentions import MentionIndex
+from kgbias.graph.draws import OTHER_PREDICATE_FORM, Draws
 from kgbias.graph.types import Group, TopicModel, TripleView
-from kgbias.graph.vectors import StatementVectors, neighbours
+from kgbias.graph.vectors import StatementVectors, find_neighbours
 from kgbias.ids import normalise
 from kgbias.language.words import FUNCTION_WORDS, PERSON_WORDS, lemmatise_word, split_words
 from kgbias.stats.estimate import Estimate
@@ -114,7 +114,7 @@ def content_tests(
         if len(own) < 2 or not all(_dealt(by_group[g.id], draws) for g in own):
             continue
         said = [triple for group in own for triple in by_group[group.id]]
-        content = _Content(said, Named(named or groups), topics.get(category), vectors, alike)
+        content = _Content(said, MentionIndex(named or groups), topics.get(category), vectors, alike)
         if test := _tested(category, own, by_group, draws, content, deals):
             found.append(test)
     return found
@@ -126,7 +126,7 @@ class _Content:
     def __init__(
         self,
         said: Sequence[TripleView],
-        named: Named,
+        named: MentionIndex,
         topics: TopicModel | None,
         vectors: StatementVectors | None,
         alike: float,
@@ -142,7 +142,7 @@ class _Content:
 
     def _names_a_group(self, triple: TripleView) -> bool:
         text = f"{triple.predicate} {triple.object}"
-        return self._named.masked(text, "") != text
+        return self._named.mask_names(text, "") != text
 
     def of(self, triple: TripleView, form: object) -> frozenset[Feature]:
         """Those of a statement whose prompt supplied what `form` says."""
@@ -152,7 +152,7 @@ class _Content:
         if form == CHOSEN_FORM:
             return of_object | of_whole | of_predicate
         # What the crawl gave it from the group's own statements, it gave to this group more often.
-        return of_object if form == ANOTHER else of_object | of_whole
+        return of_object if form == OTHER_PREDICATE_FORM else of_object | of_whole
 
     def _features(self, triple: TripleView) -> tuple[frozenset[Feature], ...]:
         """Those of its object, of the whole statement, and of its predicate."""
@@ -174,7 +174,7 @@ class _Content:
 
     def _words(self, text: str, count: int) -> frozenset[Feature]:
         found = set()
-        for word in split_words(self._named.masked(text, " ")):
+        for word in split_words(self._named.mask_names(text, " ")):
             if len(word) < 3 or word in FUNCTION_WORDS or word in PERSON_WORDS:
                 continue
             base = lemmatise_word(word)
@@ -205,7 +205,7 @@ def _clusters(
     ids = sorted(place, key=lambda id: (-often[id], texts[id]))
     if not 1 < len(ids) <= MAX_PLACED:
         return {}
-    near = neighbours(vectors.rows[[place[id] for id in ids]], _MAX_NEAR, alike)
+    near = find_neighbours(vectors.rows[[place[id] for id in ids]], _MAX_NEAR, alike)
     found: dict[str, str] = {}
     for n, middle in enumerate(ids):
         if middle not in found and (own := [ids[k] for k, _ in near[n] if ids[k] not in found]):
@@ -256,7 +256,7 @@ def _prompts(
     having: dict[tuple[int, Feature], Counter[str]] = defaultdict(Counter)
     for g, group in enumerate(groups):
         triples = by_group[group.id]
-        for triple, form, block, cluster, wording in _said(triples, draws.numbered(triples)):
+        for triple, form, block, cluster, wording in _said(triples, draws.numbered_sample(triples)):
             features = content.of(triple, form)
             prompts.add(cluster, g, wording, features, block)
             for feature in features:
@@ -265,7 +265,7 @@ def _prompts(
 
 
 def _dealt(triples: Sequence[TripleView], draws: Draws) -> bool:
-    sample = draws.numbered(triples).sample
+    sample = draws.numbered_sample(triples).sample
     return sample.places is not None or sample.n <= MAX_COUNTED
 
 

@@ -53,7 +53,7 @@ class SofaRank:
 
     def score(self, category: str = OVERALL) -> Estimate:
         """The SoFa score, or that of a category."""
-        return self.result.score if category == OVERALL else self.result.category(category).score
+        return self.result.score if category == OVERALL else self.result.find_category(category).score
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -190,7 +190,7 @@ def compare_sofa(
         _rank(result, name, results, overall) for result, name in zip(results, names, strict=True)
     ]
     by_category = {
-        c.category: [r.category(c.category).score.value for r in results]
+        c.category: [r.find_category(c.category).score.value for r in results]
         for c in results[0].categories
     }
     return SofaComparison(

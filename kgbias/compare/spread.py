@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from kgbias.compare.families import tested
-from kgbias.graph.between import between, too_dear
+from kgbias.graph.cross_mentions import exclude_cross_mentions, explain_costly_measures
 from kgbias.graph.draws import Draws
-from kgbias.graph.selection import Counted, Selection, select
+from kgbias.graph.selection import SelectedStatements, Selection, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, TripleView
 from kgbias.stats.inference import Sample
@@ -22,14 +22,14 @@ def variance_table(
     """The components of each measure in each category and arm, over crawls that repeat each other;
     categories of one group are left out. As in tests of groups, statements that name another group
     do not count, and scores do not depend on the group's name."""
-    counted = [between(run, select(run, selection)) for run in runs]
-    draws = [Draws.of(run, c) for run, c in zip(runs, counted, strict=True)]
-    return variance_of(runs[0].groups, counted, draws, too_dear(runs[0].metrics()))
+    counted = [exclude_cross_mentions(run, select_statements(run, selection)) for run in runs]
+    draws = [Draws.from_run(run, c) for run, c in zip(runs, counted, strict=True)]
+    return variance_of(runs[0].groups, counted, draws, explain_costly_measures(runs[0].metrics()))
 
 
 def variance_of(
     groups: Sequence[Group],
-    counted: Sequence[Counted],
+    counted: Sequence[SelectedStatements],
     draws: Sequence[Draws],
     dear: Collection[str] = (),
 ) -> list[VarianceComponents]:
@@ -40,9 +40,9 @@ def variance_of(
     for arm in first.arms:
         said: dict[tuple[str, int], list[TripleView]] = defaultdict(list)
         for crawl, c in enumerate(counted):
-            for t in c.of(arm):
+            for t in c.triples_of_arm(arm):
                 said[t.group_id, crawl].append(t)
-        for measure in (m for m in tested(first.of(arm)) if m not in dear):
+        for measure in (m for m in tested(first.triples_of_arm(arm)) if m not in dear):
             for category in dict.fromkeys(g.category for g in groups):
                 samples = {
                     (place, crawl): draws[crawl].sample(said[group.id, crawl], measure)
@@ -52,7 +52,7 @@ def variance_of(
                 }
                 samples = {key: s for key, s in samples.items() if len(s.values)}
                 if len({group for group, _ in samples}) > 1:
-                    found.append(_components(measure, category, first.label(arm), samples))
+                    found.append(_components(measure, category, first.arm_label(arm), samples))
     return found
 
 

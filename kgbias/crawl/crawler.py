@@ -26,8 +26,8 @@ from kgbias.crawl.stopping import Gauge, GroupProgress, Widths, described
 from kgbias.crawl.strategies import Pool
 from kgbias.errors import Interrupted, KgbiasError, RunConflict, UsageError
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.rounds import nothing_came
-from kgbias.graph.store import Store, StoredRun, Watch
+from kgbias.graph.generation_run import explain_empty
+from kgbias.graph.store import Store, StoredRun, AskTimer
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, verbalise
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
@@ -125,9 +125,9 @@ class CrawlResult(Result):
 
     Attributes:
         run: the run that was written.
-        asked: how many answers came from the model in this call.
-        cached: how many came from the answer log.
-        spent: what the asked ones took: tokens, and money where prices were given.
+        asked_count: how many answers came from the model in this call.
+        cached_count: how many came from the answer log.
+        usage: what the asked ones took: tokens, and money where prices were given.
         outcomes: how many answers ended "ok", "refused", "unparsable", "echo", "nonsense" or
             "failed", repeated attempts included.
         reasons: how many of them ended without a statement, by outcome and reason.
@@ -138,9 +138,9 @@ class CrawlResult(Result):
     """
 
     run: Run
-    asked: int = 0
-    cached: int = 0
-    spent: Usage = field(default_factory=Usage)
+    asked_count: int = 0
+    cached_count: int = 0
+    usage: Usage = field(default_factory=Usage)
     outcomes: Counter[str] = field(default_factory=Counter)
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     again: int = 0
@@ -163,7 +163,7 @@ class CrawlResult(Result):
                 "; a model that declines direct requests may be asked for stories or for texts "
                 f"about pairs of names: {instead}"
             )
-        return nothing_came(self.run, self.reasons, self.outcomes.total()) + remedy
+        return explain_empty(self.run, self.reasons, self.outcomes.total()) + remedy
 
     @property
     def failed(self) -> float:
@@ -193,7 +193,7 @@ class CrawlResult(Result):
 
     def heading(self) -> str:
         ended = ", ".join(f"{count:,} {outcome}" for outcome, count in self.outcomes.items())
-        return f"run {self.run.name}: {self.asked:,} asked, {self.cached:,} in the log ({ended})"
+        return f"run {self.run.name}: {self.asked_count:,} asked, {self.cached_count:,} in the log ({ended})"
 
 
 TRIAL = 64  # answers, after a few that load the model
@@ -209,9 +209,9 @@ def trial(config: CrawlConfig, model: Completer, store: Store, progress: Progres
     progress.stage("trial", min(len(requests), TRIAL + 8))
     asker.ask(requests[:8])
     for start in range(8, len(requests), TRIAL):
-        asked, began = asker.asked, monotonic()
+        asked, began = asker.asked_count, monotonic()
         asker.ask(requests[start : start + TRIAL])
-        if (new := asker.asked - asked) > min(TRIAL, len(requests) - start) / 2:
+        if (new := asker.asked_count - asked) > min(TRIAL, len(requests) - start) / 2:
             return (monotonic() - began) / new
     return 0.0
 
@@ -250,7 +250,7 @@ def crawl(
     asker = LoggedModel(model, store, progress, budget=budget)
     if config.dynamic:
         config = _with_dynamic_seeds(config, config.dynamic, asker, progress)
-    run = store.begin(
+    run = store.begin_run(
         Run(
             name or config.default_name(model.info, model.settings),
             model.info,
@@ -262,7 +262,7 @@ def crawl(
             settings=model.settings,
         )
     )
-    with asker.alone(run) as run:
+    with asker.lease_run(run) as run:
         return _crawl(config, run, asker, store, judge, gauge, progress)
 
 
@@ -276,10 +276,10 @@ def crawled_before(run: StoredRun) -> CrawlResult:
     for g in run.generations():
         found.outcomes[g.outcome] += 1
         if g.outcome != "ok":
-            found.reasons[g.outcome, g.why] += 1
+            found.reasons[g.outcome, g.reason_text] += 1
         last[g.path.partition("#")[0]] = g.outcome
         found.iterations = max(found.iterations, g.iteration)
-        found.cached += bool(g.answer_key)
+        found.cached_count += bool(g.answer_key)
         place = board.setdefault(
             (g.arm, g.group_id), GroupProgress(g.arm, names.get(g.group_id, g.group_id))
         )
@@ -299,7 +299,7 @@ def _crawl(
     progress: Progress,
 ) -> CrawlResult:
     """The rounds of a run that no other process asks for."""
-    watch = Watch()
+    watch = AskTimer()
     result = CrawlResult(run)
     pools = [Pool(arm, seed) for arm in config.arms for seed in config.seeds]
     board: dict[tuple[str, str], GroupProgress] = {
@@ -321,11 +321,11 @@ def _crawl(
             # Recorded even when empty: a round that an earlier call reached while requests failed
             # may not be needed now that they succeed.
             _record(store, run, config, iteration, generations)
-            watch.note(store, run.id, asker.asked)
+            watch.note(store, run.id, asker.asked_count)
             _grow(pools, generations)
             for attempts in generations:
                 result.outcomes.update(generation.outcome for generation in attempts)
-                result.reasons.update((g.outcome, g.why) for g in attempts if g.outcome != "ok")
+                result.reasons.update((g.outcome, g.reason_text) for g in attempts if g.outcome != "ok")
                 result.again += sum(g.outcome == "refused" for g in attempts[:-1])
                 result.unfilled += attempts[-1].outcome != "ok"
                 for generation in attempts:
@@ -363,8 +363,8 @@ def _crawl(
         _drop_empty(store, run, progress)
         raise
     finally:
-        watch.note(store, run.id, asker.asked)
-        result.asked, result.cached, result.spent = asker.asked, asker.cached, asker.spent
+        watch.note(store, run.id, asker.asked_count)
+        result.asked_count, result.cached_count, result.usage = asker.asked_count, asker.cached_count, asker.usage
     store.set_status(run.id, "complete")
     result.run = replace(run, status="complete")
     return result
@@ -380,7 +380,7 @@ def _drop_empty(store: Store, run: Run, progress: Progress) -> None:
 
 def _interrupted(stop: BaseException, asker: LoggedModel, held: str = "") -> Interrupted:
     why = str(stop) or "stopped"
-    came = asker.asked - asker.failed
+    came = asker.asked_count - asker.failed_count
     return Interrupted(
         f"{why}: the {came} answers that came are kept{held}; running this again continues from "
         "there"
@@ -644,7 +644,7 @@ def _record(
 ) -> None:
     for arm in config.arms:
         batch = [g for attempts in generations for g in attempts if g.arm == arm]
-        store.record(run.id, arm, iteration, batch)
+        store.record_round(run.id, arm, iteration, batch)
 
 
 def _grow(pools: Sequence[Pool], generations: Sequence[Sequence[Generation]]) -> None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from kgbias.crawl.seeds import check_own, looks_singular, own_category, read_seeds
 from kgbias.errors import UsageError, nearest
-from kgbias.graph.rounds import Person
+from kgbias.graph.generation_run import Person
 from kgbias.ids import normalise
 from kgbias.parameters import Names, among, as_names
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from kgbias.crawl.config import Width
 from kgbias.graph.draws import Draws
-from kgbias.graph.said import Drawn
+from kgbias.graph.row_types import DrawRow
 from kgbias.graph.types import Generation, Group, Score, TripleView
 from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap
 
@@ -55,7 +55,7 @@ class Widths:
 
     until: Width
     gauge: Gauge
-    _drawn: list[Drawn] = field(default_factory=list)
+    _drawn: list[DrawRow] = field(default_factory=list)
     _said: dict[tuple[str, str], dict[str, TripleView]] = field(
         default_factory=lambda: defaultdict(dict)
     )
@@ -68,7 +68,7 @@ class Widths:
         for g in (g for attempts in generations for g in attempts):
             said = g.triple
             self._drawn.append(
-                Drawn(
+                DrawRow(
                     g.id, g.path, g.group_id, g.arm, g.strategy, g.iteration, g.template, g.prompt,
                     said.id if said else None, said.predicate_id if said else None, g.count,
                 )
@@ -98,7 +98,7 @@ class Widths:
 
     def _look(self) -> None:
         self._score()
-        draws = Draws.among(self._drawn)
+        draws = Draws.from_rows(self._drawn)
         for key, own in self._said.items():
             if key in self._narrow:
                 continue

@@ -9,7 +9,7 @@ from kgbias.associate.indicators import Indicators, shipped
 from kgbias.errors import DataError
 from kgbias.evidence.tables import group_tables
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Group, Probing, canonical_json
+from kgbias.graph.types import Group, ProbeRun, canonical_json
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure.embedding import load_vectors, unit
@@ -97,13 +97,13 @@ class Texts:
 
 def embed_run(
     run: StoredRun,
-    probing: Probing,
+    probing: ProbeRun,
     spec: str,
     *,
     indicators: Indicators | None = None,
     device: str = "auto",
     progress: Progress | None = None,
-) -> Probing:
+) -> ProbeRun:
     """Write `similarity` and `association` on the edges of a probing, from the vectors of the model
     that `spec` names, unless the store already holds them. `indicators` are the words that stand
     for groups (None: the shipped ones). Returns the probing, whose record names the vectors, and
@@ -145,5 +145,5 @@ def embed_run(
             ],
         )
     probing = replace(probing, record={**probing.record, **embedded})
-    run.save_probing(probing)
+    run.save_probe_run(probing)
     return probing

@@ -11,9 +11,9 @@ import numpy as np
 
 from kgbias.associate.indicators import Indicators, shipped
 from kgbias.evidence.asked import Asked, Asking, asked, default_carriers, stem
-from kgbias.graph.selection import Selection, select
+from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BelievedEdge, Believing, Group, GroupName, NameProbe, TripleView
+from kgbias.graph.types import BelievedEdge, BeliefRun, Group, GroupName, NameProbe, TripleView
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measures import known
 from kgbias.models.score.base import Array
@@ -45,7 +45,7 @@ def believe(
     indicators: Indicators | None = None,
     selection: Selection | None = None,
     progress: Progress | None = None,
-) -> Believing:
+) -> BeliefRun:
     """Probe a run's statements by the names of its groups, test what is believed, and write both.
     What the store holds is not asked again, so a stopped call continues when it is called again.
     `selection` says which statements count, `indicators` where names are declared.
@@ -53,10 +53,10 @@ def believe(
     Raises DataError if there is nothing to ask.
     """
     told, asking = progress or SilentProgress(), asking or Asking()
-    triples = select(run, selection).triples
+    triples = select_statements(run, selection).triples
     plans, carriers = _planned(run, asking, indicators, triples)
     settings = (*scorer.settings, *((f"carrier {n}", c) for n, c in enumerate(carriers, 1)))
-    believing = Believing(scorer.info, settings)
+    believing = BeliefRun(scorer.info, settings)
     known, took = probed(run, scorer, believing, carriers, plans, told)
     edges, record = decided(plans, known, triples, asking, told)
     run.save_beliefs(believing, edges)
@@ -70,13 +70,13 @@ def believe(
         },
     }  # fmt: skip
     believing = replace(believing, record=nan_to_none(record))
-    run.save_believing(believing)
+    run.save_belief_run(believing)
     return believing
 
 
-def _took_before(run: StoredRun, believing: Believing) -> float:
+def _took_before(run: StoredRun, believing: BeliefRun) -> float:
     """What a probe took in the last call that asked the model anything; 0 if none did."""
-    found = next((b.record for b in run.believings() if b.id == believing.id), {})
+    found = next((b.record for b in run.belief_runs() if b.id == believing.id), {})
     return float(found.get("took", {}).get("seconds", 0.0))
 
 
@@ -88,7 +88,7 @@ def planned(
     selection: Selection | None = None,
 ) -> tuple[list[Asked], tuple[str, ...]]:
     """The plans that `believe` asks, and the carriers."""
-    return _planned(run, asking or Asking(), indicators, select(run, selection).triples)
+    return _planned(run, asking or Asking(), indicators, select_statements(run, selection).triples)
 
 
 def _planned(
@@ -127,7 +127,7 @@ def decided(
 def probed(
     run: StoredRun,
     scorer: AnyScorer,
-    believing: Believing,
+    believing: BeliefRun,
     carriers: Sequence[str],
     plans: Sequence[Asked],
     told: Progress,

@@ -11,7 +11,7 @@ import numpy as np
 from kgbias.evidence.names import FEWEST
 from kgbias.evidence.tables import NameTable, name_tables
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BelievedEdge, Believing, TripleView
+from kgbias.graph.types import BelievedEdge, BeliefRun, TripleView
 from kgbias.probe.belief import BELIEVED, Design, carried
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
@@ -39,7 +39,7 @@ class Side:
 
     @classmethod
     def of(
-        cls, label: str, run: StoredRun, believing: Believing, edges: Sequence[BelievedEdge],
+        cls, label: str, run: StoredRun, believing: BeliefRun, edges: Sequence[BelievedEdge],
         category: str, triples: Sequence[TripleView] | None = None,
     ) -> "Side":  # fmt: skip
         """The side of a model; `triples` are the run's, if its names are to be compared too."""
@@ -135,14 +135,14 @@ class Beside:
 
     @classmethod
     def of_run(
-        cls, run: StoredRun, category: str, there: Sequence[Believing] | None = None,
+        cls, run: StoredRun, category: str, there: Sequence[BeliefRun] | None = None,
         triples: Sequence[TripleView] | None = None,
     ) -> "Beside | None":  # fmt: skip
         """The models that one run was probed with by names, each by its first asking. `there` are
         the run's askings, if already read; `triples` its statements, if names are to be compared
         too. None as for `of`."""
-        first: dict[str, Believing] = {}
-        for believing in run.believings() if there is None else there:
+        first: dict[str, BeliefRun] = {}
+        for believing in run.belief_runs() if there is None else there:
             first.setdefault(believing.model.name, believing)
         titles = [believing.model.title for believing in first.values()]
         labels = titles if len(set(titles)) == len(titles) else list(first)

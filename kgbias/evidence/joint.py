@@ -16,18 +16,18 @@ from kgbias.evidence.association import NAMES, associations, spread
 from kgbias.evidence.names import FEWEST
 from kgbias.evidence.tables import GroupTable, Key, group_tables
 from kgbias.evidence.told import Told
-from kgbias.graph.recorded import Recorded, recorded
-from kgbias.graph.selection import Counted, Selection, select
+from kgbias.graph.stereotypes import BestMatch, best_matches
+from kgbias.graph.selection import SelectedStatements, Selection, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     BelievedEdge,
-    Believing,
-    Choosing,
+    BeliefRun,
+    ChoiceRun,
     ChosenEdge,
     Generation,
     Group,
     ProbedEdge,
-    Probing,
+    ProbeRun,
     Run,
     TripleView,
     triple_id,
@@ -106,13 +106,13 @@ def kendall(
 class Choices:
     """The forced choices of one model, if the run has any."""
 
-    choosing: Choosing | None = None
+    choosing: ChoiceRun | None = None
     edges: Sequence[ChosenEdge] = ()
 
     @classmethod
     def read(cls, run: StoredRun, model: str | None = None) -> "Choices":
         """Those of the named model, else those of the run's own, else the first."""
-        found = run.choosings()
+        found = run.choice_runs()
         if not found:
             return cls()
         own = run.model.title
@@ -330,7 +330,7 @@ ORDERS: Mapping[str, str] = {ONLY_SAID: _OTHERS_FIRST, NOT_PROBED: _OTHERS_FIRST
 """The order of `telling`, in words, for the verdicts whose order is not greatest lift first."""
 
 
-T = TypeVar("T", bound=Probing)
+T = TypeVar("T", bound=ProbeRun)
 _SHARED = ("acceptability", "regard", "toxicity")  # measures that do not see the group
 
 
@@ -351,9 +351,9 @@ class Joint:
 
     rows: Sequence[Evidence]
     agreement: Sequence[GroupAgreement]
-    believing: Believing | None
-    probing: Probing | None
-    counted: Counted
+    believing: BeliefRun | None
+    probing: ProbeRun | None
+    counted: SelectedStatements
     missing: Sequence[str]
 
     @property
@@ -423,40 +423,40 @@ class Parts:
     same model's stories, and the marks of statements held against recorded stereotypes."""
 
     run: Run
-    counted: Counted
+    counted: SelectedStatements
     generations: Sequence[Generation]
-    probes: Sequence[tuple[Probing, Sequence[ProbedEdge]]]
-    beliefs: tuple[Believing, Sequence[BelievedEdge]] | None = None
+    probes: Sequence[tuple[ProbeRun, Sequence[ProbedEdge]]]
+    beliefs: tuple[BeliefRun, Sequence[BelievedEdge]] | None = None
     choices: Choices = field(default_factory=Choices)
     told: Told = field(default_factory=Told)
-    marks: Mapping[str, Recorded] = field(default_factory=dict)
+    marks: Mapping[str, BestMatch] = field(default_factory=dict)
 
     @classmethod
     def read(cls, run: StoredRun, selection: Selection | None, model: str | None = None) -> "Parts":
         """The parts from the store; of the probings and believings, those of the named model."""
-        probings = [p for p in run.probings() if p.model.goes_by(model)]
+        probings = [p for p in run.probe_runs() if p.model.goes_by(model)]
         chosen = _own(run.record, probings)
         probes = [(chosen, run.probes(chosen.id))] if chosen else []
         generations, choices = list(run.generations()), Choices.read(run, model)
-        counted, beliefs = select(run, selection), read_beliefs(run, model)
-        told, marks = Told.read(run), recorded(run.held())
+        counted, beliefs = select_statements(run, selection), read_beliefs(run, model)
+        told, marks = Told.read(run), best_matches(run.stereotype_matches())
         return cls(run.record, counted, generations, probes, beliefs, choices, told, marks)
 
 
 def read_beliefs(
-    run: StoredRun, model: str | None = None, there: Sequence[Believing] | None = None
-) -> tuple[Believing, Sequence[BelievedEdge]] | None:
+    run: StoredRun, model: str | None = None, there: Sequence[BeliefRun] | None = None
+) -> tuple[BeliefRun, Sequence[BelievedEdge]] | None:
     """What a model believes: the named one, else the run's own, else the first. `there` are the
     run's askings, if already read."""
-    every = run.believings() if there is None else there
+    every = run.belief_runs() if there is None else there
     found = _own(run.record, [b for b in every if b.model.goes_by(model)])
     return (found, run.beliefs(found.id)) if found else None
 
 
-def others_asked(run: StoredRun, believing: Believing | None) -> str:
+def others_asked(run: StoredRun, believing: BeliefRun | None) -> str:
     """A line that names the other models that were asked about the run, and where their beliefs
     are; "" if there are none."""
-    others = [b.model.title for b in run.believings() if believing and b.id != believing.id]
+    others = [b.model.title for b in run.belief_runs() if believing and b.id != believing.id]
     if believing is None or not others:
         return ""
     where = how(
@@ -541,8 +541,8 @@ class _Probe:
     def __init__(
         self,
         table: GroupTable | None,
-        probing: Probing | None,
-        beliefs: tuple[Believing, Sequence[BelievedEdge]] | None,
+        probing: ProbeRun | None,
+        beliefs: tuple[BeliefRun, Sequence[BelievedEdge]] | None,
         groups: Mapping[str, Group],
         texts: Mapping[Key, Statement],
     ) -> None:
@@ -645,7 +645,7 @@ def _refused(parts: Parts) -> Mapping[str, Estimate]:
     return {group.id: share_of(shares[group.id]) for group in parts.run.groups}
 
 
-def _shares(counted: Counted) -> Mapping[tuple[str, str], Estimate]:
+def _shares(counted: SelectedStatements) -> Mapping[tuple[str, str], Estimate]:
     """The coverage-corrected share of each triple in its arm and group (see `Evidence.share`)."""
     by_group: dict[tuple[str, str], list[TripleView]] = defaultdict(list)
     for t in counted.triples:
@@ -760,7 +760,7 @@ def _agreement(
 
 
 def _missing(
-    run: Run, believing: Believing | None, embedded: bool, rows: Sequence[Evidence]
+    run: Run, believing: BeliefRun | None, embedded: bool, rows: Sequence[Evidence]
 ) -> list[str]:
     if believing is None:
         return [

@@ -22,9 +22,9 @@ from kgbias.evidence.claims import Claim, claims, exclude
 from kgbias.evidence.joint import floor_of, read_beliefs
 from kgbias.evidence.names import all_names, called
 from kgbias.evidence.recorded import SEEGULL, Stereotype, worded
-from kgbias.graph.recorded import Heard as Heard
-from kgbias.graph.recorded import Held, Mark, StereotypeTable, Unrecorded
-from kgbias.graph.selection import Counted, Selection, select
+from kgbias.graph.stereotypes import StereotypeCount as StereotypeCount
+from kgbias.graph.stereotypes import StereotypeMatches, StereotypeMatch, StereotypeTable, UnrecordedBelief
+from kgbias.graph.selection import SelectedStatements, Selection, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Group, TripleView
 from kgbias.ids import normalise
@@ -100,12 +100,12 @@ class Known(Result):
 
     source: str
     rows: Sequence[Marked]
-    entries: Sequence[Heard]
+    entries: Sequence[StereotypeCount]
     without: Sequence[str]
     unused: int
-    counted: Counted
+    counted: SelectedStatements
     model: str = ""
-    unrecorded: Sequence[Unrecorded] = ()
+    unrecorded: Sequence[UnrecordedBelief] = ()
     floor: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -115,7 +115,7 @@ class Known(Result):
 
         - "said": of the recorded stereotypes, those that the run says of their group.
         - "elsewhere": the same, of other groups instead: the mean over the stereotypes of
-          `Heard.elsewhere`.
+          `StereotypeCount.elsewhere`.
         - "beyond": the difference of the two.
         - "known", "related" and "new": of the distinct statements about these groups.
         - "believed", "believed_elsewhere" and "believed_beyond": as the first three, of what the
@@ -137,17 +137,17 @@ class Known(Result):
             found[mark] = _share(clusters, [float(row.mark == mark) for row in marks])
         return found
 
-    def held(self, table: StereotypeTable) -> Held:
+    def held(self, table: StereotypeTable) -> StereotypeMatches:
         """The same as a store keeps it: what it needs to show the marks, and all figures, without
         the table and without an encoder."""
         marks = [
-            Mark(
+            StereotypeMatch(
                 row.triple.id, row.entry.uid(table.id) if row.entry else None, row.mark, row.by,
                 row.similarity,
             )
             for row in self.rows
         ]  # fmt: skip
-        return Held.of(
+        return StereotypeMatches.from_matches(
             table, self.entries, marks, shares=self.shares, unrecorded=self.unrecorded,
             without=list(self.without), unused=self.unused,
             counted=self.counted.as_dict(), model=self.model,
@@ -155,7 +155,7 @@ class Known(Result):
         )  # fmt: skip
 
     def _over_entries(
-        self, value: Callable[[Heard], float], interval: _Interval | None = None
+        self, value: Callable[[StereotypeCount], float], interval: _Interval | None = None
     ) -> Estimate:
         values = [value(entry) for entry in self.entries]
         kept = [n for n, each in enumerate(values) if not math.isnan(each)]
@@ -198,7 +198,7 @@ class Known(Result):
         return f"held against {self.source}"
 
 
-def _believed(entry: Heard) -> float:
+def _believed(entry: StereotypeCount) -> float:
     return math.nan if entry.believed is None else float(entry.believed)
 
 
@@ -237,7 +237,7 @@ def known(
     Raises DataError if the table has none of the run's groups.
     """
     told = progress or SilentProgress()
-    counted = select(run, selection)
+    counted = select_statements(run, selection)
     groups = same_groups(run.groups, table, indicators or shipped())
     own = [each for each in table if each.group in groups]
     if not own:
@@ -323,10 +323,10 @@ class _Beliefs:
         groups: Sequence[Group],
         recorded: Mapping[str, Mapping[str, Stereotype]],
         matches: Mapping[str, Mapping[str, Match]],
-    ) -> list[Unrecorded]:
+    ) -> list[UnrecordedBelief]:
         names = {group.id: group.name for group in groups if group.id in recorded}
         found = [
-            Unrecorded(names[group], self.statements[words], _lift(edge))
+            UnrecordedBelief(names[group], self.statements[words], _lift(edge))
             for (group, words), edge in self.edges.items()
             if edge.verdict == BELIEVED
             and group in names
@@ -428,7 +428,7 @@ def _heard(
     triples: Sequence[TripleView],
     matches: Mapping[str, Mapping[str, Match]],
     beliefs: _Beliefs,
-) -> list[Heard]:
+) -> list[StereotypeCount]:
     said: dict[str, Counter[str]] = defaultdict(Counter)  # by attribute, the groups it is said of
     for t in {t.id: t for t in triples}.values():
         for attribute, match in matches[_text(t)].items():
@@ -446,7 +446,7 @@ def _heard(
         edge = beliefs.of(group.id, worded(entry))
         of_others = [beliefs.of(other, worded(entry)) for other in others]
         heard.append(
-            Heard(
+            StereotypeCount(
                 entry,
                 group.name,
                 counts[group.id],

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from kgbias.errors import UsageError
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BelievedEdge, Believing, TripleView, node_id
+from kgbias.graph.types import BelievedEdge, BeliefRun, TripleView, node_id
 from kgbias.io.drawing import INK_COLOR, LINE_COLOR, NEGATIVE_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, SOFT_COLOR, figure_style
 from kgbias.io.text import printable, xml_safe
 from kgbias.probe.belief import BELIEVED
@@ -95,7 +95,7 @@ class Beliefs:
 
     @classmethod
     def of(
-        cls, run: StoredRun, found: tuple[Believing, Sequence[BelievedEdge]] | None
+        cls, run: StoredRun, found: tuple[BeliefRun, Sequence[BelievedEdge]] | None
     ) -> "Beliefs":
         """What was `found` (`kgbias.evidence.joint.read_beliefs`)."""
         if found is None:

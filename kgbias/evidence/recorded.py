@@ -14,8 +14,8 @@ from pathlib import Path
 
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.claims import claims
-from kgbias.graph.recorded import Stereotype as Stereotype
-from kgbias.graph.recorded import StereotypeTable
+from kgbias.graph.stereotypes import Stereotype as Stereotype
+from kgbias.graph.stereotypes import StereotypeTable
 from kgbias.ids import normalise
 from kgbias.io.files import sha256_of
 from kgbias.io.published_sets import identify_columns

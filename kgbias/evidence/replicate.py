@@ -15,7 +15,7 @@ from kgbias.evidence.joint import read_beliefs
 from kgbias.evidence.names import FEWEST
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Believing, GroupName
+from kgbias.graph.types import BeliefRun, GroupName
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
@@ -60,7 +60,7 @@ class Replication(Result):
     """The findings of a believing, tried again; `of_finding` has, for each finding, the share of
     halves of its group's names that show it alone."""
 
-    believing: Believing
+    believing: BeliefRun
     ways: Sequence[Again]
     of_finding: Mapping[Place, float] = field(default_factory=dict)
 
@@ -174,7 +174,7 @@ def keep(run: StoredRun, found: Replication) -> None:
     record = {
         **found.believing.record, "replicated": {**before, **ways}, "found_again": shares,
     }  # fmt: skip
-    run.save_believing(replace(found.believing, record=record))
+    run.save_belief_run(replace(found.believing, record=record))
 
 
 def with_carriers(
@@ -202,7 +202,7 @@ def with_carriers(
     plans, _ = planned(run, asking, indicators=indicators, selection=selection)
     plans = [plan.without_nonce() for plan in plans]
     settings = (*scorer.settings, *((f"carrier {n}", c) for n, c in enumerate(carriers, 1)))
-    again = Believing(scorer.info, settings)
+    again = BeliefRun(scorer.info, settings)
     known, _ = probed(run, scorer, again, carriers, plans, told)
     findings = {
         (e.group_id, e.statement_id) for e in run.beliefs(replication.believing.id) if _finding(e)
@@ -221,7 +221,7 @@ def with_carriers(
 
 
 def _by_names(
-    run: StoredRun, believing: Believing, findings: set[Place], splits: int, seed: int
+    run: StoredRun, believing: BeliefRun, findings: set[Place], splits: int, seed: int
 ) -> tuple[list[Again], dict[Place, float]]:
     rng = np.random.Generator(np.random.PCG64(seed))
     shown: dict[Place, list[bool]] = {}
@@ -257,7 +257,7 @@ def _by_names(
     return ways, shares
 
 
-def _stored_tables(run: StoredRun, believing: Believing) -> Iterator[_Table]:
+def _stored_tables(run: StoredRun, believing: BeliefRun) -> Iterator[_Table]:
     """The probes in the store for a believing, by category."""
     probes = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(believing.id)}
     category = {group.id: group.category for group in run.groups}
@@ -324,7 +324,7 @@ def _probes_by_names(run: StoredRun) -> str:
     return how("run.evidence(MODEL)", f"kgbias evidence {run.name} --model SPEC")
 
 
-def _by_crawl(findings: set[Place], other: StoredRun, believing: Believing) -> Again:
+def _by_crawl(findings: set[Place], other: StoredRun, believing: BeliefRun) -> Again:
     """The findings in another run, for those whose statements it probed."""
     found = read_beliefs(other, believing.model.title)
     if found is None:

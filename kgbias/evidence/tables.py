@@ -8,7 +8,7 @@ import numpy as np
 
 from kgbias.evidence.names import FEWEST
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Believing, Group, GroupName, ProbedEdge, Probing, TripleView
+from kgbias.graph.types import BeliefRun, Group, GroupName, ProbedEdge, ProbeRun, TripleView
 from kgbias.probe.belief import Design, name_lifts
 from kgbias.probe.graph import bits, edges_grid
 from kgbias.probe.result import Statement
@@ -54,7 +54,7 @@ Stated = Sequence[tuple[str, Statement]]  # the id of a group, and what was said
 
 
 def group_tables(
-    groups: Sequence[Group], probing: Probing, edges: Sequence[ProbedEdge], stated: Stated
+    groups: Sequence[Group], probing: ProbeRun, edges: Sequence[ProbedEdge], stated: Stated
 ) -> dict[str, GroupTable]:
     """The probes of each category, with statements in the order in which they were said. A category
     with fewer than two groups, or without statements probed with all of them, has none."""
@@ -126,7 +126,7 @@ class NameTable:
 
 
 def name_tables(
-    run: StoredRun, believing: Believing, triples: Sequence[TripleView]
+    run: StoredRun, believing: BeliefRun, triples: Sequence[TripleView]
 ) -> dict[str, NameTable]:
     """The probes of a believing by names, for each category with two groups or more that have
     enough names (`kgbias.evidence.names.FEWEST`)."""

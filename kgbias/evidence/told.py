@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from kgbias.evidence.claims import claims
-from kgbias.graph.profiles import read_by
+from kgbias.graph.profiles import describe_reader
 from kgbias.graph.store import StoredRun
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
@@ -65,10 +65,10 @@ class Told:
             if profile.group_id not in groups:
                 continue
             own = prompts.setdefault(profile.group_id, {})
-            made = own.setdefault(profile.told_for(newest.config["wordings"]), set())
+            made = own.setdefault(profile.prompt_key(newest.config["wordings"]), set())
             for part in profile.parts:
                 made |= _claims(f"{predicates[part.attribute]} {part.value}")
-        by = f", read by {read_by(newest.config)}" if "read_by" in newest.config else ""
+        by = f", read by {describe_reader(newest.config)}" if "read_by" in newest.config else ""
         return cls(f"{newest.name}{by}", prompts)
 
     def cells(self, group: str, statement: Statement) -> dict[str, Any]:

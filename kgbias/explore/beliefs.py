@@ -17,10 +17,10 @@ from kgbias.evidence.known import MARKS
 from kgbias.evidence.told import Told
 from kgbias.explore.columns import Block, Dictionary, quantised
 from kgbias.explore.statements import Placed, Statements
-from kgbias.graph.recorded import Recorded, recorded
+from kgbias.graph.stereotypes import BestMatch, best_matches
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BelievedEdge, Believing, Triple, node_id, statement_id
+from kgbias.graph.types import BelievedEdge, BeliefRun, Triple, node_id, statement_id
 from kgbias.io.progress import Progress
 from kgbias.io.text import shorten, storable
 from kgbias.probe.result import Statement
@@ -33,7 +33,7 @@ EACH = 30  # statements per group that are believed but were never said
 def add(found: Statements, block: Block, progress: Progress) -> list[dict[str, Any]]:
     """Add the columns row.verdict, row.lift and verdict (their names) for runs that were probed;
     return what is believed but was never said, greatest lift first."""
-    probed = [run for run in found.runs if run.believings()]
+    probed = [run for run in found.runs if run.belief_runs()]
     if not probed:
         return []
     progress.stage("said and believed", len(probed))
@@ -93,7 +93,7 @@ def add_recorded(found: Statements, block: Block) -> None:
     held against a table: of a group that no table has, left out, or said since), row.recorded
     and recorded (texts; the first is ""): what tables of recorded stereotypes have
     about a statement. None are added if no run was held against one."""
-    marks = {run.id: recorded(run.held()) for run in found.runs}
+    marks = {run.id: best_matches(run.stereotype_matches()) for run in found.runs}
     if not any(marks.values()):
         return
     names, texts = ["not compared", *MARKS], Dictionary[str]()
@@ -111,11 +111,11 @@ def add_recorded(found: Statements, block: Block) -> None:
     block.texts("recorded", texts.texts)
 
 
-def _nearest(mark: Recorded) -> str:
+def _nearest(mark: BestMatch) -> str:
     """The recorded stereotype that is nearest to a statement, and what its table says of it."""
     if (entry := mark.entry) is None:
         return f"nothing similar about this group in {mark.source}"
-    parts = [f"{mark.source}, of {entry.group}", f"matched by {mark.by}"]
+    parts = [f"{mark.source}, of {entry.group}", f"matched by {mark.matched_by}"]
     if not math.isnan(entry.offensiveness):
         parts.append(f"offensiveness {entry.offensiveness:+.1f}")
     if entry.annotators is not None:
@@ -148,9 +148,9 @@ def _never(
     ]
 
 
-def believings(found: Placed) -> Iterator[tuple[StoredRun, Believing]]:
+def believings(found: Placed) -> Iterator[tuple[StoredRun, BeliefRun]]:
     """Each run with each model that probed it by names."""
-    return ((run, believing) for run in found.runs for believing in run.believings())
+    return ((run, believing) for run in found.runs for believing in run.belief_runs())
 
 
 def block(found: Statements) -> Block:
@@ -177,13 +177,13 @@ def beliefs_of(found: Placed, run: StoredRun, said: Triple) -> list[dict[str, An
     """What each model that probed a run by names believes about one statement, read from the
     store."""
     told = []
-    for believing in run.believings():
+    for believing in run.belief_runs():
         edges = run.beliefs(believing.id, statement_id(said.predicate_id, said.object_id))
         told += _told(found, believing, edges)
     return told
 
 
-def _told(found: Placed, believing: Believing, edges: Sequence[BelievedEdge]) -> list[Any]:
+def _told(found: Placed, believing: BeliefRun, edges: Sequence[BelievedEdge]) -> list[Any]:
     rows = [
         {
             "group": found.groups.get(e.group_id),

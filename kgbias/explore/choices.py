@@ -15,7 +15,7 @@ from typing import Any
 from kgbias.explore.columns import Block
 from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Choosing, ChosenEdge, Group, Triple, statement_id
+from kgbias.graph.types import ChoiceRun, ChosenEdge, Group, Triple, statement_id
 from kgbias.io.text import shorten, storable
 
 EACH = 20  # statements that one group was chosen for
@@ -61,15 +61,15 @@ def choosers(found: Statements) -> list[dict[str, Any]]:
 def choices_of(found: Placed, run: StoredRun, said: Triple) -> list[dict[str, Any]]:
     """What each model that was made to choose chose for one statement, read from the store."""
     told = []
-    for choosing in run.choosings():
+    for choosing in run.choice_runs():
         edges = run.choices(choosing.id, statement_id(said.predicate_id, said.object_id))
         edges = [e for e in edges if found.groups.get(e.group_id) >= 0]
         told += _told(found, run, choosing, edges, _answers(run, edges))
     return told
 
 
-def _choosings(found: Placed) -> Iterator[tuple[StoredRun, Choosing]]:
-    return ((run, choosing) for run in found.runs for choosing in run.choosings())
+def _choosings(found: Placed) -> Iterator[tuple[StoredRun, ChoiceRun]]:
+    return ((run, choosing) for run in found.runs for choosing in run.choice_runs())
 
 
 def _place(found: Statements, e: ChosenEdge) -> tuple[int, int, int]:
@@ -93,7 +93,7 @@ def _answers(run: StoredRun, edges: Sequence[ChosenEdge]) -> dict[str, str]:
 def _told(
     found: Placed,
     run: StoredRun,
-    choosing: Choosing,
+    choosing: ChoiceRun,
     edges: Sequence[ChosenEdge],
     said: Mapping[str, str],
 ) -> list[dict[str, Any]]:
@@ -107,7 +107,7 @@ def _told(
 
 def _choice(
     found: Placed,
-    choosing: Choosing,
+    choosing: ChoiceRun,
     category: str,
     edges: Sequence[ChosenEdge],
     said: Mapping[str, str],
@@ -162,7 +162,7 @@ def _telling(found: Statements, edges: Sequence[ChosenEdge]) -> list[dict[str, A
     told: dict[int, list[tuple[ChosenEdge, tuple[int, int, int]]]] = {}
     for e in edges:
         place = _place(found, e)
-        if min(place) >= 0 and e.more:
+        if min(place) >= 0 and e.is_chosen_more:
             told.setdefault(place[2], []).append((e, place))
     return [
         {

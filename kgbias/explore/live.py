@@ -1,6 +1,6 @@
 """A crawl that is still running, as a served page shows it.
 
-The server looks at the store again and again: cheaply (`Store.pulse`), and at the runs only if
+The server looks at the store again and again: cheaply (`Store.change_token`), and at the runs only if
 something was written. New statements come when a round of the crawl is complete, because a crawl
 writes a round as a whole; until then, only the number of answers in the log grows.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from kgbias.crawl.config import recorded
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Pulse, RunSummary
+from kgbias.graph.types import ChangeToken, RunSummary
 from kgbias.io.text import format_duration, printable
 
 EVERY = 2.0  # seconds between two looks, at least
@@ -27,7 +27,7 @@ class Live:
     each."""
 
     runs: Sequence[StoredRun]
-    _pulse: Pulse | None = None
+    _pulse: ChangeToken | None = None
     _moved: float = 0.0  # when the pulse was last seen to differ, on the monotonic clock
     _next: float = 0.0
     _due: bool = False  # something changed that has not been read
@@ -41,7 +41,7 @@ class Live:
         if began < self._next:
             return False
         self._next = began + EVERY  # also if the store cannot be read now
-        pulse, old = self.runs[0].store.pulse(), self._pulse
+        pulse, old = self.runs[0].store.change_token(), self._pulse
         if pulse != old:
             before, running = self._running, self._summaries()
             counts, then = ({id: s.generations for id, s in r.items()} for r in (running, before))

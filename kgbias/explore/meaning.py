@@ -24,7 +24,7 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.explore import units
 from kgbias.explore.statements import Statements
 from kgbias.explore.units import Floats, Ints, Layout, Map
-from kgbias.graph.derived import Place
+from kgbias.graph.cache import CacheEntry
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.language.words import FUNCTION_WORDS, lemmatise_word, split_words
@@ -126,14 +126,14 @@ def _placed(rows: NDArray[np.float32], seed: int, runs: Sequence[StoredRun]) -> 
     digest = blake2b(np.ascontiguousarray(rows).tobytes(), digest_size=16).hexdigest()
     which = " ".join(f"{run.store.url} {run.id}" for run in runs)
     # The rows tell selections of the same runs apart, of which each has its own layout.
-    place = Place(("layouts", "f8"), which, "", f"{digest} {umap} {_HOW} {_NEIGHBOURS} {seed}")
+    place = CacheEntry(("layouts", "f8"), which, "", f"{digest} {umap} {_HOW} {_NEIGHBOURS} {seed}")
     if (kept := place.read()) is not None:
         return np.frombuffer(kept, "<f8").reshape(len(rows), 2).copy(), "umap"
     try:
         places = _by_umap(rows, start, seed)
     except (MissingExtra, UsageError):  # not whole, or not safe in this folder
         return start, "pca"
-    place.keep(places.astype("<f8").tobytes(), lambda: True, _ON_DISK)
+    place.write(places.astype("<f8").tobytes(), lambda: True, _ON_DISK)
     return places, "umap"
 
 

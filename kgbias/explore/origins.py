@@ -15,7 +15,7 @@ from kgbias.explore.beliefs import beliefs_of
 from kgbias.explore.choices import choices_of
 from kgbias.explore.columns import Block, Dictionary, Lines
 from kgbias.explore.statements import Placed, Statements
-from kgbias.graph.between import Named
+from kgbias.graph.cross_mentions import MentionIndex
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import AssociationNode, Generation, ProbedEdge, Triple, statement_id
 from kgbias.io.progress import Progress
@@ -72,10 +72,10 @@ def _naming(block: Block, found: Statements, origins: Sequence[Sequence[Generati
     """Add the rows that name groups other than their own, and these groups."""
     rows, names = [], []
     for source in found.sources:
-        named = Named(source.run.groups)
+        named = MentionIndex(source.run.groups)
         for row in range(source.start, source.end):
             said = next((g.triple for g in origins[row] if g.triple), None)
-            if said and (others := named.others(said)):
+            if said and (others := named.other_groups(said)):
                 rows.append(row)
                 names.append(storable(", ".join(others)))
     block.numbers("names.row", rows)
@@ -90,7 +90,7 @@ def origin_of(found: Placed, row: int, first: int = 0) -> dict[str, Any]:
     `first` on, and with the first batch its beliefs, probes, forced choices, and the other groups
     that it names."""
     source, triple = found.source(row), found.triple_id(row)
-    own = source.run.answered(triple, source.arm, first=first, most=MORE)
+    own = source.run.generations_of_triple(triple, source.arm, offset=first, limit=MORE)
     kept = source.run.store.answers([g.answer_key for g in own if g.answer_key])
     answers = [
         {
@@ -107,14 +107,14 @@ def origin_of(found: Placed, row: int, first: int = 0) -> dict[str, Any]:
         "probes": _probes_of(found, source.run, said) if said and not first else [],
         "beliefs": beliefs_of(found, source.run, said) if said and not first else [],
         "choices": choices_of(found, source.run, said) if said and not first else [],
-        "names": ", ".join(Named(source.run.groups).others(said)) if said and not first else "",
+        "names": ", ".join(MentionIndex(source.run.groups).other_groups(said)) if said and not first else "",
     }
 
 
 def _probes_of(found: Placed, run: StoredRun, said: Triple) -> list[dict[str, Any]]:
     """What each model that the run was probed with finds likely before a statement."""
     probed = []
-    for probing in run.probings():
+    for probing in run.probe_runs():
         edges = run.probes(probing.id, statement_id(said.predicate_id, said.object_id))
         rows = [
             {
@@ -163,7 +163,7 @@ def probes(found: Statements) -> tuple[Block, list[dict[str, Any]]]:
     models: list[dict[str, Any]] = []
     pieces: Dictionary[str] = Dictionary()
     for run in found.runs:
-        for probing in run.probings():
+        for probing in run.probe_runs():
             edges = run.probes(probing.id)
             if edges:
                 _probing(block, f"probe{len(models)}", found, edges, pieces)

@@ -14,7 +14,7 @@ is worthless once the server has stopped.
 While it runs, it looks whether the store has changed (`kgbias.explore.live`), reads the runs again
 if they have, and tells the page so, which then loads them.
 
-What was read is kept in the cache folder while the store is unchanged (`kgbias.graph.derived`), so
+What was read is kept in the cache folder while the store is unchanged (`kgbias.graph.cache`), so
 the next server of the same runs need not read them again: a line of JSON, and the blocks of columns
 as the page gets them.
 """
@@ -56,7 +56,7 @@ from kgbias.explore.origins import origin_of
 from kgbias.explore.page import FORMAT, about_of, page_of
 from kgbias.explore.similar import Nearby
 from kgbias.explore.statements import Placed, Source
-from kgbias.graph.derived import Place
+from kgbias.graph.cache import CacheEntry
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress, SilentProgress
@@ -153,26 +153,26 @@ def _placed(packed: _Packed, runs: Sequence[StoredRun]) -> Placed:
     return placed
 
 
-def _place(runs: Sequence[StoredRun], selection: Selection, seed: int) -> Place | None:
+def _place(runs: Sequence[StoredRun], selection: Selection, seed: int) -> CacheEntry | None:
     """Where the data read of the runs is kept; None if their store does not tell its state."""
     store = runs[0].store
-    if any(run.store is not store for run in runs) or (state := store.state()) is None:
+    if any(run.store is not store for run in runs) or (state := store.content_version()) is None:
         return None
     holds = [__version__, FORMAT, [run.id for run in runs], asdict(selection), seed]
-    return Place(("explorer", "page"), os.path.realpath(store.url), state, json.dumps(holds))
+    return CacheEntry(("explorer", "page"), os.path.realpath(store.url), state, json.dumps(holds))
 
 
-def _keep(packed: _Packed, place: Place, run: StoredRun) -> None:
+def _keep(packed: _Packed, place: CacheEntry, run: StoredRun) -> None:
     """Keep what was read, unless the store changed meanwhile."""
-    if run.store.state() != place.state:
+    if run.store.content_version() != place.version:
         return
     sizes = {name: len(block) for name, block in packed.blocks.items()}
     head = json.dumps({"about": packed.about, "groups": packed.groups, "blocks": sizes})
     body = b"".join([head.encode(), b"\n", *packed.blocks.values()])
-    place.keep(body, lambda: run.store.state() == place.state, _ON_DISK)
+    place.write(body, lambda: run.store.content_version() == place.version, _ON_DISK)
 
 
-def _kept(place: Place) -> _Packed | None:
+def _kept(place: CacheEntry) -> _Packed | None:
     """What was kept, or None if nothing was kept whole."""
     if (body := place.read()) is None:
         return None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kgbias.explore.columns import Block
 from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.types import node_id, statement_id
-from kgbias.graph.vectors import nearest, neighbours
+from kgbias.graph.vectors import find_nearest, find_neighbours
 from kgbias.io.progress import Progress
 from kgbias.language.words import is_negated
 from kgbias.measure.embedding import load_vectors
@@ -43,7 +43,7 @@ def block(found: Statements, progress: Progress) -> Block:
     for predicate, object, count in zip(*map(np.ndarray.tolist, told), strict=True):
         said[predicate, object] += count
     order = np.argsort([-said[place] for place in places], kind="stable")
-    near = neighbours(rows, MOST, SIMILAR, np.sort(order[:AMONG]))
+    near = find_neighbours(rows, MOST, SIMILAR, np.sort(order[:AMONG]))
     block = Block()
     block.numbers("predicate", [p for p, _ in places])
     block.numbers("object", [o for _, o in places])
@@ -83,7 +83,7 @@ class Nearby:
         }
         self._row: dict[str, int] = {}  # of each statement
         self._said: dict[str, str] = {}  # the statement of each triple
-        for triple, _, predicate, object in run.said():
+        for triple, _, predicate, object in run.distinct_triples():
             if triple in rows:
                 id = statement_id(node_id("predicate", predicate), node_id("object", object))
                 self._row[id], self._said[triple] = rows[triple], id
@@ -117,7 +117,7 @@ class Nearby:
                 "cosine": _hundredths(cosine) / 100,
                 "opposed": is_negated(texts[other]) != denies,
             }
-            for other, cosine in nearest(rows, rows[n], SENT + 1, SIMILAR)
+            for other, cosine in find_nearest(rows, rows[n], SENT + 1, SIMILAR)
             if other != n and ids[other] in self._row
         ][:SENT]
 

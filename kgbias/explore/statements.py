@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kgbias.errors import UsageError
 from kgbias.explore.columns import Block, Dictionary, quantised
-from kgbias.graph.selection import Selection, repetitions_of, scope
+from kgbias.graph.selection import Selection, iter_repetitions, resolve_scope
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.io.text import shorten, storable
@@ -145,7 +145,7 @@ def _read(
         if _number(found.groups, seed.id, seed.name) == len(found.categories):
             found.categories.append(seed.category)
     ids, nodes = bytearray(), array("i")
-    for t in run.stated():
+    for t in run.iter_statement_rows():
         ids += bytes.fromhex(t.triple_id)
         nodes.append(_number(found.groups, t.group_id, t.group))
         nodes.append(_number(found.predicates, t.predicate_id, t.predicate))
@@ -157,7 +157,7 @@ def _read(
 
     arms: Dictionary[str] = Dictionary()
     generations, of, numbers = bytearray(), bytearray(), array("q")
-    for g in run.told():
+    for g in run.iter_yield_rows():
         generations += bytes.fromhex(g.generation_id)
         of += bytes.fromhex(g.triple_id)
         numbers.append(arms.add(g.arm, g.arm))
@@ -178,7 +178,7 @@ def _read(
     order = _in_order(found, run, group, predicate, thing)
     position = np.empty(len(order), np.int64)
     position[order] = np.arange(len(order))
-    names, _, threshold = scope(run, selection, arms.texts, measured=measured)
+    names, _, threshold = resolve_scope(run, selection, arms.texts, measured=measured)
     ids_of_answers = np.frombuffer(bytes(generations), ID)[known]
     for name in names:
         own = np.flatnonzero(arm == arms.get(name))
@@ -195,7 +195,7 @@ def _read(
 
 
 def _in_order(found: Statements, run: StoredRun, group: Ints, predicate: Ints, thing: Ints) -> Ints:
-    """The order in which stores keep triples (`kgbias.graph.said.in_order`)."""
+    """The order in which stores keep triples (`kgbias.graph.row_types.triple_sort_key`)."""
     seeds = {g.id: place for place, g in enumerate(run.groups)}
     places = np.full(len(found.groups), len(seeds))
     for id, number in found.groups.items():
@@ -228,7 +228,7 @@ def _values(found: Statements, run: StoredRun, triple: Ids) -> tuple[dict[str, F
     """The scores of the triples by measure, NaN for none, and the label of their regard."""
     values = {m.name: np.full(len(triple), np.nan) for m in found.measures}
     label = np.zeros(len(triple), np.int64)
-    for measure, rows in groupby(run.valued(), key=lambda v: v.measure):
+    for measure, rows in groupby(run.iter_score_rows(), key=lambda v: v.measure):
         if measure not in values:
             continue  # measured since this reading began
         ids, scores, labels = bytearray(), array("d"), array("i")
@@ -281,7 +281,7 @@ def find_echoes(found: Statements, progress: Progress) -> None:
     progress.stage("echoes", len(found.runs))
     echo = np.zeros(len(found.generation), bool)
     for run in found.runs:
-        ids = [bytes.fromhex(answer.generation_id) for answer in repetitions_of(run)]
+        ids = [bytes.fromhex(answer.generation_id) for answer in iter_repetitions(run)]
         echo |= np.isin(found.generation, np.frombuffer(b"".join(ids), ID))
         progress.advance()
     found.echo = echo

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import UsageError, no_such
-from kgbias.graph.between import Named
-from kgbias.graph.recorded import Recorded, recorded
-from kgbias.graph.selection import Counted
+from kgbias.graph.cross_mentions import MentionIndex
+from kgbias.graph.stereotypes import BestMatch, best_matches
+from kgbias.graph.selection import SelectedStatements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.structure import to_networkx
 from kgbias.graph.types import (
@@ -47,7 +47,7 @@ class Filters:
     def apply(self, run: StoredRun, triples: Iterable[TripleView]) -> list[TripleView]:
         """The triples to keep, in their order. Raises UsageError for a group that the run lacks,
         and for a predicate or topic that no statement has."""
-        wanted = {run.group(name).id for name in self.groups}
+        wanted = {run.find_group(name).id for name in self.groups}
         kept = list(triples)
         if self.topic is not None:
             about = self._on_topic(run)
@@ -111,7 +111,7 @@ class Content:
 
     run: StoredRun
     triples: Collection[TripleView]
-    counted: Counted
+    counted: SelectedStatements
     progress: Progress = field(default_factory=SilentProgress)
     width: float = 7.0
     pair: "Pair | None" = None
@@ -130,8 +130,8 @@ class Content:
     def names_other(self) -> dict[str, str]:
         """The other groups of the run that a triple names, by the triple's id; triples that name
         none are left out."""
-        named = Named(self.run.groups)
-        return {t.id: ", ".join(others) for t in self.triples if (others := named.others(t))}
+        named = MentionIndex(self.run.groups)
+        return {t.id: ", ".join(others) for t in self.triples if (others := named.other_groups(t))}
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
@@ -165,16 +165,16 @@ class Content:
         }
 
     @cached_property
-    def recorded(self) -> dict[str, Recorded]:
+    def recorded(self) -> dict[str, BestMatch]:
         """What tables of recorded stereotypes have about the triples, by the triple's id; empty if
         the run was held against none."""
-        return recorded(self.run.held())
+        return best_matches(self.run.stereotype_matches())
 
     @cached_property
     def ranks(self) -> dict[str, tuple[int, int]]:
         """By a triple's id, the rank of its group before the statement and the number of groups
         ranked; from the probing of the run's own model or, if it has none, from the first."""
-        probings = self.run.probings()
+        probings = self.run.probe_runs()
         if not probings:
             return {}
         probing = next((p for p in probings if p.model == self.run.model), probings[0])
@@ -196,7 +196,7 @@ class Content:
     @cached_property
     def of_arms(self) -> bool:
         """Whether the triples come from several arms, so that one may occur once for each."""
-        return self.counted.several
+        return self.counted.has_several_arms
 
     @cached_property
     def graph(self) -> Any:

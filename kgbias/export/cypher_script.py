@@ -10,10 +10,10 @@ from typing import Any
 from kgbias.export.content import Content
 from kgbias.export.graph_passes import decided, generation_row
 from kgbias.graph import shape
-from kgbias.graph.as_graph import values
+from kgbias.graph.graph_tables import property_values
 from kgbias.graph.decisions import Decision, decision_row
 from kgbias.graph.labels import Label
-from kgbias.graph.shape import DERIVED, TONES
+from kgbias.graph.shape import DERIVED_MEASURES, TONES
 from kgbias.graph.types import (
     Generation,
     Run,
@@ -48,7 +48,7 @@ def write_script(content: Content, path: Path) -> None:
         for line in content.heading:
             file.write(f"// {line}\n")
         for label in _LABELS:
-            file.write(f"{shape.constraint(shape.node(label))};\n")
+            file.write(f"{shape.constraint_query(shape.get_node(label))};\n")
         file.write(_run(content.run.record))
         file.writelines(_statements(content.run.record, content.triples))
         for generation, found in decided(content.run, {t.id for t in content.triples}):
@@ -68,7 +68,7 @@ def _run(run: Run) -> str:
         f"MERGE (m:Model {{uid: {literal(model.id)}}}) SET m.name = {literal(model.title)}, "
         f"m.revision = {literal(model.revision)} "
         f"MERGE (r:Run {{uid: {literal(run.id)}}}) ON CREATE SET r.seq = 0 "
-        f"SET {_properties('r', values('Run', run))} "
+        f"SET {_properties('r', property_values('Run', run))} "
         "MERGE (r)-[:OF]->(m);\n"
     ]
     for place, group in enumerate(run.groups):
@@ -101,7 +101,7 @@ def _row(t: TripleView) -> str:
         "group_uid": t.group_id, "group": t.group,
         "predicate_uid": node_id("predicate", t.predicate), "predicate": t.predicate,
         "object_uid": node_id("object", t.object), "object": t.object,
-    } | {m: t.scores[m].value if m in t.scores else None for m in DERIVED}  # fmt: skip
+    } | {m: t.scores[m].value if m in t.scores else None for m in DERIVED_MEASURES}  # fmt: skip
     return _map(row)
 
 
@@ -120,7 +120,7 @@ def _statement(run: Run, tone: str) -> str:
         + " ".join(
             f"MERGE (g)-[{v}:{kind} {{run: {literal(run.name)}, triple: row.uid, "
             f"arm: row.arm}}]->(o) SET {v}.predicate = row.predicate, "
-            f"{v}.count = row.count, {', '.join(f'{v}.{m} = row.{m}' for m in DERIVED)}"
+            f"{v}.count = row.count, {', '.join(f'{v}.{m} = row.{m}' for m in DERIVED_MEASURES)}"
             for v, kind in (("s", "STEREOTYPE"), ("e", tone))
             if kind
         )
@@ -156,8 +156,8 @@ def _decision(run: Run, decision: Decision) -> str:
 def _labels(labels: Sequence[Label]) -> str:
     """What raters said of the triples, every label with its rater."""
     rows = [
-        {"triple": x.triple_id, "uid": x.uid, "rater": values("Rater", x.by, uid=x.by.id),
-         "own": values("LABELLED", x)}
+        {"triple": x.triple_id, "uid": x.uid, "rater": property_values("Rater", x.by, uid=x.by.id),
+         "own": property_values("LABELLED", x)}
         for x in labels
     ]  # fmt: skip
     return (

@@ -9,15 +9,15 @@ from typing import Generic, NamedTuple, TypeVar
 
 from kgbias.export.content import Content
 from kgbias.graph import shape
-from kgbias.graph.as_graph import Asked, Ends, Values, values
-from kgbias.graph.decisions import Decision, decision_row, in_effect
-from kgbias.graph.shape import DERIVED, TONES
+from kgbias.graph.graph_tables import ProbeEdges, EdgeRow, PropertyValues, property_values
+from kgbias.graph.decisions import Decision, decision_row, latest_decisions
+from kgbias.graph.shape import DERIVED_MEASURES, TONES
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, GroupName, NameProbe, StatementEdge, TripleView, node_id
 from kgbias.io.progress import Progress
 
 _FIELDS = [
-    p.name for p in shape.node("Generation").properties if p.name not in ("uid", "group_uid")
+    p.name for p in shape.get_node("Generation").properties if p.name not in ("uid", "group_uid")
 ]
 
 
@@ -36,7 +36,7 @@ def decided(
 
 def counted(decisions: Sequence[Decision]) -> dict[str, int]:
     """The number of answers that each verdict is in effect for."""
-    return dict(sorted(Counter(d.verdict for d in in_effect(decisions).values()).items()))
+    return dict(sorted(Counter(d.verdict for d in latest_decisions(decisions).values()).items()))
 
 
 def generation_row(g: Generation) -> dict[str, object]:
@@ -55,8 +55,8 @@ class Pass(Generic[Item]):
     label, or an edge type with its ends), the rows of an item."""
 
     items: Iterable[Item]
-    nodes: Mapping[str, Callable[[Item], Sequence[Values]]]
-    edges: Mapping[tuple[str, str, str], Callable[[Item], Sequence[Ends]]]
+    nodes: Mapping[str, Callable[[Item], Sequence[PropertyValues]]]
+    edges: Mapping[tuple[str, str, str], Callable[[Item], Sequence[EdgeRow]]]
 
 
 class Said(NamedTuple):
@@ -74,7 +74,7 @@ class Told(NamedTuple):
     """A generation, the row of its node, the triple that it yielded, and decisions about it."""
 
     generation: Generation
-    row: Values
+    row: PropertyValues
     triple_id: str | None
     decisions: list[Decision]
 
@@ -87,19 +87,19 @@ class Passes:
         self.metrics = run.metrics()
         self.topic_models = run.topics()
         self.tests = run.associations()
-        self.asked = [Asked("PROBED", p, run.probes(p.id)) for p in run.probings()]
-        self.asked += [Asked("CHOSEN", c, run.choices(c.id)) for c in run.choosings()]
+        self.asked = [ProbeEdges("PROBED", p, run.probes(p.id)) for p in run.probe_runs()]
+        self.asked += [ProbeEdges("CHOSEN", c, run.choices(c.id)) for c in run.choice_runs()]
         self.names: list[GroupName] = []
-        for b in run.believings():
-            self.asked.append(Asked("PROBED_BEFORE", b, run.name_probes(b.id)))
-            self.asked.append(Asked("BELIEVED", b, run.beliefs(b.id)))
+        for b in run.belief_runs():
+            self.asked.append(ProbeEdges("PROBED_BEFORE", b, run.name_probes(b.id)))
+            self.asked.append(ProbeEdges("BELIEVED", b, run.beliefs(b.id)))
             self.names += run.names(b.id)
         self.near = run.near_duplicates()
         self.places = run.places()
         self.profiles = run.profiles()
         self.flags = run.store.flags()
         self.placed = {
-            p.node_id: values("PLACED", p) | {"placed_by": run.name} for p in self.places
+            p.node_id: property_values("PLACED", p) | {"placed_by": run.name} for p in self.places
         }
         # Only the predicates and objects about which something was found.
         self.texts: dict[str, dict[str, str]] = {
@@ -213,7 +213,7 @@ class Passes:
                 yield Said(t, predicate_id, object_id, True, new_predicate, new_object)
             self._kept[t.arm].add(_short(t.id))
 
-    def _scored(self, s: Said) -> list[Ends]:
+    def _scored(self, s: Said) -> list[EdgeRow]:
         return [
             (
                 s.triple.id,
@@ -229,7 +229,7 @@ class Passes:
             if s.new
         ]
 
-    def _stereotype(self, s: Said) -> Sequence[Ends]:
+    def _stereotype(self, s: Said) -> Sequence[EdgeRow]:
         t = s.triple
         values = {
             "run": self.run.name,
@@ -237,11 +237,11 @@ class Passes:
             "count": t.count,
             "triple": t.id,
             "arm": t.arm,
-            **{m: t.scores[m].value if m in t.scores else None for m in DERIVED},
+            **{m: t.scores[m].value if m in t.scores else None for m in DERIVED_MEASURES},
         }
         return ((t.group_id, s.object_id, values),)
 
-    def _toned(self, tone: str, s: Said) -> Sequence[Ends]:
+    def _toned(self, tone: str, s: Said) -> Sequence[EdgeRow]:
         score = s.triple.scores.get("regard")
         return self._stereotype(s) if score is not None and score.label == tone else ()
 
@@ -285,7 +285,7 @@ class Passes:
                 self.in_profiles.add(uid)
             yield Told(g, row, id, decisions.get(uid, []))
 
-    def _shown(self, g: Told) -> list[Ends]:
+    def _shown(self, g: Told) -> list[EdgeRow]:
         shown = enumerate(g.generation.shown)
         return [(g.row["uid"], id, {"position": n}) for n, id in shown if self.keeps(id)]
 
@@ -304,15 +304,15 @@ def _reported(items: Iterable[Item], name: str, about: int, progress: Progress) 
 
 
 def _text(
-    id: str, text: str, new: bool, placed: Mapping[str, Values] | None = None
-) -> Sequence[Values]:
+    id: str, text: str, new: bool, placed: Mapping[str, PropertyValues] | None = None
+) -> Sequence[PropertyValues]:
     """The node of a predicate or object."""
     if not new:
         return ()
     return ({"uid": id, "text": text, "name": text, **(placed or {}).get(id, {})},)
 
 
-def _triple(s: Said) -> Sequence[Values]:
+def _triple(s: Said) -> Sequence[PropertyValues]:
     if not s.new:
         return ()
     t = s.triple
@@ -320,12 +320,12 @@ def _triple(s: Said) -> Sequence[Values]:
     return ({"uid": t.id, "group_uid": t.group_id, "text": name, "name": name},)
 
 
-def _to(s: Said, id: str) -> Sequence[Ends]:
+def _to(s: Said, id: str) -> Sequence[EdgeRow]:
     """The edge from a triple to one of its nodes."""
     return ((s.triple.id, id, {}),) if s.new else ()
 
 
-def _yielded(g: Told) -> Sequence[Ends]:
+def _yielded(g: Told) -> Sequence[EdgeRow]:
     if (t := g.generation.triple) is None or g.triple_id is None:
         return ()
     values = {"count": g.generation.count, "predicate": t.predicate, "object": t.object}

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 
 from kgbias.export.content import Content
 from kgbias.export.graph_passes import Passes
-from kgbias.graph import as_graph
-from kgbias.graph.as_graph import KINDS, Edges, Ends, Nodes, Values, values
-from kgbias.graph.record import in_graph
+from kgbias.graph import graph_tables
+from kgbias.graph.graph_tables import KIND_BY_LABEL, EdgeTable, EdgeRow, NodeTable, PropertyValues, property_values
+from kgbias.graph.record import to_properties
 from kgbias.graph.types import ChosenEdge
 
 
@@ -19,16 +19,16 @@ class GraphRows(Passes):
         super().__init__(content)
         run = self.run
         self.corpus = run.corpus()
-        self.sofa = run.sofa()
+        self.sofa = run.sofa_results()
         self.labels = run.store.labels()
-        self.held = run.held()
+        self.held = run.stereotype_matches()
         of_results = {r.probe_set for r in self.sofa}
         self.sets = [p for p in run.store.probe_sets() if p.id in of_results] if self.sofa else []
 
-    def nodes(self) -> Iterator[Nodes]:
+    def nodes(self) -> Iterator[NodeTable]:
         run = self.run
         yield "Category", self._categories()
-        own = {g.id: in_graph(g) | {"variants": sorted(g.variants)} for g in run.groups}
+        own = {g.id: to_properties(g) | {"variants": sorted(g.variants)} for g in run.groups}
         yield (
             "SocialGroup",
             (
@@ -36,31 +36,31 @@ class GraphRows(Passes):
                 for id, text in self.texts["group"].items()
             ),
         )
-        models = {run.model, *(a.asking.model for a in self.asked)}
+        models = {run.model, *(a.probe_run.model for a in self.asked)}
         models |= {t.model for t in self.tests} | {r.model for r in self.sofa}
-        yield as_graph.models(sorted(models, key=lambda m: m.id))
-        beside = {"uid": run.id, "seconds": run.store.seconds(run.id), "seq": 0}
-        yield "Run", [values("Run", run.record, **beside)]
-        yield "Metric", [values("Metric", m, uid=m.id) for m in self.metrics.values()]
+        yield graph_tables.model_nodes(sorted(models, key=lambda m: m.id))
+        beside = {"uid": run.id, "seconds": run.store.run_seconds(run.id), "seq": 0}
+        yield "Run", [property_values("Run", run.record, **beside)]
+        yield "Metric", [property_values("Metric", m, uid=m.id) for m in self.metrics.values()]
         yield "Answer", self._answers()
-        yield as_graph.raters(x for x in self.labels if self.keeps(x.triple_id))
-        yield as_graph.tests(self.tests)
-        yield from as_graph.topic_models(run.id, self.topic_models)
+        yield graph_tables.rater_nodes(x for x in self.labels if self.keeps(x.triple_id))
+        yield graph_tables.test_nodes(self.tests)
+        yield from graph_tables.topic_model_nodes(run.id, self.topic_models)
         yield "Statement", self._statements_stated()
-        yield as_graph.passages(run.id, self.corpus)
-        yield from as_graph.stereotypes(self.held)
-        yield from as_graph.profiles(self.profiles)
-        yield as_graph.names(self.names)
-        yield as_graph.descriptors(self.flags)
-        yield as_graph.probe_sets(self.sets)
-        yield as_graph.sofa(self.sofa)
+        yield graph_tables.passage_nodes(run.id, self.corpus)
+        yield from graph_tables.stereotype_nodes(self.held)
+        yield from graph_tables.profile_nodes(self.profiles)
+        yield graph_tables.name_nodes(self.names)
+        yield graph_tables.descriptor_nodes(self.flags)
+        yield graph_tables.probe_set_nodes(self.sets)
+        yield graph_tables.sofa_nodes(self.sofa)
 
-    def edges(self) -> Iterator[Edges]:
+    def edges(self) -> Iterator[EdgeTable]:
         """The edges between nodes that the export has."""
         for kind, start, end, rows in self._edges():
             yield kind, start, end, self._within(start, end, rows)
 
-    def _edges(self) -> Iterator[Edges]:
+    def _edges(self) -> Iterator[EdgeTable]:
         run = self.run
         yield "IN_CATEGORY", "SocialGroup", "Category", [(g.id, g.category, {}) for g in run.groups]
         yield "OF", "Run", "Model", [(run.id, run.model.id, {})]
@@ -71,27 +71,27 @@ class GraphRows(Passes):
         yield "SEEDED", "Run", "SocialGroup", seeds
         by = [(run.id, m.id, {"measure": m.measure}) for m in self.metrics.values()]
         yield "MEASURED_BY", "Run", "Metric", by
-        yield as_graph.figures(run.id, run.group_scores())
+        yield graph_tables.figure_edges(run.id, run.group_scores())
         if self.profiles:
-            yield from as_graph.of_profiles(run.id, self.profiles)
-        yield as_graph.flags(self.flags)
-        yield from as_graph.places(run.id, self.places)
-        yield from as_graph.of_topic_models(run.id, run.name, self.topic_models)
-        yield as_graph.attributions(run.attributions())
-        yield as_graph.labelled(x for x in self.labels if self.keeps(x.triple_id))
+            yield from graph_tables.profile_edges(run.id, self.profiles)
+        yield graph_tables.flag_edges(self.flags)
+        yield from graph_tables.place_edges(run.id, self.places)
+        yield from graph_tables.topic_model_edges(run.id, run.name, self.topic_models)
+        yield graph_tables.attribution_edges(run.attributions())
+        yield graph_tables.label_edges(x for x in self.labels if self.keeps(x.triple_id))
         yield "TESTED", "Run", "AssociationTest", [(run.id, t.id, {}) for t in self.tests]
-        yield from as_graph.of_tests(self.tests)
-        yield from as_graph.asked(run.id, run.name, self.asked)
-        yield as_graph.names_of(self.names)
+        yield from graph_tables.test_edges(self.tests)
+        yield from graph_tables.probe_edges(run.id, run.name, self.asked)
+        yield graph_tables.name_edges(self.names)
         yield "STATES", "Triple", "Statement", self._states()
         yield "TESTED", "Run", "SofaResult", [(run.id, r.id, {}) for r in self.sofa]
-        yield from as_graph.of_probe_sets(self.sets)
-        yield from as_graph.of_sofa(self.sofa)
-        yield from as_graph.of_passages(run.id, run.name, self.corpus)
-        yield as_graph.near_duplicates(run.name, self.near)
-        yield from as_graph.of_held(run.id, run.name, self.held)
+        yield from graph_tables.probe_set_edges(self.sets)
+        yield from graph_tables.sofa_edges(self.sofa)
+        yield from graph_tables.passage_edges(run.id, run.name, self.corpus)
+        yield graph_tables.near_duplicate_edges(run.name, self.near)
+        yield from graph_tables.stereotype_edges(run.id, run.name, self.held)
 
-    def _within(self, start: str, end: str, rows: Iterable[Ends]) -> Iterator[Ends]:
+    def _within(self, start: str, end: str, rows: Iterable[EdgeRow]) -> Iterator[EdgeRow]:
         return (
             row for row in rows if self._has_node(start, row[0]) and self._has_node(end, row[1])
         )
@@ -102,16 +102,16 @@ class GraphRows(Passes):
             return self.keeps(id)
         if label == "Generation":
             return id in self.in_profiles
-        return label not in KINDS or id in self.texts[KINDS[label]]
+        return label not in KIND_BY_LABEL or id in self.texts[KIND_BY_LABEL[label]]
 
-    def _categories(self) -> Iterator[Values]:
+    def _categories(self) -> Iterator[PropertyValues]:
         known = {c.name for c in self.run.categories}
         asked = {part.category for p in self.sets for part in p.parts}
-        yield from map(in_graph, self.run.categories)
+        yield from map(to_properties, self.run.categories)
         for name in sorted(({g.category for g in self.run.groups} | asked) - known):
             yield {"name": name}
 
-    def _statements_stated(self) -> Iterator[Values]:
+    def _statements_stated(self) -> Iterator[PropertyValues]:
         stated = {e.statement_id: e for e in self.stated()}
         texts = {s.id: s.text for p in self.sets for part in p.parts for s in part.statements}
         for id, text in texts.items():
@@ -123,13 +123,13 @@ class GraphRows(Passes):
             ends = {"predicate_uid": predicate, "object_uid": object}
             yield {"uid": uid, "text": text, "name": text, **ends}
 
-    def _answers(self) -> Iterator[Values]:
+    def _answers(self) -> Iterator[PropertyValues]:
         chosen = (e for e in self.asked_for() if isinstance(e, ChosenEdge))
         keys = sorted(self.answered.union(*((*e.answers, *e.others) for e in chosen)))
         for start in range(0, len(keys), 5_000):
-            yield from map(in_graph, self.run.store.answers(keys[start : start + 5_000]).values())
+            yield from map(to_properties, self.run.store.answers(keys[start : start + 5_000]).values())
 
-    def _states(self) -> Iterator[Ends]:
+    def _states(self) -> Iterator[EdgeRow]:
         statements = {(e.predicate_id, e.object_id): e.statement_id for e in self.stated()}
         for id, predicate_id, object_id in self.said_again:
             if (statement := statements.get((predicate_id, object_id))) is not None:

@@ -12,7 +12,7 @@ from kgbias.export.content import Content
 from kgbias.export.graph_passes import Pass
 from kgbias.export.graph_rows import GraphRows
 from kgbias.graph import shape
-from kgbias.graph.as_graph import Ends, Values
+from kgbias.graph.graph_tables import EdgeRow, PropertyValues
 from kgbias.graph.record import Property
 from kgbias.io.resources import __version__
 
@@ -77,25 +77,25 @@ class _Files:
                         write_edges(found_edges)
 
     @contextmanager
-    def nodes(self, label: str) -> Iterator[Callable[[Iterable[Values]], None]]:
+    def nodes(self, label: str) -> Iterator[Callable[[Iterable[PropertyValues]], None]]:
         """The function that writes nodes of this label."""
-        node = shape.node(label)
+        node = shape.get_node(label)
         names = [node.key, *(p.name for p in node.properties if p.name != node.key)]
         header = _header(node.properties)
         header[node.key] = f"{node.key}:ID({label})"
         path = self._nodes[label] = self._folder / f"nodes-{label}.csv"
         with _table(path, [header[name] for name in names]) as file:
 
-            def write(rows: Iterable[Values]) -> None:
+            def write(rows: Iterable[PropertyValues]) -> None:
                 for values in rows:
                     file.write(_line(_row(values, names)))
 
             yield write
 
     @contextmanager
-    def edges(self, kind: str, start: str, end: str) -> Iterator[Callable[[Iterable[Ends]], None]]:
+    def edges(self, kind: str, start: str, end: str) -> Iterator[Callable[[Iterable[EdgeRow]], None]]:
         """The function that writes edges of this type between these nodes."""
-        edge = shape.edge(kind)
+        edge = shape.get_edge(kind)
         assert (start, end) in edge.ends
         name = f"edges-{kind}.csv" if len(edge.ends) == 1 else f"edges-{kind}-{start}-{end}.csv"
         names = [p.name for p in edge.properties]
@@ -103,7 +103,7 @@ class _Files:
         path = self._edges[kind, start, end] = self._folder / name
         with _table(path, header) as file:
 
-            def write(rows: Iterable[Ends]) -> None:
+            def write(rows: Iterable[EdgeRow]) -> None:
                 for a, b, values in rows:
                     file.write(_line([a, b, *_row(values, names)]))
 
@@ -152,7 +152,7 @@ def _header(properties: Sequence[Property]) -> dict[str, str]:
     return {p.name: p.name + _TYPES[p.type] for p in properties}
 
 
-def _row(values: Values, names: Sequence[str]) -> list[Any]:
+def _row(values: PropertyValues, names: Sequence[str]) -> list[Any]:
     """The values in the order of the columns. Raises ValueError for one that is not in the
     shape."""
     if unknown := values.keys() - names:

@@ -13,7 +13,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 from kgbias.export.content import Content
-from kgbias.graph.keeping import Corpus, Passage, Relation, relation, uuid_of
+from kgbias.graph.integrity import Corpus, Passage, Relation, make_relation, content_uuid
 from kgbias.graph.types import TripleView, node_id
 from kgbias.ingest.ragas import as_graph
 
@@ -51,14 +51,14 @@ def as_corpus(content: Content) -> Corpus:
             parts.append(chunk)
             chunks.append((chunk, group, objects))
         passages += [document, *parts]
-        relations += [relation("child", document, chunk) for chunk in parts]
-        relations += [relation("next", a, b) for a, b in pairwise(parts)]
+        relations += [make_relation("child", document, chunk) for chunk in parts]
+        relations += [make_relation("next", a, b) for a, b in pairwise(parts)]
     for (a, group, objects), (b, other, others) in combinations(chunks, 2):
         shared = [[objects[id], others[id]] for id in objects if id in others]
         if group != other and shared:
             size = len(a.properties["entities"]) * len(b.properties["entities"])
             relations.append(
-                relation(
+                make_relation(
                     "entities_overlap",
                     a,
                     b,
@@ -76,4 +76,4 @@ def _passage(
     properties: dict[str, object],
 ) -> Passage:
     text = " ".join(t.sentence for t in said)
-    return Passage(uuid_of(kind, content.run.id, name), kind, text, properties)
+    return Passage(content_uuid(kind, content.run.id, name), kind, text, properties)

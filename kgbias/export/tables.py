@@ -8,7 +8,7 @@ from typing import Any
 
 from kgbias.errors import DataError, MissingExtra, first_line
 from kgbias.export.content import Content
-from kgbias.graph.recorded import COLUMNS
+from kgbias.graph.stereotypes import MATCH_COLUMNS
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io.text import escape_formula
 from kgbias.stories import stereotales
@@ -41,7 +41,7 @@ def beside(content: Content) -> list[str]:
     """The columns of `BESIDE` that the run has something for."""
     has = {
         "names_other": content.names_other, "topic": content.topics, "rank": content.ranks,
-        "rank_of": content.ranks, **dict.fromkeys(COLUMNS, content.recorded),
+        "rank_of": content.ranks, **dict.fromkeys(MATCH_COLUMNS, content.recorded),
     }  # fmt: skip
     return [name for name in BESIDE if has.get(name, content.origins)]
 
@@ -73,7 +73,7 @@ def rows(content: Content) -> Iterator[dict[str, Any]]:
                  "topic": content.topics.get(triple.id),
                  "names_other": content.names_other.get(triple.id, "")}  # fmt: skip
         mark = content.recorded.get(triple.id)
-        found |= mark.cells if mark else dict.fromkeys(COLUMNS)
+        found |= mark.cells if mark else dict.fromkeys(MATCH_COLUMNS)
         yield row | {name: found[name] for name in names}
 
 
@@ -107,7 +107,7 @@ def write_csv_pair(content: Content, path: Path) -> list[Path]:
             "count",
             "arm",
             *(m.name for m in content.measures),
-            *(COLUMNS if content.recorded else ()),
+            *(MATCH_COLUMNS if content.recorded else ()),
         ),
         (
             {"source": a, "target": b, "id": k, **d}

@@ -24,7 +24,7 @@ from kgbias.export.tables import (
     write_parquet,
     write_stereotales,
 )
-from kgbias.graph.selection import Counted, Selection, Stream, of_one_arm, select
+from kgbias.graph.selection import SelectedStatements, Selection, StatementStream, need_one_arm, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView, node_id
 from kgbias.io import files
@@ -107,13 +107,13 @@ def write_export(
     triples: Collection[TripleView]
     pair = None
     if form.streams:
-        triples = stream = Stream(run, selection)
-        counted = stream.counted
+        triples = stream = StatementStream(run, selection)
+        counted = stream.selected
     else:
-        counted = select(run, selection)
+        counted = select_statements(run, selection)
         triples = counted.triples
     if form.picture:
-        of_one_arm(run, counted)
+        need_one_arm(run, counted)
         pair = _pair(run, filters, counted) if form.beside else None
         if pair is None:
             filters = _readable(filters, counted.triples)
@@ -122,7 +122,7 @@ def write_export(
     if filters != Filters() and pair is None:
         triples = filters.apply(run, triples)
     if filters.groups:
-        counted = counted.about({run.group(name).id for name in filters.groups})
+        counted = counted.restrict_to_groups({run.find_group(name).id for name in filters.groups})
     if filters.merged and progress is not None and not run.near_duplicates():
         progress.note(merge.unlinked())
     content = Content(run, triples, counted, progress or SilentProgress(), width, pair)
@@ -162,7 +162,7 @@ def _readable(filters: Filters, triples: Sequence[TripleView]) -> Filters:
     return replace(filters, per_group=max(1, MOST_EDGES // max(1, len(groups))))
 
 
-def _pair(run: StoredRun, filters: Filters, counted: Counted) -> Pair | None:
+def _pair(run: StoredRun, filters: Filters, counted: SelectedStatements) -> Pair | None:
     """What a picture of two groups shows; None for any other number. Unless the filters set a
     number, as many statements as one picture has room for."""
     triples = filters.apply(run, counted.triples) if filters != Filters() else counted.triples

@@ -13,7 +13,7 @@ import numpy as np
 
 from kgbias.errors import UsageError, no_such
 from kgbias.faithfulness.rules import content, says
-from kgbias.graph.prompted import Prompted
+from kgbias.graph.prompting import LoggedPrompter
 from kgbias.io.templates import PromptTemplate
 from kgbias.language.words import is_negated
 
@@ -130,7 +130,7 @@ class LocalJudge:
 class ModelJudge:
     """A language model with the prompts of the paper."""
 
-    def __init__(self, model: Prompted, prompts: dict[str, PromptTemplate]) -> None:
+    def __init__(self, model: LoggedPrompter, prompts: dict[str, PromptTemplate]) -> None:
         self.name = model.name
         self._model = model
         self._prompts = prompts

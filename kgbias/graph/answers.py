@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from kgbias.errors import Interrupted, ModelError, UsageError
-from kgbias.graph.holding import OwnLease, hold_lease
+from kgbias.graph.leases import OwnLease, hold_lease
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Batch, Run, canonical_json, storable
 from kgbias.io.progress import Progress, SilentProgress
@@ -29,7 +29,7 @@ from kgbias.models.base import (
 )
 from kgbias.models.budget import Budget, Usage, estimate_tokens
 
-_TRIES = 3  # how often a request is left with the provider if it comes back unanswered
+_MAX_ATTEMPTS = 3  # how often a request is left with the provider if it comes back unanswered
 
 
 class BatchedModel:
@@ -41,8 +41,8 @@ class BatchedModel:
     """
 
     def __init__(self, model: Completer, store: Store, progress: Progress) -> None:
-        able = getattr(model, "abilities", None)
-        if able is None or able.batch == "no":
+        model_abilities = getattr(model, "abilities", None)
+        if model_abilities is None or model_abilities.batch == "no":
             raise UsageError(
                 f"`batch` needs a provider that takes batches, and {model.info.name} does not"
             )
@@ -50,8 +50,8 @@ class BatchedModel:
         self._batches: Any = self._model.batches()
         self._store = store
         self._progress = progress
-        self._asked = model.info.configured_id(model.settings)
-        self._known = False  # whether what the server refuses is known
+        self._configured_id = model.info.configured_id(model.settings)
+        self._limits_known = False  # whether what the server refuses is known
 
     @property
     def info(self) -> ModelInfo:
@@ -72,118 +72,118 @@ class BatchedModel:
         places: dict[str, list[int]] = {}
         for index, request in enumerate(requests):
             places.setdefault(request.key(self.info, self.settings), []).append(index)
-        left = {key: requests[indexes[0]] for key, indexes in places.items()}
-        thrown: dict[str, list[Completion]] = {}  # failed answers, to be asked for again
+        missing = {key: requests[indexes[0]] for key, indexes in places.items()}
+        failures: dict[str, list[Completion]] = {}  # failed answers, to be asked for again
         self._model.check_requests(requests)
-        while left:
-            batches = self._noted(left)
-            if not batches and not self._known:
-                key = next(iter(left))
-                for answers in self._model.complete([left.pop(key)]):
-                    self._known = True
+        while missing:
+            batches = self._find_noted(missing)
+            if not batches and not self._limits_known:
+                key = next(iter(missing))
+                for answers in self._model.complete([missing.pop(key)]):
+                    self._limits_known = True
                     yield [(index, answer) for _, answer in answers for index in places[key]]
                 continue
-            for batch in map(self._located, batches or self._submitted(left)):
-                if batch is None or not any(key in left for key in batch.keys):
+            for batch in map(self._locate, batches or self._submit_new(missing)):
+                if batch is None or not any(key in missing for key in batch.keys):
                     continue
-                found = self._collected(batch, left)
-                done = []
-                for key, answer in found.items():
-                    before = thrown.setdefault(key, [])
-                    before.append(answer)
-                    if answer.finish != "error" or len(before) == _TRIES:
-                        done += [(index, _with_all_tokens(before)) for index in places[key]]
-                        del left[key]
-                if done:
-                    yield done
-                self._settle(batch, found.keys())
+                collected = self._collect(batch, missing)
+                finished = []
+                for key, answer in collected.items():
+                    attempts = failures.setdefault(key, [])
+                    attempts.append(answer)
+                    if answer.finish != "error" or len(attempts) == _MAX_ATTEMPTS:
+                        finished += [(index, _sum_tokens(attempts)) for index in places[key]]
+                        del missing[key]
+                if finished:
+                    yield finished
+                self._forget_answered(batch, collected.keys())
 
-    def _noted(self, left: Mapping[str, Request]) -> list[Batch]:
+    def _find_noted(self, missing: Mapping[str, Request]) -> list[Batch]:
         """The batches noted in the store that hold any of these requests."""
-        found = self._store.batches(self._asked)
-        return [batch for batch in found if any(key in left for key in batch.keys)]
+        batches = self._store.batches(self._configured_id)
+        return [batch for batch in batches if any(key in missing for key in batch.keys)]
 
-    def _submitted(self, left: Mapping[str, Request]) -> list[Batch]:
+    def _submit_new(self, missing: Mapping[str, Request]) -> list[Batch]:
         """New batches of all these requests, each noted before it is made."""
-        made = []
+        submitted = []
         for form in ("completion", "chat"):  # which go to different addresses
-            keys = [key for key, request in left.items() if request.form == form]
+            keys = [key for key, request in missing.items() if request.form == form]
             for start in range(0, len(keys), self._batches.batch_size):
-                part = {key: left[key] for key in keys[start : start + self._batches.batch_size]}
+                batch_requests = {key: missing[key] for key in keys[start : start + self._batches.batch_size]}
                 batch = Batch(
                     f"kgbias-{uuid.uuid4().hex}",
-                    self._asked,
-                    tuple(part),
+                    self._configured_id,
+                    tuple(batch_requests),
                     self._model.learned,
                     datetime.now(UTC),
                 )
                 self._store.keep_batch(batch)
-                id = self._batches.submit(batch.name, part, batch.created, self._others())
-                self._store.keep_batch(batch := replace(batch, id=id))
+                batch_id = self._batches.submit(batch.name, batch_requests, batch.created, self._noted_ids())
+                self._store.keep_batch(batch := replace(batch, id=batch_id))
                 self._progress.note(
-                    f"{id}: {len(part):,} of the requests; Ctrl-C leaves the batch with the "
+                    f"{batch_id}: {len(batch_requests):,} of the requests; Ctrl-C leaves the batch with the "
                     "provider, and the same command waits for it"
                 )
-                made.append(batch)
-        return made
+                submitted.append(batch)
+        return submitted
 
-    def _others(self) -> set[str]:
+    def _noted_ids(self) -> set[str]:
         """The ids of all noted batches."""
-        return {batch.id for batch in self._store.batches(self._asked)}
+        return {batch.id for batch in self._store.batches(self._configured_id)}
 
-    def _located(self, batch: Batch) -> Batch | None:
+    def _locate(self, batch: Batch) -> Batch | None:
         """A batch with its id; None if the process that noted it died before making it."""
         if batch.id:
             return batch
-        id = self._batches.find(batch.name, batch.keys, batch.created, self._others())
-        if id is None:
+        batch_id = self._batches.find(batch.name, batch.keys, batch.created, self._noted_ids())
+        if batch_id is None:
             self._store.drop_batch(batch.name)
             return None
-        self._store.keep_batch(batch := replace(batch, id=id))
+        self._store.keep_batch(batch := replace(batch, id=batch_id))
         return batch
 
-    def _collected(self, batch: Batch, left: Mapping[str, Request]) -> dict[str, Completion]:
+    def _collect(self, batch: Batch, missing: Mapping[str, Request]) -> dict[str, Completion]:
         """The batch's answers to those of these requests that it holds; empty if the provider
         rejected it but may accept another, without what it refused."""
-        held = {key: left[key] for key in batch.keys if key in left}
-        id = batch.id
+        batch_requests = {key: missing[key] for key in batch.keys if key in missing}
+        batch_id = batch.id
         self._model.learned = batch.learned
-        self._known = True
-        with _kept(id):
-            for state in self._batches.watch(id):
-                self._progress.note(f"{id}: {state.done:,} of {state.total:,} done")
-        if state.refusal and not self._batches.learn(state.refusal, next(iter(held.values()))):
+        self._limits_known = True
+        with _say_batch_stays(batch_id):
+            for progress in self._batches.watch(batch_id):
+                self._progress.note(f"{batch_id}: {progress.done:,} of {progress.total:,} done")
+        if progress.refusal and not self._batches.learn(progress.refusal, next(iter(batch_requests.values()))):
             self._store.drop_batch(batch.name)
-            raise ModelError(f"the provider refused batch {id}: {state.refusal}")
-        if state.refusal:
+            raise ModelError(f"the provider refused batch {batch_id}: {progress.refusal}")
+        if progress.refusal:
             return {}
-        with _kept(id):
-            found = self._batches.results(id, held, state.done)
-        nothing = Completion("", "error", error=f"batch {id} has no answer to this request")
-        answers = {key: found.get(key, nothing) for key in held}
-        return {k: replace(a, details={**a.details, "batch": id}) for k, a in answers.items()}
+        with _say_batch_stays(batch_id):
+            results = self._batches.results(batch_id, batch_requests, progress.done)
+        no_answer = Completion("", "error", error=f"batch {batch_id} has no answer to this request")
+        answers = {key: results.get(key, no_answer) for key in batch_requests}
+        return {k: replace(a, details={**a.details, "batch": batch_id}) for k, a in answers.items()}
 
-    def _settle(self, batch: Batch, answered: Collection[str]) -> None:
+    def _forget_answered(self, batch: Batch, answered_keys: Collection[str]) -> None:
         """Forget a batch, except for its requests that were not asked for now."""
-        others = tuple(key for key in batch.keys if answered and key not in answered)
-        if others:
-            self._store.keep_batch(replace(batch, keys=others))
+        remaining_keys = tuple(key for key in batch.keys if answered_keys and key not in answered_keys)
+        if remaining_keys:
+            self._store.keep_batch(replace(batch, keys=remaining_keys))
         else:
             self._store.drop_batch(batch.name)
 
 
 @contextmanager
-def _kept(id: str) -> Iterator[None]:
+def _say_batch_stays(batch_id: str) -> Iterator[None]:
     """If a batch cannot be reached now, say in the error that it is not lost."""
     try:
         yield
     except ModelError as error:
         raise ModelError(
-            f"{error}; {id} stays with the provider, and the same command waits for it"
+            f"{error}; {batch_id} stays with the provider, and the same command waits for it"
         ) from error
 
 
-def _with_all_tokens(answers: Sequence[Completion]) -> Completion:
+def _sum_tokens(answers: Sequence[Completion]) -> Completion:
     """The last of these answers, with the tokens of them all, which were paid for."""
     return replace(
         answers[-1],
@@ -192,14 +192,14 @@ def _with_all_tokens(answers: Sequence[Completion]) -> Completion:
     )
 
 
-_WORTH_A_BATCH = 0.1  # of the missing requests: fewer are not worth hours of waiting
+_MIN_BATCH_SHARE = 0.1  # of the missing requests: fewer are not worth hours of waiting
 
 
 class LoggedModel:
     """Asks a model through the answer log of a store.
 
-    `asked` counts the requests put to the model, `failed` those that got no answer, and `cached`
-    those that the log answered. A failure is not kept: the next run asks again. `spent` is the
+    `asked_count` counts the requests put to the model, `failed_count` those that got no answer, and `cached_count`
+    those that the log answered. A failure is not kept: the next run asks again. `usage` is the
     cost; it counts towards `budget`, which others may share.
     """
 
@@ -216,128 +216,128 @@ class LoggedModel:
         self._budget = budget or Budget()
         batch = self._budget.batch
         self._model: Completer = BatchedModel(model, store, self._progress) if batch else model
-        self.spent = Usage(prices=self._budget.usage.prices)
-        self.asked = self.cached = self.failed = 0
-        self._held: OwnLease | None = None  # the lease of the run that is asked for, while one is
-        self._uncounted: set[str] = set()  # requests being put to the model, by key
+        self.usage = Usage(prices=self._budget.usage.prices)
+        self.asked_count = self.cached_count = self.failed_count = 0
+        self._lease: OwnLease | None = None  # the lease of the run that is asked for, while one is
+        self._pending_keys: set[str] = set()  # requests being put to the model, by key
 
     @contextmanager
-    def alone(self, run: Run) -> Iterator[Run]:
+    def lease_run(self, run: Run) -> Iterator[Run]:
         """Inside this context, no other process asks for this run; it is given as the store has it.
         Raises RunConflict, which says who does, if one is at it, unless the budget is to wait."""
         lease = self._store.lease(run.id)
         with hold_lease(
             lease, run.name, wait=self._budget.wait, note=self._progress.note
-        ) as self._held:
-            run = self._store.begin(run)  # whoever had it before may have dropped it, or ended it
+        ) as self._lease:
+            run = self._store.begin_run(run)  # whoever had it before may have dropped it, or ended it
             if run.status == "stopped":
                 self._store.set_status(run.id, "running")
             yield run
-        self._held = None
+        self._lease = None
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
         """The answers, one for each request, in order. Raises Interrupted when a budget is spent;
         the answers so far are in the log."""
         keys = [request.key(self._model.info, self._model.settings) for request in requests]
-        found = self._store.answers(keys)
-        self.cached += sum(key in found for key in keys)
-        self._progress.advance(sum(key in found for key in keys), cached=len(found))
-        missing = [(k, r) for k, r in zip(keys, requests, strict=True) if k not in found]
+        answers = self._store.answers(keys)
+        self.cached_count += sum(key in answers for key in keys)
+        self._progress.advance(sum(key in answers for key in keys), cached=len(answers))
+        missing = [(k, r) for k, r in zip(keys, requests, strict=True) if k not in answers]
         if missing:
-            found |= self._ask_model(missing)
-        return [found[key] for key in keys]
+            answers |= self._ask_model(missing)
+        return [answers[key] for key in keys]
 
     def recall(self, requests: Sequence[Request]) -> list[Answer]:
         """The answers in the log, one for each request, in order; an answer that is not in the log
         counts as failed. Nothing is asked and nothing is counted."""
         info = self._model.info
         keys = [request.key(info, self._model.settings) for request in requests]
-        found = self._store.answers(keys)
-        return [found.get(key) or Answer(key, info.id, "", "error") for key in keys]
+        answers = self._store.answers(keys)
+        return [answers.get(key) or Answer(key, info.id, "", "error") for key in keys]
 
-    def find_form(self, asked: Mapping[PromptForm, Request], first: PromptForm) -> PromptForm:
+    def find_form(self, requests: Mapping[PromptForm, Request], preferred_form: PromptForm) -> PromptForm:
         """The form in which the model is asked something, given the request in each form: that in
         which the log has an answer to it, else what a trial finds (`kgbias.models.base.find_form`).
         """
-        for form in sorted(asked, key=lambda form: form != first):
-            if self.recall([asked[form]])[0].finish != "error":
+        for form in sorted(requests, key=lambda form: form != preferred_form):
+            if self.recall([requests[form]])[0].finish != "error":
                 return form
-        found, why = find_form(self._model, first)
-        if why:
-            self._progress.note(why)
-        return found
+        chosen_form, remark = find_form(self._model, preferred_form)
+        if remark:
+            self._progress.note(remark)
+        return chosen_form
 
     def _ask_model(self, missing: Sequence[tuple[str, Request]]) -> dict[str, Answer]:
         answers: dict[str, Answer] = {}
-        self._uncounted = {key for key, _ in missing}
+        self._pending_keys = {key for key, _ in missing}
         try:
             while missing:
-                self._check()
-                allowed = missing[: self._allowed([request for _, request in missing])]
+                self._check_limits()
+                allowed = missing[: self._count_allowed([request for _, request in missing])]
                 with closing(self._model.complete([request for _, request in allowed])) as batches:
                     for batch in batches:
-                        answers |= self._keep([(allowed[index][0], c) for index, c in batch])
-                        self._check()
+                        answers |= self._log_answers([(allowed[index][0], c) for index, c in batch])
+                        self._check_limits()
                 missing = missing[len(allowed) :]
         except KeyboardInterrupt:
             # It may have come between the commit of answers and their count.
-            for answer in self._store.answers(list(self._uncounted)).values():
-                self._count(answer)
+            for answer in self._store.answers(list(self._pending_keys)).values():
+                self._count_answer(answer)
             raise
         return answers
 
-    def _check(self) -> None:
+    def _check_limits(self) -> None:
         """Raise an error if no more may be asked."""
         self._budget.check()
-        if self._held:
-            self._held.check()
+        if self._lease:
+            self._lease.check()
 
-    def _allowed(self, requests: Sequence[Request]) -> int:
+    def _count_allowed(self, requests: Sequence[Request]) -> int:
         """How many of these may be asked now. Raises Interrupted if none may."""
         budget = self._budget
-        number = budget.count_allowed(len(requests))
-        if not number:
+        allowed = budget.count_allowed(len(requests))
+        if not allowed:
             raise Interrupted(f"stopped at the budget of {budget.max_requests} requests")
         if budget.batch:
-            sizes = ((estimate_tokens(r.prompt), r.max_tokens) for r in requests[:number])
-            fit = budget.count_affordable(sizes)
-            if fit < number * _WORTH_A_BATCH:
+            sizes = ((estimate_tokens(r.prompt), r.max_tokens) for r in requests[:allowed])
+            affordable = budget.count_affordable(sizes)
+            if affordable < allowed * _MIN_BATCH_SHARE:
                 raise Interrupted(
-                    f"stopped: the rest of the budget covers only {fit} of {number} requests"
+                    f"stopped: the rest of the budget covers only {affordable} of {allowed} requests"
                 )
-            number = fit
-        return number
+            allowed = affordable
+        return allowed
 
-    def _keep(self, batch: Sequence[tuple[str, Completion]]) -> dict[str, Answer]:
+    def _log_answers(self, batch: Sequence[tuple[str, Completion]]) -> dict[str, Answer]:
         """Write the new answers in one commit; only then are they counted and shown."""
         completions = dict(batch)
-        answers = {key: self._answer(key, completion) for key, completion in batch}
+        answers = {key: self._build_answer(key, completion) for key, completion in batch}
         self._store.keep_answers([a for a in answers.values() if a.finish != "error"])
         for answer in answers.values():
-            self._count(answer)
-            failed = int(answer.finish == "error")
-            if failed and self.failed == 1:
+            self._count_answer(answer)
+            is_failure = int(answer.finish == "error")
+            if is_failure and self.failed_count == 1:
                 self._progress.note(f"a request failed: {completions[answer.key].error}")
-            counts = {"failed": failed, "tokens": answer.completion_tokens}
-            self._progress.advance(1, **counts, **self._money(answer))
+            counts = {"failed": is_failure, "tokens": answer.completion_tokens}
+            self._progress.advance(1, **counts, **self._cost_by_currency(answer))
         return answers
 
-    def _count(self, answer: Answer) -> None:
-        self._uncounted.discard(answer.key)
-        self.asked += 1
-        self.failed += answer.finish == "error"
+    def _count_answer(self, answer: Answer) -> None:
+        self._pending_keys.discard(answer.key)
+        self.asked_count += 1
+        self.failed_count += answer.finish == "error"
         self._budget.count_request(answer.prompt_tokens, answer.completion_tokens)
-        self.spent.prompt_tokens += answer.prompt_tokens
-        self.spent.completion_tokens += answer.completion_tokens
+        self.usage.prompt_tokens += answer.prompt_tokens
+        self.usage.completion_tokens += answer.completion_tokens
 
-    def _money(self, answer: Answer) -> dict[str, float]:
+    def _cost_by_currency(self, answer: Answer) -> dict[str, float]:
         """The cost of an answer, under the name of the currency."""
-        if (prices := self.spent.prices) is None:
+        if (prices := self.usage.prices) is None:
             return {}
         cost = prices.cost_of(answer.prompt_tokens, answer.completion_tokens)
         return {prices.currency or "of money": cost}
 
-    def _answer(self, key: str, completion: Completion) -> Answer:
+    def _build_answer(self, key: str, completion: Completion) -> Answer:
         details = dict(completion.details)
         if completion.error:
             details["error"] = completion.error

@@ -19,7 +19,7 @@ Value = Any  # None, bool, int, float, str, or lists and dicts of these
 
 # Everything that a query can be made of. Anything else is refused, lest a server read the query
 # differently than we do.
-_TOKEN = re.compile(
+_TOKEN_PATTERN = re.compile(
     r"""
       (?P<space>[ \t\n]+)
     | (?P<comment>//[^\n]*|/\*.*?\*/)
@@ -33,22 +33,22 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", **{c: c for c in "\\'\"`/"}}
+_ESCAPE_PATTERN = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPE_CHARACTERS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", **{c: c for c in "\\'\"`/"}}
 _BIDI = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_VALUES = ("text", "quoted", "parameter", "number")
+_VALUE_KINDS = ("text", "quoted", "parameter", "number")
 _VALUE_WORDS = frozenset(("NULL", "TRUE", "FALSE", "END"))
 
 # What a query or subquery can begin with.
-_BEGIN = frozenset("MATCH OPTIONAL WITH UNWIND RETURN CALL".split())
-_EXPLAINED = frozenset(("EXPLAIN", "PROFILE"))
-_KEYWORDS = _BEGIN | frozenset(
+_OPENING_WORDS = frozenset("MATCH OPTIONAL WITH UNWIND RETURN CALL".split())
+_EXPLAIN_WORDS = frozenset(("EXPLAIN", "PROFILE"))
+_KEYWORDS = _OPENING_WORDS | frozenset(
     "WHERE ORDER BY SKIP OFFSET LIMIT UNION ALL DISTINCT YIELD AS AND OR XOR NOT IN STARTS ENDS "
     "CONTAINS IS NULL CASE WHEN THEN ELSE END ASC ASCENDING DESC DESCENDING TRUE FALSE EXISTS "
     "COUNT COLLECT ANY NONE SINGLE SHORTEST".split()
 )
 # Words of clauses that do more than read; as names they must be in backticks.
-_MORE = frozenset(
+_WRITE_WORDS = frozenset(
     "LOAD CSV CREATE INSERT MERGE SET DELETE DETACH NODETACH REMOVE FOREACH DROP ALTER RENAME "
     "GRANT DENY REVOKE SHOW TERMINATE USE".split()
 )
@@ -78,13 +78,13 @@ _FUNCTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of a query. `kind` is the name of its part of the grammar (`_TOKEN`)."""
+    """A piece of a query. `kind` is the name of its part of the grammar (`_TOKEN_PATTERN`)."""
 
     kind: str
     text: str
 
 
-def only_the_graph(
+def sanitise_query(
     text: str, parameters: Mapping[str, Value] | None = None
 ) -> tuple[str, dict[str, Value]]:
     """The query as it may go to a server, with its parameters. Raises UsageError for a query that
@@ -95,18 +95,18 @@ def only_the_graph(
     anything. The result has no comments and no escapes: a text that contains a backslash or a quote
     becomes a parameter. So every server reads the same words, whatever it takes for the end of a
     line, a comment or a text."""
-    found = tokens(text)
-    _check([token for token in found if token.kind not in ("space", "comment")])
+    query_tokens = tokenise(text)
+    _check_tokens([token for token in query_tokens if token.kind not in ("space", "comment")])
     values = dict(parameters or {})
-    taken = values.keys() | {token.text[1:] for token in found if token.kind == "parameter"}
-    free = (name for n in count() if (name := f"text_{n}") not in taken)
+    taken_names = values.keys() | {token.text[1:] for token in query_tokens if token.kind == "parameter"}
+    free_names = (name for n in count() if (name := f"text_{n}") not in taken_names)
     parts = []
-    for token in found:
+    for token in query_tokens:
         if token.kind == "comment":
             parts.append(" ")
-        elif token.kind == "text" and _odd(token.text):
-            values[name := next(free)] = _ESCAPED.sub(
-                lambda escape: _ESCAPES[escape[1]], token.text[1:-1]
+        elif token.kind == "text" and _needs_parameter(token.text):
+            values[name := next(free_names)] = _ESCAPE_PATTERN.sub(
+                lambda escape: _ESCAPE_CHARACTERS[escape[1]], token.text[1:-1]
             )
             parts.append(f"${name}")
         else:
@@ -114,148 +114,148 @@ def only_the_graph(
     return "".join(parts).strip(), values
 
 
-def without_comments(text: str) -> str:
+def strip_comments(text: str) -> str:
     """The query without its comments, for display. Raises UsageError for characters and escapes
-    that `only_the_graph` refuses."""
-    parts = [" " if token.kind == "comment" else token.text for token in tokens(text)]
+    that `sanitise_query` refuses."""
+    parts = [" " if token.kind == "comment" else token.text for token in tokenise(text)]
     return "\n".join(line.rstrip() for line in "".join(parts).splitlines() if line.strip())
 
 
-def tokens(text: str) -> list[Token]:
+def tokenise(text: str) -> list[Token]:
     """The pieces of a query, which make the whole of it. Raises UsageError for characters and
-    escapes that `only_the_graph` refuses."""
+    escapes that `sanitise_query` refuses."""
     text = text.replace("\r\n", "\n")
     for character in text:
         hidden = category(character) in ("Cc", "Cs", "Zl", "Zp") and character not in "\n\t"
         if hidden or character in _BIDI:
-            raise _refused(f"this one contains the control character U+{ord(character):04X}")
+            raise _refusal(f"this one contains the control character U+{ord(character):04X}")
     if re.search(r"\\[uU]", text):
-        raise _refused("this one has a \\u escape: write the character itself")
-    found, at = [], 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
+        raise _refusal("this one has a \\u escape: write the character itself")
+    read_tokens, offset = [], 0
+    while offset < len(text):
+        match = _TOKEN_PATTERN.match(text, offset)
         if match is None:
-            rest = text[at : at + 20].split("\n")[0]
-            raise _refused(
-                f"{rest!r} cannot be read: put names with other letters in backticks, and texts "
+            unread = text[offset : offset + 20].split("\n")[0]
+            raise _refusal(
+                f"{unread!r} cannot be read: put names with other letters in backticks, and texts "
                 "in quotes"
             )
-        found.append(Token(match.lastgroup or "", match[0]))
-        at = match.end()
-    for token in found:
+        read_tokens.append(Token(match.lastgroup or "", match[0]))
+        offset = match.end()
+    for token in read_tokens:
         if token.kind == "text":
-            for escape in _ESCAPED.finditer(token.text):
-                if escape[1] not in _ESCAPES:
-                    raise _refused(f"{escape[0]} is not an escape: write a backslash as two")
-    return found
+            for escape in _ESCAPE_PATTERN.finditer(token.text):
+                if escape[1] not in _ESCAPE_CHARACTERS:
+                    raise _refusal(f"{escape[0]} is not an escape: write a backslash as two")
+    return read_tokens
 
 
-def _odd(text: str) -> bool:
+def _needs_parameter(text: str) -> bool:
     inside = text[1:-1]
     return any(c in inside for c in "\\'\"`\n\t") or "//" in inside or "/*" in inside
 
 
-def _check(tokens: Sequence[Token]) -> None:
+def _check_tokens(tokens: Sequence[Token]) -> None:
     """Raise UsageError unless each word is a name, or a keyword, function or procedure that reads.
 
     Two names are never adjacent in Cypher: in any unknown clause, LOAD CSV or one from a later
     server, the second word is where only a keyword can be."""
     after_value = False
     for place, token in enumerate(tokens):
-        before, after = _at(tokens, place - 1), _at(tokens, place + 1)
+        previous, following = _token_at(tokens, place - 1), _token_at(tokens, place + 1)
         word = token.text.upper() if token.kind == "word" else ""
-        if before.text in (".", ":") or (before.text in ("{", ",") and after.text == ":"):
+        if previous.text in (".", ":") or (previous.text in ("{", ",") and following.text == ":"):
             word = ""  # a property, label or key
-        elif _begins(tokens, place, word) and word not in _BEGIN:
-            raise _refused(
+        elif _begins_query(tokens, place, word) and word not in _OPENING_WORDS:
+            raise _refusal(
                 f"such a query cannot begin with {token.text}, only with "
-                f"{', '.join(sorted(_BEGIN))}"
+                f"{', '.join(sorted(_OPENING_WORDS))}"
             )
-        elif word in _MORE:
-            raise _refused(f"{word} does more; a name spelled like it must be in backticks")
-        elif after_value and word not in _KEYWORDS and (word or token.kind in _VALUES):
-            raise _refused(f"{token.text} cannot follow {before.text}")
+        elif word in _WRITE_WORDS:
+            raise _refusal(f"{word} does more; a name spelled like it must be in backticks")
+        elif after_value and word not in _KEYWORDS and (word or token.kind in _VALUE_KINDS):
+            raise _refusal(f"{token.text} cannot follow {previous.text}")
         elif word == "CALL":
             _check_call(tokens, place + 1)
-        if after.text == "(" and token.kind in ("word", "quoted") and word not in _KEYWORDS:
+        if following.text == "(" and token.kind in ("word", "quoted") and word not in _KEYWORDS:
             _check_function(tokens, place)
         after_value = (
-            token.kind in _VALUES
+            token.kind in _VALUE_KINDS
             or token.text in (")", "]", "}")
             or (token.kind == "word" and (word not in _KEYWORDS or word in _VALUE_WORDS))
         )
 
 
-def _at(tokens: Sequence[Token], place: int) -> Token:
+def _token_at(tokens: Sequence[Token], place: int) -> Token:
     return tokens[place] if 0 <= place < len(tokens) else Token("", "")
 
 
-def _begins(tokens: Sequence[Token], place: int, word: str) -> bool:
+def _begins_query(tokens: Sequence[Token], place: int, word: str) -> bool:
     """Whether a query or subquery begins here, with something other than a pattern."""
-    before = _at(tokens, place - 1)
+    previous = _token_at(tokens, place - 1)
     if place == 0:
-        return word not in _EXPLAINED
-    if place == 1 and before.text.upper() in _EXPLAINED:
+        return word not in _EXPLAIN_WORDS
+    if place == 1 and previous.text.upper() in _EXPLAIN_WORDS:
         return True
-    if before.text.upper() in ("ALL", "DISTINCT") and before.kind == "word" and word:
-        before = _at(tokens, place - 2)
-    if before.kind == "word" and before.text.upper() == "UNION":
+    if previous.text.upper() in ("ALL", "DISTINCT") and previous.kind == "word" and word:
+        previous = _token_at(tokens, place - 2)
+    if previous.kind == "word" and previous.text.upper() == "UNION":
         return word not in ("ALL", "DISTINCT")
-    return before.text == "{" and bool(word) and _at(tokens, place + 1).text not in (",", "}", "=")
+    return previous.text == "{" and bool(word) and _token_at(tokens, place + 1).text not in (",", "}", "=")
 
 
 def _check_call(tokens: Sequence[Token], place: int) -> None:
     """Check what CALL calls: a subquery in braces, with or without variables before it, or a
     procedure."""
-    first = _at(tokens, place)
-    if first.text == "{":
+    first_token = _token_at(tokens, place)
+    if first_token.text == "{":
         return
-    if first.text == "(":
-        while _at(tokens, place).text not in (")", ""):
+    if first_token.text == "(":
+        while _token_at(tokens, place).text not in (")", ""):
             place += 1
-        if _at(tokens, place + 1).text == "{":
+        if _token_at(tokens, place + 1).text == "{":
             return
     name = ""
-    while (token := _at(tokens, place)).kind in ("word", "quoted") or token.text == ".":
+    while (token := _token_at(tokens, place)).kind in ("word", "quoted") or token.text == ".":
         name, place = name + token.text, place + 1
     if name not in PROCEDURES:
-        raise _refused(f"it cannot call {name or 'that'}, only {', '.join(sorted(PROCEDURES))}")
+        raise _refusal(f"it cannot call {name or 'that'}, only {', '.join(sorted(PROCEDURES))}")
 
 
 def _check_function(tokens: Sequence[Token], place: int) -> None:
     name = tokens[place].text
-    while _at(tokens, place - 1).text == ".":
+    while _token_at(tokens, place - 1).text == ".":
         place -= 2
-        name = f"{_at(tokens, place).text}.{name}"
-    called = _at(tokens, place - 1)
-    if called.kind == "word" and called.text.upper() == "CALL" and name in PROCEDURES:
+        name = f"{_token_at(tokens, place).text}.{name}"
+    previous = _token_at(tokens, place - 1)
+    if previous.kind == "word" and previous.text.upper() == "CALL" and name in PROCEDURES:
         return
     if name.lower() not in _FUNCTIONS:
-        raise _refused(f"{name} is not a function known to do only that")
+        raise _refusal(f"{name} is not a function known to do only that")
 
 
-def _refused(why: str) -> UsageError:
+def _refusal(why: str) -> UsageError:
     return UsageError(f"the query cannot be run: a query may only read the graph, and {why}")
 
 
-_COMMENT = r"//[^\n]*|/\*.*?(?:\*/|\Z)"
-_QUOTED = r"'(?:[^'\\]|\\.)*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)|`[^`]*(?:`|\Z)"
-_LIMIT = re.compile(
-    rf"{_COMMENT}|{_QUOTED}|\bLIMIT\s+(?:\$(\w+)|toInteger\s*\(\s*\$(\w+)\s*\))",
+_COMMENT_PATTERN = r"//[^\n]*|/\*.*?(?:\*/|\Z)"
+_QUOTED_PATTERN = r"'(?:[^'\\]|\\.)*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)|`[^`]*(?:`|\Z)"
+_LIMIT_PATTERN = re.compile(
+    rf"{_COMMENT_PATTERN}|{_QUOTED_PATTERN}|\bLIMIT\s+(?:\$(\w+)|toInteger\s*\(\s*\$(\w+)\s*\))",
     re.DOTALL | re.IGNORECASE,
 )
 
 
-def with_limits(text: str, parameters: Mapping[str, Value]) -> str:
+def inline_limits(text: str, parameters: Mapping[str, Value]) -> str:
     """The query with each parameter of a LIMIT replaced by its whole number. If the embedded engine
     can read the limit in the text, it keeps only that many rows while it sorts: five to ten times
     as fast on a million."""
 
-    def written(found: re.Match[str]) -> str:
-        value = parameters.get(found[1] or found[2] or "")
-        return f"LIMIT {value}" if type(value) is int and 0 <= value < 2**63 else found[0]
+    def inline_limit(match: re.Match[str]) -> str:
+        value = parameters.get(match[1] or match[2] or "")
+        return f"LIMIT {value}" if type(value) is int and 0 <= value < 2**63 else match[0]
 
-    return _LIMIT.sub(written, text)
+    return _LIMIT_PATTERN.sub(inline_limit, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,17 +269,17 @@ class QueryResult:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
-def node(labels: Sequence[str], properties: Mapping[str, Value]) -> dict[str, Value]:
+def node_dict(labels: Sequence[str], properties: Mapping[str, Value]) -> dict[str, Value]:
     return {":label": ":".join(sorted(labels)), **dict(sorted(properties.items()))}
 
 
-def edge(kind: str, properties: Mapping[str, Value]) -> dict[str, Value]:
+def edge_dict(kind: str, properties: Mapping[str, Value]) -> dict[str, Value]:
     return {":type": kind, **dict(sorted(properties.items()))}
 
 
-def path(nodes: Sequence[Value], edges: Sequence[Value]) -> list[Value]:
+def path_list(nodes: Sequence[Value], edges: Sequence[Value]) -> list[Value]:
     """The nodes and edges of a path in turn, beginning and ending with a node."""
-    turns: list[Value] = [nodes[0]]
+    alternating: list[Value] = [nodes[0]]
     for step, end in zip(edges, nodes[1:], strict=True):
-        turns += [step, end]
-    return turns
+        alternating += [step, end]
+    return alternating

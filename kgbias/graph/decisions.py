@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, get_args
 
-from kgbias.graph.record import Called, in_graph, properties
+from kgbias.graph.record import StoredAs, to_properties, properties
 from kgbias.graph.types import Generation, Triple, storable
 from kgbias.ids import content_id
 
@@ -29,7 +29,7 @@ class Decision:
         read: the statement that the crawl had read; None if it found none.
     """
 
-    generation_id: Annotated[str, "uid of the generation", Called("generation_uid")]
+    generation_id: Annotated[str, "uid of the generation", StoredAs("generation_uid")]
     verdict: Annotated[Verdict, "restore, reject or undo"]
     reviewer: Annotated[str, "who decided"]
     decided: Annotated[str, "when, UTC; the latest about a generation is in effect"]
@@ -38,8 +38,8 @@ class Decision:
 
     @property
     def id(self) -> str:
-        said = (self.statement.predicate, self.statement.object) if self.statement else ()
-        parts = (self.generation_id, self.verdict, self.reviewer, self.decided, *said)
+        statement_words = (self.statement.predicate, self.statement.object) if self.statement else ()
+        parts = (self.generation_id, self.verdict, self.reviewer, self.decided, *statement_words)
         return content_id("decision", *map(storable, parts))
 
     @property
@@ -49,8 +49,8 @@ class Decision:
 
     @property
     def subject(self) -> Annotated[str | None, "the group"]:
-        said = self.read or self.statement
-        return said.group if said else None
+        subject_statement = self.read or self.statement
+        return subject_statement.group if subject_statement else None
 
     @property
     def predicate(self) -> Annotated[str | None, "of the statement that was restored"]:
@@ -69,12 +69,12 @@ class Decision:
         return self.read.object if self.read else None
 
 
-def in_effect(decisions: Iterable[Decision]) -> dict[str, Decision]:
+def latest_decisions(decisions: Iterable[Decision]) -> dict[str, Decision]:
     """The latest decision about each generation, by the generation's id."""
     return {d.generation_id: d for d in sorted(decisions, key=lambda d: (d.decided, d.id))}
 
 
-def applied(
+def apply_decisions(
     generations: Sequence[Generation], effective: Mapping[str, Decision]
 ) -> Sequence[Generation]:
     """The generations, as a crawl read them, with the decisions in effect. A generation whose
@@ -82,28 +82,28 @@ def applied(
     if not effective:
         return generations
     return [
-        replace(g, triple=d.triple)
-        if (d := effective.get(g.id)) is not None and d.verdict != "undo"
-        else g
-        for g in generations
+        replace(generation, triple=decision.triple)
+        if (decision := effective.get(generation.id)) is not None and decision.verdict != "undo"
+        else generation
+        for generation in generations
     ]
 
 
-PROPERTIES = properties(Decision, first=("verdict", "reviewer", "decided"))
-COLUMNS = ("uid", *(p.name for p in PROPERTIES))
+DECISION_PROPERTIES = properties(Decision, moved_first=("verdict", "reviewer", "decided"))
+DECISION_COLUMNS = ("uid", *(p.name for p in DECISION_PROPERTIES))
 """What stores keep for a decision."""
 
 
 def decision_row(decision: Decision) -> dict[str, str]:
     """A decision as the properties of its node, without absent ones."""
-    row = {"uid": decision.id, **in_graph(decision)}
-    return {name: row[name] for name in COLUMNS if row[name] is not None}
+    row = {"uid": decision.id, **to_properties(decision)}
+    return {name: row[name] for name in DECISION_COLUMNS if row[name] is not None}
 
 
-def decision_of(row: Mapping[str, str | None]) -> Decision:
+def read_decision(row: Mapping[str, str | None]) -> Decision:
     """The decision with these properties; absent ones may be missing or None."""
 
-    def triple(predicate: str | None, object: str | None) -> Triple | None:
+    def read_triple(predicate: str | None, object: str | None) -> Triple | None:
         if predicate is None or object is None:
             return None
         return Triple(row["subject"] or "", predicate, object)
@@ -113,6 +113,6 @@ def decision_of(row: Mapping[str, str | None]) -> Decision:
         row["verdict"],  # type: ignore[arg-type]
         str(row["reviewer"]),
         str(row["decided"]),
-        triple(row.get("predicate"), row.get("object")),
-        triple(row.get("read_predicate"), row.get("read_object")),
+        read_triple(row.get("predicate"), row.get("object")),
+        read_triple(row.get("read_predicate"), row.get("read_object")),
     )

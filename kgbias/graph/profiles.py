@@ -12,13 +12,13 @@ from typing import Annotated, Any
 from kgbias.graph.types import storable
 from kgbias.ids import content_id
 
-READING = "reading"
+READING_STRATEGY = "reading"
 """The strategy of generations that keep what a model was asked that read a story, and how that
 ended; the story's own are beside them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ProfilePart:
     """PART_OF: an attribute of a profile, the generation that said it, and the value as said. On
     writing, the value is "": a store reads it from the generation, as review left it. `begins` and
     `ends` are the place in the answer that it was read from; None if it is the whole answer."""
@@ -48,7 +48,7 @@ class Profile:
     labels: Annotated[
         Mapping[str, str], "what the name stands for (group, ethnicity, gender, category), as JSON"
     ] = field(default_factory=dict)
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ProfilePart, ...] = ()
 
     @property
     def id(self) -> str:
@@ -59,31 +59,31 @@ class Profile:
         """The id of the given name, shared by runs."""
         return content_id("given name", storable(self.name))
 
-    def told_for(self, wordings: int) -> tuple[str, int]:
+    def prompt_key(self, wordings: int) -> tuple[str, int]:
         """Of a story: what its prompt called the person, and which of the template's wordings it
         had. Stories about a group that share both had the same prompt."""
         return self.name, int(self.path.rpartition("/")[2]) % max(1, wordings)
 
-    def values(self, attribute: str) -> tuple[str, ...]:
+    def values_of(self, attribute: str) -> tuple[str, ...]:
         """The profile's values for an attribute."""
         return tuple(p.value for p in self.parts if p.attribute == attribute)
 
-    def said(self) -> dict[str, tuple[str, ...]]:
+    def values_by_attribute(self) -> dict[str, tuple[str, ...]]:
         """The profile's values, by attribute."""
-        found: dict[str, list[str]] = {}
+        values_found: dict[str, list[str]] = {}
         for part in self.parts:
-            found.setdefault(part.attribute, []).append(part.value)
-        return {attribute: tuple(values) for attribute, values in found.items()}
+            values_found.setdefault(part.attribute, []).append(part.value)
+        return {attribute: tuple(values) for attribute, values in values_found.items()}
 
 
-def read_by(config: Mapping[str, Any]) -> str:
+def describe_reader(config: Mapping[str, Any]) -> str:
     """What read the stories of a run with this stored configuration, in words: "rules@1", or
     "openai:m (model@1)"."""
-    own = config["reader"]
-    return f"{config['read_by']['name']} ({own})" if "read_by" in config else str(own)
+    reader = config["reader"]
+    return f"{config['read_by']['name']} ({reader})" if "read_by" in config else str(reader)
 
 
-def attributes_of(profiles: Iterable[Profile]) -> tuple[str, ...]:
+def list_attributes(profiles: Iterable[Profile]) -> tuple[str, ...]:
     """The attributes that any of the profiles has, in order of first mention."""
     return tuple(dict.fromkeys(p.attribute for profile in profiles for p in profile.parts))
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict
 
 from kgbias.errors import DataError, UsageError, no_such
-from kgbias.graph.said import Shown
+from kgbias.graph.row_types import ExampleRow
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
 from kgbias.ids import normalise
@@ -19,24 +19,24 @@ from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.language.words import is_echo
 
-SENSE = 0.5  # the acceptability from which a statement counts as making sense
+MIN_ACCEPTABILITY = 0.5  # the acceptability from which a statement counts as making sense
 _MEASURE = "acceptability"
-OTHER = "other"  # the reason for leaving out what names another group (`graph/between.py`)
-_REASONS = {
+OTHER_GROUP = "other"  # the reason for leaving out what names another group (`graph/cross_mentions.py`)
+_REASON_TEXTS = {
     "acceptability": "with an acceptability below {threshold:g}",
     "echo": "that repeat an example of their prompt",
-    OTHER: "that name another group",
+    OTHER_GROUP: "that name another group",
 }
 
 
-class Leaving(TypedDict, total=False):
+class ExclusionOptions(TypedDict, total=False):
     """The parameters that leave out statements, whatever their arm."""
 
     min_acceptability: float | None
     without_echoes: bool
 
 
-class Selecting(Leaving, total=False):
+class SelectionOptions(ExclusionOptions, total=False):
     """The parameters that say which statements count; `Selection` explains them."""
 
     arm: str | None
@@ -70,77 +70,77 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Counted(Result):
+class SelectedStatements(Result):
     """The statements of a run that count.
 
     Attributes:
         triples: the statements, arm by arm, in the order of the store; each with the count and name
             of its arm.
-        every: these and those left out for their acceptability.
+        including_unacceptable: these and those left out for their acceptability.
         arms: the selected arms, including those without a statement.
         all_arms: the arms of the run.
         threshold: the acceptability from which they count; 0 if all do.
-        said: the number of statements by arm and group (by id) before any was left out, each
+        said_counts: the number of statements by arm and group (by id) before any was left out, each
             counted as often as it was said.
-        out: the number left out, by arm, group and reason: "acceptability", "echo" or "other".
-        echoed: the ids of the generations left out as echoes.
+        excluded_counts: the number left out, by arm, group and reason: "acceptability", "echo" or "other".
+        echo_ids: the ids of the generations left out as echoes.
         remarks: what else to know about their scores, a line each.
     """
 
     triples: Sequence[TripleView]
-    every: Sequence[TripleView]
+    including_unacceptable: Sequence[TripleView]
     arms: tuple[str, ...]
     all_arms: tuple[str, ...]
     threshold: float
-    said: Mapping[tuple[str, str], int]
-    out: Mapping[tuple[str, str, str], int]
-    echoed: frozenset[str] = frozenset()
+    said_counts: Mapping[tuple[str, str], int]
+    excluded_counts: Mapping[tuple[str, str, str], int]
+    echo_ids: frozenset[str] = frozenset()
     remarks: tuple[str, ...] = ()
 
-    def of(self, arm: str) -> list[TripleView]:
+    def triples_of_arm(self, arm: str) -> list[TripleView]:
         """The statements of one arm."""
         return [t for t in self.triples if t.arm == arm]
 
-    def in_arm(self, arm: str) -> "Counted":
+    def restrict_to_arm(self, arm: str) -> "SelectedStatements":
         """The part that is about one arm."""
         return replace(
             self,
-            triples=self.of(arm),
-            every=[t for t in self.every if t.arm == arm],
+            triples=self.triples_of_arm(arm),
+            including_unacceptable=[t for t in self.including_unacceptable if t.arm == arm],
             arms=(arm,),
-            said={key: n for key, n in self.said.items() if key[0] == arm},
-            out={key: n for key, n in self.out.items() if key[0] == arm},
+            said_counts={key: n for key, n in self.said_counts.items() if key[0] == arm},
+            excluded_counts={key: n for key, n in self.excluded_counts.items() if key[0] == arm},
         )
 
-    def about(self, group_ids: Collection[str]) -> "Counted":
+    def restrict_to_groups(self, group_ids: Collection[str]) -> "SelectedStatements":
         """The part that is about these groups, including what was left out."""
         return replace(
             self,
             triples=[t for t in self.triples if t.group_id in group_ids],
-            every=[t for t in self.every if t.group_id in group_ids],
-            said={key: n for key, n in self.said.items() if key[1] in group_ids},
-            out={key: n for key, n in self.out.items() if key[1] in group_ids},
+            including_unacceptable=[t for t in self.including_unacceptable if t.group_id in group_ids],
+            said_counts={key: n for key, n in self.said_counts.items() if key[1] in group_ids},
+            excluded_counts={key: n for key, n in self.excluded_counts.items() if key[1] in group_ids},
         )
 
     @property
     def total(self) -> int:
         """The number of statements before any was left out, each as often as it was said."""
-        return sum(self.said.values())
+        return sum(self.said_counts.values())
 
     @property
-    def left_out(self) -> dict[str, int]:
+    def excluded_by_reason(self) -> dict[str, int]:
         """The number of statements left out, by reason."""
-        found: Counter[str] = Counter()
-        for (_, _, reason), n in self.out.items():
-            found[reason] += n
-        return dict(found)
+        by_reason: Counter[str] = Counter()
+        for (_, _, reason), n in self.excluded_counts.items():
+            by_reason[reason] += n
+        return dict(by_reason)
 
-    def label(self, arm: str) -> str:
+    def arm_label(self, arm: str) -> str:
         """The name that a figure of this arm is stored under: the arm; "" in a run of one arm."""
         return arm if len(self.all_arms) > 1 else ""
 
     @property
-    def several(self) -> bool:
+    def has_several_arms(self) -> bool:
         """Whether they are from more than one arm: their counts may then not be added up."""
         return len(self.arms) > 1
 
@@ -148,15 +148,15 @@ class Counted(Result):
     def note(self) -> str:
         """What was left out and why, in one line; "" if nothing was."""
         reasons = {
-            _REASONS[reason].format(threshold=self.threshold): n
-            for reason, n in self.left_out.items()
+            _REASON_TEXTS[reason].format(threshold=self.threshold): n
+            for reason, n in self.excluded_by_reason.items()
         }
         if not reasons:
             return ""
-        said = f"left out {sum(reasons.values())} of {self.total} statements"
+        summary = f"left out {sum(reasons.values())} of {self.total} statements"
         if len(reasons) == 1:
-            return f"{said}, those {''.join(reasons)}"
-        return f"{said}: {' and '.join(f'{n} {reason}' for reason, n in reasons.items())}"
+            return f"{summary}, those {''.join(reasons)}"
+        return f"{summary}: {' and '.join(f'{n} {reason}' for reason, n in reasons.items())}"
 
     def as_dict(self) -> dict[str, Any]:
         """The same for a manifest."""
@@ -164,18 +164,18 @@ class Counted(Result):
             "arms": list(self.arms),
             "min_acceptability": self.threshold,
             "statements": self.total,
-            "left_out": self.left_out,
+            "left_out": self.excluded_by_reason,
         }
 
     def as_rows(self) -> Rows[TripleView]:
         """The statements. Columns: group, predicate, object, count, arm, and each measure."""
         measures = sorted({name for t in self.triples for name in t.scores})
 
-        def record(t: TripleView) -> dict[str, Any]:
-            found = {name: t.scores[name].value for name in measures if name in t.scores}
-            own = {"group": t.group, "predicate": t.predicate, "object": t.object}
+        def record(triple: TripleView) -> dict[str, Any]:
+            values = {name: triple.scores[name].value for name in measures if name in triple.scores}
+            words = {"group": triple.group, "predicate": triple.predicate, "object": triple.object}
             return (
-                dict.fromkeys(measures, math.nan) | own | found | {"count": t.count, "arm": t.arm}
+                dict.fromkeys(measures, math.nan) | words | values | {"count": triple.count, "arm": triple.arm}
             )
 
         columns = ("group", "predicate", "object", "count", "arm", *measures)
@@ -185,43 +185,43 @@ class Counted(Result):
         return self.note
 
 
-def select(run: StoredRun, selection: Selection | None = None) -> Counted:
+def select_statements(run: StoredRun, selection: Selection | None = None) -> SelectedStatements:
     """The statements of a run that count. Raises UsageError for an arm that the run does not have,
     and for a threshold if the run was not measured for acceptability."""
     triples = run.triples(by_arm=True)
-    measured = any(_MEASURE in t.scores for t in triples)
-    rule = _Rule(run, selection, {t.arm for t in triples}, measured=measured)
-    kept, every = [], []
-    for said in (t for arm in rule.arms for t in triples if t.arm == arm):
-        if (t := rule.without_echoes(said)) is not None:
-            every.append(t)
-            if rule.makes_sense(t):
-                kept.append(t)
-    return rule.counted(kept, every)
+    measured = any(_MEASURE in kept_triple.scores for kept_triple in triples)
+    rule = _SelectionRule(run, selection, {kept_triple.arm for kept_triple in triples}, measured=measured)
+    acceptable, without_echoes = [], []
+    for triple in (kept_triple for arm in rule.arms for kept_triple in triples if kept_triple.arm == arm):
+        if (kept_triple := rule.subtract_echoes(triple)) is not None:
+            without_echoes.append(kept_triple)
+            if rule.makes_sense(kept_triple):
+                acceptable.append(kept_triple)
+    return rule.collect(acceptable, without_echoes)
 
 
-class Stream(Collection[TripleView]):
-    """The statements of a run that count, as `select` finds them, but read from the store one at a
-    time on each iteration. After one, `counted` has the usual figures, though it holds no
-    statements. Raises as `select`."""
+class StatementStream(Collection[TripleView]):
+    """The statements of a run that count, as `select_statements` finds them, but read from the store one at a
+    time on each iteration. After one, `selected` has the usual figures, though it holds no
+    statements. Raises as `select_statements`."""
 
     def __init__(self, run: StoredRun, selection: Selection | None = None) -> None:
         metric = run.metrics().get(_MEASURE)
         measured = metric is not None and metric in run.scorers()
         self._run = run
-        self._rule = _Rule(run, selection, run.arms(), measured=measured)
+        self._rule = _SelectionRule(run, selection, run.arms(), measured=measured)
         self._size: int | None = None
-        self.counted = self._rule.counted((), ())
+        self.selected = self._rule.collect((), ())
 
     def __iter__(self) -> Iterator[TripleView]:
-        self._rule.forget()
+        self._rule.reset_counts()
         size = 0
         for arm in self._rule.arms:
-            for t in self._run.of_arm(arm):
-                own = self._rule.without_echoes(t)
-                if own is not None and self._rule.makes_sense(own):
+            for triple in self._run.triples_of_arm(arm):
+                kept_triple = self._rule.subtract_echoes(triple)
+                if kept_triple is not None and self._rule.makes_sense(kept_triple):
                     size += 1
-                    yield own
+                    yield kept_triple
         self._size = size
 
     def __len__(self) -> int:
@@ -233,56 +233,56 @@ class Stream(Collection[TripleView]):
         return any(t == triple for t in self)
 
 
-class _Rule:
+class _SelectionRule:
     """Applies a selection to statements, and counts what it leaves out."""
 
     def __init__(
-        self, run: StoredRun, selection: Selection | None, said: Collection[str], *, measured: bool
+        self, run: StoredRun, selection: Selection | None, said_arms: Collection[str], *, measured: bool
     ) -> None:
         selection = selection or Selection()
-        self.arms, self._all_arms, self._threshold = scope(run, selection, said, measured=measured)
-        repetitions = list(repetitions_of(run)) if selection.without_echoes else []
-        self._echoed = _by_triple(repetitions)
-        self._echoes = frozenset(s.generation_id for s in repetitions)
-        self._said: Counter[tuple[str, str]] = Counter()
-        self._out: Counter[tuple[str, str, str]] = Counter()
+        self.arms, self._all_arms, self._threshold = resolve_scope(run, selection, said_arms, measured=measured)
+        repetitions = list(iter_repetitions(run)) if selection.without_echoes else []
+        self._echo_counts = _count_by_triple(repetitions)
+        self._echo_ids = frozenset(s.generation_id for s in repetitions)
+        self._said_counts: Counter[tuple[str, str]] = Counter()
+        self._excluded_counts: Counter[tuple[str, str, str]] = Counter()
 
-    def forget(self) -> None:
+    def reset_counts(self) -> None:
         """Start counting again."""
-        self._said.clear()
-        self._out.clear()
+        self._said_counts.clear()
+        self._excluded_counts.clear()
 
-    def without_echoes(self, t: TripleView) -> TripleView | None:
+    def subtract_echoes(self, triple: TripleView) -> TripleView | None:
         """The statement with its echoes taken off the count; None if nothing is left."""
-        self._said[t.arm, t.group_id] += t.count
-        if not (repeated := self._echoed[t.arm, t.id]):
-            return t
-        self._out[t.arm, t.group_id, "echo"] += repeated
-        return None if repeated == t.count else replace(t, count=t.count - repeated)
+        self._said_counts[triple.arm, triple.group_id] += triple.count
+        if not (echo_count := self._echo_counts[triple.arm, triple.id]):
+            return triple
+        self._excluded_counts[triple.arm, triple.group_id, "echo"] += echo_count
+        return None if echo_count == triple.count else replace(triple, count=triple.count - echo_count)
 
-    def makes_sense(self, t: TripleView) -> bool:
+    def makes_sense(self, triple: TripleView) -> bool:
         """Whether it is acceptable, or has no score."""
-        score = t.scores.get(_MEASURE)
+        score = triple.scores.get(_MEASURE)
         if score is not None and score.value < self._threshold:
-            self._out[t.arm, t.group_id, "acceptability"] += t.count
+            self._excluded_counts[triple.arm, triple.group_id, "acceptability"] += triple.count
             return False
         return True
 
-    def counted(self, triples: Sequence[TripleView], every: Sequence[TripleView]) -> Counted:
+    def collect(self, triples: Sequence[TripleView], every: Sequence[TripleView]) -> SelectedStatements:
         """The statements with the counts, which keep growing."""
-        return Counted(
-            triples, every, self.arms, self._all_arms, self._threshold, self._said, self._out,
-            self._echoes,
+        return SelectedStatements(
+            triples, every, self.arms, self._all_arms, self._threshold, self._said_counts, self._excluded_counts,
+            self._echo_ids,
         )  # fmt: skip
 
 
-def scope(
-    run: StoredRun, selection: Selection, said: Collection[str], *, measured: bool
+def resolve_scope(
+    run: StoredRun, selection: Selection, said_arms: Collection[str], *, measured: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...], float]:
     """The selected arms, all arms of the run, and the acceptability from which a statement counts.
-    `said` are the arms that said anything; `measured` is whether any statement has an acceptability
-    score. Raises as `select`."""
-    arms = all_arms = arms_of(run, said)
+    `said_arms` are the arms that said anything; `measured` is whether any statement has an acceptability
+    score. Raises as `select_statements`."""
+    arms = all_arms = list_arms(run, said_arms)
     if selection.arm is not None:
         if selection.arm not in arms:
             raise UsageError(no_such("arm", selection.arm, arms, f" in run {run.name!r}"))
@@ -290,56 +290,56 @@ def scope(
     return arms, all_arms, _threshold(run, selection, measured)
 
 
-def one_arm(run: StoredRun, selection: Selection | None = None) -> Counted:
-    """As `select`, for what cannot be computed over several arms. Raises UsageError, naming the
+def select_one_arm(run: StoredRun, selection: Selection | None = None) -> SelectedStatements:
+    """As `select_statements`, for what cannot be computed over several arms. Raises UsageError, naming the
     arms, if the run has several and none was chosen."""
-    return of_one_arm(run, select(run, selection))
+    return need_one_arm(run, select_statements(run, selection))
 
 
-def of_one_arm(run: StoredRun, counted: Counted) -> Counted:
-    """What was counted, if it is from one arm; raises as `one_arm`."""
-    if counted.several:
+def need_one_arm(run: StoredRun, selected: SelectedStatements) -> SelectedStatements:
+    """What was counted, if it is from one arm; raises as `select_one_arm`."""
+    if selected.has_several_arms:
         raise UsageError(
-            f"run {run.name!r} has the arms {', '.join(counted.arms)}, which must not be added "
+            f"run {run.name!r} has the arms {', '.join(selected.arms)}, which must not be added "
             "up: choose one with `arm`"
         )
-    return counted
+    return selected
 
 
-def echoes(run: StoredRun) -> Counter[tuple[str, str]]:
+def count_echoes(run: StoredRun) -> Counter[tuple[str, str]]:
     """How many statements of each arm and triple repeat an example of their own prompt."""
-    return _by_triple(repetitions_of(run))
+    return _count_by_triple(iter_repetitions(run))
 
 
-def repetitions_of(run: StoredRun) -> Iterator[Shown]:
+def iter_repetitions(run: StoredRun) -> Iterator[ExampleRow]:
     """The answers that repeat an example of their own prompt."""
-    spoken = language(run.config)
-    for s in run.shown():
-        if is_echo(s.predicate, s.object, s.examples, language=spoken):
-            yield s
+    run_language_code = run_language(run.config)
+    for row in run.iter_example_rows():
+        if is_echo(row.predicate, row.object, row.examples, language=run_language_code):
+            yield row
 
 
-def _by_triple(shown: Iterable[Shown]) -> Counter[tuple[str, str]]:
-    found: Counter[tuple[str, str]] = Counter()
-    for s in shown:
-        found[s.arm, s.triple_id] += s.count
-    return found
+def _count_by_triple(rows: Iterable[ExampleRow]) -> Counter[tuple[str, str]]:
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        counts[row.arm, row.triple_id] += row.count
+    return counts
 
 
-def repeated_at_first(run: StoredRun) -> Counter[str]:
+def count_first_repetitions(run: StoredRun) -> Counter[str]:
     """The number of first attempts, by arm, that yielded a statement that repeats an example.
     Answers that the crawl itself counted as echoes yielded no statement and are not included."""
-    return Counter(s.arm for s in repetitions_of(run) if s.attempt == 0)
+    return Counter(s.arm for s in iter_repetitions(run) if s.attempt == 0)
 
 
-def language(config: Mapping[str, Any]) -> str:
+def run_language(config: Mapping[str, Any]) -> str:
     """The language of a run's prompts; a run that does not say is English."""
     return str(config.get("pack", {}).get("language", "en"))
 
 
 def _threshold(run: StoredRun, selection: Selection, measured: bool) -> float:
     if selection.min_acceptability is None:
-        return SENSE if measured else 0.0
+        return MIN_ACCEPTABILITY if measured else 0.0
     if selection.min_acceptability > 0 and not measured:
         raise UsageError(
             f"run {run.name!r} was not measured for acceptability: measure it, or leave out "
@@ -348,38 +348,38 @@ def _threshold(run: StoredRun, selection: Selection, measured: bool) -> float:
     return selection.min_acceptability
 
 
-def arms_of(run: StoredRun, said: Collection[str]) -> tuple[str, ...]:
+def list_arms(run: StoredRun, said_arms: Collection[str]) -> tuple[str, ...]:
     """The arms of a run in the order of its configuration, then any others by name."""
     configured = [arm for arm in run.config.get("arms", ()) if isinstance(arm, str)]
-    return tuple(dict.fromkeys([*configured, *sorted(said)])) or ("none",)
+    return tuple(dict.fromkeys([*configured, *sorted(said_arms)])) or ("none",)
 
 
-def by_group(triples: Iterable[TripleView]) -> dict[str, list[TripleView]]:
+def group_triples(triples: Iterable[TripleView]) -> dict[str, list[TripleView]]:
     """The statements about each group, by the group's id."""
-    found: dict[str, list[TripleView]] = defaultdict(list)
+    triples_by_group: dict[str, list[TripleView]] = defaultdict(list)
     for triple in triples:
-        found[triple.group_id].append(triple)
-    return found
+        triples_by_group[triple.group_id].append(triple)
+    return triples_by_group
 
 
-def by_sentence(
+def merge_sentences(
     triples: Iterable[TripleView],
 ) -> list[tuple[TripleView, list[TripleView]]]:
     """Each sentence of a group and arm once, in their order, with the triples that are it: several
     if it was cut into predicate and object in different places ("are | taller than" and "are taller
     | than"). It is the triple said most often, with the counts of all."""
-    same: dict[tuple[str, str, str], list[TripleView]] = defaultdict(list)
-    for t in triples:
-        same[t.group_id, t.arm, normalise(t.sentence)].append(t)
+    by_sentence_key: dict[tuple[str, str, str], list[TripleView]] = defaultdict(list)
+    for triple in triples:
+        by_sentence_key[triple.group_id, triple.arm, normalise(triple.sentence)].append(triple)
     return [
         (
             replace(
-                min(own, key=lambda t: (-t.count, t.predicate, t.object)),
-                count=sum(t.count for t in own),
+                min(variants, key=lambda triple: (-triple.count, triple.predicate, triple.object)),
+                count=sum(triple.count for triple in variants),
             ),
-            own,
+            variants,
         )
-        for own in same.values()
+        for variants in by_sentence_key.values()
     ]
 
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from kgbias.graph.decisions import PROPERTIES as DECISION
-from kgbias.graph.keeping import Passage, Relation
+from kgbias.graph.decisions import DECISION_PROPERTIES as DECISION
+from kgbias.graph.integrity import Passage, Relation
 from kgbias.graph.labels import Label, Rater
-from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.profiles import ProfilePart, Profile
 from kgbias.graph.record import Property, properties
-from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
+from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
 from kgbias.graph.sofa import (
     ProbeSet,
     ProbeStatement,
@@ -25,7 +25,7 @@ from kgbias.graph.sofa import (
     SofaStatement,
 )
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     Answer,
     AssociationEdge,
     AssociationNode,
@@ -34,26 +34,26 @@ from kgbias.graph.types import (
     Category,
     ChosenEdge,
     Flag,
-    Flagged,
+    FlagTable,
     Generation,
     Group,
     GroupName,
     GroupScore,
-    Item,
+    BenchmarkItem,
     ItemScore,
     Metric,
     NameProbe,
     NearDuplicate,
     NodePlace,
     ProbedEdge,
-    Probing,
+    ProbeRun,
     Run,
     Topic,
     TopicModel,
 )
 
-DERIVED = ("regard", "toxicity", "acceptability")  # measures that a STEREOTYPE edge carries
-ASKED = {  # edges made by asking a model: the property that names the asking, and its edge
+DERIVED_MEASURES = ("regard", "toxicity", "acceptability")  # measures that a STEREOTYPE edge carries
+PROBE_EDGES = {  # edges made by asking a model: the property that names the asking, and its edge
     "PROBED": ("probing_uid", "PROBED_WITH"),
     "CHOSEN": ("choosing_uid", "PUT_TO"),
     "PROBED_BEFORE": ("believing_uid", "BELIEVED_BY"),
@@ -85,26 +85,26 @@ class Edge:
     keys: tuple[str, ...] = ()
 
 
-def _text(**meanings: str) -> tuple[Property, ...]:
+def _text_properties(**meanings: str) -> tuple[Property, ...]:
     return tuple(Property(name, "text", meaning) for name, meaning in meanings.items())
 
 
-def _integer(**meanings: str) -> tuple[Property, ...]:
+def _integer_properties(**meanings: str) -> tuple[Property, ...]:
     return tuple(Property(name, "integer", meaning) for name, meaning in meanings.items())
 
 
-def _number(**meanings: str) -> tuple[Property, ...]:
+def _number_properties(**meanings: str) -> tuple[Property, ...]:
     return tuple(Property(name, "number", meaning) for name, meaning in meanings.items())
 
 
-_UID = _text(uid="id, computed from its content")
-_NAME = _text(name="the same, which Neo4j Browser shows on a node without a style")
-_WORDS = (*_UID, *_text(text="as first written"), *_NAME)
-_PLACED = (
+_UID = _text_properties(uid="id, computed from its content")
+_NAME = _text_properties(name="the same, which Neo4j Browser shows on a node without a style")
+_WORDS = (*_UID, *_text_properties(text="as first written"), *_NAME)
+_PLACE_PROPERTIES = (
     *properties(NodePlace),
-    *_text(placed_by="the run that these numbers are from: the newest that placed the node"),
+    *_text_properties(placed_by="the run that these numbers are from: the newest that placed the node"),
 )
-_GENERATION = properties(Generation, last=("group_uid", "iteration", "attempt", "count"))
+_GENERATION = properties(Generation, moved_last=("group_uid", "iteration", "attempt", "count"))
 
 NODES: tuple[Node, ...] = (
     Node("Category", "a class of groups", "name", "name", properties(Category)),
@@ -113,10 +113,10 @@ NODES: tuple[Node, ...] = (
         "a group of people",
         "uid",
         "name",
-        (*_UID, *properties(Group), *_PLACED),
+        (*_UID, *properties(Group), *_PLACE_PROPERTIES),
     ),
     Node("Predicate", "the verb of a statement", "uid", "text", _WORDS),
-    Node("Object", "the object of a statement", "uid", "text", (*_WORDS, *_PLACED)),
+    Node("Object", "the object of a statement", "uid", "text", (*_WORDS, *_PLACE_PROPERTIES)),
     Node(
         "Triple",
         "a statement about a group",
@@ -124,7 +124,7 @@ NODES: tuple[Node, ...] = (
         "text",
         (
             *_UID,
-            *_text(group_uid="uid of its group", text="group, predicate and object"),
+            *_text_properties(group_uid="uid of its group", text="group, predicate and object"),
             *_NAME,
         ),
     ),
@@ -133,7 +133,7 @@ NODES: tuple[Node, ...] = (
         "a language model: its weights",
         "uid",
         "name",
-        (*_UID, *_text(name="its title, never a path", revision="of its weights")),
+        (*_UID, *_text_properties(name="its title, never a path", revision="of its weights")),
     ),
     Node(
         "Run",
@@ -142,9 +142,9 @@ NODES: tuple[Node, ...] = (
         "name",
         (
             *_UID,
-            *properties(Run, first=("name", "kind", "config", "settings")),
-            *_number(seconds="how long asking its model took, over all sessions"),
-            *_integer(seq="order of creation, from 0"),
+            *properties(Run, moved_first=("name", "kind", "config", "settings")),
+            *_number_properties(seconds="how long asking its model took, over all sessions"),
+            *_integer_properties(seq="order of creation, from 0"),
         ),
     ),
     Node("Generation", "one prompt and how it ended", "uid", "path", (*_UID, *_GENERATION)),
@@ -153,7 +153,7 @@ NODES: tuple[Node, ...] = (
         "the raw answer of a model",
         "key",
         "key",
-        properties(Answer, last=("details", "prompt_tokens", "completion_tokens", "seconds")),
+        properties(Answer, moved_last=("details", "prompt_tokens", "completion_tokens", "seconds")),
     ),
     Node("Metric", "how a score was computed", "uid", "measure", (*_UID, *properties(Metric))),
     Node(
@@ -161,7 +161,7 @@ NODES: tuple[Node, ...] = (
         "an association test on one model",
         "uid",
         "name",
-        (*_UID, *properties(AssociationNode, last=("low", "high", "record"))),
+        (*_UID, *properties(AssociationNode, moved_last=("low", "high", "record"))),
     ),
     Node(
         "Topic",
@@ -184,7 +184,7 @@ NODES: tuple[Node, ...] = (
         "text",
         (
             *_UID,
-            *_text(
+            *_text_properties(
                 text="predicate and object",
                 predicate_uid="uid of the predicate; absent for a text",
                 object_uid="uid of the object; absent for a text",
@@ -213,7 +213,7 @@ NODES: tuple[Node, ...] = (
         "a given name, or words for a person, that profiles or stories were written for",
         "uid",
         "name",
-        (*_UID, *_text(name="the name")),
+        (*_UID, *_text_properties(name="the name")),
     ),
     Node(
         "Profile",
@@ -227,7 +227,7 @@ NODES: tuple[Node, ...] = (
         "an item of a benchmark, without its texts",
         "uid",
         "name",
-        (*_UID, *properties(Item)),
+        (*_UID, *properties(BenchmarkItem)),
     ),
     Node(
         "Descriptor",
@@ -236,7 +236,7 @@ NODES: tuple[Node, ...] = (
         "text",
         (
             *_UID,
-            *_text(text="as first written", axis="such as religion; empty for none"),
+            *_text_properties(text="as first written", axis="such as religion; empty for none"),
             *_NAME,
         ),
     ),
@@ -245,7 +245,7 @@ NODES: tuple[Node, ...] = (
         "groups and statements that models are probed with",
         "uid",
         "name",
-        (*_UID, *properties(ProbeSet, last=("record",))),
+        (*_UID, *properties(ProbeSet, moved_last=("record",))),
     ),
     Node(
         "SofaResult",
@@ -266,29 +266,29 @@ NODES: tuple[Node, ...] = (
         "a stereotype that people recorded in a table, which makes it neither true nor common",
         "uid",
         "name",
-        (*_UID, *_text(name="people and attribute"), *properties(Stereotype)),
+        (*_UID, *_text_properties(name="people and attribute"), *properties(Stereotype)),
     ),
 )
 
-_RUN = _text(run="the run's name")
+_RUN = _text_properties(run="the run's name")
 _STEREOTYPE = (
     *_RUN,
-    *_text(predicate="as first written"),
-    *_integer(count="how often the arm said it"),
-    *_number(
+    *_text_properties(predicate="as first written"),
+    *_integer_properties(count="how often the arm said it"),
+    *_number_properties(
         regard="by the run's current metric, -1 to 1; lower is more negative",
         toxicity="by the run's current metric, 0 to 1",
         acceptability="by the run's current metric, 0 to 1; higher makes more sense",
     ),
-    *_text(triple="uid of the triple", arm="the arm that said it"),
+    *_text_properties(triple="uid of the triple", arm="the arm that said it"),
 )
 
 
-def _asked(edge: str, kind: type) -> tuple[Property, ...]:
+def _probe_properties(edge: str, kind: type) -> tuple[Property, ...]:
     """The properties of an edge made by asking a model."""
-    uid, asking = ASKED[edge]
-    by = _text(**{uid: f"uid of the {asking} edge", "model": "name of the model"})
-    return (*_RUN, *by, *properties(kind))
+    uid_property, run_edge = PROBE_EDGES[edge]
+    probe_run_properties = _text_properties(**{uid_property: f"uid of the {run_edge} edge", "model": "name of the model"})
+    return (*_RUN, *probe_run_properties, *properties(kind))
 
 
 EDGES: tuple[Edge, ...] = (
@@ -305,7 +305,7 @@ EDGES: tuple[Edge, ...] = (
         "SEEDED",
         "a seed of the run",
         (("Run", "SocialGroup"),),
-        (*_integer(position="from 0"), *_text(category="of the group in this run")),
+        (*_integer_properties(position="from 0"), *_text_properties(category="of the group in this run")),
         ("position",),
     ),
     Edge(
@@ -319,20 +319,20 @@ EDGES: tuple[Edge, ...] = (
         "PART_OF",
         "what a profile is made of",
         (("Generation", "Profile"),),
-        (*properties(Part), *_integer(position="in the profile, from 0")),
+        (*properties(ProfilePart), *_integer_properties(position="in the profile, from 0")),
         ("position",),
     ),
     Edge(
         "YIELDED",
         "the triple that a generation said",
         (("Generation", "Triple"),),
-        (*_integer(count="how often"), *_text(predicate="as said here", object="as said here")),
+        (*_integer_properties(count="how often"), *_text_properties(predicate="as said here", object="as said here")),
     ),
     Edge(
         "SHOWN",
         "an example in the prompt",
         (("Generation", "Triple"),),
-        _integer(position="in the prompt, from 0"),
+        _integer_properties(position="in the prompt, from 0"),
         ("position",),
     ),
     Edge(
@@ -340,8 +340,8 @@ EDGES: tuple[Edge, ...] = (
         "a score of a triple",
         (("Triple", "Metric"),),
         (
-            *_number(value="the score; regard from -1 to 1, lower is more negative"),
-            *_text(label="its class"),
+            *_number_properties(value="the score; regard from -1 to 1, lower is more negative"),
+            *_text_properties(label="its class"),
             Property("names", "texts", "classes or details"),
             Property("parts", "numbers", "their values, in the same order"),
         ),
@@ -350,13 +350,13 @@ EDGES: tuple[Edge, ...] = (
         "MEASURED_BY",
         "the run's current metric for a measure",
         (("Run", "Metric"),),
-        _text(measure="of the metric"),
+        _text_properties(measure="of the metric"),
     ),
     Edge(
         "FIGURE",
         "a figure of a group in a run",
         (("Run", "SocialGroup"),),
-        properties(GroupScore, first=("measure",)),
+        properties(GroupScore, moved_first=("measure",)),
         ("measure", "arm"),
     ),
     Edge("REVIEWED", "a decision about an answer of the run", (("Run", "Decision"),)),
@@ -365,7 +365,7 @@ EDGES: tuple[Edge, ...] = (
         "LABELLED",
         "what a rater says of a statement",
         (("Rater", "Triple"),),
-        properties(Label, first=("uid",)),
+        properties(Label, moved_first=("uid",)),
         ("uid",),
     ),
     Edge(
@@ -402,20 +402,20 @@ EDGES: tuple[Edge, ...] = (
         "FOUND",
         "a topic of the model",
         (("TopicModel", "Topic"),),
-        properties(Topic, but=("name", "category", "given", "words")),
+        properties(Topic, excluded=("name", "category", "given", "words")),
     ),
     Edge(
         "ABOUT",
         "the topic of a triple",
         (("Triple", "Topic"),),
-        (*_RUN, *_text(model="uid of the topic model"), *properties(About)),
+        (*_RUN, *_text_properties(model="uid of the topic model"), *properties(TopicAssignment)),
     ),
-    Edge("OUTLIER", "a triple of no topic", (("Triple", "TopicModel"),), properties(About)),
+    Edge("OUTLIER", "a triple of no topic", (("Triple", "TopicModel"),), properties(TopicAssignment)),
     Edge(
         "ATTRIBUTED",
         "what each token does to a score",
         (("Triple", "Metric"),),
-        properties(Attribution, first=("method",)),
+        properties(Attribution, moved_first=("method",)),
         ("method",),
     ),
     Edge("STATES", "the statement of a triple", (("Triple", "Statement"),)),
@@ -423,26 +423,26 @@ EDGES: tuple[Edge, ...] = (
         "PROBED",
         "how probable a statement is of a group",
         (("Statement", "SocialGroup"),),
-        _asked("PROBED", ProbedEdge),
+        _probe_properties("PROBED", ProbedEdge),
     ),
     Edge(
         "PROBED_WITH",
         "a probing of the run",
         (("Run", "Model"),),
-        (*_UID, *properties(Probing)),
+        (*_UID, *properties(ProbeRun)),
         ("uid",),
     ),
     Edge(
         "CHOSEN",
         "how often a model that had to choose took a group for the one a statement is about",
         (("Statement", "SocialGroup"),),
-        _asked("CHOSEN", ChosenEdge),
+        _probe_properties("CHOSEN", ChosenEdge),
     ),
     Edge(
         "PUT_TO",
         "a model that had to choose the groups of the run's statements",
         (("Run", "Model"),),
-        (*_UID, *properties(Probing)),
+        (*_UID, *properties(ProbeRun)),
         ("uid",),
     ),
     Edge(
@@ -455,19 +455,19 @@ EDGES: tuple[Edge, ...] = (
         "PROBED_BEFORE",
         "how probable a statement is after a name",
         (("Name", "Statement"),),
-        _asked("PROBED_BEFORE", NameProbe),
+        _probe_properties("PROBED_BEFORE", NameProbe),
     ),
     Edge(
         "BELIEVED",
         "what a model's probabilities say of a statement and a group, over the group's names",
         (("Statement", "SocialGroup"),),
-        _asked("BELIEVED", BelievedEdge),
+        _probe_properties("BELIEVED", BelievedEdge),
     ),
     Edge(
         "BELIEVED_BY",
         "a model whose probabilities of the run's statements were read after names of groups",
         (("Run", "Model"),),
-        (*_UID, *properties(Probing)),
+        (*_UID, *properties(ProbeRun)),
         ("uid",),
     ),
     Edge(
@@ -475,7 +475,7 @@ EDGES: tuple[Edge, ...] = (
         "an item of a benchmark under a model",
         (("BenchmarkItem", "Model"),),
         (
-            *_text(asked="id of the model as it was asked", settings="how, as JSON pairs"),
+            *_text_properties(asked="id of the model as it was asked", settings="how, as JSON pairs"),
             *properties(ItemScore),
         ),
         ("asked",),
@@ -485,9 +485,9 @@ EDGES: tuple[Edge, ...] = (
         "a descriptor that a model ties to the names of a group (APX)",
         (("SocialGroup", "Descriptor"),),
         (
-            *properties(Flagged, "apx_uid", "model", "revision", "settings"),
+            *properties(FlagTable, "apx_uid", "model", "revision", "settings"),
             *properties(Flag),
-            *properties(Flagged, "level", "groups"),
+            *properties(FlagTable, "level", "groups"),
         ),
         ("apx_uid",),
     ),
@@ -496,7 +496,7 @@ EDGES: tuple[Edge, ...] = (
         "a group or a statement of a set of probes",
         (("ProbeSet", "SocialGroup"), ("ProbeSet", "Statement")),
         (
-            *_text(category="the category of the set that it belongs to"),
+            *_text_properties(category="the category of the set that it belongs to"),
             *properties(ProbeStatement, "text", "words", "cluster", "hate"),
         ),
         ("category", "text"),
@@ -507,14 +507,14 @@ EDGES: tuple[Edge, ...] = (
         "PUTS_FIRST",
         "how often a group has the lowest PPL* before a statement",
         (("SofaResult", "SocialGroup"),),
-        (*_text(category="of the statements"), *properties(SofaGroup)),
+        (*_text_properties(category="of the statements"), *properties(SofaGroup)),
         ("category",),
     ),
     Edge(
         "DISPARITY",
         "what the group before a statement changes",
         (("SofaResult", "Statement"),),
-        (*_text(category="of the groups"), *properties(SofaStatement)),
+        (*_text_properties(category="of the groups"), *properties(SofaStatement)),
         ("category",),
     ),
     Edge(
@@ -529,19 +529,19 @@ EDGES: tuple[Edge, ...] = (
         "HELD_AGAINST",
         "a table that the run was held against (kgbias known)",
         (("Run", "StereotypeTable"),),
-        properties(Held),
+        properties(StereotypeMatches),
     ),
     Edge(
         "SOUGHT",
         "a recorded stereotype of one of the run's groups, said or not when kgbias known was run",
         (("Run", "Stereotype"),),
-        properties(Heard),
+        properties(StereotypeCount),
     ),
     Edge(
         "RECORDED",
         "what is recorded about the triple's group that is nearest to the triple",
         (("Triple", "Stereotype"),),
-        (*_RUN, *properties(Mark)),
+        (*_RUN, *properties(StereotypeMatch)),
         ("run",),
     ),
     Edge(
@@ -555,7 +555,7 @@ EDGES: tuple[Edge, ...] = (
         "HOLDS",
         "a passage that the run was read from",
         (("Run", "Passage"),),
-        _integer(position="from 0"),
+        _integer_properties(position="from 0"),
     ),
     Edge(
         "RELATED",
@@ -563,8 +563,8 @@ EDGES: tuple[Edge, ...] = (
         (("Passage", "Passage"),),
         (
             *_RUN,
-            *_integer(position="among the relations of the run, from 0"),
-            *properties(Relation, last=("bidirectional",)),
+            *_integer_properties(position="among the relations of the run, from 0"),
+            *properties(Relation, moved_last=("bidirectional",)),
         ),
         ("run", "position"),
     ),
@@ -589,31 +589,31 @@ EDGES: tuple[Edge, ...] = (
 
 
 @cache
-def node(label: str) -> Node:
+def get_node(label: str) -> Node:
     """The node of this label."""
     return next(n for n in NODES if n.label == label)
 
 
 @cache
-def edge(kind: str) -> Edge:
+def get_edge(kind: str) -> Edge:
     """The edge of this type."""
     return next(e for e in EDGES if e.type == kind)
 
 
-def closed(names: Iterable[str]) -> frozenset[str]:
-    """The labels and edge types among `names`, with the labels at the ends of each edge type."""
-    wanted = set(names)
-    edges = [e for e in EDGES if e.type in wanted]
+def with_end_labels(element_names: Iterable[str]) -> frozenset[str]:
+    """The labels and edge types among `element_names`, with the labels at the ends of each edge type."""
+    wanted_names = set(element_names)
+    edges = [e for e in EDGES if e.type in wanted_names]
     ends = {label for e in edges for pair in e.ends for label in pair}
-    return frozenset({n.label for n in NODES if n.label in wanted} | {e.type for e in edges} | ends)
+    return frozenset({n.label for n in NODES if n.label in wanted_names} | {e.type for e in edges} | ends)
 
 
-def by_label(counts: Mapping[str, int]) -> dict[str, int]:
+def order_by_shape(counts: Mapping[str, int]) -> dict[str, int]:
     """Counts of nodes in the order of the shape, without zeros."""
     return {n.label: counts[n.label] for n in NODES if counts.get(n.label)}
 
 
-def indexed() -> tuple[Edge, ...]:
+def run_indexed_edges() -> tuple[Edge, ...]:
     """The edge types that are looked up by run."""
     return tuple(e for e in EDGES if any(p.name == "run" for p in e.properties))
 
@@ -625,7 +625,7 @@ def constraint_name(node: Node) -> str:
     return f"{name}_node" if any(e.type == node.label.upper() for e in EDGES) else name
 
 
-def constraint(node: Node) -> str:
+def constraint_query(node: Node) -> str:
     """The Cypher that makes a label's key unique, and thereby indexed."""
     return (
         f"CREATE CONSTRAINT {constraint_name(node)} IF NOT EXISTS "
@@ -633,7 +633,7 @@ def constraint(node: Node) -> str:
     )
 
 
-def described() -> str:
+def describe_shape() -> str:
     """The shape as Markdown, as docs/graph-shape.md shows it: a section for each label and type.
 
     Edges with the properties of an earlier type refer to it."""

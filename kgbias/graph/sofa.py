@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from kgbias.graph.record import OrNaN, Reader, Record, Row, canonical_json, record_of
+from kgbias.graph.record import OrNaN, JsonReader, Record, Row, canonical_json, build_record
 from kgbias.ids import content_id
 from kgbias.io.text import storable
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.stats.estimate import Estimate
 
-HATEFUL = 0.5
+MIN_HATE_SCORE = 0.5
 """The hate score from which a statement counts as hate speech (appendix C.3 of the paper)."""
 
 
@@ -35,7 +35,7 @@ class ProbeStatement:
     cluster: Annotated[int | None, "of the statement, from 0; -1 for none"] = None
 
     @classmethod
-    def of(cls, text: str) -> "ProbeStatement":
+    def from_text(cls, text: str) -> "ProbeStatement":
         return cls(text_statement_id(text), text)
 
     @property
@@ -53,13 +53,13 @@ class ProbePart:
     statements: tuple[ProbeStatement, ...]
 
     @classmethod
-    def all_of(cls, groups: Iterable[Row], statements: Iterable[Row]) -> "tuple[ProbePart, ...]":
+    def from_rows(cls, groups: Iterable[Row], statements: Iterable[Row]) -> "tuple[ProbePart, ...]":
         """The parts of a set, from the rows of its groups (their `text`) and its statements."""
-        names: dict[str, list[str]] = {}
+        names_by_category: dict[str, list[str]] = {}
         for row in groups:
-            names.setdefault(row["category"], []).append(row["text"])
-        said = _by_category(ProbeStatement, statements)
-        return tuple(cls(name, tuple(own), said.get(name, ())) for name, own in names.items())
+            names_by_category.setdefault(row["category"], []).append(row["text"])
+        statements_by_category = _records_by_category(ProbeStatement, statements)
+        return tuple(cls(name, tuple(group_names), statements_by_category.get(name, ())) for name, group_names in names_by_category.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +74,14 @@ class ProbeSet:
     )
 
     @classmethod
-    def of(
+    def from_texts(
         cls, name: str, sets: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
     ) -> "ProbeSet":
         """A set from texts: category to (groups, statements), as from `kgbias.gather_sets`."""
         return cls(
             name,
             tuple(
-                ProbePart(category, groups, tuple(map(ProbeStatement.of, statements)))
+                ProbePart(category, groups, tuple(map(ProbeStatement.from_text, statements)))
                 for category, (groups, statements) in sets.items()
             ),
         )
@@ -144,22 +144,22 @@ class SofaCategory:
     statements: tuple[SofaStatement, ...]
 
     @classmethod
-    def all_of(
+    def from_rows(
         cls,
         categories: Iterable[Row],
         groups: Iterable[Row],
         statements: Iterable[Row],
-        read: Reader = json.loads,
+        read_json: JsonReader = json.loads,
     ) -> "tuple[SofaCategory, ...]":
         """The categories of a result, from their rows and those of their groups and statements."""
-        first = _by_category(SofaGroup, groups, read)
-        said = _by_category(SofaStatement, statements, read)
-        parts = (
-            {"groups": first.get(row["category"], ()), "statements": said.get(row["category"], ())}
+        groups_by_category = _records_by_category(SofaGroup, groups, read_json)
+        statements_by_category = _records_by_category(SofaStatement, statements, read_json)
+        category_rows = (
+            {"groups": groups_by_category.get(row["category"], ()), "statements": statements_by_category.get(row["category"], ())}
             | dict(row)
             for row in categories
         )
-        return tuple(record_of(cls, row, read) for row in parts)
+        return tuple(build_record(cls, row, read_json) for row in category_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,15 +181,15 @@ class SofaResult:
     def id(self) -> str:
         return content_id("sofa", self.probe_set, self.model.configured_id(self.settings), self.measure)
 
-    def category(self, name: str) -> SofaCategory:
+    def find_category(self, name: str) -> SofaCategory:
         return next(c for c in self.categories if c.category == name)
 
 
-def _by_category(
-    kind: type[Record], rows: Iterable[Row], read: Reader = json.loads
+def _records_by_category(
+    kind: type[Record], rows: Iterable[Row], read_json: JsonReader = json.loads
 ) -> dict[str, tuple[Record, ...]]:
     """The records of rows, by the category that each row names."""
-    found: dict[str, list[Record]] = {}
+    records: dict[str, list[Record]] = {}
     for row in rows:
-        found.setdefault(row["category"], []).append(record_of(kind, row, read))
-    return {category: tuple(own) for category, own in found.items()}
+        records.setdefault(row["category"], []).append(build_record(kind, row, read_json))
+    return {category: tuple(category_records) for category, category_records in records.items()}

@@ -16,12 +16,12 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
-from kgbias.graph.holding import Lease, is_held
-from kgbias.graph.keeping import Corpus, Fault
+from kgbias.graph.leases import Lease, is_leased
+from kgbias.graph.integrity import Corpus, Fault
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Profile
-from kgbias.graph.recorded import Held
-from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
+from kgbias.graph.stereotypes import StereotypeMatches
+from kgbias.graph.row_types import DrawRow, ExampleRow, StatementRow, YieldRow, ScoreRow
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.types import (
     Answer,
@@ -29,11 +29,11 @@ from kgbias.graph.types import (
     Attribution,
     Batch,
     BelievedEdge,
-    Believing,
+    BeliefRun,
     Category,
-    Choosing,
+    ChoiceRun,
     ChosenEdge,
-    Flagged,
+    FlagTable,
     Generation,
     Group,
     GroupName,
@@ -44,13 +44,13 @@ from kgbias.graph.types import (
     NearDuplicate,
     NodePlace,
     ProbedEdge,
-    Probing,
-    Pulse,
+    ProbeRun,
+    ChangeToken,
     Run,
     RunSummary,
     Score,
-    State,
-    Status,
+    RunState,
+    RunStatus,
     TopicModel,
     Triple,
     TripleView,
@@ -69,7 +69,7 @@ class Store(Protocol):
     url: str  # the path or URL that it was opened with
     query_timeout: float | None  # seconds that a query may take; None: no limit
 
-    def begin(self, run: Run) -> Run:
+    def begin_run(self, run: Run) -> Run:
         """Create the run with its model, categories and groups, or return it if it exists.
 
         Raises RunConflict if a run of that name has a different configuration or model."""
@@ -79,23 +79,23 @@ class Store(Protocol):
         """Every model of the store."""
         ...
 
-    def call(self, model: ModelInfo) -> None:
+    def set_display_name(self, model: ModelInfo) -> None:
         """Keep a person's own name for a model (`called`; "" takes it away), known or new. Raises
         UsageError if another model goes by it. Where else a model is written, one that is known
         keeps the name that it has."""
         ...
 
     def lease(self, run_id: str) -> Lease:
-        """Who works on a run: for `kgbias.graph.holding.hold_lease`."""
+        """Who works on a run: for `kgbias.graph.leases.hold_lease`."""
         ...
 
-    def set_status(self, run_id: str, status: Status) -> None: ...
+    def set_status(self, run_id: str, status: RunStatus) -> None: ...
 
     def add_work(self, run_id: str, seconds: float) -> None:
         """Add to the seconds spent asking the run's model."""
         ...
 
-    def seconds(self, run_id: str) -> float | None: ...  # as in `summary`, without the counts
+    def run_seconds(self, run_id: str) -> float | None: ...  # as in `summary`, without the counts
 
     def find_run(self, name: str | None = None, kind: str | None = None) -> Run:
         """The run of that name. Without one, the newest that has statements, else the newest that
@@ -119,7 +119,7 @@ class Store(Protocol):
         """Write answers to the log. They are durable when this returns."""
         ...
 
-    def batches(self, asked: str) -> list[Batch]:
+    def batches(self, configured_id: str) -> list[Batch]:
         """The batches left with a provider for a model asked in one way, oldest first."""
         ...
 
@@ -131,34 +131,34 @@ class Store(Protocol):
         """Forget a batch, whose answers are in the log."""
         ...
 
-    def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
+    def record_round(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
         """Make `batch` the run's generations of one round, with the triples they yielded and were
         shown, in one transaction. A round recorded before is replaced; decisions about its
-        generations (`decide`) stay in effect."""
+        generations (`add_decisions`) stay in effect."""
         ...
 
-    def load(self, run_id: str, generations: Iterable[Generation]) -> int:
+    def load_import(self, run_id: str, generations: Iterable[Generation]) -> int:
         """Write the generations of an import in bounded memory; returns their number."""
         ...
 
-    def decide(self, run_id: str, decisions: Sequence[Decision]) -> None:
+    def add_decisions(self, run_id: str, decisions: Sequence[Decision]) -> None:
         """Add decisions to those of the run and put them into effect, in one transaction: each
         generation yields what the latest decision about it says. A decision that exists changes
-        nothing. Call `derive` after the last one."""
+        nothing. Call `derive_edges` after the last one."""
         ...
 
     def decisions(self, run_id: str) -> list[Decision]:
         """All decisions about the run's generations, oldest first."""
         ...
 
-    def label(self, labels: Sequence[Label]) -> None:
+    def add_labels(self, labels: Sequence[Label]) -> None:
         """Add labels, with their raters, in one transaction. They are durable when this returns. A
         label that exists changes nothing; one of a triple that the store lacks is left out."""
         ...
 
     def labels(self, measure: str | None = None) -> list[Label]:
         """All labels, or those of a measure, oldest first, including those no longer in effect
-        (`kgbias.graph.labels.in_effect`)."""
+        (`kgbias.graph.labels.labels_in_effect`)."""
         ...
 
     def label_count(self, measure: str) -> int:
@@ -193,63 +193,63 @@ class Store(Protocol):
         """The arms that said at least one triple, by name."""
         ...
 
-    def of_arm(self, run_id: str, arm: str) -> Iterator[TripleView]:
+    def triples_of_arm(self, run_id: str, arm: str) -> Iterator[TripleView]:
         """The rows that `triples` has for one arm; a few at a time if the store sorts on disk."""
         ...
 
-    def said(self, run_id: str) -> list[tuple[str, str, str, str]]:
+    def distinct_triples(self, run_id: str) -> list[tuple[str, str, str, str]]:
         """The distinct triples of a run, by id: id, group, predicate and object, as on nodes."""
         ...
 
-    def shown(self, run_id: str) -> Iterator[Shown]:
+    def iter_example_rows(self, run_id: str) -> Iterator[ExampleRow]:
         """The generations of a run that yielded a triple and had examples, by id."""
         ...
 
-    def drawn(self, run_id: str) -> Iterator[Drawn]:
+    def iter_draw_rows(self, run_id: str) -> Iterator[DrawRow]:
         """Every generation of a run as a draw, in the order of `generations`."""
         ...
 
-    def stated(self, run_id: str) -> Iterator[Stated]:
+    def iter_statement_rows(self, run_id: str) -> Iterator[StatementRow]:
         """The distinct triples of a run with their texts, by id."""
         ...
 
-    def told(self, run_id: str) -> Iterator[Told]:
+    def iter_yield_rows(self, run_id: str) -> Iterator[YieldRow]:
         """The generations that yielded a triple, without texts, in the order of `generations`."""
         ...
 
-    def valued(self, run_id: str) -> Iterator[Valued]:
+    def iter_score_rows(self, run_id: str) -> Iterator[ScoreRow]:
         """The scores by the run's current metrics, by measure and triple: of every triple that has
         one, including those that only other runs said."""
         ...
 
-    def state(self) -> str | None:
+    def content_version(self) -> str | None:
         """A text that changes whenever the store's content does; None for a server."""
         ...
 
-    def pulse(self) -> Pulse:
+    def change_token(self) -> ChangeToken:
         """Whether anything but labels was written since the last pulse, and how many answers the
         log holds: read at little cost, however large the store, while others write."""
         ...
 
-    def answered(
-        self, run_id: str, triple_id: str, arm: str, *, first: int, most: int
+    def generations_of_triple(
+        self, run_id: str, triple_id: str, arm: str, *, offset: int, limit: int
     ) -> list[Generation]:
         """The generations of an arm that yielded this triple, in the order of `generations`: at
-        most `most` of them, from number `first` on."""
+        most `limit` of them, from number `offset` on."""
         ...
 
     def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
         """Write scores, and make this metric the run's current one for its measure. Nothing is
-        derived from them: call `derive` after the last ones."""
+        derived from them: call `derive_edges` after the last ones."""
         ...
 
-    def derive(self, run_id: str) -> None:
+    def derive_edges(self, run_id: str) -> None:
         """Update what is derived from a run's generations and scores: its STEREOTYPE edges. Call it
         once, after the last write; `set_status` calls it when a run ends. A store that derives
         them on every read does nothing here."""
         ...
 
-    def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
+    def scored_triples(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
         """The ids among these of triples that have a score by this metric."""
         ...
 
@@ -329,35 +329,35 @@ class Store(Protocol):
         """The tests of a run, or all tests, by name, method, model and id."""
         ...
 
-    def save_probes(self, run_id: str, probing: Probing, edges: Sequence[ProbedEdge]) -> None:
+    def save_probes(self, run_id: str, probe_run: ProbeRun, edges: Sequence[ProbedEdge]) -> None:
         """Write PROBED edges of a probing. An edge that exists is replaced."""
         ...
 
-    def save_probing(self, run_id: str, probing: Probing) -> None:
+    def save_probe_run(self, run_id: str, probe_run: ProbeRun) -> None:
         """Write how a run was probed and with what result, replacing an earlier record."""
         ...
 
     def probes(
-        self, run_id: str, probing_id: str, statement_id: str | None = None
+        self, run_id: str, probe_run_id: str, statement_id: str | None = None
     ) -> list[ProbedEdge]:
         """The edges of a probing of the run, or those of one statement, by statement and group."""
         ...
 
-    def probings(self, run_id: str) -> list[Probing]:
+    def probe_runs(self, run_id: str) -> list[ProbeRun]:
         """The run's finished probings, by the model's name."""
         ...
 
-    def save_choices(self, run_id: str, choosing: Choosing, edges: Sequence[ChosenEdge]) -> None:
+    def save_choices(self, run_id: str, choice_run: ChoiceRun, edges: Sequence[ChosenEdge]) -> None:
         """Replace the CHOSEN edges of a choosing of the run with these."""
         ...
 
     def choices(
-        self, run_id: str, choosing_id: str, statement_id: str | None = None
+        self, run_id: str, choice_run_id: str, statement_id: str | None = None
     ) -> list[ChosenEdge]:
         """The edges of a choosing of the run, or those of one statement, by statement and group."""
         ...
 
-    def choosings(self, run_id: str) -> list[Choosing]:
+    def choice_runs(self, run_id: str) -> list[ChoiceRun]:
         """The run's choosings, by the model's name."""
         ...
 
@@ -367,7 +367,7 @@ class Store(Protocol):
         replaced."""
         ...
 
-    def names(self, run_id: str | None = None, believing_id: str | None = None) -> list[GroupName]:
+    def names(self, run_id: str | None = None, belief_run_id: str | None = None) -> list[GroupName]:
         """All names, or those that a believing of the run probed, by text and group: one for each
         group that has the name and, with a believing, belongs to the run."""
         ...
@@ -377,50 +377,50 @@ class Store(Protocol):
         that no run said must exist before they are probed."""
         ...
 
-    def statements(self, run_id: str, believing_id: str) -> list[tuple[str, str]]:
+    def statements(self, run_id: str, belief_run_id: str) -> list[tuple[str, str]]:
         """The statements (predicate, object) that a believing of the run probed, by text."""
         ...
 
-    def save_believing(self, run_id: str, believing: Believing) -> None:
+    def save_belief_run(self, run_id: str, belief_run: BeliefRun) -> None:
         """Write how a run was probed by names and with what result, replacing an earlier record.
         This finishes a believing."""
         ...
 
-    def believings(self, run_id: str) -> list[Believing]:
+    def belief_runs(self, run_id: str) -> list[BeliefRun]:
         """The run's finished believings, by the model's name."""
         ...
 
     def save_name_probes(
-        self, run_id: str, believing: Believing, probes: Sequence[NameProbe]
+        self, run_id: str, belief_run: BeliefRun, probes: Sequence[NameProbe]
     ) -> None:
         """Write probes of a believing, whose names and words must exist. A probe that exists is
         replaced."""
         ...
 
     def name_probes(
-        self, run_id: str, believing_id: str, statement_id: str | None = None
+        self, run_id: str, belief_run_id: str, statement_id: str | None = None
     ) -> list[NameProbe]:
         """The probes of a believing, finished or not, or those of one statement, by statement and
         name."""
         ...
 
     def save_beliefs(
-        self, run_id: str, believing: Believing, edges: Sequence[BelievedEdge]
+        self, run_id: str, belief_run: BeliefRun, edges: Sequence[BelievedEdge]
     ) -> None:
         """Replace the BELIEVED edges of a believing of the run with these."""
         ...
 
     def beliefs(
-        self, run_id: str, believing_id: str, statement_id: str | None = None
+        self, run_id: str, belief_run_id: str, statement_id: str | None = None
     ) -> list[BelievedEdge]:
         """The edges of a believing, or those of one statement, by statement and group."""
         ...
 
-    def save_flags(self, flagged: Flagged) -> None:
+    def save_flags(self, flag_table: FlagTable) -> None:
         """Write FLAGGED edges, with groups and descriptors, replacing those of this id."""
         ...
 
-    def flags(self) -> list[Flagged]:
+    def flags(self) -> list[FlagTable]:
         """All flags, table by table, by the model's name; within a table by group and z. Tables
         without a flag are left out."""
         ...
@@ -434,12 +434,12 @@ class Store(Protocol):
         """All sets of probes, by name and id; categories by name, groups and statements by id."""
         ...
 
-    def save_sofa(self, run_id: str | None, results: Sequence[SofaResult]) -> None:
+    def save_sofa_results(self, run_id: str | None, results: Sequence[SofaResult]) -> None:
         """Write SoFa results on sets of the store, replacing older ones; tie them to the run, if
         any."""
         ...
 
-    def sofa(self, run_id: str | None = None) -> list[SofaResult]:
+    def sofa_results(self, run_id: str | None = None) -> list[SofaResult]:
         """The SoFa results of a run, or all, by the model's name; categories by name, groups and
         statements by id."""
         ...
@@ -452,12 +452,12 @@ class Store(Protocol):
         """The run's links, by kind, head and text."""
         ...
 
-    def save_held(self, run_id: str, held: Held) -> None:
+    def save_stereotype_matches(self, run_id: str, matches: StereotypeMatches) -> None:
         """Replace what the run was held against under this table's name, with its marks, in one
         transaction; tables and stereotypes that no run was held against any more are removed."""
         ...
 
-    def held(self, run_id: str) -> list[Held]:
+    def stereotype_matches(self, run_id: str) -> list[StereotypeMatches]:
         """What the run was held against, by the table's name; what was heard and the marks by
         id."""
         ...
@@ -499,7 +499,7 @@ class Store(Protocol):
         next."""
         ...
 
-    def faults(self, progress: Progress | None = None) -> list[Fault]:
+    def find_faults(self, progress: Progress | None = None) -> list[Fault]:
         """Everything wrong with the store: damage, ids that refer to nothing, ids that do not match
         their content, a changed backup. Reads the whole store."""
         ...
@@ -560,39 +560,39 @@ def open_store(
     return SQLiteStore(url, create=create, notify=notify)
 
 
-class Watch:
+class AskTimer:
     """Records how long a model was asked for a run. `note` adds the time since the last note, which
     is all that a killed process loses. Time in which nothing was asked is left out: reading a
     finished run back from the answer log adds nothing. The clock is monotonic: resetting the
     computer's clock does not affect it."""
 
     def __init__(self) -> None:
-        self._noted, self._asked = time.monotonic(), 0
+        self._noted_at, self._asked_count = time.monotonic(), 0
 
-    def note(self, store: Store, run_id: str, asked: int) -> None:
-        """Add the time since the last note, if more requests have been `asked` by now than then."""
+    def note(self, store: Store, run_id: str, asked_count: int) -> None:
+        """Add the time since the last note, if more requests have been `asked_count` by now than then."""
         now = time.monotonic()
-        if asked > self._asked:
-            store.add_work(run_id, now - self._noted)
-        self._noted, self._asked = now, asked
+        if asked_count > self._asked_count:
+            store.add_work(run_id, now - self._noted_at)
+        self._noted_at, self._asked_count = now, asked_count
 
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def _of_run(
+def _run_method(
     method: Callable[Concatenate[Any, str, _P], _R],
 ) -> Callable[Concatenate["StoredRun", _P], _R]:
     """A store's method that takes a run's id, as a method of the run."""
     name = method.__name__
 
-    def bound(run: "StoredRun", /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        found: _R = getattr(run.store, name)(run.id, *args, **kwargs)
-        return found
+    def run_method(run: "StoredRun", /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        result: _R = getattr(run.store, name)(run.id, *args, **kwargs)
+        return result
 
-    bound.__name__, bound.__doc__ = name, method.__doc__
-    return bound
+    run_method.__name__, run_method.__doc__ = name, method.__doc__
+    return run_method
 
 
 @dataclass(frozen=True, slots=True)
@@ -617,15 +617,15 @@ class StoredRun:
         return self.record.name
 
     @property
-    def state(self) -> State:
+    def state(self) -> RunState:
         """Its status; "abandoned" if it is said to be running, and nobody works on it."""
-        if self.status == "running" and not is_held(self.store.lease(self.id)):
+        if self.status == "running" and not is_leased(self.store.lease(self.id)):
             return "abandoned"
         return self.status
 
     def failures(self) -> Counter[str]:
         """How many of the run's requests failed, by reason."""
-        return Counter(g.why for g in self.generations() if g.outcome == "failed")
+        return Counter(g.reason_text for g in self.generations() if g.outcome == "failed")
 
     @property
     def model(self) -> ModelInfo:
@@ -644,78 +644,78 @@ class StoredRun:
         return self.record.categories
 
     @property
-    def status(self) -> Status:
+    def status(self) -> RunStatus:
         return self.record.status
 
-    def group(self, name: str) -> Group:
+    def find_group(self, name: str) -> Group:
         """The group with that name or variant, in any case. Raises UsageError, listing the run's
         groups."""
-        wanted = node_id("group", name)
+        wanted_id = node_id("group", name)
         for group in self.groups:
-            if wanted in (group.id, *(node_id("group", other) for other in group.variants)):
+            if wanted_id in (group.id, *(node_id("group", other) for other in group.variants)):
                 return group
-        there = (group.name for group in self.groups)
-        raise UsageError(no_such("group", name, there, f" in run {self.name!r}"))
+        group_names = (group.name for group in self.groups)
+        raise UsageError(no_such("group", name, group_names, f" in run {self.name!r}"))
 
     # What was said
 
-    summary = _of_run(Store.summary)
-    generations = _of_run(Store.generations)
-    triples = _of_run(Store.triples)
-    arms = _of_run(Store.arms)
-    of_arm = _of_run(Store.of_arm)
-    said = _of_run(Store.said)
-    shown = _of_run(Store.shown)
-    drawn = _of_run(Store.drawn)
-    stated = _of_run(Store.stated)
-    told = _of_run(Store.told)
-    valued = _of_run(Store.valued)
-    answered = _of_run(Store.answered)
-    has_statements = _of_run(Store.has_statements)
-    decide = _of_run(Store.decide)
-    decisions = _of_run(Store.decisions)
-    corpus = _of_run(Store.corpus)
-    save_corpus = _of_run(Store.save_corpus)
-    profiles = _of_run(Store.profiles)
-    save_profiles = _of_run(Store.save_profiles)
+    summary = _run_method(Store.summary)
+    generations = _run_method(Store.generations)
+    triples = _run_method(Store.triples)
+    arms = _run_method(Store.arms)
+    triples_of_arm = _run_method(Store.triples_of_arm)
+    distinct_triples = _run_method(Store.distinct_triples)
+    iter_example_rows = _run_method(Store.iter_example_rows)
+    iter_draw_rows = _run_method(Store.iter_draw_rows)
+    iter_statement_rows = _run_method(Store.iter_statement_rows)
+    iter_yield_rows = _run_method(Store.iter_yield_rows)
+    iter_score_rows = _run_method(Store.iter_score_rows)
+    generations_of_triple = _run_method(Store.generations_of_triple)
+    has_statements = _run_method(Store.has_statements)
+    add_decisions = _run_method(Store.add_decisions)
+    decisions = _run_method(Store.decisions)
+    corpus = _run_method(Store.corpus)
+    save_corpus = _run_method(Store.save_corpus)
+    profiles = _run_method(Store.profiles)
+    save_profiles = _run_method(Store.save_profiles)
 
     # What was measured
 
-    metrics = _of_run(Store.metrics)
-    scorers = _of_run(Store.scorers)
-    save_scores = _of_run(Store.save_scores)
-    derive = _of_run(Store.derive)
-    group_scores = _of_run(Store.group_scores)
-    save_group_scores = _of_run(Store.save_group_scores)
-    topics = _of_run(Store.topics)
-    save_topics = _of_run(Store.save_topics)
-    attributions = _of_run(Store.attributions)
-    near_duplicates = _of_run(Store.near_duplicates)
-    save_near_duplicates = _of_run(Store.save_near_duplicates)
-    held = _of_run(Store.held)
-    save_held = _of_run(Store.save_held)
-    places = _of_run(Store.places)
-    save_places = _of_run(Store.save_places)
-    vectors = _of_run(Store.vectors)
+    metrics = _run_method(Store.metrics)
+    scorers = _run_method(Store.scorers)
+    save_scores = _run_method(Store.save_scores)
+    derive_edges = _run_method(Store.derive_edges)
+    group_scores = _run_method(Store.group_scores)
+    save_group_scores = _run_method(Store.save_group_scores)
+    topics = _run_method(Store.topics)
+    save_topics = _run_method(Store.save_topics)
+    attributions = _run_method(Store.attributions)
+    near_duplicates = _run_method(Store.near_duplicates)
+    save_near_duplicates = _run_method(Store.save_near_duplicates)
+    stereotype_matches = _run_method(Store.stereotype_matches)
+    save_stereotype_matches = _run_method(Store.save_stereotype_matches)
+    places = _run_method(Store.places)
+    save_places = _run_method(Store.save_places)
+    vectors = _run_method(Store.vectors)
 
     # What was found by asking models
 
-    probings = _of_run(Store.probings)
-    save_probing = _of_run(Store.save_probing)
-    probes = _of_run(Store.probes)
-    save_probes = _of_run(Store.save_probes)
-    choosings = _of_run(Store.choosings)
-    choices = _of_run(Store.choices)
-    save_choices = _of_run(Store.save_choices)
-    believings = _of_run(Store.believings)
-    save_believing = _of_run(Store.save_believing)
-    names = _of_run(Store.names)
-    statements = _of_run(Store.statements)
-    name_probes = _of_run(Store.name_probes)
-    save_name_probes = _of_run(Store.save_name_probes)
-    beliefs = _of_run(Store.beliefs)
-    save_beliefs = _of_run(Store.save_beliefs)
-    sofa = _of_run(Store.sofa)
-    save_sofa = _of_run(Store.save_sofa)
-    associations = _of_run(Store.associations)
-    save_associations = _of_run(Store.save_associations)
+    probe_runs = _run_method(Store.probe_runs)
+    save_probe_run = _run_method(Store.save_probe_run)
+    probes = _run_method(Store.probes)
+    save_probes = _run_method(Store.save_probes)
+    choice_runs = _run_method(Store.choice_runs)
+    choices = _run_method(Store.choices)
+    save_choices = _run_method(Store.save_choices)
+    belief_runs = _run_method(Store.belief_runs)
+    save_belief_run = _run_method(Store.save_belief_run)
+    names = _run_method(Store.names)
+    statements = _run_method(Store.statements)
+    name_probes = _run_method(Store.name_probes)
+    save_name_probes = _run_method(Store.save_name_probes)
+    beliefs = _run_method(Store.beliefs)
+    save_beliefs = _run_method(Store.save_beliefs)
+    sofa_results = _run_method(Store.sofa_results)
+    save_sofa_results = _run_method(Store.save_sofa_results)
+    associations = _run_method(Store.associations)
+    save_associations = _run_method(Store.save_associations)

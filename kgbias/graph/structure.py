@@ -31,29 +31,29 @@ def to_networkx(
     import networkx as nx
 
     triples = list(triples)
-    several = len({t.arm for t in triples}) > 1
+    has_several_arms = len({triple.arm for triple in triples}) > 1
     graph = nx.MultiDiGraph()
-    for t in triples:
-        object_id = node_id("object", t.object)
-        category = (categories or {}).get(t.group_id)
+    for triple in triples:
+        object_id = node_id("object", triple.object)
+        category = (categories or {}).get(triple.group_id)
         graph.add_node(
-            t.group_id, kind="group", label=t.group, **({"category": category} if category else {})
+            triple.group_id, kind="group", label=triple.group, **({"category": category} if category else {})
         )
-        graph.add_node(object_id, kind="object", label=t.object)
-        scores = {name: score.value for name, score in t.scores.items()}
+        graph.add_node(object_id, kind="object", label=triple.object)
+        scores = {name: score.value for name, score in triple.scores.items()}
         graph.add_edge(
-            t.group_id,
+            triple.group_id,
             object_id,
-            key=f"{t.id} {t.arm}" if several else t.id,
-            predicate=t.predicate,
-            count=t.count,
-            arm=t.arm,
+            key=f"{triple.id} {triple.arm}" if has_several_arms else triple.id,
+            predicate=triple.predicate,
+            count=triple.count,
+            arm=triple.arm,
             **scores,
         )
     return graph
 
 
-def by_name(graph: "networkx.MultiDiGraph[str]") -> "networkx.MultiDiGraph[str]":
+def key_by_name(graph: "networkx.MultiDiGraph[str]") -> "networkx.MultiDiGraph[str]":
     """The same graph with its nodes keyed by their names, which people can read, and by id in the
     attribute `id`. An object that is called as a group is, is keyed as "NAME (object)"."""
     import networkx as nx
@@ -72,11 +72,11 @@ def by_name(graph: "networkx.MultiDiGraph[str]") -> "networkx.MultiDiGraph[str]"
     return nx.relabel_nodes(graph, names)
 
 
-_EXACT = 2_000  # nodes; beyond, betweenness is estimated from a sample of sources
-_SOURCES = 500
+_MAX_EXACT_NODES = 2_000  # nodes; beyond, betweenness is estimated from a sample of sources
+_SAMPLED_SOURCES = 500
 
 
-def structure(
+def measure_structure(
     triples: Sequence[TripleView], *, seed: int = 0, progress: Progress | None = None
 ) -> list[NodePlace]:
     """The place of every group and object, by kind and id.
@@ -91,16 +91,16 @@ def structure(
     """
     import networkx as nx
 
-    graph = _weighted(nx, triples)
-    if progress is None or len(graph) <= _EXACT:  # takes about a second
+    graph = _weighted_graph(nx, triples)
+    if progress is None or len(graph) <= _MAX_EXACT_NODES:  # takes about a second
         progress = SilentProgress()
-    betweenness = _betweenness(graph, seed, progress)
+    betweenness = _compute_betweenness(graph, seed, progress)
     progress.stage("communities", 1)
-    found = nx.community.louvain_communities(graph, weight="weight", seed=seed)
+    communities = nx.community.louvain_communities(graph, weight="weight", seed=seed)
     progress.advance()
-    ordered = sorted(found, key=lambda members: (-len(members), min(members)))
-    community = {node: number for number, members in enumerate(ordered) for node in members}
-    groups = _groups_near(graph)
+    by_size = sorted(communities, key=lambda members: (-len(members), min(members)))
+    community = {node: number for number, members in enumerate(by_size) for node in members}
+    groups = _count_near_groups(graph)
     places = [
         NodePlace(
             data["kind"],
@@ -116,7 +116,7 @@ def structure(
     return sorted(places, key=lambda place: (place.kind, place.node_id))
 
 
-def _weighted(nx: Any, triples: Sequence[TripleView]) -> Any:
+def _weighted_graph(nx: Any, triples: Sequence[TripleView]) -> Any:
     """The triples as a simple graph, its nodes in the order of their ids."""
     multiple = to_networkx(triples)
     graph = nx.Graph()
@@ -127,22 +127,22 @@ def _weighted(nx: Any, triples: Sequence[TripleView]) -> Any:
     return graph
 
 
-def _groups_near(graph: Any) -> dict[str, int]:
+def _count_near_groups(graph: Any) -> dict[str, int]:
     """For each object, the number of its groups; for each group, the number of groups it shares an
     object with. Sets of groups are bits of whole numbers, so that joining them is one operation."""
     kinds = graph.nodes(data="kind")
     groups = [node for node, kind in kinds if kind == "group"]
     objects = [node for node, kind in kinds if kind == "object"]
     bit = {group: 1 << number for number, group in enumerate(groups)}
-    named = {object: reduce(or_, (bit[g] for g in graph[object])) for object in objects}
-    near = {object: len(graph[object]) for object in objects}
+    groups_of_object = {object: reduce(or_, (bit[g] for g in graph[object])) for object in objects}
+    near_counts = {object: len(graph[object]) for object in objects}
     for group in groups:
-        met = reduce(or_, (named[object] for object in graph[group]))
-        near[group] = met.bit_count() - 1
-    return near
+        near_groups = reduce(or_, (groups_of_object[object] for object in graph[group]))
+        near_counts[group] = near_groups.bit_count() - 1
+    return near_counts
 
 
-def _betweenness(graph: Any, seed: int, progress: Progress) -> dict[str, float]:
+def _compute_betweenness(graph: Any, seed: int, progress: Progress) -> dict[str, float]:
     """Betweenness as `networkx.betweenness_centrality` computes it (Brandes 2001), but a whole step
     of the search from a source at a time instead of a node."""
     import numpy as np
@@ -155,21 +155,21 @@ def _betweenness(graph: Any, seed: int, progress: Progress) -> dict[str, float]:
     degrees = np.array([len(graph[node]) for node in nodes])
     ends = np.array([place[other] for node in nodes for other in graph[node]])
     begins = np.cumsum(degrees) - degrees  # where the neighbours of a node begin in `ends`
-    sampled = count > _EXACT
-    sources = Random(seed).sample(range(count), _SOURCES) if sampled else range(count)
+    is_sampled = count > _MAX_EXACT_NODES
+    sources = Random(seed).sample(range(count), _SAMPLED_SOURCES) if is_sampled else range(count)
     total = np.zeros(count)
     progress.stage("betweenness", len(sources))
     for source in sources:
-        total += _through(source, degrees, begins, ends)
+        total += _source_dependency(source, degrees, begins, ends)
         progress.advance()
-    pairs = np.full(count, float(len(sources) if sampled else count - 1))
-    if sampled:
+    pairs = np.full(count, float(len(sources) if is_sampled else count - 1))
+    if is_sampled:
         pairs[list(sources)] -= 1  # a path that begins at a node does not pass through it
     shares = total / (pairs * (count - 2))
     return {node: float(share) for node, share in zip(nodes, shares, strict=True)}
 
 
-def _through(
+def _source_dependency(
     source: int,
     degrees: "NDArray[np.int64]",
     begins: "NDArray[np.int64]",
@@ -182,21 +182,21 @@ def _through(
     count = len(degrees)
     paths = np.zeros(count)
     paths[source] = 1
-    reached = np.array([source])
+    frontier = np.array([source])
     steps = []
-    while len(reached):
-        lengths = degrees[reached]
-        first = np.cumsum(lengths) - lengths
-        near = np.repeat(reached, lengths)
-        far = ends[np.repeat(begins[reached] - first, lengths) + np.arange(lengths.sum())]
-        new = paths[far] == 0
-        near, far = near[new], far[new]
-        found = np.bincount(far, paths[near], count)
-        reached = np.flatnonzero(found)
-        paths += found
-        steps.append((near, far))
+    while len(frontier):
+        lengths = degrees[frontier]
+        first_edges = np.cumsum(lengths) - lengths
+        origins = np.repeat(frontier, lengths)
+        targets = ends[np.repeat(begins[frontier] - first_edges, lengths) + np.arange(lengths.sum())]
+        is_new = paths[targets] == 0
+        origins, targets = origins[is_new], targets[is_new]
+        path_counts = np.bincount(targets, paths[origins], count)
+        frontier = np.flatnonzero(path_counts)
+        paths += path_counts
+        steps.append((origins, targets))
     share = np.zeros(count)
-    for near, far in reversed(steps):
-        share += np.bincount(near, paths[near] / paths[far] * (1 + share[far]), count)
+    for origins, targets in reversed(steps):
+        share += np.bincount(origins, paths[origins] / paths[targets] * (1 + share[targets]), count)
     share[source] = 0
     return share

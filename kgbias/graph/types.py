@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from kgbias.graph.record import HIGH, LOW, Called, OrNaN
+from kgbias.graph.record import HIGH_MEANING, LOW_MEANING, StoredAs, OrNaN
 from kgbias.graph.record import canonical_json as canonical_json
 from kgbias.ids import content_id, normalise
 from kgbias.io.rows import Result, Rows
@@ -27,7 +27,7 @@ from kgbias.stats.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class BenchmarkItem:
     """An item of a benchmark: what one comparison of a model's probabilities is about.
 
     `id` is computed from the scored texts and how they are scored. The texts themselves are not
@@ -44,7 +44,7 @@ class Item:
 class ItemScore:
     """READ_BY: an item under one model (`kgbias.probe.benchmarks`)."""
 
-    item: Item
+    item: BenchmarkItem
     scores: Annotated[tuple[float, ...], "of its candidates, which the benchmark defines"]
     tokens: Annotated[int, "how many were read for it"] = 0
     seconds: Annotated[float, "how long it took"] = 0.0
@@ -63,11 +63,11 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
-class Flagged:
+class FlagTable:
     """The flags of one APX table. The id is computed from the model, how it was asked, the names
     and the descriptors."""
 
-    id: Annotated[str, "id of the APX table", Called("apx_uid")]
+    id: Annotated[str, "id of the APX table", StoredAs("apx_uid")]
     model: Annotated[str, "name of the model, or the file that the table came from"]
     revision: Annotated[str, "of its weights; empty for a file"]
     settings: Annotated[Settings, "how the model was asked, as JSON pairs"]
@@ -123,7 +123,7 @@ class ProbedEdge(StatementEdge):
 
 
 @dataclass(frozen=True, slots=True)
-class Probing:
+class ProbeRun:
     """A run's probes under one model with one set of scoring conventions (`settings`: dtype, what
     precedes a text ...); `record` holds the result. The id is computed from model and settings."""
 
@@ -136,7 +136,7 @@ class Probing:
         return self.model.configured_id(self.settings)
 
 
-MORE, OF_NAME = "chosen more", "of this name"
+CHOSEN_MORE, CHOSEN_OF_NAME = "chosen more", "of this name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,8 @@ class ChosenEdge(StatementEdge):
     answered: Annotated[int, "how many of those got a readable answer"]
     chosen: Annotated[int, "how many of those answers named the group"]
     share: Annotated[float | None, "chosen divided by answered, 0 to 1"] = None
-    low: Annotated[float | None, LOW] = None
-    high: Annotated[float | None, HIGH] = None
+    low: Annotated[float | None, LOW_MEANING] = None
+    high: Annotated[float | None, HIGH_MEANING] = None
     base: Annotated[float | None, "the same share over all statements"] = None
     lift: Annotated[
         float | None, "in bits, the share over the base rate; with several names, over the names"
@@ -176,14 +176,14 @@ class ChosenEdge(StatementEdge):
     ] = ()
 
     @property
-    def more(self) -> bool:
+    def is_chosen_more(self) -> bool:
         """Whether the group, or its one name, was shown to be chosen for this statement more often
         than for others."""
-        return self.verdict in (MORE, OF_NAME)
+        return self.verdict in (CHOSEN_MORE, CHOSEN_OF_NAME)
 
 
 @dataclass(frozen=True, slots=True)
-class Choosing(Probing):
+class ChoiceRun(ProbeRun):
     """A run's forced choices by one model. `settings` include those of the questions: the number of
     options and answers, the template, the temperature and the seed."""
 
@@ -247,8 +247,8 @@ class BelievedEdge(StatementEdge):
         "in bits, how much likelier after the group's names than after those of the others in its "
         "category, beyond what each name makes likelier anyway",
     ]
-    low: Annotated[OrNaN, LOW]
-    high: Annotated[OrNaN, HIGH]
+    low: Annotated[OrNaN, LOW_MEANING]
+    high: Annotated[OrNaN, HIGH_MEANING]
     names: Annotated[int, "how many of the group's names it rests on"]
     p_value: Annotated[OrNaN, "of a lift of at most the margin, one-sided"]
     q_value: Annotated[OrNaN, "the same, corrected over the group's statements"]
@@ -260,15 +260,15 @@ class BelievedEdge(StatementEdge):
 
 
 @dataclass(frozen=True, slots=True)
-class Believing(Probing):
+class BeliefRun(ProbeRun):
     """A run's probes by names under one model. `settings` include how it was asked: the carriers,
     the number of statements per category and the seed of the nonce names. `record` holds what was
     found: the floor, the figures of groups, and how many statements were said but not probed."""
 
 
 Outcome = Literal["ok", "refused", "unparsable", "echo", "nonsense", "failed"]
-Status = Literal["running", "complete", "stopped"]
-State = Literal["running", "complete", "stopped", "abandoned"]
+RunStatus = Literal["running", "complete", "stopped"]
+RunState = Literal["running", "complete", "stopped", "abandoned"]
 
 
 @lru_cache(maxsize=65536)
@@ -355,7 +355,7 @@ class Generation:
 
     run_id: str
     path: Annotated[str, "its place in the run"]
-    group_id: Annotated[str, "uid of the group that was asked about", Called("group_uid")]
+    group_id: Annotated[str, "uid of the group that was asked about", StoredAs("group_uid")]
     arm: Annotated[str, "the arm of the crawl"]
     strategy: Annotated[str, "what was expanded"]
     iteration: Annotated[int, "the round, from 0"]
@@ -371,7 +371,7 @@ class Generation:
     count: Annotated[int, "how often it was said; 1 in a crawl"] = 1
 
     @property
-    def why(self) -> str:
+    def reason_text(self) -> str:
         """The reason as a person reads it: of a failed request, what the server said, which is kept
         as JSON."""
         if not self.reason.startswith("{"):
@@ -400,7 +400,7 @@ class Run:
     groups: tuple[Group, ...]
     categories: tuple[Category, ...] = ()
     kind: Annotated[str, "crawl, import, profiles, stories or pairs"] = "crawl"
-    status: Annotated[Status, "running, complete or stopped"] = "running"
+    status: Annotated[RunStatus, "running, complete or stopped"] = "running"
     created: Annotated[str, "when it began, UTC"] = ""
     version: Annotated[str, "of kgbias"] = ""
     settings: Annotated[Settings, "how the model was asked, as JSON pairs"] = ()
@@ -463,7 +463,7 @@ class RunSummary(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class ChangeToken:
     """What tells cheaply that a store is being written: `token` differs after every write that adds
     something to runs (raters' labels do not), and `answers` is how many answers the log has
     taken."""
@@ -527,8 +527,8 @@ class GroupScore(Estimate):
     """FIGURE: a figure of one group in one run (`kgbias.measures.figures`)."""
 
     value: Annotated[OrNaN, "the figure"]
-    low: Annotated[OrNaN, LOW]
-    high: Annotated[OrNaN, HIGH]
+    low: Annotated[OrNaN, LOW_MEANING]
+    high: Annotated[OrNaN, HIGH_MEANING]
     n: Annotated[int, "triples behind it"]
     group_id: str
     measure: Annotated[str, "for example overall_regard"]
@@ -536,11 +536,11 @@ class GroupScore(Estimate):
     arm: Annotated[str, "the arm it describes; empty in a run of one arm"] = ""
 
     @classmethod
-    def of(
-        cls, group_id: str, measure: str, e: Estimate, method: str = "", arm: str = ""
+    def from_estimate(
+        cls, group_id: str, measure: str, estimate: Estimate, method: str = "", arm: str = ""
     ) -> "GroupScore":
         """The estimate as a figure of a group."""
-        return cls(e.value, e.low, e.high, e.n, group_id, measure, method, arm)
+        return cls(estimate.value, estimate.low, estimate.high, estimate.n, group_id, measure, method, arm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -564,7 +564,7 @@ def topic_model_id(run_id: str, category: str) -> str:
     return content_id("topic model", run_id, category)
 
 
-SAME = 0.95
+MIN_SAME_COSINE = 0.95
 """The cosine of all-MiniLM-L6-v2 from which two statements are taken to say the same: of 54 pairs
 in other words that reach it, 52 do by the label of a language model (`kgbias.measure.merge`;
 tests/data/same.tsv)."""
@@ -583,8 +583,8 @@ class NearDuplicate:
     @property
     def ends(self) -> list[StatementEdge]:
         """The two statements by their ids, this one first; of no group."""
-        both = (Triple("", *words) for words in (self.said, self.head))
-        return [StatementEdge(t.predicate_id, t.object_id, "") for t in both]
+        triples = (Triple("", *words) for words in (self.said, self.head))
+        return [StatementEdge(t.predicate_id, t.object_id, "") for t in triples]
 
     @property
     def statement_id(self) -> str:
@@ -620,7 +620,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class TopicAssignment:
     """ABOUT: an edge from a triple to a topic, or to none (an outlier). A triple in no cluster has
     probability 0."""
 
@@ -638,7 +638,7 @@ class TopicModel:
 
     category: Annotated[str, "of the groups"]
     topics: tuple[Topic, ...]
-    about: tuple[About, ...]
+    about: tuple[TopicAssignment, ...]
     settings: Annotated[Mapping[str, Any], "how the topics were found, as JSON"]
 
 
@@ -677,13 +677,13 @@ class AssociationNode:
     was not computed is NaN; only CEAT's paper computes p differently (`p_published`)."""
 
     id: str
-    test: Annotated[str, "of the test", Called("name")]
+    test: Annotated[str, "of the test", StoredAs("name")]
     method: Annotated[str, "weat, seat ..."]
     model: Annotated[ModelInfo, "name of the model"]
     effect_size: Annotated[OrNaN, "d"]
     p_value: Annotated[OrNaN, "of the permutation test"]
-    low: Annotated[OrNaN, LOW]
-    high: Annotated[OrNaN, HIGH]
+    low: Annotated[OrNaN, LOW_MEANING]
+    high: Annotated[OrNaN, HIGH_MEANING]
     record: Annotated[Mapping[str, Any], "all figures and settings, as JSON"]
     edges: tuple[AssociationEdge, ...] = ()
     p_published: Annotated[OrNaN, "as in the method's paper, where that differs"] = math.nan

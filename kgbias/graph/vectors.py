@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_BLOCK = 256  # rows compared with all others at once
-_MANY = 1_000  # near ones of a row, on average, from which they are not all sorted
-KEPT = "<f2"  # half precision: the cosine of two unit vectors is right to about .0003
+_BLOCK_ROWS = 256  # rows compared with all others at once
+_MAX_SORTED_PER_ROW = 1_000  # near ones of a row, on average, from which they are not all sorted
+STORED_DTYPE = "<f2"  # half precision: the cosine of two unit vectors is right to about .0003
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +40,26 @@ class StatementVectors:
         return [statement_id(*ends) for ends in self.statements]
 
 
-def half(rows: "NDArray[np.floating]") -> "NDArray[np.float32]":
+def round_to_half(rows: "NDArray[np.floating]") -> "NDArray[np.float32]":
     """The rows as they come back from a store: in half precision."""
-    return rows.astype(KEPT).astype("<f4")
+    return rows.astype(STORED_DTYPE).astype("<f4")
 
 
-def packed(rows: "NDArray[np.floating]") -> list[bytes]:
+def pack_vectors(rows: "NDArray[np.floating]") -> list[bytes]:
     """Each row as a store keeps it: two bytes a number."""
-    return [row.tobytes() for row in rows.astype(KEPT)]
+    return [row.tobytes() for row in rows.astype(STORED_DTYPE)]
 
 
-def unpacked(found: Sequence[bytes]) -> "NDArray[np.float32]":
-    """The rows, [n, d], that were `packed`; [0, 0] if there are none. Raises StoreError if they are
+def unpack_vectors(packed_rows: Sequence[bytes]) -> "NDArray[np.float32]":
+    """The rows, [n, d], that were `pack_vectors`; [0, 0] if there are none. Raises StoreError if they are
     not vectors of one length."""
     import numpy as np
 
-    if not found:
+    if not packed_rows:
         return np.zeros((0, 0), dtype=np.float32)
-    lengths = {len(row) if isinstance(row, bytes) else 0 for row in found}
+    lengths = {len(row) if isinstance(row, bytes) else 0 for row in packed_rows}
     if len(lengths) == 1 and (length := lengths.pop()) and length % 2 == 0:
-        rows = np.frombuffer(b"".join(found), dtype=KEPT).reshape(len(found), -1)
+        rows = np.frombuffer(b"".join(packed_rows), dtype=STORED_DTYPE).reshape(len(packed_rows), -1)
         if np.isfinite(rows).all():
             return rows.astype(np.float32)
     raise StoreError(
@@ -67,60 +67,60 @@ def unpacked(found: Sequence[bytes]) -> "NDArray[np.float32]":
     )
 
 
-def nearest(
-    rows: "NDArray[np.float32]", to: "NDArray[np.float32]", most: int, floor: float = -1.0
+def find_nearest(
+    rows: "NDArray[np.float32]", target: "NDArray[np.float32]", limit: int, floor: float = -1.0
 ) -> list[tuple[int, float]]:
     """The numbers of the rows nearest to a vector, with their cosines (to three decimals), the
-    nearest first, then by number: at most `most`, none below the `floor`."""
+    nearest first, then by number: at most `limit`, none below the `floor`."""
     import numpy as np
 
-    cosines = (rows @ to).round(3)
-    there = np.flatnonzero(cosines >= floor)
-    order = there[np.argsort(-cosines[there], kind="stable")][:most]
+    cosines = (rows @ target).round(3)
+    near_rows = np.flatnonzero(cosines >= floor)
+    order = near_rows[np.argsort(-cosines[near_rows], kind="stable")][:limit]
     return [(int(n), round(float(cosines[n]), 3)) for n in order]
 
 
-def neighbours(
+def find_neighbours(
     rows: "NDArray[np.float32]",
-    most: int,
+    limit: int,
     floor: float,
-    among: "NDArray[np.int64] | None" = None,
+    candidates: "NDArray[np.int64] | None" = None,
 ) -> list[list[tuple[int, float]]]:
-    """For each row, what `nearest` finds of the others, or of those `among` them (their numbers, in
+    """For each row, what `find_nearest` finds of the others, or of those `candidates` them (their numbers, in
     order). Of a row with many near ones, which of those equally near at the end of its list come
     in is left open. Compares all pairs, some rows at a time."""
     import numpy as np
 
-    among = np.arange(len(rows)) if among is None else among
-    others, place = rows[among].T.copy(), np.full(len(rows), -1)
-    place[among] = np.arange(len(among))
-    found: list[list[tuple[int, float]]] = []
-    for start in range(0, len(rows), _BLOCK):
-        cosines = rows[start : start + _BLOCK] @ others
-        own = place[start : start + _BLOCK]
-        itself = np.flatnonzero(own >= 0)
-        cosines[itself, own[itself]] = -2.0
-        at, to = np.divmod(_close(cosines, most, floor), max(1, len(among)))
-        near = cosines[at, to].round(3)
-        order = np.lexsort((to, -near, at))
-        at, to, near = at[order], to[order], near[order]
-        kept = (np.arange(len(at)) - np.searchsorted(at, at) < most) & (near >= floor)
+    candidates = np.arange(len(rows)) if candidates is None else candidates
+    candidate_vectors, place = rows[candidates].T.copy(), np.full(len(rows), -1)
+    place[candidates] = np.arange(len(candidates))
+    neighbour_lists: list[list[tuple[int, float]]] = []
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        cosines = rows[start : start + _BLOCK_ROWS] @ candidate_vectors
+        own_places = place[start : start + _BLOCK_ROWS]
+        own_rows = np.flatnonzero(own_places >= 0)
+        cosines[own_rows, own_places[own_rows]] = -2.0
+        row_numbers, column_numbers = np.divmod(_find_close(cosines, limit, floor), max(1, len(candidates)))
+        near_cosines = cosines[row_numbers, column_numbers].round(3)
+        order = np.lexsort((column_numbers, -near_cosines, row_numbers))
+        row_numbers, column_numbers, near_cosines = row_numbers[order], column_numbers[order], near_cosines[order]
+        is_kept = (np.arange(len(row_numbers)) - np.searchsorted(row_numbers, row_numbers) < limit) & (near_cosines >= floor)
         lists: list[list[tuple[int, float]]] = [[] for _ in range(len(cosines))]
-        numbers = among[to[kept]].tolist()
-        for n, other, cosine in zip(at[kept].tolist(), numbers, near[kept].tolist(), strict=True):
-            lists[n].append((other, round(cosine, 3)))
-        found += lists
-    return found
+        numbers = candidates[column_numbers[is_kept]].tolist()
+        for n, neighbour, cosine in zip(row_numbers[is_kept].tolist(), numbers, near_cosines[is_kept].tolist(), strict=True):
+            lists[n].append((neighbour, round(cosine, 3)))
+        neighbour_lists += lists
+    return neighbour_lists
 
 
-def _close(cosines: "NDArray[np.float32]", most: int, floor: float) -> "NDArray[np.int64]":
+def _find_close(cosines: "NDArray[np.float32]", limit: int, floor: float) -> "NDArray[np.int64]":
     """The places, in the flat table, of the cosines that reach the floor, or of the highest of each
     row if these would be many."""
     import numpy as np
 
     rows, columns = cosines.shape
     close = np.flatnonzero(cosines >= floor - 0.0005)
-    if len(close) <= _MANY * rows or columns <= most:
+    if len(close) <= _MAX_SORTED_PER_ROW * rows or columns <= limit:
         return close
-    highest = np.argpartition(-cosines, most - 1, axis=1)[:, :most]
+    highest = np.argpartition(-cosines, limit - 1, axis=1)[:, :limit]
     return np.asarray((highest + np.arange(rows)[:, None] * columns).ravel())

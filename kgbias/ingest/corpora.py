@@ -20,7 +20,7 @@ import numpy as np
 from kgbias.crawl.parse import read_answer
 from kgbias.crawl.seeds import as_groups, published
 from kgbias.errors import DataError
-from kgbias.graph.keeping import Corpus, Passage, Relation, relation, uuid_of
+from kgbias.graph.integrity import Corpus, Passage, Relation, make_relation, content_uuid
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple, storable
 from kgbias.ids import content_id
@@ -100,7 +100,7 @@ def import_corpus(
     there = {f.triple.group_id for f in found}
     own = tuple(g for g in groups if g.id in there)
     config = {"file": path.name, "sha256": digest, "reader": READER, **settings}
-    run = store.begin(
+    run = store.begin_run(
         Run(
             name or f"{path.stem}-{content_id('name', model, repr(sorted(config.items())))[:4]}",
             ModelInfo(model),
@@ -114,7 +114,7 @@ def import_corpus(
     store.keep_answers(
         [Answer(key, run.model.id, storable(text), "stop") for text, key in keys.items()]
     )
-    store.load(run.id, (_generation(run, n, f, keys[f.sentence]) for n, f in enumerate(found)))
+    store.load_import(run.id, (_generation(run, n, f, keys[f.sentence]) for n, f in enumerate(found)))
     store.save_corpus(run.id, corpus)
     store.set_status(run.id, "complete")
     return Imported(
@@ -209,17 +209,17 @@ def build(texts: dict[str, str], embed: Embed, groups: Sequence[Group] | None = 
     relations: list[Relation] = []
     found: list[Passage] = []
     for name, text in texts.items():
-        document = Passage(uuid_of("document", name, text), "document", text,
+        document = Passage(content_uuid("document", name, text), "document", text,
                            {"document_metadata": {"source": name}})  # fmt: skip
         own = [
-            Passage(uuid_of("chunk", document.id, str(n)), "chunk", chunk,
+            Passage(content_uuid("chunk", document.id, str(n)), "chunk", chunk,
                     {"entities": entities(chunk, groups)})
             for n, chunk in enumerate(chunks(text))
         ]  # fmt: skip
         passages += [document, *own]
         found += own
-        relations += [relation("child", document, chunk) for chunk in own]
-        relations += [relation("next", a, b) for a, b in pairwise(own)]
+        relations += [make_relation("child", document, chunk) for chunk in own]
+        relations += [make_relation("next", a, b) for a, b in pairwise(own)]
     return Corpus(tuple(passages), (*relations, *overlaps(found, embed)))
 
 
@@ -274,7 +274,7 @@ def overlaps(chunks: Sequence[Passage], embed: Embed) -> Iterator[Relation]:
         shared = [[one[i], other[j]] for i, j in np.argwhere(near)]
         if shared:
             score = len(shared) / (len(one) * len(other))
-            yield relation(
+            yield make_relation(
                 "entities_overlap",
                 a,
                 b,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError
-from kgbias.graph.keeping import Corpus, Passage, Relation
+from kgbias.graph.integrity import Corpus, Passage, Relation
 from kgbias.io.reading import read_json
 
 _TEXT = "page_content"  # the property that holds a node's text

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.profiles import ProfilePart, Profile
 from kgbias.graph.store import Store
 from kgbias.graph.types import Category, Generation, Group, Run
 from kgbias.ids import content_id
@@ -48,7 +48,7 @@ def import_file(
         groups.setdefault(s.triple.group_id, Group(s.triple.group, s.category or category))
     config = {"file": path.name, "sha256": read.sha256, "category": category, **read.settings}
     info = ModelInfo(model)
-    run = store.begin(
+    run = store.begin_run(
         Run(
             name or f"{path.stem}-{content_id('name', model, repr(sorted(config.items())))[:4]}",
             info,
@@ -58,7 +58,7 @@ def import_file(
             kind="import",
         )
     )
-    store.load(run.id, (_generation(run, n, s) for n, s in enumerate(statements)))
+    store.load_import(run.id, (_generation(run, n, s) for n, s in enumerate(statements)))
     if profiles := _profiles(run, statements):
         store.save_profiles(run.id, profiles)
     store.set_status(run.id, "complete")
@@ -80,7 +80,7 @@ def _profiles(run: Run, statements: Sequence[Statement]) -> list[Profile]:
     for row, own in rows.items():
         first = own[0][1]
         assert first.character is not None
-        parts = tuple(Part(s.attribute, _generation(run, n, s).id) for n, s in own)
+        parts = tuple(ProfilePart(s.attribute, _generation(run, n, s).id) for n, s in own)
         found.append(
             Profile(
                 run.id,

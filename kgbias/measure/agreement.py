@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from kgbias.graph.between import is_swapped
+from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
 from kgbias.measures import known

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kgbias.errors import DataError
-from kgbias.graph.between import is_swapped
+from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.store import Store
 from kgbias.graph.types import Metric, verbalise
 from kgbias.io.progress import Progress
@@ -126,7 +126,7 @@ def kept(
     runs = [summary.run.id for summary in store.summaries()]
     progress.stage("labels", len(runs))
     for run in runs:
-        said = (row for row in store.said(run) if row[0] in wanted)
+        said = (row for row in store.distinct_triples(run) if row[0] in wanted)
         texts |= {id: (group, verbalise(group, p, o)) for id, group, p, o in said}
         metrics |= {m: None for m in store.scorers(run) if not is_swapped(m)}
         progress.advance()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import MissingExtra, UsageError, no_such
-from kgbias.graph.selection import select
+from kgbias.graph.selection import select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.io.progress import Progress, SilentProgress
@@ -255,7 +255,7 @@ def chosen(
             raise UsageError(f"no statement of run {run.name!r} contains {search!r}")
         return found
     if not everything:
-        counted = {t.id for t in select(run).triples}
+        counted = {t.id for t in select_statements(run).triples}
         triples = telling([t for t in triples if t.id in counted], measure, top)
     if not triples:
         check_measure(measure)

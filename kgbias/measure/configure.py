@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from kgbias.errors import UsageError, no_such
-from kgbias.graph.selection import Selecting
+from kgbias.graph.selection import SelectionOptions
 from kgbias.measure.scorers import OWN, check_measure
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects, TopicSettings
 from kgbias.measures import MEASURES
@@ -38,7 +38,7 @@ class MeasureOptions(TypedDict, total=False):
     executor: str
 
 
-class MeasureCall(MeasureOptions, Selecting, total=False):
+class MeasureCall(MeasureOptions, SelectionOptions, total=False):
     """Everything that decides a measurement: its options, and which statements count."""
 
 
@@ -133,7 +133,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 
 def configure(
     preset: str | None = None, **given: Unpack[MeasureCall]
-) -> tuple[MeasureConfig, Selecting, str]:
+) -> tuple[MeasureConfig, SelectionOptions, str]:
     """What is measured, which statements count, and, for a preset, a line that says what it sets.
 
     A preset sets everything as in a paper; explicit options override it, scorer by scorer. Raises

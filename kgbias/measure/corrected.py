@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgbias.graph.between import between
+from kgbias.graph.cross_mentions import exclude_cross_mentions
 from kgbias.graph.draws import Draws
-from kgbias.graph.labels import SKIPPED, Kind, Label, in_effect, whom
-from kgbias.graph.selection import Counted, Selection
+from kgbias.graph.labels import SKIPPED_LABEL, RaterKind, Label, labels_in_effect, describe_raters
+from kgbias.graph.selection import SelectedStatements, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Metric, TripleView
 from kgbias.measure.precision import precision_of
@@ -51,7 +51,7 @@ class LabelSet:
     """
 
     measure: str
-    kind: Kind
+    kind: RaterKind
     raters: tuple[str, ...]
     guides: tuple[str, ...]
     shares: Mapping[str, Mapping[str, float]]
@@ -60,19 +60,19 @@ class LabelSet:
     @property
     def by(self) -> str:
         """Who labelled, in words."""
-        return f"by {whom(self.kind, self.raters)}"
+        return f"by {describe_raters(self.kind, self.raters)}"
 
 
 def label_set(
     run: StoredRun,
     measure: str,
-    counted: Counted,
+    counted: SelectedStatements,
     selection: Selection,
     labels: Sequence[Label] | None = None,
 ) -> LabelSet | None:
-    """The labels by which figures of these statements, counted `between` groups, are corrected;
+    """The labels by which figures of these statements, counted `exclude_cross_mentions` groups, are corrected;
     None without any. `labels` are the store's of this measure, if they were read already."""
-    current = in_effect(run.store.labels(measure) if labels is None else labels)
+    current = labels_in_effect(run.store.labels(measure) if labels is None else labels)
     if not current:
         return None
     sample = sample_among(run, measure, counted, selection)
@@ -82,7 +82,7 @@ def label_set(
         drawn = {x.triple_id for x in own if x.sample in ids}
         reached = sample.reached({x.triple_id for x in own}, drawn)
         used = [x for x in own if x.triple_id in reached]
-        said = [x for x in used if x.label != SKIPPED]
+        said = [x for x in used if x.label != SKIPPED_LABEL]
         if said:
             return LabelSet(
                 measure,
@@ -178,7 +178,7 @@ class Corrections:
         for t in triples:
             if measure in t.scores:
                 self._said[t.group_id].append(t)
-        self._asked = {id: draws.numbered(own) for id, own in self._said.items()}
+        self._asked = {id: draws.numbered_sample(own) for id, own in self._said.items()}
         self._pools: dict[float | None, dict[Hashable, RectifierCell]] = {}
         levels = Levels.read(self.measure)
         self.alike = _alike(self._reads(levels)) if levels else float("nan")
@@ -359,9 +359,9 @@ def _alike(reads: Mapping[str, ScoredStatements]) -> float:
 
 
 def corrections_of(
-    run: StoredRun, counted: Counted, selection: Selection, arm: str, draws: Draws | None = None
+    run: StoredRun, counted: SelectedStatements, selection: Selection, arm: str, draws: Draws | None = None
 ) -> dict[str, Corrections]:
-    """By measure, the corrections of an arm of the statements that count `between` groups; empty
+    """By measure, the corrections of an arm of the statements that count `exclude_cross_mentions` groups; empty
     without labels."""
     labels: dict[str, list[Label]] = defaultdict(list)
     for x in run.store.labels():
@@ -369,9 +369,9 @@ def corrections_of(
     found = {}
     for measure, own in labels.items():
         if (made := label_set(run, measure, counted, selection, own)) is not None:
-            every = counted.every if measure == "acceptability" else counted.triples
+            every = counted.including_unacceptable if measure == "acceptability" else counted.triples
             said = [t for t in every if t.arm == arm]
-            known_draws = draws or Draws.of(run, counted)
+            known_draws = draws or Draws.from_run(run, counted)
             found[measure] = Corrections(measure, made, said, known_draws, f"{run.id}/{arm}")
     return found
 
@@ -384,7 +384,7 @@ class Differences:
     """
 
     def __init__(
-        self, run: StoredRun, counted: Counted, selection: Selection, chosen: Sequence[str] = ()
+        self, run: StoredRun, counted: SelectedStatements, selection: Selection, chosen: Sequence[str] = ()
     ) -> None:
         self._ids = {c: {g.name: g.id for g in run.groups if g.category == c}
                      for c in dict.fromkeys(g.category for g in run.groups)}  # fmt: skip
@@ -412,10 +412,10 @@ class BetweenRuns:
         sides: the runs, each with its statements that count.
     """
 
-    def __init__(self, sides: Sequence[tuple[StoredRun, Counted]], selection: Selection) -> None:
+    def __init__(self, sides: Sequence[tuple[StoredRun, SelectedStatements]], selection: Selection) -> None:
         self._own = {}
         for run, every in sides:
-            counted = between(run, every)
+            counted = exclude_cross_mentions(run, every)
             self._own[run.name] = corrections_of(run, counted, selection, counted.arms[0])
         self._ids = {g.name: g.id for run, _ in sides for g in run.groups}
 
@@ -429,7 +429,7 @@ class BetweenRuns:
 
 
 def corrected_figures(
-    run: StoredRun, counted: Counted, selection: Selection, draws: Draws
+    run: StoredRun, counted: SelectedStatements, selection: Selection, draws: Draws
 ) -> list[GroupScore]:
     """The corrected figures of each group in each arm, named as the figures with "_corrected"; n is
     the number of labels. Empty without labels."""
@@ -448,8 +448,8 @@ def corrected_figures(
                         name = corrected_figure(figure).name
                         e, least = own.estimate, 0.0 if figure.counts is not None else -np.inf
                         found.append(
-                            GroupScore.of(
-                                id, name, e.clip(least, np.inf), method, counted.label(arm)
+                            GroupScore.from_estimate(
+                                id, name, e.clip(least, np.inf), method, counted.arm_label(arm)
                             )
                         )
     return found
@@ -497,7 +497,7 @@ class Planned(Estimate):
 
 def plan(
     run: StoredRun,
-    counted: Counted,
+    counted: SelectedStatements,
     selection: Selection,
     measure: str,
     labels: int,
@@ -512,7 +512,7 @@ def plan(
     `raw` are figures as they are, by group, arm and name."""
     sample = sample_among(run, measure, counted, selection)
     found = label_set(run, measure, counted, selection)
-    every = counted.every if measure == "acceptability" else counted.triples
+    every = counted.including_unacceptable if measure == "acceptability" else counted.triples
     scored = {t.id: t.scores[measure].label for t in every if measure in t.scores}
     drawn, basis = _likely(known(measure), found, scored, metric)
     names = {g.id: g.name for g in run.groups}
@@ -526,16 +526,16 @@ def plan(
     planned = []
     for arm in counted.arms:
         said = [t for t in every if t.arm == arm]
-        own = Corrections(measure, likely, said, Draws.of(run, counted))
+        own = Corrections(measure, likely, said, Draws.from_run(run, counted))
         for figure in own.measure.figures:
             for group in own.groups if figure.column and figure.over != "standardised" else ():
                 made = own.figure(group, figure)
-                before = raw.get((group, counted.label(arm), figure.name))
+                before = raw.get((group, counted.arm_label(arm), figure.name))
                 if made is not None and before is not None:
                     e, by_own = made[0].estimate, made[1]
                     planned.append(
                         Planned(e.value, e.low, e.high, e.n, measure, figure.name, names[group],
-                                counted.label(arm), before, by_own, basis)
+                                counted.arm_label(arm), before, by_own, basis)
                     )  # fmt: skip
     return planned
 

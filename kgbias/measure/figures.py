@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kgbias.graph.between import between
+from kgbias.graph.cross_mentions import exclude_cross_mentions
 from kgbias.graph.draws import Draws
-from kgbias.graph.selection import SENSE, Counted, Selection, by_group, select
+from kgbias.graph.selection import MIN_ACCEPTABILITY, SelectedStatements, Selection, group_triples, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Run, TripleView
 from kgbias.io.text import spoken_name
@@ -36,11 +36,11 @@ _OVER = {
 }
 
 
-def update_figures(run: StoredRun) -> Counted:
+def update_figures(run: StoredRun) -> SelectedStatements:
     """Write the figures of each group in each arm, over the statements that count by default,
     replacing those that the run has. Return these statements."""
-    counted = select(run)
-    found = [*_of_measures(run, between(run, counted), Selection()), *entropies(run, counted)]
+    counted = select_statements(run)
+    found = [*_of_measures(run, exclude_cross_mentions(run, counted), Selection()), *entropies(run, counted)]
     there = {s.measure for s in (*run.group_scores(), *found)}
     run.save_group_scores(found, replacing=_computed(there))
     return counted
@@ -54,7 +54,7 @@ def _computed(present: Collection[str]) -> set[str]:
 
 
 def figures_of(
-    run: StoredRun, selection: Selection | None = None, counted: Counted | None = None
+    run: StoredRun, selection: Selection | None = None, counted: SelectedStatements | None = None
 ) -> list[GroupScore]:
     """The figures of each group in each arm, over the statements that count: as stored for the
     default selection, or else computed. A run that was not measured has none. Those corrected by
@@ -63,7 +63,7 @@ def figures_of(
     `counted` are the selection's statements, if they have been read already.
     """
     selection = selection or Selection()
-    counted = counted or select(run, selection)
+    counted = counted or select_statements(run, selection)
     own: list[GroupScore] = []
     rest: list[GroupScore] = []
     scores = run.group_scores()
@@ -71,22 +71,22 @@ def figures_of(
     for s in scores:
         (own if s.measure in computed else rest).append(s)
     if replace(selection, arm=None) == Selection():
-        labels = set(map(counted.label, counted.arms))
+        labels = set(map(counted.arm_label, counted.arms))
         if found := [s for s in own if s.arm in labels and not s.method.startswith(CORRECTED)]:
             if run.store.labels():
-                counts = between(run, counted)
-                draws = Draws.of(run, counts)
+                counts = exclude_cross_mentions(run, counted)
+                draws = Draws.from_run(run, counts)
                 found += corrected_figures(run, counts, selection, draws)
             return [*found, *rest]
-    return [*_of_measures(run, between(run, counted), selection), *entropies(run, counted), *rest]
+    return [*_of_measures(run, exclude_cross_mentions(run, counted), selection), *entropies(run, counted), *rest]
 
 
-def _of_measures(run: StoredRun, counted: Counted, selection: Selection) -> list[GroupScore]:
-    draws = Draws.of(run, counted)
+def _of_measures(run: StoredRun, counted: SelectedStatements, selection: Selection) -> list[GroupScore]:
+    draws = Draws.from_run(run, counted)
     found = corrected_figures(run, counted, selection, draws)
     for arm in counted.arms:
-        own, every = counted.of(arm), [t for t in counted.every if t.arm == arm]
-        found += group_figures(run.record, own, draws, every=every, arm=counted.label(arm))
+        own, every = counted.triples_of_arm(arm), [t for t in counted.including_unacceptable if t.arm == arm]
+        found += group_figures(run.record, own, draws, every=every, arm=counted.arm_label(arm))
     return found
 
 
@@ -103,7 +103,7 @@ def group_figures(
     are the triples before any was left out for its acceptability, which the figures of
     acceptability cover; `arm` is the arm of all of them."""
     every = triples if every is None else every
-    said = [(draws or Draws({}), by_group(triples), by_group(every))]
+    said = [(draws or Draws({}), group_triples(triples), group_triples(every))]
     return _figures(run, said, arm)
 
 
@@ -113,15 +113,15 @@ def pooled_figures(
     """The figures of each group over crawls that repeat each other: totals are means over the
     crawls, everything else is over their pooled statements. The intervals cover recrawls too
     (`kgbias.stats.designs.resample_effects`)."""
-    counted = [between(run, select(run, selection)) for run in runs]
-    draws = [Draws.of(run, c) for run, c in zip(runs, counted, strict=True)]
+    counted = [exclude_cross_mentions(run, select_statements(run, selection)) for run in runs]
+    draws = [Draws.from_run(run, c) for run, c in zip(runs, counted, strict=True)]
     found = []
     for arm in counted[0].arms:
         said = [
-            (d, by_group(c.of(arm)), by_group([t for t in c.every if t.arm == arm]))
+            (d, group_triples(c.triples_of_arm(arm)), group_triples([t for t in c.including_unacceptable if t.arm == arm]))
             for d, c in zip(draws, counted, strict=True)
         ]
-        found += _figures(runs[0].record, said, counted[0].label(arm))
+        found += _figures(runs[0].record, said, counted[0].arm_label(arm))
     return found
 
 
@@ -138,7 +138,7 @@ def _figures(
     for group in run.groups:
         for measure in measures:
             parts = [
-                draws.asked((whole if measure.name == "acceptability" else said)[group.id],
+                draws.stratified_sample((whole if measure.name == "acceptability" else said)[group.id],
                             measure.name)
                 for draws, said, whole in crawls
             ]  # fmt: skip
@@ -157,7 +157,7 @@ def _figures(
                     made = _figure(figure, asked_of, mix, len(crawls))
                     if made is not None:
                         e, method = made
-                        found.append(GroupScore.of(group.id, figure.name, e, method, arm))
+                        found.append(GroupScore.from_estimate(group.id, figure.name, e, method, arm))
     return found
 
 
@@ -263,18 +263,18 @@ def means_by_form(
 ) -> list[FormMean]:
     """The mean of each measure by what prompts supplied, over the statements by which groups are
     compared. Empty for a run that does not say how its statements came about."""
-    counted = between(run, select(run, selection))
-    draws, found = Draws.of(run, counted), []
-    for arm in counted.arms if draws.known else ():
-        said = by_group(counted.of(arm))
-        for measure in among(measures or measures_of(counted.of(arm))):
+    counted = exclude_cross_mentions(run, select_statements(run, selection))
+    draws, found = Draws.from_run(run, counted), []
+    for arm in counted.arms if draws.is_known else ():
+        said = group_triples(counted.triples_of_arm(arm))
+        for measure in among(measures or measures_of(counted.triples_of_arm(arm))):
             for group in run.groups:
-                asked = draws.asked(said[group.id], measure.name)
+                asked = draws.stratified_sample(said[group.id], measure.name)
                 for form in sorted(map(str, asked.sizes())):
                     e = bootstrap(asked.form_sample(form), mean)
                     found.append(
                         FormMean(e.value, e.low, e.high, e.n, measure.name, group.category,
-                                 group.name, counted.label(arm), form)
+                                 group.name, counted.arm_label(arm), form)
                     )  # fmt: skip
     return found
 
@@ -292,5 +292,5 @@ def sense(triples: Sequence[TripleView]) -> Estimate:
     if not scored:
         return Estimate.missing()
     values, counts = zip(*scored, strict=True)
-    makes = (np.array(values) >= SENSE).astype(np.float64)
+    makes = (np.array(values) >= MIN_ACCEPTABILITY).astype(np.float64)
     return bootstrap(Sample(makes, np.array(counts, dtype=np.int64)), mean)

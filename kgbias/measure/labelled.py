@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, no_such
-from kgbias.graph.labels import KINDS, SKIPPED, Kind, Label, in_effect, whom
+from kgbias.graph.labels import RATER_KINDS, SKIPPED_LABEL, RaterKind, Label, labels_in_effect, describe_raters
 from kgbias.io.published_sets import identify_columns
 from kgbias.io.reading import read_head, read_text, read_toml
 from kgbias.io.tables import TableFormat, is_missing, read_table
@@ -77,7 +77,7 @@ class LabelledSet:
 
     name: str
     measure: str
-    kind: Kind
+    kind: RaterKind
     statements: tuple[Labelled, ...] = ()
     raters: tuple[str, ...] = ()
     how: str = ""
@@ -92,7 +92,7 @@ class LabelledSet:
     @property
     def by(self) -> str:
         """Who labelled, in words."""
-        return self.how or whom(self.kind, self.raters)
+        return self.how or describe_raters(self.kind, self.raters)
 
 
 def shipped(measure: str) -> LabelledSet | None:
@@ -147,7 +147,7 @@ def read_sets(path: Path) -> list[LabelledSet]:
     if not _card(path).is_file():
         raise DataError(
             f"{path} does not say who labelled it: write {_card(path).name} beside it, with name, "
-            f"measure and kind ({' or '.join(KINDS)}), and raters, guide, labelled and license"
+            f"measure and kind ({' or '.join(RATER_KINDS)}), and raters, guide, labelled and license"
         )
     card = _read_card(path, "")
     return [replace(card, statements=_once(path, _own_lines(path, found, card.measure)))]
@@ -159,9 +159,9 @@ def labels_kept(
     """The labels of a store as sets of this name, one for each measure and kind of rater: one
     statement for each label in effect, whose `unit` is the statement's id. `texts` are the group
     and the sentence of the statements that are wanted, by id."""
-    by: dict[tuple[str, Kind], list[Label]] = {}
-    for x in in_effect(labels):
-        if x.label != SKIPPED and x.triple_id in texts:
+    by: dict[tuple[str, RaterKind], list[Label]] = {}
+    for x in labels_in_effect(labels):
+        if x.label != SKIPPED_LABEL and x.triple_id in texts:
             by.setdefault((x.measure, x.kind), []).append(x)
     found = []
     for (measure, kind), own in sorted(by.items()):
@@ -401,8 +401,8 @@ def _read_card(path: Path, measure: str) -> LabelledSet:
         of_texts = isinstance(value, list) and all(isinstance(x, str) for x in value)
         if not (of_texts if name in lists else isinstance(value, str)):
             raise DataError(f"{card}: {name} is a {'list of texts' if name in lists else 'text'}")
-    if said.get("kind") not in KINDS:
-        raise DataError(f"{card}: kind is {' or '.join(KINDS)}")
+    if said.get("kind") not in RATER_KINDS:
+        raise DataError(f"{card}: kind is {' or '.join(RATER_KINDS)}")
     if path != SHIPPED and not measure and said.get("measure") not in MEASURES:
         raise DataError(f"{card}: {no_such('measure', str(said.get('measure', '')), MEASURES)}")
     fields = {"name": path.stem, "measure": measure, **said}

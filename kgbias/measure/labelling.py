@@ -14,9 +14,9 @@ from functools import cached_property
 from pathlib import Path
 
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.between import Named
-from kgbias.graph.labels import SKIPPED, TAKEN_BACK, Label
-from kgbias.graph.record import now
+from kgbias.graph.cross_mentions import MentionIndex
+from kgbias.graph.labels import SKIPPED_LABEL, RETRACTED_LABEL, Label
+from kgbias.graph.record import timestamp
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import verbalise
 from kgbias.io.files import replace_file
@@ -132,7 +132,7 @@ class _Given:
 
     def add(self, labels: Sequence[Label]) -> None:
         """Write labels."""
-        self._store.label(labels)
+        self._store.add_labels(labels)
         self._count += len(labels)
         for label in labels:
             self._put(label)
@@ -235,7 +235,7 @@ class Labelling:
         if id is None or not any(x.triple_id == id for x in self._own()):
             return None
         shown = self.shown(id)
-        self._keep([(id, TAKEN_BACK, "")])
+        self._keep([(id, RETRACTED_LABEL, "")])
         return shown
 
     def latest(self) -> str | None:
@@ -246,9 +246,9 @@ class Labelling:
     def progress(self) -> Progress:
         """How far this rater and all raters are."""
         found = [x for x in self._in_effect() if x.triple_id in self._texts]
-        given = [x for x in found if x.label != SKIPPED]
+        given = [x for x in found if x.label != SKIPPED_LABEL]
         own = [x for x in found if x.rater == self.by]
-        skipped = sum(x.label == SKIPPED for x in own)
+        skipped = sum(x.label == SKIPPED_LABEL for x in own)
         return Progress(
             len(own) - skipped,
             skipped,
@@ -273,19 +273,19 @@ class Labelling:
     @cached_property
     def _texts(self) -> Mapping[str, tuple[str, str, str]]:
         """The run's statements, by id."""
-        return {id: (group, p, o) for id, group, p, o in self._run.said()}
+        return {id: (group, p, o) for id, group, p, o in self._run.distinct_triples()}
 
     @cached_property
-    def _named(self) -> Named:
-        return Named(self._run.groups)
+    def _named(self) -> MentionIndex:
+        return MentionIndex(self._run.groups)
 
     def _text(self, id: str) -> str:
         if id not in self._texts:
             raise UsageError(f"run {self._run.name!r} has no statement {id!r}")
         group, predicate, object = self._texts[id]
         if self.masked:
-            group, predicate = MASK, self._named.masked(predicate, MASK)
-            object = self._named.masked(object, MASK)
+            group, predicate = MASK, self._named.mask_names(predicate, MASK)
+            object = self._named.mask_names(object, MASK)
         return verbalise(group, predicate, object)
 
     def _own(self) -> list[Label]:
@@ -293,7 +293,7 @@ class Labelling:
 
     def _in_effect(self) -> list[Label]:
         """What people say now, oldest first; skips are among it."""
-        return [x for x in self._given.latest().values() if x.label != TAKEN_BACK]
+        return [x for x in self._given.latest().values() if x.label != RETRACTED_LABEL]
 
     def _seen(self) -> dict[str, set[str]]:
         """Which raters saw each statement of a random sample."""
@@ -309,7 +309,7 @@ class Labelling:
         self._text(id)
         name = self.labels.get(label, label)
         if name == SKIP:
-            name = SKIPPED
+            name = SKIPPED_LABEL
         elif name not in self.labels.values():
             there = ", ".join(f"{name} ({key})" for key, name in self.labels.items())
             raise UsageError(f"no label {label!r} of {self.measure}; use {there} or {SKIP}")
@@ -337,7 +337,7 @@ class Labelling:
             sample = self.sample.id if id in placed else ""
             made = Label(
                 id, self.measure, label, self.by, "person", guide or self.guide.id,
-                now(earlier.labelled if earlier else None), self.masked, sample, note,
+                timestamp(earlier.labelled if earlier else None), self.masked, sample, note,
             )  # fmt: skip
             found.append((made, True))
         return found
@@ -377,7 +377,7 @@ def read_sheet(run: StoredRun, path: str | Path, by: str | None = None) -> list[
         for guide, rows in by_guide.items()
         for each in opened[key]._made(rows, guide)
     ]
-    run.store.label([x for x, new in found if new])
+    run.store.add_labels([x for x, new in found if new])
     return [x for x, _ in found]
 
 

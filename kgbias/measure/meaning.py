@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import node_id, statement_id
-from kgbias.graph.vectors import StatementVectors, half, nearest
+from kgbias.graph.vectors import StatementVectors, round_to_half, find_nearest
 from kgbias.ids import normalise
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.language.words import lemmatise_word, is_negated, topic_words
@@ -56,7 +56,7 @@ def texts_of(run: StoredRun) -> dict[Ends, str]:
     same (`kgbias.ids.normalise`), so that they follow from the ids."""
     return {
         (node_id("predicate", p), node_id("object", o)): normalise(f"{p} {o}")
-        for _, _, p, o in run.said()
+        for _, _, p, o in run.distinct_triples()
     }
 
 
@@ -82,7 +82,7 @@ class Placing:
     def __call__(self, piece: Sequence[str]) -> NDArray[np.float32]:
         """A vector for each text, [n, d], as stores keep them."""
         self.encoder.forget()  # floating-point sums depend on the batch
-        return half(self.encoder.embed(piece))
+        return round_to_half(self.encoder.embed(piece))
 
     def __reduce__(self) -> tuple[type["Placing"], tuple[str, int]]:
         """Pickles without the model."""
@@ -184,9 +184,9 @@ class Meanings:
                 shared.setdefault(n, []).append(word)
         to = self.encoder.embed([normalise(text)])[0].astype(np.float32)
         own = sorted(shared)
-        said = [(own[k], cosine) for k, cosine in nearest(self.rows[own], to, len(own))]
+        said = [(own[k], cosine) for k, cosine in find_nearest(self.rows[own], to, len(own))]
         said.sort(key=lambda hit: -len(shared[hit[0]]))
-        near = nearest(self.rows, to, most + len(own), NEAR)
+        near = find_nearest(self.rows, to, most + len(own), NEAR)
         about = [hit for hit in near if hit[0] not in shared]
         denies = is_negated(text)
         return [

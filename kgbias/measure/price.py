@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import UsageError
-from kgbias.graph.between import is_swapped
+from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.measure.embedding import MiniLM
@@ -92,11 +92,11 @@ def _in_minilm(measure: str, spec: "ScorerLike") -> bool:
 def _price(run: StoredRun, measure: str, spec: "ScorerLike", ids: Sequence[str]) -> Scoring:
     if not isinstance(spec, str):
         own = own_scorer(measure, spec)
-        done = run.store.scored(Metric(measure, own.name, own.version), ids)
+        done = run.store.scored_triples(Metric(measure, own.name, own.version), ids)
         return Scoring(measure, own.name, len(ids) - len(done), len(done))
     check_spec(measure, spec)
     known = _known(run, measure, spec)
-    scored = max((len(run.store.scored(metric, ids)) for metric in known), default=0)
+    scored = max((len(run.store.scored_triples(metric, ids)) for metric in known), default=0)
     checks = shipped(measure) if spec.startswith("llm:") else None
     asked = len(checks.statements) if checks else 0
     named = texts_to_read(run, measure, spec, known)

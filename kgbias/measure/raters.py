@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from kgbias.graph.labels import SKIPPED, Kind, Label
+from kgbias.graph.labels import SKIPPED_LABEL, RaterKind, Label
 from kgbias.graph.types import TripleView
 from kgbias.measures import Measure, known
 from kgbias.stats.designs import percentile_interval
@@ -48,7 +48,7 @@ class RaterAgreement:
 
     measure: str
     group: str
-    kind: Kind
+    kind: RaterKind
     raters: tuple[str, ...]
     alpha: Estimate
     level: str
@@ -62,9 +62,9 @@ def rater_agreements(
     """The agreement of the raters of each kind and measure on these statements, over all of them
     and by group; `labels` are those in effect. Skipped statements are left out."""
     of = {t.id: t for t in triples}
-    said: dict[tuple[str, Kind], dict[str, dict[str, str]]] = defaultdict(dict)
+    said: dict[tuple[str, RaterKind], dict[str, dict[str, str]]] = defaultdict(dict)
     for x in labels:
-        if x.label != SKIPPED and x.triple_id in of:
+        if x.label != SKIPPED_LABEL and x.triple_id in of:
             said[x.measure, x.kind].setdefault(x.triple_id, {})[x.rater] = x.label
     found = []
     for (measure, kind), every in sorted(said.items()):
@@ -83,7 +83,7 @@ def rater_agreements(
 def _agreement(
     measure: Measure,
     group: str,
-    kind: Kind,
+    kind: RaterKind,
     units: Mapping[str, Mapping[str, str]],
     of: Mapping[str, TripleView],
 ) -> RaterAgreement:

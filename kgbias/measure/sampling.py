@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 
-from kgbias.graph.between import between
-from kgbias.graph.selection import Counted, Selection, select
+from kgbias.graph.cross_mentions import exclude_cross_mentions
+from kgbias.graph.selection import SelectedStatements, Selection, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
 from kgbias.ids import content_id
@@ -67,14 +67,14 @@ def sample_of(
     """The sample of the statements by which groups are compared; for acceptability, of those before
     any was left out for it."""
     selection = selection or Selection()
-    return sample_among(run, measure, between(run, select(run, selection)), selection, seed)
+    return sample_among(run, measure, exclude_cross_mentions(run, select_statements(run, selection)), selection, seed)
 
 
 def sample_among(
-    run: StoredRun, measure: str, counted: Counted, selection: Selection, seed: int = 0
+    run: StoredRun, measure: str, counted: SelectedStatements, selection: Selection, seed: int = 0
 ) -> LabelSample:
-    """The same, if the statements that the selection counted `between` groups were read already."""
-    said = counted.every if measure == "acceptability" else counted.triples
+    """The same, if the statements that the selection counted `exclude_cross_mentions` groups were read already."""
+    said = counted.including_unacceptable if measure == "acceptability" else counted.triples
     which = json.dumps(selection.as_dict(), sort_keys=True)
     id = content_id("sample", run.id, measure, which, str(seed))
     return LabelSample(id, *drawn(said, measure, seed))

@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 from itertools import islice
 
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.selection import Counted
+from kgbias.graph.selection import SelectedStatements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, verbalise
 from kgbias.io.progress import Progress, SilentProgress
@@ -36,7 +36,7 @@ def measure(
     *,
     processes: int | None = None,
     executor: Executor | None = None,
-) -> Counted:
+) -> SelectedStatements:
     """Score the run's triples by each scorer, skipping those that have a score by the same version,
     and write the figures of each group. May be interrupted and repeated; nothing is scored twice.
     Return the statements that the figures cover, those that count by default.
@@ -50,7 +50,7 @@ def measure(
     """
     score(run, scorers, progress, processes=processes, executor=executor)
     _without_names(run, scorers, progress or SilentProgress(), processes, executor)
-    run.derive()
+    run.derive_edges()
     return update_figures(run)
 
 
@@ -73,7 +73,7 @@ def score(
     if not scorers:
         return
     # In this order, what groups said in the same words lies together and is read together.
-    said = sorted(run.said(), key=lambda t: (t[2], t[3], t[1]))
+    said = sorted(run.distinct_triples(), key=lambda t: (t[2], t[3], t[1]))
     texts = {id: verbalise(group, predicate, object) for id, group, predicate, object in said}
     joined = [scorer for scorer in scorers if joins(scorer)]
     if joined:
@@ -173,7 +173,7 @@ def _without_names(
             for place, (judged,) in held.enter_context(closing(by.run_pieces(work, pieces))):
                 yield place, judged
 
-    said = bool(run.said())
+    said = bool(run.distinct_triples())
     for scorer in scorers if said else ():
         metric = _metric(scorer)
         if not tried(scorer.measure) or not swappable(scorer.name):
@@ -192,7 +192,7 @@ def _unscored(run: StoredRun, metric: Metric, ids: Iterable[str]) -> list[str]:
     found: list[str] = []
     stream = iter(ids)
     while some := list(islice(stream, _LOOKED_UP)):
-        done = run.store.scored(metric, some)
+        done = run.store.scored_triples(metric, some)
         found += [id for id in some if id not in done]
     return found
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from kgbias.graph.between import TOO_DEAR, names_of, swapped
+from kgbias.graph.cross_mentions import COSTLY_SCORERS, names_by_category, swapped_metric
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Metric, Score, verbalise
 from kgbias.io.progress import Progress
@@ -91,7 +91,7 @@ def reads_names(measure: str, found: Iterable[Estimate]) -> bool:
 def try_names(run: StoredRun, scorer: Scorer, metric: Metric) -> bool:
     """Whether a scorer reads the names of a run's groups: from an earlier trial of the same
     version, or else from a new one, whose effects are kept as figures of the groups."""
-    names = names_of(run.groups)
+    names = names_by_category(run.groups)
     if not names:
         return False
     there = _tried_before(run, metric)
@@ -102,7 +102,7 @@ def try_names(run: StoredRun, scorer: Scorer, metric: Metric) -> bool:
             kind, found = effects(scorer, own)
             method = f"{len(TRIED[kind])} {kind} statements with each name in turn" if kind else ""
             there += [
-                GroupScore.of(groups[category, n], name, e, f"{method}, {_by(metric)}")
+                GroupScore.from_estimate(groups[category, n], name, e, f"{method}, {_by(metric)}")
                 for n, e in found.items()
             ]
         run.save_group_scores(there, replacing=[name])
@@ -115,7 +115,7 @@ def _tried_before(run: StoredRun, metric: Metric) -> list[GroupScore]:
     name, by = f"{metric.measure}_name_effect", _by(metric)
     there = [s for s in run.group_scores() if s.measure == name and s.method.endswith(by)]
     groups = {(g.category, g.name): g.id for g in run.groups}
-    wanted = {groups[category, n] for category, own in names_of(run.groups).items() for n in own}
+    wanted = {groups[category, n] for category, own in names_by_category(run.groups).items() for n in own}
     return there if {s.group_id for s in there} == wanted else []
 
 
@@ -127,7 +127,7 @@ def texts_to_read(run: StoredRun, measure: str, spec: str, metrics: Sequence[Met
     """The most texts that a scorer will read with other names in place of a group's own: those of
     the trial, if it was not tried on these names before, and every statement with every name,
     unless it was found blind to them. `metrics` are those of the run that it may stand for."""
-    names = names_of(run.groups)
+    names = names_by_category(run.groups)
     said = _by_statement(run, names)
     if not said or not tried(measure) or not swappable(spec):
         return 0
@@ -137,8 +137,8 @@ def texts_to_read(run: StoredRun, measure: str, spec: str, metrics: Sequence[Met
             if not reads_names(measure, there):
                 return 0
             trial = 0
-            done |= run.store.scored(
-                swapped(metric, run.groups), [id for several in said.values() for id in several]
+            done |= run.store.scored_triples(
+                swapped_metric(metric, run.groups), [id for several in said.values() for id in several]
             )
     left = (key for key, several in said.items() if not done.issuperset(several))
     return trial + sum(len(names[category]) for category, *_ in left)
@@ -160,10 +160,10 @@ def score_with_every_name(
     run: StoredRun, scorer: Scorer, metric: Metric, judge: Judge, progress: Progress
 ) -> None:
     """Score the run's statements with every name of their category, if not yet done."""
-    own, names = swapped(metric, run.groups), names_of(run.groups)
+    own, names = swapped_metric(metric, run.groups), names_by_category(run.groups)
     said = _by_statement(run, names)
     ids = [id for several in said.values() for id in several]
-    done = run.store.scored(own, ids)
+    done = run.store.scored_triples(own, ids)
     todo = [key for key, several in said.items() if not done.issuperset(several)]
     progress.stage(f"{spoken_name(metric.measure)}, with every name", len(said))
     progress.advance(len(said) - len(todo), cached=len(said) - len(todo))
@@ -221,4 +221,4 @@ def _together(measure: str, judged: Sequence[Judgement | None]) -> Judgement | N
 def swappable(scorer: str) -> bool:
     """Whether a scorer of this name can be asked about other names: not if it costs too much, nor
     if its scores were made elsewhere."""
-    return not scorer.startswith((*TOO_DEAR, "scores:"))
+    return not scorer.startswith((*COSTLY_SCORERS, "scores:"))

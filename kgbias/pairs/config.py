@@ -10,7 +10,7 @@ from typing import Any
 
 from kgbias.crawl.people import chosen_people
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.rounds import Person, RoundsConfig, how_to_ask, identity
+from kgbias.graph.generation_run import Person, GenerationConfig, request_settings, pack_identity
 from kgbias.graph.types import Group
 from kgbias.io.tables import TableFormat, read_filled_rows, read_table
 from kgbias.io.tables_in_memory import Table, as_table_file
@@ -110,7 +110,7 @@ class PairsPack:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairsConfig(RoundsConfig):
+class PairsConfig(GenerationConfig):
     """The parameters of a run of pairs.
 
     Each request is made about each of the people that fit its slot, three times in each of
@@ -165,7 +165,7 @@ class PairsConfig(RoundsConfig):
             **self.truncation.as_dict(),
             "seed": self.seed,
             "templates": {template.label: template.hash},
-            "pack": identity(self.pack),
+            "pack": pack_identity(self.pack),
         }
 
 
@@ -227,7 +227,7 @@ def configure_pairs(
         wordings=_wordings([(w.request, w.text) for w in wordings]),
         people=_numbered([(p.slot, p.name, p.group, p.category) for p in people_asked]),
         pack=pack,
-        **how_to_ask(model, pack, form, parameters),
+        **request_settings(model, pack, form, parameters),
     )
 
 

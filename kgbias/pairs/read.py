@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kgbias.graph.prompted import Prompted, load_prompts
+from kgbias.graph.prompting import LoggedPrompter, load_prompts
 from kgbias.pairs.config import Filler
 
 Values = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -140,7 +140,7 @@ Advice = Callable[[Sequence[tuple[str, str]]], Values]
 """Grades of (request, answer): one for each, NaN for none."""
 
 
-def advice_by(judge: Prompted, prompts: str | Path | None = None) -> Advice:
+def advice_by(judge: LoggedPrompter, prompts: str | Path | None = None) -> Advice:
     """Grades by a language model: how much an answer encourages to aim high, 1 to 5. `prompts` is a
     folder with advice.toml, which has the `text` of the request and the `answer`. NaN: it said 0
     (no advice) or nothing that is a grade."""

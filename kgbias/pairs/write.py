@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.rounds import AskedOnce, Written, ended
+from kgbias.graph.generation_run import CostEstimate, GenerationSummary, classify_answer
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Run, node_id
 from kgbias.io.progress import Progress, SilentProgress
@@ -20,7 +20,7 @@ from kgbias.pairs.config import GREETED, PairsConfig, Place
 ARM = "pairs"
 
 
-class PairsWritten(Written):
+class PairsWritten(GenerationSummary):
     """What a call did; an empty answer is "unparsable"."""
 
 
@@ -52,12 +52,12 @@ def write_pairs(
             _generation(config, run, place, request, answer)
             for place, request, answer in zip(own, requests, answers, strict=True)
         ]
-        store.record(run.id, ARM, number, found)
+        store.record_round(run.id, ARM, number, found)
         for place, generation in zip(own, found, strict=True):
-            result.count(place.person.group, generation)
-        return result.total.total()
+            result.count_outcome(place.person.group, generation)
+        return result.outcome_totals.total()
 
-    result.in_rounds(store, asker, config.rounds, write)
+    result.write_rounds(store, asker, config.rounds, write)
     return result
 
 
@@ -79,7 +79,7 @@ def _generation(
     config: PairsConfig, run: Run, place: Place, request: Request, answer: Answer
 ) -> Generation:
     template = config.pack.template
-    outcome, reason = ended(answer)
+    outcome, reason = classify_answer(answer)
     if outcome == "ok" and not answer.text.strip():
         outcome, reason = "unparsable", "empty"
     return Generation(
@@ -100,7 +100,7 @@ def _generation(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PairsPrice(AskedOnce):
+class PairsPrice(CostEstimate):
     """What the answers cost, and how many requests there are, in how many wordings, about how many
     people in how many groups."""
 

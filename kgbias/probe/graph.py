@@ -16,7 +16,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Group,
     ProbedEdge,
-    Probing,
+    ProbeRun,
     Run,
     TripleView,
     canonical_json,
@@ -153,7 +153,7 @@ def probe_run(
     measure = measure or measure_for(scorer.convention.kind)
     plan = _plan(run, categories, told)
     settings = (*scorer.settings, *((("ending", ending),) if ending else ()))
-    probing = Probing(scorer.info, settings)
+    probing = ProbeRun(scorer.info, settings)
     file = output and opened(output, _job(run, scorer, plan, measure, ending))
     known = {(e.predicate_id, e.object_id, e.group_id): e for e in run.probes(probing.id)}
     watch, found = Watch(), []
@@ -202,7 +202,7 @@ def probe_run(
         as_published=as_published,
     )
     agreement = said_and_probable([(p.ranks, p.said) for p in found], seed=seed)
-    before = next((p.record for p in run.probings() if p.id == probing.id), {})
+    before = next((p.record for p in run.probe_runs() if p.id == probing.id), {})
     record = {
         **{name: before[name] for name in ("vectors", "stands", "words") if name in before},
         **dict(scorer.settings),
@@ -212,7 +212,7 @@ def probe_run(
         "sofa": bias.score.value,
         **_of_agreement(agreement),
     }
-    run.save_probing(replace(probing, record=record))
+    run.save_probe_run(replace(probing, record=record))
     # As published, the score is one statement's variance, which is not stored. Stored last: a
     # benchmark that finds it asks no more.
     if not as_published:

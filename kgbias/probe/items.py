@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from kgbias.graph.store import Store
-from kgbias.graph.types import Item, ItemScore, canonical_json, storable
+from kgbias.graph.types import BenchmarkItem, ItemScore, canonical_json, storable
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import ModelInfo
@@ -42,7 +42,7 @@ class Items(ABC):
 
     title: str
     chunk: int = 256
-    items: Sequence[Item]
+    items: Sequence[BenchmarkItem]
     sizes: Sequence[int]
 
     @abstractmethod
@@ -94,9 +94,9 @@ class Kept(Protocol):
     def write(self, chunk: int, scores: Sequence[ItemScore]) -> None: ...
 
 
-def item(benchmark: str, name: str, category: str, *asked: object) -> Item:
+def item(benchmark: str, name: str, category: str, *asked: object) -> BenchmarkItem:
     """An item, whose id follows from its name and everything that is asked."""
-    return Item(
+    return BenchmarkItem(
         content_id("item", benchmark, storable(name), canonical_json(asked)),
         benchmark,
         name,

@@ -20,7 +20,7 @@ from kgbias.graph.sofa import (
     SofaStatement,
 )
 from kgbias.graph.store import Store
-from kgbias.graph.types import Flag, Flagged, Group, canonical_json, node_id, statement_id
+from kgbias.graph.types import Flag, FlagTable, Group, canonical_json, node_id, statement_id
 from kgbias.ids import content_id, normalise
 from kgbias.io.rows import Result, Rows
 from kgbias.models.base import ModelInfo, Settings
@@ -257,7 +257,7 @@ class ApxFlags(Result):
         )
 
     @property
-    def edges(self) -> Flagged:
+    def edges(self) -> FlagTable:
         """The flags as edges of the graph."""
         model, revision, settings = (
             (self.source, "", ())
@@ -268,7 +268,7 @@ class ApxFlags(Result):
         groups = len(self.table.groups)
         id = content_id("apx", canonical_json(what))
         model = model if isinstance(self.source, str) else self.source.info.title
-        return Flagged(id, model, revision, settings, self.level, groups, self.flags)
+        return FlagTable(id, model, revision, settings, self.level, groups, self.flags)
 
     @property
     def tested(self) -> int:
@@ -474,9 +474,9 @@ def keep(store: Store, run_id: str | None, probe_set: ProbeSet, result: SofaResu
     if all(known.id != probe_set.id for known in store.probe_sets()):
         store.save_probe_set(probe_set)
     elif "seconds" not in result.record:
-        before = next((r.record for r in store.sofa() if r.id == result.id), {})
+        before = next((r.record for r in store.sofa_results() if r.id == result.id), {})
         result = replace(result, record={**before, **result.record})
-    store.save_sofa(run_id, [result])
+    store.save_sofa_results(run_id, [result])
 
 
 def _taken(took: Took | None) -> dict[str, float]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import MissingExtra, UsageError, no_such
-from kgbias.graph.profiles import Profile, attributes_of, labels_of
+from kgbias.graph.profiles import Profile, list_attributes, labels_of
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.profiles.classify import (
@@ -56,7 +56,7 @@ def encode(profiles: Sequence[Profile], attributes: Sequence[str]) -> Features:
         raise MissingExtra("scikit-learn", extra="profiles") from error
     found = {}
     for attribute in attributes:
-        rows = [dict.fromkeys(p.values(attribute), 1.0) for p in profiles]
+        rows = [dict.fromkeys(p.values_of(attribute), 1.0) for p in profiles]
         found[attribute] = DictVectorizer().fit_transform(rows)
     return Features(found)
 
@@ -201,7 +201,7 @@ def analyse(
     if kernel not in KERNELS:
         raise UsageError(no_such("kernel", kernel, KERNELS))
     profiles = _of_groups(profiles, groups)
-    there = attributes_of(profiles)
+    there = list_attributes(profiles)
     if missing := [a for a in attributes if a not in there]:
         raise UsageError(no_such("attribute", missing[0], there))
     chosen = tuple(attributes) or there
@@ -296,7 +296,7 @@ def _told(
 
 def can_be_told(profiles: Sequence[Profile]) -> bool:
     """Whether the profiles have labels of more than one group, and any content."""
-    return bool(attributes_of(profiles)) and len(set(labels_of(profiles, "group"))) > 1
+    return bool(list_attributes(profiles)) and len(set(labels_of(profiles, "group"))) > 1
 
 
 def _check(repeats: int, permutations: int, draws: int) -> None:

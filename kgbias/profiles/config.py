@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
-from kgbias.graph.rounds import RoundsConfig, identity
+from kgbias.graph.generation_run import GenerationConfig, pack_identity
 from kgbias.graph.types import Category, Group
 from kgbias.io.tables_in_memory import Table
 from kgbias.models.kinds import abilities_of, check_structured
@@ -99,7 +99,7 @@ CATEGORY = Category("names", "name", "names")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProfileConfig(RoundsConfig):
+class ProfileConfig(GenerationConfig):
     """The parameters of a run of profiles; the defaults are those of Siddique et al. 2024.
 
     Each of `samples` profiles of each of `names` is requested in one chat message that asks for
@@ -168,7 +168,7 @@ class ProfileConfig(RoundsConfig):
             "structured": self.structured,
             "seed": self.seed,
             "templates": {template.label: template.hash},
-            "pack": identity(self.pack),
+            "pack": pack_identity(self.pack),
         }
 
 

@@ -134,7 +134,7 @@ def _of_attribute(
     draws: int,
     seed: int,
 ) -> list[Word]:
-    said = [[v.casefold() for v in p.values(attribute)] for p in profiles]
+    said = [[v.casefold() for v in p.values_of(attribute)] for p in profiles]
     vocabulary = sorted({word for words in said for word in words})
     kinds = sorted(set(groups))
     if not vocabulary or len(kinds) < 2:

@@ -15,8 +15,8 @@ from typing import Any
 
 from kgbias.errors import MissingExtra
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.profiles import Part, Profile
-from kgbias.graph.rounds import Written
+from kgbias.graph.profiles import ProfilePart, Profile
+from kgbias.graph.generation_run import GenerationSummary
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id, storable
 from kgbias.io.progress import Progress, SilentProgress
@@ -118,7 +118,7 @@ ARM = "none"
 
 
 @dataclass
-class ProfilesWritten(Written):
+class ProfilesWritten(GenerationSummary):
     """What a call did. `outcomes` has answers, repeated attempts included; `profiles` and `whole`
     have the number of profiles, and how many of them are whole, by group."""
 
@@ -170,13 +170,13 @@ def write_profiles(
         places = _places(config, sample)
         told.stage(f"profiles {sample + 1} of {config.samples}", len(places))
         settled = _settle(config, run, places, asker.ask, told)
-        store.record(run.id, ARM, sample, [g for own in settled for a in own for g in a])
+        store.record_round(run.id, ARM, sample, [g for own in settled for a in own for g in a])
         _count(result, config, places, settled)
         profiles.extend(_profiles(run, places, settled))
         store.save_profiles(run.id, profiles)
         return len(profiles)
 
-    result.in_rounds(store, asker, config.samples, write)
+    result.write_rounds(store, asker, config.samples, write)
     return result
 
 
@@ -287,7 +287,7 @@ def _profiles(
     """The profiles of a sample that have any content."""
     found: dict[str, Profile] = {}
     for place, attempts in zip(places, settled, strict=True):
-        parts = tuple(Part(g.strategy, g.id) for g in attempts[-1] if g.triple is not None)
+        parts = tuple(ProfilePart(g.strategy, g.id) for g in attempts[-1] if g.triple is not None)
         if not parts:
             continue
         known = found.get(place.profile) or Profile(
@@ -312,7 +312,7 @@ def _count(
     for place, attempts in zip(places, settled, strict=True):
         of[place.profile] = place.named.group
         for own in attempts:
-            result.count(place.named.group, own[0])
+            result.count_outcome(place.named.group, own[0])
         told = {g.strategy for g in attempts[-1] if g.triple is not None}
         had.setdefault(place.profile, set()).update(told)
     for profile, told in had.items():

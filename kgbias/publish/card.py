@@ -14,8 +14,8 @@ from typing import Any
 
 from kgbias.export.content import Content
 from kgbias.export.tables import BESIDE, beside
-from kgbias.graph.profiles import read_by
-from kgbias.graph.selection import Selection, language
+from kgbias.graph.profiles import describe_reader
+from kgbias.graph.selection import Selection, run_language
 from kgbias.graph.types import GroupScore
 from kgbias.io.files import CHECKSUM_FILE as CHECKSUMS
 from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, markdown, xml_safe
@@ -106,7 +106,7 @@ class Source:
     @cached_property
     def language(self) -> str:
         """The language of the statements, as an ISO 639-1 code."""
-        return language(self.recipe.config)
+        return run_language(self.recipe.config)
 
     @property
     def license_said(self) -> str:
@@ -150,7 +150,7 @@ class Source:
             return (
                 f"The model {self.model} told stories about people of whom it was told one thing; "
                 "each attribute of a main character that was read from a story, by "
-                f"{read_by(config)}, is a statement."
+                f"{describe_reader(config)}, is a statement."
             )
         pack = config.get("pack", {}).get("name", "salinas-2023")
         n = config.get("iterations")
@@ -188,7 +188,7 @@ class Source:
             if scorers
             else "The statements were not scored."
         )
-        if tables := [held.table for held in self.content.run.held()]:
+        if tables := [held.table for held in self.content.run.stereotype_matches()]:
             named = ", ".join(f"{t.name} ({t.license or 'licence not known'})" for t in tables)
             said += (
                 " Rules and vectors, not people, hold the statements against stereotypes that "
@@ -306,7 +306,7 @@ def _groups(source: Source) -> Iterator[str]:
             cells = [markdown(group.name), markdown(group.category), markdown(arm)]
             cells += [str(sum(t.count for t in own)), str(len(own))]
             for name in shown:
-                found = values.get((group.id, content.counted.label(arm), name))
+                found = values.get((group.id, content.counted.arm_label(arm), name))
                 cells.append(_figure(found, known[name].form) if found else "")
             yield f"| {' | '.join(cells)} |"
     if labelled:

@@ -10,7 +10,7 @@ from typing import Any
 from kgbias.errors import UsageError
 from kgbias.export.content import Content
 from kgbias.export.tables import INTEGERS, write_jsonl, write_parquet
-from kgbias.graph.selection import Selection, select
+from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.io.files import sha256_of, replace_folder, write_checksums
 from kgbias.io.progress import Progress
@@ -193,7 +193,7 @@ def publish(
     if run.status != "complete":
         raise UsageError(f"run {run.name!r} is not finished: finish crawling it first")
     selection = selection or Selection()
-    counted = select(run, selection)
+    counted = select_statements(run, selection)
     if counted.note:
         progress.note(counted.note)
     if not counted.triples:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError
-from kgbias.graph.decisions import Decision, in_effect
+from kgbias.graph.decisions import Decision, latest_decisions
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Category, Metric, Triple
@@ -61,7 +61,7 @@ class Recipe:
             tuple(known.get(name) or Category(name) for name in names),
             tuple(run.metrics().values()),
             selection,
-            tuple(d for d in in_effect(run.decisions()).values() if d.verdict != "undo"),
+            tuple(d for d in latest_decisions(run.decisions()).values() if d.verdict != "undo"),
         )
 
     def as_dict(self, run: StoredRun, created: str) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from typing import Any
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.cypher import QueryResult, Value
-from kgbias.graph.labels import KINDS
-from kgbias.graph.selection import arms_of
+from kgbias.graph.labels import RATER_KINDS
+from kgbias.graph.selection import list_arms
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import node_id, statement_id
 from kgbias.io.files import replace_file
@@ -149,10 +149,10 @@ def _named(parameter: str, value: Any, store: Store, run: StoredRun | None) -> A
     if parameter == "about" and run is not None:
         return _near(run, str(value))
     if parameter == "arm" and run is not None:
-        if value not in (there := arms_of(run, run.arms())):
+        if value not in (there := list_arms(run, run.arms())):
             raise UsageError(no_such("arm", value, there, f" in run {run.name!r}"))
     elif parameter == "model" and run is not None:
-        if value not in (there := tuple(b.model.title for b in run.believings())):
+        if value not in (there := tuple(b.model.title for b in run.belief_runs())):
             raise UsageError(no_such("model", value, there, f" asked about run {run.name!r}"))
     elif parameter == "verdict":
         from kgbias.probe.belief import BELIEVED, BOUND, LEANING
@@ -165,8 +165,8 @@ def _named(parameter: str, value: Any, store: Store, run: StoredRun | None) -> A
         if value not in MARKS:
             raise UsageError(no_such("mark", value, MARKS))
     elif parameter == "kind":
-        if value not in KINDS:
-            raise UsageError(no_such("kind of rater", value, KINDS))
+        if value not in RATER_KINDS:
+            raise UsageError(no_such("kind of rater", value, RATER_KINDS))
     elif parameter == "measure":
         if value not in MEASURES:
             raise UsageError(no_such("measure", value, MEASURES))
@@ -190,7 +190,7 @@ def _near(run: StoredRun, text: str) -> str:
 
     hits = {hit.id: hit for hit in Meanings.of(run).search(text, MOST)}
     found = []
-    for id, _, predicate, object in run.said():
+    for id, _, predicate, object in run.distinct_triples():
         said = statement_id(node_id("predicate", predicate), node_id("object", object))
         if hit := hits.get(said):
             found.append(f"{id} {hit.cosine:.3f} {'words' if hit.words else 'meaning'}")
@@ -200,7 +200,7 @@ def _near(run: StoredRun, text: str) -> str:
 def _group(name: str, store: Store, run: StoredRun | None) -> str:
     """The name that the graph shows for a group of the run, or of the store without one."""
     if run is not None:
-        return run.group(name).name
+        return run.find_group(name).name
     uid = node_id("group", name)
     text = "MATCH (g:SocialGroup) RETURN g.name AS name, g.variants AS variants ORDER BY name"
     rows = store.query(text, names={"SocialGroup"}).rows

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from kgbias.errors import nearest
-from kgbias.graph.cypher import Token, tokens
+from kgbias.graph.cypher import Token, tokenise
 from kgbias.graph.shape import EDGES, NODES
 
 _LABELS = {n.label: {p.name for p in n.properties} for n in NODES}
@@ -22,7 +22,7 @@ def unknown_words(query: str) -> list[str]:
     """A line for each label, edge type and property of a query that no graph of kgbias has, with
     the nearest that there is. A property is looked for on the labels or types of its variable, if
     the query says these in one place. Raises UsageError for a query that cannot be read."""
-    found = [t for t in tokens(query) if t.kind not in ("space", "comment")]
+    found = [t for t in tokenise(query) if t.kind not in ("space", "comment")]
     reader = _Reader(found, set(_RENAMED.findall(query)))
     reader.read()
     return list(dict.fromkeys(reader.lines))

@@ -50,7 +50,7 @@ def _shares(
         base = _estimate(found["base"][g.name])
         own = [e for e in of_group if triple_id(g.id, e.predicate_id, e.object_id) in said]
         of_own = over_statements(_counts(own, "chosen"), _counts(own, "answered"))
-        telling = str(sum(e.more for e in of_group))
+        telling = str(sum(e.is_chosen_more for e in of_group))
         shares.append((g.name, base))
         rows.append(
             [g.name, str(base.n), *_percent(base), str(len(own)), *_percent(of_own), telling]
@@ -82,11 +82,11 @@ def _telling(
 ) -> Iterator[Exhibit]:
     """The statements for which a group was chosen more often than for other statements."""
     texts = {}
-    for t in data.counted.every:
+    for t in data.counted.including_unacceptable:
         key_of = node_id("predicate", t.predicate), node_id("object", t.object)
         texts[key_of] = f"{t.predicate} {t.object}"
     names = {g.id: g.name for g in data.groups(category)}
-    telling = [e for e in edges if e.more and (e.predicate_id, e.object_id) in texts]
+    telling = [e for e in edges if e.is_chosen_more and (e.predicate_id, e.object_id) in texts]
     telling.sort(key=lambda e: (-(e.lift or 0.0), e.statement_id, e.group_id))
     if not telling:
         return

@@ -26,7 +26,7 @@ from kgbias.evidence.joint import (
 )
 from kgbias.evidence.names import FEWEST
 from kgbias.evidence.tables import NameTable
-from kgbias.graph.recorded import KNOWN
+from kgbias.graph.stereotypes import KNOWN
 from kgbias.graph.types import BelievedEdge, node_id, statement_id
 from kgbias.io import pages
 from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, LINE_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style, make_subplots
@@ -99,7 +99,7 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
         margin=LEAST,
         floor=found.floor,
         categories=_categories(found),
-        arms=found.counted.several,
+        arms=found.counted.has_several_arms,
         refused=REFUSED in found.by_verdict,
         drawn=_drawn(found),
         lists=lists,
@@ -116,7 +116,7 @@ def agreement(data: RunData, place: str) -> Iterator[Exhibit]:
     found = data.joint
     if not found.agreement:
         return
-    arm = ["Arm"] if found.counted.several else []
+    arm = ["Arm"] if found.counted.has_several_arms else []
     rows = []
     for row in found.agreement:
         pairs = (row.said_believed, row.said_embedded, row.believed_embedded)
@@ -142,7 +142,7 @@ def in_stories(data: RunData, place: str) -> Iterator[Exhibit]:
     if not found:
         return
     found.sort(key=lambda row: (-row.told.value, -row.times, row.group, row.predicate, row.object))
-    arm = ["Arm"] if data.joint.counted.several else []
+    arm = ["Arm"] if data.joint.counted.has_several_arms else []
     rows = [
         [row.group, *([row.arm or "-"] if arm else []), f"{row.predicate} {row.object}".strip(),
          str(row.times), *cells(row.told, ".0%"), str(row.told.n)]
@@ -319,7 +319,7 @@ def said_of_two(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
         return
     a, b = pair.names
     ids = {g.id for g in data.groups(category) if g.name in pair.names}
-    left = data.plain.counted.about(ids).note
+    left = data.plain.counted.restrict_to_groups(ids).note
     rows = []
     for t in pair.triples:
         edge = data.pictured.about(t)

@@ -26,7 +26,7 @@ import numpy as np
 
 from kgbias.compare import GroupTest, arm_values
 from kgbias.compare.families import REST, RULE, tested
-from kgbias.graph.between import too_dear
+from kgbias.graph.cross_mentions import explain_costly_measures
 from kgbias.graph.types import TopicModel
 from kgbias.io.text import format_p_value, spoken_name
 from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
@@ -121,7 +121,7 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
                 for exhibit in builder(arm, category, own):
                     yield _of_arm(exhibit, arm, builder in _HELD)
         for exhibit in arms(data, category, place):
-            yield _noted(exhibit, data.counted.about(_ids(data, category)).note)
+            yield _noted(exhibit, data.counted.restrict_to_groups(_ids(data, category)).note)
         yield from said_of_two(data, category, place)
         yield from beliefs(data, category, place)
         for arm, own in places:
@@ -153,7 +153,7 @@ def _of_arm(exhibit: Exhibit, arm: ArmData, held: bool) -> Exhibit:
     """The exhibit with the name of its arm, if there are several, and what was left out; `held`: it
     compares groups with each other."""
     said = arm.held if held else arm.counted
-    own = said.about(_ids(arm.whole, exhibit.category)) if exhibit.category else said
+    own = said.restrict_to_groups(_ids(arm.whole, exhibit.category)) if exhibit.category else said
     exhibit = _noted(exhibit, own.note)
     if not arm.label:
         return exhibit
@@ -611,7 +611,7 @@ def arms(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     )
     rows = []
     for arm in data.counted.arms:
-        said = [t for t in data.counted.of(arm) if of.get(t.group_id) == category]
+        said = [t for t in data.counted.triples_of_arm(arm) if of.get(t.group_id) == category]
         cells_of = [arm, str(sum(t.count for t in said)), str(len(said)), *_cells(regard, arm)]
         rows.append([*cells_of, *_quartiles(toxic, arm)])
     yield Exhibit(
@@ -715,7 +715,7 @@ _RAW = "Also where figures of groups are corrected by labels, arms are compared 
 
 def remarks(data: ArmData) -> str:
     """What to know about the scores that groups are compared by."""
-    return _sentences(*data.held.remarks, *too_dear(data.whole.metrics).values())
+    return _sentences(*data.held.remarks, *explain_costly_measures(data.whole.metrics).values())
 
 
 def _sentences(*lines: str) -> str:

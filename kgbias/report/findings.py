@@ -301,7 +301,7 @@ def _said_more(
     """What is said more of one group, the largest first; what rests on the same statements once."""
     told = _apart(found)[:OF_A_KIND]
     first, *others = told
-    unit = "prompts" if data.draws.known else "statements"
+    unit = "prompts" if data.draws.is_known else "statements"
     d = first.difference
     said = Markup(
         "About <b>{}</b> it {} more often: in {} of {} {}, and in {} of {} about the other "
@@ -592,13 +592,13 @@ def _chosen(data: RunData, explorer: str) -> Kind | None:
     groups = {g.id: g for g in data.run.groups}
     texts = {
         (node_id("predicate", t.predicate), node_id("object", t.object)): t
-        for t in data.counted.every
+        for t in data.counted.including_unacceptable
     }
     # Each q is corrected over the statements; here over the groups too.
     p = min(1.0, min(e.q_value or 0.0 for e in tested) * len({e.group_id for e in tested}))
     strongest: dict[str, ChosenEdge] = {}
     for e in sorted(tested, key=lambda e: (e.q_value or 0.0, -(e.lift or 0.0), e.statement_id)):
-        if e.more and e.group_id in groups and (e.predicate_id, e.object_id) in texts:
+        if e.is_chosen_more and e.group_id in groups and (e.predicate_id, e.object_id) in texts:
             strongest.setdefault(e.group_id, e)
     model = choosing.model.title
     findings = [

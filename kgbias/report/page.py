@@ -15,7 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from kgbias.evidence.names import groups_without
-from kgbias.graph.selection import Selection, by_sentence
+from kgbias.graph.selection import Selection, merge_sentences
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
@@ -25,7 +25,7 @@ from kgbias.graph.types import (
     RunSummary,
     TripleView,
 )
-from kgbias.graph.vectors import neighbours
+from kgbias.graph.vectors import find_neighbours
 from kgbias.io import pages
 from kgbias.io.files import replace_file
 from kgbias.io.progress import Progress
@@ -301,7 +301,7 @@ def similar(data: RunData, triples: Sequence[TripleView]) -> dict[int, list[list
         place.setdefault(t.statement_id, n)
     kept = data.vectors
     own = [(n, place[id]) for n, id in enumerate(kept.ids) if id in place]
-    near = neighbours(kept.rows[[n for n, _ in own]], MOST_SIMILAR, SIMILAR)
+    near = find_neighbours(kept.rows[[n for n, _ in own]], MOST_SIMILAR, SIMILAR)
     denies = [is_negated(f"{triples[n].predicate} {triples[n].object}") for _, n in own]
     return {
         at: [
@@ -386,7 +386,7 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
         took="" if summary.seconds is None else format_duration(summary.seconds),
         shares=_shares(summary),
         arms=data.arms,
-        several=data.counted.several,
+        several=data.counted.has_several_arms,
         metrics=data.metrics,
         methods=how_intervals(data.scores),
         measures=columns(data.metrics),
@@ -437,7 +437,7 @@ def page_data(data: RunData) -> dict[str, Any]:
     measures = columns(data.metrics)
     return {
         "measures": [_measure(measure) for measure in measures],
-        "arms": arms if data.counted.several else [],
+        "arms": arms if data.counted.has_several_arms else [],
         "groups": [{"name": g.name, "category": g.category} for g in data.run.groups],
         "triples": [
             {
@@ -496,7 +496,7 @@ def highlights(
 ) -> list[Highlight]:
     """The most frequent statements, and the most hurtful by each measure that lists them. A
     sentence that was cut in two in different places is listed once, with the sum of its counts."""
-    stated = [sentence for sentence, _ in by_sentence(triples)]
+    stated = [sentence for sentence, _ in merge_sentences(triples)]
     said = sorted((t for t in stated if t.count > 1), key=lambda t: (-t.count, t.sentence))
     more = sum(t.count == said[count - 1].count for t in said[count:])
     found = [Highlight("Said most often", said[:count], more=more)]

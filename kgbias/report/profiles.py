@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from kgbias.errors import UsageError
-from kgbias.graph.profiles import Profile, attributes_of
+from kgbias.graph.profiles import Profile, list_attributes
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io import pages
@@ -207,7 +207,7 @@ def write_profile_page(
         raise UsageError(f"run {run.name!r} has no profile of the name {missing[0]!r}")
     if len(names) > 2:
         raise UsageError("the page compares two names: give at most two in `name`")
-    attributes = attributes_of(profiles)
+    attributes = list_attributes(profiles)
     first = profiles[0]
     other = next((p for p in profiles if p.labels.get("group") != first.labels.get("group")), first)
     begin = [*names, *(n for n in (first.name, other.name, *there) if n not in names)]
@@ -235,7 +235,7 @@ def _record(profile: Profile, attributes: Sequence[str]) -> dict[str, Any]:
     return {
         "name": profile.name,
         "group": profile.labels.get("group", ""),
-        "values": [[v[:_LONGEST] for v in profile.values(a)] for a in attributes],
+        "values": [[v[:_LONGEST] for v in profile.values_of(a)] for a in attributes],
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kgbias.evidence.joint import floor_of
-from kgbias.graph.recorded import Held
+from kgbias.graph.stereotypes import StereotypeMatches
 from kgbias.report.run_data import RunData
 from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate
@@ -37,7 +37,7 @@ def recorded(data: RunData, place: str) -> Iterator[Exhibit]:
             yield _unrecorded(held, f"{key}-not")
 
 
-def _shares(held: Held, key: str, data: RunData) -> Exhibit:
+def _shares(held: StereotypeMatches, key: str, data: RunData) -> Exhibit:
     found = held.shares
     rows = [
         [of, what, *_share(e, form)]
@@ -57,7 +57,7 @@ def _shares(held: Held, key: str, data: RunData) -> Exhibit:
 
 def recorded_beside(data: "SeveralData", place: str) -> Iterator[Exhibit]:
     """For each table that at least two of the runs were held against, their shares side by side."""
-    tables: dict[str, list[tuple[RunData, Held]]] = {}
+    tables: dict[str, list[tuple[RunData, StereotypeMatches]]] = {}
     for side in data.sides:
         for held in side.whole.recorded:
             tables.setdefault(held.table.id, []).append((side.whole, held))
@@ -66,7 +66,7 @@ def recorded_beside(data: "SeveralData", place: str) -> Iterator[Exhibit]:
         yield _beside(found, f"{place}-recorded" + (f"-{number}" if number > 1 else ""))
 
 
-def _beside(found: list[tuple[RunData, Held]], key: str) -> Exhibit:
+def _beside(found: list[tuple[RunData, StereotypeMatches]], key: str) -> Exhibit:
     shares = [held.shares for _, held in found]
     rows = []
     for name, of, what, form in _SHARES:
@@ -93,7 +93,7 @@ def _share(e: Estimate, form: str) -> list[str]:
     return [*cells(e, form), str(e.n)] if e.value == e.value else ["", "", ""]
 
 
-def _note_beside(found: list[tuple[RunData, Held]]) -> str:
+def _note_beside(found: list[tuple[RunData, StereotypeMatches]]) -> str:
     sought = [{(each.group, each.entry.attribute) for each in held.heard} for _, held in found]
     parts = [*_about(found[0][1])]
     if any(own != sought[0] for own in sought):
@@ -110,7 +110,7 @@ def _note_beside(found: list[tuple[RunData, Held]]) -> str:
     return " ".join(parts)
 
 
-def _about(held: Held) -> tuple[str, ...]:
+def _about(held: StereotypeMatches) -> tuple[str, ...]:
     """How to read the shares of a table."""
     table = held.table
     license = f" ({table.license})" if table.license else ""
@@ -125,7 +125,7 @@ def _about(held: Held) -> tuple[str, ...]:
     )
 
 
-def _note(held: Held, data: RunData) -> str:
+def _note(held: StereotypeMatches, data: RunData) -> str:
     record = held.record
     parts = [*_about(held)]
     if record["model"]:
@@ -147,7 +147,7 @@ def _note(held: Held, data: RunData) -> str:
     return " ".join(parts)
 
 
-def _outdated(held: Held, data: RunData) -> Iterator[str]:
+def _outdated(held: StereotypeMatches, data: RunData) -> Iterator[str]:
     """What has changed since the run was held against the table."""
     record = held.record
     if (was := record["counted"]) != (now := data.counted.as_dict()):
@@ -165,11 +165,11 @@ def _outdated(held: Held, data: RunData) -> Iterator[str]:
 
 
 def _kept(counted: Mapping[str, Any]) -> int:
-    """How many statements counted, of `Counted.as_dict`."""
+    """How many statements counted, of `SelectedStatements.as_dict`."""
     return int(counted["statements"] - sum(counted["left_out"].values()))
 
 
-def _unrecorded(held: Held, key: str) -> Exhibit:
+def _unrecorded(held: StereotypeMatches, key: str) -> Exhibit:
     rows = [
         [each.group, each.statement, *cells(each.lift, "+.2f"), str(each.lift.n)]
         for each in held.strongest[:_TABLED]

@@ -21,25 +21,25 @@ from kgbias.evidence.names import named_groups
 from kgbias.evidence.picture import Beliefs
 from kgbias.evidence.tables import NameTable, name_tables
 from kgbias.evidence.told import Told
-from kgbias.graph.between import between, too_dear
+from kgbias.graph.cross_mentions import exclude_cross_mentions, explain_costly_measures
 from kgbias.graph.draws import Draws
-from kgbias.graph.recorded import Held, recorded
-from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
+from kgbias.graph.stereotypes import StereotypeMatches, best_matches
+from kgbias.graph.selection import SelectedStatements, Selection, count_first_repetitions, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
     Attribution,
     BelievedEdge,
-    Believing,
-    Choosing,
+    BeliefRun,
+    ChoiceRun,
     ChosenEdge,
     Generation,
     Group,
     GroupScore,
     Metric,
     ProbedEdge,
-    Probing,
+    ProbeRun,
     Run,
     RunSummary,
     TopicModel,
@@ -135,14 +135,14 @@ class RunData:
         )
 
     @cached_property
-    def counted(self) -> Counted:
+    def counted(self) -> SelectedStatements:
         """The statements that count, and what was left out."""
-        return select(self._stored, self.selection)
+        return select_statements(self._stored, self.selection)
 
     @cached_property
-    def held(self) -> Counted:
+    def held(self) -> SelectedStatements:
         """What counts when groups are compared with each other."""
-        return between(self._stored, self.counted, self.metrics, self.scorers)
+        return exclude_cross_mentions(self._stored, self.counted, self.metrics, self.scorers)
 
     def labels(self, metric: Metric) -> dict[str, str]:
         """What a scorer called each statement that counts and that it judged."""
@@ -157,7 +157,7 @@ class RunData:
     @cached_property
     def draws(self) -> Draws:
         """How the statements were drawn."""
-        return Draws.of(self._stored, self.counted)
+        return Draws.from_run(self._stored, self.counted)
 
     @cached_property
     def arms(self) -> "list[ArmData]":
@@ -197,33 +197,33 @@ class RunData:
     def repeated(self) -> Mapping[str, int]:
         """By arm, how many first attempts yielded a statement that repeats an example and that the
         crawl itself let pass."""
-        return repeated_at_first(self._stored)
+        return count_first_repetitions(self._stored)
 
     @cached_property
-    def probes(self) -> Sequence[tuple[Probing, list[ProbedEdge]]]:
+    def probes(self) -> Sequence[tuple[ProbeRun, list[ProbedEdge]]]:
         """Each probing of the run, with its edges."""
-        return [(p, self._stored.probes(p.id)) for p in self._stored.probings()]
+        return [(p, self._stored.probes(p.id)) for p in self._stored.probe_runs()]
 
     @cached_property
-    def choices(self) -> Sequence[tuple[Choosing, list[ChosenEdge]]]:
+    def choices(self) -> Sequence[tuple[ChoiceRun, list[ChosenEdge]]]:
         """The forced choices of each model that was asked about the run."""
-        return [(c, self._stored.choices(c.id)) for c in self._stored.choosings()]
+        return [(c, self._stored.choices(c.id)) for c in self._stored.choice_runs()]
 
     @cached_property
     def sofa(self) -> SofaComparison | None:
         """The models that the run was probed with, by SoFa; None if there were none."""
-        found = self._stored.sofa()
+        found = self._stored.sofa_results()
         return stored_sofa(self._stored.store, found) if found else None
 
     @cached_property
-    def recorded(self) -> Sequence[Held]:
+    def recorded(self) -> Sequence[StereotypeMatches]:
         """The tables of recorded stereotypes that the run was held against."""
-        return self._stored.held()
+        return self._stored.stereotype_matches()
 
     @cached_property
-    def believings(self) -> Sequence[Believing]:
+    def believings(self) -> Sequence[BeliefRun]:
         """How models were asked what they believe."""
-        return self._stored.believings()
+        return self._stored.belief_runs()
 
     @cached_property
     def joint(self) -> Joint:
@@ -232,12 +232,12 @@ class RunData:
         return joined(
             Parts(
                 self.run, self.counted, self.generations, self.probes, self.beliefs, told=told,
-                marks=recorded(self.recorded),
+                marks=best_matches(self.recorded),
             )
         )  # fmt: skip
 
     @cached_property
-    def beliefs(self) -> tuple[Believing, Sequence[BelievedEdge]] | None:
+    def beliefs(self) -> tuple[BeliefRun, Sequence[BelievedEdge]] | None:
         """What a model believes: the run's own, or else the first that was probed by names."""
         return read_beliefs(self._stored, there=self.believings)
 
@@ -270,7 +270,7 @@ class RunData:
     @cached_property
     def variance(self) -> Sequence[VarianceComponents]:
         """Where the variance of each measure lies."""
-        return variance_of(self.run.groups, [self.held], [self.draws], too_dear(self.metrics))
+        return variance_of(self.run.groups, [self.held], [self.draws], explain_costly_measures(self.metrics))
 
     @cached_property
     def attributions(self) -> Sequence[Attribution]:
@@ -318,7 +318,7 @@ class ArmData:
     def __init__(self, whole: RunData, arm: str) -> None:
         self.whole, self.name = whole, arm
         self._read: dict[str, Mapping[str, float]] = {}
-        self.counted = whole.counted.in_arm(arm)
+        self.counted = whole.counted.restrict_to_arm(arm)
         self.triples = self.counted.triples
 
     @property
@@ -326,9 +326,9 @@ class ArmData:
         return self.whole.run
 
     @cached_property
-    def held(self) -> Counted:
+    def held(self) -> SelectedStatements:
         """What counts in the arm when groups are compared with each other."""
-        return self.whole.held.in_arm(self.name)
+        return self.whole.held.restrict_to_arm(self.name)
 
     @cached_property
     def held_by_group(self) -> Mapping[str, list[TripleView]]:
@@ -341,7 +341,7 @@ class ArmData:
     @property
     def label(self) -> str:
         """The name of the arm if the report has several, or else ""."""
-        return self.name if self.whole.counted.several else ""
+        return self.name if self.whole.counted.has_several_arms else ""
 
     @cached_property
     def by_group(self) -> Mapping[str, list[TripleView]]:
@@ -354,13 +354,13 @@ class ArmData:
     @cached_property
     def scores(self) -> Mapping[tuple[str, str], GroupScore]:
         """The figures of groups, by the group's id and the figure's name."""
-        own = ("", self.counted.label(self.name))
+        own = ("", self.counted.arm_label(self.name))
         return {(s.group_id, s.measure): s for s in self.whole.scores if s.arm in own}
 
     @cached_property
     def sense(self) -> Estimate:
         """The share of the arm's statements that make sense, of all those measured for it."""
-        return sense(self.counted.every)
+        return sense(self.counted.including_unacceptable)
 
     @cached_property
     def distinct(self) -> float:
@@ -426,7 +426,7 @@ class ArmData:
     def omnibus(self) -> list[Omnibus]:
         """The groups against each other, by measure and category; with differences that labels
         correct, where there are enough."""
-        dear = too_dear(self.whole.metrics)
+        dear = explain_costly_measures(self.whole.metrics)
         found = omnibus(
             self.run,
             self.held.triples,
@@ -474,7 +474,7 @@ class ArmData:
         """How many statements about a category have a predicate that their prompt gave, in words;
         "" if that is not known."""
         said = [t for g in self.groups(category) for t in self.held_by_group.get(g.id, ())]
-        asked = self.whole.draws.asked(said, "regard")
+        asked = self.whole.draws.stratified_sample(said, "regard")
         if not (gave := asked.prompted_count):
             return ""
         return f"In {gave} of {asked.n} statements the prompt gave the predicate."
@@ -512,7 +512,7 @@ class ArmData:
         the model chose the predicate), in words; "" if all have one, or that is not known."""
         found = set()
         for group in self.groups(category):
-            asked = self.whole.draws.asked(self.held_by_group.get(group.id, ()), measure)
+            asked = self.whole.draws.stratified_sample(self.held_by_group.get(group.id, ()), measure)
             sample = asked.form_sample(CHOSEN_FORM) if chosen else asked.sample
             if sample.design is not None and sample.places is not None and len(sample.values):
                 of_place = sample.design.levels.get("wordings")

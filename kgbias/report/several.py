@@ -15,7 +15,7 @@ from markupsafe import Markup
 from kgbias.compare.models import SMALL, Contrast
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import CONTENT_WARNING, SAME, SAMPLE_STATEMENT
+from kgbias.graph.types import CONTENT_WARNING, MIN_SAME_COSINE, SAMPLE_STATEMENT
 from kgbias.io import pages
 from kgbias.io.drawing import (
     COLUMN_INCHES,
@@ -283,7 +283,7 @@ def _overlap(data: SeveralData, place: str) -> Iterator[Exhibit]:
         Table(
             key, "The share of one run's distinct statements that another has.",
             ("Of", "also in", "n", "same words", "95%", "near-duplicates too", "95%"), rows,
-            f"Near-duplicates: statements whose vectors have a cosine of at least {SAME:g}, with "
+            f"Near-duplicates: statements whose vectors have a cosine of at least {MIN_SAME_COSINE:g}, with "
             "the same negation, numbers and names. A "
             "run finds only part of what its model says, so even two crawls of one model do not "
             "share everything; `kgbias crawl --repeat 2` shows how much.",

@@ -16,7 +16,7 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.evidence.beside import Beside, Side
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import SAME, TripleView
+from kgbias.graph.types import MIN_SAME_COSINE, TripleView
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure import merge
 from kgbias.measures import Measure, columns
@@ -168,7 +168,7 @@ class SeveralData:
         every = [t for views in self.shared for t in views]
         try:
             placed = merge.Placed.of(self._stored, self._encoder)
-            links = merge.near_duplicates(every, placed, SAME)
+            links = merge.near_duplicates(every, placed, MIN_SAME_COSINE)
         except MissingExtra as error:
             self.progress.note(f"near-duplicates are not counted: {error}")
             return None

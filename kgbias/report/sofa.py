@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from kgbias.compare.sofa import OVERALL, SofaComparison, length_correlation, rank_agreement
-from kgbias.graph.sofa import HATEFUL, ProbeSet, SofaCategory, SofaStatement
+from kgbias.graph.sofa import MIN_HATE_SCORE, ProbeSet, SofaCategory, SofaStatement
 from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, LINE_COLOR, NEGATIVE_COLOR, POSITIVE_COLOR, TOXIC_COLOR, figure_style, make_subplots
 from kgbias.io.text import format_p_value
 from kgbias.probe.build import REASONS, SofaSet, Spread
@@ -497,7 +497,7 @@ def _tests(found: SofaComparison, key: str) -> Iterator[Exhibit]:
 
 def _distribution(found: SofaComparison, key: str) -> Iterator[Exhibit]:
     quantiles = {
-        category: {m.model: m.result.category(category).quantiles for m in found.models}
+        category: {m.model: m.result.find_category(category).quantiles for m in found.models}
         for category in found.categories
     }
     rows = []
@@ -516,7 +516,7 @@ def _distribution(found: SofaComparison, key: str) -> Iterator[Exhibit]:
 
 
 def _first(found: SofaComparison, key: str, category: str) -> Iterator[Exhibit]:
-    parts = {m.model: m.result.category(category) for m in found.models}
+    parts = {m.model: m.result.find_category(category) for m in found.models}
     chosen = dict.fromkeys(
         g.group
         for part in parts.values()
@@ -551,7 +551,7 @@ def _shared(found: SofaComparison, key: str, category: str) -> Iterator[Exhibit]
     rows = [
         (m.model, s.text, s.dds, ", ".join(s.first))
         for m in found.models
-        for s in _lowest(m.result.category(category))
+        for s in _lowest(m.result.find_category(category))
     ]
     yield Exhibit(
         key, "", f"The statements with the lowest DDS, {category}", "Figure 3",
@@ -611,7 +611,7 @@ def _hate(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
         return
     counts = {}
     for part in probe_set.parts:
-        hateful = sum(s.hate is not None and s.hate >= HATEFUL for s in part.statements)
+        hateful = sum(s.hate is not None and s.hate >= MIN_HATE_SCORE for s in part.statements)
         counts[part.category] = (hateful, len(part.statements) - hateful)
     yield Exhibit(
         key, "", "Statements that are hate speech", "Figure 6", partial(hate_bars, counts),
@@ -619,7 +619,7 @@ def _hate(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
             key, f"Hate speech among the statements of {probe_set.name}.",
             ("Category", "hate", "no hate"),
             [[category, str(yes), str(no)] for category, (yes, no) in counts.items()],
-            f"By {probe_set.record['hate']}, at {HATEFUL} or above. A stereotype can be hurtful "
+            f"By {probe_set.record['hate']}, at {MIN_HATE_SCORE} or above. A stereotype can be hurtful "
             "without being hate speech.",
         ),
     )  # fmt: skip

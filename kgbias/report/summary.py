@@ -16,7 +16,7 @@ from markupsafe import Markup
 from kgbias.compare.asking import WORDS_FOR, how_asked
 from kgbias.compare.families import GroupTest
 from kgbias.compare.refusals import asked_again, refused_prompts
-from kgbias.graph.profiles import READING
+from kgbias.graph.profiles import READING_STRATEGY
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.io.files import write_text
@@ -89,7 +89,7 @@ def _asked(run: StoredRun, data: RunData, name: str) -> Iterator[str]:
     for category in data.categories:
         groups = ", ".join(g.name for g in data.groups(category))
         yield f"- {_plain(category)}: {_plain(groups)}"
-    generations = [g for g in data.generations if g.strategy != READING]
+    generations = [g for g in data.generations if g.strategy != READING_STRATEGY]
     prompts, again = len(refused_prompts(generations)), len(asked_again(generations))
     if data.run.kind == "crawl":
         first = sum(not g.attempt for g in generations)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from kgbias.graph.between import is_swapped
+from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.types import Attribution, TripleView
 from kgbias.io.text import format_number, spoken_name
 from kgbias.measure.attribution import PARTS, MeanMap, latest, mean_maps

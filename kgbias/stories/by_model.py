@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kgbias.graph.rounds import ended
+from kgbias.graph.generation_run import classify_answer
 from kgbias.graph.types import Answer, Outcome, canonical_json
 from kgbias.io.reading import find_object
 from kgbias.io.text import storable
@@ -101,7 +101,7 @@ def read_reading(
 
     The outcome is "unparsable" for anything else, also with a key that was not asked for.
     """
-    outcome, reason = ended(answer)
+    outcome, reason = classify_answer(answer)
     if outcome == "failed" or answer.finish == "refused":
         return Reading(outcome, reason)
     values = _values(find_object(answer.text), attributes)

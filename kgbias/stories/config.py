@@ -8,12 +8,12 @@ from typing import Any
 
 from kgbias.crawl.people import chosen_people
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.rounds import (
+from kgbias.graph.generation_run import (
     Person,
-    RoundsConfig,
-    form_of,
-    how_to_ask,
-    identity,
+    GenerationConfig,
+    choose_form,
+    request_settings,
+    pack_identity,
     takes_schema,
 )
 from kgbias.graph.types import Group
@@ -64,7 +64,7 @@ class StoryPack:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoryConfig(RoundsConfig):
+class StoryConfig(GenerationConfig):
     """The parameters of a run of stories.
 
     Each of `people` has one story in each of `samples` rounds. A round has one wording of the
@@ -130,7 +130,7 @@ class StoryConfig(RoundsConfig):
             **self.truncation.as_dict(),
             "seed": self.seed,
             "templates": templates,
-            "pack": identity(self.pack),
+            "pack": pack_identity(self.pack),
             **reading,
         }
 
@@ -170,12 +170,12 @@ def configure_stories(
         if by != model:
             check_completes(by)
         own = form if by == model else None
-        reading = {"reading_form": form_of(by, own), "reading_schema": takes_schema(by)}
+        reading = {"reading_form": choose_form(by, own), "reading_schema": takes_schema(by)}
     return StoryConfig(
         people=chosen_people(told, category, group, as_names(seeds), lambda person: person),
         pack=pack,
         reader=reader or RULES,
-        **how_to_ask(model, pack, form, parameters),
+        **request_settings(model, pack, form, parameters),
         **reading,
     )
 

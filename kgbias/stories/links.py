@@ -181,7 +181,7 @@ def _counts(profiles: Sequence[Profile]) -> tuple[dict[str, int], dict[str, dict
     read: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for p in profiles:
         told[p.labels["group"]] += 1
-        for attribute in p.said():
+        for attribute in p.values_by_attribute():
             read[p.labels["group"]][attribute] += 1
     return dict(told), {group: dict(of) for group, of in read.items()}
 
@@ -194,7 +194,7 @@ def _prompts(
     prompts = PromptFeatures()
     for p in profiles:
         has = {(t.attribute, t.value.casefold()) for t in p.parts if t.attribute in attributes}
-        prompts.add(p.told_for(wordings), groups.index(p.labels["group"]), p.name, has)
+        prompts.add(p.prompt_key(wordings), groups.index(p.labels["group"]), p.name, has)
     return groups, prompts
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kgbias.errors import DataError, MissingExtra, UsageError, first_line, no_such
-from kgbias.graph.profiles import Part, Profile, read_by
+from kgbias.graph.profiles import ProfilePart, Profile, describe_reader
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple, node_id, storable
 from kgbias.ids import content_id
@@ -56,7 +56,7 @@ def story_table(run: StoredRun) -> Iterator[dict[str, Any]]:
     record = run.record
     if record.kind != StoryConfig.kind:
         raise UsageError(f"run {run.name!r} has no stories, and {NAME} is a table of stories")
-    reader = read_by(record.config)
+    reader = describe_reader(record.config)
     language = str(record.config["pack"]["language"])
     scenarios = record.config.get("scenarios")  # of an import
     for profile, asked, text in stories_in(run):
@@ -65,10 +65,10 @@ def story_table(run: StoredRun) -> Iterator[dict[str, Any]]:
         template, scenario = asked.template, asked.template.partition(":")[0]
         if scenarios:
             template = template.removeprefix(f"{NAME}:")
-            scenario = scenarios[profile.told_for(len(scenarios))[1]]
+            scenario = scenarios[profile.prompt_key(len(scenarios))[1]]
         said = {
             name: _SEVERAL.join(_value(name, v) for v in values)
-            for name, values in profile.said().items()
+            for name, values in profile.values_by_attribute().items()
         }
         attributes = [name for name in record.config["attributes"] if name != category]
         extracted = {name: said.get(name, "unknown") for name in attributes}
@@ -168,7 +168,7 @@ def import_table(
         "scenarios": [scenario for scenario, _ in prompts],
         "pack": {"name": NAME, "version": 1, "language": language, "hash": ""},
     }
-    run = store.begin(
+    run = store.begin_run(
         Run(
             name or f"{path.stem}-{content_id('name', one, repr(sorted(config.items())))[:4]}",
             ModelInfo(one),
@@ -180,7 +180,7 @@ def import_table(
     )
     generations, profiles, answers = _told(run, path, whole, prompts, predicates)
     store.keep_answers(answers)
-    store.load(run.id, generations)
+    store.load_import(run.id, generations)
     store.save_profiles(run.id, profiles)
     store.set_status(run.id, "complete")
     statements = [g.triple.id for g in generations if g.triple]
@@ -243,7 +243,7 @@ def _told(
         ]
         generations += own or [first]
         if not declined:
-            parts = tuple(Part(g.strategy, g.id) for g in own)
+            parts = tuple(ProfilePart(g.strategy, g.id) for g in own)
             profiles.append(replace(profile, parts=parts))
     return generations, profiles, answers
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.profiles import READING, Part, Profile, read_by
-from kgbias.graph.rounds import AskedOnce, Person, Written, ended
+from kgbias.graph.profiles import READING_STRATEGY, ProfilePart, Profile, describe_reader
+from kgbias.graph.generation_run import CostEstimate, Person, GenerationSummary, classify_answer
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id
 from kgbias.io.progress import Progress, SilentProgress
@@ -29,7 +29,7 @@ LONGEST_REASON = 500
 
 
 @dataclass
-class StoriesWritten(Written):
+class StoriesWritten(GenerationSummary):
     """What a call did. `outcomes` has stories: "ok" if something was read, "unparsable" if nothing
     was, or a reader that is a model did not read it; `read`, in how many stories each attribute was
     read, and `invented`, how many values such a reader gave that the story does not have, by group.
@@ -100,7 +100,7 @@ def write_stories(
         reading = LoggedModel(reader, store, told, budget=budget) if reader else asker
         config = replace(config, read_by=(by.info.public_name, by.info.configured_id(by.settings)))
     run = config.begin(store, model, name)
-    result = StoriesWritten(run, reader=read_by(run.config))
+    result = StoriesWritten(run, reader=describe_reader(run.config))
     for group in config.groups:
         result.outcomes[group.name], result.read[group.name] = Counter(), Counter()
 
@@ -110,21 +110,21 @@ def write_stories(
         told.stage(f"stories {sample + 1} of {config.samples}", len(config.people))
         requests = [_request(config, person, sample) for person in config.people]
         stories = [
-            _Story(person, sample, request, answer, *ended(answer))
+            _Story(person, sample, request, answer, *classify_answer(answer))
             for person, request, answer in zip(
                 config.people, requests, asker.ask(requests), strict=True
             )
         ]
         readings = _by_model(config, run, stories, reading, told) if reading else {}
         found = [_read(config, run, story, readings.get(story.place)) for story in stories]
-        store.record(run.id, ARM, sample, [g for one in found for g in one.generations])
+        store.record_round(run.id, ARM, sample, [g for one in found for g in one.generations])
         _count(result, found, readings)
         profiles.extend(one.profile for one in found if one.profile)
         store.save_profiles(run.id, profiles)
         return len(profiles)
 
     others = (reading,) if reading and reading is not asker else ()
-    result.in_rounds(store, asker, config.samples, write, others)
+    result.write_rounds(store, asker, config.samples, write, others)
     return result
 
 
@@ -135,7 +135,7 @@ def _count(
 ) -> None:
     for story in stories:
         group = story.person.group
-        result.count(group, story.generations[0])
+        result.count_outcome(group, story.generations[0])
         result.read[group].update(
             {p.attribute for p in story.profile.parts} if story.profile else ()
         )
@@ -149,7 +149,7 @@ def stories_in(run: StoredRun) -> list[tuple[Profile, Generation, str]]:
     story, whole."""
     asked: dict[str, Generation] = {}
     for g in run.generations():
-        if g.strategy != READING:
+        if g.strategy != READING_STRATEGY:
             asked.setdefault(g.path.rpartition("#")[0], g)
     profiles = run.profiles()
     answers = run.store.answers([asked[p.path].answer_key for p in profiles])
@@ -194,10 +194,10 @@ def _by_model(
         left_out = ", ".join(f"{attribute}: {value}" for attribute, value in read.invented)
         kept = Generation(
             run_id=run.id,
-            path=f"{story.place}#0/{READING}",
+            path=f"{story.place}#0/{READING_STRATEGY}",
             group_id=node_id("group", story.person.group),
             arm=ARM,
-            strategy=READING,
+            strategy=READING_STRATEGY,
             iteration=story.sample,
             attempt=0,
             outcome=read.outcome,
@@ -263,14 +263,14 @@ def _read(
         for number, s in enumerate(said)
     ]
     parts = tuple(
-        Part(s.attribute, g.id, "", s.begins, s.ends)
+        ProfilePart(s.attribute, g.id, "", s.begins, s.ends)
         for s, g in zip(said, generations, strict=True)
     )
     return _Told(person, [*generations, *asked], replace(profile, parts=parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class StoriesPrice(AskedOnce):
+class StoriesPrice(CostEstimate):
     """What the stories cost: how many people, of how many groups, and how many `samples` of each.
     If a model reads them (`reader`, a spec or "model"; "rules" ask nothing), `readings` of the
     requests are to read a story; each is counted as if the story were as long as it may be."""

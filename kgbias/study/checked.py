@@ -436,10 +436,10 @@ def _spec(scorer: "ScorerLike") -> str:
 def _names() -> dict[str, tuple[str, ...]]:
     """The names on which scorers are tried: of each published category, at most seven."""
     from kgbias.crawl.seeds import published
-    from kgbias.graph.between import names_of
+    from kgbias.graph.cross_mentions import names_by_category
 
     groups = dict.fromkeys(g for seed in published().values() for g in seed.as_groups())
-    return names_of(tuple(groups))
+    return names_by_category(tuple(groups))
 
 
 _AGREED = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import quote
 
 from kgbias.errors import DataError, UsageError, no_such
-from kgbias.graph.selection import Selecting, Selection, need_statements
+from kgbias.graph.selection import SelectionOptions, Selection, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run as Record
 from kgbias.io.rows import Result, Rows
@@ -115,7 +115,7 @@ class Compared(OfStudy):
         examples: int = 5,
         groups: Names = (),
         measures: Names = (),
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> Rows["Comparison"]:
         """Compare every pair of these runs, by the statements that count (`Run.counted`): what one
         says and the other does not, and whether they rank the groups alike. `contrast` tests how
@@ -163,7 +163,7 @@ class Compared(OfStudy):
         margin: float | None = None,
         correction: str = "holm",
         seed: int = 0,
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> "Contrasts":
         """Compare two or more models over the same groups: is a group's mean different, or the
         same to within a margin, and how surely does each model rank highest?
@@ -192,7 +192,7 @@ class Compared(OfStudy):
         found = [self._context.find(run) for run in runs]
         if probes:
             found = found or [self._context.find()]
-            subjects = named_apart([(r, probed(r, p)) for r in found for p in r.probings()])
+            subjects = named_apart([(r, probed(r, p)) for r in found for p in r.probe_runs()])
             if len(subjects) < 2:
                 names = ", ".join(run.name for run in found)
                 by = "one model; probe it with another" if subjects else "no model; it needs two"
@@ -327,7 +327,7 @@ class Compared(OfStudy):
         path: PathLike = "report.html",
         *,
         explorer: PathLike | None = None,
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> Path:
         """Write the report of a run, or of two to six side by side, as one HTML page that works
         offline. Returns its path. `Run.report` writes that of one run; a comparison of several
@@ -363,7 +363,7 @@ class Compared(OfStudy):
         folder: PathLike = "figures",
         *,
         correction: str = "holm",
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> list[Path]:
         """Write the figures of a run, or of two to six side by side, as SVG, PDF and PNG, each with
         its numbers as a LaTeX table, and manifest.json. Returns the files. `Run.figures` writes
@@ -392,7 +392,7 @@ class Compared(OfStudy):
         self,
         runs: str | Run | Sequence[str | Run] = (),
         path: PathLike = "explorer.html",
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> Path:
         """Write the explorer: the whole graph of the runs with its provenance, in one HTML page
         that works offline from a file. Returns its path. `Run.explore` instead shows one run in a
@@ -422,7 +422,7 @@ class Compared(OfStudy):
         label: Names = (),
         masked: bool = False,
         listening: Callable[[str], None] | None = None,
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> None:
         """Serve the explorer of the runs until Ctrl-C: the page of `explore`, for graphs too large
         for a file, for teams, and for a crawl that is running: new statements appear, with how far

@@ -11,7 +11,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from kgbias.errors import StoreError, UsageError
-from kgbias.graph.selection import Counted, Selection, select
+from kgbias.graph.selection import SelectedStatements, Selection, select_statements
 from kgbias.graph.store import DEFAULT_STORE, Store, StoredRun, open_store
 from kgbias.graph.types import Run as Record
 from kgbias.io.progress import Progress, SilentProgress, show_progress
@@ -229,9 +229,9 @@ class OfRun(PublicCalls, InItsProcess):
         """The run in its store, for work below this layer."""
         return StoredRun(self._context.graph, self._record)
 
-    def _said(self, selection: Selection, counted: Counted | None = None) -> Counted:
+    def _said(self, selection: Selection, counted: SelectedStatements | None = None) -> SelectedStatements:
         """The statements that count, with a remark if some do not."""
-        counted = counted or select(self.stored, selection)
+        counted = counted or select_statements(self.stored, selection)
         self._context.remark(counted.note)
         return counted
 

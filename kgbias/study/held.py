@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
-from kgbias.graph.selection import Counted, Selecting, Selection, of_one_arm, select
+from kgbias.graph.selection import SelectedStatements, SelectionOptions, Selection, need_one_arm, select_statements
 from kgbias.graph.types import (
     CONTENT_WARNING,
     AssociationNode,
@@ -127,7 +127,7 @@ class Held(OfRun):
         """Counts of triples, answers, refusals and tokens, and how long asking took."""
         return self.stored.store.summary(self.id)
 
-    def counted(self, **selection: Unpack[Selecting]) -> Counted:
+    def counted(self, **selection: Unpack[SelectionOptions]) -> SelectedStatements:
         """The statements that count, and how many were left out for each reason.
 
         Methods that read statements take the same parameters and count the same statements.
@@ -138,9 +138,9 @@ class Held(OfRun):
                 and statements measured to make no sense (an acceptability below 0.5) are left out;
                 `min_acceptability=0` keeps all.
         """
-        return select(self.stored, Selection(**selection))
+        return select_statements(self.stored, Selection(**selection))
 
-    def triples(self, *, merged: bool = False, **selection: Unpack[Selecting]) -> Rows[TripleView]:
+    def triples(self, *, merged: bool = False, **selection: Unpack[SelectionOptions]) -> Rows[TripleView]:
         """The distinct statements that count (`counted`), by arm, group, predicate and object.
 
         Frame columns: group, predicate, object, count (how often the arm said it), arm, a column
@@ -169,7 +169,7 @@ class Held(OfRun):
             found = merged_triples(found, links)
         return records.triple_rows(run, found)
 
-    def groups(self, **selection: Unpack[Selecting]) -> Rows[records.GroupRow]:
+    def groups(self, **selection: Unpack[SelectionOptions]) -> Rows[records.GroupRow]:
         """The groups in the order of the seeds, each in each arm with its figures, over the
         statements that count (`counted`).
 
@@ -180,7 +180,7 @@ class Held(OfRun):
         which = Selection(**selection)
         return records.group_rows(self.stored, self._said(which), which)
 
-    def figure(self, group: str, measure: str, **selection: Unpack[Selecting]) -> Figure:
+    def figure(self, group: str, measure: str, **selection: Unpack[SelectionOptions]) -> Figure:
         """A figure of a group: `value`, its 95% interval `low` to `high`, and the number `n` of
         statements, over those that count (`counted`).
 
@@ -200,8 +200,8 @@ class Held(OfRun):
         """
         from kgbias.measure.figures import figures_of
 
-        found, which = self.stored.group(group), Selection(**selection)
-        counted = of_one_arm(self.stored, self._said(which))
+        found, which = self.stored.find_group(group), Selection(**selection)
+        counted = need_one_arm(self.stored, self._said(which))
         figures = figures_of(self.stored, which, counted)
         scores = {s.measure: s for s in figures if s.group_id == found.id}
         if measure not in scores:
@@ -210,7 +210,7 @@ class Held(OfRun):
         return records.figure_of(scores[measure], found.name)
 
     def draw(
-        self, measure: str, ax: "Axes | None" = None, **selection: Unpack[Selecting]
+        self, measure: str, ax: "Axes | None" = None, **selection: Unpack[SelectionOptions]
     ) -> "Axes":
         """Draw a figure of every group with its 95% intervals, over the statements that count
         (`counted`); returns the axes.
@@ -225,7 +225,7 @@ class Held(OfRun):
         from kgbias.io.drawing import draw_estimates
         from kgbias.measures import figures
 
-        of_one_arm(self.stored, self._said(Selection(**selection)))
+        need_one_arm(self.stored, self._said(Selection(**selection)))
         rows = self.groups(**selection)
         found = [(row.group, row.figures[measure]) for row in rows if measure in row.figures]
         if not found:
@@ -326,7 +326,7 @@ class Held(OfRun):
         """
         return records.attribution_rows(self.stored, self.stored.attributions())
 
-    def agreement(self, **selection: Unpack[Selecting]) -> Rows["Agreement"]:
+    def agreement(self, **selection: Unpack[SelectionOptions]) -> Rows["Agreement"]:
         """How far each two scorers of a measure agree on the statements that count (`counted`):
         kappa of their labels, rank correlation of their values, and the groups that change rank.
         The scorer that counts for the run comes first.

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgbias.errors import UsageError, no_such
-from kgbias.graph.holding import check_idle
-from kgbias.graph.keeping import Fault
+from kgbias.graph.leases import check_idle
+from kgbias.graph.integrity import Fault
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.io.rows import Rows
 from kgbias.models.spec import with_display_name
@@ -77,7 +77,7 @@ class Keeping(PublicCalls):
                 f"{len(found)} models of {self._context.url} go by {model!r} (revisions {there}): "
                 "crawl the one you mean again with `called`"
             )
-        self._context.graph.call(with_display_name(found[0], name))
+        self._context.graph.set_display_name(with_display_name(found[0], name))
         return found[0].title
 
     def verify(self) -> Rows[Fault]:
@@ -92,7 +92,7 @@ class Keeping(PublicCalls):
         example. If SQLite finds the file damaged, nothing else is looked at.
         """
         with self._context.working() as progress:
-            found = self._context.graph.faults(progress)
+            found = self._context.graph.find_faults(progress)
         return Rows(found, columns=Fault.__dataclass_fields__)
 
     def compact(self) -> Compacted:
@@ -132,7 +132,7 @@ class Keeping(PublicCalls):
             target: the path or URL of the other store.
             run: only these runs (default: all).
         """
-        from kgbias.graph.push import push
+        from kgbias.graph.push import push_run
 
         url, source = self._context.url, self._context.graph
         if str(target) == url:
@@ -145,4 +145,4 @@ class Keeping(PublicCalls):
             self._context.working() as progress,
             open_store(str(target), notify=progress.note) as other,
         ):
-            return {own.name: push(own, other, progress) for own in found}
+            return {own.name: push_run(own, other, progress) for own in found}

@@ -28,8 +28,8 @@ from kgbias.errors import (
     UsageError,
 )
 from kgbias.evidence.names import FEWEST, group_names
-from kgbias.graph.derived import Place
-from kgbias.graph.rounds import Person
+from kgbias.graph.cache import CacheEntry
+from kgbias.graph.generation_run import Person
 from kgbias.graph.store import DEFAULT_STORE, Store
 from kgbias.graph.types import Group
 from kgbias.io.files import sha256_of, write_text
@@ -127,7 +127,7 @@ def few_names(groups: Sequence[Group]) -> str:
 
 class Noted:
     """A note on the pages that a call wrote, kept in the cache folder for as long as the store
-    stays as it was (`kgbias.graph.derived`). The same call then has nothing to do.
+    stays as it was (`kgbias.graph.cache`). The same call then has nothing to do.
 
     A store on a server does not tell its state: nothing is noted of it.
     """
@@ -135,12 +135,12 @@ class Noted:
     def __init__(self, store: Store | None, model: str, *call: object) -> None:
         self._store, self._model, self._call = store, model, call
 
-    def _place(self) -> Place | None:
-        if self._store is None or (state := self._store.state()) is None:
+    def _place(self) -> CacheEntry | None:
+        if self._store is None or (state := self._store.content_version()) is None:
             return None
         weights = "" if is_on_server(self._model) else resolve(self._model).info.revision
         holds = repr([__version__, self._model, weights, *self._call])
-        return Place(("mapped", "json"), os.path.realpath(self._store.url), state, holds)
+        return CacheEntry(("mapped", "json"), os.path.realpath(self._store.url), state, holds)
 
     def keep(self, mapped: Mapped) -> None:
         """Note what was written. If the note cannot be written, it is simply not kept."""
@@ -259,7 +259,7 @@ def seconds_per_kept_probe(store: Store | None, model: str) -> float | None:
     found = [
         seconds
         for s in store.summaries()
-        for b in store.believings(s.run.id)
+        for b in store.belief_runs(s.run.id)
         if b.model.name == known and (seconds := b.record.get("took", {}).get("seconds"))
     ]
     return max(found, default=None)

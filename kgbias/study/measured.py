@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import ModelError, UsageError, no_such
-from kgbias.graph.between import is_swapped
-from kgbias.graph.profiles import read_by
+from kgbias.graph.cross_mentions import is_swapped
+from kgbias.graph.profiles import describe_reader
 from kgbias.graph.selection import (
-    Counted,
-    Leaving,
-    Selecting,
+    SelectedStatements,
+    ExclusionOptions,
+    SelectionOptions,
     Selection,
     need_statements,
-    of_one_arm,
-    select,
+    need_one_arm,
+    select_statements,
 )
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import SAME, Attribution, Metric, NodePlace, Topic
+from kgbias.graph.types import MIN_SAME_COSINE, Attribution, Metric, NodePlace, Topic
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.io.text import printable
@@ -173,7 +173,7 @@ class Measured(OfRun):
         config, selection, _ = configure(preset, **options)
         found = price(self.stored, config.wanted)
         if config.topics:
-            kept = select(self.stored, Selection(**selection)).triples
+            kept = select_statements(self.stored, Selection(**selection)).triples
             found.append(Scoring("topics", config.embedding, len({t.id for t in kept})))
         return Rows(found, columns=Scoring.__dataclass_fields__)
 
@@ -201,7 +201,7 @@ class Measured(OfRun):
         self.stored.store.name_topic(found.id, given)
         return find_topic(self.stored.topics(), f"{found.category}:{found.number}")
 
-    def structure(self, *, seed: int = 0, **selection: Unpack[Selecting]) -> Rows[NodePlace]:
+    def structure(self, *, seed: int = 0, **selection: Unpack[SelectionOptions]) -> Rows[NodePlace]:
         """Find central groups and objects, communities, and the objects that bridge groups, in the
         statements of one arm that count (`counted`), and write them to the graph. `seed` is for the
         search for communities.
@@ -214,18 +214,18 @@ class Measured(OfRun):
             selection: which statements count, as for `counted`; `arm` names one in a run with
                 several.
         """
-        from kgbias.graph.structure import structure
+        from kgbias.graph.structure import measure_structure
 
-        counted = of_one_arm(self.stored, self._said(Selection(**selection)))
+        counted = need_one_arm(self.stored, self._said(Selection(**selection)))
         with self._context.working() as progress:
-            places = structure(counted.triples, seed=seed, progress=progress)
+            places = measure_structure(counted.triples, seed=seed, progress=progress)
         self.stored.save_places(places)
         return Rows(places, columns=NodePlace.__dataclass_fields__)
 
     def merge(
         self,
         *,
-        threshold: float = SAME,
+        threshold: float = MIN_SAME_COSINE,
         encoder: str = "minilm",
         undo: bool = False,
         device: str = "auto",
@@ -262,7 +262,7 @@ class Measured(OfRun):
         groups: Names = (),
         measures: Names = (),
         correction: str = "holm",
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> Rows["GroupTest"]:
         """Test whether groups differ in the statements that count (`counted`): all groups of a
         category together (`omnibus_p`), then each against the others, or, with `pairs`, every pair.
@@ -293,16 +293,16 @@ class Measured(OfRun):
         """
         from kgbias.compare import group_tests
         from kgbias.compare.families import by_labels, tested
-        from kgbias.graph.between import between, too_dear
+        from kgbias.graph.cross_mentions import exclude_cross_mentions, explain_costly_measures
         from kgbias.graph.draws import Draws
         from kgbias.measure.corrected import Differences
 
         run, metrics = self.stored, self.stored.metrics()
-        dear = too_dear(metrics)
+        dear = explain_costly_measures(metrics)
         need_statements(run)
-        counted = select(run, Selection(**selection))
+        counted = select_statements(run, Selection(**selection))
         asked = _measured(run, counted, measures) or tested(counted.triples)
-        counted = between(run, counted, {m: each for m, each in metrics.items() if m in asked})
+        counted = exclude_cross_mentions(run, counted, {m: each for m, each in metrics.items() if m in asked})
         note = f"groups against each other: {counted.note}" if counted.note else ""
         for line in (note, *counted.remarks, *(dear[m] for m in asked if m in dear)):
             self._context.remark(line)
@@ -313,16 +313,16 @@ class Measured(OfRun):
                 against="pairs" if pairs else "rest",
                 correction=correction,
                 measures=[measure for measure in asked if measure not in dear],
-                groups=[run.group(name).name for name in as_names(groups)] or None,
-                draws=Draws.of(run, counted),
+                groups=[run.find_group(name).name for name in as_names(groups)] or None,
+                draws=Draws.from_run(run, counted),
                 progress=progress,
             )
-        chosen = [run.group(name).name for name in as_names(groups)]
+        chosen = [run.find_group(name).name for name in as_names(groups)]
         labelled = Differences(run, counted, Selection(**selection), chosen)
         return _test_rows(by_labels(found, labelled.of))
 
     def label_plan(
-        self, labels: int, *, measures: Names = (), **selection: Unpack[Selecting]
+        self, labels: int, *, measures: Names = (), **selection: Unpack[SelectionOptions]
     ) -> Rows["Planned"]:
         """What figures would be, and how wide their intervals, if the first `labels` statements of
         each measure's random sample were labelled (`kgbias.measure.sampling`). Nothing is stored.
@@ -335,7 +335,7 @@ class Measured(OfRun):
         Frame columns: measure, figure, group, arm, value, low, high, width, labels, by_own (whether
         by labels of the group's own statements, or of all groups), raw, raw_low, raw_high, basis.
         """
-        from kgbias.graph.between import between
+        from kgbias.graph.cross_mentions import exclude_cross_mentions
         from kgbias.measure.corrected import Levels, plan
         from kgbias.measure.figures import figures_of
         from kgbias.measures import known
@@ -343,7 +343,7 @@ class Measured(OfRun):
         if labels < 1:
             raise UsageError("`labels` must be at least 1")
         run, which = self.stored, Selection(**selection)
-        counted = between(run, select(run, which))
+        counted = exclude_cross_mentions(run, select_statements(run, which))
         asked = _measured(run, counted, measures) or sorted(
             {name for t in counted.triples for name in t.scores}
         )
@@ -362,10 +362,10 @@ class Measured(OfRun):
         Frame columns: measure, group ("" for all), kind, raters, level, n, alpha, low, high,
         disputed (how many statements).
         """
-        from kgbias.graph.labels import in_effect
+        from kgbias.graph.labels import labels_in_effect
         from kgbias.measure.raters import rater_agreements
 
-        labels = in_effect(self.stored.store.labels())
+        labels = labels_in_effect(self.stored.store.labels())
         if named := set(as_names(measures)):
             labels = [x for x in labels if x.measure in named]
         found = rater_agreements(labels, self.stored.triples())
@@ -379,7 +379,7 @@ class Measured(OfRun):
         return Rows(found, record, _AGREED)
 
     def arm_tests(
-        self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[Leaving]
+        self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[ExclusionOptions]
     ) -> Rows["GroupTest"]:
         """Test whether the run's augmentation arms differ (Salinas et al. 2023, section 6.1), as
         `tests` does for groups; by what scorers say, also where people labelled.
@@ -402,7 +402,7 @@ class Measured(OfRun):
                 correction=correction,
                 measures=_measured(self.stored, counted, measures),
                 categories=category,
-                draws=Draws.of(self.stored, counted),
+                draws=Draws.from_run(self.stored, counted),
             )
         )
 
@@ -437,7 +437,7 @@ class Measured(OfRun):
 
         return Rows([g for c in found for g in c.groups], record, REFUSED)
 
-    def said_more(self, **selection: Unpack[Selecting]) -> Rows["SaidMore"]:
+    def said_more(self, **selection: Unpack[SelectionOptions]) -> Rows["SaidMore"]:
         """What the model says of each group more often than of the others of its category: words,
         attributes, predicates, clusters of statements that mean nearly the same, and topics
         (docs/methods/statistics.md); by group, the largest log-odds first. The first screen shows
@@ -488,7 +488,7 @@ class Measured(OfRun):
         found = [one for test in tests for one in test.found]
         return Rows(sorted(found, key=lambda one: place[one.group]), record, SAID_MORE)
 
-    def forms(self, *, measures: Names = (), **selection: Unpack[Selecting]) -> Rows["FormMean"]:
+    def forms(self, *, measures: Names = (), **selection: Unpack[SelectionOptions]) -> Rows["FormMean"]:
         """The groups' means by what the prompts supplied: the model chose the predicate, or the
         prompt gave this initial one, or another (docs/methods/measure.md).
 
@@ -506,7 +506,7 @@ class Measured(OfRun):
         found = means_by_form(self.stored, Selection(**selection), as_names(measures))
         return Rows(found, lambda m: {name: getattr(m, name) for name in columns}, columns)
 
-    def variance(self, **selection: Unpack[Selecting]) -> Rows["VarianceComponents"]:
+    def variance(self, **selection: Unpack[SelectionOptions]) -> Rows["VarianceComponents"]:
         """How much of a measure's variance lies between groups, between the wordings of their
         prompts, between the crawls of a series (`Study.series`; those measured in the store), and
         between the statements of one group, wording and crawl. The amount by which a wording or a
@@ -577,7 +577,7 @@ class Measured(OfRun):
         method: Names = (),
         against: str | None = None,
         top: int = 10,
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> Rows["WordEffect"]:
         """The words that drive the scores most, with counts, in the results of `attribute` so far
         for the statements that count (`counted`): for each group; or, with `against`, for each cell
@@ -735,7 +735,7 @@ class Measured(OfRun):
             return find_links(
                 records.stories_of(self.stored),
                 int(config["wordings"]),
-                reader=read_by(config),
+                reader=describe_reader(config),
                 categories=as_names(category),
                 attributes=as_names(attribute),
                 deals=DEALS if deals is None else deals,
@@ -766,7 +766,7 @@ class Measured(OfRun):
         Raises:
             UsageError: nothing to compare with was given, or nothing is shared.
         """
-        from kgbias.graph.profiles import attributes_of, labels_of
+        from kgbias.graph.profiles import list_attributes, labels_of
         from kgbias.probe.apx import read_apx
         from kgbias.profiles.agreement import group_labels, with_apx, with_crawl
         from kgbias.profiles.words import shifts
@@ -776,7 +776,7 @@ class Measured(OfRun):
         table = None if apx is None else read_apx(Path(apx))
         other = None if crawl is None else self._context.find(crawl)
         found = records.profiles_of(self.stored)
-        attributes = as_names(attribute) or attributes_of(found)
+        attributes = as_names(attribute) or list_attributes(found)
         with self._context.working() as progress:
             words = shifts(
                 found,
@@ -792,7 +792,7 @@ class Measured(OfRun):
         if other is not None:
             names = {g.id: (g.name, *g.variants) for g in other.groups}
             labels = group_labels(found, names)
-            triples = list(select(other).triples)
+            triples = list(select_statements(other).triples)
             agreed.append(with_crawl(words, triples, labels, source=other.name, seed=seed))
         if output is not None:
             from kgbias.report.save import write_agreement
@@ -843,7 +843,7 @@ def measuring_scorers(
     return scorers
 
 
-def _measured(run: StoredRun, counted: Counted, measures: Names) -> list[str] | None:
+def _measured(run: StoredRun, counted: SelectedStatements, measures: Names) -> list[str] | None:
     """The named measures, which the run must have; None for all."""
     from kgbias.compare.families import tested
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kgbias.crawl.crawler import Judge
     from kgbias.crawl.stopping import Gauge
     from kgbias.faithfulness import Judge as TextJudge
-    from kgbias.graph.prompted import Prompted
+    from kgbias.graph.prompting import LoggedPrompter
     from kgbias.models.score.base import TextScorer
     from kgbias.models.score.distributed import AnyScorer
 
@@ -331,7 +331,7 @@ def gauge_of(config: "CrawlConfig") -> "Gauge | None":
     if config.until_width is None:
         return None
     from kgbias.crawl.stopping import Gauge
-    from kgbias.graph.selection import SENSE
+    from kgbias.graph.selection import MIN_ACCEPTABILITY
     from kgbias.graph.types import Score
     from kgbias.measure.scorers import load_scorer
 
@@ -347,7 +347,7 @@ def gauge_of(config: "CrawlConfig") -> "Gauge | None":
     def score(sentences: Sequence[str]) -> list[Score | None]:
         found, sense = scorers[0].score(sentences), scorers[-1].score(sentences)
         return [
-            Score("", own.value, own.label) if own and s and s.value >= SENSE else None
+            Score("", own.value, own.label) if own and s and s.value >= MIN_ACCEPTABILITY else None
             for own, s in zip(found, sense, strict=True)
         ]
 
@@ -379,7 +379,7 @@ def opened_judge(
     """The judge given by a name, a spec or an open model; its answers go through the log of
     `store`."""
     from kgbias.faithfulness.judges import LOCAL, TEMPLATES, ModelJudge, local_judge
-    from kgbias.graph.prompted import load_prompts
+    from kgbias.graph.prompting import load_prompts
 
     if isinstance(judge, str) and judge in LOCAL:
         yield local_judge(judge, lambda: embedder(progress))
@@ -393,10 +393,10 @@ def opened_judge(
 @contextmanager
 def opened_prompted(
     model: "str | Completer", store: Store, progress: Progress, seed: int, judging: Judging
-) -> "Iterator[Prompted]":
+) -> "Iterator[LoggedPrompter]":
     """A language model to ask with templates, given by a spec or open; its answers go through the
     log of `store`."""
-    from kgbias.graph.prompted import Prompted
+    from kgbias.graph.prompting import LoggedPrompter
     from kgbias.models import open_model
 
     asked: dict[str, Any] = {n: value for n, value in judging.items() if n != "prompts"}
@@ -404,7 +404,7 @@ def opened_prompted(
     with ExitStack() as opened:
         if isinstance(model, str):
             model = opened.enter_context(closing(open_model(model, notify=progress.note, **asked)))
-        yield Prompted(model, store, seed=seed, progress=progress, **how)
+        yield LoggedPrompter(model, store, seed=seed, progress=progress, **how)
 
 
 def check_judging(repeats: int, judge: object, judging: Judging) -> None:

@@ -42,7 +42,7 @@ from kgbias.study.study import Study, open, price
 
 if TYPE_CHECKING:
     from kgbias.crawl.plans import Price
-    from kgbias.graph.rounds import AskedOnce
+    from kgbias.graph.generation_run import CostEstimate
     from kgbias.profiles.write import ProfilesPrice
 
 
@@ -297,10 +297,10 @@ class Plan:
         with withhold_keys(self.addresses):
             yield
 
-    def prices(self) -> "dict[str, Price | ProfilesPrice | AskedOnce]":
+    def prices(self) -> "dict[str, Price | ProfilesPrice | CostEstimate]":
         """What each crawl (`kgbias.price`), and each set of profiles, stories or pairs will ask, by
         the run's name. Asks nothing."""
-        found: dict[str, Price | ProfilesPrice | AskedOnce] = {}
+        found: dict[str, Price | ProfilesPrice | CostEstimate] = {}
         for step in self.steps:
             if step.kind == "crawl":
                 found[step.run] = price(**step.options)
@@ -710,7 +710,7 @@ def _state(study: Study, step: Step) -> Literal["done", "begun", "left"]:
 
 
 def _probed(run: StoredRun, step: Step) -> bool:
-    return step.options["model"] in [probing.model.name for probing in run.probings()]
+    return step.options["model"] in [probing.model.name for probing in run.probe_runs()]
 
 
 def _associated(run: StoredRun, step: Step) -> bool:
@@ -723,7 +723,7 @@ _FOUND: dict[str, Callable[[StoredRun, Step], bool]] = {
     "measure": lambda run, step: bool(run.group_scores()),
     "probe": _probed,
     "choose": lambda run, step: (
-        step.options["model"] in [choosing.model.name for choosing in run.choosings()]
+        step.options["model"] in [choosing.model.name for choosing in run.choice_runs()]
     ),
     "associate": _associated,
 }

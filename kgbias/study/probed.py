@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from kgbias.associate.family import AssociationOptions
 from kgbias.errors import DataError, StoreError, UsageError
-from kgbias.graph.recorded import COLUMNS
-from kgbias.graph.selection import Selecting, Selection, need_statements
+from kgbias.graph.stereotypes import MATCH_COLUMNS
+from kgbias.graph.selection import SelectionOptions, Selection, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from kgbias.study.opening import Model, Models
 
 
-class ChoiceOptions(Selecting, ModelOptions, total=False):
+class ChoiceOptions(SelectionOptions, ModelOptions, total=False):
     """What to ask about, and how; see `Run.choose`."""
 
     category: Names
@@ -286,7 +286,7 @@ class Probed(OfRun):
         device: str | None = None,
         base_url: str | None = None,
         asking: BelievingOptions | None = None,
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> Rows["Evidence"]:
         """What was said, what a model finds probable and what its vectors hold, in one row for each
         triple that counts, with a verdict: "said and believed", "only said", "believed but never
@@ -329,11 +329,11 @@ class Probed(OfRun):
         )  # fmt: skip
         for line in (*found.missing, found.note):
             self._context.remark(line)
-        marks = COLUMNS if any(row.recorded for row in found.rows) else ()
+        marks = MATCH_COLUMNS if any(row.recorded for row in found.rows) else ()
         return Rows(found.rows, _evidence_record, (*_EVIDENCE, *marks))
 
     def evidence_agreement(
-        self, model: str | None = None, **selection: Unpack[Selecting]
+        self, model: str | None = None, **selection: Unpack[SelectionOptions]
     ) -> Rows["GroupAgreement"]:
         """How far what is said, believed and embedded put each group's statements in the same
         order: Kendall's tau-b with 95% intervals, from what `evidence` stored. `model` is the name
@@ -411,7 +411,7 @@ class Probed(OfRun):
         device: str | None = None,
         base_url: str | None = None,
         probes: int | None = None,
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> "Known":
         """Hold what the run says against stereotypes that people recorded: each statement about a
         group of the table is known, related or new (`kgbias.evidence.known`), and each recorded
@@ -472,7 +472,7 @@ class Probed(OfRun):
                 progress=progress,
             )
         try:
-            self.stored.save_held(found.held(source))
+            self.stored.save_stereotype_matches(found.held(source))
         except StoreError as error:  # such as of a file that is only to be read
             self._context.remark(f"the marks are not kept: {error}")
         self._context.remark(found.counted.note)
@@ -539,7 +539,7 @@ class Probed(OfRun):
         *,
         indicators: PathLike | None = None,
         asking: BelievingOptions | None = None,
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> "EvidencePrice":
         """What `evidence` with a model would ask, without asking, if the store held nothing of it
         yet: the number of `probes`; how many texts are scored for them (`texts`), for probes of the
@@ -573,7 +573,7 @@ def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Pa
     from kgbias.probe.choice import configure_choice, plan_choices
 
     which = Selection(
-        **{name: options.pop(name) for name in Selecting.__annotations__ if name in options}
+        **{name: options.pop(name) for name in SelectionOptions.__annotations__ if name in options}
     )
     category, sample = as_names(options.pop("category", ())), options.pop("sample", None)
     declared = options.pop("indicators", None)
@@ -634,7 +634,7 @@ def _joint(
     device: str | None = None,
     base_url: str | None = None,
     asking: BelievingOptions | None = None,
-    **selection: Unpack[Selecting],
+    **selection: Unpack[SelectionOptions],
 ) -> "Joint":
     from kgbias.evidence import believe, embed_run, joint, others_asked
     from kgbias.models.spec import loads_weights

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from kgbias.compare.refusals import asked_again
 from kgbias.errors import UsageError
-from kgbias.graph.between import Named
+from kgbias.graph.cross_mentions import MentionIndex
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Profile
-from kgbias.graph.selection import Counted, Selection
+from kgbias.graph.selection import SelectedStatements, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
@@ -194,7 +194,7 @@ def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleVie
     category = {group.id: group.category for group in run.groups}
     present = {measure for t in triples for measure in t.scores} | set(run.metrics())
     measures = columns(present)
-    named = Named(run.groups)
+    named = MentionIndex(run.groups)
 
     def record(t: TripleView) -> dict[str, Any]:
         scores = {m.name: t.scores.get(m.name) for m in measures}
@@ -208,7 +208,7 @@ def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleVie
             **{m.label_column: score.label if (score := scores[m.name]) else "" for m in measures},
             "category": category.get(t.group_id, ""),
             "sentence": t.sentence,
-            "names_other": ", ".join(named.others(t)),
+            "names_other": ", ".join(named.other_groups(t)),
             "id": t.id,
         }
 
@@ -219,7 +219,7 @@ def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleVie
     return Rows(triples, record, names)
 
 
-def group_rows(run: StoredRun, counted: Counted, selection: Selection) -> Rows[GroupRow]:
+def group_rows(run: StoredRun, counted: SelectedStatements, selection: Selection) -> Rows[GroupRow]:
     """The groups, each in each arm, with their figures over the statements that the selection
     counted: for each measure the columns MEASURE, MEASURE_low, MEASURE_high and MEASURE_n, and
     MEASURE_withheld, the reason, if a value is withheld."""
@@ -240,7 +240,7 @@ def group_rows(run: StoredRun, counted: Counted, selection: Selection) -> Rows[G
             g.variants,
             sum(said.get((g.id, arm), ())),
             len(said.get((g.id, arm), ())),
-            found.get((g.id, counted.label(arm)), {}),
+            found.get((g.id, counted.arm_label(arm)), {}),
             arm,
         )
         for g in run.groups
@@ -356,7 +356,7 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
     said = {(t.statement_id, t.group_id): t.count for t in triples}
     words = {t.statement_id: (t.predicate, t.object) for t in triples}
     rows = []
-    for probing in run.probings():
+    for probing in run.probe_runs():
         if not probing.model.goes_by(model):
             continue
         for edge in run.probes(probing.id):
@@ -498,7 +498,7 @@ def choice_rows(run: StoredRun, model: str | None) -> Rows[ChoiceRow]:
     said = {(t.statement_id, t.group_id): t.count for t in triples}
     words = {t.statement_id: (t.predicate, t.object) for t in triples}
     rows = []
-    for choosing in run.choosings():
+    for choosing in run.choice_runs():
         if not choosing.model.goes_by(model):
             continue
         for e in run.choices(choosing.id):
@@ -524,12 +524,12 @@ def choice_rows(run: StoredRun, model: str | None) -> Rows[ChoiceRow]:
 
 def profile_rows(run: StoredRun) -> Rows[Profile]:
     """The profiles of a run, each with its group and a column for each attribute."""
-    from kgbias.graph.profiles import attributes_of
+    from kgbias.graph.profiles import list_attributes
     from kgbias.profiles.config import labelled
 
     names = {g.id: g.name for g in run.groups}
     found = labelled(run.profiles(), names)
-    attributes = attributes_of(found)
+    attributes = list_attributes(found)
     about = ("name", "group", "label", "ethnicity", "gender")
 
     def record(p: Profile) -> dict[str, object]:
@@ -537,7 +537,7 @@ def profile_rows(run: StoredRun) -> Rows[Profile]:
         row: dict[str, object] = dict(
             zip(about, (p.name, names.get(p.group_id, ""), *labels), strict=True)
         )
-        return row | {a: list(p.values(a)) for a in attributes if a not in row}
+        return row | {a: list(p.values_of(a)) for a in attributes if a not in row}
 
     columns = (*about, *(a for a in attributes if a not in about))
     return Rows(found, record, columns)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import UsageError
-from kgbias.graph.selection import SENSE, Selection, select
+from kgbias.graph.selection import MIN_ACCEPTABILITY, Selection, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.io.progress import Progress
@@ -200,7 +200,7 @@ def _crawled(
         config, model, store, judge=judge, gauge=gauge_of(config), name=recipe.name,
         progress=progress,
     )  # fmt: skip
-    return StoredRun(store, result.run), (result.asked, result.cached)
+    return StoredRun(store, result.run), (result.asked_count, result.cached_count)
 
 
 def _decided(recipe: "Recipe", run: StoredRun) -> list[str]:
@@ -208,7 +208,7 @@ def _decided(recipe: "Recipe", run: StoredRun) -> list[str]:
     there = {g.id for g in run.generations()} if recipe.decisions else set()
     kept = [d for d in recipe.decisions if d.generation_id in there]
     if kept:
-        run.decide(kept)
+        run.add_decisions(kept)
     lost = len(recipe.decisions) - len(kept)
     return [f"{lost} decisions by hand are about answers that were not given here"] if lost else []
 
@@ -251,12 +251,12 @@ def _said(recipe: "Recipe", run: StoredRun, scored: set[str]) -> tuple[list[dict
     from kgbias.export.tables import rows
 
     selection: Selection = recipe.selection
-    threshold = SENSE if selection.min_acceptability is None else selection.min_acceptability
+    threshold = MIN_ACCEPTABILITY if selection.min_acceptability is None else selection.min_acceptability
     judged = any(metric.measure == _SENSE for metric in recipe.metrics)
     partial = judged and threshold > 0 and _SENSE not in scored
     if partial:
         selection = replace(selection, min_acceptability=0.0)
-    counted = select(run, selection)
+    counted = select_statements(run, selection)
     return list(rows(Content(run, list(counted.triples), counted))), partial
 
 

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 from kgbias.crawl.parse import asked, reread
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.decisions import VERDICTS, Decision, Verdict, in_effect
-from kgbias.graph.profiles import READING
-from kgbias.graph.record import now
+from kgbias.graph.decisions import VERDICTS, Decision, Verdict, latest_decisions
+from kgbias.graph.profiles import READING_STRATEGY
+from kgbias.graph.record import timestamp
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Triple
 from kgbias.ids import normalise
@@ -106,20 +106,20 @@ class Review:
             accepted: instead, the answers that count as statements.
             decided: also the answers already decided about.
         """
-        groups = {self._run.group(name).id for name in as_names(group)}
+        groups = {self._run.find_group(name).id for name in as_names(group)}
         reasons = {normalise(name) for name in as_names(reason)}
         found = [
             g
             for g in self._run.generations()
             if g.outcome != "failed"
-            and g.strategy != READING  # what a model answered that read a story: no statement
+            and g.strategy != READING_STRATEGY  # what a model answered that read a story: no statement
             and (g.triple is not None) == accepted
             and (not groups or g.group_id in groups)
             and (not reasons or reasons & {g.outcome, normalise(g.reason)})
         ]
         order = {g.id: n for n, g in enumerate(self._run.groups)}
         found.sort(key=lambda g: (g.outcome, g.reason, order.get(g.group_id, len(order))))
-        effective = in_effect(self._run.decisions())
+        effective = latest_decisions(self._run.decisions())
         rows = (
             row
             for row in self._rows(found, effective)
@@ -164,7 +164,7 @@ class Review:
     def undo(self, answers: Iterable[ReviewedAnswer | str] | None = None) -> Rows[Decision]:
         """Take back the decisions in effect about these answers, or all."""
         if answers is None:
-            effective = in_effect(self._run.decisions())
+            effective = latest_decisions(self._run.decisions())
             answers = [g.id for g in self._run.generations() if g.id in effective]
         return self.decide(answers, "undo")
 
@@ -224,7 +224,7 @@ class Review:
 
     def _derive(self) -> None:
         if self._behind and not self._inside:
-            self._run.derive()
+            self._run.derive_edges()
             self._behind = False
 
     def _rows(
@@ -254,7 +254,7 @@ class Review:
     def _decide(self, wanted: Sequence[_Wanted]) -> Rows[Decision]:
         """Write decisions, all or none."""
         known = self._known(id for _, id, *_ in wanted)
-        effective = in_effect(self._run.decisions())
+        effective = latest_decisions(self._run.decisions())
         made: dict[str, Decision] = {}
         for where, id, verdict, *parts in wanted:
             error = DataError if where else UsageError
@@ -275,14 +275,14 @@ class Review:
                 id,
                 verdict,
                 self.by,
-                now(earlier.decided if earlier else None),
+                timestamp(earlier.decided if earlier else None),
                 statement,
                 earlier.read if earlier else triple,
             )
             if not _same(earlier, decision):
                 made[id] = decision
         if made:
-            self._run.decide(list(made.values()))
+            self._run.add_decisions(list(made.values()))
             self._behind = True
             self._derive()
         return Rows(made.values(), columns=Decision.__dataclass_fields__)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
 
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.graph.labels import Label, in_effect
-from kgbias.graph.selection import Selecting, Selection, need_statements
+from kgbias.graph.labels import Label, labels_in_effect
+from kgbias.graph.selection import SelectionOptions, Selection, need_statements
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.progress import Progress
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         Metric,
         ParserFaithfulness,
     )
-    from kgbias.graph.prompted import Prompted
+    from kgbias.graph.prompting import LoggedPrompter
     from kgbias.io.templates import PromptTemplate
     from kgbias.measure.labelling import Labelling
     from kgbias.pairs.compare import PairsResult
@@ -116,8 +116,8 @@ class Run(Held, Measured, Probed):
         Args:
             measure: only of this one.
         """
-        said = {id for id, *_ in self.stored.said()}
-        found = in_effect(self.stored.store.labels(measure))
+        said = {id for id, *_ in self.stored.distinct_triples()}
+        found = labels_in_effect(self.stored.store.labels(measure))
         return label_rows([x for x in found if x.triple_id in said])
 
     def ask(
@@ -129,7 +129,7 @@ class Run(Held, Measured, Probed):
         encoder: str | None = "minilm",
         device: str = "auto",
         asked: Asked | None = None,
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> "Answer":
         """Answer a question from the statements that count (`counted`), with its sources.
 
@@ -243,7 +243,7 @@ class Run(Held, Measured, Probed):
         top: int = 10,
         seed: int = 0,
         judging: Judging | None = None,
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> "Metric":
         """The faithfulness of a text about the run, such as a paragraph of a paper: the share of
         its statements that follow from statements of the run.
@@ -277,16 +277,16 @@ class Run(Held, Measured, Probed):
         ):
             return against(text, sources, opened, repeats)
 
-    def to_networkx(self, **selection: Unpack[Selecting]) -> "nx.MultiDiGraph[str]":
+    def to_networkx(self, **selection: Unpack[SelectionOptions]) -> "nx.MultiDiGraph[str]":
         """The statements that count (`counted`) as a `networkx.MultiDiGraph` from groups to
         objects, by their names. Nodes have `kind` (group, object), `label`, `id` and, for a group,
         `category`; edges `predicate`, `count`, `arm` and each measure
         (`kgbias.graph.structure.to_networkx`). `graph.graph` has the run, the model and its
         revision, and a warning about the content."""
-        from kgbias.graph.structure import by_name, to_networkx
+        from kgbias.graph.structure import key_by_name, to_networkx
 
         category = {g.id: g.category for g in self._record.groups}
-        graph = by_name(to_networkx(self._said(Selection(**selection)).triples, category))
+        graph = key_by_name(to_networkx(self._said(Selection(**selection)).triples, category))
         graph.graph.update(
             name=self.name,
             run=self.name,
@@ -296,7 +296,7 @@ class Run(Held, Measured, Probed):
         )
         return graph
 
-    def report(self, path: PathLike = "report.html", **selection: Unpack[Selecting]) -> Path:
+    def report(self, path: PathLike = "report.html", **selection: Unpack[SelectionOptions]) -> Path:
         """Write the report: figures, an interactive graph and every statement that counts
         (`counted`) in one HTML page that works offline. Returns its path.
         `Study.report` shows several runs side by side.
@@ -314,7 +314,7 @@ class Run(Held, Measured, Probed):
             )
         return Path(path)
 
-    def summarise(self, path: PathLike = "summary.md", **selection: Unpack[Selecting]) -> Path:
+    def summarise(self, path: PathLike = "summary.md", **selection: Unpack[SelectionOptions]) -> Path:
         """Write a page that can be handed in: what was asked of which model and how, refusals,
         findings with their tests, what was not shown and how large it could be, the limits, and
         twenty statements drawn at random. It is Markdown, or PDF if the name of the file ends in
@@ -338,7 +338,7 @@ class Run(Held, Measured, Probed):
         folder: PathLike = "figures",
         *,
         correction: str = "holm",
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> list[Path]:
         """Write every figure as SVG, PDF and PNG, one column wide, each with its numbers as a LaTeX
         table, and manifest.json, for the statements that count (`counted`). Returns the files.
@@ -374,7 +374,7 @@ class Run(Held, Measured, Probed):
         per_group: int | None = None,
         merged: bool = False,
         width: float = 7.0,
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> int:
         """Write the statements that count (`counted`) with counts and scores, as a table, a graph
         or a picture; returns how many were written. For a run with several arms, tables and graphs
@@ -423,7 +423,7 @@ class Run(Held, Measured, Probed):
                 width=width,
             )
 
-    def explore(self, path: PathLike | None = None, **selection: Unpack[Selecting]) -> "Explorer":
+    def explore(self, path: PathLike | None = None, **selection: Unpack[SelectionOptions]) -> "Explorer":
         """The explorer of this run, which a notebook displays; with a `path`, it is also written to
         that file. `Study.explore` writes one for several runs, and explains `selection`.
 
@@ -450,7 +450,7 @@ class Run(Held, Measured, Probed):
         license: str = "",
         author: Names = (),
         figures: bool = False,
-        **selection: Unpack[Selecting],
+        **selection: Unpack[SelectionOptions],
     ) -> list[Path]:
         """Write the statements that count (`counted`) as a data set that others can load, cite and
         reproduce: Parquet and JSON lines, a dataset card with a data statement, Croissant metadata,
@@ -549,9 +549,9 @@ class Run(Held, Measured, Probed):
 @contextmanager
 def _prompted(
     store: Store, model: str | Completer, device: str, asked: Asked, progress: Progress
-) -> "Iterator[tuple[Prompted, dict[str, PromptTemplate]]]":
+) -> "Iterator[tuple[LoggedPrompter, dict[str, PromptTemplate]]]":
     from kgbias.ask.answer import PROMPTS, TEMPLATES
-    from kgbias.graph.prompted import Prompted, load_prompts
+    from kgbias.graph.prompting import LoggedPrompter, load_prompts
     from kgbias.models import open_model
 
     opening: dict[str, Any] = dict(asked)
@@ -564,7 +564,7 @@ def _prompted(
             model = opened.enter_context(
                 closing(open_model(model, notify=progress.note, **opening))
             )
-        yield Prompted(model, store, progress=progress, **how), prompts
+        yield LoggedPrompter(model, store, progress=progress, **how), prompts
 
 
 def _index(context: Context, run: StoredRun, encoder: str | None, device: str) -> "Index | None":

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Unpack, overload
 
-from kgbias.graph.selection import Selecting, Selection
+from kgbias.graph.selection import SelectionOptions, Selection
 from kgbias.io.rows import Rows
 from kgbias.measure.configure import MeasureCall
 from kgbias.measures import figures
@@ -91,7 +91,7 @@ class Series(PublicCalls, Sequence[Run]):
             measure: the name of the figure, such as "overall_regard".
             arm: the arm, in a series with several.
         """
-        name = self[0].stored.group(group).name
+        name = self[0].stored.find_group(group).name
         found = self.figures(measure)
         same = [s for s in found if s.group == name and s.arm == arm]
         return same[0] if same else Spread(name, measure, arm, (math.nan,) * len(self))
@@ -127,7 +127,7 @@ class Series(PublicCalls, Sequence[Run]):
         columns = ("measure", "group", "arm", "n", "mean", "sd", "values")
         return Rows(found, lambda s: {name: getattr(s, name) for name in columns}, columns)
 
-    def pooled(self, measure: Names = (), **selection: Unpack[Selecting]) -> Rows[Figure]:
+    def pooled(self, measure: Names = (), **selection: Unpack[SelectionOptions]) -> Rows[Figure]:
         """Each group's figures over all crawls together (totals are means over the crawls), by
         group, over the statements that count (`Run.counted`). Their intervals cover statements and
         recrawls, and wordings if the prompts have several: crawls and wordings are resampled above

@@ -418,7 +418,7 @@ class Study(Compared, Tested, Checked):
     def _call(self, asked: Completer, name: str | None) -> None:
         """Give the model a person's own name, if there is one."""
         if name is not None:
-            self._context.writable().call(called_as(asked.info, name))
+            self._context.writable().set_display_name(called_as(asked.info, name))
         self._context.named(asked)
 
     def map(

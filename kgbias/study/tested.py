@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from kgbias.associate.family import AssociationOptions
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.selection import Selecting, Selection, select
+from kgbias.graph.selection import SelectionOptions, Selection, select_statements
 from kgbias.graph.sofa import ProbeSet, ProbeStatement
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Flag, Flagged
+from kgbias.graph.types import Flag, FlagTable
 from kgbias.io.progress import Progress, show_progress
 from kgbias.io.rows import Rows
 from kgbias.io.tables import read_table
@@ -110,7 +110,7 @@ class Tested(OfStudy):
         from kgbias.probe.result import keep, sofa_result
 
         named = list(as_models(models))
-        files, probe_set = outputs(output, named), ProbeSet.of(name, sets)
+        files, probe_set = outputs(output, named), ProbeSet.from_texts(name, sets)
         store, found = self._context.writable(), []
         with (
             self.working() as progress,
@@ -253,7 +253,7 @@ class Tested(OfStudy):
         from kgbias.compare.sofa import stored_sofa
 
         store = self._context.graph
-        found = store.sofa() if run is None else self._context.find(run).sofa()
+        found = store.sofa_results() if run is None else self._context.find(run).sofa_results()
         return stored_sofa(store, found, probe_set, correction=correction, seed=seed)
 
     def probe_apx(
@@ -323,7 +323,7 @@ class Tested(OfStudy):
         self._context.writable().save_flags(found.edges)
         return found
 
-    def flags(self) -> Rows[tuple[Flagged, Flag]]:
+    def flags(self) -> Rows[tuple[FlagTable, Flag]]:
         """The APX flags in the store, by model and group, the most strongly tied first.
 
         Frame columns: model, group, descriptor, axis, bias_score, z, level, groups.
@@ -447,7 +447,7 @@ class Tested(OfStudy):
         return cost(grid, self._context.there)
 
 
-def _row(pair: tuple[Flagged, Flag]) -> Mapping[str, Any]:
+def _row(pair: tuple[FlagTable, Flag]) -> Mapping[str, Any]:
     table, flag = pair
     return {
         "model": table.model,
@@ -496,7 +496,7 @@ def build_sofa(
     cut: float = 0.05,
     column: str | None = None,
     progress: Progress | bool | None = None,
-    selection: Selecting | None = None,
+    selection: SelectionOptions | None = None,
     **opening: Unpack[ScorerOptions],
 ) -> "SofaSet":
     """Build a data set of probes the way SoFa was built: bring stereotypes into one form, filter
@@ -607,6 +607,6 @@ def _of_run(run: StoredRun, renamed: bool, selection: Selection) -> "Stereotypes
 
     category = {group.id: group.category for group in run.groups}
     said = (
-        (category[t.group_id], f"{t.predicate} {t.object}") for t in select(run, selection).triples
+        (category[t.group_id], f"{t.predicate} {t.object}") for t in select_statements(run, selection).triples
     )
     return mapped(said, CRAWLED if renamed else {}, f"the run {run.name}", others=True)

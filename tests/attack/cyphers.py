@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kgbias.errors import UsageError
-from kgbias.graph.cypher import PROCEDURES, only_the_graph
+from kgbias.graph.cypher import PROCEDURES, sanitise_query
 
 FILE = "'file:///etc/passwd' AS r RETURN r"
 _MORE = (
@@ -116,7 +116,7 @@ _CHANGES: tuple[Callable[[str, random.Random], str], ...] = (
 def passed(text: str) -> tuple[str, dict[str, Any]] | None:
     """What a server would get of a query; None if it is refused."""
     try:
-        return only_the_graph(text)
+        return sanitise_query(text)
     except UsageError:
         return None
 

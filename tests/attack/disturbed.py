@@ -140,13 +140,13 @@ def prepare(folder: Path, argv: Sequence[str] = ()) -> None:
 
 def _write_old(store: Path, old: Path) -> None:
     """Write a store as the first version, with the rows of another."""
-    now = schema.tables()
+    now = schema.latest_tables()
     with pytest.MonkeyPatch.context() as patched, closing(sqlite3.connect(old)) as db:
         db.isolation_level = None
         patched.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
         schema.migrate(db)
         db.execute("ATTACH ? AS new", (str(store),))
-        for table, columns in schema.columns(db).items():
+        for table, columns in schema.read_columns(db).items():
             if not set(columns) <= set(now.get(table, ())):
                 continue  # a later version has no such rows
             listed = ", ".join(columns)

@@ -12,9 +12,9 @@ from kgbias.explore.live import Live
 from kgbias.explore.server import render_served
 from kgbias.explore.similar import Nearby
 from kgbias.graph.labels import Label
-from kgbias.graph.profiles import Part, Profile
-from kgbias.graph.push import push
-from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
+from kgbias.graph.profiles import ProfilePart, Profile
+from kgbias.graph.push import push_run
+from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
 from kgbias.graph.sofa import (
     ProbeSet,
     SofaCategory,
@@ -24,16 +24,16 @@ from kgbias.graph.sofa import (
 )
 from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     Attribution,
     Generation,
     Group,
-    Item,
+    BenchmarkItem,
     ItemScore,
     Metric,
     NearDuplicate,
     ProbedEdge,
-    Probing,
+    ProbeRun,
     Run,
     Score,
     Topic,
@@ -51,14 +51,14 @@ TRIPLES = (
     Triple("Orcs", "love", "song"),
     Triple("Orcs", "adore", "smoke"),
 )
-PROBED = Probing(ModelInfo("probed", "r2"), (("dtype", "float32"),), {"tier": "tree"})
+PROBED = ProbeRun(ModelInfo("probed", "r2"), (("dtype", "float32"),), {"tier": "tree"})
 AGAIN = replace(PROBED, record={"tier": "padded"})
 
 
 @pytest.fixture
 def run(store: Store) -> Run:
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, [
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, [
         Generation(RUN.id, f"{n}", t.group_id, "none", "object", 0, 0, "ok", triple=t)
         for n, t in enumerate(TRIPLES)
     ])  # fmt: skip
@@ -70,9 +70,9 @@ def topic_models(numbers: tuple[int, int]) -> list[TopicModel]:
     music = Topic("peoples", 0, words, numbers[0], coherence=0.5, stability=0.75, kept=0.25)
     air = Topic("peoples", 1, ("smoke",), numbers[1])
     about = [
-        About(TRIPLES[0].id, music.id, 0.75),
-        About(TRIPLES[1].id, None, 0.0),
-        About(TRIPLES[2].id, air.id, 0.0, True),
+        TopicAssignment(TRIPLES[0].id, music.id, 0.75),
+        TopicAssignment(TRIPLES[1].id, None, 0.0),
+        TopicAssignment(TRIPLES[2].id, air.id, 0.0, True),
     ]
     ordered = tuple(sorted(about, key=lambda a: a.triple_id))
     return [TopicModel("peoples", (music, air), ordered, {"seed": 1, "é": None})]
@@ -130,11 +130,11 @@ def test_vectors_of_statements(store: Store, run: Run, tmp_path: Path) -> None:
     store.save_vectors("e 2", vectors((1, 0, 0), (0, 1, 0), (0, 0, 1)))
     assert store.vectors(run.id, "e 2").rows.shape == (3, 3)
     assert store.encoders() == ["e 1", "e 2"]
-    assert not store.faults()
+    assert not store.find_faults()
     said = {t.statement_id for t in store.triples(run.id)}
     assert said == set(store.vectors(run.id, "e 1").ids)
     with open_store(str(tmp_path / "copy.db")) as copy:
-        push(StoredRun(store, run), copy)
+        push_run(StoredRun(store, run), copy)
         assert copy.encoders() == store.encoders()
         assert same(copy.vectors(run.id, "e 1"), second)
 
@@ -142,9 +142,9 @@ def test_vectors_of_statements(store: Store, run: Run, tmp_path: Path) -> None:
 def test_a_vector_goes_with_the_last_triple_that_says_it(store: Store, run: Run) -> None:
     """What another run says of another group keeps it; shared words alone do not."""
     other = replace(RUN, name="other", config={"seed": 1})
-    store.begin(other)
+    store.begin_run(other)
     said = (Triple("Elves", "love", "song"), Triple("Elves", "adore", "songs"))
-    store.record(other.id, "none", 0, [
+    store.record_round(other.id, "none", 0, [
         Generation(other.id, f"{n}", t.group_id, "none", "object", 0, 0, "ok", triple=t)
         for n, t in enumerate(said)
     ])  # fmt: skip
@@ -154,9 +154,9 @@ def test_a_vector_goes_with_the_last_triple_that_says_it(store: Store, run: Run)
     store.delete(run.id)
     kept = store.vectors(other.id, "e 1")
     assert list(kept.statements) == [(said[0].predicate_id, said[0].object_id)]
-    assert not store.faults()
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, [
+    assert not store.find_faults()
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, [
         Generation(RUN.id, "0", t.group_id, "none", "object", 0, 0, "ok", triple=t)
         for t in TRIPLES[:1]
     ])  # fmt: skip
@@ -203,11 +203,11 @@ def test_a_crawl_that_runs_is_followed_on_either_store(store: Store, run: Run) -
 
     store.set_status(run.id, "running")
     assert not look() and "middle is running" in live.lines[0]
-    store.label([Label(TRIPLES[0].id, "regard", "other", "ann", "person", "", "2026", False, "")])
+    store.add_labels([Label(TRIPLES[0].id, "regard", "other", "ann", "person", "", "2026", False, "")])
     assert not look(), "no label is shown"
     more = Generation(run.id, "more", TRIPLES[0].group_id, "none", "object", 1, 0, "ok",
                       triple=Triple("Elves", "love", "smoke"))  # fmt: skip
-    store.record(run.id, "none", 1, [more])
+    store.record_round(run.id, "none", 1, [more])
     assert look()
 
 
@@ -245,13 +245,13 @@ def edges(rank: int) -> list[ProbedEdge]:
 
 
 def test_probes(store: Store, run: Run) -> None:
-    store.save_probing(run.id, PROBED)
+    store.save_probe_run(run.id, PROBED)
     for rank in (5, 1):
         store.save_probes(run.id, PROBED, edges(rank))
     assert store.probes(run.id, PROBED.id) == edges(1)
     assert store.probes(run.id, RUN.id) == []
-    store.save_probing(run.id, AGAIN)
-    assert store.probings(run.id) == [AGAIN]
+    store.save_probe_run(run.id, AGAIN)
+    assert store.probe_runs(run.id) == [AGAIN]
     text = (
         "MATCH (t:Triple)-[:STATES]->(s:Statement)-[p:PROBED {run: 'middle'}]->(g:SocialGroup) "
         "RETURN t.text AS said, s.text AS statement, g.name AS group, p.model AS model, "
@@ -276,26 +276,26 @@ def test_a_table_takes_the_place_of_what_it_was(store: Store, run: Run) -> None:
     tables = [StereotypeTable(name, "", sum) for name, sum in (("a", "1"), ("a", "2"), ("b", "1"))]
     entry = Stereotype("a", "Elves", "musical", offensiveness=1.5)
     later = replace(run, name="later", config={"seed": 9})
-    store.begin(later)
+    store.begin_run(later)
 
-    def held(table: StereotypeTable, statements: int = 1) -> Held:
+    def held(table: StereotypeTable, statements: int = 1) -> StereotypeMatches:
         own = replace(entry, source=table.name)
-        marks = (Mark(TRIPLES[1].id, own.uid(table.id), "known", "words", 1.0),)
-        return Held(table, {"unused": 0}, (Heard(own, "Elves", statements, 0.0),), marks)
+        marks = (StereotypeMatch(TRIPLES[1].id, own.uid(table.id), "known", "words", 1.0),)
+        return StereotypeMatches(table, {"unused": 0}, (StereotypeCount(own, "Elves", statements, 0.0),), marks)
 
     first, edited, other = map(held, tables)
     for of, each in ((run, first), (run, other), (later, first), (run, held(tables[0], 2))):
-        store.save_held(of.id, each)
-    assert store.held(run.id) == [held(tables[0], 2), other]
+        store.save_stereotype_matches(of.id, each)
+    assert store.stereotype_matches(run.id) == [held(tables[0], 2), other]
     for _ in range(2):  # again: nothing changes
-        store.save_held(run.id, edited)
-        assert store.held(run.id) == [edited, other]
-        assert store.held(later.id) == [first]
+        store.save_stereotype_matches(run.id, edited)
+        assert store.stereotype_matches(run.id) == [edited, other]
+        assert store.stereotype_matches(later.id) == [first]
     count = "MATCH (n:{}) RETURN count(n) AS n"
     assert store.query(count.format("Stereotype")).rows == [(3,)]
-    store.save_held(later.id, edited)
+    store.save_stereotype_matches(later.id, edited)
     assert store.query(count.format("StereotypeTable")).rows == [(2,)]
-    assert store.faults() == []
+    assert store.find_faults() == []
 
 
 def test_near_duplicates_are_taken_back(store: Store, run: Run) -> None:
@@ -318,20 +318,20 @@ def test_near_duplicates_are_taken_back(store: Store, run: Run) -> None:
 
 def test_a_copy_has_all_that_was_found(store: Store, run: Run, tmp_path: Path) -> None:
     store.save_topics(run.id, topic_models((2, 1)))
-    store.save_probing(run.id, PROBED)
+    store.save_probe_run(run.id, PROBED)
     store.save_probes(run.id, PROBED, edges(1))
     store.save_near_duplicates(run.id, links())
     table, entry = StereotypeTable("a", "CC0", "1"), Stereotype("a", "Elf", "musical")
-    held = Held(table, {"unused": 1}, (Heard(entry, "Elves", 0, 0.5),), ())
-    store.save_held(run.id, held)
+    held = StereotypeMatches(table, {"unused": 1}, (StereotypeCount(entry, "Elves", 0, 0.5),), ())
+    store.save_stereotype_matches(run.id, held)
     copy = open_store(str(tmp_path / "copy.db"))
     for _ in range(2):
-        push(StoredRun(store, run), copy)
+        push_run(StoredRun(store, run), copy)
     assert copy.topics(run.id) == topic_models((2, 1))
-    assert copy.probings(run.id) == [PROBED]
+    assert copy.probe_runs(run.id) == [PROBED]
     assert copy.probes(run.id, PROBED.id) == edges(1)
     assert copy.near_duplicates(run.id) == links()
-    assert copy.held(run.id) == [held]
+    assert copy.stereotype_matches(run.id) == [held]
 
 
 def test_profiles_are_replaced_as_a_whole_and_copied(
@@ -340,18 +340,18 @@ def test_profiles_are_replaced_as_a_whole_and_copied(
     ids = [g.id for g in store.generations(run.id)]
     labels = {"group": "ELF F", "gender": "F"}
     parts = (
-        Part("hobbies", ids[0], "", 4, 9),
-        Part("hobbies", ids[1]),
-        Part("odd", "of another run", "", 3, 9),
+        ProfilePart("hobbies", ids[0], "", 4, 9),
+        ProfilePart("hobbies", ids[1]),
+        ProfilePart("odd", "of another run", "", 3, 9),
     )
     elf = Profile(run.id, "a/0", "Ána", GROUPS[0].id, labels, parts)
-    orc = Profile(run.id, "b/0", "Bo", GROUPS[1].id, {}, (Part("traits", ids[2]),))
+    orc = Profile(run.id, "b/0", "Bo", GROUPS[1].id, {}, (ProfilePart("traits", ids[2]),))
     assert store.profiles(run.id) == []
     for _ in range(2):
         store.save_profiles(run.id, [orc, elf])
     first, second = store.profiles(run.id)
     assert (first.name, first.labels, first.group_id) == ("Ána", labels, GROUPS[0].id)
-    assert first.said() == {"hobbies": ("songs", "song")} and second.said() == {
+    assert first.values_by_attribute() == {"hobbies": ("songs", "song")} and second.values_by_attribute() == {
         "traits": ("smoke",)
     }
     assert [(p.begins, p.ends) for p in first.parts] == [(4, 9), (None, None)]
@@ -362,7 +362,7 @@ def test_profiles_are_replaced_as_a_whole_and_copied(
     ).rows
     assert sorted(rows) == [("Bo", "Orcs", 1), ("Ána", "Elves", 2)]
     with open_store(str(tmp_path / "copy.db")) as copy:
-        push(StoredRun.find(store, "middle"), copy)
+        push_run(StoredRun.find(store, "middle"), copy)
         assert copy.profiles(run.id) == [first, second]
     store.save_profiles(run.id, [orc])
     assert [p.name for p in store.profiles(run.id)] == ["Bo"]
@@ -370,7 +370,7 @@ def test_profiles_are_replaced_as_a_whole_and_copied(
 
 def test_items_of_benchmarks_are_kept_by_model(store: Store) -> None:
     model, how = ModelInfo("probed", "r2"), (("dtype", "float32"),)
-    items = [Item(f"i{n}", "bbq", f"Age {n}", "Age") for n in range(3)]
+    items = [BenchmarkItem(f"i{n}", "bbq", f"Age {n}", "Age") for n in range(3)]
     first = [ItemScore(i, (-1.5, -2.25, -4.0), 31, 0.25) for i in items]
     again = [ItemScore(items[2], (), 7, 0.5)]  # one that could not be scored
     for scores in (first, again, again):
@@ -414,9 +414,9 @@ def sofa_result(probe_set: ProbeSet, score: float, model: str = "probed") -> Sof
 
 def test_sofa_is_kept_with_its_set(store: Store, run: Run, tmp_path: Path) -> None:
     """In the words of the probes: elsewhere the graph knows the elves as "Elves"."""
-    store.save_probe_set(ProbeSet.of("mine", SETS))
+    store.save_probe_set(ProbeSet.from_texts("mine", SETS))
     (probe_set,) = store.probe_sets()
-    assert probe_set.id == ProbeSet.of("other", SETS).id != ProbeSet.of("mine", {}).id
+    assert probe_set.id == ProbeSet.from_texts("other", SETS).id != ProbeSet.from_texts("mine", {}).id
     (part,) = probe_set.parts
     assert set(part.groups) == set(SETS["c"][0])
     assert {s.text: (s.words, s.hate) for s in part.statements} == {
@@ -424,10 +424,10 @@ def test_sofa_is_kept_with_its_set(store: Store, run: Run, tmp_path: Path) -> No
     }  # fmt: skip
     assert (probe_set.groups, probe_set.statements, probe_set.probes) == (2, 2, 4)
     for score in (1.0, 2.0):
-        store.save_sofa(run.id, [sofa_result(probe_set, score)])
-    store.save_sofa(None, [sofa_result(probe_set, 3.0, "another")])
+        store.save_sofa_results(run.id, [sofa_result(probe_set, score)])
+    store.save_sofa_results(None, [sofa_result(probe_set, 3.0, "another")])
     kept = sofa_result(probe_set, 2.0)
-    assert store.sofa(run.id) == [kept] and len(store.sofa()) == 2
+    assert store.sofa_results(run.id) == [kept] and len(store.sofa_results()) == 2
     described = replace(
         probe_set,
         record={"hate": "rule@1"},
@@ -435,8 +435,8 @@ def test_sofa_is_kept_with_its_set(store: Store, run: Run, tmp_path: Path) -> No
             replace(s, hate=0.75, cluster=-1) for s in part.statements)),),
     )  # fmt: skip
     store.save_probe_set(described)
-    assert store.probe_sets() == [described] and store.sofa(run.id) == [kept]
+    assert store.probe_sets() == [described] and store.sofa_results(run.id) == [kept]
     for _ in range(2):
         with open_store(str(tmp_path / "copy.db")) as copy:
-            push(StoredRun(store, run), copy)
-            assert copy.sofa() == [kept] and copy.probe_sets() == [described]
+            push_run(StoredRun(store, run), copy)
+            assert copy.sofa_results() == [kept] and copy.probe_sets() == [described]

@@ -10,7 +10,7 @@ import pytest
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     Answer,
     AssociationEdge,
     AssociationNode,
@@ -60,11 +60,11 @@ OWN = Triple("Elves", "sing", "songs")
 
 def overlapping(store: Store) -> None:
     """A run that shares some of every kind of node with the run of `everything`."""
-    store.begin(LATER)
-    store.begin(OTHER)
+    store.begin_run(LATER)
+    store.begin_run(OTHER)
     store.keep_answers([Answer("k", MODEL.id, "songs", "stop", 7, 2, 0.5, '{"a":1}')])
     common = {"arm": "none", "strategy": "object", "iteration": 0, "attempt": 0, "outcome": "ok"}
-    store.record(
+    store.record_round(
         OTHER.id, "none", 0,
         [
             Generation(OTHER.id, "0", ELVES.id, triple=SONGS, answer_key="k", **common),  # type: ignore[arg-type]
@@ -81,7 +81,7 @@ def overlapping(store: Store) -> None:
     store.save_group_scores(
         OTHER.id, [GroupScore(1.0, 0.5, 2.0, 2, ELVES.id, "overall_regard", "bootstrap")]
     )
-    about = (About(SONGS.id, TOPIC.id, 0.75, True), About(OWN.id, None, 0.0))
+    about = (TopicAssignment(SONGS.id, TOPIC.id, 0.75, True), TopicAssignment(OWN.id, None, 0.0))
     store.save_topics(OTHER.id, [TopicModel("peoples", (TOPIC,), about, {"seed": 1})])
     store.save_attributions([Attribution(SONGS.id, REGARD, ("Elves", "love"), (0.25, -0.5), 0.25)])
     edges = (AssociationEdge("x", "group", ELVES.id), AssociationEdge("b", "topic", TOPIC.id))
@@ -90,7 +90,7 @@ def overlapping(store: Store) -> None:
     store.save_associations(None, [AssociationNode("of none", "C8", "weat", *figures)])
     probed = ProbedEdge(SONGS.predicate_id, SONGS.object_id, ELVES.id, -6.5, 5, -5.0, 4, -1.5, 1, 1)
     store.save_probes(OTHER.id, PROBING, [probed])
-    store.save_probing(OTHER.id, PROBING)
+    store.save_probe_run(OTHER.id, PROBING)
     chosen = ChosenEdge(
         SONGS.predicate_id, SONGS.object_id, ELVES.id, 4, 4, 3, answers=("k",), others=("shared",)
     )
@@ -101,7 +101,7 @@ def overlapping(store: Store) -> None:
     store.save_name_probes(OTHER.id, BELIEVING, [NameProbe(*ends, NAMES[0].id, (-1.0, -2.0))])
     figures = (2.5, 1.25, 3.75, 5, 0.01, 0.02, 0.001, 0.002, 1.5, "Elven folk", "leaning")
     store.save_beliefs(OTHER.id, BELIEVING, [BelievedEdge(*ends, ELVES.id, *figures)])
-    store.save_believing(OTHER.id, BELIEVING)
+    store.save_belief_run(OTHER.id, BELIEVING)
     store.save_near_duplicates(
         OTHER.id, [NearDuplicate(("sing", "songs"), ("love", "songs"), 0.9, "m@1")]
     )
@@ -109,7 +109,7 @@ def overlapping(store: Store) -> None:
     store.save_flags(FLAGGED)
     of_elves = [h for h in HELD.heard if h.group == "Elves"]
     of_songs = [m for m in HELD.marks if m.triple_id == SONGS.id]
-    store.save_held(OTHER.id, replace(HELD, heard=tuple(of_elves), marks=tuple(of_songs)))
+    store.save_stereotype_matches(OTHER.id, replace(HELD, heard=tuple(of_elves), marks=tuple(of_songs)))
     store.save_places(OTHER.id, [NodePlace("group", ELVES.id, "Elves", 2, 0.5, 0, 1)])
     for run in (LATER, OTHER):
         store.set_status(run.id, "complete")
@@ -137,20 +137,20 @@ def test_a_deleted_run_was_never_there(store: Store, tmp_path: Path) -> None:
         "Passage": 2, "GivenName": 1, "Profile": 1, "ProbeSet": 1, "SofaResult": 1, "Statement": 3,
         "Answer": 2, "Name": 1, "Rater": 1, "Stereotype": 1,
     }  # fmt: skip
-    assert store.faults() == []
+    assert store.find_faults() == []
     left = without_order(seen(store, narrow=False))
     with open_store(str(tmp_path / "never.db")) as never:
         overlapping(never)
         for name, rows in without_order(seen(never, narrow=False)).items():
             assert left[name] == rows, name
-    store.begin(RUN)  # numbers go on after the last
+    store.begin_run(RUN)  # numbers go on after the last
     assert [s.run.name for s in store.summaries()] == ["later", "other", "middle"]
 
 
 def test_nothing_is_left_of_the_only_run(store: Store) -> None:
     """But for the items of benchmarks and the flags of APX, which belong to a model."""
     everything(store)
-    assert store.faults() == []
+    assert store.find_faults() == []
     store.delete(LATER.id)
     store.delete(RUN.id)
     left = {name for name, rows in seen(store, narrow=False).items() if rows}
@@ -180,6 +180,6 @@ def test_faults_are_found(store: Store) -> None:
             db = store._db  # type: ignore[attr-defined]
             db.execute("UPDATE object SET text = 'dongs' WHERE id = ?", (SONGS.object_id,))
             db.execute('DELETE FROM "group" WHERE id = ?', (ORCS.id,))
-    found = {(f.kind, f.example) for f in store.faults()}
+    found = {(f.kind, f.example) for f in store.find_faults()}
     assert ("id", SONGS.object_id) in found
     assert any(kind == "reference" for kind, _ in found)

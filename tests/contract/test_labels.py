@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from kgbias.graph.labels import TAKEN_BACK, Label, in_effect
-from kgbias.graph.push import push
+from kgbias.graph.labels import RETRACTED_LABEL, Label, labels_in_effect
+from kgbias.graph.push import push_run
 from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.graph.types import Run, Triple
 from tests.contract.test_store import RUN, said
@@ -21,8 +21,8 @@ def label(triple: str, value: str, second: int, rater: str = "Ana \ud800", note:
 
 
 def begun(store: Store) -> Store:
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, [FOOD, RAIN])
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, [FOOD, RAIN])
     return store
 
 
@@ -32,7 +32,7 @@ def test_labels_are_kept_in_order_and_a_repeated_one_changes_nothing(store: Stor
     other = replace(label(OF_FOOD, "clean", 4, "Ben"), measure="toxicity")
     begun(store)
     for _ in range(2):
-        store.label([other, machine, second, first])
+        store.add_labels([other, machine, second, first])
     assert store.labels() == [first, second, machine, other]
     assert store.labels("regard") == [first, second, machine]
     assert store.labels("identity attack") == []
@@ -47,43 +47,43 @@ def test_labels_are_kept_in_order_and_a_repeated_one_changes_nothing(store: Stor
         ("Ana", "model", "neutral"),
         ("Ben", "person", "clean"),
     ]
-    assert store.faults() == []
+    assert store.find_faults() == []
 
 
 def test_the_latest_of_a_rater_is_in_effect_and_none_is_lost(store: Store) -> None:
     first, better = label(OF_FOOD, "positive", 1), label(OF_FOOD, "neutral", 3)
     of_ben = label(OF_FOOD, "negative", 2, "Ben")
-    begun(store).label([better])
-    store.label([first, of_ben])  # an earlier one, from another store say
+    begun(store).add_labels([better])
+    store.add_labels([first, of_ben])  # an earlier one, from another store say
     found = store.labels()
     assert [x.label for x in found] == ["positive", "negative", "neutral"]
-    assert [x.label for x in in_effect(found)] == ["negative", "neutral"]
-    store.label([label(OF_FOOD, TAKEN_BACK, 4)])
-    assert [x.label for x in in_effect(store.labels())] == ["negative"]
+    assert [x.label for x in labels_in_effect(found)] == ["negative", "neutral"]
+    store.add_labels([label(OF_FOOD, RETRACTED_LABEL, 4)])
+    assert [x.label for x in labels_in_effect(store.labels())] == ["negative"]
     assert len(store.labels()) == 4
 
 
 def test_what_cannot_be_kept_as_text_is_kept_once(store: Store) -> None:
     """A lone surrogate is not UTF-8: stores keep a replacement, under the same id."""
     odd = label(OF_FOOD, "positive", 1, note="\ud800")
-    begun(store).label([odd])
-    store.label(store.labels())
+    begun(store).add_labels([odd])
+    store.add_labels(store.labels())
     (kept,) = store.labels()
     assert (kept.rater, kept.note, kept.uid) == ("Ana ?", "?", odd.uid)
 
 
 def test_a_label_of_a_triple_that_is_not_there_is_left_out(store: Store) -> None:
-    begun(store).label([label(Triple("Orcs", "love", "smoke").id, "negative", 1, "Cem")])
-    assert store.labels() == [] and store.faults() == []
+    begun(store).add_labels([label(Triple("Orcs", "love", "smoke").id, "negative", 1, "Cem")])
+    assert store.labels() == [] and store.find_faults() == []
     assert store.query("MATCH (r:Rater) RETURN r.name").rows == []
 
 
 def test_labels_go_with_the_statements_that_they_are_of(store: Store) -> None:
     begun(store)
-    store.begin(OTHER)
-    store.record(OTHER.id, "none", 0, [replace(FOOD, run_id=OTHER.id)])
+    store.begin_run(OTHER)
+    store.record_round(OTHER.id, "none", 0, [replace(FOOD, run_id=OTHER.id)])
     ana, ben = label(OF_FOOD, "positive", 1), label(OF_RAIN, "negative", 2, "Ben")
-    store.label([ana, ben])
+    store.add_labels([ana, ben])
     planned = store.delete(RUN.id, dry_run=True)
     assert planned["Rater"] == 1 and len(store.labels()) == 2
     assert store.delete(RUN.id) == planned
@@ -93,11 +93,11 @@ def test_labels_go_with_the_statements_that_they_are_of(store: Store) -> None:
 
 
 def test_a_copy_has_the_labels_of_its_statements(store: Store, tmp_path: Path) -> None:
-    begun(store).label([label(OF_FOOD, "positive", 1, "Ana"), label(OF_RAIN, "", 2, "Ana")])
+    begun(store).add_labels([label(OF_FOOD, "positive", 1, "Ana"), label(OF_RAIN, "", 2, "Ana")])
     with open_store(str(tmp_path / "target.db")) as target:
         for _ in range(2):
-            push(StoredRun.find(store), target)
+            push_run(StoredRun.find(store), target)
             assert target.labels() == store.labels()
-        target.label([label(OF_FOOD, "neutral", 3, "Cem")])
-        push(StoredRun.find(target), store)
+        target.add_labels([label(OF_FOOD, "neutral", 3, "Cem")])
+        push_run(StoredRun.find(target), store)
         assert store.labels() == target.labels() and len(store.labels()) == 3

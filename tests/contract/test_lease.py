@@ -13,8 +13,8 @@ import kgbias
 from kgbias.crawl.configure import configure
 from kgbias.crawl.crawler import crawl
 from kgbias.errors import RunConflict
-from kgbias.graph import holding
-from kgbias.graph.holding import Holder, hold_lease, is_held
+from kgbias.graph import leases
+from kgbias.graph.leases import Holder, hold_lease, is_leased
 from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.models.base import Request
 from kgbias.models.budget import Budget
@@ -27,15 +27,15 @@ ELSEWHERE = Holder("far", 7, "another machine", "12", "theirs")
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any holder elsewhere is silent at once, and watched for no time."""
-    monkeypatch.setattr(holding, "SILENT_SECONDS", -1.0)
-    monkeypatch.setattr(holding, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(leases, "MAX_SILENT_SECONDS", -1.0)
+    monkeypatch.setattr(leases, "WATCH_SECONDS", 0.0)
 
 
 def test_a_second_process_is_told_who_is_at_work(store: Store) -> None:
     lease = store.lease("r1")
     assert lease.holder() is None
     with hold_lease(lease, "mine"):
-        assert is_held(lease) and not is_held(store.lease("r2"))
+        assert is_leased(lease) and not is_leased(store.lease("r2"))
         with pytest.raises(
             RunConflict, match=r"process \d+ on .* is at work on run mine: stop it, or"
         ):
@@ -47,13 +47,13 @@ def test_a_second_process_is_told_who_is_at_work(store: Store) -> None:
 
 def test_a_holder_that_died_here_is_seen_at_once(store: Store) -> None:
     lease = store.lease("r1")
-    code = "import os; from kgbias.graph.holding import Holder; h = Holder(); print(h.process)"
+    code = "import os; from kgbias.graph.leases import Holder; h = Holder(); print(h.process)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert lease.take(Holder(process=int(done.stdout), started="1"), None)
-    assert not is_held(lease)
+    assert not is_leased(lease)
     said: list[str] = []
     with hold_lease(lease, "mine", note=said.append):
-        assert lease.holder() is not None and is_held(lease)
+        assert lease.holder() is not None and is_leased(lease)
     assert said == []
 
 
@@ -65,7 +65,7 @@ def test_a_holder_elsewhere_is_believed_then_watched_then_dead(
     with pytest.raises(RunConflict, match="process 7 on far is at work"):
         hold_lease(lease, "mine").__enter__()
     request.getfixturevalue("impatient")
-    assert not is_held(lease)
+    assert not is_leased(lease)
     said: list[str] = []
     with hold_lease(lease, "mine", note=said.append):
         assert lease.holder() != ELSEWHERE and not lease.renew(ELSEWHERE)
@@ -77,7 +77,7 @@ def test_a_holder_that_renews_while_it_is_watched_lives(
 ) -> None:
     lease = store.lease("r1")
     assert lease.take(ELSEWHERE, None)
-    monkeypatch.setattr(holding, "SILENT_SECONDS", -1.0)
+    monkeypatch.setattr(leases, "MAX_SILENT_SECONDS", -1.0)
 
     def renewed(line: str) -> None:
         threading.Event().wait(0.05)  # so that its time is another
@@ -99,7 +99,7 @@ def test_one_of_many_gets_what_a_dead_one_left(store: Store) -> None:
 
 
 def test_whose_lease_was_taken_stops(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holding, "RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "RENEW_SECONDS", 0.01)
     config = configure("smollm2", group=["Bakers", "Cooks"], samples=2, iterations=1)
 
     def reply(request: Request) -> str:
@@ -121,7 +121,7 @@ def test_a_crawl_is_held_while_it_asks_and_given_up_after(store: Store, tmp_path
 
     def reply(request: Request) -> str:
         run = StoredRun(store, store.find_run())
-        seen.append((run.state, is_held(store.lease(run.id))))
+        seen.append((run.state, is_leased(store.lease(run.id))))
         if len(seen) > 1:
             return " are kind."
         with pytest.raises(RunConflict):
@@ -131,7 +131,7 @@ def test_a_crawl_is_held_while_it_asks_and_given_up_after(store: Store, tmp_path
         return " are kind."
 
     run = crawl(config, ScriptedModel(reply), store).run
-    assert seen and set(seen) == {("running", True)} and not is_held(store.lease(run.id))
+    assert seen and set(seen) == {("running", True)} and not is_leased(store.lease(run.id))
     left = {p.name for p in tmp_path.iterdir()}
     assert left <= {"kgbias.db", "kgbias.db-wal", "kgbias.db-shm"}
 
@@ -167,7 +167,7 @@ def test_a_second_waits_and_asks_nothing_twice(store: Store) -> None:
     run = crawl(config, model, store).run
     waiting[0].join()
     assert model.asked and asked[1] == 0
-    assert store.find_run().status == "complete" and not is_held(store.lease(run.id))
+    assert store.find_run().status == "complete" and not is_leased(store.lease(run.id))
 
 
 def test_runs_are_running_stopped_or_abandoned(store: Store) -> None:

@@ -50,8 +50,8 @@ def loaded(store: Neo4jStore, count: int) -> StoredRun:
 
 
 def store_generations(store: Neo4jStore, triples: Sequence[Triple]) -> StoredRun:
-    store.begin(RUN)
-    store.load(
+    store.begin_run(RUN)
+    store.load_import(
         RUN.id,
         [
             Generation(RUN.id, f"{n}", t.group_id, "none", "import", 0, 0, "ok", triple=t)
@@ -66,8 +66,8 @@ def test_measuring_derives_the_edges_once(
 ) -> None:
     run = loaded(server, 600)
     derived = []
-    derive = Neo4jStore.derive
-    monkeypatch.setattr(Neo4jStore, "derive", lambda s, id: (derived.append(id), derive(s, id)))
+    derive = Neo4jStore.derive_edges
+    monkeypatch.setattr(Neo4jStore, "derive_edges", lambda s, id: (derived.append(id), derive(s, id)))
     statements = []
     alone = Neo4jStore.write_alone
     monkeypatch.setattr(
@@ -102,7 +102,7 @@ def test_loading_again_adds_what_is_new_and_changes_nothing_else(
     after = content(server)
     assert len([row for row in after if "YIELDED" in row]) == 6
     # Where another writer is faster than we look, or a commit was not acknowledged.
-    monkeypatch.setattr(Neo4jStore, "_known", lambda *_: set())
+    monkeypatch.setattr(Neo4jStore, "_find_known", lambda *_: set())
     loaded(server, 6)
     assert content(server) == after
     server.keep_triples([Triple("Elves", "love", "song 0"), Triple("Elves", "love", "tea")])
@@ -139,7 +139,7 @@ def operators(plan: dict[str, Any]) -> list[str]:
 def test_what_is_gone_since_it_was_looked_for_is_written_again(
     server: Neo4jStore, monkeypatch: pytest.MonkeyPatch, gone: set[str]
 ) -> None:
-    found = Neo4jStore._known
+    found = Neo4jStore._find_known
 
     def stale(store: Neo4jStore, uids: Mapping[str, Collection[str]]) -> set[str]:
         """As if another writer had deleted them since."""
@@ -147,7 +147,7 @@ def test_what_is_gone_since_it_was_looked_for_is_written_again(
         there = found(store, others) if others else set()
         return there.union(*(own for label, own in uids.items() if label in gone))
 
-    monkeypatch.setattr(Neo4jStore, "_known", stale)
+    monkeypatch.setattr(Neo4jStore, "_find_known", stale)
     loaded(server, 4)
     for label, count in (("Generation", 4), ("Triple", 4), ("Object", 4), ("SocialGroup", 2)):
         assert server.read(f"MATCH (n:{label}) RETURN count(n) AS n") == [{"n": count}]
@@ -179,7 +179,7 @@ def merges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_two_writers_do_not_create_the_same(
     server: Neo4jStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generations_module, "BATCH", 20)
+    monkeypatch.setattr(generations_module, "BATCH_ROWS", 20)
     said, sizes = songs(400, of=30), merges(monkeypatch)
     server.keep_triples(said)
     store_generations(server, said)
@@ -193,7 +193,7 @@ def test_two_writers_do_not_create_the_same(
 def test_a_load_finds_some_triples_and_lacks_others(
     server: Neo4jStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generations_module, "BATCH", 20)
+    monkeypatch.setattr(generations_module, "BATCH_ROWS", 20)
     said = songs(200, of=30)
     server.keep_triples([*said[:60], *said[100:140]])
     sizes = merges(monkeypatch)

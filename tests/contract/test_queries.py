@@ -11,8 +11,8 @@ import pytest
 from kgbias.errors import RunNotFound, UsageError
 from kgbias.graph.decisions import Decision
 from kgbias.graph.labels import Label
-from kgbias.graph.push import push
-from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
+from kgbias.graph.push import push_run
+from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
 from kgbias.graph.sofa import (
     ProbeSet,
     SofaCategory,
@@ -21,26 +21,26 @@ from kgbias.graph.sofa import (
     SofaStatement,
 )
 from kgbias.graph.store import Store, StoredRun, open_store
-from kgbias.graph.structure import structure
+from kgbias.graph.structure import measure_structure
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     Answer,
     AssociationEdge,
     AssociationNode,
     BelievedEdge,
-    Believing,
+    BeliefRun,
     Flag,
-    Flagged,
+    FlagTable,
     Generation,
     Group,
     GroupName,
     GroupScore,
-    Item,
+    BenchmarkItem,
     ItemScore,
     Metric,
     NameProbe,
     ProbedEdge,
-    Probing,
+    ProbeRun,
     Run,
     Score,
     Topic,
@@ -97,7 +97,7 @@ def encoder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def middle(store: Store) -> Store:
-    store.begin(RUN)
+    store.begin_run(RUN)
     triples = [Triple(*row[:3]) for row in SAID]
     generations = [
         Generation(
@@ -110,9 +110,9 @@ def middle(store: Store) -> Store:
     ]  # fmt: skip
     refused = Generation(RUN.id, "no", GROUPS[1].id, "none", "object", 1, 0, "refused")
     store.keep_answers([Answer("k0", MODEL.id, " songs.\n", "stop")])
-    store.record(RUN.id, "none", 1, [*generations, refused])
+    store.record_round(RUN.id, "none", 1, [*generations, refused])
     sneer = Triple("Orcs", "are", "fair")
-    store.decide(
+    store.add_decisions(
         RUN.id,
         [
             Decision(refused.id, "restore", "Ana", "2026-11-22T10:00:00+00:00", sneer),
@@ -120,7 +120,7 @@ def middle(store: Store) -> Store:
         ],
     )
     smoke, songs = triples[1].id, triples[0].id
-    store.label(
+    store.add_labels(
         [
             Label(id, "regard", label, rater, kind, "regard@1", f"2026-11-2{day}", False, "")
             for day, (id, label, rater, kind) in enumerate(
@@ -156,19 +156,19 @@ def middle(store: Store) -> Store:
     tests = [AssociationNode("t1", *figures, 8, 9), AssociationNode("t2", *figures, 1, 8)]
     store.save_associations(RUN.id, tests)
     for name, flags in FLAGS.items():
-        store.save_flags(Flagged(name, name, "r1", (), 0.01, 40, flags))
+        store.save_flags(FlagTable(name, name, "r1", (), 0.01, 40, flags))
     store.set_status(RUN.id, "complete")
-    store.save_places(RUN.id, structure(store.triples(RUN.id)))
+    store.save_places(RUN.id, measure_structure(store.triples(RUN.id)))
     add_topics_and_probes(store)
-    read = ItemScore(Item("i1", "bbq", "Age 7", "Age"), (-1.5, -2.25, -4.0), 31, 0.25)
-    store.save_item_scores(MODEL, (), [read, replace(read, item=Item("i2", "bbq", "7", "SES"))])
+    read = ItemScore(BenchmarkItem("i1", "bbq", "Age 7", "Age"), (-1.5, -2.25, -4.0), 31, 0.25)
+    store.save_item_scores(MODEL, (), [read, replace(read, item=BenchmarkItem("i2", "bbq", "7", "SES"))])
     store.save_item_scores(ModelInfo("other"), (), [replace(read, scores=(-2.0, -1.0, -3.0))])
     for score, model in ((0.5, "one"), (0.75, "two")):
-        probe_set = ProbeSet.of(
+        probe_set = ProbeSet.from_texts(
             "asked", {"peoples": (("Elves", "Orcs"), ("are kind", "love songs"))}
         )
         store.save_probe_set(probe_set)
-        store.save_sofa(None, [sofa_of(probe_set, score, model)])
+        store.save_sofa_results(None, [sofa_of(probe_set, score, model)])
     add_recorded(store)
     return store
 
@@ -179,12 +179,12 @@ def add_recorded(store: Store) -> None:
     table, rough = StereotypeTable("tales"), Stereotype("tales", "Orc", "brutal", "", 2.5, 1)
     ids = [Triple(*row[:3]).id for row in SAID]
     marks = (
-        Mark(ids[2], rough.uid(table.id), "related", "meaning", 0.61),
-        Mark(ids[3], rough.uid(table.id), "known", "meaning", 0.9),
-        Mark(ids[4], None, "new"),
-        Mark(ids[5], None, "new"),
+        StereotypeMatch(ids[2], rough.uid(table.id), "related", "meaning", 0.61),
+        StereotypeMatch(ids[3], rough.uid(table.id), "known", "meaning", 0.9),
+        StereotypeMatch(ids[4], None, "new"),
+        StereotypeMatch(ids[5], None, "new"),
     )
-    store.save_held(RUN.id, Held(table, {}, (Heard(rough, "Orcs", 1, 0.0),), marks))
+    store.save_stereotype_matches(RUN.id, StereotypeMatches(table, {}, (StereotypeCount(rough, "Orcs", 1, 0.0),), marks))
 
 
 def sofa_of(probe_set: ProbeSet, score: float, model: str) -> SofaResult:
@@ -210,7 +210,7 @@ def add_topics_and_probes(store: Store) -> None:
     smoke, loved, cruel = (Triple(*SAID[n][:3]) for n in (1, 2, 3))
     topics = (Topic("c", 0, ("smoke", "air"), 2), Topic("c", 1, ("cruelty",), 1))
     about = tuple(
-        About(t.id, topic.id, 0.5)
+        TopicAssignment(t.id, topic.id, 0.5)
         for t, topic in ((smoke, topics[0]), (loved, topics[0]), (cruel, topics[1]))
     )
     store.save_topics(RUN.id, [TopicModel("c", topics, about, {})])
@@ -227,7 +227,7 @@ def add_topics_and_probes(store: Store) -> None:
     ]
     store.save_probes(
         RUN.id,
-        Probing(MODEL),
+        ProbeRun(MODEL),
         [
             ProbedEdge(
                 statement.predicate_id, statement.object_id, group, likelihood, 4, likelihood + 1,
@@ -242,7 +242,7 @@ def add_topics_and_probes(store: Store) -> None:
         (smoke, elves, 3.5, "bound to a word"), (songs, elves, 2.0, ""),
         (smoke, ents, 0.75, "leaning"),
     ]  # fmt: skip
-    asked = Believing(MODEL, (), {"floor": {}})
+    asked = BeliefRun(MODEL, (), {"floor": {}})
     store.save_beliefs(
         RUN.id,
         asked,
@@ -271,7 +271,7 @@ def add_topics_and_probes(store: Store) -> None:
             for s, mean in zip((cruel, songs, smoke), own, strict=True)
         ],
     )
-    store.save_believing(RUN.id, asked)
+    store.save_belief_run(RUN.id, asked)
 
 
 def alike(one: Any, other: Any) -> bool:
@@ -585,7 +585,7 @@ def test_a_prompt_counts_once_and_attempts_by_why_they_were_made(middle: Store) 
     """The same prompt at two places, refused twice at one of them; another one, not readable and
     then refused, which was not asked again."""
     run = Run("tries", MODEL, {"seed": 2}, GROUPS)
-    middle.begin(run)
+    middle.begin_run(run)
     tries = [
         ("a", "p", ("refused", "refused", "unparsable")),
         ("b", "p", ("echo",)),
@@ -597,7 +597,7 @@ def test_a_prompt_counts_once_and_attempts_by_why_they_were_made(middle: Store) 
         for place, prompt, outcomes in tries
         for n, outcome in enumerate(outcomes)
     ]  # fmt: skip
-    middle.record(run.id, "none", 0, generations)
+    middle.record_round(run.id, "none", 0, generations)
     middle.set_status(run.id, "complete")
     assert ask(middle, "asked", run="tries") == [(2, 3, 3, 2, 6, 0, 3, 2, 1, 0, 0)]
     assert ask(middle, "refused_prompts", run="tries") == [("Elves", 2, 25.0)]
@@ -605,7 +605,7 @@ def test_a_prompt_counts_once_and_attempts_by_why_they_were_made(middle: Store) 
 
 def test_a_query_sees_only_its_run(middle: Store) -> None:
     other = Run("other", MODEL, {"seed": 1}, GROUPS)
-    middle.begin(other)
+    middle.begin_run(other)
     middle.set_status(other.id, "complete")
     assert ask(middle, "most_repeated", run="other") == []
     assert middle.find_run().name == "middle"  # the newest of those with generations
@@ -688,7 +688,7 @@ def test_a_query_reads_the_graph_alone(store: Store, text: str) -> None:
 def test_no_rows_say_what_makes_them_if_nothing_did(middle: Store) -> None:
     """A run in which nothing is of the kind asked for, and one that has it: an empty answer."""
     bare = replace(RUN, name="bare", config={"seed": 1})
-    middle.begin(bare)
+    middle.begin_run(bare)
     for name, run, needs in (
         ("topic_shares", "bare", "run.measure(topics=True)"),
         ("recorded", "bare", "run.known(TABLE)"),
@@ -718,10 +718,10 @@ def test_both_stores_give_the_same_rows_for_a_hostile_run(tmp_path: Path, empty_
     embedded = open_store(str(tmp_path / "kgbias.db"))
     objects = [text for text in HOSTILE if len(text) < 200]
     run = measured_run(embedded, GROUPS, objects, each=60)  # type: ignore[arg-type]
-    embedded.save_places(run.id, structure(embedded.triples(run.id)))
+    embedded.save_places(run.id, measure_structure(embedded.triples(run.id)))
     server = open_store(empty_neo4j)
-    assert push(StoredRun(embedded, run), server) == 240
-    assert push(StoredRun(embedded, run), server) == 0
+    assert push_run(StoredRun(embedded, run), server) == 240
+    assert push_run(StoredRun(embedded, run), server) == 0
     assert server.triples(run.id) == embedded.triples(run.id)
     assert sorted(server.generations(run.id), key=lambda g: g.id) == sorted(
         embedded.generations(run.id), key=lambda g: g.id
@@ -748,5 +748,5 @@ def test_both_stores_give_the_same_rows_for_a_hostile_run(tmp_path: Path, empty_
     assert asked > 500
     assert server.places(run.id) == embedded.places(run.id) != []
     back = open_store(str(tmp_path / "back.db"))
-    push(StoredRun(server, run), back)
+    push_run(StoredRun(server, run), back)
     assert back.triples(run.id) == embedded.triples(run.id)

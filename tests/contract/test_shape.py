@@ -14,10 +14,10 @@ from kgbias.errors import UsageError
 from kgbias.export import write_export
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision
-from kgbias.graph.keeping import Corpus, Passage, Relation
+from kgbias.graph.integrity import Corpus, Passage, Relation
 from kgbias.graph.labels import Label
-from kgbias.graph.profiles import Part, Profile
-from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
+from kgbias.graph.profiles import ProfilePart, Profile
+from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
 from kgbias.graph.shape import Node
 from kgbias.graph.sofa import (
     ProbePart,
@@ -30,30 +30,30 @@ from kgbias.graph.sofa import (
 )
 from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     Answer,
     AssociationEdge,
     AssociationNode,
     Attribution,
     BelievedEdge,
-    Believing,
+    BeliefRun,
     Category,
-    Choosing,
+    ChoiceRun,
     ChosenEdge,
     Flag,
-    Flagged,
+    FlagTable,
     Generation,
     Group,
     GroupName,
     GroupScore,
-    Item,
+    BenchmarkItem,
     ItemScore,
     Metric,
     NameProbe,
     NearDuplicate,
     NodePlace,
     ProbedEdge,
-    Probing,
+    ProbeRun,
     Run,
     Score,
     Topic,
@@ -89,10 +89,10 @@ SONGS, SONG, SMOKE = (
 )
 LOVE_SONGS = statement_id(SONGS.predicate_id, SONGS.object_id)
 REGARD = Metric("regard", "rule", "1")
-PROBING = Probing(ModelInfo("probed"), (("bos", "yes"),), {"mrr": 0.5})
-READ = ItemScore(Item("i1", "bbq", "Age 7", "Age"), (-1.5, -2.25, -4.0), 31, 0.25)
-CHOOSING = Choosing(ModelInfo("chooser"), (("options", "2"),), {"categories": {}})
-BELIEVING = Believing(ModelInfo("believer"), (("carriers", "2"),), {"floor": {"found": 0.5}})
+PROBING = ProbeRun(ModelInfo("probed"), (("bos", "yes"),), {"mrr": 0.5})
+READ = ItemScore(BenchmarkItem("i1", "bbq", "Age 7", "Age"), (-1.5, -2.25, -4.0), 31, 0.25)
+CHOOSING = ChoiceRun(ModelInfo("chooser"), (("options", "2"),), {"categories": {}})
+BELIEVING = BeliefRun(ModelInfo("believer"), (("carriers", "2"),), {"floor": {"found": 0.5}})
 NAMES = (
     GroupName("Elven folk", ELVES.id, "{} folk", "elven"),
     GroupName("Elven folk", ORCS.id, "{} folk", "elven", "narrower"),
@@ -102,19 +102,19 @@ FLAGS = (
     Flag("Dwarves", "Sk\u00e4nky", "", 0.25, -2.5),
     Flag("Elves", "good at math", "skill", 0.0, -2.625),
 )
-FLAGGED = Flagged("a1", "probed", "r1", (("bos", "yes"),), 0.01, 9, FLAGS)
+FLAGGED = FlagTable("a1", "probed", "r1", (("bos", "yes"),), 0.01, 9, FLAGS)
 TOPIC = Topic("peoples", 0, ("song", "sing", "loud", "old", "sung"), 2, 0.5, 0.75, 0.25, "Singing")
 TABLE = StereotypeTable("folklore", "CC BY 4.0", "c0ffee")
 SINGERS = Stereotype("folklore", "Elf", "musical", "peoples", -0.5, 2, "love songs")
 LOUD = Stereotype("folklore", "Orc", "loud")
-HELD = Held(
+HELD = StereotypeMatches(
     TABLE,
     {"shares": {"said": {"value": 0.5}}, "groups": []},
     tuple(
         sorted(
             (
-                Heard(SINGERS, "Elves", 1, 0.25, Estimate(2.5, 1.25, 3.75, 5), True, 0.5),
-                Heard(LOUD, "Orcs", 0, math.nan, Estimate.missing()),
+                StereotypeCount(SINGERS, "Elves", 1, 0.25, Estimate(2.5, 1.25, 3.75, 5), True, 0.5),
+                StereotypeCount(LOUD, "Orcs", 0, math.nan, Estimate.missing()),
             ),
             key=lambda each: each.entry.uid(TABLE.id),
         )
@@ -122,9 +122,9 @@ HELD = Held(
     tuple(
         sorted(
             (
-                Mark(SONGS.id, SINGERS.uid(TABLE.id), "known", "meaning", 0.875),
-                Mark(SONG.id, LOUD.uid(TABLE.id), "related", "words"),
-                Mark(SMOKE.id, None, "new"),
+                StereotypeMatch(SONGS.id, SINGERS.uid(TABLE.id), "known", "meaning", 0.875),
+                StereotypeMatch(SONG.id, LOUD.uid(TABLE.id), "related", "words"),
+                StereotypeMatch(SMOKE.id, None, "new"),
             ),
             key=lambda mark: mark.triple_id,
         )
@@ -134,8 +134,8 @@ HELD = Held(
 
 def everything(store: Store) -> None:
     """Write one of every node, edge and property."""
-    store.begin(RUN)
-    store.begin(LATER)
+    store.begin_run(RUN)
+    store.begin_run(LATER)
     store.keep_answers([Answer("k", MODEL.id, "songs", "stop", 7, 2, 0.5, '{"a":1}')])
     common = {"arm": "none", "strategy": "object", "attempt": 0, "outcome": "ok"}
     first = Generation(
@@ -145,7 +145,7 @@ def everything(store: Store) -> None:
     second = Generation(
         RUN.id, "none/1", ORCS.id, iteration=0, triple=SONG, shown=(SONGS.id,), **common  # type: ignore[arg-type]
     )  # fmt: skip
-    store.record(RUN.id, "none", 0, [first, second])
+    store.record_round(RUN.id, "none", 0, [first, second])
     store.save_scores(
         RUN.id,
         REGARD,
@@ -164,7 +164,7 @@ def everything(store: Store) -> None:
             GroupScore(0.0, math.nan, math.nan, 1, ORCS.id, "overall_regard", "bootstrap", "both"),
         ],
     )
-    about = (About(SONGS.id, TOPIC.id, 0.75, True), About(SONG.id, None, 0.0))
+    about = (TopicAssignment(SONGS.id, TOPIC.id, 0.75, True), TopicAssignment(SONG.id, None, 0.0))
     store.save_topics(RUN.id, [TopicModel("peoples", (TOPIC,), about, {"seed": 1})])
     store.save_attributions([Attribution(SONGS.id, REGARD, ("Elves", "love"), (0.25, -0.5), 0.25)])
     edges = (
@@ -186,7 +186,7 @@ def everything(store: Store) -> None:
             *((1.25, 0.5, -1.5) if number else ()),
         )  # fmt: skip
         store.save_probes(RUN.id, PROBING, [probed])
-    store.save_probing(RUN.id, PROBING)
+    store.save_probe_run(RUN.id, PROBING)
     ends = (SONGS.predicate_id, SONGS.object_id)
     chose = (0.75, 0.3, 0.9, 0.5, 0.5, -0.25, 1.0, 0.25)
     store.keep_answers([Answer(f"c{n}", CHOOSING.model.id, "B", "stop") for n in range(2)])
@@ -213,26 +213,26 @@ def everything(store: Store) -> None:
             BelievedEdge(*ends, ORCS.id, -2.5, math.nan, math.nan, 1, *[math.nan] * 5),
         ],
     )  # fmt: skip
-    store.save_believing(RUN.id, BELIEVING)
+    store.save_belief_run(RUN.id, BELIEVING)
     probe_set = ProbeSet(
         "songs",
         (ProbePart("peoples", ("Elves", "Orcs"), (
-            ProbeStatement(LOVE_SONGS, "love songs", 0.25, 0), ProbeStatement.of("are fair")
+            ProbeStatement(LOVE_SONGS, "love songs", 0.25, 0), ProbeStatement.from_text("are fair")
         )),),
         {"hate": "rule"},
     )  # fmt: skip
     store.save_probe_set(probe_set)
-    store.save_sofa(RUN.id, [sofa_result(probe_set)])
+    store.save_sofa_results(RUN.id, [sofa_result(probe_set)])
     # A statement that was probed is said of another group later.
     third = Generation(RUN.id, "none/2", ORCS.id, iteration=1, triple=SMOKE, **common)  # type: ignore[arg-type]
     refused = Generation(
         RUN.id, "none/3", ORCS.id, iteration=1, **common | {"outcome": "refused"}  # type: ignore[arg-type]
     )  # fmt: skip
-    store.record(RUN.id, "none", 1, [third, refused])
+    store.record_round(RUN.id, "none", 1, [third, refused])
     store.save_scores(RUN.id, REGARD, [Score(SMOKE.id, -0.5, "negative")])
     for measure, value in (("toxicity", 1.0), ("acceptability", 0.75)):
         store.save_scores(RUN.id, Metric(measure, "rule", "1"), [Score(SMOKE.id, value)])
-    store.decide(
+    store.add_decisions(
         RUN.id,
         [
             Decision(refused.id, "restore", "Ana", "2026-11-22T01:00:00+00:00",
@@ -242,8 +242,8 @@ def everything(store: Store) -> None:
         ],
     )  # fmt: skip
     said = (SONG.id, "regard", "negative", "Ana", "person", "regard@1")
-    store.label([Label(*said, "2026-11-24T01:00:00+00:00", True, "s1", "a sneer")])
-    parts = (Part("hobbies", first.id, "", 4, 9), Part("traits", refused.id))
+    store.add_labels([Label(*said, "2026-11-24T01:00:00+00:00", True, "s1", "a sneer")])
+    parts = (ProfilePart("hobbies", first.id, "", 4, 9), ProfilePart("traits", refused.id))
     labels = {"group": "ELF F", "gender": "F"}
     store.save_profiles(RUN.id, [Profile(RUN.id, "Ana/0", "Ána", ELVES.id, labels, parts)])
     store.save_near_duplicates(
@@ -256,9 +256,9 @@ def everything(store: Store) -> None:
     ]
     store.save_places(LATER.id, places[:1])
     store.save_places(RUN.id, [NodePlace("group", ELVES.id, "Elves", 9, 0.0, 3, 3), *places[1:]])
-    store.save_held(RUN.id, HELD)
-    assert store.held(RUN.id) == [HELD]
-    assert store.held(LATER.id) == []
+    store.save_stereotype_matches(RUN.id, HELD)
+    assert store.stereotype_matches(RUN.id) == [HELD]
+    assert store.stereotype_matches(LATER.id) == []
     story = Passage("p1", "document", "Elves sing. Orcs love songs.", {"source": "a.txt"})
     chunk = Passage("p2", "chunk", "Elves sing.", {"entities": ["Elves"]})
     child = Relation("r1", "child", "p1", "p2", False, {"score": 0.5})
@@ -302,7 +302,7 @@ def seen(store: Store, *, narrow: bool) -> dict[str, Any]:
         found[node.label] = ask(f"MATCH (n:{node.label}) RETURN n", node.label)
     for edge in shape.EDGES:
         for start, end in edge.ends:
-            a, b = shape.node(start).key, shape.node(end).key
+            a, b = shape.get_node(start).key, shape.get_node(end).key
             found[f"{start}-{edge.type}-{end}"] = ask(
                 f"MATCH (a:{start})-[e:{edge.type}]->(b:{end}) RETURN a.{a} AS a, e, b.{b} AS b",
                 edge.type,
@@ -441,13 +441,13 @@ def test_a_model_has_one_name_wherever_it_is_shown(store: Store) -> None:
     """The spec, which may be a path, is nowhere in the graph; a person's own name is everywhere."""
     everything(store)
     hidden = ModelInfo("hf:/telltale/tiny", "sha256:0123456789")
-    local = store.begin(Run("local", hidden, {}, (ELVES,)))
+    local = store.begin_run(Run("local", hidden, {}, (ELVES,)))
     assert local.model == hidden and local.model.title == "tiny (012345)"
     own = {kind.model: f"Model {n}" for n, kind in enumerate((PROBING, CHOOSING, BELIEVING))}
     for model, name in (own | {hidden: "Model B"}).items():
-        store.call(replace(model, called=name))
+        store.set_display_name(replace(model, called=name))
     for again in (PROBING.model, replace(hidden, called="Model C")):  # a known one keeps its name
-        store.save_probing(RUN.id, Probing(again, (), {"mrr": 0.5}))
+        store.save_probe_run(RUN.id, ProbeRun(again, (), {"mrr": 0.5}))
     graph = seen(store, narrow=False)
     names = {row[0]["name"] for row in graph["Model"]}
     assert {MODEL.title, "Model B", *own.values()} <= names
@@ -456,13 +456,13 @@ def test_a_model_has_one_name_wherever_it_is_shown(store: Store) -> None:
         rows = graph[f"Statement-{edge}-SocialGroup"]
         assert {row[1]["model"] for row in rows} == {own[asking.model]}
     (test,) = graph["AssociationTest"]
-    assert test[0]["model"] == own[PROBING.model] and not store.faults()
+    assert test[0]["model"] == own[PROBING.model] and not store.find_faults()
     assert store.find_run("local").model.title == "Model B"
-    assert {p.model.title for p in store.probings(RUN.id)} == {own[PROBING.model], "Model B"}
+    assert {p.model.title for p in store.probe_runs(RUN.id)} == {own[PROBING.model], "Model B"}
     for taken in ("Model 0", MODEL.title):
         with pytest.raises(UsageError, match=f"two models of the store would be called '{taken}'"):
-            store.call(replace(hidden, called=taken))
+            store.set_display_name(replace(hidden, called=taken))
     with pytest.raises(UsageError, match="would be called 'Model 0'"):
-        store.begin(Run("third", ModelInfo("Model 0"), {"n": 3}, (ELVES,)))
-    store.call(replace(hidden, called=""))
+        store.begin_run(Run("third", ModelInfo("Model 0"), {"n": 3}, (ELVES,)))
+    store.set_display_name(replace(hidden, called=""))
     assert [m.title for m in store.models() if m == hidden] == ["tiny (012345)"]

@@ -11,8 +11,8 @@ import pytest
 
 from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
 from kgbias.graph.labels import Label
-from kgbias.graph.profiles import READING
-from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
+from kgbias.graph.profiles import READING_STRATEGY
+from kgbias.graph.row_types import DrawRow, ExampleRow, StatementRow, YieldRow, ScoreRow
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
     Answer,
@@ -20,12 +20,12 @@ from kgbias.graph.types import (
     AssociationNode,
     Batch,
     BelievedEdge,
-    Believing,
+    BeliefRun,
     Category,
-    Choosing,
+    ChoiceRun,
     ChosenEdge,
     Flag,
-    Flagged,
+    FlagTable,
     Generation,
     Group,
     GroupName,
@@ -70,12 +70,12 @@ ROUND = [
 
 
 def test_a_run_comes_back_as_it_was(store: Store) -> None:
-    begun = store.begin(RUN)
+    begun = store.begin_run(RUN)
     assert (begun.id, begun.name, begun.model, begun.config) == (RUN.id, "first", MODEL, RUN.config)
     assert begun.groups == (GROUPS[0], Group("Men", "gender", ("Guys", "Males")))
     assert begun.categories == RUN.categories
     assert begun.created and begun.version
-    assert store.begin(RUN) == begun
+    assert store.begin_run(RUN) == begun
     store.set_status(RUN.id, "complete")
     assert store.find_run("first").status == "complete"
 
@@ -83,13 +83,13 @@ def test_a_run_comes_back_as_it_was(store: Store) -> None:
 def test_newest_run_and_unknown_runs(store: Store) -> None:
     with pytest.raises(RunNotFound, match="has no runs"):
         store.find_run()
-    store.begin(RUN)
-    second = store.begin(Run("second", MODEL, {"seed": 1}, GROUPS))
+    store.begin_run(RUN)
+    second = store.begin_run(Run("second", MODEL, {"seed": 1}, GROUPS))
     assert store.find_run().name == "second"
-    store.record(second.id, "none", 0, [replace(ROUND[0], run_id=second.id)])
-    pairs = store.begin(Run("later", MODEL, {"seed": 2}, GROUPS, kind="pairs"))
+    store.record_round(second.id, "none", 0, [replace(ROUND[0], run_id=second.id)])
+    pairs = store.begin_run(Run("later", MODEL, {"seed": 2}, GROUPS, kind="pairs"))
     answered = replace(ROUND[0], run_id=pairs.id, triple=None)
-    store.record(pairs.id, "none", 0, [answered])
+    store.record_round(pairs.id, "none", 0, [answered])
     assert store.find_run().name == "second"  # the newest that says something of a group
     assert store.find_run(kind="pairs").name == "later"
     with pytest.raises(RunNotFound, match=r"has no run of stories: study.write_stories makes one"):
@@ -99,11 +99,11 @@ def test_newest_run_and_unknown_runs(store: Store) -> None:
 
 
 def test_a_name_belongs_to_one_configuration(store: Store) -> None:
-    store.begin(RUN)
+    store.begin_run(RUN)
     with pytest.raises(RunConflict):
-        store.begin(Run("first", MODEL, {"seed": 1}, GROUPS))
+        store.begin_run(Run("first", MODEL, {"seed": 1}, GROUPS))
     with pytest.raises(RunConflict):
-        store.begin(Run("other name", MODEL, {"seed": 0}, GROUPS))
+        store.begin_run(Run("other name", MODEL, {"seed": 0}, GROUPS))
     assert [s.run.name for s in store.summaries()] == ["first"]
 
 
@@ -132,29 +132,29 @@ def test_batches_are_noted_until_they_are_dropped(store: Store) -> None:
 
 
 def test_generations_come_back_as_they_were(store: Store) -> None:
-    store.begin(RUN)
+    store.begin_run(RUN)
     shown = (ROUND[0].triple.id, ROUND[1].triple.id)  # type: ignore[union-attr]
     later = said("e", "Women", "fear", "rain", iteration=1, shown=shown, count=3)
     refused = Generation(RUN.id, "f", GROUPS[0].id, "none", "object", 1, 0, "refused", "a filter")
-    store.record(RUN.id, "none", 0, ROUND)
-    store.record(RUN.id, "none", 1, [later, refused])
+    store.record_round(RUN.id, "none", 0, ROUND)
+    store.record_round(RUN.id, "none", 1, [later, refused])
     assert list(store.generations(RUN.id)) == [*ROUND, later, refused]
 
 
 def test_recording_twice_changes_nothing_and_again_replaces(store: Store) -> None:
-    store.begin(RUN)
+    store.begin_run(RUN)
     for _ in range(2):
-        store.record(RUN.id, "none", 0, ROUND)
+        store.record_round(RUN.id, "none", 0, ROUND)
     assert len(list(store.generations(RUN.id))) == 4
-    store.record(RUN.id, "none", 0, ROUND[:1])
+    store.record_round(RUN.id, "none", 0, ROUND[:1])
     assert list(store.generations(RUN.id)) == ROUND[:1]
-    store.record(RUN.id, "both", 0, [said("x", "Men", "are", "tall", arm="both")])
+    store.record_round(RUN.id, "both", 0, [said("x", "Men", "are", "tall", arm="both")])
     assert len(list(store.generations(RUN.id))) == 2
 
 
 def test_triples_meet_by_content_and_count_what_was_said(store: Store) -> None:
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, ROUND)
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, ROUND)
     views = store.triples(RUN.id)
     assert [(v.group, v.predicate, v.object, v.count) for v in views] == [
         ("Women", "love", "food", 1),  # groups in the order of the seeds
@@ -166,15 +166,15 @@ def test_triples_meet_by_content_and_count_what_was_said(store: Store) -> None:
 def test_runs_share_nodes_but_not_counts(store: Store) -> None:
     other = Run("second", MODEL, {"seed": 1}, GROUPS)
     for run in (RUN, other):
-        store.begin(run)
-        store.record(run.id, "none", 0, [said("a", "Men", "love", "food", run)])
+        store.begin_run(run)
+        store.record_round(run.id, "none", 0, [said("a", "Men", "love", "food", run)])
     first, second = store.triples(RUN.id), store.triples(other.id)
     assert first == second
     assert first[0].count == 1
 
 
 def test_summaries_count(store: Store) -> None:
-    store.begin(RUN)
+    store.begin_run(RUN)
     store.keep_answers([Answer("k1", MODEL.id, "x", "stop", 7, 2)])
     bad = [
         Generation(RUN.id, f"z{n}", GROUPS[0].id, "none", "object", 0, n, outcome)  # type: ignore[arg-type]
@@ -182,10 +182,10 @@ def test_summaries_count(store: Store) -> None:
             ["refused", "unparsable", "unparsable", "echo", "failed", "nonsense"]
         )
     ]
-    read = Generation(RUN.id, "r", GROUPS[0].id, "none", READING, 0, 1, "refused")  # of a story
-    store.record(RUN.id, "none", 0, [*ROUND, *bad, read])
+    read = Generation(RUN.id, "r", GROUPS[0].id, "none", READING_STRATEGY, 0, 1, "refused")  # of a story
+    store.record_round(RUN.id, "none", 0, [*ROUND, *bad, read])
     other = replace(RUN, name="other", config={"seed": 2})
-    store.begin(other)
+    store.begin_run(other)
     summary, empty = store.summaries()
     assert [store.summary(RUN.id), store.summary(other.id)] == [summary, empty]
     assert (empty.triples, empty.statements, empty.generations) == (0, 0, 0)
@@ -196,13 +196,13 @@ def test_summaries_count(store: Store) -> None:
 
 
 def test_scores_and_the_metric_that_speaks_for_a_run(store: Store) -> None:
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, ROUND)
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, ROUND)
     ids = [v.id for v in store.triples(RUN.id)]
     old, new = Metric("regard", "a", "1"), Metric("regard", "a", "2")
     store.save_scores(RUN.id, old, [Score(id, 0.5, "positive", {"positive": 0.7}) for id in ids])
-    assert store.scored(old, ids) == set(ids)
-    assert store.scored(new, ids) == set()
+    assert store.scored_triples(old, ids) == set(ids)
+    assert store.scored_triples(new, ids) == set()
     assert {v.scores["regard"].value for v in store.triples(RUN.id)} == {0.5}
     store.save_scores(RUN.id, new, [Score(ids[0], -1.0, "negative")])
     views = store.triples(RUN.id)
@@ -217,7 +217,7 @@ def test_scores_and_the_metric_that_speaks_for_a_run(store: Store) -> None:
 
 
 def test_group_scores(store: Store) -> None:
-    store.begin(RUN)
+    store.begin_run(RUN)
     scores = [
         GroupScore(3.0, 1.0, 5.0, 20, GROUPS[0].id, "overall_regard", "bootstrap"),
         GroupScore(-1.0, math.nan, math.nan, 1, GROUPS[1].id, "overall_regard"),
@@ -231,7 +231,7 @@ def test_group_scores(store: Store) -> None:
 
 
 def test_figures_of_arms_stand_beside_each_other_and_are_replaced_by_name(store: Store) -> None:
-    store.begin(RUN)
+    store.begin_run(RUN)
     women = GROUPS[0].id
     figures = [
         GroupScore(3.0, 1.0, 5.0, 20, women, "overall_regard", "bootstrap", arm)
@@ -247,13 +247,13 @@ def test_figures_of_arms_stand_beside_each_other_and_are_replaced_by_name(store:
 
 
 def test_triples_by_arm_have_the_counts_of_their_arm(store: Store) -> None:
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, ROUND)
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, ROUND)
     said_again = [
         said("x", "Men", "love", "food", arm="prefix", count=5),
         said("y", "Women", "are", "tall", arm="prefix"),
     ]
-    store.record(RUN.id, "prefix", 0, said_again)
+    store.record_round(RUN.id, "prefix", 0, said_again)
     metric = Metric("regard", "rule", "1")
     score = Score(said_again[0].triple.id, 0.5, "positive")  # type: ignore[union-attr]
     store.save_scores(RUN.id, metric, [score])
@@ -273,16 +273,16 @@ def test_triples_by_arm_have_the_counts_of_their_arm(store: Store) -> None:
 
 
 def test_what_was_shown_comes_with_its_words(store: Store) -> None:
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, ROUND)
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, ROUND)
     shown = (ROUND[0].triple.id, ROUND[2].triple.id)  # type: ignore[union-attr]
     later = said("e", "Women", "fear", "Rain!", iteration=1, attempt=2, shown=shown, count=3)
     refused = Generation(
         RUN.id, "f", GROUPS[0].id, "none", "object", 1, 0, "refused", "a filter", shown=shown
     )
-    store.record(RUN.id, "none", 1, [later, refused])
-    assert list(store.shown(RUN.id)) == [
-        Shown(
+    store.record_round(RUN.id, "none", 1, [later, refused])
+    assert list(store.iter_example_rows(RUN.id)) == [
+        ExampleRow(
             later.id,
             later.triple.id, "none", 2, 3, "fear", "Rain!",  # type: ignore[union-attr]
             (("love", "food"), ("hate", "rain")),
@@ -291,64 +291,64 @@ def test_what_was_shown_comes_with_its_words(store: Store) -> None:
 
 
 def test_draws_are_read_with_what_they_asked_and_yielded(store: Store) -> None:
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, ROUND)
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, ROUND)
     refused = Generation(
         RUN.id, "f", GROUPS[0].id, "none", "object", 1, 0, "refused", "a filter",
         template="object@1.2:completion", prompt="Some \x00 words",
     )  # fmt: skip
-    store.record(RUN.id, "none", 1, [refused])
-    found = {d.generation_id: d for d in store.drawn(RUN.id)}
+    store.record_round(RUN.id, "none", 1, [refused])
+    found = {d.generation_id: d for d in store.iter_draw_rows(RUN.id)}
     assert set(found) == {g.id for g in (*ROUND, refused)}
     for g in store.generations(RUN.id):
         t = g.triple
-        assert found[g.id] == Drawn(
+        assert found[g.id] == DrawRow(
             g.id, g.path, g.group_id, g.arm, g.strategy, g.iteration, g.template, g.prompt,
             t and t.id, t and t.predicate_id, g.count,
         )  # fmt: skip
 
 
 def test_the_state_changes_with_every_write(store: Store) -> None:
-    store.begin(RUN)
-    first = store.state()
+    store.begin_run(RUN)
+    first = store.content_version()
     if first is None:  # a server has none
         return
     store.triples(RUN.id)
-    assert store.state() == first
-    store.record(RUN.id, "none", 0, ROUND)
-    assert store.state() != first
+    assert store.content_version() == first
+    store.record_round(RUN.id, "none", 0, ROUND)
+    assert store.content_version() != first
 
 
 def test_the_pulse_tells_of_answers_and_of_statements(store: Store) -> None:
-    store.begin(RUN)
-    before = store.pulse()
-    assert store.pulse() == before
+    store.begin_run(RUN)
+    before = store.change_token()
+    assert store.change_token() == before
     store.keep_answers([Answer("k1", RUN.model.id, "food", "stop")])
-    answered = store.pulse()
+    answered = store.change_token()
     assert answered.token != before.token and answered.answers == before.answers + 1
-    store.record(RUN.id, "none", 0, ROUND)
-    said = store.pulse()
+    store.record_round(RUN.id, "none", 0, ROUND)
+    said = store.change_token()
     assert said.token != answered.token and said.answers == answered.answers
-    state = store.state()
+    state = store.content_version()
     (triple, *_) = store.triples(RUN.id)
-    store.label([Label(triple.id, "regard", "negative", "ann", "person", "", "2026", False, "")])
-    assert len(store.labels()) == 1 and store.pulse() == said, "a label is not of a run"
-    assert state is None or store.state() != state
+    store.add_labels([Label(triple.id, "regard", "negative", "ann", "person", "", "2026", False, "")])
+    assert len(store.labels()) == 1 and store.change_token() == said, "a label is not of a run"
+    assert state is None or store.content_version() != state
 
 
 def test_a_run_is_read_in_narrow_rows(store: Store) -> None:
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, ROUND)
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, ROUND)
     again = said("y", "Women", "love", "food", arm="prefix", iteration=1, count=4)
     refused = Generation(RUN.id, "f", GROUPS[0].id, "none", "object", 1, 0, "refused", "a filter")
-    store.record(RUN.id, "prefix", 1, [again, refused])
+    store.record_round(RUN.id, "prefix", 1, [again, refused])
     triples = {g.triple.id: g.triple for g in ROUND if g.triple}
-    assert list(store.stated(RUN.id)) == [
-        Stated(id, t.group_id, t.predicate_id, t.object_id, t.group, t.predicate, t.object)
+    assert list(store.iter_statement_rows(RUN.id)) == [
+        StatementRow(id, t.group_id, t.predicate_id, t.object_id, t.group, t.predicate, t.object)
         for id, t in sorted(triples.items())
     ]
-    assert list(store.told(RUN.id)) == [
-        Told(g.id, g.triple.id, g.arm, g.strategy, g.iteration, g.count)
+    assert list(store.iter_yield_rows(RUN.id)) == [
+        YieldRow(g.id, g.triple.id, g.arm, g.strategy, g.iteration, g.count)
         for g in store.generations(RUN.id)
         if g.triple
     ]
@@ -357,27 +357,27 @@ def test_a_run_is_read_in_narrow_rows(store: Store) -> None:
     regard = [Score(second, -0.5, "negative", {"negative": 0.5}), Score(first, 0.5, "positive")]
     store.save_scores(RUN.id, Metric("regard", "rule", "0"), [Score(first, 1.0)])
     store.save_scores(RUN.id, Metric("regard", "rule", "1"), regard)
-    assert list(store.valued(RUN.id)) == [
-        Valued("regard", first, 0.5, "positive"),
-        Valued("regard", second, -0.5, "negative"),
-        Valued("toxicity", first, 0.25, ""),
+    assert list(store.iter_score_rows(RUN.id)) == [
+        ScoreRow("regard", first, 0.5, "positive"),
+        ScoreRow("regard", second, -0.5, "negative"),
+        ScoreRow("toxicity", first, 0.25, ""),
     ]
 
 
 def test_a_run_has_statements_once_an_answer_yielded_one(store: Store) -> None:
-    store.begin(RUN)
+    store.begin_run(RUN)
     assert not store.has_statements(RUN.id)
     refused = Generation(RUN.id, "f", GROUPS[0].id, "none", "object", 0, 0, "refused", "a filter")
-    store.record(RUN.id, "none", 0, [refused])
+    store.record_round(RUN.id, "none", 0, [refused])
     assert not store.has_statements(RUN.id)
-    store.record(RUN.id, "none", 1, [said("y", "Women", "love", "food", iteration=1)])
+    store.record_round(RUN.id, "none", 1, [said("y", "Women", "love", "food", iteration=1)])
     assert store.has_statements(RUN.id) and not store.has_statements("another")
 
 
 def test_the_statements_of_an_arm_are_read_one_at_a_time(store: Store) -> None:
     """In the order of `triples`: by the place of the group, those of no seed last, then by text."""
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, ROUND)
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, ROUND)
     more = [
         said(f"p/{n}", *words, arm="prefix", iteration=1, count=n)
         for n, words in enumerate(
@@ -393,8 +393,8 @@ def test_the_statements_of_an_arm_are_read_one_at_a_time(store: Store) -> None:
         )
     ]
     refused = Generation(RUN.id, "f", GROUPS[0].id, "shown", "object", 1, 0, "refused", "a filter")
-    store.record(RUN.id, "prefix", 1, more)
-    store.record(RUN.id, "shown", 1, [refused])
+    store.record_round(RUN.id, "prefix", 1, more)
+    store.record_round(RUN.id, "shown", 1, [refused])
     ids = [t.id for t in store.triples(RUN.id)]
     store.save_scores(RUN.id, Metric("toxicity", "rule", "1"), [Score(ids[0], 0.25, "x")])
     regard = [Score(id, -0.5, "negative", {"negative": 0.1 + 0.2}) for id in ids[1:4]]
@@ -403,54 +403,54 @@ def test_the_statements_of_an_arm_are_read_one_at_a_time(store: Store) -> None:
     assert store.arms(RUN.id) == ["none", "prefix"]
     triples = store.triples(RUN.id, by_arm=True)
     for arm, count in (("none", 3), ("prefix", 6), ("shown", 0)):
-        found = list(store.of_arm(RUN.id, arm))
+        found = list(store.triples_of_arm(RUN.id, arm))
         assert found == [t for t in triples if t.arm == arm] and len(found) == count
 
 
 def test_the_answers_of_one_statement_are_read_some_at_a_time(store: Store) -> None:
-    store.begin(RUN)
+    store.begin_run(RUN)
     own = [said(f"{n}", "Men", "love", "food", iteration=1, prompt=f"prompt {n}") for n in range(3)]
     elsewhere = said("z", "Men", "love", "food", arm="prefix", iteration=1)
-    store.record(RUN.id, "none", 0, ROUND)
+    store.record_round(RUN.id, "none", 0, ROUND)
     later = [replace(g, shown=(ROUND[0].triple.id,)) for g in own]  # type: ignore[union-attr]
-    store.record(RUN.id, "none", 1, later)
-    store.record(RUN.id, "prefix", 1, [elsewhere])
+    store.record_round(RUN.id, "none", 1, later)
+    store.record_round(RUN.id, "prefix", 1, [elsewhere])
     id = elsewhere.triple.id  # type: ignore[union-attr]
     every = [g for g in store.generations(RUN.id) if g.triple and g.triple.id == id]
     in_arm = [g for g in every if g.arm == "none"]
     assert len(in_arm) > 3
-    assert store.answered(RUN.id, id, "none", first=0, most=99) == in_arm
-    assert store.answered(RUN.id, id, "none", first=1, most=2) == in_arm[1:3]
-    assert store.answered(RUN.id, id, "prefix", first=0, most=9) == [elsewhere]
-    assert store.answered(RUN.id, id, "none", first=99, most=9) == []
+    assert store.generations_of_triple(RUN.id, id, "none", offset=0, limit=99) == in_arm
+    assert store.generations_of_triple(RUN.id, id, "none", offset=1, limit=2) == in_arm[1:3]
+    assert store.generations_of_triple(RUN.id, id, "prefix", offset=0, limit=9) == [elsewhere]
+    assert store.generations_of_triple(RUN.id, id, "none", offset=99, limit=9) == []
 
 
 def test_bulk_load_is_idempotent(store: Store) -> None:
-    store.begin(RUN)
+    store.begin_run(RUN)
     many = [said(f"i/{n}", "Men", f"p{n % 7}", f"o{n}", count=2) for n in range(3000)]
-    assert store.load(RUN.id, iter(many)) == 3000
+    assert store.load_import(RUN.id, iter(many)) == 3000
     before = store.triples(RUN.id)
     assert len(before) == 3000 and {v.count for v in before} == {2}
-    store.load(RUN.id, iter(many))
+    store.load_import(RUN.id, iter(many))
     assert store.triples(RUN.id) == before
 
 
 def test_hostile_text_comes_back_or_is_mended(store: Store) -> None:
-    store.begin(RUN)
+    store.begin_run(RUN)
     texts = ["'; DROP TABLE triple; --", "\x00nul", "a\u202eb", "😀" * 50, "x" * 10_000, "{{7*7}}"]
     batch = [said(f"h{n}", "Men", "say", text) for n, text in enumerate(texts)]
-    store.record(RUN.id, "none", 0, [*batch, said("lone", "Men", "say", "half \ud83d")])
+    store.record_round(RUN.id, "none", 0, [*batch, said("lone", "Men", "say", "half \ud83d")])
     objects = {v.object for v in store.triples(RUN.id)}
     assert objects == {*texts, "half ?"}
 
 
 def test_a_failed_write_leaves_nothing_behind(store: Store) -> None:
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, ROUND)
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, ROUND)
     broken = said("y", "Men", "love", "rain", count="many " * 3, iteration=0)
     object.__setattr__(broken, "count", object())
     with pytest.raises(Exception):  # noqa: B017  # each store has its own type for it
-        store.record(RUN.id, "none", 0, [broken])
+        store.record_round(RUN.id, "none", 0, [broken])
     assert list(store.generations(RUN.id)) == ROUND
 
 
@@ -488,10 +488,10 @@ def test_processes_open_a_new_file_at_once(tmp_path: Path) -> None:
 def test_readers_see_a_crawl_while_it_writes(tmp_path: Path) -> None:
     path = str(tmp_path / "kgbias.db")
     writer, reader = open_store(path), open_store(path)
-    writer.begin(RUN)
-    writer.record(RUN.id, "none", 0, ROUND)
+    writer.begin_run(RUN)
+    writer.record_round(RUN.id, "none", 0, ROUND)
     assert len(reader.triples(RUN.id)) == 3
-    writer.record(RUN.id, "none", 1, [said("n", "Men", "fear", "mice", iteration=1)])
+    writer.record_round(RUN.id, "none", 1, [said("n", "Men", "fear", "mice", iteration=1)])
     assert len(reader.triples(RUN.id)) == 4
 
 
@@ -505,19 +505,19 @@ def association(
 
 
 def test_time_is_added_up(store: Store) -> None:
-    store.begin(RUN)
+    store.begin_run(RUN)
     assert [s.seconds for s in store.summaries()] == [None]
     for seconds in (1.5, 0.25):
         store.add_work(RUN.id, seconds)
-    store.begin(RUN)
+    store.begin_run(RUN)
     assert [s.seconds for s in store.summaries()] == [1.75]
-    assert (store.seconds(RUN.id), store.seconds("of no run")) == (1.75, None)
+    assert (store.run_seconds(RUN.id), store.run_seconds("of no run")) == (1.75, None)
 
 
 def test_forced_choices(store: Store) -> None:
     """A choosing is written as a whole, in place of what it was; another's stays."""
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, ROUND)
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, ROUND)
     first, second = sorted({t.group_id for t in store.triples(RUN.id)})[:2]
     ends = (ROUND[0].triple.predicate_id, ROUND[0].triple.object_id)  # type: ignore[union-attr]
     figures = (0.75, 0.3, 0.9, 0.5, 0.5, -0.25, 1.0, 0.25)
@@ -525,12 +525,12 @@ def test_forced_choices(store: Store) -> None:
         ChosenEdge(*ends, first, 4, 4, 3, *figures, 6, "leaning", ("a", "b", "c"), ("d",)),
         ChosenEdge(*ends, second, 4, 0, 0),
     ]
-    asked = Choosing(MODEL, (("options", "2"),), {"categories": {"n": 1}})
-    other = Choosing(MODEL, (("options", "3"),), {"categories": {}})
+    asked = ChoiceRun(MODEL, (("options", "2"),), {"categories": {"n": 1}})
+    other = ChoiceRun(MODEL, (("options", "3"),), {"categories": {}})
     for _ in range(2):
         store.save_choices(RUN.id, asked, edges)
         store.save_choices(RUN.id, other, edges[:1])
-    assert {c.id: c for c in store.choosings(RUN.id)} == {asked.id: asked, other.id: other}
+    assert {c.id: c for c in store.choice_runs(RUN.id)} == {asked.id: asked, other.id: other}
     assert store.choices(RUN.id, asked.id) == edges
     own = [e for e in edges if e.statement_id == edges[0].statement_id]
     assert store.choices(RUN.id, asked.id, edges[0].statement_id) == own
@@ -539,14 +539,14 @@ def test_forced_choices(store: Store) -> None:
     store.save_choices(RUN.id, later, edges[1:])
     assert store.choices(RUN.id, asked.id) == edges[1:]
     assert store.choices(RUN.id, other.id) == edges[:1]
-    assert later in store.choosings(RUN.id)
+    assert later in store.choice_runs(RUN.id)
     assert store.choices(RUN.id, "none") == []
 
 
 def test_beliefs(store: Store) -> None:
     """Names are of several groups or none; probes come bit by bit, and beliefs as a whole."""
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, ROUND)
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, ROUND)
     first, second = sorted({t.group_id for t in store.triples(RUN.id)})[:2]
     names = [
         GroupName("Eldar", first, "{}", "eldar"),
@@ -561,11 +561,11 @@ def test_beliefs(store: Store) -> None:
     of = {(t.predicate_id, t.object_id) for t in (g.triple for g in ROUND) if t}
     probes = [NameProbe(*ends, n.id, (-1.5, -0.1)) for ends in of for n in names[1:]]
     probes.sort(key=lambda p: (p.statement_id, p.name_id))
-    asked = Believing(MODEL, (("carriers", "2"),), {"floor": {"found": 0.5}})
-    other = Believing(MODEL, (("carriers", "3"),))
+    asked = BeliefRun(MODEL, (("carriers", "2"),), {"floor": {"found": 0.5}})
+    other = BeliefRun(MODEL, (("carriers", "3"),))
     store.save_name_probes(RUN.id, asked, [replace(p, bits=(-9.0,)) for p in probes[1:]])
     assert store.name_probes(RUN.id, asked.id) == [replace(p, bits=(-9.0,)) for p in probes[1:]]
-    assert store.believings(RUN.id) == []  # it is not finished
+    assert store.belief_runs(RUN.id) == []  # it is not finished
     for _ in range(2):
         store.save_name_probes(RUN.id, asked, probes)
         store.save_name_probes(RUN.id, other, probes[:1])
@@ -584,14 +584,14 @@ def test_beliefs(store: Store) -> None:
     for _ in range(2):
         store.save_beliefs(RUN.id, asked, edges)
         store.save_beliefs(RUN.id, other, edges[:1])
-        store.save_believing(RUN.id, asked)
+        store.save_belief_run(RUN.id, asked)
     assert store.beliefs(RUN.id, asked.id) == edges
     assert store.beliefs(RUN.id, asked.id, edges[0].statement_id) == edges
     assert store.beliefs(RUN.id, asked.id, "none") == []
     store.save_beliefs(RUN.id, asked, edges[1:])
     assert store.beliefs(RUN.id, asked.id) == edges[1:]
     assert store.beliefs(RUN.id, other.id) == edges[:1]
-    assert store.believings(RUN.id) == [asked]
+    assert store.belief_runs(RUN.id) == [asked]
     assert store.statements(RUN.id, asked.id) == [("hate", "rain"), ("love", "food")]
     store.keep_statements([("own", "no cats"), ("love", "no cats")])  # that nobody said
     unsaid = Triple("", "own", "no cats")
@@ -600,21 +600,21 @@ def test_beliefs(store: Store) -> None:
     ])  # fmt: skip
     assert ("own", "no cats") in store.statements(RUN.id, other.id)
     later = replace(asked, record={"floor": {}})
-    store.save_believing(RUN.id, later)
-    assert store.believings(RUN.id) == [later]
-    assert store.faults() == []
+    store.save_belief_run(RUN.id, later)
+    assert store.belief_runs(RUN.id) == [later]
+    assert store.find_faults() == []
 
 
 def test_flags_of_apx(store: Store) -> None:
     """Flags need no run; a group that a run has is the same node. Writing again replaces."""
     tall = Flag("Women", "tall", "body", 0.25, -2.5)
     flags = (Flag("Thai men", HOSTILE[0], "", 0.0, -3.0), tall)
-    first = Flagged("a", "m", "r", (("dtype", "float32"),), 0.01, 40, flags)
-    other = Flagged("b", "l.csv", "", (), 0.05, 9, (tall,))
+    first = FlagTable("a", "m", "r", (("dtype", "float32"),), 0.01, 40, flags)
+    other = FlagTable("b", "l.csv", "", (), 0.05, 9, (tall,))
     for _ in range(2):
         store.save_flags(first)
         store.save_flags(other)
-    store.begin(RUN)
+    store.begin_run(RUN)
     assert store.flags() == [other, first]
     rows = store.query("MATCH (g:SocialGroup)-[:FLAGGED]->(d:Descriptor {text: 'tall'}) "
                        "RETURN DISTINCT g.uid AS uid").rows  # fmt: skip
@@ -627,8 +627,8 @@ def test_flags_of_apx(store: Store) -> None:
 
 
 def test_association_tests_and_their_edges(store: Store) -> None:
-    run = store.begin(RUN)
-    store.record(RUN.id, "none", 0, ROUND)
+    run = store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, ROUND)
     women, men, food = GROUPS[0].id, GROUPS[1].id, node_id("object", "food")
     assert store.known_nodes("group", [women, "none"]) == {women}
     assert store.known_nodes("object", [food, women]) == {food}
@@ -662,8 +662,8 @@ ORDER BY group, predicate, object"""
 
 
 def test_stereotype_edges_follow_the_run(store: Store) -> None:
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, ROUND)
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, ROUND)
     store.set_status(RUN.id, "complete")
     rows = [
         ("Men", "hate", "rain", 1, None, None),
@@ -673,17 +673,17 @@ def test_stereotype_edges_follow_the_run(store: Store) -> None:
     assert store.query(STEREOTYPES, {"run": "first"}).rows == rows
     men = store.triples(RUN.id)[1:]
     store.save_scores(RUN.id, Metric("regard", "a", "1"), [Score(t.id, -0.5) for t in men])
-    store.derive(RUN.id)
+    store.derive_edges(RUN.id)
     rows[:2] = [("Men", "hate", "rain", 1, -0.5, None), ("Men", "love", "food", 2, -0.5, None)]
     assert store.query(STEREOTYPES, {"run": "first"}).rows == rows
-    store.record(RUN.id, "none", 0, ROUND[:1])
+    store.record_round(RUN.id, "none", 0, ROUND[:1])
     store.set_status(RUN.id, "complete")
     assert store.query(STEREOTYPES, {"run": "first"}).rows == rows[2:]
 
 
 def test_queries_give_plain_values_and_cannot_write(store: Store) -> None:
-    store.begin(RUN)
-    store.record(RUN.id, "none", 0, ROUND[:1])
+    store.begin_run(RUN)
+    store.record_round(RUN.id, "none", 0, ROUND[:1])
     store.set_status(RUN.id, "complete")
     text = (
         "MATCH p = (g:SocialGroup {name: $g})-[s:STEREOTYPE]->(o:Object) RETURN o, s, p, [1] AS l"

@@ -167,9 +167,9 @@ GERMAN = {"pack": {"name": "german", "version": "1", "language": "de", "hash": "
 def german(store: SQLiteStore) -> StoredRun:
     group = Group("Frauen", "gender")
     run = Run("run", ModelInfo("test"), GERMAN, (group,))
-    store.begin(run)
+    store.begin_run(run)
     said = Triple(group.name, "lieben", "Musik")
-    store.load(
+    store.load_import(
         run.id, [Generation(run.id, "0", said.group_id, "none", "import", 0, 0, "ok", triple=said)]
     )
     return StoredRun(store, run)

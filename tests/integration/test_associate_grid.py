@@ -183,7 +183,7 @@ def test_a_grid_is_tied_to_a_run(grid: Grid, store: SQLiteStore) -> None:
     few = replace(grid, cells=grid.cells[:2])
     run_grid(few, store, cache=False)
     run = Run("crawl", ModelInfo("m", "1"), {"seed": 0}, (Group("men", "g"), Group("women", "g")))
-    store.begin(run)
+    store.begin_run(run)
     assert store.associations(run.id) == []
     again = run_grid(few, store, StoredRun(store, run), cache=False)
     assert again.computed == 0

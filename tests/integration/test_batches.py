@@ -60,8 +60,8 @@ def test_the_graph_is_the_one_without_batches(kind: str, tmp_path: Path) -> None
         made, paid = len(server.made), server.paid.copy()
         assert made >= 2 and server.paid.pop("directly") == 1
         assert set(server.paid.values()) == {1}
-        assert run.crawled.asked == paid.total()
-        assert run.crawled.spent.tokens == 10 * paid.total()
+        assert run.crawled.asked_count == paid.total()
+        assert run.crawled.usage.tokens == 10 * paid.total()
         crawled(kind, server.url, tmp_path / "b.db", batch=False)
         assert len(server.made) == made
     assert rows(tmp_path / "a.db") == rows(tmp_path / "b.db") and not left(tmp_path / "a.db")
@@ -314,7 +314,7 @@ def test_each_answer_costs_what_it_came_at(tmp_path: Path) -> None:
     )
     with SERVERS["openai"]() as server:
         run = crawled("openai", server.url, tmp_path / "a.db", iterations=0, max_attempts=1)
-        assert run.crawled.asked == 4 and server.paid["directly"] == 1
+        assert run.crawled.asked_count == 4 and server.paid["directly"] == 1
     with kgbias.open(tmp_path / "a.db") as study:
         rows = study.run().cost(prices=prices)
         assert rows[-1].cost == pytest.approx((1 * 10 * 10 + 3 * 10 * 1) / 1e6)
@@ -329,4 +329,4 @@ def test_profiles_are_left_with_a_provider_too() -> None:
             "openai:m", base_url=server.url, limit=1, group="ARAB F", samples=3, max_attempts=1,
             batch=True,
         )  # fmt: skip
-        assert len(server.made) == 2 and run.written.asked == 3  # a batch for each sample
+        assert len(server.made) == 2 and run.written.asked_count == 3  # a batch for each sample

@@ -8,7 +8,7 @@ import pytest
 from kgbias.evidence import believe
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BelievedEdge, Believing, Group, ProbedEdge, Probing, node_id
+from kgbias.graph.types import BelievedEdge, BeliefRun, Group, ProbedEdge, ProbeRun, node_id
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_report
 from tests.conftest import needs
@@ -43,10 +43,10 @@ def report(store: SQLiteStore, tmp_path: Path) -> Path:
                     value - 2, 4, value, 3, -2.0, 1, 1 if own else 3, ("a", "<b>"), (1.0, 2.0),
                 )
             )  # fmt: skip
-    probing = Probing(ModelInfo("<i>tiny</i>"), record={"measure": "conditional", "mrr": 1.0,
+    probing = ProbeRun(ModelInfo("<i>tiny</i>"), record={"measure": "conditional", "mrr": 1.0,
                       "mrr_expected": 0.5, "p_value": 0.01})  # fmt: skip
     store.save_probes(run.id, probing, edges)
-    believing = Believing(ModelInfo("<i>tiny</i>"), record={"categories": [], "floor": []})
+    believing = BeliefRun(ModelInfo("<i>tiny</i>"), record={"categories": [], "floor": []})
     store.save_beliefs(
         run.id,
         believing,
@@ -58,8 +58,8 @@ def report(store: SQLiteStore, tmp_path: Path) -> Path:
             for e in edges
         ],
     )  # fmt: skip
-    store.save_believing(run.id, believing)
-    store.save_probing(run.id, probing)
+    store.save_belief_run(run.id, believing)
+    store.save_probe_run(run.id, probing)
     path = tmp_path / "report.html"
     write_report(StoredRun(store, run), path)
     return path

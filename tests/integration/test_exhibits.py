@@ -13,14 +13,14 @@ from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     AssociationNode,
     Generation,
     Group,
     GroupScore,
     Metric,
     ProbedEdge,
-    Probing,
+    ProbeRun,
     Run,
     Score,
     Topic,
@@ -57,7 +57,7 @@ def with_topics(store: SQLiteStore, run: Run) -> None:
     triples = store.triples(run.id)
     topics = (Topic("gender", 0, ("<b>", "$rain$"), 1), Topic("gender", 1, ("work",), 1))
     about = tuple(
-        About(t.id, topics[n % 2].id, 0.5)
+        TopicAssignment(t.id, topics[n % 2].id, 0.5)
         for n, t in enumerate(sorted(triples, key=lambda t: t.id))
     )
     settings = {
@@ -110,9 +110,9 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
     ]
     model = ModelInfo("<i>tiny</i>")
     record = {"measure": "conditional", "mrr": 0.61, "mrr_expected": 0.6, "p_value": 0.25}
-    probing = Probing(model, record=record)
+    probing = ProbeRun(model, record=record)
     store.save_probes(run.id, probing, edges)
-    store.save_probing(run.id, probing)
+    store.save_probe_run(run.id, probing)
     store.save_group_scores(
         run.id, [GroupScore(0.5, -0.25, 1.0, 9, THREE[0].id, "sc_weat", "SC-WEAT on tiny")]
     )
@@ -186,9 +186,9 @@ def test_a_table_of_probes_is_of_the_statements_that_count(store: SQLiteStore) -
         )
     ]  # fmt: skip
     record = {"measure": "conditional", "mrr": 0.9, "mrr_expected": 0.9, "p_value": 0.9}
-    probing = Probing(ModelInfo("tiny"), record=record)
+    probing = ProbeRun(ModelInfo("tiny"), record=record)
     store.save_probes(run.id, probing, edges)
-    store.save_probing(run.id, probing)
+    store.save_probe_run(run.id, probing)
     scores = [Score(t.id, 0.1 if t.object == "rain" else 0.9) for t in triples]
     store.save_scores(run.id, Metric("acceptability", "rule", "1"), scores)
     found = {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
@@ -208,7 +208,7 @@ def test_a_table_of_probes_is_of_the_statements_that_count(store: SQLiteStore) -
 
 def test_two_arms_make_an_exhibit(store: SQLiteStore) -> None:
     run = Run("arms", ModelInfo("m"), {}, THREE[:1])
-    store.begin(run)
+    store.begin_run(run)
     generations = [
         Generation(
             run.id, str(n), THREE[0].id, arm, "object", 0, 0, "ok",
@@ -217,7 +217,7 @@ def test_two_arms_make_an_exhibit(store: SQLiteStore) -> None:
         for arm in ("none", "both")
         for n in range(6)
     ]  # fmt: skip
-    store.load(run.id, [replace(g, path=f"{g.arm}{g.path}") for g in generations])
+    store.load_import(run.id, [replace(g, path=f"{g.arm}{g.path}") for g in generations])
     high = {g.triple.id for g in generations if g.triple and g.arm == "both"}
     triples = store.triples(run.id)
     scores = [Score(t.id, 0.8 + n / 99 if t.id in high else n / 99) for n, t in enumerate(triples)]
@@ -248,7 +248,7 @@ def test_the_users_own_figures_keep_their_backend(tmp_path: Path) -> None:
 
 
 def test_a_run_with_nothing_to_show_says_so(store: SQLiteStore, tmp_path: Path) -> None:
-    store.begin(Run("empty", ModelInfo("m"), {}, THREE))
+    store.begin_run(Run("empty", ModelInfo("m"), {}, THREE))
     with pytest.raises(UsageError, match="nothing to show"):
         save_figures(StoredRun.find(store, "empty"), tmp_path / "figures")
     assert not (tmp_path / "figures").exists()

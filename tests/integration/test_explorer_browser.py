@@ -15,20 +15,20 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.explore import write_explorer
-from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
+from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
     BelievedEdge,
-    Believing,
-    Choosing,
+    BeliefRun,
+    ChoiceRun,
     ChosenEdge,
     Generation,
     Group,
     GroupScore,
     ProbedEdge,
-    Probing,
+    ProbeRun,
     Run,
     Triple,
     node_id,
@@ -508,7 +508,7 @@ def test_an_address_of_something_else_is_left_out(page_of: Any) -> None:
 @pytest.mark.parametrize("view", ["map", "group", "path"])
 def test_a_run_of_nothing(chromium: Any, store: SQLiteStore, tmp_path: Path, view: str) -> None:
     path = tmp_path / "explorer.html"
-    run = store.begin(Run("nothing", ModelInfo("m"), {}, ()))
+    run = store.begin_run(Run("nothing", ModelInfo("m"), {}, ()))
     write_explorer([StoredRun(store, run)], path)
     window = Window(chromium, path, f"#view={view}")
     assert window.count() == 0 and window.rows() == []
@@ -529,9 +529,9 @@ def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path
         for t in store.triples(run.id)
         for n, group in enumerate(GROUPS)
     ]  # fmt: skip
-    probing = Probing(ModelInfo("<i>tiny</i>"), record={"measure": "sofa"})
+    probing = ProbeRun(ModelInfo("<i>tiny</i>"), record={"measure": "sofa"})
     store.save_probes(run.id, probing, edges)
-    store.save_probing(run.id, probing)
+    store.save_probe_run(run.id, probing)
     beliefs = [
         BelievedEdge(
             node_id("predicate", t.predicate), node_id("object", t.object), t.group_id,
@@ -540,21 +540,21 @@ def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path
         )
         for n, t in enumerate(store.triples(run.id))
     ]  # fmt: skip
-    believing = Believing(ModelInfo("<i>tiny</i>"))
-    store.save_believing(run.id, believing)
+    believing = BeliefRun(ModelInfo("<i>tiny</i>"))
+    store.save_belief_run(run.id, believing)
     store.save_beliefs(run.id, believing, beliefs)
     entry, table = (
         Stereotype("tales", "woman", "<b>hungry</b>", "", 2.5, 1),
         StereotypeTable("tales"),
     )
     marks = [
-        Mark(t.id, entry.uid(table.id), "known", "meaning", 0.9)
+        StereotypeMatch(t.id, entry.uid(table.id), "known", "meaning", 0.9)
         if "food" in t.object
-        else Mark(t.id, None, "new")
+        else StereotypeMatch(t.id, None, "new")
         for t in store.triples(run.id)
         if t.group == "Women"
     ]
-    store.save_held(run.id, Held(table, {}, (Heard(entry, "Women", 1, 0.0),), tuple(marks)))
+    store.save_stereotype_matches(run.id, StereotypeMatches(table, {}, (StereotypeCount(entry, "Women", 1, 0.0),), tuple(marks)))
     write_explorer([StoredRun(store, run)], path)
     window = Window(chromium, path)
     page = window.page
@@ -615,7 +615,7 @@ def test_a_group_and_a_statement_lead_to_forced_choices(
     rates = {g.name: {"value": 0.5, "low": 0.4, "high": 0.6, "n": 40} for g in GROUPS[:2]}
     record = {"categories": {"gender": {"options": 2, "base": rates}}}
     store.save_choices(
-        run.id, Choosing(ModelInfo("<i>chooser</i>"), (("options", "2"),), record), edges
+        run.id, ChoiceRun(ModelInfo("<i>chooser</i>"), (("options", "2"),), record), edges
     )
     regard = GroupScore(-1.0, -1.5, 0.25, 2, GROUPS[0].id, "overall_regard")
     store.save_group_scores(run.id, [regard])
@@ -648,7 +648,7 @@ def test_a_group_and_a_statement_lead_to_forced_choices(
 
 def crawled_run(store: SQLiteStore, name: str = "grown", last: str = "rain") -> Run:
     """Women love food, in three rounds, and in the last also something else."""
-    run = store.begin(Run(name, ModelInfo(name), {"name": name}, GROUPS))
+    run = store.begin_run(Run(name, ModelInfo(name), {"name": name}, GROUPS))
     for number, (round, thing) in enumerate([(0, "food"), (1, "food"), (2, "food"), (2, last)]):
         key = f"{name}{number}"
         store.keep_answers([Answer(key, "m", f" {thing}.", "stop")])
@@ -657,7 +657,7 @@ def crawled_run(store: SQLiteStore, name: str = "grown", last: str = "rain") -> 
             run.id, f"none/object/{round}/{number}", triple.group_id, "none", "object", round, 0,
             "ok", prompt="Women love", answer_key=key, triple=triple,
         )  # fmt: skip
-        store.load(run.id, [generation])
+        store.load_import(run.id, [generation])
     store.set_status(run.id, "complete")
     return store.find_run(name)
 
@@ -667,7 +667,7 @@ def test_the_map_by_meaning_filters_as_the_others_do(
 ) -> None:
     objects = [f"{thing} {n}" for thing in ("soup", "storm", "match") for n in "abcdefghijkl"]
     run = StoredRun(store, measured_run(store, GROUPS, objects, each=90))
-    rng, said = np.random.default_rng(0), list(run.said())
+    rng, said = np.random.default_rng(0), list(run.distinct_triples())
     at = {"soup": 0, "storm": 1, "match": 2}
     rows = [np.eye(3, 16)[at[o.split()[0]]] + 0.1 * rng.normal(size=16) for *_, o in said]
     ends = [(node_id("predicate", p), node_id("object", o)) for _, _, p, o in said]

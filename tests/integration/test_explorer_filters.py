@@ -11,7 +11,7 @@ from kgbias.explore import write_explorer
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     Generation,
     Group,
     Metric,
@@ -44,7 +44,7 @@ SAID = (  # arm, group, predicate, object, strategy, round, toxicity, acceptabil
 
 @pytest.fixture
 def window(chromium: Any, store: SQLiteStore, tmp_path: Path) -> Iterator[Window]:
-    run = store.begin(Run("filters", ModelInfo("m"), {}, GROUPS))
+    run = store.begin_run(Run("filters", ModelInfo("m"), {}, GROUPS))
     ids = {g.name: g.id for g in GROUPS}
     for n, (arm, group, predicate, thing, strategy, round, *_) in enumerate(SAID):
         triple = Triple(group, predicate, thing)
@@ -54,7 +54,7 @@ def window(chromium: Any, store: SQLiteStore, tmp_path: Path) -> Iterator[Window
             run.id, f"{arm}/{strategy}/{n}", ids[group], arm, strategy, round, 0, "ok",
             prompt=group, triple=triple, shown=shown,
         )  # fmt: skip
-        store.load(run.id, [generation])
+        store.load_import(run.id, [generation])
     known = [(Triple(*row[1:4]).id, row) for row in SAID]
     for measure, place in (("toxicity", 6), ("acceptability", 7)):
         scores = [Score(id, row[place]) for id, row in known]
@@ -63,7 +63,7 @@ def window(chromium: Any, store: SQLiteStore, tmp_path: Path) -> Iterator[Window
         Topic("gender", n, (thing, "eat"), 0) for n, thing in enumerate(["food", "rain"])
     )
     about = tuple(
-        About(id, topics[row[3] == "rain"].id, 1.0) for id, row in known if row[1] != "Sikhs"
+        TopicAssignment(id, topics[row[3] == "rain"].id, 1.0) for id, row in known if row[1] != "Sikhs"
     )
     store.save_topics(run.id, [TopicModel("gender", topics, about, {})])
     near = {  # love food is .8 from love rain, .6 from hate food; these two are .96 from each other

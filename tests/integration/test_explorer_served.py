@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 import numpy as np
 import pytest
 
-from kgbias.graph.push import push
+from kgbias.graph.push import push_run
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group
@@ -161,7 +161,7 @@ def test_a_neo4j_store_is_served_as_a_file_is(
     chromium: Any, run: StoredRun, of_file: list[Any], empty_neo4j: str
 ) -> None:
     with open_store(empty_neo4j) as target:
-        push(run, target)
+        push_run(run, target)
     with serving(empty_neo4j) as address, opened(chromium, address) as page:
         assert walked(page) == of_file
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from kgbias.export import Filters, write_export
-from kgbias.graph.keeping import Corpus, Passage, Relation
+from kgbias.graph.integrity import Corpus, Passage, Relation
 from kgbias.graph.labels import Label
-from kgbias.graph.profiles import Part, Profile
-from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
+from kgbias.graph.profiles import ProfilePart, Profile
+from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     AssociationEdge,
     AssociationNode,
     Attribution,
@@ -25,7 +25,7 @@ from kgbias.graph.types import (
     Metric,
     NodePlace,
     ProbedEdge,
-    Probing,
+    ProbeRun,
     Run,
     Score,
     Topic,
@@ -149,7 +149,7 @@ def test_the_script_runs_in_neo4j(
               True, "", TEXTS[1])
         for label, rater in (("negative", TEXTS[0]), ("neutral", "Ben"))
     ]  # fmt: skip
-    store.label(labels)
+    store.add_labels(labels)
     path = _written(store, hostile, tmp_path / "g.cypher")
     lines = path.read_text(encoding="utf-8").split("\n")
     statements = [line.rstrip(";") for line in lines if line and not line.startswith("//")]
@@ -179,7 +179,7 @@ def findings(store: SQLiteStore, run: Run) -> None:
     topic = Topic("c", 0, ("words", TEXTS[0]), 1, 0.5, 0.75, given=TEXTS[1])
     about = tuple(
         sorted(
-            (About(first.id, topic.id, 0.75, True), About(second.id, None, 0.0)),
+            (TopicAssignment(first.id, topic.id, 0.75, True), TopicAssignment(second.id, None, 0.0)),
             key=lambda a: a.triple_id,
         )
     )
@@ -193,28 +193,28 @@ def findings(store: SQLiteStore, run: Run) -> None:
     figures = (ModelInfo("probed"), 1.25, 0.01, 0.5, 2.0, {"n": 2}, edges, 0.001, 0.02, 0.015, 8, 9)
     store.save_associations(run.id, [AssociationNode("t", TEXTS[3], "ceat", *figures)])
     triple = next(g.triple for g in store.generations(run.id) if g.triple)
-    probing = Probing(ModelInfo("probed"), (("bos", "yes"),), {"mrr": 0.5})
+    probing = ProbeRun(ModelInfo("probed"), (("bos", "yes"),), {"mrr": 0.5})
     evidence = (1.25, 0.5, -1.5)
     probed = ProbedEdge(
         triple.predicate_id, triple.object_id, triple.group_id, -6.5, 5, -5.0, 4, -1.5, 1, 1,
         ("Elves", TEXTS[0]), (2.5, 0.25), *evidence,
     )  # fmt: skip
     store.save_probes(run.id, probing, [probed])
-    store.save_probing(run.id, probing)
+    store.save_probe_run(run.id, probing)
     store.save_places(run.id, [NodePlace("group", first.group_id, first.group, 2, 0.5, 0, 1)])
     table = StereotypeTable("tales", "CC0", "c0ffee")
     entry = Stereotype("tales", TEXTS[0], TEXTS[1], offensiveness=0.5)
-    heard = Heard(entry, first.group, 1, 0.5)  # nobody was asked whether it is believed
+    heard = StereotypeCount(entry, first.group, 1, 0.5)  # nobody was asked whether it is believed
     recorded = (
-        Mark(first.id, entry.uid(table.id), "known", "words", 1.0),
-        Mark(second.id, None, "new"),
+        StereotypeMatch(first.id, entry.uid(table.id), "known", "words", 1.0),
+        StereotypeMatch(second.id, None, "new"),
     )
     marks = tuple(sorted(recorded, key=lambda mark: mark.triple_id))
-    store.save_held(run.id, Held(table, {"unused": 2}, (heard,), marks))
+    store.save_stereotype_matches(run.id, StereotypeMatches(table, {"unused": 2}, (heard,), marks))
     story = Passage("p1", "document", TEXTS[0], {"source": TEXTS[1]})
     store.save_corpus(run.id, Corpus((story,), (Relation("r1", "next", "p1", "p1"),)))
     generation = next(g for g in store.generations(run.id) if g.triple)
-    part = Part("hobbies", generation.id)
+    part = ProfilePart("hobbies", generation.id)
     store.save_profiles(
         run.id, [Profile(run.id, "Ana/0", TEXTS[1], generation.group_id, {}, (part,))]
     )
@@ -249,9 +249,9 @@ def test_neo4j_admin_imports_a_whole_store(
             "places", "corpus", "profiles", "decisions", "near_duplicates", "held",
         ):  # fmt: skip
             assert getattr(server, read)(hostile.id) == getattr(store, read)(hostile.id), read
-        (probing,) = store.probings(hostile.id)
+        (probing,) = store.probe_runs(hostile.id)
         assert server.probes(hostile.id, probing.id) == store.probes(hostile.id, probing.id)
-        assert server.faults() == []
+        assert server.find_faults() == []
         given = {"limit": "1000"}
         for name in ("most_negative", "bridges", "refusals"):
             query = load_query(name)

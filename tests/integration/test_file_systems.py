@@ -118,11 +118,11 @@ def test_a_second_process_is_told_and_a_dead_one_is_no_hindrance(
 def test_no_log_is_kept_where_machines_may_share_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filesystem, "_name", lambda path: "nfs4")
+    monkeypatch.setattr(filesystem, "_file_system_type", lambda path: "nfs4")
     said: list[str] = []
     with open_store(str(tmp_path / "k.db"), notify=said.append) as store:
         assert not store.summaries()
     assert journal(tmp_path / "k.db") == "delete" and "type nfs4" in said[0]
     monkeypatch.undo()
-    assert filesystem.of_network("/proc/self/status") == filesystem.LOCAL
-    assert filesystem._name("/proc/self/status") == "proc"
+    assert filesystem.file_system_of("/proc/self/status") == filesystem.LOCAL_FILE_SYSTEM
+    assert filesystem._file_system_type("/proc/self/status") == "proc"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import kgbias
-from kgbias.graph.labels import in_effect
+from kgbias.graph.labels import labels_in_effect
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import open_store
 from kgbias.graph.types import Group
@@ -75,7 +75,7 @@ def test_two_raters_label_at_once_by_keyboard(chromium: Any, url: str) -> None:
     assert [(x.label, x.note) for x in every if x.rater == "Ben"][-1] == ("", "1 cannot tell")
     assert all(x.masked and x.sample and x.guide == "regard@1" for x in every)
     raters: dict[str, set[str]] = {}
-    for x in in_effect(every):
+    for x in labels_in_effect(every):
         raters.setdefault(x.triple_id, set()).add(x.rater)
     assert len(raters) >= 6, "few statements are for two raters"
     assert wrong == []

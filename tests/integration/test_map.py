@@ -42,7 +42,7 @@ def evidence(folder: Path) -> list[dict[str, Any]]:
 def test_a_dry_run_knows_how_long_it_took_before(whole: Path) -> None:
     with kgbias.open(whole / "s.db") as study:
         price = study.map_price("reference", **ASKED)
-        (believing,) = study.run().stored.believings()
+        (believing,) = study.run().stored.belief_runs()
         assert price.probes > 2000  # names by themselves, and groups, come on top
         assert price.seconds and believing.record["took"]["seconds"] > 0
         assert price.seconds == pytest.approx(price.probes * believing.record["took"]["seconds"])
@@ -63,7 +63,7 @@ def test_nothing_is_done_again(
         shutil.copy(whole / name, tmp_path)
     with kgbias.open(tmp_path / "s.db", progress=True) as study:
         first = study.map("reference", folder=tmp_path, **ASKED)  # a copy is another store
-        assert first.run.crawled.asked == 0 and "nothing has changed" not in capsys.readouterr().err
+        assert first.run.crawled.asked_count == 0 and "nothing has changed" not in capsys.readouterr().err
         written = first.report.stat().st_mtime_ns
         again = study.map("reference", folder=tmp_path, **ASKED)
         assert again.run.id == first.run.id and again.evidence.records() == first.evidence.records()
@@ -105,7 +105,7 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, whole: Path) -> None:
     assert seen and not (tmp_path / "report.html").exists()
     with kgbias.open(tmp_path / "s.db") as study:
         found = study.map("reference", folder=tmp_path, **ASKED)
-        assert found.run.id == stopped.id and found.run.crawled.asked == 0
+        assert found.run.id == stopped.id and found.run.crawled.asked_count == 0
         assert found.report.is_file() and found.explorer.is_file() and not found.left_out
         assert [row for row in found.evidence if row.lift.has_interval]
         assert not study.store.verify()
@@ -176,7 +176,7 @@ def test_a_chat_server_gets_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not found.evidence and found.report.is_file()
     assert "instead it was asked to choose between groups" in found.left_out
     with kgbias.open(tmp_path / "s.db") as study:
-        (choosing,) = study.run(found.run.name).stored.choosings()
+        (choosing,) = study.run(found.run.name).stored.choice_runs()
         assert choosing.model.title == "openai:m"
     assert "made to choose" in found.report.read_text("utf-8")
 

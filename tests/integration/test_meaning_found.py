@@ -27,8 +27,8 @@ def test_synonyms_are_found_among_real_statements(store: SQLiteStore) -> None:
     which is how they were made."""
     pairs = table("synonyms.tsv")
     said = [*table("said.tsv"), *(pair[1:] for pair in pairs)]
-    run = StoredRun(store, store.begin(Run("said", ModelInfo("m"), {}, (WOMEN,))))
-    store.load(run.id, (
+    run = StoredRun(store, store.begin_run(Run("said", ModelInfo("m"), {}, (WOMEN,))))
+    store.load_import(run.id, (
         Generation(run.id, f"{n}", WOMEN.id, "none", "object", 0, 0, "ok",
                    triple=Triple("Women", predicate, object))
         for n, (predicate, object) in enumerate(said)

@@ -161,14 +161,14 @@ GROUPS = (Group("As", "x"), Group("Bs", "x"), Group("Cs", "x"))
 def planted(store: SQLiteStore, name: str, order: int) -> Run:
     """As speak of food, Bs of sport, Cs of everything."""
     run = Run(name, ModelInfo("m"), {"name": name}, GROUPS)
-    store.begin(run)
+    store.begin_run(run)
     said = []
     for group, kinds in (("As", ["food"]), ("Bs", ["sport"]), ("Cs", list(KINDS))):
         for kind in kinds:
             for word in KINDS[kind]:
                 said += [(group, verb, word) for verb in ("love", "enjoy")]
     Random(order).shuffle(said)
-    store.load(
+    store.load_import(
         run.id,
         [
             Generation(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.graph.types import SAME, node_id, statement_id
+from kgbias.graph.types import MIN_SAME_COSINE, node_id, statement_id
 from kgbias.ids import normalise
 from kgbias.measure.meaning import Placing
 from kgbias.measure.merge import Placed, links
@@ -27,7 +27,7 @@ def test_linked_statements_say_the_same() -> None:
         ends = [(p[side].partition(" ")[0], p[side].partition(" ")[2]) for side in ("said", "head")]
         ids = [statement_id(node_id("predicate", a), node_id("object", b)) for a, b in ends]
         placed = Placed(dict(zip(ids, (rows[p["said"]], rows[p["head"]]), strict=True)), "")
-        for threshold in (SAME, 0.9):
+        for threshold in (MIN_SAME_COSINE, 0.9):
             if links({ends[0]: 1, ends[1]: 2}, placed, threshold):
                 counted[p["drawn"], threshold, p["same"]] += 1
 
@@ -36,7 +36,7 @@ def test_linked_statements_say_the_same() -> None:
         return same, same + counted[drawn, threshold, "0"]
 
     assert len(pairs) == 168
-    assert same_of("demo", SAME) == (36, 38)
-    assert same_of("jobs", SAME) == (16, 16)
+    assert same_of("demo", MIN_SAME_COSINE) == (36, 38)
+    assert same_of("jobs", MIN_SAME_COSINE) == (16, 16)
     assert same_of("demo", 0.9) == (62, 76)
     assert same_of("jobs", 0.9) == (34, 42)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kgbias.graph.push import push
+from kgbias.graph.push import push_run
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group
@@ -26,7 +26,7 @@ def test_a_person_sees_a_group_as_a_picture(
 ) -> None:
     groups = (Group("Women", "gender"), Group("Men", "gender"))
     run = measured_run(store, groups, ["food", "rain", "<b onmouseover=window.pwned=1>x</b>"])
-    push(StoredRun(store, run), open_store(empty_neo4j))
+    push_run(StoredRun(store, run), open_store(empty_neo4j))
     browser = Neo4jBrowser(chromium, neo4j_server["NEO4J_HTTP"], neo4j_server["NEO4J_PASSWORD"])
     style = (Path(__file__).parents[2] / "docs" / "kgbias.grass").read_text()
     browser.run(":style " + " ".join(style.split()))

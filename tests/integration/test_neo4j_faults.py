@@ -95,10 +95,10 @@ def test_a_server_that_stops_and_starts_again(
     of_store = [note for note in notes.notes if not note.startswith(("coverage", "for example"))]
     said = [note.partition(" (")[0].split(": ")[-1] for note in of_store]
     assert said == ["waiting up to 10 minutes for it", "continuing"] * 2
-    assert result.outcomes == expected.outcomes and result.asked == expected.asked
+    assert result.outcomes == expected.outcomes and result.asked_count == expected.asked_count
     assert graph_of(store, result.run.id) == graph_of(quiet, expected.run.id)
     again = crawl(config, model(), store, name="r")
-    assert (again.asked, again.cached) == (0, expected.asked)
+    assert (again.asked_count, again.cached_count) == (0, expected.asked_count)
 
     # And a read-only database.
     store.close()

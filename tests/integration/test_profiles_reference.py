@@ -51,7 +51,7 @@ def profiles(store: Path) -> list[object]:
     with kgbias.open(store, progress=False) as study:
         run = study.run("a")
         assert run.status == "complete"
-        return [(p.path, p.labels, p.said()) for p in run.profiles()]
+        return [(p.path, p.labels, p.values_by_attribute()) for p in run.profiles()]
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def published(model: str, tmp_path: Path) -> list[Profile]:
 @pytest.mark.parametrize("model", PUBLISHED)
 def test_the_published_accuracies(model: str, tmp_path: Path) -> None:
     profiles = published(model, tmp_path)
-    attributes = list(profiles[0].said())
+    attributes = list(profiles[0].values_by_attribute())
     features = encode(profiles, attributes)
     chosen = list(splits(labels_of(profiles, "group"), [p.name for p in profiles], 20))
     assert len(profiles) == 1200
@@ -48,7 +48,7 @@ def test_the_published_cost_of_religion_is_that_of_a_radial_kernel(tmp_path: Pat
     """Table 9 for Llama 3: .183, and .041 less without religion. A linear machine loses twice as
     much on every split; of a radial one, splits give from .04 to .08."""
     profiles = published("llama3", tmp_path)
-    attributes = list(profiles[0].said())
+    attributes = list(profiles[0].values_by_attribute())
     features, groups = encode(profiles, attributes), labels_of(profiles, "group")
     whole = features.matrix(attributes)
     less = features.matrix([a for a in attributes if a != "religion"])

@@ -18,9 +18,9 @@ from kgbias.cli.look import structure
 from kgbias.cli.query import query
 from kgbias.cli.take import export
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.graph.cypher import QueryResult, with_limits
+from kgbias.graph.cypher import QueryResult, inline_limits
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.types import About, Group, Run, Topic, TopicModel
+from kgbias.graph.types import TopicAssignment, Group, Run, Topic, TopicModel
 from kgbias.io.text import for_file
 from kgbias.query import browser_parameters, load_query, query_names, write_favourites, write_result
 from tests.conftest import needs
@@ -111,7 +111,7 @@ def test_own_cypher(store: SQLiteStore, run: Run) -> None:
 def test_a_limit_is_written_out_for_the_embedded_engine(
     text: str, parameters: dict[str, object], asked: str
 ) -> None:
-    assert with_limits(text, parameters) == asked
+    assert inline_limits(text, parameters) == asked
 
 
 def test_only_the_rows_of_the_answer_are_kept_while_they_are_sorted(
@@ -191,7 +191,7 @@ def test_export_of_a_topic(store: SQLiteStore, run: Run) -> None:
     triples = store.triples(run.id)
     loud = Topic("gender", 0, ("music", "loud"), 1)
     store.save_topics(
-        run.id, [TopicModel("gender", (loud,), (About(triples[0].id, loud.id, 1.0),), {})]
+        run.id, [TopicModel("gender", (loud,), (TopicAssignment(triples[0].id, loud.id, 1.0),), {})]
     )
     call = ["--store", store.url, "--topic", "Loud"]
     lines = CliRunner().invoke(export, call, catch_exceptions=False).stdout.splitlines()

@@ -209,7 +209,7 @@ def test_a_run_without_measures_or_triples(store: SQLiteStore, tmp_path: Path) -
     page = report(store, measured_run(store, TWO, ["food"], measured=False), tmp_path)
     assert "This run has not been measured" in page.words
     empty = Run("empty", ModelInfo("m"), {}, TWO)
-    store.begin(empty)
+    store.begin_run(empty)
     page = report(store, store.find_run("empty"), tmp_path)
     assert "incomplete (running)" in page.words and json.loads(page.data)["triples"] == []
 

@@ -9,7 +9,7 @@ import pytest
 import kgbias
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Group, ProbedEdge, Probing, node_id
+from kgbias.graph.types import Group, ProbedEdge, ProbeRun, node_id
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_report
 from tests import waiting
@@ -109,9 +109,9 @@ def test_the_tokens_of_each_probe(chromium: Any, store: SQLiteStore, tmp_path: P
         for n, group in enumerate(GROUPS)
     ]  # fmt: skip
     record = {"measure": "sofa", "mrr": 0.6, "mrr_expected": 0.6, "p_value": 0.2}
-    probing = Probing(model, record=record)
+    probing = ProbeRun(model, record=record)
     store.save_probes(run.id, probing, edges)
-    store.save_probing(run.id, probing)
+    store.save_probe_run(run.id, probing)
     write_report(StoredRun(store, run), path)
     window = Window(chromium, path)
     window.page.fill("#search", "men food")

@@ -14,12 +14,12 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     Generation,
     Group,
     Metric,
     ProbedEdge,
-    Probing,
+    ProbeRun,
     Run,
     Score,
     Topic,
@@ -50,7 +50,7 @@ def run_of(store: SQLiteStore, name: str, said: Said, words: str = "thing") -> S
     """A run in which each group said so many positive, neutral and negative things."""
     run = Run(name, ModelInfo(f"model of {name}"), {"n": name},
               tuple(Group(g, "people") for g in said))  # fmt: skip
-    store.begin(run)
+    store.begin_run(run)
     generations, regard, toxicity = [], {}, {}
     for group, counts in zip(run.groups, said.values(), strict=True):
         labels = [x for x, n in zip(VALUES, counts, strict=True) for _ in range(n)]
@@ -64,7 +64,7 @@ def run_of(store: SQLiteStore, name: str, said: Said, words: str = "thing") -> S
             )  # fmt: skip
             regard[triple.id] = Score(triple.id, VALUES[label], label)
             toxicity[triple.id] = Score(triple.id, float(label == "negative"))
-    store.load(run.id, generations)
+    store.load_import(run.id, generations)
     store.save_scores(run.id, Metric("regard", "rule", "1"), list(regard.values()))
     store.save_scores(run.id, Metric("toxicity", "rule", "1"), list(toxicity.values()))
     return StoredRun(store, run)
@@ -200,10 +200,10 @@ def probed(run: StoredRun, first: dict[str, str]) -> None:
         for text, name in first.items()
         for n, g in enumerate(groups)
     ]  # fmt: skip
-    probing = Probing(run.record.model, record={"measure": "conditional", "mrr": 0.5,
+    probing = ProbeRun(run.record.model, record={"measure": "conditional", "mrr": 0.5,
                       "mrr_expected": 0.5, "p_value": 0.5})  # fmt: skip
     run.store.save_probes(run.id, probing, edges)
-    run.store.save_probing(run.id, probing)
+    run.store.save_probe_run(run.id, probing)
 
 
 def test_what_two_models_find_probable(two: list[StoredRun]) -> None:
@@ -224,7 +224,7 @@ def test_what_two_models_find_probable(two: list[StoredRun]) -> None:
 def test_the_graph_the_statements_and_the_topics_of_two_runs(two: list[StoredRun]) -> None:
     for run, word in zip(two, ("rain", "work"), strict=True):
         topics = (Topic("people", 0, (word,), 9), Topic("people", 1, ("else",), 9))
-        about = tuple(About(t.id, topics[n % 2].id, 0.5) for n, t in enumerate(run.triples()))
+        about = tuple(TopicAssignment(t.id, topics[n % 2].id, 0.5) for n, t in enumerate(run.triples()))
         settings = {"embedding": "e", "min_cluster_size": 5, "documents": 9, "outliers_before": 1,
                     "outliers": 0}  # fmt: skip
         model = TopicModel("people", topics, about, settings)

@@ -56,8 +56,8 @@ def test_the_axes_lie_in_its_space(folder: Path) -> None:
 
 def test_near_duplicates_by_it(folder: Path, store: SQLiteStore) -> None:
     run = Run("r", ModelInfo("m"), {}, (Group("A", "x"),))
-    store.begin(run)
-    store.load(
+    store.begin_run(run)
+    store.load_import(
         run.id,
         [
             Generation(run.id, str(n), Triple("A", "", "").group_id, "none", "import", 0, 0, "ok",

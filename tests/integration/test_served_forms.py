@@ -51,9 +51,9 @@ def test_the_form_is_found_out_wherever_a_model_writes(takes: str, tmp_path: Pat
         assert [run.stored.record.config["form"] for run in (crawl, *others)] == [takes] * 3
         written = "json" if takes == "chat" else "attributes"
         assert profiles.stored.record.config["form"] == written
-        (choosing,) = crawl.stored.choosings()
+        (choosing,) = crawl.stored.choice_runs()
         assert dict(choosing.settings)["choice"].endswith(f":{takes}")
         before = len(server.bodies)
-        failed = sum(run.written.failed for run in (profiles,))
+        failed = sum(run.written.failure_share for run in (profiles,))
         asks()
         assert len(server.bodies) - before == failed  # what was found is not found out again

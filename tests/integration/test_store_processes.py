@@ -22,7 +22,7 @@ def test_a_second_opening_in_one_process_leaves_the_first_its_locks(tmp_path: Pa
         "db.execute('SELECT * FROM run').fetchall(); db.close()"
     )
     with SQLiteStore(path) as first:
-        first.begin(Run("one", ModelInfo("m"), {}, (Group("As", "c"),)))
+        first.begin_run(Run("one", ModelInfo("m"), {}, (Group("As", "c"),)))
         with SQLiteStore(path, create=False) as second:
             assert second.find_run().name == "one"
         subprocess.run([sys.executable, "-c", other], check=True)

@@ -179,11 +179,11 @@ def test_a_model_reads_its_own_stories(tmp_path: Path) -> None:
         run = study.write_stories(teller := model(), name="s", **how)
         told = run.told
         readings = told.readings["ok"]
-        assert readings == 20 - told.total["refused"] and not told.invented.total()
+        assert readings == 20 - told.outcome_totals["refused"] and not told.invented.total()
         assert len(teller.asked) == 20 + readings - 25 and told.reader == "scripted (model@1)"
         assert run.story_links(deals=0).reader == "scripted (model@1)"
         rules = study.write_stories(model(), name="r", **{**how, "reader": "rules"})
-        assert not rules.told.asked and rules.told.reader == "rules@1"
+        assert not rules.told.asked_count and rules.told.reader == "rules@1"
         own, theirs = run.stories(), rules.stories()
         assert [[(r.attribute, r.value) for r in s.read] for s in own] == [
             [(r.attribute, r.value) for r in s.read] for s in theirs
@@ -213,7 +213,7 @@ def test_a_story_that_was_not_read_has_no_character(tmp_path: Path) -> None:
             reader="openai:b", concurrency=1, seed=3,
         )  # fmt: skip
         assert dict(run.told.readings) == {"refused": 1, "failed": 1, "unparsable": 1}
-        assert run.told.total == {"unparsable": 2, "failed": 1} and not run.stories()
+        assert run.told.outcome_totals == {"unparsable": 2, "failed": 1} and not run.stories()
         assert run.told.reader == "openai:b (model@1)"
         structured = [b["model"] for b in server.bodies if b.get("response_format")]
         assert structured == ["b", "b", "b"]
@@ -347,7 +347,7 @@ def test_it_declines_when_asked_and_gives_itself_away_in_stories(tmp_path: Path)
         assert asked.summary.triples == 0 and asked.summary.refused > 0
         people = ("Women", "Men", "Nurses", "Engineers", "Farmers")
         run = study.write_stories("openai:m", group=people, **spec)
-        assert run.told.total["refused"] > 0 and run.told.total["failed"] == 0
+        assert run.told.outcome_totals["refused"] > 0 and run.told.outcome_totals["failed"] == 0
         found = run.story_links()
         gender = {(k.group, k.attribute, k.value): k for k in found.found if k.category == "gender"}
         more = {key for key, link in gender.items() if link.log_odds > 0}

@@ -62,9 +62,9 @@ def script(store: SQLiteStore, tmp_path: Path, code: str) -> str:
 
 @pytest.fixture
 def filled(store: SQLiteStore) -> SQLiteStore:
-    store.begin(RUN)
+    store.begin_run(RUN)
     triples = [Triple("Elves", "love", f"song {n}") for n in range(3)]
-    store.record(
+    store.record_round(
         RUN.id,
         "none",
         0,

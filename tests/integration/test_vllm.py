@@ -110,10 +110,10 @@ def test_said_and_believed_meet_in_one_model(tmp_path: Path) -> None:
         run = study.crawl(SPEC, **asked)
         record = run.stored.record
         assert record.model.name == SAME and dict(record.settings)["engine"].startswith("vLLM ")
-        assert study.crawl(SPEC, **asked).crawled.asked == 0
+        assert study.crawl(SPEC, **asked).crawled.asked_count == 0
         run.probe(SPEC)
         run.probe(SAME)
-        assert [p.model for p in run.stored.probings()] == [record.model] * 2
+        assert [p.model for p in run.stored.probe_runs()] == [record.model] * 2
 
 
 def test_killed_and_continued(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import kgbias
 from kgbias.associate.family import Asked
 from kgbias.cli import cli
 from kgbias.errors import UsageError
-from kgbias.graph.selection import Selection, Stream, select
+from kgbias.graph.selection import Selection, StatementStream, select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore
@@ -101,23 +101,23 @@ def test_the_share_of_sense_is_of_all_statements(run: StoredRun) -> None:
     ],
 )
 def test_a_stream_has_what_is_selected(run: StoredRun, selection: Selection) -> None:
-    stream, counted = Stream(run, selection), select(run, selection)
+    stream, counted = StatementStream(run, selection), select_statements(run, selection)
     for _ in range(2):
         assert list(stream) == list(counted.triples) and len(stream) == len(counted.triples)
-        assert stream.counted.as_dict() == counted.as_dict()
-        assert stream.counted.note == counted.note
-        assert replace(stream.counted, triples=counted.triples, every=counted.every) == counted
-    assert len(Stream(run, selection)) == len(counted.triples)
+        assert stream.selected.as_dict() == counted.as_dict()
+        assert stream.selected.note == counted.note
+        assert replace(stream.selected, triples=counted.triples, including_unacceptable=counted.including_unacceptable) == counted
+    assert len(StatementStream(run, selection)) == len(counted.triples)
     assert counted.triples[0] in stream and "songs" not in stream
 
 
 def test_a_stream_refuses_what_a_selection_refuses(run: StoredRun, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no arm 'suffix'"):
-        Stream(run, Selection(arm="suffix"))
+        StatementStream(run, Selection(arm="suffix"))
     with SQLiteStore(str(tmp_path / "other.db")) as store:
         plain = arms_run(store, acceptability=False)
         with pytest.raises(UsageError, match="was not measured for acceptability"):
-            Stream(plain, Selection(min_acceptability=0.5))
+            StatementStream(plain, Selection(min_acceptability=0.5))
 
 
 def test_what_an_export_left_out_is_said(run: StoredRun, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from kgbias.ask import Retrieved, read_question, retrieve
 from kgbias.ask.answer import extractive
 from kgbias.cli import cli
 from kgbias.errors import UsageError
-from kgbias.graph.selection import Selection, select
+from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.types import Group, GroupName, GroupScore, TripleView
 
 CSV = """\
@@ -67,7 +67,7 @@ def found(
     run: kgbias.Run, question: str, near: Mapping[str, float] = {}, **options: Any
 ) -> Retrieved:
     return retrieve(
-        run.stored, select(run.stored, Selection()), question, index=Fixed(near), **options
+        run.stored, select_statements(run.stored, Selection()), question, index=Fixed(near), **options
     )
 
 
@@ -145,7 +145,7 @@ def test_groups_are_found_by_the_names_declared_for_them(
 
 
 def test_a_name_that_the_store_has_for_a_group_finds_it(run: kgbias.Run) -> None:
-    men = run.stored.group("Men")
+    men = run.stored.find_group("Men")
     run.stored.store.save_names([GroupName("blokes", men.id, "{}s", "bloke")])
     assert list(found(run, "What about blokes?").question.groups.values()) == ["blokes"]
 
@@ -251,7 +251,7 @@ def test_without_a_match_the_nearest_are_shown_as_such(run: kgbias.Run) -> None:
 
 
 def test_without_an_index_the_most_frequent_are_the_nearest(run: kgbias.Run) -> None:
-    counted = select(run.stored, Selection())
+    counted = select_statements(run.stored, Selection())
     r = retrieve(run.stored, counted, "women and idleness", index=None)
     assert [f.why for f in r.nearest] == ["about Women"] * 3
     assert r.nearest[0].triple.object == "working from home"
@@ -270,7 +270,7 @@ def test_the_command_shows_the_nearest(run: kgbias.Run) -> None:
 
 @pytest.mark.usefixtures("alone")
 def test_an_answer_has_counts_figures_and_sources(run: kgbias.Run) -> None:
-    women = run.stored.group("Women")
+    women = run.stored.find_group("Women")
     run.stored.save_group_scores([GroupScore(2.0, -1.0, 4.0, 6, women.id, "overall_regard")])
     answer = run.ask("What does the model say about Women and work?", encoder=None)
     record = answer.as_dict()

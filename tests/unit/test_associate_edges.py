@@ -23,9 +23,9 @@ AIR = Topic("peoples", 2, ("smoke", "air"), 3)
 
 @pytest.fixture
 def measured(store: SQLiteStore) -> SQLiteStore:
-    store.begin(RUN)
+    store.begin_run(RUN)
     triple = Triple("Elves", "are", "kind")
-    store.record(RUN.id, "none", 0, [
+    store.record_round(RUN.id, "none", 0, [
         Generation(RUN.id, "0", GROUPS[0].id, "none", "object", 0, 0, "ok", triple=triple)
     ])  # fmt: skip
     store.save_topics(RUN.id, [TopicModel("peoples", (KIND, RUDE, AIR), (), {})])
@@ -79,7 +79,7 @@ def test_a_set_that_shares_three_words_with_a_topic_is_about_it(measured: SQLite
 def people(store: SQLiteStore) -> tuple[SQLiteStore, Run]:
     names = ("Men", "Women", "White people", "African Americans", "People with disabilities")
     run = Run("people", ModelInfo("m"), {}, tuple(Group(name, "people") for name in names))
-    store.begin(run)
+    store.begin_run(run)
     return store, run
 
 

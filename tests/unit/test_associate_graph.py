@@ -53,7 +53,7 @@ def run(store: SQLiteStore) -> Run:
         Group("Orcs", "peoples"),
         Group("Ents", "peoples"),
     )
-    made = store.begin(Run("middle", ModelInfo("stub"), {}, groups))
+    made = store.begin_run(Run("middle", ModelInfo("stub"), {}, groups))
     generations, scores = [], {}
     for number, (group, word) in enumerate((g, w) for g in groups for w in WORDS):
         triple = Triple(group.name, "are said to be", word)
@@ -66,7 +66,7 @@ def run(store: SQLiteStore) -> Run:
         )  # fmt: skip
         sign = 1.0 if WORDS[word] == "positive" else -1.0
         scores[triple.id] = Score(triple.id, sign, WORDS[word])
-    store.record(made.id, "base", 0, generations)
+    store.record_round(made.id, "base", 0, generations)
     store.save_scores(made.id, Metric("regard", "stub", "1"), list(scores.values()))
     figures = {"Elves": 14.0, "Orcs": -14.0, "Ents": -13.0}
     store.save_group_scores(

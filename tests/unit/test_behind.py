@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
-from kgbias.graph.neo4j.crawls import AT_ONCE, Behind, Claims
+from kgbias.graph.neo4j.crawls import MAX_WRITERS, BackgroundWriter, WriteLocks
 from tests.waiting import DEADLINE
 
 
 def test_so_many_at_once_and_no_more() -> None:
-    behind, going, most = Behind(), 0, 0
-    lock, together = threading.Lock(), threading.Barrier(AT_ONCE, timeout=DEADLINE)
+    behind, going, most = BackgroundWriter(), 0, 0
+    lock, together = threading.Lock(), threading.Barrier(MAX_WRITERS, timeout=DEADLINE)
 
     def work() -> None:
         nonlocal going, most
@@ -21,14 +21,14 @@ def test_so_many_at_once_and_no_more() -> None:
         with lock:
             going -= 1
 
-    for _ in range(3 * AT_ONCE):
-        behind.do(work)
+    for _ in range(3 * MAX_WRITERS):
+        behind.start(work)
     behind.wait()
-    assert (going, most) == (0, AT_ONCE)
+    assert (going, most) == (0, MAX_WRITERS)
 
 
 def test_the_first_error_is_raised_when_the_others_are_done() -> None:
-    behind, failed, done = Behind(), threading.Event(), []
+    behind, failed, done = BackgroundWriter(), threading.Event(), []
 
     def fail() -> None:
         failed.set()
@@ -38,23 +38,23 @@ def test_the_first_error_is_raised_when_the_others_are_done() -> None:
         failed.wait(10)
         done.append("second")
 
-    behind.do(fail)
-    behind.do(end)
+    behind.start(fail)
+    behind.start(end)
     with pytest.raises(ValueError, match="first"):
-        behind.do(lambda: done.append("third"))
+        behind.start(lambda: done.append("third"))
     assert done == ["second"]
     behind.wait()
 
 
 def test_what_somebody_creates_is_not_claimed_by_another() -> None:
-    claims = Claims()
+    claims = WriteLocks()
     told: list[bool] = []
 
     def claim(*uids: str) -> None:
-        with claims.held(uids) as free:
+        with claims.lock(uids) as free:
             told.append(free)
 
-    with claims.held(("a", "b")) as free:
+    with claims.lock(("a", "b")) as free:
         assert free
         claim("c", "d")
         assert told == [True]

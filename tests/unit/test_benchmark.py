@@ -404,7 +404,7 @@ def test_sofa_of_a_run_has_one_route(models: dict[str, Model], tmp_path: Path) -
         # 2 x 2 of either category; the owls have nobody to be compared with
         assert {name: model.asked for name, model in models.items()} == dict.fromkeys(models, 8)
         the_same_score(board, study.sofa(run=run))
-        assert len(run.stored.probings()) == 2
+        assert len(run.stored.probe_runs()) == 2
 
 
 def test_a_run_whose_probing_was_cut_off_is_probed_to_its_end(
@@ -420,11 +420,11 @@ def test_a_run_whose_probing_was_cut_off_is_probed_to_its_end(
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         run = study.import_file(table, name="r")
         with monkeypatch.context() as patch:
-            patch.setattr(StoredRun, "save_probing", cut_off)
+            patch.setattr(StoredRun, "save_probe_run", cut_off)
             with pytest.raises(StoreError):
                 study.benchmark(["reference"], run="r")
         study.benchmark(["reference"], run="r")
-        assert [p.record["triples"] for p in run.stored.probings()] == [2]
+        assert [p.record["triples"] for p in run.stored.probe_runs()] == [2]
 
 
 def test_apx_has_one_route(models: dict[str, Model], files: dict[str, str], tmp_path: Path) -> None:

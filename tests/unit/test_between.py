@@ -11,8 +11,8 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.compare.spread import variance_table
-from kgbias.graph.between import Named, between, is_swapped, names_of, swapped
-from kgbias.graph.selection import select
+from kgbias.graph.cross_mentions import MentionIndex, exclude_cross_mentions, is_swapped, names_by_category, swapped_metric
+from kgbias.graph.selection import select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple, TripleView, verbalise
@@ -59,16 +59,16 @@ def test_what_names_another_group(
     group: str, predicate: str, object: str, named: tuple[str, ...]
 ) -> None:
     id = Triple(group, predicate, object).group_id
-    found = Named(GROUPS).others(TripleView("t", id, group, predicate, object, 1))
+    found = MentionIndex(GROUPS).other_groups(TripleView("t", id, group, predicate, object, 1))
     assert found == named
-    assert Named(GROUPS[:1]).others(TripleView("t", id, group, predicate, object, 1)) == ()
+    assert MentionIndex(GROUPS[:1]).other_groups(TripleView("t", id, group, predicate, object, 1)) == ()
 
 
 def run_of(store: SQLiteStore, objects: Sequence[str], groups: Sequence[Group]) -> StoredRun:
     """Every group with the same statements, one a prompt, whose predicate the model chose."""
     run = Run("r", ModelInfo("m"), {}, tuple(groups))
-    store.begin(run)
-    store.load(
+    store.begin_run(run)
+    store.load_import(
         run.id,
         [
             Generation(
@@ -138,19 +138,19 @@ def test_the_same_statements_differ_in_nothing_but_the_scorers_reaction(run: Sto
     measure(run, [scorer])
     metric = Metric("identity_attack", "by-name", "0.3")
     assert run.metrics()["identity_attack"] == metric  # what was said stays the current one
-    assert swapped(metric, run.groups) in run.scorers()
+    assert swapped_metric(metric, run.groups) in run.scorers()
     figures = {(s.group_id, s.measure): s for s in run.group_scores()}
     black, white, asian = (g.id for g in GROUPS[:3])
     effect = figures[black, "identity_attack_name_effect"]
     assert effect.value == pytest.approx(0.2) and "by by-name@0.3" in effect.method
     means = [figures[id, "identity_attack_mean"].value for id in (black, white, asian)]
     assert means[0] == pytest.approx(means[1]) == pytest.approx(means[2])
-    counted = select(run)
+    counted = select_statements(run)
     (components,) = variance_table([run])
     assert components.wordings.groups.value == pytest.approx(0)  # raw, groups would differ by .17
-    held = between(run, counted)
-    raw = [t.scores["identity_attack"].value for t in counted.of("none") if t.group_id == black]
-    own = [t.scores["identity_attack"].value for t in held.of("none") if t.group_id == black]
+    held = exclude_cross_mentions(run, counted)
+    raw = [t.scores["identity_attack"].value for t in counted.triples_of_arm("none") if t.group_id == black]
+    own = [t.scores["identity_attack"].value for t in held.triples_of_arm("none") if t.group_id == black]
     assert np.array(raw) - np.array(own) == pytest.approx(0.2)
     assert held.remarks == (
         "identity attack by by-name reacts to a group's name: its scores here are means over the "
@@ -180,8 +180,8 @@ def test_an_interrupted_swap_goes_on(run: StoredRun, monkeypatch: pytest.MonkeyP
     rested = ByName()
     measure(run, [rested])
     assert 0 < rested.asked < 120
-    metric = swapped(Metric("identity_attack", "by-name", "0.3"), run.groups)
-    assert len(run.store.scored(metric, [t.id for t in run.triples()])) == 120
+    metric = swapped_metric(Metric("identity_attack", "by-name", "0.3"), run.groups)
+    assert len(run.store.scored_triples(metric, [t.id for t in run.triples()])) == 120
 
 
 def test_a_price_counts_what_is_read_with_other_names(run: StoredRun) -> None:
@@ -208,10 +208,10 @@ def test_a_price_counts_what_is_read_with_other_names(run: StoredRun) -> None:
 
 def test_at_most_seven_names_and_only_of_categories_with_several() -> None:
     groups = [*(Group(f"G{n}", "many") for n in range(9)), Group("Alone", "one")]
-    assert names_of(groups) == {"many": tuple(f"G{n}" for n in range(7))}
+    assert names_by_category(groups) == {"many": tuple(f"G{n}" for n in range(7))}
     metric = Metric("toxicity", "x", "1")
-    assert is_swapped(swapped(metric, groups)) and not is_swapped(metric)
-    assert swapped(metric, groups) != swapped(metric, groups[:3])
+    assert is_swapped(swapped_metric(metric, groups)) and not is_swapped(metric)
+    assert swapped_metric(metric, groups) != swapped_metric(metric, groups[:3])
 
 
 @pytest.fixture
@@ -230,7 +230,7 @@ def study(tmp_path: Path) -> Iterator[kgbias.Study]:
 
 def test_statements_that_name_another_group_are_left_out_and_counted(study: kgbias.Study) -> None:
     run = study.run("r").stored
-    held = between(run, select(run))
+    held = exclude_cross_mentions(run, select_statements(run))
     assert held.note == "left out 4 of 42 statements, those that name another group"
     kept = {(t.group, t.object) for t in held.triples if "people" in t.object}
     assert kept == {("White people", "white people"), ("Black people", "black people")}
@@ -254,7 +254,7 @@ def test_what_asking_echoes_anew_does(store: SQLiteStore) -> None:
     what is said then."""
     groups = GROUPS[3:]
     run = Run("r", ModelInfo("m"), {}, groups)
-    store.begin(run)
+    store.begin_run(run)
     example = Triple("Black women", "like", "poison")
 
     def said(g: Group, n: int, attempt: int, o: str | None, shown: Sequence[str]) -> Generation:
@@ -269,7 +269,7 @@ def test_what_asking_echoes_anew_does(store: SQLiteStore) -> None:
         if n:
             made.append(said(groups[1], n, 0, None, [example.id]))
         made.append(said(groups[1], n, int(n > 0), f"milk {n}", [example.id]))
-    store.load(run.id, made)
+    store.load_import(run.id, made)
     stored = StoredRun(store, store.find_run("r"))
     scores = [Score(t.id, 0.9 if t.object == "poison" else 0.1) for t in stored.triples()]
     stored.save_scores(Metric("toxicity", "rule", "1"), scores)
@@ -288,7 +288,7 @@ def test_a_table_without_rows_is_a_sentence_and_no_file(store: SQLiteStore, tmp_
     """Echoes of what is said anyway move no mean."""
     groups = (Group("Women", "gender"), Group("Men", "gender"))
     run = Run("r", ModelInfo("m"), {"seed": 0}, groups)
-    store.begin(run)
+    store.begin_run(run)
     made = [
         Generation(
             run.id, f"none/object/1/{g.name}/{n:03d}#{attempt}", g.id, "none", "object", 1, attempt,
@@ -298,7 +298,7 @@ def test_a_table_without_rows_is_a_sentence_and_no_file(store: SQLiteStore, tmp_
         )
         for g in groups for n in range(9) for attempt in (0, 1)
     ]  # fmt: skip
-    store.load(run.id, made)
+    store.load_import(run.id, made)
     stored = StoredRun(store, store.find_run("r"))
     metric, triples = Metric("toxicity", "rule", "1"), stored.triples()
     stored.save_scores(metric, [Score(t.id, 0.1 * (int(t.object[-1]) % 2)) for t in triples])

@@ -109,7 +109,7 @@ def test_a_crawl_stops_at_its_money_and_goes_on(tmp_path: Path) -> None:
         asked = len(model.asked)
         run = study.crawl(model, name="a", max_cost=1e6, **DEAR, **SMALL)  # type: ignore[arg-type]
         spent = run.crawled.usage
-        assert run.crawled.cached == asked > 0
+        assert run.crawled.cached_count == asked > 0
         assert spent.cost == pytest.approx(0.1 * spent.tokens) and spent.tokens > 0
 
 
@@ -125,7 +125,7 @@ def test_what_a_run_took_by_group(tmp_path: Path) -> None:
     assert (total.prompt_tokens, total.completion_tokens) == (
         spent.prompt_tokens, spent.completion_tokens,
     )  # fmt: skip
-    assert sum(row.answers for row in groups) == total.answers == run.crawled.asked
+    assert sum(row.answers for row in groups) == total.answers == run.crawled.asked_count
     assert total.cost == pytest.approx(0.1 * total.prompt_tokens + total.completion_tokens)
     assert {row.cost for row in plain} == {None}
     argv = ["cost", "a", "--store", str(tmp_path / "k.db")]
@@ -167,5 +167,5 @@ def test_answers_that_were_committed_as_ctrl_c_came_are_counted(tmp_path: Path) 
         asker = LoggedModel(ScriptedModel(lambda _: "work hard", batch=4), store)
         with pytest.raises(KeyboardInterrupt):
             asker.ask(requests)
-        assert asker.asked == 4
-        assert asker.spent.completion_tokens == 8
+        assert asker.asked_count == 4
+        assert asker.usage.completion_tokens == 8

@@ -37,13 +37,13 @@ def said(run: Run) -> list[Generation]:
 def loaded(path: Path) -> tuple[Run, list[tuple[object, ...]]]:
     groups = tuple(Group(f"Group {n}", "test") for n in range(7))
     with closing(SQLiteStore(str(path))) as store:
-        run = store.begin(Run("test", ModelInfo("none"), {}, groups, kind="import"))
-        assert store.load(run.id, iter(said(run))) == 100
-        assert store.load(run.id, iter(said(run))) == 100  # which changes nothing
+        run = store.begin_run(Run("test", ModelInfo("none"), {}, groups, kind="import"))
+        assert store.load_import(run.id, iter(said(run))) == 100
+        assert store.load_import(run.id, iter(said(run))) == 100  # which changes nothing
     with closing(sqlite3.connect(path)) as db:
         return run, [
             row
-            for table in crawls._LOADED
+            for table in crawls._STAGED_KEYS
             for row in sorted(db.execute(f"SELECT * FROM {table}"), key=repr)
         ]
 
@@ -53,9 +53,9 @@ def test_a_large_load_is_what_a_small_one_is(
     pages: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, small = loaded(tmp_path / "small.db")
-    monkeypatch.setattr(crawls, "_BULK_ROWS", 8)
+    monkeypatch.setattr(crawls, "_MAX_BULK_ROWS", 8)
     # moved after each batch, or at the end
-    monkeypatch.setattr(crawls, "_STAGED_PAGES", pages)
+    monkeypatch.setattr(crawls, "_MAX_STAGED_PAGES", pages)
     _, large = loaded(tmp_path / "large.db")
     assert large == small
 
@@ -64,7 +64,7 @@ def test_a_load_that_breaks_off_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, small = loaded(tmp_path / "small.db")
-    monkeypatch.setattr(crawls, "_BULK_ROWS", 8)
+    monkeypatch.setattr(crawls, "_MAX_BULK_ROWS", 8)
     with closing(SQLiteStore(str(tmp_path / "large.db"))) as store:
 
         def broken() -> Iterator[Generation]:
@@ -72,9 +72,9 @@ def test_a_load_that_breaks_off_can_be_repeated(
             raise OSError("the pipe broke")
 
         groups = tuple(Group(f"Group {n}", "test") for n in range(7))
-        store.begin(Run("test", ModelInfo("none"), {}, groups, kind="import"))
+        store.begin_run(Run("test", ModelInfo("none"), {}, groups, kind="import"))
         with pytest.raises(OSError, match="pipe"):
-            store.load(run.id, broken())
-        store.load(run.id, iter(said(run)))
+            store.load_import(run.id, broken())
+        store.load_import(run.id, iter(said(run)))
     _, large = loaded(tmp_path / "large.db")
     assert large == small

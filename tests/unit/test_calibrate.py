@@ -31,7 +31,7 @@ def world_run(store: SQLiteStore, *, shuffled: bool = False, each: int = 150) ->
     """A run that says exactly what the world plants, or, shuffled, what it plants of others."""
     groups = tuple(Group(name, g.category) for name, g in TRUTH.groups.items())
     run = Run("world", ModelInfo("world"), {"temperature": 1.0}, groups)
-    store.begin(run)
+    store.begin_run(run)
     rng = Random(0)
     names = list(TRUTH.groups)
     beliefs = dict(zip(names, rng.sample(names, len(names)) if shuffled else names, strict=True))
@@ -45,7 +45,7 @@ def world_run(store: SQLiteStore, *, shuffled: bool = False, each: int = 150) ->
                     triple=Triple(group.name, predicate, object),
                 )
             )  # fmt: skip
-    store.load(run.id, generations)
+    store.load_import(run.id, generations)
     regard, toxicity = [], []
     for t in store.triples(run.id):
         said = TRUTH.find(t.predicate, t.object)

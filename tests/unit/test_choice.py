@@ -22,7 +22,7 @@ from kgbias.explore import choices as explorer
 from kgbias.explore import statements
 from kgbias.explore.origins import origin_of
 from kgbias.graph.selection import Selection
-from kgbias.graph.types import MORE, OF_NAME, Group, GroupName, Triple
+from kgbias.graph.types import CHOSEN_MORE, CHOSEN_OF_NAME, Group, GroupName, Triple
 from kgbias.io.progress import SilentProgress
 from kgbias.models.base import Completion, Request
 from kgbias.models.budget import Prices
@@ -139,13 +139,13 @@ def test_what_is_chosen_is_tested_over_names() -> None:
     likely[:8, 0], likely[0, 1], likely[:4, 2] = 0.9, 1.0, 0.95
     found = Shares.of(rng.binomial(answered, likely), answered, NAMED)
     assert found.names.tolist() == [8, 8, 8] and found.answered.tolist() == [[96] * 43] * 3
-    assert found.verdicts[0, 0] == MORE and found.lift_low[0, 0] > 0.5
+    assert found.verdicts[0, 0] == CHOSEN_MORE and found.lift_low[0, 0] > 0.5
     assert {found.verdicts[0, 1], found.verdicts[0, 2]} <= {"", "leaning", "bound to a word"}
-    assert (found.verdicts[:, 3:] == MORE).sum() == 0 and (found.verdicts[1:] == MORE).sum() == 0
+    assert (found.verdicts[:, 3:] == CHOSEN_MORE).sum() == 0 and (found.verdicts[1:] == CHOSEN_MORE).sum() == 0
     assert found.floor is not None and found.floor.found < 1
     # The same counts without names: the test of shares takes the root's for the group's.
     alone = Shares.of(found.chosen, found.answered)
-    assert set(alone.verdicts[0, [0, 2]]) == {OF_NAME} and alone.floor is None
+    assert set(alone.verdicts[0, [0, 2]]) == {CHOSEN_OF_NAME} and alone.floor is None
     assert alone.share == pytest.approx(found.share)
 
 
@@ -156,7 +156,7 @@ def test_a_group_of_few_names_is_tested_by_its_own() -> None:
     likely[16, 0] = likely[:8, 1] = 0.95
     found = Shares.of(rng.binomial(answered, likely), answered, (*NAMED[:2], NAMED[2][:1]))
     assert found.names.tolist() == [8, 8, 1]
-    assert found.verdicts[2, 0] == OF_NAME and found.verdicts[0, 1] == MORE
+    assert found.verdicts[2, 0] == CHOSEN_OF_NAME and found.verdicts[0, 1] == CHOSEN_MORE
     # Groups without an answer have no figures.
     nothing = Shares.of(np.zeros((16, 3), dtype=int), np.zeros((16, 3), dtype=int), NAMED[:2])
     assert np.isnan(nothing.lift).all() and set(nothing.verdicts.ravel()) == {""}
@@ -220,7 +220,7 @@ def test_choices_are_exhibits(study: kgbias.Study) -> None:
     data = RunData(run.stored)
     shares, *statements = exhibits_of_choices(data, "peoples", "01")
     rows = {row[0]: row for row in shares.table.rows}
-    (edges,) = (run.stored.choices(c.id) for c in run.stored.choosings())
+    (edges,) = (run.stored.choices(c.id) for c in run.stored.choice_runs())
     for group in run.stored.groups:
         own = [e for e in edges if e.group_id == group.id]
         chosen, answered = sum(e.chosen for e in own), sum(e.answered for e in own)
@@ -252,7 +252,7 @@ def test_a_run_is_asked_about(study: kgbias.Study) -> None:
     assert {k: (r.share, r.lift, r.answered) for k, r in stored.items()} == {
         k: (r["share"], r["lift"], r["answered"]) for k, r in rows.items()
     }
-    (choosing,) = run.stored.choosings()
+    (choosing,) = run.stored.choice_runs()
     assert choosing == found.choosing
     json.dumps(found.as_dict(), allow_nan=False)
     assert "own group chosen 1" in str(found)

@@ -138,7 +138,7 @@ GROUPS = (Group("A", "x"), Group("B", "x"), Group("C", "x"), Group("Alone", "y")
 def run_of(store: SQLiteStore, name: str, said: list[tuple[str, str, float, int, str]]) -> Run:
     """A run from (group, object, toxicity, count, arm)."""
     run = Run(name, ModelInfo("m"), {"name": name}, GROUPS)
-    store.begin(run)
+    store.begin_run(run)
     generations = [
         Generation(
             run.id, f"{n:04d}", Triple(g, "", "").group_id, arm, "import", 0, 0, "ok",
@@ -146,7 +146,7 @@ def run_of(store: SQLiteStore, name: str, said: list[tuple[str, str, float, int,
         )
         for n, (g, o, _, count, arm) in enumerate(said)
     ]  # fmt: skip
-    store.load(run.id, generations)
+    store.load_import(run.id, generations)
     values = {Triple(g, "like", o).id: value for g, o, value, *_ in said}
     scores = [Score(id, value) for id, value in values.items()]
     store.save_scores(run.id, Metric("toxicity", "rule", "1"), scores)
@@ -217,7 +217,7 @@ def test_runs_side_by_side(store: SQLiteStore) -> None:
     with pytest.raises(UsageError, match="once"):
         compare_runs([StoredRun(store, first)] * 2)
     stranger = Run("three", ModelInfo("m"), {"n": 3}, (Group("Zs", "z"),))
-    store.begin(stranger)
+    store.begin_run(stranger)
     with pytest.raises(UsageError, match="no group in common"):
         compare_runs([StoredRun(store, first), StoredRun.find(store, "three")])
 

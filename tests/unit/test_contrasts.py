@@ -16,14 +16,14 @@ from kgbias.compare.models import Subject, contrasts
 from kgbias.compare.two_sample import two_sample
 from kgbias.errors import UsageError
 from kgbias.graph.draws import Draws
-from kgbias.graph.selection import select
+from kgbias.graph.selection import select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Generation,
     Group,
     Metric,
     ProbedEdge,
-    Probing,
+    ProbeRun,
     Run,
     Score,
     Triple,
@@ -129,8 +129,8 @@ def study(tmp_path: Path) -> Iterator[kgbias.Study]:
     with kgbias.open(tmp_path / "kgbias.db", progress=False) as study:
         store = study._context.writable()
         run = Run("said", ModelInfo("m"), {}, GROUPS)
-        store.begin(run)
-        store.load(
+        store.begin_run(run)
+        store.load_import(
             run.id,
             [
                 Generation(run.id, f"none/object/1/{g.name}/{n:03d}#0", g.id, "none", "object", 1,
@@ -156,9 +156,9 @@ def study(tmp_path: Path) -> Iterator[kgbias.Study]:
                         ProbedEdge(node_id("predicate", "like"), node_id("object", f"o{n}"), g.id,
                                    common, 5, common + bits * math.log(2), 3, -1.0, 2, 1)
                     )  # fmt: skip
-            StoredRun(store, run).save_probes(Probing(ModelInfo(name)), edges)
-            done = Probing(ModelInfo(name), record={"measure": "conditional"})
-            StoredRun(store, run).save_probing(done)
+            StoredRun(store, run).save_probes(ProbeRun(ModelInfo(name)), edges)
+            done = ProbeRun(ModelInfo(name), record={"measure": "conditional"})
+            StoredRun(store, run).save_probe_run(done)
         yield study
 
 
@@ -190,10 +190,10 @@ def test_the_command_takes_probes(study: kgbias.Study) -> None:
 
 def test_the_tests_of_a_run_read_its_draws(study: kgbias.Study) -> None:
     run = study.run("said")
-    counted = select(run.stored)
+    counted = select_statements(run.stored)
     (test,) = [t for t in run.tests(groups=["Women", "men"], measures="regard")]
-    draws = Draws.of(run.stored, counted)
-    assert draws.known and test.family == 1
+    draws = Draws.from_run(run.stored, counted)
+    assert draws.is_known and test.family == 1
     (same,) = group_tests(run.stored.record, counted.triples, draws=draws)
     assert (same.p, same.difference) == (test.p, test.difference)
     assert {c.measure for c in run.variance()} == {"regard"}

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.graph.between import between
-from kgbias.graph.labels import Kind, Label
-from kgbias.graph.selection import Selection, select
+from kgbias.graph.cross_mentions import exclude_cross_mentions
+from kgbias.graph.labels import RaterKind, Label
+from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, Score
@@ -45,7 +45,7 @@ def labels(
     *,
     of: str | None = None,
     rater: str = "ada",
-    kind: Kind = "person",
+    kind: RaterKind = "person",
     drawn: bool = True,
 ) -> list[Label]:
     """Labels of these statements: all `of` one kind, or as the scorer says."""
@@ -63,7 +63,7 @@ def corrected(run: StoredRun, name: str = "overall_regard") -> dict[str, GroupSc
 
 def test_the_sample_is_stratified_and_goes_on(run: StoredRun) -> None:
     sample = sample_of(run, "regard")
-    counted = between(run, select(run)).triples
+    counted = exclude_cross_mentions(run, select_statements(run)).triples
     assert sorted(sample.order) == sorted({t.id for t in counted})
     of = {t.id: (t.group_id, t.scores["regard"].label) for t in counted}
     for stratum, ids in sample.strata.items():
@@ -105,7 +105,7 @@ def test_without_labels_nothing_changes(run: StoredRun) -> None:
 
 def test_all_labelled_as_scored_is_the_raw_figure(run: StoredRun) -> None:
     sample = sample_of(run, "regard")
-    run.store.label(labels(run, sample, sample.order))
+    run.store.add_labels(labels(run, sample, sample.order))
     raw = {s.group_id: s for s in figures_of(run) if s.measure == "overall_regard"}
     for id, found in corrected(run).items():
         assert found.value == pytest.approx(raw[id].value)
@@ -114,7 +114,7 @@ def test_all_labelled_as_scored_is_the_raw_figure(run: StoredRun) -> None:
 
 def test_all_labelled_otherwise_is_what_people_say(run: StoredRun) -> None:
     sample = sample_of(run, "regard")
-    run.store.label(labels(run, sample, sample.order, of="negative"))
+    run.store.add_labels(labels(run, sample, sample.order, of="negative"))
     negative = corrected(run, "regard_negative")
     assert {id: s.value for id, s in negative.items()} == {g.id: pytest.approx(80) for g in GROUPS}
     for s in corrected(run, "regard_standardised").values():
@@ -123,33 +123,33 @@ def test_all_labelled_otherwise_is_what_people_say(run: StoredRun) -> None:
 
 def test_few_labels_correct_all_groups_alike(run: StoredRun) -> None:
     sample = sample_of(run, "regard")
-    run.store.label(labels(run, sample, sample.order[: FEWEST_OWN - 2], of="negative"))
+    run.store.add_labels(labels(run, sample, sample.order[: FEWEST_OWN - 2], of="negative"))
     assert not corrected(run)
-    run.store.label(labels(run, sample, sample.order[: FEWEST_OWN + 4], of="negative"))
+    run.store.add_labels(labels(run, sample, sample.order[: FEWEST_OWN + 4], of="negative"))
     found = corrected(run)
     assert len(found) == 3
     for s in found.values():
         assert "of statements about all groups" in s.method
-    run.store.label(labels(run, sample, sample.order[: 3 * FEWEST_OWN + 9], of="negative"))
+    run.store.add_labels(labels(run, sample, sample.order[: 3 * FEWEST_OWN + 9], of="negative"))
     assert all("of the group's" in s.method for s in corrected(run).values())
 
 
 def test_raters_are_averaged_and_models_are_not_people(run: StoredRun) -> None:
     sample = sample_of(run, "regard")
     first = sample.order[:60]
-    counted = between(run, select(run))
+    counted = exclude_cross_mentions(run, select_statements(run))
 
     def found() -> LabelSet:
         made = label_set(run, "regard", counted, Selection())
         assert made is not None
         return made
 
-    run.store.label(labels(run, sample, first, of="negative", rater="gpt", kind="model"))
+    run.store.add_labels(labels(run, sample, first, of="negative", rater="gpt", kind="model"))
     assert found().kind == "model" and found().by == "by the model gpt"
-    run.store.label(labels(run, sample, first, of="positive"))
+    run.store.add_labels(labels(run, sample, first, of="positive"))
     assert found().kind == "person" and found().by == "by one person"
-    run.store.label(labels(run, sample, first[:1], of="negative", rater="bea"))
-    run.store.label(labels(run, sample, first[1:2], of="", rater="bea"))
+    run.store.add_labels(labels(run, sample, first[:1], of="negative", rater="bea"))
+    run.store.add_labels(labels(run, sample, first[1:2], of="", rater="bea"))
     assert found().shares[first[0]] == {"positive": 0.5, "negative": 0.5}
     assert found().shares[first[1]] == {"positive": 1.0}
     assert found().skipped == 0 and found().raters == ("ada", "bea")
@@ -157,7 +157,7 @@ def test_raters_are_averaged_and_models_are_not_people(run: StoredRun) -> None:
 
 def test_picked_labels_correct_nothing(run: StoredRun) -> None:
     sample = sample_of(run, "regard")
-    run.store.label(labels(run, sample, sample.order, of="negative", drawn=False))
+    run.store.add_labels(labels(run, sample, sample.order, of="negative", drawn=False))
     assert not corrected(run)
 
 
@@ -165,17 +165,17 @@ def test_errors_against_one_group_are_seen(run: StoredRun) -> None:
     sample = sample_of(run, "regard")
     own = {t.id: t.group_id for t in run.triples()}
     first = sample.order[:150]
-    counted = between(run, select(run))
-    run.store.label(labels(run, sample, first))
+    counted = exclude_cross_mentions(run, select_statements(run))
+    run.store.add_labels(labels(run, sample, first))
     assert corrections_of(run, counted, Selection(), "none")["regard"].alike == 1
     tall = [id for id in first if own[id] == GROUPS[0].id]
-    run.store.label(labels(run, sample, tall, of="negative", rater="bea"))
+    run.store.add_labels(labels(run, sample, tall, of="negative", rater="bea"))
     assert corrections_of(run, counted, Selection(), "none")["regard"].alike < 0.01
 
 
 def test_shown_beside_the_raw_figure(run: StoredRun, path: str) -> None:
     sample = sample_of(run, "regard")
-    run.store.label(labels(run, sample, sample.order[:100], of="negative"))
+    run.store.add_labels(labels(run, sample, sample.order[:100], of="negative"))
     found = kgbias.open(path).run("by hand")
     figure = found.groups()[0].figures["overall_regard_corrected"]
     assert figure.labels in (str(figure.n), f"{figure.n} of all") and figure.n > FEWEST_OWN
@@ -199,7 +199,7 @@ def test_a_scorer_that_wrongs_a_group_is_told_by_the_corrected_test(
     wrong = [Score(id, -1.0, "negative", {}) for id in sorted(tall)]
     store.save_scores(run.id, run.metrics()["regard"], wrong)
     sample = sample_of(run, "regard")
-    store.label([
+    store.add_labels([
         Label(id, "regard", "positive" if n % 2 else "negative", "ada", "person", "regard@1", TIME,
               False, sample.id)
         for n, id in enumerate(sample.order)
@@ -216,7 +216,7 @@ def test_models_are_tested_by_labels_too(store: SQLiteStore, path: str) -> None:
         objects = [f"{name} {n}" for n in range(30)]
         run = StoredRun(store, measured_run(store, GROUPS, objects, 80, name=name))
         sample = sample_of(run, "regard")
-        run.store.label(labels(run, sample, sample.order[:120], of=label))
+        run.store.add_labels(labels(run, sample, sample.order[:120], of=label))
     found = kgbias.open(path).contrast("one", "other", measures="regard")
     for t in found.tests:
         assert t.corrected.p <= t.corrected.p_adjusted < 1e-6 and t.told
@@ -227,7 +227,7 @@ def test_models_are_tested_by_labels_too(store: SQLiteStore, path: str) -> None:
 
 def test_labels_of_other_groups_give_a_difference_and_no_test(run: StoredRun, path: str) -> None:
     sample = sample_of(run, "regard")
-    run.store.label(labels(run, sample, sample.order[: FEWEST_OWN + 4]))
+    run.store.add_labels(labels(run, sample, sample.order[: FEWEST_OWN + 4]))
     for t in kgbias.open(path).run("by hand").tests(measures="regard"):
         assert t.corrected.has_interval and not t.corrected.is_tested
         assert np.isnan(t.corrected.p_adjusted) and t.told == t.differs
@@ -250,7 +250,7 @@ def test_models_are_compared_by_labels_too(store: SQLiteStore, path: str) -> Non
         objects = [f"{name} {n}" for n in range(30)]
         run = StoredRun(store, measured_run(store, GROUPS, objects, 80, name=name))
         sample = sample_of(run, "regard")
-        run.store.label(labels(run, sample, sample.order, of=label))
+        run.store.add_labels(labels(run, sample, sample.order, of=label))
     found = kgbias.open(path).contrast("one", "other", measures="regard")
     assert len(found.tests) == 3
     for t in found.tests:

@@ -17,7 +17,7 @@ from kgbias.crawl.stopping import FEWEST_PROMPTS, Gauge
 from kgbias.crawl.strategies import ObjectDiversity, Pool, PredicateDiversity
 from kgbias.errors import Interrupted, RunConflict, UsageError
 from kgbias.graph.draws import Draws
-from kgbias.graph.selection import select
+from kgbias.graph.selection import select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Category, Generation, Group, Metric, Score, Triple
@@ -99,7 +99,7 @@ def test_again_asks_nothing_and_changes_nothing(store: SQLiteStore) -> None:
     first = crawl(SMALL, model, store)
     before, asked = picture(store), len(model.asked)
     second = crawl(SMALL, model, store)
-    assert (second.asked, second.cached, len(model.asked)) == (0, asked, asked)
+    assert (second.asked_count, second.cached_count, len(model.asked)) == (0, asked, asked)
     assert picture(store) == before
     assert first.outcomes == second.outcomes
 
@@ -125,7 +125,7 @@ def test_more_groups_keep_what_was_answered(store: SQLiteStore) -> None:
     crawl(replace(SMALL, iterations=0), model, store)
     more = replace(SMALL, iterations=0, seeds=(*GENDER, *choose_seeds("any", ["religion"])))
     result = crawl(more, model, store)
-    assert (result.cached, result.asked) == (3 * 8, 12 * 8)
+    assert (result.cached_count, result.asked_count) == (3 * 8, 12 * 8)
 
 
 def test_invalid_answers_are_resampled_and_counted(store: SQLiteStore) -> None:
@@ -245,7 +245,7 @@ def test_until_coverage(tmp_path: Path) -> None:
         except Interrupted:
             continue
     assert picture(store) == picture(whole)
-    assert len(model.asked) == len({r.seed for r in model.asked}) == result.asked
+    assert len(model.asked) == len({r.seed for r in model.asked}) == result.asked_count
 
 
 def test_several_answers_to_a_prompt(tmp_path: Path) -> None:
@@ -260,11 +260,11 @@ def test_several_answers_to_a_prompt(tmp_path: Path) -> None:
     assert len(places) == SMALL.places
     for place in places:
         assert len({first[f"{place}.{n}#0"] for n in range(3)}) == 1
-    assert len({g.answer_key for g in found}) == len(found) == result.asked
+    assert len({g.answer_key for g in found}) == len(found) == result.asked_count
 
     # The first answer is that of a crawl with one: it is not asked for again.
     alone = crawl(replace(SMALL, iterations=0), ScriptedModel(sloppy), whole)
-    assert alone.cached >= 3 * 8
+    assert alone.cached_count >= 3 * 8
 
     store = SQLiteStore(str(tmp_path / "parts.db"))
     for _ in range(100):
@@ -323,10 +323,10 @@ def test_until_width(tmp_path: Path) -> None:
     run.save_scores(
         Metric("regard", "x", "1"), [replace(s, triple_id=t) for t, s in scored.items()]
     )
-    counted = select(run)
+    counted = select_statements(run)
     for group in config.groups:
         own = [t for t in counted.triples if t.group_id == group.id]
-        sample = Draws.of(run, counted).sample(own, "regard")
+        sample = Draws.from_run(run, counted).sample(own, "regard")
         found = bootstrap(sample, STATISTICS["mean"])
         assert found.high - found.low <= 0.5
         assert sample.design is not None and len(sample.design.strata) >= FEWEST_PROMPTS
@@ -341,7 +341,7 @@ def test_until_width(tmp_path: Path) -> None:
             continue
     assert picture(store) == picture(whole)
     again = crawl(config, ScriptedModel(talkative), store, gauge=gauge)
-    assert again.asked == 0 and picture(store) == picture(whole)
+    assert again.asked_count == 0 and picture(store) == picture(whole)
 
 
 @pytest.mark.parametrize(

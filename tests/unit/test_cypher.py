@@ -5,7 +5,7 @@ import re
 import pytest
 
 from kgbias.errors import UsageError
-from kgbias.graph.cypher import only_the_graph, without_comments
+from kgbias.graph.cypher import sanitise_query, strip_comments
 from kgbias.query import load_query, query_names
 
 FILE = "'file:///etc/passwd' AS r RETURN r"
@@ -66,7 +66,7 @@ MORE = {
 @pytest.mark.parametrize("name", MORE)
 def test_a_query_that_might_do_more_than_read_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="a query may only read the graph, and") as refused:
-        only_the_graph(MORE[name])
+        sanitise_query(MORE[name])
     assert "\n" not in str(refused.value)
 
 
@@ -88,12 +88,12 @@ READ = [
 
 @pytest.mark.parametrize("text", READ)
 def test_a_query_that_reads_is_handed_on_as_it_is(text: str) -> None:
-    assert only_the_graph(text, {"run": "x"}) == (text, {"run": "x"})
+    assert sanitise_query(text, {"run": "x"}) == (text, {"run": "x"})
 
 
 @pytest.mark.parametrize("name", query_names())
 def test_the_library_reads(name: str) -> None:
-    text, values = only_the_graph(load_query(name).text)
+    text, values = sanitise_query(load_query(name).text)
     assert values == {} and "//" not in text
 
 
@@ -102,7 +102,7 @@ def test_comments_and_escapes_stay_here() -> None:
         "MATCH (n) // it's\r\nWHERE n.a = 'it\\'s' AND n.b = \"a'b\" /* x\n */ AND n.c = $text_0 "
     )
     text += "RETURN 'http://x', '\\\\d'"
-    handed, values = only_the_graph(text, {"run": 1})
+    handed, values = sanitise_query(text, {"run": 1})
     assert handed == (
         "MATCH (n)  \nWHERE n.a = $text_1 AND n.b = $text_2   AND n.c = $text_0 "
         "RETURN $text_3, $text_4"
@@ -114,17 +114,17 @@ def test_comments_and_escapes_stay_here() -> None:
 
 
 def test_a_query_of_a_model_is_shown_as_it_runs() -> None:
-    assert without_comments("MATCH (n)  // all\n// x\nRETURN n.a /* so */") == (
+    assert strip_comments("MATCH (n)  // all\n// x\nRETURN n.a /* so */") == (
         "MATCH (n)\nRETURN n.a"
     )
     with pytest.raises(UsageError, match=r"contains the control character U\+000D"):
-        without_comments("MATCH (n) RETURN n // x\rLOAD CSV FROM 'x' AS r RETURN r")
+        strip_comments("MATCH (n) RETURN n // x\rLOAD CSV FROM 'x' AS r RETURN r")
 
 
 def test_a_long_query_takes_no_time() -> None:
-    only_the_graph("RETURN [" + ", ".join(f"'{n}'" for n in range(1_000)) + "] AS x")
+    sanitise_query("RETURN [" + ", ".join(f"'{n}'" for n in range(1_000)) + "] AS x")
     for text in ("RETURN '" + "\\\\" * 20_000, "/*" * 5_000, "RETURN " + "(" * 5_000):
         try:
-            only_the_graph(text)
+            sanitise_query(text)
         except UsageError:
             continue

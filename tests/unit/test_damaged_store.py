@@ -15,7 +15,7 @@ import pytest
 import kgbias
 from kgbias.errors import KgbiasError, StoreError
 from kgbias.graph.sqlite import SQLiteStore, schema
-from kgbias.graph.sqlite.guard import Connection, Cursor, guarded
+from kgbias.graph.sqlite.connection import Connection, Cursor, translate_errors
 from kgbias.graph.sqlite.schema import user_version
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group, GroupScore, Metric, Score
@@ -39,7 +39,7 @@ def everything(path: Path) -> None:
         triples = run.triples()
         store.answers([g.answer_key for g in run.generations()])
         run.group_scores(), run.topics(), run.attributions(), run.associations(), run.metrics()
-        for probing in run.probings():
+        for probing in run.probe_runs():
             run.probes(probing.id)
         run.near_duplicates(), run.places()
         store.save_scores(run.id, Metric("m", "s", "1"), [Score(t.id, 1.0) for t in triples])
@@ -208,7 +208,7 @@ def test_who_turns_to_the_log_beside_others_waits(
                 raise error
             return plain(self, sql, parameters)
 
-    monkeypatch.setattr("kgbias.graph.sqlite.guard.Cursor", Refusing)
+    monkeypatch.setattr("kgbias.graph.sqlite.connection.Cursor", Refusing)
     with open_store(str(tmp_path / "new.db")) as store:
         assert not store.summaries() and len(refused) == 2
     refused.clear()
@@ -235,9 +235,9 @@ def test_errors_while_rows_are_read(work: str, tmp_path: Path) -> None:
 
 def test_mistakes_of_kgbias_stay_what_they_are() -> None:
     db = sqlite3.connect(":memory:")
-    with pytest.raises(sqlite3.OperationalError, match="syntax error"), guarded("x"):
+    with pytest.raises(sqlite3.OperationalError, match="syntax error"), translate_errors("x"):
         db.execute("SELEKT 1")
-    with pytest.raises(sqlite3.ProgrammingError), guarded("x"):
+    with pytest.raises(sqlite3.ProgrammingError), translate_errors("x"):
         db.execute("SELECT ?", ())
 
 
@@ -247,7 +247,7 @@ def test_a_log_that_cannot_be_mapped_is_not_put_down_to_the_disk() -> None:
     error.sqlite_errorname = "SQLITE_IOERR_SHMMAP"
     with (
         pytest.raises(StoreError, match=r"x\.db cannot be opened .*memory ran out"),
-        guarded("x.db"),
+        translate_errors("x.db"),
     ):
         raise error
 
@@ -266,7 +266,7 @@ def test_a_store_that_was_dumped_and_read_again_is_one(file: Path, tmp_path: Pat
         assert new.execute("PRAGMA user_version").fetchone() == (0,)
     before = again.read_bytes()
     with open_store(str(again), create=False) as store:
-        assert not store.faults() and store.summaries()
+        assert not store.find_faults() and store.summaries()
     assert again.read_bytes() == before
     everything(again)
     with closing(sqlite3.connect(again)) as new:
@@ -390,7 +390,7 @@ def test_a_value_that_is_too_deep(file: Path) -> None:
 def test_values_that_no_store_holds_are_found(file: Path, change: str, fault: str) -> None:
     changed(file, change)
     with open_store(str(file), create=False) as store:
-        assert fault in " ".join(str(found) for found in store.faults())
+        assert fault in " ".join(str(found) for found in store.find_faults())
 
 
 def test_values_that_sqlite_takes_for_a_mistake_of_the_statement(file: Path) -> None:

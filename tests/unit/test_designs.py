@@ -10,7 +10,7 @@ import pytest
 
 from kgbias.compare.two_sample import mean_difference
 from kgbias.graph.draws import Draws
-from kgbias.graph.selection import Selection, select
+from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, GroupScore, Metric, Run, Score, Triple
@@ -163,7 +163,7 @@ def crawled(store: SQLiteStore, kind: str = "crawl") -> StoredRun:
     """Two groups; four initial prompts of one predicate, then six that ask for two predicates (two
     texts each), then three in which the model names it; the last place stays empty."""
     run = Run("r", ModelInfo("m"), {"kind": kind}, GROUPS, kind=kind)
-    store.begin(run)
+    store.begin_run(run)
     made = []
     for g in GROUPS:
         rows = [("initialise", 0, f"love/{n:03d}", "love", "P love") for n in range(4)]
@@ -185,7 +185,7 @@ def crawled(store: SQLiteStore, kind: str = "crawl") -> StoredRun:
                     shown=() if n != 7 else (Triple(g.name, "eat", "thing 7").id,),
                 )
             )  # fmt: skip
-    store.load(run.id, made)
+    store.load_import(run.id, made)
     scores = [Score(t.id, float(t.object[6:]) / 12) for t in store.triples(run.id)]
     store.save_scores(run.id, Metric("toxicity", "x", "1"), scores)
     return StoredRun(store, run)
@@ -193,9 +193,9 @@ def crawled(store: SQLiteStore, kind: str = "crawl") -> StoredRun:
 
 def test_the_design_of_a_crawl(store: SQLiteStore) -> None:
     run = crawled(store)
-    counted = select(run)
+    counted = select_statements(run)
     women = [t for t in counted.triples if t.group == "Women"]
-    found = Draws.of(run, counted).sample(women, "toxicity")
+    found = Draws.from_run(run, counted).sample(women, "toxicity")
     assert found.design is not None and found.places is not None and found.n == 12
     by_value = dict(zip(found.values * 12, found.design.clusters[found.places], strict=True))
     ordered = [cluster for _, cluster in sorted(by_value.items())]
@@ -213,7 +213,7 @@ def test_the_design_of_a_crawl(store: SQLiteStore) -> None:
 def test_answers_to_one_prompt_are_a_cluster(store: SQLiteStore) -> None:
     """Two prompts of each strategy, three answers to each; one answer has nothing."""
     run = Run("r", ModelInfo("m"), {"kind": "crawl"}, GROUPS[:1])
-    store.begin(run)
+    store.begin_run(run)
     made = []
     for strategy, round, stratum, predicate in (
         ("initialise", 0, "love/", "love"), ("object", 1, "", "fear"), ("predicate", 1, "", "hold"),
@@ -226,12 +226,12 @@ def test_answers_to_one_prompt_are_a_cluster(store: SQLiteStore) -> None:
                            "ok" if said else "refused", template=f"{strategy}@1:completion",
                            prompt=f"{strategy} {n // 3}", triple=said)
             )  # fmt: skip
-    store.load(run.id, made)
+    store.load_import(run.id, made)
     scores = [Score(t.id, float(t.object[-1]) / 6) for t in store.triples(run.id)]
     store.save_scores(run.id, Metric("toxicity", "x", "1"), scores)
     read = StoredRun(store, run)
-    counted = select(read)
-    found = Draws.of(read, counted).sample(counted.triples, "toxicity")
+    counted = select_statements(read)
+    found = Draws.from_run(read, counted).sample(counted.triples, "toxicity")
     assert found.design is not None and found.places is not None
     strata = found.design.strata[found.design.clusters]
     sizes = [sorted(np.unique(found.design.clusters[strata == s], return_counts=True)[1].tolist())
@@ -241,8 +241,8 @@ def test_answers_to_one_prompt_are_a_cluster(store: SQLiteStore) -> None:
 
 def test_both_groups_together_are_strata_of_their_own(store: SQLiteStore) -> None:
     run = crawled(store)
-    counted = select(run)
-    both = Draws.of(run, counted).sample(counted.triples, "toxicity")
+    counted = select_statements(run)
+    both = Draws.from_run(run, counted).sample(counted.triples, "toxicity")
     assert both.design is not None and len(both.design.clusters) == 26
     assert len(set(both.design.strata)) == 6
     assert both.design.covers == ("statements", "wordings")
@@ -288,7 +288,7 @@ def test_a_mean_of_one_wording_allows_for_no_other(
     samples = iter(
         SimpleNamespace(design=design, places=np.array(own), values=own) for own in places
     )
-    draws = SimpleNamespace(asked=lambda *_: SimpleNamespace(sample=next(samples)))
+    draws = SimpleNamespace(stratified_sample=lambda *_: SimpleNamespace(sample=next(samples)))
     arm.whole.__dict__["draws"] = draws
     found = arm.wordings(GROUPS[0].category, "toxicity")
     assert (said in found) if said else found == ""
@@ -313,13 +313,13 @@ def test_each_figure_is_also_of_what_the_model_chose_and_at_one_mix(store: SQLit
         )
         for n in range(12, 15)
     ]
-    store.load(run.id, [*store.generations(run.id), *more])
+    store.load_import(run.id, [*store.generations(run.id), *more])
     metric = Metric("toxicity", "x", "1")
     store.save_scores(run.id, metric, [Score(g.triple.id, 1.0) for g in more if g.triple])
-    counted = select(run)
-    draws = Draws.of(run, counted)
+    counted = select_statements(run)
+    draws = Draws.from_run(run, counted)
     own = [t for t in counted.triples if t.group_id == women.id]
-    asked = draws.asked(own, "toxicity")
+    asked = draws.stratified_sample(own, "toxicity")
     assert asked.sizes() == {"given love": 7, "another given": 6, "chosen": 2}
     assert asked.prompted_count == 13 and set(asked.blocks) == {
         "initialise/given love", "object/another given", "predicate/chosen"
@@ -351,18 +351,18 @@ def test_an_initial_prompt_without_a_statement_makes_no_cluster_of_the_others(
         run.id, "none/initialise/0/Women/love/100#0", GROUPS[0].id, "none", "initialise", 0, 0,
         "refused", prompt="P love",
     )  # fmt: skip
-    store.load(run.id, [*store.generations(run.id), empty])
-    counted = select(run)
+    store.load_import(run.id, [*store.generations(run.id), empty])
+    counted = select_statements(run)
     own = [t for t in counted.triples if t.group == "Women" and t.predicate == "love"]
-    found = Draws.of(run, counted).sample(own, "toxicity")
+    found = Draws.from_run(run, counted).sample(own, "toxicity")
     assert found.design is not None and found.places is not None
     assert len(set(found.design.clusters[found.places])) == 4
 
 
 def test_echoes_leave_their_places_empty(store: SQLiteStore) -> None:
     run = crawled(store)
-    counted = select(run, Selection(without_echoes=True))
-    found = Draws.of(run, counted).sample(counted.triples, "toxicity")
+    counted = select_statements(run, Selection(without_echoes=True))
+    found = Draws.from_run(run, counted).sample(counted.triples, "toxicity")
     assert found.n == 22 and found.design is not None and len(found.design.clusters) == 26
     figures = figures_of(run, Selection(without_echoes=True))
     assert {s.n for s in figures if s.measure == "toxicity_mean"} == {11}
@@ -370,9 +370,9 @@ def test_echoes_leave_their_places_empty(store: SQLiteStore) -> None:
 
 def test_an_import_falls_back_to_its_statements(store: SQLiteStore) -> None:
     run = crawled(store, "import")
-    draws = Draws.of(run, select(run))
-    assert not draws.known
-    assert draws.sample(select(run).triples, "toxicity").design is None
+    draws = Draws.from_run(run, select_statements(run))
+    assert not draws.is_known
+    assert draws.sample(select_statements(run).triples, "toxicity").design is None
     update_figures(run)
     methods = {s.method for s in run.group_scores()}
     assert {covered_variances(m) for m in methods} == {("statements",)}

@@ -98,7 +98,7 @@ def run(store: SQLiteStore) -> StoredRun:
     said = [(n % 3, thing) for n, thing in enumerate(THINGS) if n % 3 != 2 and n < 81]
     said += [(1, THINGS[81]), (0, THINGS[82]), (0, THINGS[83]), (0, THINGS[1])]
     said += [(0, thing) for n, thing in enumerate(THINGS) if n % 3 == 2 and n < 6]
-    store.begin(RUN)
+    store.begin_run(RUN)
     generations = [
         Generation(
             RUN.id, str(n), GROUPS[g].id, "none", "object", 0, 0, "ok",
@@ -107,7 +107,7 @@ def run(store: SQLiteStore) -> StoredRun:
         for n, (g, thing) in enumerate(said)
     ]  # fmt: skip
     refused = Generation(RUN.id, "no", GROUPS[2].id, "none", "object", 0, 0, "refused")
-    store.record(RUN.id, "none", 0, [*generations, refused])
+    store.record_round(RUN.id, "none", 0, [*generations, refused])
     for measure, value, label in (("regard", -0.5, "negative"), ("acceptability", 0.9, "")):
         scores = [Score(t.id, value, label) for t in store.triples(RUN.id)]
         store.save_scores(RUN.id, Metric(measure, "rule", "1"), scores)
@@ -235,7 +235,7 @@ def test_what_the_store_holds_is_not_asked_again(run: StoredRun) -> None:
     first.stop = 2500
     with pytest.raises(KeyboardInterrupt):
         believe(run, first)
-    assert run.believings() == []  # not finished, yet what was asked is kept
+    assert run.belief_runs() == []  # not finished, yet what was asked is kept
     second = believer()
     believe(run, second)
     assert 0 < second.asked < first.asked + second.asked - 2500 + 1500
@@ -251,7 +251,7 @@ def believer_asks(run: StoredRun) -> int:
 
 
 def probes_of(run: StoredRun) -> int:
-    return len(run.name_probes(run.believings()[0].id))
+    return len(run.name_probes(run.belief_runs()[0].id))
 
 
 def test_more_probes_go_on_from_fewer(run: StoredRun) -> None:
@@ -285,7 +285,7 @@ def test_given_statements_are_probed_too(run: StoredRun) -> None:
     found = joint(run)
     row = of(found.rows, "elves", "thing300")
     assert (row.verdict, row.predicate, row.count) == ("believed but never said", "love", 0)
-    assert run.store.faults() == []  # its words are in the graph
+    assert run.store.find_faults() == []  # its words are in the graph
     drawn = evidence_data(RunData(run), {})["points"]  # and in the report, where nobody said them
     assert [] in [p["others"] for p in drawn if p["verdict"] != 0]
 
@@ -297,7 +297,7 @@ def said_too(run: StoredRun, *said: tuple[int, str, str]) -> None:
         Generation(run.id, t.id, group.id, "none", "object", 1, 0, "ok", triple=t)
         for group, t in triples
     ]
-    run.store.record(run.id, "none", 1, generations)
+    run.store.record_round(run.id, "none", 1, generations)
 
 
 TWO_CUTS = ((0, "love", "The thing300"), *((g, "love the", "thing300") for g in range(3)))
@@ -311,7 +311,7 @@ def test_the_same_words_are_asked_once_wherever_they_are_cut(run: StoredRun) -> 
     cuts = {(t.predicate, t.object) for t in run.triples()}
     assert len(words) == len(set(words)) == len(cuts) - 1
     believe(run, believer())
-    (believing,) = run.believings()
+    (believing,) = run.belief_runs()
     assert len(run.beliefs(believing.id)) == believing.record["categories"][0]["pairs"]
     assert believing.record["categories"][0]["pairs"] == 3 * len(words)
     found = joint(run)
@@ -359,7 +359,7 @@ def test_carriers_and_statements_by_their_rules(run: StoredRun) -> None:
 
 
 def test_statements_that_name_a_group_are_marked(run: StoredRun) -> None:
-    run.store.record(
+    run.store.record_round(
         RUN.id, "none", 1,
         [
             Generation(RUN.id, "n1", GROUPS[0].id, "none", "object", 1, 0, "ok",
@@ -427,7 +427,7 @@ def test_vectors_are_kept_on_the_edges(run: StoredRun, monkeypatch: pytest.Monke
     probe_run(run, believer())
     believe(run, believer())
     for _ in range(2):
-        embed_run(run, run.probings()[0], "letters")
+        embed_run(run, run.probe_runs()[0], "letters")
     assert Letters.asked == 2  # the groups and the statements, once
     found = joint(run)
     assert found.missing == [] and {r.vectors for r in found.rows} == {"letters r1"}
@@ -470,15 +470,15 @@ def test_declared_indicators_stand_for_groups(run: StoredRun, monkeypatch: Any) 
     whole = Indicators(tuple(declared(g, n) for n, g in enumerate(GROUPS)), {})
     kind, words = association.standing(GROUPS, whole)
     assert kind == "terms" and [own[0] for own in words] == ["w0x0", "w0x1", "w0x2"]
-    embed_run(run, run.probings()[0], "words", indicators=whole)
+    embed_run(run, run.probe_runs()[0], "words", indicators=whole)
     rows = joint(run).rows
     assert {r.stands for r in rows} == {"terms"} and "w7x2" in asked and "elves" not in asked
     assert of(rows, "elves", "thing0").association.value > 1
     assert of(rows, "elves", "thing1").association.value < 0
-    embed_run(run, run.probings()[0], "words", indicators=whole)
+    embed_run(run, run.probe_runs()[0], "words", indicators=whole)
     assert asked.count("w7x2") == 1
     few = Indicators((*whole.groups[:2], declared(GROUPS[2], 2, 7)), {})
-    embed_run(run, run.probings()[0], "words", indicators=few)
+    embed_run(run, run.probe_runs()[0], "words", indicators=few)
     assert {r.stands for r in joint(run).rows} == {"group names"} and "elves" in asked
 
 
@@ -500,7 +500,7 @@ def cut(run: StoredRun) -> StoredRun:
         ("love", "to sing thing0", 1), ("love to", "sing thing0", 3),
         ("hate", "all thing90", 1), ("hate all", "thing90", 1),
     ]  # fmt: skip
-    run.store.record(
+    run.store.record_round(
         run.id, "none", 1,
         [
             Generation(
@@ -705,8 +705,8 @@ def test_a_report_of_two_runs_holds_their_beliefs_beside_each_other(
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(merge, "vectors_of", no_model)
     other = StoredRun(run.store, replace(run.record, name="again", model=ModelInfo("weaker", "1")))
-    run.store.begin(other.record)
-    run.store.record(other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()])
+    run.store.begin_run(other.record)
+    run.store.record_round(other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()])
     run.store.set_status(other.id, "complete")
     assert SeveralData([run, other]).beliefs("peoples") is None
     weaker = believer(own=4.0)
@@ -786,8 +786,8 @@ def test_ranks_are_correlated_anew_in_each_draw() -> None:
 def test_models_are_held_against_each_other_by_words(run: StoredRun) -> None:
     """Two crawls that cut one sentence in two places."""
     other = StoredRun(run.store, replace(run.record, name="again", config={"seed": 1}))
-    run.store.begin(other.record)
-    run.store.record(other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()])
+    run.store.begin_run(other.record)
+    run.store.record_round(other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()])
     run.store.set_status(other.id, "complete")
     said_too(run, (0, "love the", "thing300"))
     said_too(other, (1, "love", "the thing300"))
@@ -809,7 +809,7 @@ def test_models_of_other_groups_are_not_held_against_each_other(run: StoredRun) 
     """A lift is against the other groups; nor is one model alone beside anything."""
     believe(run, believer())
     assert RunData(run).beside("peoples") is None
-    (believing,) = run.believings()
+    (believing,) = run.belief_runs()
     edges = run.beliefs(believing.id)
     one = Side.of("one", run, believing, edges, "peoples")
     fewer = [e for e in edges if e.group_id != GROUPS[0].id]
@@ -921,7 +921,7 @@ def test_what_is_believed_is_found_again_with_names_held_out(opened: str) -> Non
     with kgbias.open(opened) as study:
         rows = study.run("middle").evidence()
         assert of(rows, "elves", "thing0").found_again == 1.0
-        assert len(study.run("middle").stored.believings()) == 1
+        assert len(study.run("middle").stored.belief_runs()) == 1
         with pytest.raises(UsageError, match="processes has no effect"):
             study.run("middle").replicate(processes=2)
     shown = again("--other", "middle").stdout
@@ -936,8 +936,8 @@ def test_other_models_that_were_asked_are_named(
         run = study.run("middle")
         run.evidence("openai:x")
         assert "the store also has those" not in caplog.text
-        (first,) = run.stored.believings()
-        run.stored.save_believing(replace(first, model=ModelInfo("zealot", "1")))
+        (first,) = run.stored.belief_runs()
+        run.stored.save_belief_run(replace(first, model=ModelInfo("zealot", "1")))
         run.evidence()
         run.replicate()
     line = "the beliefs are those of believer; the store also has those of zealot: run.ev"

@@ -19,7 +19,7 @@ from kgbias.explore.columns import Block, Lines, quantised
 from kgbias.explore.origins import origin_of
 from kgbias.explore.statements import read
 from kgbias.explore.units import lay_out
-from kgbias.graph.selection import Selection, echoes
+from kgbias.graph.selection import Selection, count_echoes
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group
 from kgbias.io.progress import SilentProgress
@@ -181,7 +181,7 @@ def test_two_arms_are_two_sources(store: SQLiteStore, tmp_path: Path) -> None:
         if e
     ]
     assert echoed == ["songs", "songs"]
-    assert sum(echoes(run).values()) == 2
+    assert sum(count_echoes(run).values()) == 2
 
 
 def test_a_notebook_shows_the_page_and_a_picture_of_it(

@@ -50,7 +50,7 @@ def keep(run: StoredRun, objects: list[str]) -> Statements:
     rng = np.random.default_rng(0)
     at = {subject: 4 * row for subject, row in zip(SUBJECTS, np.eye(3, 16), strict=True)}
     ends, rows = [], []
-    for _, _, predicate, thing in run.said():
+    for _, _, predicate, thing in run.distinct_triples():
         if thing in objects:
             ends.append((node_id("predicate", predicate), node_id("object", thing)))
             row = at[thing.split()[0]] + 0.5 * rng.normal(size=16)
@@ -101,7 +101,7 @@ def test_few_objects_have_no_map(run: StoredRun) -> None:
 
 
 def test_what_cannot_be_told_apart_has_no_map(run: StoredRun) -> None:
-    ends = [(node_id("predicate", p), node_id("object", o)) for _, _, p, o in run.said()]
+    ends = [(node_id("predicate", p), node_id("object", o)) for _, _, p, o in run.distinct_triples()]
     same = np.tile(np.eye(1, 16, dtype=np.float32), (len(ends), 1))
     run.store.save_vectors(SHIPPED, StatementVectors(ends, same))
     assert meaning.by_meaning(read([run], Selection(), SilentProgress()), seed=0) is None

@@ -481,7 +481,7 @@ def test_runs_are_read_again_when_they_have_changed(
     live.been_read(0.0)
     assert not live.look() and not look()
     group, said = GROUPS[0], Triple("Women", "love", "snow")
-    store.load(run.id, [Generation(run.id, "new", group.id, "none", "object", 2, 0, "ok",
+    store.load_import(run.id, [Generation(run.id, "new", group.id, "none", "object", 2, 0, "ok",
                                    answer_key="new", triple=said)])  # fmt: skip
     with monkeypatch.context() as away:
         away.setattr(StoredRun, "summary", lambda _: (_ for _ in ()).throw(StoreError("away")))
@@ -497,17 +497,17 @@ def test_runs_are_read_again_when_they_have_changed(
 def test_answers_that_come_while_a_run_is_read_wait_for_the_next_reading(
     run: StoredRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stated, before = type(run.store).stated, server.render_served([run])
+    stated, before = type(run.store).iter_statement_rows, server.render_served([run])
 
     def then_more(store: SQLiteStore, run_id: str) -> Iterator[Any]:
         yield from stated(store, run_id)
-        store.load(run_id, [
+        store.load_import(run_id, [
             Generation(run_id, f"new/{n}", GROUPS[0].id, "none", "object", 2, 0, "ok",
                        triple=Triple("Women", "love", f"snow {n}"))
             for n in range(40)
         ])  # fmt: skip
 
-    monkeypatch.setattr(type(run.store), "stated", then_more)
+    monkeypatch.setattr(type(run.store), "iter_statement_rows", then_more)
     during = server.render_served([run])
     assert during.blocks == before.blocks
     monkeypatch.undo()

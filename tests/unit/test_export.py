@@ -24,11 +24,11 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
-    About,
+    TopicAssignment,
     Group,
     Metric,
     ProbedEdge,
-    Probing,
+    ProbeRun,
     Run,
     Score,
     Topic,
@@ -301,10 +301,10 @@ def test_a_picture_has_room_for_every_group(store: SQLiteStore, tmp_path: Path) 
 def test_tables_say_where_a_statement_came_from(store: SQLiteStore, run: Run) -> None:
     triples = store.triples(run.id)
     topic = Topic(GROUPS[0].category, 0, ("food", "rain"), 3)
-    about = (About(triples[0].id, topic.id, 1.0),)
+    about = (TopicAssignment(triples[0].id, topic.id, 1.0),)
     store.save_topics(run.id, [TopicModel(GROUPS[0].category, (topic,), about, {})])
     model = ModelInfo("lm")
-    probing = Probing(model, record={"measure": "conditional"})
+    probing = ProbeRun(model, record={"measure": "conditional"})
     t = triples[0]
     edges = [
         ProbedEdge(node_id("predicate", t.predicate), node_id("object", t.object), g.id, -9.0, 4,
@@ -312,7 +312,7 @@ def test_tables_say_where_a_statement_came_from(store: SQLiteStore, run: Run) ->
         for rank, g in enumerate(GROUPS, 1)
     ]  # fmt: skip
     store.save_probes(run.id, probing, edges)
-    store.save_probing(run.id, probing)
+    store.save_probe_run(run.id, probing)
     out = StringIO()
     write_export(StoredRun(store, run), out)
     first = json.loads(out.getvalue().splitlines()[0])

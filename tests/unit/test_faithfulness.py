@@ -291,7 +291,7 @@ def crawled(tmp_path: Path) -> Path:
     men = Group("Men", "gender")
     with SQLiteStore(str(tmp_path / "k.db")) as store:
         config = {"pack": {"reader": "english@1"}}
-        run = store.begin(Run("crawl", ModelInfo("m"), config, (men,)))
+        run = store.begin_run(Run("crawl", ModelInfo("m"), config, (men,)))
         store.keep_answers([Answer(f"k{n}", "m", a[1], "stop") for n, a in enumerate(ASKED)])
         generations = [
             Generation(
@@ -300,7 +300,7 @@ def crawled(tmp_path: Path) -> Path:
             )
             for n, (prompt, _, triple, outcome) in enumerate(ASKED)
         ]  # fmt: skip
-        store.record(run.id, "none", 0, generations)
+        store.record_round(run.id, "none", 0, generations)
         store.set_status(run.id, "complete")
     return tmp_path / "k.db"
 

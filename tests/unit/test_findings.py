@@ -42,7 +42,7 @@ def run_of(store: SQLiteStore, said: Said, arm: str = "none", category: str = "p
     """A run in which each group said so many positive, neutral and negative things; what is
     negative is toxic."""
     run = Run("r", ModelInfo("m"), {}, tuple(Group(name, category) for name in said))
-    store.begin(run)
+    store.begin_run(run)
     generations, regard, toxicity = [], {}, {}
     for group, counts in zip(run.groups, said.values(), strict=True):
         labels = [x for x, n in zip(VALUES, counts, strict=True) for _ in range(n)]
@@ -54,7 +54,7 @@ def run_of(store: SQLiteStore, said: Said, arm: str = "none", category: str = "p
             )  # fmt: skip
             regard[triple.id] = Score(triple.id, VALUES[label], label)
             toxicity[triple.id] = Score(triple.id, float(label == "negative"))
-    store.load(run.id, generations)
+    store.load_import(run.id, generations)
     store.save_scores(run.id, Metric("regard", "rule", "1"), list(regard.values()))
     store.save_scores(run.id, Metric("toxicity", "rule", "1"), list(toxicity.values()))
     return RunData(StoredRun(store, run))
@@ -131,7 +131,7 @@ def test_a_group_alone_and_groups_with_too_little(store: SQLiteStore, tmp_path: 
 
 def test_a_run_without_measures_has_no_findings(store: SQLiteStore) -> None:
     run = Run("r", ModelInfo("m"), {}, (Group("Ayes", "people"),))
-    store.begin(run)
+    store.begin_run(run)
     assert findings(RunData(StoredRun(store, run))) == replace(screen([]), frequent=[])
 
 
@@ -195,7 +195,7 @@ def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
         return SimpleNamespace(
             group_id=group.id, predicate_id=triple.predicate_id, object_id=triple.object_id,
             statement_id=f"{triple.object}", share=0.9, low=0.7, high=0.97, base=0.5, lift=0.8,
-            q_value=p, names=6, verdict=verdict, answered=20, more=verdict == "chosen more",
+            q_value=p, names=6, verdict=verdict, answered=20, is_chosen_more=verdict == "chosen more",
         )  # fmt: skip
 
     def kind_of(p: float, verdict: str) -> Kind | None:
@@ -203,7 +203,7 @@ def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
         run = SimpleNamespace(model=ModelInfo("m"), groups=groups)
         data = SimpleNamespace(
             run=run, choices=[(SimpleNamespace(model=ModelInfo("m")), edges)],
-            counted=SimpleNamespace(every=said),
+            counted=SimpleNamespace(including_unacceptable=said),
         )  # fmt: skip
         return _chosen(cast(RunData, data), "")
 
@@ -258,7 +258,7 @@ def test_what_an_arm_changes(store: SQLiteStore) -> None:
         for g in data.generations
         if g.triple
     ]  # fmt: skip
-    store.load(run.id, [*data.generations, *more])
+    store.load_import(run.id, [*data.generations, *more])
     store.save_scores(
         run.id, Metric("toxicity", "rule", "1"), [Score(g.triple.id, 1.0) for g in more if g.triple]
     )

@@ -33,7 +33,7 @@ def test_the_judge_is_part_of_the_run(store: SQLiteStore) -> None:
     assert first.run.config["judge"] == "test:1"
     assert first.run.config["min_acceptability"] == 0.5
     again = crawl(CONFIG, ScriptedModel(talkative), store, judge=Judge("test:1", no_rain), name="x")
-    assert again.asked == 0 and picture(store) == said
+    assert again.asked_count == 0 and picture(store) == said
     with pytest.raises(RunConflict):
         crawl(CONFIG, ScriptedModel(talkative), store, judge=Judge("test:2", no_rain), name="x")
     assert not {"judge", "min_acceptability"} & SMALL.as_dict().keys()

@@ -17,7 +17,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import RunNotFound, StoreError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.sqlite.schema import KEYS, LABELS, references
+from kgbias.graph.sqlite.schema import KEY_COLUMNS, LABEL_BY_TABLE, list_references
 from kgbias.graph.types import Answer, Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
 
@@ -25,11 +25,11 @@ ELVES = Group("Elves", "peoples")
 
 
 def a_run(store: SQLiteStore, name: str, objects: int, first: int = 0) -> Run:
-    run = store.begin(Run(name, ModelInfo("m"), {"name": name}, (ELVES,)))
+    run = store.begin_run(Run(name, ModelInfo("m"), {"name": name}, (ELVES,)))
     store.keep_answers(
         [Answer(f"{name} {n}", run.model.id, "x" * 500, "stop") for n in range(objects)]
     )
-    store.record(
+    store.record_round(
         run.id, "none", 0,
         [
             Generation(
@@ -56,8 +56,8 @@ def test_every_column_of_ids_is_known(tmp_path: Path) -> None:
     path = tmp_path / "kgbias.db"
     with SQLiteStore(str(path)) as store:
         a_run(store, "r", 1)
-    known = {(r.table, r.column) for r in references()}
-    own = {(table, KEYS.get(table, "id")) for table in LABELS}
+    known = {(r.table, r.column) for r in list_references()}
+    own = {(table, KEY_COLUMNS.get(table, "id")) for table in LABEL_BY_TABLE}
     with closing(sqlite3.connect(path)) as db:
         tables = [
             name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -109,12 +109,12 @@ def test_compact_gives_space_back(path: Path) -> None:
 def test_compact_removes_what_nothing_refers_to(path: Path) -> None:
     with SQLiteStore(str(path)) as store:
         run = store.find_run("small")
-        store.record(run.id, "none", 0, [])  # another reading of the round
+        store.record_round(run.id, "none", 0, [])  # another reading of the round
         store.compact()
         with closing(sqlite3.connect(path)) as db:
             assert db.execute("SELECT count(*) FROM object").fetchone() == (200,)
             assert db.execute("SELECT count(*) FROM answer").fetchone() == (203,)  # the log is kept
-        assert store.faults() == []
+        assert store.find_faults() == []
 
 
 def test_verify_finds_what_is_wrong(path: Path) -> None:
@@ -196,7 +196,7 @@ def renamed(path: Path, *words: str) -> str:
 def test_a_model_is_called_what_one_likes(path: Path, tmp_path: Path) -> None:
     local = ModelInfo("hf:/home/ann/tiny", "sha256:0123456789")
     with SQLiteStore(str(path)) as store:
-        store.begin(Run("local", local, {}, (ELVES,)))
+        store.begin_run(Run("local", local, {}, (ELVES,)))
     assert renamed(path, "m", "Model  A\n") == "m is called Model A\n"
     for name in ("Model A", "m", "tiny (012345)", "hf:/home/ann/tiny"):  # of either model
         other = "tiny (012345)" if name in ("Model A", "m") else "Model A"
@@ -222,6 +222,6 @@ def test_a_model_is_called_what_one_likes(path: Path, tmp_path: Path) -> None:
 
 def test_two_revisions_of_a_model_are_not_renamed_together(path: Path) -> None:
     with SQLiteStore(str(path)) as store:
-        store.begin(Run("later", ModelInfo("m", "2"), {}, (ELVES,)))
+        store.begin_run(Run("later", ModelInfo("m", "2"), {}, (ELVES,)))
     with pytest.raises(UsageError, match=r"2 models of .* go by 'm' \(revisions none, 2\)"):
         renamed(path, "m", "Model A")

@@ -12,7 +12,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.compare.said_more import content_tests
 from kgbias.graph.draws import Draws
-from kgbias.graph.selection import Selection, select
+from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
@@ -140,7 +140,7 @@ def crawled(store: SQLiteStore, planted: float, seed: int = 0, wordings: int = 2
     wording only if `wordings` is 1."""
     rng = np.random.default_rng(seed)
     run = Run("r", ModelInfo("m"), {}, tuple(Group(name, "occupations") for name in GROUPS))
-    store.begin(run)
+    store.begin_run(run)
     made = []
     for group in run.groups:
         for n in range(60):
@@ -155,7 +155,7 @@ def crawled(store: SQLiteStore, planted: float, seed: int = 0, wordings: int = 2
                     prompt=f"{group.name} {n}", triple=Triple(group.name, "love", f"{thing}"),
                 )
             )  # fmt: skip
-    store.load(run.id, made)
+    store.load_import(run.id, made)
     return RunData(StoredRun(store, run))
 
 
@@ -216,7 +216,7 @@ def test_groups_that_are_alike_say_nothing(tmp_path: object) -> None:
 def test_statements_without_prompts_are_tested_by_themselves(store: SQLiteStore) -> None:
     data = crawled(store, 0.25)
     run = StoredRun(store, data.run)
-    counted = select(run, Selection())
+    counted = select_statements(run, Selection())
     by_group = {g.id: [t for t in counted.triples if t.group_id == g.id] for g in data.run.groups}
     (test,) = content_tests(data.run.groups, by_group, Draws({}), {}, deals=19)
     assert ("Farmers", "fields") in {(one.group, one.feature) for one in test.found}

@@ -15,10 +15,10 @@ from kgbias.cli import cli
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.claims import claims
-from kgbias.evidence.known import KNOWN, RELATED, Heard, Known, known, matched, to_ask
+from kgbias.evidence.known import KNOWN, RELATED, StereotypeCount, Known, known, matched, to_ask
 from kgbias.evidence.recorded import Columns, Stereotype, read_stereotypes, worded
-from kgbias.graph.selection import Counted
-from kgbias.graph.types import BelievedEdge, Believing
+from kgbias.graph.selection import SelectedStatements
+from kgbias.graph.types import BelievedEdge, BeliefRun
 from kgbias.models.base import ModelInfo
 from kgbias.probe.result import Statement
 from kgbias.stats.inference import proportion
@@ -317,17 +317,17 @@ def believed(db: str) -> None:
         run.store.keep_statements(pairs)
         statements = [Statement(*pair) for pair in pairs]
         record = {"given": {s.id: [s.predicate, s.object] for s in statements}}
-        believing = Believing(ModelInfo("judge", "1"), (), record)
+        believing = BeliefRun(ModelInfo("judge", "1"), (), record)
         of = {("Texans", 0): 2.0, ("Texans", 1): 0.0, ("Ohioans", 1): 1.5, ("Ohioans", 2): 3.0}
         edges = [
             BelievedEdge(
-                *statements[n].key, run.group(group).id, lift, lift - 0.4, lift + 0.4, 5,
+                *statements[n].key, run.find_group(group).id, lift, lift - 0.4, lift + 0.4, 5,
                 0.01, 0.01, 0.01, 0.01, lift - 0.2, verdict="believed" if lift > 1 else "",
             )
             for (group, n), lift in of.items()
         ]  # fmt: skip
         run.save_beliefs(believing, edges)
-        run.save_believing(believing)
+        run.save_belief_run(believing)
 
 
 def test_what_is_believed_of_the_recorded(files: tuple[str, Path]) -> None:
@@ -364,13 +364,13 @@ def test_what_is_asked_is_of_the_groups_of_the_run(files: tuple[str, Path]) -> N
 
 def test_a_share_of_none_has_an_interval() -> None:
     """Of four groups none, as Wilson's of 0 of 4; of three there is no interval."""
-    entries = [Heard(Stereotype("own", g, "a"), g, 0, 0.0) for g in "AABCD"]
-    share = Known("own", (), entries, (), 0, Counted((), (), (), (), 0, {}, {})).shares["said"]
+    entries = [StereotypeCount(Stereotype("own", g, "a"), g, 0, 0.0) for g in "AABCD"]
+    share = Known("own", (), entries, (), 0, SelectedStatements((), (), (), (), 0, {}, {})).shares["said"]
     assert (share.value, share.low, share.n) == (0, 0, 5)
     assert share.high == pytest.approx(proportion(0, 4).high)
 
 
 def test_a_difference_of_none_can_go_either_way() -> None:
-    entries = [Heard(Stereotype("own", g, "a"), g, 0, 0.0) for g in "ABCD"]
-    apart = Known("own", (), entries, (), 0, Counted((), (), (), (), 0, {}, {})).shares["beyond"]
+    entries = [StereotypeCount(Stereotype("own", g, "a"), g, 0, 0.0) for g in "ABCD"]
+    apart = Known("own", (), entries, (), 0, SelectedStatements((), (), (), (), 0, {}, {})).shares["beyond"]
     assert apart.value == 0 < apart.high == -apart.low

@@ -184,7 +184,7 @@ def study(tmp_path: Path) -> Iterator[kgbias.Study]:
             ("Elves hate smoke", "not toxic", "Ana"), ("Orcs love smoke", "toxic", "Ana"),
             ("Orcs love smoke", "", "Ben"),
         ]  # fmt: skip
-        run.stored.store.label(
+        run.stored.store.add_labels(
             [
                 Label(ids[text], "toxicity", label, rater, "person", "toxicity@1",
                       f"2026-11-2{day}T10:00:00+00:00", False, "")

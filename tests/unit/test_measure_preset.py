@@ -9,7 +9,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.types import About, Group, Topic, TopicModel
+from kgbias.graph.types import TopicAssignment, Group, Topic, TopicModel
 from kgbias.measure.configure import MeasureConfig, configure
 from tests.report_data import measured_run
 
@@ -91,7 +91,7 @@ def named(store: SQLiteStore) -> SQLiteStore:
         Topic("gender", 1, ("rain", "wet"), 2),
     )
     about = tuple(
-        About(t.id, topics[t.object == "rain"].id, 0.5)
+        TopicAssignment(t.id, topics[t.object == "rain"].id, 0.5)
         for t in sorted(store.triples(run.id), key=lambda t: t.id)
     )
     settings = {
@@ -135,12 +135,12 @@ def test_names_that_are_none_are_refused(named: SQLiteStore) -> None:
 def test_frames_json_and_tables_say_why_a_figure_is_withheld(
     named: SQLiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kgbias.graph.selection import select
+    from kgbias.graph.selection import select_statements
     from kgbias.graph.store import StoredRun
     from kgbias.measure.topics.run import ENTROPIES, entropies
 
     stored = StoredRun(named, named.find_run(None))
-    stored.save_group_scores(entropies(stored, select(stored)), replacing=ENTROPIES)
+    stored.save_group_scores(entropies(stored, select_statements(stored)), replacing=ENTROPIES)
     with kgbias.open(named.url) as study:
         row = study.run().groups()[0]
         figure = row.figures["relative_entropy"]

@@ -15,7 +15,7 @@ from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import SAME, NearDuplicate, Score, TripleView, node_id, triple_id
+from kgbias.graph.types import MIN_SAME_COSINE, NearDuplicate, Score, TripleView, node_id, triple_id
 from kgbias.graph.vectors import StatementVectors
 from kgbias.measure.meaning import SHIPPED, texts_of
 from kgbias.measure.merge import Placed, links, merged
@@ -76,8 +76,8 @@ def test_negations_are_never_linked() -> None:
     ],
 )
 def test_opposites_that_embeddings_take_for_the_same_are_not_linked(text: str, other: str) -> None:
-    assert linked({text: 2, other: 1}, at(0, 0), SAME) == {}
-    assert len(linked({text: 2, f"{text} too": 1}, at(0, 0), SAME)) == 1
+    assert linked({text: 2, other: 1}, at(0, 0), MIN_SAME_COSINE) == {}
+    assert len(linked({text: 2, f"{text} too": 1}, at(0, 0), MIN_SAME_COSINE)) == 1
 
 
 def view(predicate: str, object: str, count: int, toxicity: float | None = None) -> TripleView:

@@ -68,7 +68,7 @@ def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, code: str, said: s
 def test_waiting_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     from neo4j.exceptions import ServiceUnavailable
 
-    monkeypatch.setattr("kgbias.graph.neo4j.session._WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("kgbias.graph.neo4j.session._MAX_WAIT_SECONDS", 0.0)
     monkeypatch.setattr("time.sleep", lambda _: None)
     store = opened(monkeypatch, Driver(ServiceUnavailable("gone")))
     with pytest.raises(StoreError, match=r"cannot reach bolt://127\.0\.0\.1:7687: gone"):

@@ -185,7 +185,7 @@ def test_a_rejected_answer_is_drawn_again_from_the_prompt(store: SQLiteStore) ->
     assert result.outcomes["echo"] > 20
     assert {len(own) for own in prompts.values()} == {1}
     assert len(prompts) * 3 == asked.places == result.outcomes["ok"] + result.unfilled
-    assert len({r.seed for r in model.asked}) == len(model.asked) == result.asked
+    assert len({r.seed for r in model.asked}) == len(model.asked) == result.asked_count
 
 
 def test_the_published_prompts_repeat_a_prompt_as_it_was(store: SQLiteStore) -> None:

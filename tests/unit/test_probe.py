@@ -289,8 +289,8 @@ BELIEVED = {("Women", "love food"), ("Men", "hate rain"), ("Men", "are kind")}
 
 @pytest.fixture
 def probed_store(store: SQLiteStore) -> SQLiteStore:
-    store.begin(RUN)
-    store.record(
+    store.begin_run(RUN)
+    store.record_round(
         RUN.id,
         "none",
         0,
@@ -322,7 +322,7 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
     assert women.object_id == Triple("women", "love", "food").object_id
     assert (women.log_likelihood, women.tokens) == (-3.0, 3)
     assert (women.group_log_likelihood, women.group_tokens) == (-2.0, 1)
-    (probing,) = probed_store.probings(RUN.id)
+    (probing,) = probed_store.probe_runs(RUN.id)
     assert probing.model == scorer.info and probing.record["mrr"] == pytest.approx(0.75)
     shown = repr(found).splitlines()  # what a notebook shows: a few lines, not every array
     assert len(shown) == 4 and "mean reciprocal rank: 0.75 [" in shown[-1]

@@ -203,12 +203,12 @@ def test_a_run_named_as_a_part_is_reached(probed_store: SQLiteStore) -> None:  #
     from kgbias.graph.types import Generation, Triple
 
     named = replace(RUN, name="sets", config={"seed": 1})
-    probed_store.begin(named)
+    probed_store.begin_run(named)
     triple = Triple("women", "love", "food")
     generation = Generation(
         named.id, "0", triple.group_id, "none", "object", 0, 0, "ok", triple=triple
     )
-    probed_store.record(named.id, "none", 0, [generation])
+    probed_store.record_round(named.id, "none", 0, [generation])
     where = ("--model", "any", "--store", probed_store.url)
     assert answer("run", "sets", *where)["run"] == "sets"
     assert "probe run sets" in refusal("sets", *where)

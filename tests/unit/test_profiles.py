@@ -15,7 +15,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.graph.decisions import Decision
-from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.profiles import ProfilePart, Profile
 from kgbias.io.resources import resource_path
 from kgbias.models.base import Request
 from kgbias.profiles import analyse
@@ -36,7 +36,7 @@ Unnamed: 0,name,age,traits,physical,religion,Gender,Ethnicity,run_id
 
 
 def profile(name: str, group: str, number: int = 0, **said: str) -> Profile:
-    parts = tuple(Part(a, f"{name}{number}{a}", value) for a, value in said.items())
+    parts = tuple(ProfilePart(a, f"{name}{number}{a}", value) for a, value in said.items())
     return Profile("r", f"{name}/{number}", name, group, {"group": group}, parts)
 
 
@@ -55,7 +55,7 @@ def test_an_import_keeps_profiles_whole(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         run = study.import_file(tmp_path / "p.csv", format="profiles", group="Ethnicity")
         rows = run.profiles()
-        assert [p.said() for p in rows] == [
+        assert [p.values_by_attribute() for p in rows] == [
             {"age": ("31",), "traits": ("kind", "women's rights"), "height": ("5.6",),
              "hair": ("brown",)},
             {"traits": ("calm", "shy"), "religion": ("none",)},
@@ -314,17 +314,17 @@ def test_profiles_are_written_into_the_graph(tmp_path: Path) -> None:
         found = run.profiles()
         assert Counter(p.name for p in found)["Mehrangiz"] == 3
         assert {p.labels["ethnicity"] for p in found} == {"ARAB"}
-        assert found[0].values("personality_traits") == ("kind", "calm", "odd")
+        assert found[0].values_of("personality_traits") == ("kind", "calm", "odd")
         said = {(t.group, t.predicate) for t in run.triples()}
         assert ("Arab men", "are") in said and ("Arab women", "have the build") in said
         # The same command asks nothing, and changes nothing.
         again = study.write_profiles(model, form="json", max_attempts=6, name="a", **FEW)
-        assert again.written.asked == 0 and again.written.cached == len(model.asked)
+        assert again.written.asked_count == 0 and again.written.cached_count == len(model.asked)
         assert list(again.profiles()) == list(found)
         # What review rejects is no longer part of the profile.
         review = run.review(by="Ana")
         first = next(e for e in run.stored.generations() if e.triple is not None)
-        run.stored.decide([Decision(first.id, "reject", "Ana", "2026-01-01", read=first.triple)])
+        run.stored.add_decisions([Decision(first.id, "reject", "Ana", "2026-01-01", read=first.triple)])
         assert review and len(run.profiles()[0].parts) == len(found[0].parts) - 1
 
 
@@ -347,9 +347,9 @@ def test_attribute_by_attribute(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         run = study.write_profiles(model, samples=1, max_attempts=2, **FEW)
         assert run.config["form"] == "attributes" and run.config["min_p"] == 0.1
-        assert {p.values("religion") for p in run.profiles()} == {("Muslim",)}
+        assert {p.values_of("religion") for p in run.profiles()} == {("Muslim",)}
         assert run.written.whole.total() == 0 and run.written.profiles.total() == 4
-        assert run.written.total == {"ok": 4, "unparsable": 4 * 4 * 2}
+        assert run.written.outcome_totals == {"ok": 4, "unparsable": 4 * 4 * 2}
 
 
 def test_what_profiles_cost() -> None:

@@ -328,11 +328,11 @@ def test_a_crawl_with_its_refusals_and_tokens(kind: str) -> None:
         run = crawled(kind, server.url, max_attempts=2, price_in=1.0, price_out=10.0)
     outcomes = run.crawled.outcomes
     assert outcomes["refused"] == len(given) // 3 and outcomes["ok"] and not outcomes["failed"]
-    spent = run.crawled.spent
+    spent = run.crawled.usage
     assert (spent.prompt_tokens, spent.completion_tokens) == (
-        7 * run.crawled.asked, 3 * run.crawled.asked,
+        7 * run.crawled.asked_count, 3 * run.crawled.asked_count,
     )  # fmt: skip
-    assert spent.cost == pytest.approx(run.crawled.asked * 37 / 1e6)
+    assert spent.cost == pytest.approx(run.crawled.asked_count * 37 / 1e6)
     assert run.crawled.run.settings[-1] == ("base_url", server.url)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.graph import push as module
-from kgbias.graph.profiles import READING
+from kgbias.graph.profiles import READING_STRATEGY
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Answer, Generation, Group, Run, Triple
@@ -28,7 +28,7 @@ class Counting(SQLiteStore):
 
 def begun(store: SQLiteStore, kind: str, count: int) -> StoredRun:
     run = Run("r", ModelInfo("m"), {}, GROUPS, kind=kind)
-    store.begin(run)
+    store.begin_run(run)
     for iteration in range(2):
         batch = [
             Generation(
@@ -38,7 +38,7 @@ def begun(store: SQLiteStore, kind: str, count: int) -> StoredRun:
             for n in range(count)
         ]  # fmt: skip
         store.keep_answers([Answer(g.answer_key, run.model.id, "x", "stop") for g in batch])
-        store.record(run.id, "none", iteration, batch)
+        store.record_round(run.id, "none", iteration, batch)
     return StoredRun(store, store.find_run("r"))
 
 
@@ -46,14 +46,14 @@ def begun(store: SQLiteStore, kind: str, count: int) -> StoredRun:
 def test_the_answer_log_is_asked_once_a_chunk(
     store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, questions: int
 ) -> None:
-    monkeypatch.setattr(module, "_CHUNK", 100)
+    monkeypatch.setattr(module, "_CHUNK_ROWS", 100)
     run = begun(store, kind, 250)
     with Counting(str(tmp_path / "copy.db")) as target:
-        assert module.push(run, target) == 500
+        assert module.push_run(run, target) == 500
         assert target.asked == questions
         assert len(target.answers([g.answer_key for g in run.generations()])) == 500
         assert list(target.generations(run.id)) == list(run.generations())
-        assert module.push(run, target) == 0
+        assert module.push_run(run, target) == 0
 
 
 @pytest.mark.parametrize("kind", ["crawl", "import"])
@@ -70,9 +70,9 @@ def test_generations_of_a_run_that_the_target_lacks_are_not_looked_up(
 
     monkeypatch.setattr(SQLiteStore, "known_generations", counted)
     with SQLiteStore(str(tmp_path / "copy.db")) as target:
-        target.begin(Run("another", ModelInfo("m"), {"seed": 1}, GROUPS, kind="import"))
-        assert (module.push(run, target), looked) == (6, 0)
-        assert (module.push(run, target), looked) == (0, 6)
+        target.begin_run(Run("another", ModelInfo("m"), {"seed": 1}, GROUPS, kind="import"))
+        assert (module.push_run(run, target), looked) == (6, 0)
+        assert (module.push_run(run, target), looked) == (0, 6)
 
 
 def test_no_other_run_is_counted(
@@ -82,16 +82,16 @@ def test_no_other_run_is_counted(
     store.add_work(run.id, 1.5)
     monkeypatch.setattr(SQLiteStore, "summaries", None)
     with SQLiteStore(str(tmp_path / "copy.db")) as target:
-        target.begin(Run("another", ModelInfo("m"), {"seed": 1}, GROUPS, kind="import"))
-        assert module.push(run, target) == 6
-        assert module.push(run, target) == 0
+        target.begin_run(Run("another", ModelInfo("m"), {"seed": 1}, GROUPS, kind="import"))
+        assert module.push_run(run, target) == 6
+        assert module.push_run(run, target) == 0
         assert target.summary(run.id).seconds == 1.5
 
 
 def test_an_import_is_streamed(
     store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_CHUNK", 100)
+    monkeypatch.setattr(module, "_CHUNK_ROWS", 100)
     run = begun(store, "import", 250)
     read = 0
     generations = SQLiteStore.generations
@@ -104,7 +104,7 @@ def test_an_import_is_streamed(
 
     monkeypatch.setattr(SQLiteStore, "generations", counted)
     ahead = []
-    load = SQLiteStore.load
+    load = SQLiteStore.load_import
 
     def loaded(self: SQLiteStore, run_id: str, given: Iterable[Generation]) -> int:
         def told() -> Iterator[Generation]:
@@ -114,9 +114,9 @@ def test_an_import_is_streamed(
 
         return load(self, run_id, told())
 
-    monkeypatch.setattr(SQLiteStore, "load", loaded)
+    monkeypatch.setattr(SQLiteStore, "load_import", loaded)
     with SQLiteStore(str(tmp_path / "copy.db")) as target:
-        module.push(run, target)
+        module.push_run(run, target)
         assert len(ahead) == 500 and max(ahead) == 100
 
 
@@ -139,11 +139,11 @@ class Bar(SilentProgress):
 def test_progress_ends_at_its_total(store: SQLiteStore, tmp_path: Path) -> None:
     run, bar = begun(store, "crawl", 3), Bar()
     read = [
-        Generation(run.id, f"r{n}", GROUPS[0].id, "none", READING, 2, 0, "refused")
+        Generation(run.id, f"r{n}", GROUPS[0].id, "none", READING_STRATEGY, 2, 0, "refused")
         for n in range(5)
     ]
-    store.record(run.id, "none", 2, read)  # by the model that read stories
+    store.record_round(run.id, "none", 2, read)  # by the model that read stories
     with SQLiteStore(str(tmp_path / "copy.db")) as target:
-        module.push(run, target, bar)
+        module.push_run(run, target, bar)
     assert bar.stages["generations"] == [11, 11]
     assert all(done == total for done, total in bar.stages.values())

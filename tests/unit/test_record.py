@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from kgbias.graph.record import Called, InOrder, OrNaN, Property, in_graph, properties, record_of
+from kgbias.graph.record import StoredAs, KeepsOrder, OrNaN, Property, to_properties, properties, build_record
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.stats.estimate import Estimate
 
@@ -14,13 +14,13 @@ from kgbias.stats.estimate import Estimate
 @dataclass(frozen=True, slots=True)
 class Whole:
     node_id: str
-    id: Annotated[str, "what it is called", Called("name")]
+    id: Annotated[str, "what it is called", StoredAs("name")]
     kind: Annotated[Literal["a", "b"], "a or b"]
     note: Annotated[str | None, "said of it"]
     model: Annotated[ModelInfo, "name of the model"]
     settings: Annotated[Settings, "as JSON"]
     record: Annotated[Mapping[str, Any], "as JSON"]
-    ordered: Annotated[Mapping[str, Any], "as JSON", InOrder()]
+    ordered: Annotated[Mapping[str, Any], "as JSON", KeepsOrder()]
     count: Annotated[int, "how often"]
     sure: Annotated[bool, "whether it is"]
     value: Annotated[OrNaN, "not always defined"]
@@ -54,7 +54,7 @@ KEPT = {
 
 
 def test_what_is_kept() -> None:
-    assert in_graph(WHOLE) == KEPT
+    assert to_properties(WHOLE) == KEPT
     found = {p.name: p for p in properties(Whole)}
     assert list(found) == list(KEPT)
     assert found["name"] == Property("name", "text", "what it is called", always=True)
@@ -70,10 +70,10 @@ def test_what_is_kept() -> None:
 
 def test_some_in_another_order() -> None:
     assert [p.name for p in properties(Whole, "sure", "count")] == ["sure", "count"]
-    names = [p.name for p in properties(Whole, first=("count",), last=("name", "kind"))]
+    names = [p.name for p in properties(Whole, moved_first=("count",), moved_last=("name", "kind"))]
     assert names[:2] == ["count", "note"] and names[-3:] == ["double", "name", "kind"]
     assert sorted(names) == sorted(KEPT)
-    assert [p.name for p in properties(Whole, but=("name", *names[3:]))] == [
+    assert [p.name for p in properties(Whole, excluded=("name", *names[3:]))] == [
         "note",
         "model",
         "count",
@@ -85,10 +85,10 @@ def test_what_was_kept_comes_back() -> None:
     as_sqlite = {k: json.dumps(v) if isinstance(v, list) else v for k, v in row.items()}
     as_neo4j = {k: v for k, v in row.items() if v not in (None, [])}  # absent
     for kept in (row, as_sqlite | {"sure": 1}, as_neo4j):
-        made = record_of(Whole, kept)
-        assert in_graph(made) == KEPT and made.extra == ("none",)
+        made = build_record(Whole, kept)
+        assert to_properties(made) == KEPT and made.extra == ("none",)
         assert made.settings == WHOLE.settings and list(made.ordered) == ["b", "a"]
         assert math.isnan(made.value) and made.lift is None and made.note is None
         assert made.sure is True and made.words == ("a", "b") and made.bits == ()
         assert made.model == WHOLE.model and made.other == WHOLE.other
-    assert record_of(Whole, row | {"extra": ("one",)}).extra == ("one",)
+    assert build_record(Whole, row | {"extra": ("one",)}).extra == ("one",)

@@ -17,17 +17,17 @@ from kgbias.errors import StoreError
 from kgbias.explore import beliefs, statements
 from kgbias.explore.columns import Block
 from kgbias.export import write_export
-from kgbias.graph.recorded import (
-    Heard,
-    Held,
-    Mark,
-    Recorded,
+from kgbias.graph.stereotypes import (
+    StereotypeCount,
+    StereotypeMatches,
+    StereotypeMatch,
+    BestMatch,
     Stereotype,
     StereotypeTable,
-    recorded,
+    best_matches,
 )
-from kgbias.graph.selection import Selection, select
-from kgbias.graph.types import Believing
+from kgbias.graph.selection import Selection, select_statements
+from kgbias.graph.types import BeliefRun
 from kgbias.io.files import sha256_of
 from kgbias.io.progress import SilentProgress
 from kgbias.report.exhibits import exhibits
@@ -54,8 +54,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Path]:
     return db, tmp_path / "own.csv"
 
 
-def marks(run: kgbias.Run) -> dict[str, Recorded]:
-    found = recorded(run.stored.held())
+def marks(run: kgbias.Run) -> dict[str, BestMatch]:
+    found = best_matches(run.stored.stereotype_matches())
     return {t.sentence: found[t.id] for t in run.stored.triples() if t.id in found}
 
 
@@ -64,18 +64,18 @@ def test_a_run_keeps_what_it_was_held_against(files: tuple[str, Path]) -> None:
     believed(db)
     with kgbias.open(db) as study:
         run = study.run("said")
-        assert run.stored.held() == []
+        assert run.stored.stereotype_matches() == []
         found = run.known(table)
-        (kept,) = run.stored.held()
+        (kept,) = run.stored.stereotype_matches()
         assert kept.table == StereotypeTable("own", "", sha256_of(table))
         own = marks(run)
         assert {sentence: mark.mark for sentence, mark in own.items()} == {
             row.triple.sentence: row.mark for row in found.rows
         }
         rude = own["Texans are rude."]
-        assert (rude.by, rude.source) == ("words", "own")
+        assert (rude.matched_by, rude.source) == ("words", "own")
         assert rude.entry and (rude.entry.group, rude.entry.offensiveness) == ("Texan", 2.5)
-        assert own["Ohioans wear hats."] == Recorded("new", "own")
+        assert own["Ohioans wear hats."] == BestMatch("new", "own")
         assert "Martians are rude." not in own  # the table lacks them
         for name, share in found.shares.items():
             assert kept.shares[name].as_dict() == share.as_dict()
@@ -98,26 +98,26 @@ def test_a_store_that_cannot_be_written_keeps_nothing_and_all_is_found(
 
     db, table = files
     with kgbias.open(db) as study:
-        monkeypatch.setattr(type(study.run("said").stored.store), "save_held", refused)
+        monkeypatch.setattr(type(study.run("said").stored.store), "save_stereotype_matches", refused)
         assert study.run("said").known(table).rows
     assert "the marks are not kept: it is read-only" in caplog.text
 
 
 def test_of_several_tables_the_strongest_mark_counts() -> None:
-    def held(name: str, mark: str, by: str, similarity: float = math.nan) -> Held:
+    def held(name: str, mark: str, by: str, similarity: float = math.nan) -> StereotypeMatches:
         entry, table = Stereotype(name, "Texan", name * 2), StereotypeTable(name)
         id = None if mark == "new" else entry.uid(table.id)
-        return Held(table, {}, (Heard(entry, "T", 1, 0.0),), (Mark("t", id, mark, by, similarity),))
+        return StereotypeMatches(table, {}, (StereotypeCount(entry, "T", 1, 0.0),), (StereotypeMatch("t", id, mark, by, similarity),))
 
     a, b = held("a", "new", ""), held("b", "new", "")
-    assert recorded([a, b])["t"] == Recorded("new", "a, b")
+    assert best_matches([a, b])["t"] == BestMatch("new", "a, b")
     related = held("c", "related", "meaning", 0.7)
-    assert recorded([a, related, b])["t"].cells == dict(
+    assert best_matches([a, related, b])["t"].cells == dict(
         zip(COLUMNS, ("related", "cc", "c"), strict=True)
     )
     words, alike = held("d", "known", "words"), held("e", "known", "meaning", 0.99)
-    assert recorded([related, alike, words])["t"].source == "d"
-    assert recorded([related, alike, held("f", "known", "meaning", 0.9)])["t"].source == "e"
+    assert best_matches([related, alike, words])["t"].source == "d"
+    assert best_matches([related, alike, held("f", "known", "meaning", 0.9)])["t"].source == "e"
 
 
 def test_the_report_says_that_what_was_found_is_older(files: tuple[str, Path]) -> None:
@@ -126,10 +126,10 @@ def test_the_report_says_that_what_was_found_is_older(files: tuple[str, Path]) -
     with kgbias.open(db) as study:
         run = study.run("said")
         run.known(table)
-        held, asked = run.stored.held(), run.stored.believings()
-        now = select(run.stored)
+        held, asked = run.stored.stereotype_matches(), run.stored.belief_runs()
+        now = select_statements(run.stored)
 
-        def note(counted: Any, believings: Sequence[Believing]) -> str:
+        def note(counted: Any, believings: Sequence[BeliefRun]) -> str:
             data = SimpleNamespace(recorded=held, counted=counted, believings=believings)
             return next(of_tables(cast(RunData, data), "1")).table.note
 

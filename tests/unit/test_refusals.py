@@ -165,7 +165,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(tmp_path: Path) -> None:
     again = crawled(store, declining(lambda _: 0.2), seed=1)
     german = crawled(store, declining(lambda _: 0.0), prompts="german")
     told = replace(english.record, name="told", kind="stories", config={})
-    store.begin(told)
+    store.begin_run(told)
     check_comparable([english, again])
     with pytest.raises(UsageError, match="one is in 'en' and the other in 'de'"):
         check_comparable([english, german])

@@ -102,10 +102,10 @@ def test_what_few_units_cannot_show_is_not_promised() -> None:
 
 def test_two_statements_rank_no_model() -> None:
     sets = {"d": (("C", "D"), ("s", "y"))}
-    whole = ProbeSet.of("mine", sofa.SETS)
+    whole = ProbeSet.from_texts("mine", sofa.SETS)
     ranked = compare_sofa([probed("one", sofa.FIRST), probed("two", sofa.SECOND)], whole)
     assert not math.isnan(ranked.models[0].probabilities[0])
-    few = ProbeSet.of("few", sets)
+    few = ProbeSet.from_texts("few", sets)
     results = [
         replace(r, probe_set=few.id, categories=r.categories[1:])
         for r in (probed("one", sofa.FIRST), probed("two", sofa.SECOND))
@@ -134,14 +134,14 @@ def test_a_group_is_chosen_more_often_only_where_test_and_interval_say_so() -> N
                 lift=float(found.lift[at]), lift_low=None if math.isnan(low) else low,
                 q_value=None if math.isnan(p) else p, verdict=str(found.verdicts[at]),
             )  # fmt: skip
-            assert own.more == (p <= 0.05 and low > 0)
-            if own.more:
+            assert own.is_chosen_more == (p <= 0.05 and low > 0)
+            if own.is_chosen_more:
                 told += 1
                 rest = found.chosen[at[0]].sum() - found.chosen[at]
                 others = answered[at[0]].sum() - answered[at]
                 assert found.share[at] > rest / others
     assert told > 5
-    assert not replace(own, verdict="leaning").more
+    assert not replace(own, verdict="leaning").is_chosen_more
 
 
 # Words of profiles
@@ -172,7 +172,7 @@ def test_words_are_told_of_a_group_only_if_more_of_its_names_have_them() -> None
         ]
         having = {
             (g, w): np.mean([
-                any(p.name == f"{g}{n}" and w in p.values("faith") for p in people)
+                any(p.name == f"{g}{n}" and w in p.values_of("faith") for p in people)
                 for n in range(12)
             ])
             for g in likely

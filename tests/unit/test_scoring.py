@@ -41,11 +41,11 @@ class RuleScorer:
 
 @pytest.fixture
 def run(store: SQLiteStore) -> Run:
-    store.begin(RUN)
+    store.begin_run(RUN)
     said = [
         ("Women", "pie", 3), ("Women", "nuts", 1), ("Women", "tea", 1), ("Men", "news", 1),
     ]  # fmt: skip
-    store.load(
+    store.load_import(
         RUN.id,
         [
             Generation(
@@ -106,7 +106,7 @@ def test_an_interrupted_measure_goes_on(store: SQLiteStore, run: Run) -> None:
 
 
 def test_an_empty_run(store: SQLiteStore) -> None:
-    store.begin(RUN)
+    store.begin_run(RUN)
     measure(StoredRun(store, RUN), [RuleScorer("regard")])
     assert store.group_scores(RUN.id) == []
 

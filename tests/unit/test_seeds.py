@@ -173,7 +173,7 @@ def test_dynamic_and_hybrid_seeds(store: SQLiteStore) -> None:
     assert named["lists"]["Leos"] == 5 and len(named["answers"]) == 5
     assert set(store.answers(named["answers"])) == set(named["answers"])
     again = crawl(config, model, store)
-    assert again.asked == 0 and again.run.id == result.run.id
+    assert again.asked_count == 0 and again.run.id == result.run.id
 
 
 def test_dynamic_seeds_go_on_after_a_stop(store: SQLiteStore) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.errors import UsageError
-from kgbias.graph.selection import Counted, Selection, one_arm, select
+from kgbias.graph.selection import SelectedStatements, Selection, select_one_arm, select_statements
 from kgbias.graph.store import StoredRun, open_store
 from tests.arms_data import arms_run
 
@@ -17,12 +17,12 @@ def run(tmp_path: Path) -> Iterator[StoredRun]:
         yield arms_run(store)
 
 
-def rows(counted: Counted) -> list[tuple[str, str, str, int]]:
+def rows(counted: SelectedStatements) -> list[tuple[str, str, str, int]]:
     return [(t.arm, t.group, f"{t.predicate} {t.object}", t.count) for t in counted.triples]
 
 
 def test_each_arm_is_counted_for_itself_and_nonsense_is_left_out(run: StoredRun) -> None:
-    counted = select(run)
+    counted = select_statements(run)
     assert rows(counted) == [
         ("none", "Elves", "hate smoke", 1),
         ("none", "Elves", "love songs", 3),
@@ -30,31 +30,31 @@ def test_each_arm_is_counted_for_itself_and_nonsense_is_left_out(run: StoredRun)
         ("prefix", "Elves", "love songs", 1),
         ("prefix", "Orcs", "are cruel", 4),
     ]
-    assert counted.arms == ("none", "prefix") and counted.several
+    assert counted.arms == ("none", "prefix") and counted.has_several_arms
     assert (counted.threshold, counted.total) == (0.5, 13)
-    assert counted.left_out == {"acceptability": 3}
+    assert counted.excluded_by_reason == {"acceptability": 3}
     assert counted.note == "left out 3 of 13 statements, those with an acceptability below 0.5"
-    assert [t.arm for t in counted.of("prefix")] == ["prefix", "prefix"]
+    assert [t.arm for t in counted.triples_of_arm("prefix")] == ["prefix", "prefix"]
 
 
 def test_one_arm_has_its_own_counts_and_total(run: StoredRun) -> None:
-    counted = select(run, Selection(arm="prefix"))
+    counted = select_statements(run, Selection(arm="prefix"))
     assert rows(counted) == [
         ("prefix", "Elves", "love songs", 1),
         ("prefix", "Orcs", "are cruel", 4),
     ]
-    assert (counted.arms, counted.total, counted.left_out) == (
+    assert (counted.arms, counted.total, counted.excluded_by_reason) == (
         ("prefix",), 6, {"acceptability": 1}
     )  # fmt: skip
     with pytest.raises(UsageError, match=r"no arm 'both' in run .*; choose from none, prefix"):
-        select(run, Selection(arm="both"))
+        select_statements(run, Selection(arm="both"))
 
 
 def test_zero_keeps_all_and_another_threshold_is_its_own(run: StoredRun) -> None:
-    everything = select(run, Selection(min_acceptability=0))
+    everything = select_statements(run, Selection(min_acceptability=0))
     assert sum(t.count for t in everything.triples) == everything.total == 13
     assert everything.note == ""
-    strict = select(run, Selection(arm="none", min_acceptability=0.85))
+    strict = select_statements(run, Selection(arm="none", min_acceptability=0.85))
     assert rows(strict) == [("none", "Elves", "love songs", 3), ("none", "Orcs", "love songs", 1)]
     with pytest.raises(UsageError, match="between 0 and 1"):
         Selection(min_acceptability=1.5)
@@ -62,9 +62,9 @@ def test_zero_keeps_all_and_another_threshold_is_its_own(run: StoredRun) -> None
 
 def test_echoes_are_told_from_what_was_shown(run: StoredRun) -> None:
     """Orcs love songs repeats an example, and one of three "Elves love songs" does too."""
-    counted = select(run, Selection(arm="none", without_echoes=True))
+    counted = select_statements(run, Selection(arm="none", without_echoes=True))
     assert rows(counted) == [("none", "Elves", "hate smoke", 1), ("none", "Elves", "love songs", 2)]
-    assert counted.left_out == {"echo": 2, "acceptability": 2}
+    assert counted.excluded_by_reason == {"echo": 2, "acceptability": 2}
     assert counted.note == (
         "left out 4 of 7 statements: 2 that repeat an example of their prompt and 2 with an "
         "acceptability below 0.5"
@@ -73,18 +73,18 @@ def test_echoes_are_told_from_what_was_shown(run: StoredRun) -> None:
 
 def test_what_cannot_be_said_of_several_arms_names_them(run: StoredRun) -> None:
     with pytest.raises(UsageError, match=r"the arms none, prefix, which .* with `arm`"):
-        one_arm(run)
-    assert one_arm(run, Selection(arm="none")).arms == ("none",)
+        select_one_arm(run)
+    assert select_one_arm(run, Selection(arm="none")).arms == ("none",)
 
 
 def test_a_run_without_the_measure_counts_all(tmp_path: Path) -> None:
     with open_store(str(tmp_path / "plain.db")) as store:
         run = arms_run(store, acceptability=False)
-        counted = select(run)
-        assert (counted.threshold, counted.left_out, counted.note) == (0.0, {}, "")
-        assert select(run, Selection(min_acceptability=0)).triples == counted.triples
+        counted = select_statements(run)
+        assert (counted.threshold, counted.excluded_by_reason, counted.note) == (0.0, {}, "")
+        assert select_statements(run, Selection(min_acceptability=0)).triples == counted.triples
         with pytest.raises(UsageError, match="not measured for acceptability"):
-            select(run, Selection(min_acceptability=0.5))
+            select_statements(run, Selection(min_acceptability=0.5))
 
 
 def test_the_default_says_nothing_of_itself() -> None:

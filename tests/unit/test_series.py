@@ -85,13 +85,13 @@ def test_a_budget_holds_over_all_and_the_rest_follows(
         study.crawl(model, name="mine", repeat=3, max_tokens=1, **SIZE)
     series = study.crawl(model, name="mine", repeat=3, **SIZE)
     assert [run.status for run in series] == ["complete"] * 3
-    assert sum(run.crawled.asked for run in series) == 3 * one - 40 - 7  # a batch
+    assert sum(run.crawled.asked_count for run in series) == 3 * one - 40 - 7  # a batch
     assert study.crawl(model, name="mine", repeat=3, max_tokens=1, **SIZE).name == "mine"
 
 
 def test_how_much_a_figure_moves(study: kgbias.Study, model: ScriptedModel) -> None:
     series = study.crawl(model, name="mine", repeat=3, **SIZE)
-    women = series[0].stored.group("women").id
+    women = series[0].stored.find_group("women").id
     for run, value in zip(series, (1.0, 3.0, math.nan), strict=True):
         scores = [GroupScore(value, 0.0, 4.0, 9, women, "overall_regard")]
         run.stored.save_group_scores(scores)

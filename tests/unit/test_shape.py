@@ -13,7 +13,7 @@ from kgbias.export import Filters, write_export
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision
 from kgbias.graph.selection import Selection
-from kgbias.graph.sqlite import SQLiteStore, rows
+from kgbias.graph.sqlite import SQLiteStore, selects
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import ProgressLines
 from kgbias.query import load_query, query_names
@@ -37,16 +37,16 @@ def test_the_table_is_sound() -> None:
         assert {node.key, node.title} <= {p.name for p in node.properties}
     for edge in shape.EDGES:
         assert edge.ends and all(label in LABELS for pair in edge.ends for label in pair)
-    assert shape.closed(["ABOUT", "nonsense", "Run"]) == {"ABOUT", "Triple", "Topic", "Run"}
+    assert shape.with_end_labels(["ABOUT", "nonsense", "Run"]) == {"ABOUT", "Triple", "Topic", "Run"}
 
 
 def test_the_view_selects_what_the_table_says(store: SQLiteStore) -> None:
-    assert list(rows.NODES) == [n.label for n in shape.NODES]
-    assert set(rows.EDGES) == {(e.type, *pair) for e in shape.EDGES for pair in e.ends}
+    assert list(selects.NODE_SELECTS) == [n.label for n in shape.NODES]
+    assert set(selects.EDGE_SELECTS) == {(e.type, *pair) for e in shape.EDGES for pair in e.ends}
     for node in shape.NODES:
-        columns, _ = store.select(rows.NODES[node.label])
+        columns, _ = store.select(selects.NODE_SELECTS[node.label])
         assert set(columns) == {p.name for p in node.properties}, node.label
-    for (kind, *_), query in rows.EDGES.items():
+    for (kind, *_), query in selects.EDGE_SELECTS.items():
         columns, _ = store.select(query)
         assert columns[:2] == ["a", "b"]
         assert set(columns[2:]) == {p.name for p in TYPES[kind].properties}, kind
@@ -54,7 +54,7 @@ def test_the_view_selects_what_the_table_says(store: SQLiteStore) -> None:
 
 def test_no_part_of_the_view_compares_all_rows_of_two_tables(store: SQLiteStore) -> None:
     """A join that SQLite has no index for reads one table again for each row of another."""
-    for of, query in [*rows.NODES.items(), *rows.EDGES.items()]:
+    for of, query in [*selects.NODE_SELECTS.items(), *selects.EDGE_SELECTS.items()]:
         _, plan = store.select(f"EXPLAIN QUERY PLAN {query}")
         loops = Counter(parent for _, parent, _, step in plan if step.startswith("SCAN"))
         assert max(loops.values(), default=0) <= 1, of
@@ -68,7 +68,7 @@ def test_the_library_asks_for_what_there_is() -> None:
 def test_the_page_names_what_there_is() -> None:
     """docs/graph-shape.md lists each label and edge type with its properties, as here."""
     page = (ROOT / "docs" / "graph-shape.md").read_text(encoding="utf-8")
-    assert shape.described() in page, shape.described()
+    assert shape.describe_shape() in page, shape.describe_shape()
 
 
 def cells(path: Path) -> list[list[str]]:
@@ -122,7 +122,7 @@ def test_an_arm_of_a_run_is_closed(store: SQLiteStore, tmp_path: Path) -> None:
     """What people decided about the answers of another arm stays with these."""
     run = arms_run(store)
     answers = list(run.generations())
-    run.decide(
+    run.add_decisions(
         [
             Decision(g.id, "reject", "Ana", f"2026-11-23T0{n}:00:00+00:00", read=g.triple)
             for n, g in enumerate(answers)

@@ -31,7 +31,7 @@ def probed(name: str, values: dict[str, list[list[float]]]) -> SofaResult:
         [category_bias(c, *SETS[c], np.array(values[c])) for c in SETS],
     )
     scored = ScoredBy(ModelInfo(name, "1"), (("kind", "causal"),), Convention("causal", "bos"))
-    return sofa_result(ProbeSet.of("mine", SETS), scored, bias)
+    return sofa_result(ProbeSet.from_texts("mine", SETS), scored, bias)
 
 
 def test_what_is_kept_of_a_model() -> None:
@@ -55,7 +55,7 @@ def test_models_are_paired_by_statement() -> None:
     differences are 1.5, 0, 2 and 1.5, 6; each is at least 0, so in every resample FIRST is first
     unless all that is drawn of c and d is the one 0, which d has not."""
     one, two = probed("one", FIRST), probed("two", SECOND)
-    found = compare_sofa([two, one], ProbeSet.of("mine", SETS))
+    found = compare_sofa([two, one], ProbeSet.from_texts("mine", SETS))
     first, second = found.models
     assert (first.model, first.rank, first.low, first.high) == ("one", 1, 1, 1)
     assert second.probabilities == (0.0, 1.0) and found.categories == ("c", "d")
@@ -76,14 +76,14 @@ def test_models_are_paired_by_statement() -> None:
 
 def test_equal_models_share_their_ranks() -> None:
     one, two = probed("one", FIRST), probed("two", FIRST)
-    found = compare_sofa([one, two], ProbeSet.of("mine", SETS))
+    found = compare_sofa([one, two], ProbeSet.from_texts("mine", SETS))
     assert [(m.rank, m.low, m.high, m.probabilities) for m in found.models] == [
         (1, 1, 2, (0.5, 0.5)), (1, 1, 2, (0.5, 0.5)),
     ]  # fmt: skip
 
 
 def test_a_model_alone_and_one_asked_twice() -> None:
-    one, whole = probed("one", FIRST), ProbeSet.of("mine", SETS)
+    one, whole = probed("one", FIRST), ProbeSet.from_texts("mine", SETS)
     alone = compare_sofa([one], whole)
     assert alone.models[0].probabilities == (1.0,) and not alone.tests
     half = replace(one, settings=(("kind", "causal"), ("dtype", "bfloat16")))
@@ -92,19 +92,19 @@ def test_a_model_alone_and_one_asked_twice() -> None:
     with pytest.raises(UsageError, match="no model was probed with the set 'mine'"):
         compare_sofa([], whole)
     with pytest.raises(UsageError, match="only the same probes can be compared"):
-        compare_sofa([one], ProbeSet.of("mine", {"c": SETS["c"]}))
+        compare_sofa([one], ProbeSet.from_texts("mine", {"c": SETS["c"]}))
 
 
 def test_the_length_of_a_statement_by_hand() -> None:
     """As numpy finds it over all ten probes of FIRST, whose statements have 1, 2, 3, 1, 1 words."""
     words = [1, 2, 3, 1, 2, 3, 1, 1, 1, 1]
     values = [*FIRST["c"][0], *FIRST["c"][1], *FIRST["d"][0], *FIRST["d"][1]]
-    found = length_correlation(probed("m", FIRST), ProbeSet.of("mine", SETS))
+    found = length_correlation(probed("m", FIRST), ProbeSet.from_texts("mine", SETS))
     assert found.value == pytest.approx(np.corrcoef(words, values)[0, 1])
     assert found.low <= found.value <= found.high and found.n == 5
     flat = {"d": SETS["d"]}
     d = replace(probed("m", FIRST), categories=probed("m", FIRST).categories[1:])
-    assert math.isnan(length_correlation(d, ProbeSet.of("mine", flat)).value)
+    assert math.isnan(length_correlation(d, ProbeSet.from_texts("mine", flat)).value)
 
 
 def test_the_ranks_of_the_paper() -> None:
@@ -161,7 +161,7 @@ def test_words_of_clusters_by_hand() -> None:
 def test_the_set_and_its_models_as_tables() -> None:
     """Tables 3, 5 and 6: of 9 identities, the first, two between, and the last."""
     sets = {"a": (tuple("ABCDEFGHI"), ("are x", "are y")), "b": (("P", "Q"), ("are z",))}
-    probe_set = ProbeSet.of("mine", sets)
+    probe_set = ProbeSet.from_texts("mine", sets)
     rng = np.random.default_rng(0)
     bias = overall([
         category_bias(c, groups, said, rng.normal(size=(len(groups), len(said))))

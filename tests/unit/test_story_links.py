@@ -12,7 +12,7 @@ import pytest
 
 import kgbias
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.profiles import ProfilePart, Profile
 from kgbias.io.progress import SilentProgress
 from kgbias.models.base import ModelInfo
 from kgbias.stories import stereotales
@@ -23,7 +23,7 @@ from tests.conftest import needs
 
 
 def story(group: str, name: str, sample: int, *said: tuple[str, str]) -> Profile:
-    parts = tuple(Part(attribute, f"{group}{name}{sample}{v}", v) for attribute, v in said)
+    parts = tuple(ProfilePart(attribute, f"{group}{name}{sample}{v}", v) for attribute, v in said)
     labels = {"group": group, "category": "kin"}
     return Profile("r", f"kin/{group}/{name}/{sample}", name, group, labels, parts)
 

@@ -11,7 +11,7 @@ from kgbias.cli import cli
 from kgbias.evidence import Evidence, joint
 from kgbias.explore import beliefs, statements
 from kgbias.explore.columns import Block
-from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.profiles import ProfilePart, Profile
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -43,7 +43,7 @@ SAID = [
 
 def crawled(store: SQLiteStore) -> StoredRun:
     """A crawl that says everything of elves, and one thing of orcs."""
-    store.begin(CRAWL)
+    store.begin_run(CRAWL)
     of = [(ELVES, text) for text in SAID] + [(ORCS, SAID[0])]
     generations = [
         Generation(
@@ -52,14 +52,14 @@ def crawled(store: SQLiteStore) -> StoredRun:
         )
         for n, (group, text) in enumerate(of)
     ]  # fmt: skip
-    store.record(CRAWL.id, "none", 0, generations)
+    store.record_round(CRAWL.id, "none", 0, generations)
     store.set_status(CRAWL.id, "complete")
     return StoredRun(store, CRAWL)
 
 
 def tell(store: SQLiteStore, run: Run, *stories: Story) -> None:
     """Write stories about elves: what each prompt called the person, its sample, what was read."""
-    store.begin(run)
+    store.begin_run(run)
     generations, profiles = [], []
     for name, sample, read in stories:
         place = f"peoples/elves/{name}/{sample}"
@@ -70,12 +70,12 @@ def tell(store: SQLiteStore, run: Run, *stories: Story) -> None:
             )
             for n, (attribute, value) in enumerate(read)
         ]  # fmt: skip
-        parts = tuple(Part(a, g.id, "", 0, 1) for (a, _), g in zip(read, own, strict=True))
+        parts = tuple(ProfilePart(a, g.id, "", 0, 1) for (a, _), g in zip(read, own, strict=True))
         labels = {"group": "elves", "category": "peoples"}
         profiles.append(Profile(run.id, place, name, ELVES.id, labels, parts))
         generations += own
     for sample in range(1 + max(sample for _, sample, _ in stories)):
-        store.record(run.id, "story", sample, [g for g in generations if g.iteration == sample])
+        store.record_round(run.id, "story", sample, [g for g in generations if g.iteration == sample])
     store.save_profiles(run.id, profiles)
 
 
@@ -120,7 +120,7 @@ def test_stories_of_another_model_or_about_others_are_not_taken(store: SQLiteSto
     run = crawled(store)
     assert {(r.teller, r.told.has_interval) for r in joint(run).rows} == {("", False)}
     tell(store, replace(STORIES, name="other", model=ModelInfo("other", "r1")), *TOLD)
-    store.begin(replace(STORIES, name="elsewhere", groups=(ENTS,)))
+    store.begin_run(replace(STORIES, name="elsewhere", groups=(ENTS,)))
     assert {(r.teller, r.told.has_interval) for r in joint(run).rows} == {("", False)}
 
 

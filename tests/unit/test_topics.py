@@ -9,7 +9,7 @@ import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     Attribution,
     Generation,
     Group,
@@ -134,8 +134,8 @@ def test_few_statements() -> None:
 
 def told(store: SQLiteStore) -> tuple[Run, TopicModel]:
     said = [("A", "pie", 6), ("A", "job", 2), ("B", "tea", 1), ("B", "toil", 7), ("B", "??", 2)]
-    store.begin(RUN)
-    store.load(
+    store.begin_run(RUN)
+    store.load_import(
         RUN.id,
         [
             Generation(
@@ -149,7 +149,7 @@ def told(store: SQLiteStore) -> tuple[Run, TopicModel]:
     about = tuple(
         sorted(
             (
-                About(Triple(g, "like", o).id, t.id if (t := of[o]) else None, 0.5, o == "tea")
+                TopicAssignment(Triple(g, "like", o).id, t.id if (t := of[o]) else None, 0.5, o == "tea")
                 for g, o, _ in said
             ),
             key=lambda a: a.triple_id,

@@ -14,7 +14,7 @@ import pytest
 from kgbias.cli import show
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, ModelError, StoreError
-from kgbias.graph.sqlite.guard import guarded
+from kgbias.graph.sqlite.connection import translate_errors
 from kgbias.io.files import write_text
 from kgbias.io.text import is_plain, printable
 from kgbias.models import open_model
@@ -181,7 +181,7 @@ def test_what_the_file_system_lacks_is_said(code: str, said: str) -> None:
 
     error: Any = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorname = code
-    with pytest.raises(StoreError, match=f"disk I/O error.*{said}"), guarded("k.db"):
+    with pytest.raises(StoreError, match=f"disk I/O error.*{said}"), translate_errors("k.db"):
         raise error
 
 
@@ -190,7 +190,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.Monkey
     from kgbias.graph.neo4j import session
     from kgbias.graph.store import open_store
 
-    monkeypatch.setattr(session, "_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(session, "_MAX_ANSWER_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(StoreError, match=r"does not answer within .*is there a Neo4j server"):

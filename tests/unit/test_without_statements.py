@@ -18,7 +18,7 @@ GROUPS = (Group("Elves", "peoples"), Group("Orcs", "peoples"))
 def store(tmp_path: Path) -> str:
     path = tmp_path / "k.db"
     store = SQLiteStore(str(path))
-    run = store.begin(Run("empty", ModelInfo("m"), {}, GROUPS))
+    run = store.begin_run(Run("empty", ModelInfo("m"), {}, GROUPS))
     store.set_status(run.id, "stopped")  # a running one is served: its statements may come
     store.close()
     return str(path)
@@ -49,12 +49,12 @@ def test_is_refused(
 
 def test_one_of_several_is_refused(store: str, tmp_path: Path) -> None:
     opened = SQLiteStore(store)
-    other = opened.begin(Run("other", ModelInfo("m"), {"n": 1}, GROUPS))
+    other = opened.begin_run(Run("other", ModelInfo("m"), {"n": 1}, GROUPS))
     said = Generation(
         other.id, "none/x#0", GROUPS[0].id, "none", "initialise", 0, 0, "ok",
         triple=Triple("Elves", "love", "trees"),
     )  # fmt: skip
-    opened.record(other.id, "none", 0, [said])
+    opened.record_round(other.id, "none", 0, [said])
     opened.close()
     ended = CliRunner().invoke(
         cli, ["report", "other", "empty", "-o", str(tmp_path / "out"), "--store", store]

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import Interrupted
-from kgbias.graph.push import push
+from kgbias.graph.push import push_run
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.store import StoredRun, Watch
+from kgbias.graph.store import StoredRun, AskTimer
 from kgbias.io.text import format_duration
 from tests.scripted import ScriptedModel
 
@@ -30,7 +30,7 @@ def test_time_is_that_of_asking(clock: list[float]) -> None:
         def add_work(self, run: str, seconds: float) -> None:
             noted.append((run, seconds))
 
-    watch, store = Watch(), Noting()
+    watch, store = AskTimer(), Noting()
     for now, asked in ((103.0, 5), (110.0, 5), (111.5, 6)):
         clock[0] = now
         watch.note(store, "r", asked)  # type: ignore[arg-type]
@@ -60,7 +60,7 @@ def test_a_crawl_adds_up_what_its_sessions_took(tmp_path: Path, clock: list[floa
         assert told in run.report(tmp_path / "r.html").read_text("utf-8")
         with SQLiteStore(str(tmp_path / "other.db")) as other:
             for _ in range(2):
-                push(StoredRun.find(study.graph), other)
+                push_run(StoredRun.find(study.graph), other)
             assert [s.seconds for s in other.summaries()] == [took]
     for command, line in (("cost", "asking took"), ("runs", "asked in")):
         shown = CliRunner().invoke(cli, [command, "--store", str(tmp_path / "k.db")])

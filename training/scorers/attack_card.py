@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kgbias.graph.selection import SENSE
+from kgbias.graph.selection import MIN_ACCEPTABILITY
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.stats.estimate import Estimate
@@ -108,7 +108,7 @@ def _crawl_rows(held_out: Attacks) -> Rows:
     truth = np.array([int(row.attack) for row in crawled.rows])
     rows: list[Sequence[object]] = []
     for measure, flagged in _flags(crawled.seen, crawled.hidden).items():
-        sensible = flagged & (crawled.sense >= SENSE)
+        sensible = flagged & (crawled.sense >= MIN_ACCEPTABILITY)
         for crawl in ("all", *np.unique(crawls)):
             own = np.flatnonzero((crawls == crawl) | (crawl == "all"))
             rows.append((measure, crawl, *_told(truth[own], flagged[own], sensible[own])))
@@ -142,7 +142,7 @@ def _unlearnt_rows(weights: Path, labelled: Sequence[tuple[str, int]]) -> Rows:
     scorers = [*(OfflineScorer(m, weights) for m in MEASURES), OfflineScorer("acceptability")]
     said = [np.array([judgement.value for judgement in s.score(texts)]) for s in scorers]
     return [
-        (measure, *_told(truth, flagged, flagged & (said[2] >= SENSE)))
+        (measure, *_told(truth, flagged, flagged & (said[2] >= MIN_ACCEPTABILITY)))
         for measure, flagged in _flags(*said[:2]).items()
     ]
 

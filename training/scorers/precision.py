@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kgbias.graph.selection import SENSE
+from kgbias.graph.selection import MIN_ACCEPTABILITY
 from kgbias.io.files import write_text
 from kgbias.measure.precision import COLUMNS, Precision
 from kgbias.measure.scorers import Scorer
@@ -45,7 +45,7 @@ def count(scorer: Scorer, sense: Scorer, read: Read) -> Precision:
         for said, meant, (_, deserved) in zip(
             scorer.score(texts), sense.score(texts), read, strict=True
         )
-        if said and meant and meant.value >= SENSE
+        if said and meant and meant.value >= MIN_ACCEPTABILITY
     )
     right, wrong, missed = counts[True, True], counts[True, False], counts[False, True]
     return Precision(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.graph.selection import SENSE
+from kgbias.graph.selection import MIN_ACCEPTABILITY
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.stats.estimate import Estimate
@@ -198,7 +198,7 @@ def crawled_rows(part: Predicted) -> Rows:
         for crawl in sorted({e.cluster for e in statements})
     }
     parts["all"] = list(everything)
-    parts["all that make sense"] = [i for i in everything if sense[i].value >= SENSE]
+    parts["all that make sense"] = [i for i in everything if sense[i].value >= MIN_ACCEPTABILITY]
     for crawl, rows in parts.items():
         flagged = [i for i in rows if said[i] == "negative"]
         rightly = sum(truth[i] == "negative" for i in flagged)

@@ -9,14 +9,14 @@ in `cypher/` run unchanged on the embedded store too.
 from collections.abc import Callable
 
 from kgbias.graph import shape
-from kgbias.graph.neo4j.keeping import Keeping
-from kgbias.graph.neo4j.probings import Probings
+from kgbias.graph.neo4j.maintenance import Neo4jMaintenance
+from kgbias.graph.neo4j.probes import Neo4jProbes
 from kgbias.graph.neo4j.session import Neo4jSession
 
-_ONE_HOLDER = "CREATE CONSTRAINT kgbias_holder IF NOT EXISTS FOR (n:Holder) REQUIRE n.run IS UNIQUE"
+_UNIQUE_HOLDER = "CREATE CONSTRAINT kgbias_holder IF NOT EXISTS FOR (n:Holder) REQUIRE n.run IS UNIQUE"
 
 
-class Neo4jStore(Keeping, Probings):
+class Neo4jStore(Neo4jMaintenance, Neo4jProbes):
     """See `kgbias.graph.store.Store`."""
 
     def __init__(
@@ -25,9 +25,9 @@ class Neo4jStore(Keeping, Probings):
         super().__init__(url, notify=notify)
         if create:
             for node in shape.NODES:
-                self.write((shape.constraint(node), {}))
-            self.write((_ONE_HOLDER, {}))
-            for edge in shape.indexed():
+                self.write((shape.constraint_query(node), {}))
+            self.write((_UNIQUE_HOLDER, {}))
+            for edge in shape.run_indexed_edges():
                 self._index(f"kgbias_{edge.type.lower()}", edge.type, "run")
             for key in ("predicate_uid", "object_uid"):  # looked up by deletions
                 on = f"FOR (n:Statement) ON (n.{key})"

@@ -17,22 +17,22 @@ from itertools import chain, islice
 from queue import SimpleQueue
 
 from kgbias.errors import StoreError
-from kgbias.graph import as_graph
-from kgbias.graph.decisions import Decision, applied, in_effect
-from kgbias.graph.keeping import Corpus, Passage, Relation
+from kgbias.graph import graph_tables
+from kgbias.graph.decisions import Decision, apply_decisions, latest_decisions
+from kgbias.graph.integrity import Corpus, Passage, Relation
 from kgbias.graph.neo4j.loading import (
-    Created,
+    CreateBatch,
     TripleRows,
-    created_generations,
-    created_triples,
-    lacking,
+    create_generations,
+    create_triples,
+    select_lacking,
     triple_rows,
 )
-from kgbias.graph.neo4j.runs import Runs, decision_statements, tied
-from kgbias.graph.neo4j.session import BATCH, Incomplete, Row, of_edges, of_nodes, spread
-from kgbias.graph.profiles import Part, Profile
-from kgbias.graph.record import in_graph, record_of
-from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued, in_order
+from kgbias.graph.neo4j.runs import Neo4jRuns, decision_statements, tie_decisions
+from kgbias.graph.neo4j.session import BATCH_ROWS, IncompleteWrite, Row, edge_statements, node_statements, flatten_row
+from kgbias.graph.profiles import ProfilePart, Profile
+from kgbias.graph.record import to_properties, build_record
+from kgbias.graph.row_types import DrawRow, ExampleRow, StatementRow, YieldRow, ScoreRow, triple_sort_key
 from kgbias.graph.types import Generation, Score, Triple, TripleView, storable
 
 # One statement for each kind of node, then the edges: MERGE on a node with a uniqueness constraint
@@ -76,36 +76,36 @@ MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
 MERGE (n)-[:SHOWN {position: row.position}]->(t)"""
 
 
-def merged(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
+def merge_generations(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
     """The writes of a batch, nodes before the edges that need them."""
-    generations, yielded = [], []
-    for g in batch:
-        uid = g.id
-        generations.append({"uid": uid, "properties": in_graph(g) | {"uid": uid}})
-        if (t := g.triple) is not None:
-            yielded.append(
+    generations, yield_rows = [], []
+    for generation in batch:
+        uid = generation.id
+        generations.append({"uid": uid, "properties": to_properties(generation) | {"uid": uid}})
+        if (triple := generation.triple) is not None:
+            yield_rows.append(
                 {
                     "uid": uid,
-                    "triple": t.id,
-                    "predicate": storable(t.predicate),
-                    "object": storable(t.object),
+                    "triple": triple.id,
+                    "predicate": storable(triple.predicate),
+                    "object": storable(triple.object),
                 }
             )
     return [
-        *merged_triples([g.triple for g in batch if g.triple is not None]),
+        *merge_triples([generation.triple for generation in batch if generation.triple is not None]),
         (_GENERATIONS, {"run": run_id, "rows": generations}),
-        (YIELDED, {"rows": yielded}),
-        (SHOWN, {"rows": shown_rows(batch)}),
+        (YIELDED, {"rows": yield_rows}),
+        (SHOWN, {"rows": example_rows(batch)}),
     ]
 
 
-def shown_rows(batch: Sequence[Generation]) -> list[Row]:
+def example_rows(batch: Sequence[Generation]) -> list[Row]:
     return [
         {"uid": g.id, "triple": id, "position": n} for g in batch for n, id in enumerate(g.shown)
     ]
 
 
-def merged_triples(triples: Sequence[Triple]) -> list[tuple[str, Row]]:
+def merge_triples(triples: Sequence[Triple]) -> list[tuple[str, Row]]:
     texts, rows = triple_rows(triples)
     statements: list[tuple[str, Row]] = [
         (
@@ -124,21 +124,21 @@ def merged_triples(triples: Sequence[Triple]) -> list[tuple[str, Row]]:
     return [*statements, (_TRIPLES, parameters), (_STATES, parameters)]
 
 
-AT_ONCE = 2  # more gains nothing: a client prepares batches no faster than two are written
+MAX_WRITERS = 2  # more gains nothing: a client prepares batches no faster than two are written
 
 
-class Behind:
+class BackgroundWriter:
     """Does work in threads while more is prepared: `at_once` pieces at a time, begun in order. If
     the program is stopped, work that was begun may or may not be done."""
 
-    def __init__(self, at_once: int = AT_ONCE) -> None:
-        self._at_once = at_once
-        self._begun: deque[SimpleQueue[Exception | None]] = deque()
+    def __init__(self, max_writers: int = MAX_WRITERS) -> None:
+        self._max_writers = max_writers
+        self._outcomes: deque[SimpleQueue[Exception | None]] = deque()
 
-    def do(self, work: Callable[[], None]) -> None:
+    def start(self, work: Callable[[], None]) -> None:
         """Begin work as soon as there is room. If earlier work raised an error, raise it once all
         begun work has ended."""
-        self._leave(self._at_once - 1)
+        self._wait_until(self._max_writers - 1)
         outcome: SimpleQueue[Exception | None] = SimpleQueue()
 
         def run() -> None:
@@ -150,56 +150,56 @@ class Behind:
                 outcome.put(None)
 
         threading.Thread(target=run, daemon=True).start()
-        self._begun.append(outcome)
+        self._outcomes.append(outcome)
 
     def wait(self) -> None:
         """Wait for all begun work. Raises the first error in it."""
-        self._leave(0)
+        self._wait_until(0)
 
-    def _leave(self, most: int) -> None:
-        while len(self._begun) > most:
-            if (error := self._begun.popleft().get()) is not None:
-                while self._begun:
-                    self._begun.popleft().get()
+    def _wait_until(self, limit: int) -> None:
+        while len(self._outcomes) > limit:
+            if (error := self._outcomes.popleft().get()) is not None:
+                while self._outcomes:
+                    self._outcomes.popleft().get()
                 raise error
 
 
-class Claims:
+class WriteLocks:
     """What the writers of one load are creating: none may create what another is creating."""
 
     def __init__(self) -> None:
-        self._held: set[str] = set()
-        self._made: deque[frozenset[str]] = deque(maxlen=AT_ONCE)
-        self._changed = threading.Condition()
+        self._locked: set[str] = set()
+        self._created: deque[frozenset[str]] = deque(maxlen=MAX_WRITERS)
+        self._condition = threading.Condition()
 
     @contextmanager
-    def held(self, uids: Collection[str]) -> Iterator[bool]:
+    def lock(self, uids: Collection[str]) -> Iterator[bool]:
         """Hold these, which were looked for and not found, while they are created. False, once
         nobody holds them, if somebody has held them since the look-up: then they may exist."""
-        with self._changed:
-            free = all(made.isdisjoint(uids) for made in (self._held, *self._made))
-            if free:
-                self._held.update(uids)
+        with self._condition:
+            is_free = all(uid_set.isdisjoint(uids) for uid_set in (self._locked, *self._created))
+            if is_free:
+                self._locked.update(uids)
             else:
-                self._changed.wait_for(lambda: self._held.isdisjoint(uids))
+                self._condition.wait_for(lambda: self._locked.isdisjoint(uids))
         try:
-            yield free
+            yield is_free
         finally:
-            if free:
-                with self._changed:
-                    self._held.difference_update(uids)
-                    self._made.append(frozenset(uids))
-                    self._changed.notify_all()
+            if is_free:
+                with self._condition:
+                    self._locked.difference_update(uids)
+                    self._created.append(frozenset(uids))
+                    self._condition.notify_all()
 
 
 # Recording a round again may read an answer differently than before.
-_RENEW = """
+_FORGET_YIELDS = """
 UNWIND $uids AS uid
 MATCH (:Generation {uid: uid})-[e:YIELDED|SHOWN]->()
 DELETE e"""
 
 # What a decision changes: a generation yields a different triple than before, or none.
-_UNSAY = """
+_FORGET_YIELDED = """
 UNWIND $uids AS uid
 MATCH (:Generation {uid: uid})-[y:YIELDED]->()
 DELETE y"""
@@ -229,7 +229,7 @@ RETURN n.uid AS uid, t.uid AS triple, n.arm AS arm, n.attempt AS attempt, y.coun
        y.predicate AS predicate, y.object AS object, collect([p.text, o.text]) AS examples
 ORDER BY uid"""
 
-_DRAWN = """
+_READ_DRAWS = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
 OPTIONAL MATCH (n)-[y:YIELDED]->(t:Triple)-[:PREDICATE]->(p:Predicate)
 RETURN n.uid AS uid, n.path AS path, n.group_uid AS group, n.arm AS arm, n.strategy AS strategy,
@@ -249,7 +249,7 @@ RETURN t.uid AS uid, g.uid AS group_uid, g.name AS group, p.text AS predicate, o
        ] AS scores
 ORDER BY uid, arm"""
 
-_SAID = """
+_READ_TRIPLES = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
 MATCH (n)-[:YIELDED]->(t:Triple)
 WITH DISTINCT t
@@ -258,33 +258,33 @@ RETURN [t.uid, g.name, p.text, o.text] AS said ORDER BY t.uid"""
 
 
 @dataclass
-class _Course:
+class _LoadState:
     """The state of a load: what is being created, and whether the server had all triples of the
     last batch."""
 
-    claims: Claims = field(default_factory=Claims)
-    known: bool = False
+    locks: WriteLocks = field(default_factory=WriteLocks)
+    triples_known: bool = False
 
 
-def generation(run_id: str, row: Row) -> Generation:
+def build_generation(run_id: str, row: Row) -> Generation:
     """The generation of a row with its properties, triple and examples."""
     triple = None
     if row["predicate"] is not None:
         triple = Triple(row["group"], row["predicate"], row["object"])
-    own = {"run_id": run_id, "triple": triple, "shown": tuple(row["shown"])}
-    return record_of(Generation, {**row["n"], **own})
+    other_fields = {"run_id": run_id, "triple": triple, "shown": tuple(row["shown"])}
+    return build_record(Generation, {**row["n"], **other_fields})
 
 
 def _scores(row: Row) -> dict[str, Score]:
-    found = {}
+    scores = {}
     for s in sorted(row["scores"], key=lambda s: s["measure"]):
         # neo4j-admin imports an empty list as no property.
         parts = dict(zip(s["names"] or (), s["parts"] or (), strict=True))
-        found[s["measure"]] = Score(row["uid"], s["value"], s["label"], parts)
-    return found
+        scores[s["measure"]] = Score(row["uid"], s["value"], s["label"], parts)
+    return scores
 
 
-_STATED = """
+_READ_STATEMENTS = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
 MATCH (n)-[:YIELDED]->(t:Triple)
 WITH DISTINCT t
@@ -293,20 +293,20 @@ RETURN t.uid AS triple_id, g.uid AS group_id, p.uid AS predicate_id, o.uid AS ob
        g.name AS group, p.text AS predicate, o.text AS object
 ORDER BY triple_id"""
 
-_TOLD = """
+_READ_YIELDS = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
 MATCH (n)-[y:YIELDED]->(t:Triple)
 RETURN n.uid AS generation_id, t.uid AS triple_id, n.arm AS arm, n.strategy AS strategy,
        n.iteration AS iteration, y.count AS times
 ORDER BY n.iteration, n.arm, n.path"""
 
-_VALUED = """
+_READ_SCORES = """
 MATCH (:Run {uid: $run})-[:MEASURED_BY]->(m:Metric)
 MATCH (t:Triple)-[s:SCORED]->(m)
 RETURN m.measure AS measure, t.uid AS triple_id, s.value AS value, s.label AS label
 ORDER BY measure, triple_id"""
 
-_ANSWERED = """
+_READ_GENERATIONS_OF_TRIPLE = """
 MATCH (:Triple {uid: $triple})<-[y:YIELDED]-(n:Generation {arm: $arm})-[:IN]->(:Run {uid: $run})
 WITH n, y ORDER BY n.iteration, n.path SKIP $first LIMIT $most
 OPTIONAL MATCH (g:SocialGroup {uid: n.group_uid})
@@ -350,139 +350,139 @@ RETURN a.name AS source, b.name AS target, properties(e) AS e
 ORDER BY e.position"""
 
 
-class Crawls(Runs):
+class Neo4jCrawls(Neo4jRuns):
     """See `kgbias.graph.store.Store`."""
 
-    def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
-        forget = {
+    def record_round(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
+        round_parameters = {
             "run": run_id, "arm": arm, "iteration": iteration, "keep": [g.id for g in batch]
         }  # fmt: skip
-        renew = {"uids": forget["keep"]}
-        self.write((_FORGET_ROUND, forget), (_RENEW, renew), *self._statements(run_id, batch))
+        uid_parameters = {"uids": round_parameters["keep"]}
+        self.write((_FORGET_ROUND, round_parameters), (_FORGET_YIELDS, uid_parameters), *self._merge_statements(run_id, batch))
 
-    def load(self, run_id: str, generations: Iterable[Generation]) -> int:
+    def load_import(self, run_id: str, generations: Iterable[Generation]) -> int:
         total = 0
         stream = iter(generations)
-        behind = Behind()  # the server writes while we make the next batch
-        course = _Course()
-        while batch := list(islice(stream, BATCH)):
+        writer = BackgroundWriter()  # the server writes while we make the next batch
+        load_state = _LoadState()
+        while batch := list(islice(stream, BATCH_ROWS)):
             triples = triple_rows([g.triple for g in batch if g.triple is not None])
-            behind.do(partial(self._add, run_id, batch, triples, course))
+            writer.start(partial(self._add, run_id, batch, triples, load_state))
             total += len(batch)
-        behind.wait()
+        writer.wait()
         return total
 
     def _add(
-        self, run_id: str, batch: Sequence[Generation], triples: TripleRows, course: _Course
+        self, run_id: str, batch: Sequence[Generation], triples: TripleRows, load_state: _LoadState
     ) -> None:
         """Write a batch of generations: create them, with those of their triples that the server
         lacks, or merge the whole batch if the server has one of them. If it had the triples of the
         batch before, as in a push, they are not looked up: creation fails as a whole if one is
         missing."""
-        if now := in_effect(self.decisions(run_id)):  # decisions may name other triples
-            self.write(*merged(run_id, applied(batch, now)), tied(run_id))
+        if effective := latest_decisions(self.decisions(run_id)):  # decisions may name other triples
+            self.write(*merge_generations(run_id, apply_decisions(batch, effective)), tie_decisions(run_id))
             return
-        created = created_generations(run_id, batch)
-        if shown := shown_rows(batch):
-            created.statements.append((SHOWN, {"rows": shown}))
-        if course.known and self._created(created):
+        creation = create_generations(run_id, batch)
+        if examples := example_rows(batch):
+            creation.statements.append((SHOWN, {"rows": examples}))
+        if load_state.triples_known and self._try_create(creation):
             return
-        with self._lacked(triples, course.claims) as more:
-            course.known = not more.statements
-            both = Created([*more.statements, *created.statements], more.nodes + created.nodes)
-            if not self._created(both):
-                self.write(*merged(run_id, batch))
+        with self._lock_lacking(triples, load_state.locks) as triple_creation:
+            load_state.triples_known = not triple_creation.statements
+            combined = CreateBatch([*triple_creation.statements, *creation.statements], triple_creation.nodes + creation.nodes)
+            if not self._try_create(combined):
+                self.write(*merge_generations(run_id, batch))
 
-    def _created(self, new: Created) -> bool:
+    def _try_create(self, creation: CreateBatch) -> bool:
         """Run statements that create. False, with nothing done, if the server has what they create
         or lacks what they build on, because another writer was faster or a commit was not
         acknowledged: then merge instead."""
         try:
-            self.write(*new.statements, creates=new.nodes)
+            self.write(*creation.statements, creates=creation.nodes)
         except StoreError as error:
             conflict = isinstance(error.__cause__, self._neo4j.exceptions.ConstraintError)
-            if not conflict and not isinstance(error, Incomplete):
+            if not conflict and not isinstance(error, IncompleteWrite):
                 raise
             return False
         return True
 
     @contextmanager
-    def _lacked(self, triples: TripleRows, claims: Claims) -> Iterator[Created]:
+    def _lock_lacking(self, triples: TripleRows, locks: WriteLocks) -> Iterator[CreateBatch]:
         """The writes of the triples that the server lacks, usually all or none. No other writer
         with these claims writes them meanwhile."""
         while True:
-            new = lacking(triples, self._known({"Triple": [row[0] for row in triples[1]]}))
-            create = Created([], 0)
-            if new[1]:
-                ends = {**new[0], "Statement": {row[4] for row in new[1]}}
-                create = created_triples(new, self._known(ends))
-            with claims.held(create.shared) as free:
-                if free:
-                    yield create
+            lacking_rows = select_lacking(triples, self._find_known({"Triple": [row[0] for row in triples[1]]}))
+            creation = CreateBatch([], 0)
+            if lacking_rows[1]:
+                ends = {**lacking_rows[0], "Statement": {row[4] for row in lacking_rows[1]}}
+                creation = create_triples(lacking_rows, self._find_known(ends))
+            with locks.lock(creation.shared) as is_free:
+                if is_free:
+                    yield creation
                     return
 
-    def _known(self, uids: Mapping[str, Collection[str]]) -> set[str]:
+    def _find_known(self, uids: Mapping[str, Collection[str]]) -> set[str]:
         """Which of these nodes exist, by label. Ids have no spaces: they are sent as one text,
         which costs less than a list, and come back in one row."""
         union = " UNION ALL ".join(
             f"MATCH (n:{label}) WHERE n.uid IN split(${label}, ' ') RETURN collect(n.uid) AS uids"
             for label in uids
         )
-        rows = self.read(union, **{label: " ".join(own) for label, own in uids.items()})
+        rows = self.read(union, **{label: " ".join(label_uids) for label, label_uids in uids.items()})
         return {uid for row in rows for uid in row["uids"]}
 
-    def _statements(self, run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
+    def _merge_statements(self, run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
         """The writes of a batch, with the decisions about it applied."""
-        if not (now := in_effect(self.decisions(run_id))):
-            return merged(run_id, batch)
-        return [*merged(run_id, applied(batch, now)), tied(run_id)]
+        if not (effective := latest_decisions(self.decisions(run_id))):
+            return merge_generations(run_id, batch)
+        return [*merge_generations(run_id, apply_decisions(batch, effective)), tie_decisions(run_id)]
 
-    def decide(self, run_id: str, decisions: Sequence[Decision]) -> None:
+    def add_decisions(self, run_id: str, decisions: Sequence[Decision]) -> None:
         if not decisions:  # as for every pushed run without a review
             return
-        now = in_effect([*self.decisions(run_id), *decisions])
-        found = {d.generation_id: now[d.generation_id].triple for d in decisions}
+        effective = latest_decisions([*self.decisions(run_id), *decisions])
+        triple_by_generation = {d.generation_id: effective[d.generation_id].triple for d in decisions}
         rows = [
             {
                 "uid": id,
-                "triple": t.id,
-                "predicate": storable(t.predicate),
-                "object": storable(t.object),
+                "triple": triple.id,
+                "predicate": storable(triple.predicate),
+                "object": storable(triple.object),
             }
-            for id, t in sorted(found.items())
-            if t is not None
+            for id, triple in sorted(triple_by_generation.items())
+            if triple is not None
         ]
         self.write(
             *decision_statements(run_id, decisions),
-            *merged_triples([t for t in found.values() if t is not None]),
-            (_UNSAY, {"uids": sorted(found)}),
+            *merge_triples([triple for triple in triple_by_generation.values() if triple is not None]),
+            (_FORGET_YIELDED, {"uids": sorted(triple_by_generation)}),
             (YIELDED, {"rows": rows}),
         )
 
     def keep_triples(self, triples: Iterable[Triple]) -> None:
         stream = iter(triples)
-        behind, claims = Behind(), Claims()
-        while batch := list(islice(stream, BATCH)):
-            behind.do(partial(self._add_triples, batch, triple_rows(batch), claims))
-        behind.wait()
+        writer, locks = BackgroundWriter(), WriteLocks()
+        while batch := list(islice(stream, BATCH_ROWS)):
+            writer.start(partial(self._add_triples, batch, triple_rows(batch), locks))
+        writer.wait()
 
-    def _add_triples(self, triples: Sequence[Triple], found: TripleRows, claims: Claims) -> None:
-        with self._lacked(found, claims) as new:
-            if new.statements and not self._created(new):
-                self.write(*merged_triples(triples))
+    def _add_triples(self, triples: Sequence[Triple], rows: TripleRows, locks: WriteLocks) -> None:
+        with self._lock_lacking(rows, locks) as creation:
+            if creation.statements and not self._try_create(creation):
+                self.write(*merge_triples(triples))
 
     def known_generations(self, ids: Sequence[str]) -> set[str]:
-        return self._known({"Generation": ids})
+        return self._find_known({"Generation": ids})
 
     def generations(self, run_id: str) -> Iterator[Generation]:
-        return (generation(run_id, row) for row in self.stream(_READ_GENERATIONS, run=run_id))
+        return (build_generation(run_id, row) for row in self.stream(_READ_GENERATIONS, run=run_id))
 
-    def said(self, run_id: str) -> list[tuple[str, str, str, str]]:
-        return [tuple(row["said"]) for row in self.stream(_SAID, run=run_id)]
+    def distinct_triples(self, run_id: str) -> list[tuple[str, str, str, str]]:
+        return [tuple(row["said"]) for row in self.stream(_READ_TRIPLES, run=run_id)]
 
-    def shown(self, run_id: str) -> Iterator[Shown]:
+    def iter_example_rows(self, run_id: str) -> Iterator[ExampleRow]:
         for row in self.stream(_SHOWN_TEXTS, run=run_id):
-            yield Shown(
+            yield ExampleRow(
                 row["uid"],
                 row["triple"],
                 row["arm"],
@@ -493,9 +493,9 @@ class Crawls(Runs):
                 tuple((predicate, object) for predicate, object in row["examples"]),
             )
 
-    def drawn(self, run_id: str) -> Iterator[Drawn]:
-        for row in self.stream(_DRAWN, run=run_id):
-            yield Drawn(
+    def iter_draw_rows(self, run_id: str) -> Iterator[DrawRow]:
+        for row in self.stream(_READ_DRAWS, run=run_id):
+            yield DrawRow(
                 row["uid"],
                 row["path"],
                 row["group"],
@@ -538,7 +538,7 @@ class Crawls(Runs):
             )
             for row in self.stream(_TRIPLE_VIEWS, run=run_id, by_arm=by_arm, metrics=metrics)
         ]
-        views.sort(key=in_order(order))
+        views.sort(key=triple_sort_key(order))
         return views
 
     def has_statements(self, run_id: str) -> bool:
@@ -551,48 +551,48 @@ class Crawls(Runs):
     def arms(self, run_id: str) -> list[str]:
         return [row["arm"] for row in self.read(_ARMS, run=run_id)]
 
-    def of_arm(self, run_id: str, arm: str) -> Iterator[TripleView]:
+    def triples_of_arm(self, run_id: str, arm: str) -> Iterator[TripleView]:
         return (t for t in self.triples(run_id, by_arm=True) if t.arm == arm)
 
-    def stated(self, run_id: str) -> Iterator[Stated]:
-        return (Stated(**row) for row in self.stream(_STATED, run=run_id))
+    def iter_statement_rows(self, run_id: str) -> Iterator[StatementRow]:
+        return (StatementRow(**row) for row in self.stream(_READ_STATEMENTS, run=run_id))
 
-    def told(self, run_id: str) -> Iterator[Told]:
-        return (Told(**row) for row in self.stream(_TOLD, run=run_id))
+    def iter_yield_rows(self, run_id: str) -> Iterator[YieldRow]:
+        return (YieldRow(**row) for row in self.stream(_READ_YIELDS, run=run_id))
 
-    def valued(self, run_id: str) -> Iterator[Valued]:
-        return (Valued(**row) for row in self.stream(_VALUED, run=run_id))
+    def iter_score_rows(self, run_id: str) -> Iterator[ScoreRow]:
+        return (ScoreRow(**row) for row in self.stream(_READ_SCORES, run=run_id))
 
-    def answered(
-        self, run_id: str, triple_id: str, arm: str, *, first: int, most: int
+    def generations_of_triple(
+        self, run_id: str, triple_id: str, arm: str, *, offset: int, limit: int
     ) -> list[Generation]:
-        rows = self.read(_ANSWERED, run=run_id, triple=triple_id, arm=arm, first=first, most=most)
-        return [generation(run_id, row) for row in rows]
+        rows = self.read(_READ_GENERATIONS_OF_TRIPLE, run=run_id, triple=triple_id, arm=arm, first=offset, most=limit)
+        return [build_generation(run_id, row) for row in rows]
 
     def save_profiles(self, run_id: str, profiles: Sequence[Profile]) -> None:
         self.write((_FORGET_PROFILES, {"run": run_id}))
-        names, nodes = as_graph.profiles(profiles)
-        self.write_each((*of_nodes(names, kept=True), *of_nodes(nodes)))
-        edges = as_graph.of_profiles(run_id, profiles)
-        self.write_each(chain.from_iterable(map(of_edges, edges)))
+        names, nodes = graph_tables.profile_nodes(profiles)
+        self.write_each((*node_statements(names, keep_existing=True), *node_statements(nodes)))
+        edges = graph_tables.profile_edges(run_id, profiles)
+        self.write_each(chain.from_iterable(map(edge_statements, edges)))
 
     def profiles(self, run_id: str) -> list[Profile]:
-        parts: dict[str, list[Part]] = {}
+        parts: dict[str, list[ProfilePart]] = {}
         for row in self.read(_READ_PARTS, run=run_id):
-            parts.setdefault(row["uid"], []).append(record_of(Part, row))
+            parts.setdefault(row["uid"], []).append(build_record(ProfilePart, row))
         return [
-            record_of(
+            build_record(
                 Profile,
-                spread(row) | {"run_id": run_id, "parts": tuple(parts.get(row["p"]["uid"], ()))},
+                flatten_row(row) | {"run_id": run_id, "parts": tuple(parts.get(row["p"]["uid"], ()))},
             )
             for row in self.read(_READ_PROFILES, run=run_id)
         ]
 
     def save_corpus(self, run_id: str, corpus: Corpus) -> None:
         self.write((_FORGET_PASSAGES, {"run": run_id}))
-        self.write_each(of_nodes(as_graph.passages(run_id, corpus)))
-        edges = as_graph.of_passages(run_id, self.run_name(run_id), corpus)
-        self.write_each(chain.from_iterable(map(of_edges, edges)))
+        self.write_each(node_statements(graph_tables.passage_nodes(run_id, corpus)))
+        edges = graph_tables.passage_edges(run_id, self.run_name(run_id), corpus)
+        self.write_each(chain.from_iterable(map(edge_statements, edges)))
 
     def corpus(self, run_id: str) -> Corpus:
         return Corpus(

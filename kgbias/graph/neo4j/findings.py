@@ -8,31 +8,31 @@ from dataclasses import replace
 from itertools import chain, groupby
 
 from kgbias.errors import UsageError, no_such
-from kgbias.graph import as_graph
-from kgbias.graph.as_graph import KINDS, LABELS, values
-from kgbias.graph.labels import Label, label_of
+from kgbias.graph import graph_tables
+from kgbias.graph.graph_tables import KIND_BY_LABEL, LABEL_BY_KIND, property_values
+from kgbias.graph.labels import Label, read_label
 from kgbias.graph.neo4j.session import (
-    BATCH,
-    MODEL,
-    SPEC,
+    BATCH_ROWS,
+    MODEL_COLUMNS,
+    MATCH_SPEC,
     Neo4jSession,
     Statement,
-    of_edges,
-    of_nodes,
-    spread,
+    edge_statements,
+    node_statements,
+    flatten_row,
     vector_index,
 )
-from kgbias.graph.record import in_graph, properties, read_settings, record_of
-from kgbias.graph.recorded import NEW, Heard, Held, Mark, Stereotype, StereotypeTable
+from kgbias.graph.record import to_properties, properties, read_settings, build_record
+from kgbias.graph.stereotypes import NEW, StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     AssociationEdge,
     AssociationNode,
     Attribution,
     Flag,
-    Flagged,
+    FlagTable,
     GroupScore,
-    Item,
+    BenchmarkItem,
     ItemScore,
     Metric,
     NearDuplicate,
@@ -43,7 +43,7 @@ from kgbias.graph.types import (
     canonical_json,
     storable,
 )
-from kgbias.graph.vectors import KEPT, StatementVectors
+from kgbias.graph.vectors import STORED_DTYPE, StatementVectors
 from kgbias.models.base import ModelInfo, Settings
 
 _METRIC = """
@@ -99,7 +99,7 @@ MATCH (:Run {name: $name})-[:MODELLED_BY]->(m:TopicModel)<-[about:OUTLIER]-(t:Tr
 RETURN m.uid AS model, t.uid AS triple_id, null AS topic_id,
        about.probability AS probability, about.assigned AS assigned"""
 
-_LABELLED = """
+_FIND_TRIPLES = """
 UNWIND $uids AS uid MATCH (t:Triple {uid: uid}) RETURN uid"""
 _READ_LABELS = """
 MATCH (r:Rater)-[e:LABELLED]->(t:Triple) WHERE $measure IS NULL OR e.measure = $measure
@@ -119,18 +119,18 @@ _FORGET_EDGES = """
 UNWIND $rows AS uid
 MATCH (:AssociationTest {uid: uid})-[old:TARGET|ATTRIBUTE]->()
 DELETE old"""
-_OF_RUN = """
+_TIE_TESTS = """
 UNWIND $rows AS uid
 MATCH (r:Run {uid: $run}), (t:AssociationTest {uid: uid})
 MERGE (r)-[:TESTED]->(t)"""
 _READ_TESTS = f"""
 MATCH (t:AssociationTest)-[:OF]->(m:Model)
 WHERE $run IS NULL OR EXISTS {{ (:Run {{uid: $run}})-[:TESTED]->(t) }}
-{SPEC}
+{MATCH_SPEC}
 OPTIONAL MATCH (t)-[e:TARGET|ATTRIBUTE]->(n)
 WITH t, m, x, collect(CASE WHEN e IS NULL THEN null ELSE
     {{side: e.side, labels: labels(n), uid: n.uid}} END) AS ends
-RETURN properties(t) AS t, {MODEL}, ends
+RETURN properties(t) AS t, {MODEL_COLUMNS}, ends
 ORDER BY t.name, t.method, spec, t.uid"""
 
 _FORGET_FLAGS = """
@@ -145,7 +145,7 @@ _READ_ITEMS = """
 UNWIND $ids AS id
 MATCH (i:BenchmarkItem {uid: id})-[e:READ_BY {asked: $asked}]->(:Model)
 RETURN id, properties(i) AS i, properties(e) AS e"""
-_SETTINGS = """
+_READ_SETTINGS = """
 MATCH (:BenchmarkItem)-[e:READ_BY]->(:Model {uid: $model})
 RETURN DISTINCT e.settings AS settings ORDER BY settings"""
 
@@ -171,7 +171,7 @@ WITH DISTINCT p.uid AS predicate, o.uid AS object
 MATCH (v:StatementVector {predicate_uid: predicate, object_uid: object, encoder: $encoder})
 RETURN predicate, object, v.values AS values ORDER BY predicate, object"""
 
-_LINKED = """
+_LINKED_STATEMENTS = """
 MATCH (said:Statement)-[:NEAR {run: $name}]->(head:Statement)
 UNWIND [said.uid, head.uid] AS uid
 RETURN DISTINCT uid"""
@@ -188,7 +188,7 @@ RETURN p.text AS p, o.text AS o, hp.text AS head_p, ho.text AS head_o,
        near.similarity AS similarity, near.method AS method
 ORDER BY head_p, head_o, head.uid, p, o, said.uid"""
 
-_FORGET_HELD = (
+_FORGET_MATCHES = (
     "MATCH (:Run {uid: $run})-[:HELD_AGAINST]->(table:StereotypeTable {name: $table}) "
     "MATCH ()-[e:RECORDED {run: $name}]->(:Stereotype)<-[:LISTS]-(table) DELETE e",
     "MATCH (:Run {uid: $run})-[:HELD_AGAINST]->(table:StereotypeTable {name: $table}) "
@@ -201,13 +201,13 @@ _FORGET_STEREOTYPES = (
     "MATCH (n:Stereotype) WHERE NOT EXISTS { (n)<-[:SOUGHT]-() } DETACH DELETE n",
     "MATCH (n:StereotypeTable) WHERE NOT EXISTS { (n)<-[:HELD_AGAINST]-() } DETACH DELETE n",
 )
-_READ_HELD = """
+_READ_MATCHES = """
 MATCH (:Run {uid: $run})-[e:HELD_AGAINST]->(t:StereotypeTable)
 RETURN t.uid AS uid, properties(t) AS t, e.record AS record ORDER BY t.name, t.uid"""
-_READ_SOUGHT = """
+_READ_COUNTS = """
 MATCH (:Run {uid: $run})-[e:SOUGHT]->(s:Stereotype)<-[:LISTS]-(:StereotypeTable {uid: $table})
 RETURN properties(s) AS s, properties(e) AS e ORDER BY s.uid"""
-_READ_MARKS = """
+_READ_TABLE_MATCHES = """
 MATCH (run:Run {uid: $run})
 MATCH (t:Triple)-[e:RECORDED {run: run.name}]->(s:Stereotype)
 WHERE EXISTS { (s)<-[:LISTS]-(:StereotypeTable {uid: $table}) }
@@ -222,7 +222,7 @@ MATCH (run:Run {{uid: $run}})-[p:PLACED]->(n)
 DELETE p
 WITH n, run WHERE n.placed_by = run.name
 REMOVE n.placed_by, {", ".join(f"n.{p.name}" for p in properties(NodePlace))}"""
-_SHOW = """
+_SHOW_PLACES = """
 UNWIND $rows AS uid
 MATCH (n:{label} {{uid: uid}})<-[placed:PLACED]-(run:Run)
 WITH n, placed, run ORDER BY run.seq DESC
@@ -235,10 +235,10 @@ RETURN CASE WHEN n:SocialGroup THEN 'group' ELSE 'object' END AS kind, n.uid AS 
 ORDER BY kind, node_id"""
 
 
-_AT_ONCE = 1_000  # vectors written in one transaction: 8 MB
+_VECTOR_BATCH = 1_000  # vectors written in one transaction: 8 MB
 
 
-class Findings(Neo4jSession):
+class Neo4jFindings(Neo4jSession):
     """See `kgbias.graph.store.Store`."""
 
     def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
@@ -254,12 +254,12 @@ class Findings(Neo4jSession):
         ]
         statement = (
             _METRIC,
-            {"run": run_id, "metric": metric.id, "properties": in_graph(metric)},
+            {"run": run_id, "metric": metric.id, "properties": to_properties(metric)},
         )
-        self.write(statement, (_SCORES, {"rows": rows[:BATCH], "metric": metric.id}))
-        self.write_rows(_SCORES, rows[BATCH:], metric=metric.id)
+        self.write(statement, (_SCORES, {"rows": rows[:BATCH_ROWS], "metric": metric.id}))
+        self.write_rows(_SCORES, rows[BATCH_ROWS:], metric=metric.id)
 
-    def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
+    def scored_triples(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
         rows = self.read(
             # Start from the triples: the metric may have millions of others.
             "UNWIND $uids AS uid MATCH (t:Triple {uid: uid}) "
@@ -289,7 +289,7 @@ class Findings(Neo4jSession):
             "-[:IN]->(:Run {uid: $run}) } RETURN properties(m) AS m ORDER BY m.uid",
             run=run_id,
         )
-        return [record_of(Metric, row["m"]) for row in rows]
+        return [build_record(Metric, row["m"]) for row in rows]
 
     def metrics(self, run_id: str) -> dict[str, Metric]:
         rows = self.read(
@@ -297,13 +297,13 @@ class Findings(Neo4jSession):
             "RETURN properties(m) AS m ORDER BY m.measure",
             run=run_id,
         )
-        return {row["m"]["measure"]: record_of(Metric, row["m"]) for row in rows}
+        return {row["m"]["measure"]: build_record(Metric, row["m"]) for row in rows}
 
     def save_group_scores(
         self, run_id: str, scores: Sequence[GroupScore], *, replacing: Collection[str] = ()
     ) -> None:
         forget = (_FORGET_FIGURES, {"run": run_id, "replaced": sorted(replacing)})
-        self.write(forget, *of_edges(as_graph.figures(run_id, scores)))
+        self.write(forget, *edge_statements(graph_tables.figure_edges(run_id, scores)))
 
     def group_scores(self, run_id: str) -> list[GroupScore]:
         rows = self.read(
@@ -311,33 +311,33 @@ class Findings(Neo4jSession):
             "RETURN g.uid AS group_id, properties(f) AS f ORDER BY f.measure, group_id, f.arm",
             run=run_id,
         )
-        return [record_of(GroupScore, spread(row)) for row in rows]
+        return [build_record(GroupScore, flatten_row(row)) for row in rows]
 
     def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
         statements: list[Statement] = [(query, {"run": run_id}) for query in _FORGET_TOPICS]
-        nodes, _ = as_graph.topic_models(run_id, models)
+        nodes, _ = graph_tables.topic_model_nodes(run_id, models)
         topics = [
-            values("Topic", t, uid=t.id) | {"plain": replace(t, given="").name}
+            property_values("Topic", t, uid=t.id) | {"plain": replace(t, given="").name}
             for model in models
             for t in model.topics
         ]
-        statements += [*of_nodes(nodes), (_TOPICS, {"rows": topics})]
-        for table in as_graph.of_topic_models(run_id, self.run_name(run_id), models):
-            statements += of_edges(table, new=table[0] in ("ABOUT", "OUTLIER"))
+        statements += [*node_statements(nodes), (_TOPICS, {"rows": topics})]
+        for table in graph_tables.topic_model_edges(run_id, self.run_name(run_id), models):
+            statements += edge_statements(table, create=table[0] in ("ABOUT", "OUTLIER"))
         self.write(*statements)
 
     def topics(self, run_id: str) -> list[TopicModel]:
         if not (name := self.run_name(run_id)):
             return []
-        about: dict[str, list[About]] = {}
+        about: dict[str, list[TopicAssignment]] = {}
         for row in self.read(_READ_ABOUT, name=name):
-            about.setdefault(row["model"], []).append(record_of(About, row))
+            about.setdefault(row["model"], []).append(build_record(TopicAssignment, row))
         return [
-            record_of(
+            build_record(
                 TopicModel,
                 {
                     **row,
-                    "topics": tuple(record_of(Topic, {**t, **found}) for t, found in row["topics"]),
+                    "topics": tuple(build_record(Topic, {**t, **topic_found}) for t, topic_found in row["topics"]),
                     "about": tuple(sorted(about.get(row["uid"], ()), key=lambda a: a.triple_id)),
                 },
             )
@@ -347,24 +347,24 @@ class Findings(Neo4jSession):
     def name_topic(self, topic_id: str, given: str) -> None:
         self.write((_NAME_TOPIC, {"uid": topic_id, "given": given}))
 
-    def label(self, labels: Sequence[Label]) -> None:
+    def add_labels(self, labels: Sequence[Label]) -> None:
         ids = sorted({x.triple_id for x in labels})
-        there = {row["uid"] for row in self.read(_LABELLED, uids=ids)}
-        kept = [x for x in labels if x.triple_id in there]
-        self.write(*of_nodes(as_graph.raters(kept), kept=True), *of_edges(as_graph.labelled(kept)))
+        existing_ids = {row["uid"] for row in self.read(_FIND_TRIPLES, uids=ids)}
+        known_labels = [x for x in labels if x.triple_id in existing_ids]
+        self.write(*node_statements(graph_tables.rater_nodes(known_labels), keep_existing=True), *edge_statements(graph_tables.label_edges(known_labels)))
 
     def labels(self, measure: str | None = None) -> list[Label]:
-        return [label_of(spread(row)) for row in self.read(_READ_LABELS, measure=measure)]
+        return [read_label(flatten_row(row)) for row in self.read(_READ_LABELS, measure=measure)]
 
     def label_count(self, measure: str) -> int:
         return int(self.read(_COUNT_LABELS, measure=measure)[0]["n"])
 
     def save_attributions(self, attributions: Sequence[Attribution]) -> None:
-        self.write_each(of_edges(as_graph.attributions(attributions)))
+        self.write_each(edge_statements(graph_tables.attribution_edges(attributions)))
 
     def attributions(self, run_id: str) -> list[Attribution]:
         return [
-            record_of(Attribution, spread(row) | {"metric": record_of(Metric, row["m"])})
+            build_record(Attribution, flatten_row(row) | {"metric": build_record(Metric, row["m"])})
             for row in self.read(_READ_ATTRIBUTIONS, run=run_id)
         ]
 
@@ -373,7 +373,7 @@ class Findings(Neo4jSession):
         if kind not in kinds:
             raise UsageError(no_such("kind of node", kind, kinds))
         rows = self.read(
-            f"MATCH (n:{LABELS[kind]}) WHERE n.uid IN $ids RETURN n.uid AS uid", ids=list(ids)
+            f"MATCH (n:{LABEL_BY_KIND[kind]}) WHERE n.uid IN $ids RETURN n.uid AS uid", ids=list(ids)
         )
         return {row["uid"] for row in rows}
 
@@ -381,70 +381,70 @@ class Findings(Neo4jSession):
         ids = {"rows": [node.id for node in nodes]}
         self.keep_models(node.model for node in nodes)
         self.write(
-            *of_nodes(as_graph.tests(nodes)),
+            *node_statements(graph_tables.test_nodes(nodes)),
             (_FORGET_EDGES, ids),
-            *chain.from_iterable(map(of_edges, as_graph.of_tests(nodes))),
-            *([(_OF_RUN, ids | {"run": run_id})] if run_id is not None else ()),
+            *chain.from_iterable(map(edge_statements, graph_tables.test_edges(nodes))),
+            *([(_TIE_TESTS, ids | {"run": run_id})] if run_id is not None else ()),
         )
 
     def associations(self, run_id: str | None = None) -> list[AssociationNode]:
-        found = []
+        nodes = []
         for row in self.read(_READ_TESTS, run=run_id):
             edges = [
-                AssociationEdge(end["side"], KINDS[end["labels"][0]], end["uid"])
+                AssociationEdge(end["side"], KIND_BY_LABEL[end["labels"][0]], end["uid"])
                 for end in row["ends"]
             ]
             edges.sort(key=lambda e: (e.side, e.kind, e.node_id))
-            own = {"id": row["t"]["uid"], "edges": tuple(edges)}
-            found.append(record_of(AssociationNode, spread(row) | own))
-        return found
+            other_fields = {"id": row["t"]["uid"], "edges": tuple(edges)}
+            nodes.append(build_record(AssociationNode, flatten_row(row) | other_fields))
+        return nodes
 
-    def save_flags(self, flagged: Flagged) -> None:
-        self.write((_FORGET_FLAGS, {"apx": flagged.id}))
-        self.write_each(of_nodes(as_graph.groups(f.group for f in flagged.flags), kept=True))
-        self.write_each(of_nodes(as_graph.descriptors([flagged]), kept=True))
-        self.write_each(of_edges(as_graph.flags([flagged])))
+    def save_flags(self, flag_table: FlagTable) -> None:
+        self.write((_FORGET_FLAGS, {"apx": flag_table.id}))
+        self.write_each(node_statements(graph_tables.group_nodes(f.group for f in flag_table.flags), keep_existing=True))
+        self.write_each(node_statements(graph_tables.descriptor_nodes([flag_table]), keep_existing=True))
+        self.write_each(edge_statements(graph_tables.flag_edges([flag_table])))
 
-    def flags(self) -> list[Flagged]:
-        found = []
+    def flags(self) -> list[FlagTable]:
+        tables = []
         rows = self.read(_READ_FLAGS)
-        for _, same in groupby(rows, lambda row: row["e"]["apx_uid"]):
-            own = list(same)
-            flags = tuple(record_of(Flag, spread(row)) for row in own)
-            found.append(record_of(Flagged, {**own[0]["e"], "flags": flags}))
-        return found
+        for _, table_rows in groupby(rows, lambda row: row["e"]["apx_uid"]):
+            edge_rows = list(table_rows)
+            flags = tuple(build_record(Flag, flatten_row(row)) for row in edge_rows)
+            tables.append(build_record(FlagTable, {**edge_rows[0]["e"], "flags": flags}))
+        return tables
 
     def save_item_scores(
         self, model: ModelInfo, settings: Settings, scores: Sequence[ItemScore]
     ) -> None:
-        asked = {"asked": model.configured_id(settings), "settings": canonical_json(settings)}
-        edges = [(s.item.id, model.id, values("READ_BY", s, **asked)) for s in scores]
-        items = [values("BenchmarkItem", s.item, uid=s.item.id) for s in scores]
+        probe_properties = {"asked": model.configured_id(settings), "settings": canonical_json(settings)}
+        edges = [(s.item.id, model.id, property_values("READ_BY", s, **probe_properties)) for s in scores]
+        items = [property_values("BenchmarkItem", s.item, uid=s.item.id) for s in scores]
         self.keep_models([model])
-        self.write_each(of_nodes(("BenchmarkItem", items)))
-        self.write_each(of_edges(("READ_BY", "BenchmarkItem", "Model", edges)))
+        self.write_each(node_statements(("BenchmarkItem", items)))
+        self.write_each(edge_statements(("READ_BY", "BenchmarkItem", "Model", edges)))
 
     def item_scores(
         self, model: ModelInfo, settings: Settings, ids: Sequence[str]
     ) -> dict[str, ItemScore]:
         rows = self.read(_READ_ITEMS, ids=list(ids), asked=model.configured_id(settings))
         return {
-            row["id"]: record_of(
+            row["id"]: build_record(
                 ItemScore,
-                {**row["e"], "item": record_of(Item, {**row["i"], "id": row["id"]})},
+                {**row["e"], "item": build_record(BenchmarkItem, {**row["i"], "id": row["id"]})},
             )
             for row in rows
         }
 
     def item_settings(self, model: ModelInfo) -> list[Settings]:
-        return [read_settings(row["settings"]) for row in self.read(_SETTINGS, model=model.id)]
+        return [read_settings(row["settings"]) for row in self.read(_READ_SETTINGS, model=model.id)]
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         name = self.run_name(run_id)
-        old = [row["uid"] for row in self.read(_LINKED, name=name)]
+        old_ids = [row["uid"] for row in self.read(_LINKED_STATEMENTS, name=name)]
         self._add_statements([end for x in links for end in x.ends])
-        made = of_edges(as_graph.near_duplicates(name, links), new=True)
-        self.write((_FORGET_LINKS, {"name": name}), *made, (_FORGET_STATEMENTS, {"uids": old}))
+        edge_writes = edge_statements(graph_tables.near_duplicate_edges(name, links), create=True)
+        self.write((_FORGET_LINKS, {"name": name}), *edge_writes, (_FORGET_STATEMENTS, {"uids": old_ids}))
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
         return [
@@ -455,32 +455,32 @@ class Findings(Neo4jSession):
             for row in self.read(_READ_LINKS, run=run_id)
         ]  # fmt: skip
 
-    def save_held(self, run_id: str, held: Held) -> None:
+    def save_stereotype_matches(self, run_id: str, matches: StereotypeMatches) -> None:
         name = self.run_name(run_id)
-        of = {"run": run_id, "name": name, "table": storable(held.table.name)}
-        statements: list[Statement] = [(query, of) for query in _FORGET_HELD]
-        for nodes in as_graph.stereotypes([held]):
-            statements += of_nodes(nodes)
-        for table in as_graph.of_held(run_id, name, [held]):
-            statements += of_edges(table, new=table[0] != "LISTS")
+        parameters = {"run": run_id, "name": name, "table": storable(matches.table.name)}
+        statements: list[Statement] = [(query, parameters) for query in _FORGET_MATCHES]
+        for nodes in graph_tables.stereotype_nodes([matches]):
+            statements += node_statements(nodes)
+        for table in graph_tables.stereotype_edges(run_id, name, [matches]):
+            statements += edge_statements(table, create=table[0] != "LISTS")
         self.write(*statements, *((query, {}) for query in _FORGET_STEREOTYPES))
 
-    def held(self, run_id: str) -> list[Held]:
-        found = []
-        for row in self.read(_READ_HELD, run=run_id):
-            table = record_of(StereotypeTable, row["t"])
-            heard = tuple(
-                record_of(
-                    Heard,
-                    h["e"] | {"entry": record_of(Stereotype, h["s"] | {"source": table.name})},
+    def stereotype_matches(self, run_id: str) -> list[StereotypeMatches]:
+        matches = []
+        for row in self.read(_READ_MATCHES, run=run_id):
+            table = build_record(StereotypeTable, row["t"])
+            counts = tuple(
+                build_record(
+                    StereotypeCount,
+                    count_row["e"] | {"entry": build_record(Stereotype, count_row["s"] | {"source": table.name})},
                 )
-                for h in self.read(_READ_SOUGHT, run=run_id, table=row["uid"])
+                for count_row in self.read(_READ_COUNTS, run=run_id, table=row["uid"])
             )
-            marks = self.records(Mark, _READ_MARKS, run=run_id, table=row["uid"], new=NEW)
-            marks.sort(key=lambda m: m.triple_id)
-            own = {"table": table, "heard": heard, "marks": tuple(marks)}
-            found.append(record_of(Held, {**row, **own}))
-        return found
+            triple_matches = self.records(StereotypeMatch, _READ_TABLE_MATCHES, run=run_id, table=row["uid"], new=NEW)
+            triple_matches.sort(key=lambda m: m.triple_id)
+            other_fields = {"table": table, "heard": counts, "marks": tuple(triple_matches)}
+            matches.append(build_record(StereotypeMatches, {**row, **other_fields}))
+        return matches
 
     def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:
         if not vectors.statements:
@@ -491,11 +491,11 @@ class Findings(Neo4jSession):
             dimensions = vectors.rows.shape[1]
             text = _INDEX_VECTORS.format(index=index, label=label, dimensions=dimensions)
             self.write((text, {}))
-        kept = vectors.rows.astype(KEPT).astype(float).tolist()
-        rows = [[*ends, row] for ends, row in zip(vectors.statements, kept, strict=True)]
-        for start in range(0, len(rows), _AT_ONCE):
-            given = {"rows": rows[start : start + _AT_ONCE], "encoder": encoder}
-            self.write((_VECTORS.format(label=label), given))
+        stored_rows = vectors.rows.astype(STORED_DTYPE).astype(float).tolist()
+        rows = [[*ends, row] for ends, row in zip(vectors.statements, stored_rows, strict=True)]
+        for start in range(0, len(rows), _VECTOR_BATCH):
+            parameters = {"rows": rows[start : start + _VECTOR_BATCH], "encoder": encoder}
+            self.write((_VECTORS.format(label=label), parameters))
 
     def encoders(self) -> list[str]:
         query = "MATCH (v:StatementVector) RETURN DISTINCT v.encoder AS encoder ORDER BY encoder"
@@ -504,19 +504,19 @@ class Findings(Neo4jSession):
     def vectors(self, run_id: str, encoder: str) -> StatementVectors:
         import numpy as np
 
-        found = list(self.stream(_READ_VECTORS, run=run_id, encoder=encoder))
-        rows = np.array([row["values"] for row in found], dtype=np.float32)
-        ends = [(row["predicate"], row["object"]) for row in found]
-        return StatementVectors(ends, rows.reshape(len(found), -1 if found else 0))
+        vector_rows = list(self.stream(_READ_VECTORS, run=run_id, encoder=encoder))
+        rows = np.array([row["values"] for row in vector_rows], dtype=np.float32)
+        ends = [(row["predicate"], row["object"]) for row in vector_rows]
+        return StatementVectors(ends, rows.reshape(len(vector_rows), -1 if vector_rows else 0))
 
     def save_places(self, run_id: str, places: Sequence[NodePlace]) -> None:
-        touched = {(p.kind, p.node_id) for p in (*self.places(run_id), *places)}
+        touched_nodes = {(p.kind, p.node_id) for p in (*self.places(run_id), *places)}
         self.write((_FORGET_PLACES, {"run": run_id}))
-        for table in as_graph.places(run_id, places):
-            self.write_each(of_edges(table, new=True))
+        for table in graph_tables.place_edges(run_id, places):
+            self.write_each(edge_statements(table, create=True))
         for kind in ("group", "object"):
-            ids = sorted(id for found, id in touched if found == kind)
-            self.write_rows(_SHOW.format(label=LABELS[kind]), ids)
+            ids = sorted(id for place_kind, id in touched_nodes if place_kind == kind)
+            self.write_rows(_SHOW_PLACES.format(label=LABEL_BY_KIND[kind]), ids)
 
     def places(self, run_id: str) -> list[NodePlace]:
         return self.records(NodePlace, _READ_PLACES, run=run_id)

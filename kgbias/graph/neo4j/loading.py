@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 from kgbias.graph.neo4j.session import Row
 from kgbias.graph.types import Generation, Triple, statement_id, storable, triple_id
 
-_OWN = ("path", "answer_key", "prompt")  # of each generation; the rest is shared by many
-_SHARED = (
+_OWN_PROPERTIES = ("path", "answer_key", "prompt")  # of each generation; the rest is shared by many
+_SHARED_PROPERTIES = (
     "group_uid", "arm", "strategy", "iteration", "attempt", "outcome", "reason", "template",
     "template_hash", "count",
 )  # fmt: skip
-_PLACED = ", ".join(
+_PROPERTY_MAP = ", ".join(
     (
         "uid: row[0]",
-        *(f"{name}: row[{place}]" for place, name in enumerate(_OWN, 2)),
-        *(f"{name}: shared[{place}]" for place, name in enumerate(_SHARED)),
+        *(f"{name}: row[{place}]" for place, name in enumerate(_OWN_PROPERTIES, 2)),
+        *(f"{name}: shared[{place}]" for place, name in enumerate(_SHARED_PROPERTIES)),
     )
 )
 
@@ -28,7 +28,7 @@ _NODES = {
 
 # For triples of new objects and of existing ones. Groups and predicates are few: they are found
 # once. If one is gone by then, the places of the others would shift, so nothing is created (see
-# `Incomplete`).
+# `IncompleteWrite`).
 _OBJECTS = """
 CALL () {{
     UNWIND split($groups, ' ') AS uid MATCH (g:SocialGroup {{uid: uid}}) RETURN collect(g) AS groups
@@ -63,17 +63,17 @@ _GENERATIONS = f"""
 MATCH (run:Run {{uid: $run}})
 UNWIND $rows AS row
 WITH run, row, $shared[row[1]] AS shared
-CREATE (n:Generation {{{_PLACED}}})
+CREATE (n:Generation {{{_PROPERTY_MAP}}})
 CREATE (n)-[:IN]->(run)"""
 
-_YIELDING = f"""
+_YIELDING_GENERATIONS = f"""
 MATCH (run:Run {{uid: $run}})
 UNWIND $rows AS row
 MATCH (t:Triple {{uid: row[5]}})
 WITH run, row, t, $shared[row[1]] AS shared
-CREATE (n:Generation {{{_PLACED}}})
+CREATE (n:Generation {{{_PROPERTY_MAP}}})
 CREATE (n)-[:IN]->(run)
-CREATE (n)-[:YIELDED {{count: shared[{_SHARED.index("count")}], predicate: row[6],
+CREATE (n)-[:YIELDED {{count: shared[{_SHARED_PROPERTIES.index("count")}], predicate: row[6],
                        object: row[7]}}]->(t)"""
 
 TripleRow = tuple[str, str, str, str, str]
@@ -87,10 +87,10 @@ def triple_rows(triples: Sequence[Triple]) -> TripleRows:
     writers then never wait for each other."""
     texts: dict[str, dict[str, str]] = {"SocialGroup": {}, "Predicate": {}, "Object": {}}
     rows: dict[str, TripleRow] = {}
-    for t in triples:
-        ids = (t.group_id, t.predicate_id, t.object_id)
+    for triple in triples:
+        ids = (triple.group_id, triple.predicate_id, triple.object_id)
         for nodes, uid, text in zip(
-            texts.values(), ids, (t.group, t.predicate, t.object), strict=True
+            texts.values(), ids, (triple.group, triple.predicate, triple.object), strict=True
         ):
             if uid not in nodes:
                 nodes[uid] = storable(text)
@@ -101,10 +101,10 @@ def triple_rows(triples: Sequence[Triple]) -> TripleRows:
     return ordered, sorted(rows.values())
 
 
-def lacking(found: TripleRows, known: Collection[str]) -> TripleRows:
-    """The triples that are not `known`, without the nodes that only known ones have."""
-    texts, rows = found
-    rows = [row for row in rows if row[0] not in known]
+def select_lacking(all_rows: TripleRows, known_ids: Collection[str]) -> TripleRows:
+    """The triples that are not `known_ids`, without the nodes that only known ones have."""
+    texts, rows = all_rows
+    rows = [row for row in rows if row[0] not in known_ids]
     ends = {uid for row in rows for uid in row[1:4]}
     return {
         label: {uid: text for uid, text in nodes.items() if uid in ends}
@@ -112,7 +112,7 @@ def lacking(found: TripleRows, known: Collection[str]) -> TripleRows:
     }, rows
 
 
-class Created(NamedTuple):
+class CreateBatch(NamedTuple):
     """Statements that create, how many nodes they create, and which of these others may create
     too."""
 
@@ -121,69 +121,69 @@ class Created(NamedTuple):
     shared: frozenset[str] = frozenset()
 
 
-def created_triples(found: TripleRows, known: Collection[str]) -> Created:
+def create_triples(lacking_rows: TripleRows, known_ids: Collection[str]) -> CreateBatch:
     """The writes of triples that a server lacks, and of those of their nodes whose ids are not
-    `known`."""
-    texts, new = found
+    `known_ids`."""
+    texts, new_triples = lacking_rows
     nodes = {
-        label: [[uid, texts[label][uid]] for uid in texts[label] if uid not in known]
+        label: [[uid, texts[label][uid]] for uid in texts[label] if uid not in known_ids]
         for label in _NODES
     }
     statements: list[tuple[str, Row]] = [
-        (f"UNWIND $rows AS row {_NODES[label]}", {"rows": own})
-        for label, own in nodes.items()
-        if own
+        (f"UNWIND $rows AS row {_NODES[label]}", {"rows": group_rows})
+        for label, group_rows in nodes.items()
+        if group_rows
     ]
-    groups, predicates = _Places(), _Places()
+    groups, predicates = _KeyPlaces(), _KeyPlaces()
     of_object: dict[str, list[list[str | int]]] = {}
-    for uid, group, predicate, object, _ in new:
+    for uid, group, predicate, object, _ in new_triples:
         of_object.setdefault(object, []).append([uid, groups[group], predicates[predicate]])
     parameters = {
         "groups": " ".join(groups),
         "predicates": " ".join(predicates),
         "counts": [len(groups), len(predicates)],
     }
-    fresh = [uid for uid in texts["Object"] if uid not in known]
-    there = sorted(uid for uid in of_object if uid in known)
-    ends = [[uid, texts["Object"][uid], of_object.get(uid, [])] for uid in fresh]
-    old = [[uid, "", of_object[uid]] for uid in there]
+    new_objects = [uid for uid in texts["Object"] if uid not in known_ids]
+    known_objects = sorted(uid for uid in of_object if uid in known_ids)
+    new_object_rows = [[uid, texts["Object"][uid], of_object.get(uid, [])] for uid in new_objects]
+    known_object_rows = [[uid, "", of_object[uid]] for uid in known_objects]
     statements += [
-        (query, {"rows": own, **parameters})
-        for query, own in ((_NEW_OBJECTS, ends), (_OLD_OBJECTS, old))
-        if own
+        (query, {"rows": group_rows, **parameters})
+        for query, group_rows in ((_NEW_OBJECTS, new_object_rows), (_OLD_OBJECTS, known_object_rows))
+        if group_rows
     ]
-    if states := [row for row in new if row[4] in known]:
-        statements.append((_STATES, {"rows": states}))
-    made: list[Sequence[Any]] = [*ends, *new, *(row for own in nodes.values() for row in own)]
-    uids = [row[0] for row in made]
-    return Created(statements, len(uids), frozenset(uids))
+    if stated_rows := [row for row in new_triples if row[4] in known_ids]:
+        statements.append((_STATES, {"rows": stated_rows}))
+    created_rows: list[Sequence[Any]] = [*new_object_rows, *new_triples, *(row for group_rows in nodes.values() for row in group_rows)]
+    uids = [row[0] for row in created_rows]
+    return CreateBatch(statements, len(uids), frozenset(uids))
 
 
-def created_generations(run_id: str, batch: Sequence[Generation]) -> Created:
+def create_generations(run_id: str, batch: Sequence[Generation]) -> CreateBatch:
     """The writes of new generations, whose triples exist."""
-    shared = _Places()
-    silent, yielding = [], []
-    for g in batch:
-        common = (
-            g.group_id, storable(g.arm), storable(g.strategy), g.iteration, g.attempt,
-            storable(g.outcome), storable(g.reason), storable(g.template),
-            storable(g.template_hash), g.count,
+    shared = _KeyPlaces()
+    silent_rows, yielding_rows = [], []
+    for generation in batch:
+        shared_values = (
+            generation.group_id, storable(generation.arm), storable(generation.strategy), generation.iteration, generation.attempt,
+            storable(generation.outcome), storable(generation.reason), storable(generation.template),
+            storable(generation.template_hash), generation.count,
         )  # fmt: skip
-        row = [g.id, shared[common], storable(g.path), storable(g.answer_key), storable(g.prompt)]
-        if (t := g.triple) is None:
-            silent.append(row)
+        row = [generation.id, shared[shared_values], storable(generation.path), storable(generation.answer_key), storable(generation.prompt)]
+        if (triple := generation.triple) is None:
+            silent_rows.append(row)
         else:
-            yielding.append([*row, t.id, storable(t.predicate), storable(t.object)])
-    own = {"run": run_id, "shared": [list(common) for common in shared]}
+            yielding_rows.append([*row, triple.id, storable(triple.predicate), storable(triple.object)])
+    parameters = {"run": run_id, "shared": [list(shared_values) for shared_values in shared]}
     statements: list[tuple[str, Row]] = [
-        (query, {"rows": rows, **own})
-        for query, rows in ((_GENERATIONS, silent), (_YIELDING, yielding))
+        (query, {"rows": rows, **parameters})
+        for query, rows in ((_GENERATIONS, silent_rows), (_YIELDING_GENERATIONS, yielding_rows))
         if rows
     ]
-    return Created(statements, len(batch))
+    return CreateBatch(statements, len(batch))
 
 
-class _Places(dict[Any, int]):
+class _KeyPlaces(dict[Any, int]):
     """The place of each key, in order of first use."""
 
     def __missing__(self, key: Any) -> int:

@@ -8,39 +8,39 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from kgbias.errors import RunConflict, RunNotFound, no_such
-from kgbias.graph.decisions import Decision, decision_of, decision_row
-from kgbias.graph.neo4j.holding import NodeLease
-from kgbias.graph.neo4j.session import MODEL, SPEC, Neo4jSession, Row, model_of, of_nodes
-from kgbias.graph.record import in_graph, record_of
-from kgbias.graph.shape import DERIVED, TONES
+from kgbias.graph.decisions import Decision, read_decision, decision_row
+from kgbias.graph.neo4j.leases import NodeLease
+from kgbias.graph.neo4j.session import MODEL_COLUMNS, MATCH_SPEC, Neo4jSession, Row, read_model, node_statements
+from kgbias.graph.record import to_properties, build_record
+from kgbias.graph.shape import DERIVED_MEASURES, TONES
 from kgbias.graph.types import (
     Answer,
     Batch,
     Category,
     Group,
-    Pulse,
+    ChangeToken,
     Run,
     RunSummary,
-    Status,
+    RunStatus,
     what_makes,
 )
 from kgbias.io.resources import __version__
 
 _RUN = f"""
 MATCH (run:Run {{name: $name}})-[:OF]->(m:Model)
-{SPEC}
+{MATCH_SPEC}
 OPTIONAL MATCH (run)-[seeded:SEEDED]->(group:SocialGroup)
 WITH run, m, x, seeded, group ORDER BY seeded.position
-RETURN properties(run) AS run, {MODEL},
+RETURN properties(run) AS run, {MODEL_COLUMNS},
        collect({{name: group.name, category: seeded.category, variants: group.variants}}) AS groups
 """
 
-_BEGIN = """
+_CREATE_RUN = """
 OPTIONAL MATCH (earlier:Run) WITH coalesce(max(earlier.seq) + 1, 0) AS seq
 WITH seq MATCH (m:Model {uid: $model})
 MERGE (r:Run {uid: $uid}) ON CREATE SET r += $run, r.seq = seq
 MERGE (r)-[:OF]->(m)"""
-_SEEDS = """
+_CREATE_SEEDS = """
 MATCH (r:Run {uid: $uid})
 UNWIND $rows AS row
 MERGE (g:SocialGroup {uid: row.uid}) ON CREATE SET g.name = row.name
@@ -90,13 +90,13 @@ _FORGET_STEREOTYPES = f"""
 MATCH ()-[s:STEREOTYPE|{"|".join(TONES).upper()} {{run: $name}}]->()
 CALL (s) {{ DELETE s }} IN TRANSACTIONS OF 10000 ROWS"""
 
-_TONED = "WITH g, o, s, regard.label AS tone\n" + "\n".join(
+_TONE_EDGES = "WITH g, o, s, regard.label AS tone\n" + "\n".join(
     f"FOREACH (_ IN CASE WHEN tone = '{tone}' THEN [1] ELSE [] END | "
     f"CREATE (g)-[e:{tone.upper()}]->(o) SET e = properties(s))"
     for tone in TONES
 )
 _SCORE = "OPTIONAL MATCH (t)-[{measure}:SCORED]->(:Metric {{uid: ${measure}}})"
-_DERIVE = """
+_DERIVE_EDGES = """
 MATCH (run:Run {{uid: $run}})<-[:IN]-(n:Generation)-[y:YIELDED]->(t:Triple)
 WITH run, t, n.arm AS arm, sum(y.count) AS count
 CALL (run, t, arm, count) {{
@@ -110,13 +110,13 @@ CALL (run, t, arm, count) {{
 }} IN TRANSACTIONS OF 10000 ROWS"""
 
 
-def _derive(measures: Collection[str]) -> str:
+def _derive_query(measures: Collection[str]) -> str:
     """The query that makes the edges of a run with metrics for these measures: what was not
     measured is not looked for at each triple."""
-    return _DERIVE.format(
+    return _DERIVE_EDGES.format(
         scores="\n    ".join(_SCORE.format(measure=m) for m in measures),
         values="".join(f"{m}: {m}.value, " for m in measures),
-        toned=_TONED if "regard" in measures else "",
+        toned=_TONE_EDGES if "regard" in measures else "",
     )
 
 
@@ -130,7 +130,7 @@ MATCH (n:Generation {uid: d.generation_uid})
 MERGE (d)-[:DECIDES]->(n)"""
 
 # Recording a round again may bring back a generation that was gone.
-_TIE = """
+_TIE_DECISIONS = """
 MATCH (:Run {uid: $run})-[:REVIEWED]->(d:Decision)
 MATCH (n:Generation {uid: d.generation_uid})
 MERGE (d)-[:DECIDES]->(n)"""
@@ -141,22 +141,22 @@ def decision_statements(run_id: str, decisions: Sequence[Decision]) -> list[tupl
     return [(_SAVE_DECISIONS, {"run": run_id, "rows": [decision_row(d) for d in decisions]})]
 
 
-def tied(run_id: str) -> tuple[str, Row]:
+def tie_decisions(run_id: str) -> tuple[str, Row]:
     """The write that ties a run's decisions to the generations that exist."""
-    return _TIE, {"run": run_id}
+    return _TIE_DECISIONS, {"run": run_id}
 
 
-class Runs(Neo4jSession):
+class Neo4jRuns(Neo4jSession):
     """See `kgbias.graph.store.Store`."""
 
-    def begin(self, run: Run) -> Run:
-        known = self.read(
+    def begin_run(self, run: Run) -> Run:
+        existing = self.read(
             "MATCH (r:Run) WHERE r.name = $name OR r.uid = $uid "
             "RETURN r.name AS name, r.uid AS uid",
             name=run.name,
             uid=run.id,
         )
-        for row in known:
+        for row in existing:
             if row["name"] == run.name and row["uid"] != run.id:
                 raise RunConflict(
                     f"run {run.name!r} exists with other settings: choose another name, or give "
@@ -167,36 +167,36 @@ class Runs(Neo4jSession):
                     f"the store has this already, as run {row['name']!r}: leave out the name, or "
                     "give that one"
                 )
-        if not known:
+        if not existing:
             self._create_run(run)
         return self.find_run(run.name)
 
     def _create_run(self, run: Run) -> None:
-        written = {
+        created_fields = {
             "created": run.created or datetime.now(UTC).isoformat(timespec="seconds"),
             "version": run.version or __version__,
         }
         groups = [
-            in_graph(group) | {"uid": group.id, "category": group.category, "position": position}
+            to_properties(group) | {"uid": group.id, "category": group.category, "position": position}
             for position, group in enumerate(run.groups)
         ]
-        given = {"uid": run.id, "run": in_graph(run) | written}
+        run_parameters = {"uid": run.id, "run": to_properties(run) | created_fields}
         self.keep_models([run.model])
         self.write(
-            (_BEGIN, given | {"model": run.model.id}),
-            *of_nodes(("Category", map(in_graph, run.categories))),
-            (_SEEDS, {"uid": run.id, "rows": groups}),
+            (_CREATE_RUN, run_parameters | {"model": run.model.id}),
+            *node_statements(("Category", map(to_properties, run.categories))),
+            (_CREATE_SEEDS, {"uid": run.id, "rows": groups}),
         )
 
     def lease(self, run_id: str) -> NodeLease:
         return NodeLease(self, run_id)
 
-    def set_status(self, run_id: str, status: Status) -> None:
+    def set_status(self, run_id: str, status: RunStatus) -> None:
         self.write(
             ("MATCH (r:Run {uid: $uid}) SET r.status = $status", {"uid": run_id, "status": status})
         )
         if status != "running":
-            self.derive(run_id)
+            self.derive_edges(run_id)
 
     def add_work(self, run_id: str, seconds: float) -> None:
         self.write(
@@ -206,26 +206,26 @@ class Runs(Neo4jSession):
             )
         )
 
-    def seconds(self, run_id: str) -> float | None:
+    def run_seconds(self, run_id: str) -> float | None:
         rows = self.read("MATCH (r:Run {uid: $uid}) RETURN r.seconds AS seconds", uid=run_id)
         return next((row["seconds"] for row in rows), None)
 
     def find_run(self, name: str | None = None, kind: str | None = None) -> Run:
-        there = self.read(
+        run_rows = self.read(
             "MATCH (r:Run) RETURN r.name AS name, r.kind AS kind, "
             "EXISTS {(r)<-[:IN]-(:Generation)} AS answered, "
             "EXISTS {(r)<-[:IN]-(:Generation)-[:YIELDED]->()} AS said ORDER BY r.seq"
         )
-        names = [row["name"] for row in there]
+        names = [row["name"] for row in run_rows]
         if not names:
             raise RunNotFound(f"{self.url} has no runs: crawl or import one first")
         if name is not None and name not in names:
             raise RunNotFound(no_such("run", name, names, f" in {self.url}"))
         if name is None and kind is not None:
-            there = [row for row in there if row["kind"] == kind]
-            if not there:
+            run_rows = [row for row in run_rows if row["kind"] == kind]
+            if not run_rows:
                 raise RunNotFound(f"{self.url} has no run of {kind}: {what_makes(kind)}")
-        ranked = sorted(there, key=lambda row: (row["said"], row["answered"]))  # stable: by age
+        ranked = sorted(run_rows, key=lambda row: (row["said"], row["answered"]))  # stable: by age
         newest = [row["name"] for row in ranked]
         (row,) = self.read(_RUN, name=newest[-1] if name is None else name)
         groups = tuple(
@@ -233,17 +233,17 @@ class Runs(Neo4jSession):
             for g in row["groups"]
             if g["name"] is not None
         )
-        own = {"model": model_of(row), "groups": groups, "categories": self._categories(groups)}
-        return record_of(Run, row["run"] | own)
+        other_fields = {"model": read_model(row), "groups": groups, "categories": self._categories(groups)}
+        return build_record(Run, row["run"] | other_fields)
 
     def _categories(self, groups: Sequence[Group]) -> tuple[Category, ...]:
-        found = self.records(
+        run_categories = self.records(
             Category,
             "MATCH (c:Category) WHERE c.name IN $names AND c.singular IS NOT NULL "
             "RETURN properties(c) AS c ORDER BY c.name",
             names=[group.category for group in groups],
         )
-        return tuple(found)
+        return tuple(run_categories)
 
     def summaries(self) -> list[RunSummary]:
         return self._summaries("MATCH (run:Run)")
@@ -263,9 +263,9 @@ class Runs(Neo4jSession):
         return {a.key: a for a in self.records(Answer, query, keys=list(keys))}
 
     def keep_answers(self, answers: Sequence[Answer]) -> None:
-        self.write_each(of_nodes(("Answer", map(in_graph, answers)), kept=True))
+        self.write_each(node_statements(("Answer", map(to_properties, answers)), keep_existing=True))
 
-    def pulse(self) -> Pulse:
+    def change_token(self) -> ChangeToken:
         # Each of these is a number that the server keeps at hand, however large the graph.
         nodes, edges, answers, raters, labels = (
             self.read(query)[0]["n"]
@@ -277,10 +277,10 @@ class Runs(Neo4jSession):
                 "MATCH ()-[x:LABELLED]->() RETURN count(x) AS n",
             )
         )
-        return Pulse(f"{nodes - raters} {edges - labels}", answers)
+        return ChangeToken(f"{nodes - raters} {edges - labels}", answers)
 
-    def derive(self, run_id: str) -> None:
-        """See `kgbias.graph.store.Store.derive`."""
+    def derive_edges(self, run_id: str) -> None:
+        """See `kgbias.graph.store.Store.derive_edges`."""
         rows = self.read(
             "MATCH (r:Run {uid: $run}) OPTIONAL MATCH (r)-[:MEASURED_BY]->(m:Metric) "
             "RETURN r.name AS name, m.measure AS measure, m.uid AS uid",
@@ -289,8 +289,8 @@ class Runs(Neo4jSession):
         metric = {row["measure"]: row["uid"] for row in rows}
         for row in rows[:1]:
             self.write_alone(_FORGET_STEREOTYPES, name=row["name"])
-            uids = {m: metric[m] for m in DERIVED if m in metric}
-            self.write_alone(_derive(uids), run=run_id, **uids)
+            uids = {m: metric[m] for m in DERIVED_MEASURES if m in metric}
+            self.write_alone(_derive_query(uids), run=run_id, **uids)
 
     def decisions(self, run_id: str) -> list[Decision]:
         rows = self.read(
@@ -298,18 +298,18 @@ class Runs(Neo4jSession):
             "ORDER BY d.decided, d.uid",
             run=run_id,
         )
-        return [decision_of(row["d"]) for row in rows]
+        return [read_decision(row["d"]) for row in rows]
 
-    def batches(self, asked: str) -> list[Batch]:
+    def batches(self, configured_id: str) -> list[Batch]:
         rows = self.read(
             "MATCH (b:Batch {asked: $asked}) RETURN b.name AS name, b.keys AS keys, "
             "b.learned AS learned, b.created AS created, b.id AS id ORDER BY created, name",
-            asked=asked,
+            asked=configured_id,
         )
         return [
             Batch(
                 row["name"],
-                asked,
+                configured_id,
                 tuple(row["keys"]),
                 row["learned"],
                 datetime.fromisoformat(row["created"]),

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 from kgbias.errors import MissingExtra, StoreError, UsageError
 from kgbias.graph import shape
-from kgbias.graph.as_graph import Edges, Nodes
-from kgbias.graph.cypher import QueryResult, Value, edge, node, only_the_graph, path
-from kgbias.graph.keeping import check_alone
-from kgbias.graph.record import Record, record_of
+from kgbias.graph.graph_tables import EdgeTable, NodeTable
+from kgbias.graph.cypher import QueryResult, Value, edge_dict, node_dict, sanitise_query, path_list
+from kgbias.graph.integrity import check_name_unique
+from kgbias.graph.record import Record, build_record
 from kgbias.graph.types import NameProbe, StatementEdge
 from kgbias.ids import content_id
 from kgbias.io.text import storable
@@ -26,15 +26,15 @@ from kgbias.models.http import is_key_withheld
 Row = Mapping[str, Any]
 Statement = tuple[str, Row]  # a query and its parameters
 
-BATCH = 5_000  # rows of one UNWIND
-_WAIT_SECONDS = 600.0  # how long a crawl waits for a server that went away
-_RETRY_SECONDS = 3.0  # how long the driver retries silently before we say that we are waiting
-_ANSWER_SECONDS = 10  # for the first answer of a server
-_OLDEST = (5, 23)  # the first with CALL (variable) { ... }
-_INDEXES_VECTORS = (5, 18)
+BATCH_ROWS = 5_000  # rows of one UNWIND
+_MAX_WAIT_SECONDS = 600.0  # how long a crawl waits for a server that went away
+_MAX_RETRY_SECONDS = 3.0  # how long the driver retries silently before we say that we are waiting
+_MAX_ANSWER_SECONDS = 10  # for the first answer of a server
+_MIN_SERVER_VERSION = (5, 23)  # the first with CALL (variable) { ... }
+_MIN_VECTOR_INDEX_VERSION = (5, 18)
 
 
-_STATEMENTS = """
+_MERGE_STATEMENTS = """
 UNWIND $rows AS row
 MERGE (s:Statement {uid: row.uid})
 SET s.predicate_uid = row.predicate, s.object_uid = row.object
@@ -44,14 +44,14 @@ SET s.text = p.text + ' ' + o.text, s.name = p.text + ' ' + o.text
 WITH s, p, o
 MATCH (p)<-[:PREDICATE]-(t:Triple)-[:OBJECT]->(o)
 MERGE (t)-[:STATES]->(s)"""
-SPEC = "OPTIONAL MATCH (x:Spec {uid: m.uid})"  # no part of the graph: it may be a path
-MODEL = (
+MATCH_SPEC = "OPTIONAL MATCH (x:Spec {uid: m.uid})"  # no part of the graph: it may be a path
+MODEL_COLUMNS = (
     "coalesce(x.spec, m.name) AS spec, m.revision AS revision, coalesce(x.own_name, '') AS own_name"
 )
-_NAME = """
+_MERGE_MODEL = """
 MERGE (m:Model {uid: $uid}) SET m.name = $name, m.revision = $revision
 MERGE (x:Spec {uid: $uid}) SET x.spec = $spec, x.own_name = $own_name"""
-_RENAME = (
+_RENAME_QUERIES = (
     "MATCH (n)-[:OF]->(:Model {uid: $uid}) WHERE n:AssociationTest OR n:SofaResult "
     "SET n.model = $name",
     "MATCH ()-[e:FLAGGED]->() WHERE e.revision = $revision AND e.model IN $names "
@@ -59,31 +59,31 @@ _RENAME = (
     *(
         f"MATCH (r:Run)-[asked:{by}]->(:Model {{uid: $uid}}) "
         f"MATCH ()-[e:{edge} {{run: r.name}}]->() WHERE e.{uid} = asked.uid SET e.model = $name"
-        for edge, (uid, by) in shape.ASKED.items()
+        for edge, (uid, by) in shape.PROBE_EDGES.items()
     ),
 )
 
 
-def within(seconds: float, work: Callable[[], None]) -> None:
+def run_within(seconds: float, work: Callable[[], None]) -> None:
     """Do something in a thread that may be left behind. Raises its error, or TimeoutError."""
-    raised: list[BaseException] = []
+    errors: list[BaseException] = []
 
-    def tried() -> None:
+    def run_work() -> None:
         try:
             work()
         except BaseException as error:
-            raised.append(error)
+            errors.append(error)
 
-    thread = threading.Thread(target=tried, daemon=True)
+    thread = threading.Thread(target=run_work, daemon=True)
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
         raise TimeoutError
-    if raised:
-        raise raised[0]
+    if errors:
+        raise errors[0]
 
 
-class Incomplete(StoreError):
+class IncompleteWrite(StoreError):
     """A write did not find everything it builds on."""
 
 
@@ -112,24 +112,24 @@ class Neo4jSession:
         self._notify = notify or (lambda _: None)
         self._database = parts.path.strip("/") or os.environ.get("NEO4J_DATABASE") or None
         user = parts.username or os.environ.get("NEO4J_USERNAME", "neo4j")
-        self._withheld = is_key_withheld(url)
-        password = None if self._withheld else os.environ.get("NEO4J_PASSWORD")
+        self._is_password_withheld = is_key_withheld(url)
+        password = None if self._is_password_withheld else os.environ.get("NEO4J_PASSWORD")
         address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         try:
             self._driver = neo4j.GraphDatabase.driver(
                 address,
                 auth=(user, password) if password else None,
                 connection_timeout=10,
-                max_transaction_retry_time=_RETRY_SECONDS,
+                max_transaction_retry_time=_MAX_RETRY_SECONDS,
             )
-            within(_ANSWER_SECONDS, self._driver.verify_connectivity)
+            run_within(_MAX_ANSWER_SECONDS, self._driver.verify_connectivity)
         except (
             neo4j.exceptions.Neo4jError,
             neo4j.exceptions.DriverError,
             ValueError,
             TimeoutError,
         ) as error:
-            raise self._explained(error) from error
+            raise self._explain_error(error) from error
         self._refuse_old_server()
 
     def __enter__(self) -> Self:
@@ -141,7 +141,7 @@ class Neo4jSession:
     def close(self) -> None:
         self._driver.close()
 
-    def state(self) -> None:
+    def content_version(self) -> None:
         """None: a server has no text that changes with every write."""
 
     @property
@@ -157,11 +157,11 @@ class Neo4jSession:
     @property
     def has_vector_index(self) -> bool:
         """Whether the server can index vectors."""
-        return not self._version or self._version >= _INDEXES_VECTORS
+        return not self._version or self._version >= _MIN_VECTOR_INDEX_VERSION
 
     def read(self, query: str, **parameters: Any) -> list[Row]:
         """The rows of a read-only query."""
-        rows: list[Row] = self._within(
+        rows: list[Row] = self._run_work(
             lambda session: session.execute_read(
                 lambda tx: [dict(record) for record in tx.run(query, parameters)]
             )
@@ -171,18 +171,18 @@ class Neo4jSession:
     def stream(self, query: str, **parameters: Any) -> Iterator[Row]:
         """The rows of a long read, as the server sends them. The query must order its rows: if the
         connection is lost, it is run again and the rows already given are skipped."""
-        given = 0
-        wait = _Wait(self)
+        given_rows = 0
+        wait = _ServerWait(self)
         while True:
             try:
                 with self._session(read_only=True) as session:
-                    for record in islice(session.run(query, parameters), given, None):
-                        wait.over()
-                        given += 1
+                    for record in islice(session.run(query, parameters), given_rows, None):
+                        wait.note_answer()
+                        given_rows += 1
                         yield dict(record)
                 return
             except Exception as error:
-                wait.after(error)
+                wait.wait_after(error)
 
     def write(self, *statements: tuple[str, Mapping[str, Any]], creates: int | None = None) -> None:
         """Run statements in one transaction. They must be safe to repeat: a transaction whose
@@ -194,9 +194,9 @@ class Neo4jSession:
             for query, parameters in statements:
                 created += tx.run(query, parameters).consume().counters.nodes_created
             if creates is not None and created != creates:
-                raise Incomplete(f"{self.url} created {created} of {creates} nodes")
+                raise IncompleteWrite(f"{self.url} created {created} of {creates} nodes")
 
-        self._within(lambda session: session.execute_write(work))
+        self._run_work(lambda session: session.execute_write(work))
 
     def attempt(self, query: str, **parameters: Any) -> list[Row]:
         """The rows of a query that writes. A server that is away is not waited for: StoreError."""
@@ -206,12 +206,12 @@ class Neo4jSession:
                     lambda tx: [dict(record) for record in tx.run(query, parameters)]
                 )
         except (self._neo4j.exceptions.Neo4jError, self._neo4j.exceptions.DriverError) as error:
-            raise self._explained(error) from error
+            raise self._explain_error(error) from error
         return rows
 
     def records(self, kind: type[Record], query: str, **parameters: Any) -> list[Record]:
-        """The rows of a query as records (`spread`)."""
-        return [record_of(kind, spread(row)) for row in self.read(query, **parameters)]
+        """The rows of a query as records (`flatten_row`)."""
+        return [build_record(kind, flatten_row(row)) for row in self.read(query, **parameters)]
 
     def write_each(self, statements: Iterable[Statement]) -> None:
         """Run statements, each in its own transaction."""
@@ -220,14 +220,14 @@ class Neo4jSession:
 
     def write_rows(self, query: str, rows: Sequence[Row | str], **parameters: Any) -> None:
         """Run a query that UNWINDs $rows, a batch of rows per transaction."""
-        for start in range(0, len(rows), BATCH):
-            self.write((query, {"rows": rows[start : start + BATCH], **parameters}))
+        for start in range(0, len(rows), BATCH_ROWS):
+            self.write((query, {"rows": rows[start : start + BATCH_ROWS], **parameters}))
 
     def _add_statements(self, edges: Sequence[StatementEdge] | Sequence[NameProbe]) -> None:
         """Write the statements of edges, whose parts exist, unless they are there."""
         statements = {e.statement_id: (e.predicate_id, e.object_id) for e in edges}
         self.write_rows(
-            _STATEMENTS,
+            _MERGE_STATEMENTS,
             [
                 {"uid": uid, "predicate": predicate, "object": object}
                 for uid, (predicate, object) in sorted(statements.items())
@@ -240,34 +240,34 @@ class Neo4jSession:
         return next((str(row["name"]) for row in rows), "")
 
     def models(self) -> list[ModelInfo]:
-        rows = self.read(f"MATCH (m:Model) {SPEC} RETURN {MODEL} ORDER BY spec, revision")
-        return [model_of(row) for row in rows]
+        rows = self.read(f"MATCH (m:Model) {MATCH_SPEC} RETURN {MODEL_COLUMNS} ORDER BY spec, revision")
+        return [read_model(row) for row in rows]
 
     def keep_models(self, models: Iterable[ModelInfo]) -> None:
         """Write models; one that is known keeps the name that it has."""
-        known = self.read("MATCH (x:Spec) RETURN x.uid AS uid")
-        there = {row["uid"] for row in known}
-        for model in {m.id: m for m in models if m.id not in there}.values():
-            self._name(model)
+        spec_rows = self.read("MATCH (x:Spec) RETURN x.uid AS uid")
+        known_ids = {row["uid"] for row in spec_rows}
+        for model in {m.id: m for m in models if m.id not in known_ids}.values():
+            self._write_model(model)
 
-    def call(self, model: ModelInfo) -> None:
-        self._name(model)
+    def set_display_name(self, model: ModelInfo) -> None:
+        self._write_model(model)
 
-    def _name(self, model: ModelInfo) -> None:
+    def _write_model(self, model: ModelInfo) -> None:
         """Write a model, and its title wherever it stands."""
-        rows = self.read(f"MATCH (m:Model) {SPEC} RETURN {MODEL}, m.uid AS uid, m.name AS title")
-        check_alone(model, (model_of(row) for row in rows if row["uid"] != model.id))
-        before = [row["title"] for row in rows if row["uid"] == model.id]
-        names = [model.name, model.public_name, *before]
+        rows = self.read(f"MATCH (m:Model) {MATCH_SPEC} RETURN {MODEL_COLUMNS}, m.uid AS uid, m.name AS title")
+        check_name_unique(model, (read_model(row) for row in rows if row["uid"] != model.id))
+        known_titles = [row["title"] for row in rows if row["uid"] == model.id]
+        names = [model.name, model.public_name, *known_titles]
         row = {"uid": model.id, "name": model.title, "revision": model.revision, "names": names}
         self.write(
-            (_NAME, {**row, "spec": storable(model.name), "own_name": model.called}),
-            *((query, row) for query in _RENAME),
+            (_MERGE_MODEL, {**row, "spec": storable(model.name), "own_name": model.called}),
+            *((query, row) for query in _RENAME_QUERIES),
         )
 
     def write_alone(self, query: str, **parameters: Any) -> None:
         """Run one statement that makes its own transactions (CALL ... IN TRANSACTIONS)."""
-        self._within(lambda session: session.run(query, parameters).consume())
+        self._run_work(lambda session: session.run(query, parameters).consume())
 
     def query(
         self,
@@ -278,18 +278,18 @@ class Neo4jSession:
     ) -> QueryResult:
         """The rows of a read-only Cypher query. Raises UsageError for a query that cannot be run,
         or might do more than read the graph."""
-        text, values = only_the_graph(text, parameters)
+        text, values = sanitise_query(text, parameters)
 
         @self._neo4j.unit_of_work(timeout=self.query_timeout)
         def work(tx: Any) -> QueryResult:
             result = tx.run(text, values)
             columns = tuple(result.keys())
             return QueryResult(
-                columns, [tuple(self._plain(v) for v in record.values()) for record in result]
+                columns, [tuple(self._to_common_form(v) for v in record.values()) for record in result]
             )
 
         try:
-            found: QueryResult = self._within(
+            result_rows: QueryResult = self._run_work(
                 lambda session: session.execute_read(work), read_only=True
             )
         except StoreError as error:
@@ -298,35 +298,35 @@ class Neo4jSession:
                     f"the query cannot be run: {_first_line(error.__cause__)}"
                 ) from error
             raise
-        return found
+        return result_rows
 
-    def _plain(self, value: Value) -> Value:
+    def _to_common_form(self, value: Value) -> Value:
         """A value with the driver's nodes, edges and paths in the common form."""
         graph = self._neo4j.graph
         if isinstance(value, graph.Node):
-            return node(tuple(value.labels), value)
+            return node_dict(tuple(value.labels), value)
         if isinstance(value, graph.Relationship):
-            return edge(value.type, value)
+            return edge_dict(value.type, value)
         if isinstance(value, graph.Path):
             nodes, edges = value.nodes, value.relationships
-            return path([self._plain(n) for n in nodes], [self._plain(e) for e in edges])
+            return path_list([self._to_common_form(n) for n in nodes], [self._to_common_form(e) for e in edges])
         if isinstance(value, list):
-            return [self._plain(item) for item in value]
+            return [self._to_common_form(item) for item in value]
         if isinstance(value, dict):
-            return {key: self._plain(item) for key, item in value.items()}
+            return {key: self._to_common_form(item) for key, item in value.items()}
         return value
 
-    def _within(self, work: Callable[[Any], Any], *, read_only: bool = False) -> Any:
+    def _run_work(self, work: Callable[[Any], Any], *, read_only: bool = False) -> Any:
         """Do the work in a session. If the server goes away, say so, wait, and start over."""
-        wait = _Wait(self)
+        wait = _ServerWait(self)
         while True:
             try:
                 with self._session(read_only) as session:
-                    done = work(session)
-                wait.over()
-                return done
+                    result = work(session)
+                wait.note_answer()
+                return result
             except Exception as error:
-                wait.after(error)
+                wait.wait_after(error)
 
     @contextmanager
     def _session(self, read_only: bool) -> Iterator[Any]:
@@ -337,17 +337,17 @@ class Neo4jSession:
     def _refuse_old_server(self) -> None:
         version = self._driver.get_server_info().agent.removeprefix("Neo4j/")
         self._version = tuple(int(n) for n in version.split(".")[:2] if n.isdigit())
-        if self._version and self._version < _OLDEST:
+        if self._version and self._version < _MIN_SERVER_VERSION:
             raise StoreError(f"{self.url} runs Neo4j {version}; kgbias needs 5.23 or later")
 
-    def _explained(self, error: Exception) -> StoreError:
+    def _explain_error(self, error: Exception) -> StoreError:
         if isinstance(error, TimeoutError):
             return StoreError(
-                f"{self.url} does not answer within {_ANSWER_SECONDS} s: is there a Neo4j server "
+                f"{self.url} does not answer within {_MAX_ANSWER_SECONDS} s: is there a Neo4j server "
                 "at that port?"
             )
         code = getattr(error, "code", "") or ""
-        if "Unauthorized" in code and self._withheld:
+        if "Unauthorized" in code and self._is_password_withheld:
             return StoreError(
                 f"{self.url} is named only in a file, so NEO4J_PASSWORD is not sent to it: name "
                 f"it {how('in `kgbias.open`', 'with --store, or --trust the file')}"
@@ -377,35 +377,35 @@ class Neo4jSession:
         return StoreError(f"{self.url}: {_first_line(error)}")
 
 
-class _Wait:
+class _ServerWait:
     """The wait of one piece of work for a server that went away."""
 
     def __init__(self, session: Neo4jSession) -> None:
         self._session = session
         self._deadline: float | None = None
 
-    def after(self, error: Exception) -> None:
+    def wait_after(self, error: Exception) -> None:
         """Wait a second if the connection was lost and time is left; otherwise raise the error, as
         a StoreError if it is the driver's."""
-        session, lost = self._session, self._session._neo4j.exceptions
-        if not isinstance(error, lost.Neo4jError | lost.DriverError):
+        session, driver_errors = self._session, self._session._neo4j.exceptions
+        if not isinstance(error, driver_errors.Neo4jError | driver_errors.DriverError):
             raise error
         if not isinstance(
-            error, lost.ServiceUnavailable | lost.SessionExpired | lost.TransientError
+            error, driver_errors.ServiceUnavailable | driver_errors.SessionExpired | driver_errors.TransientError
         ):
-            raise session._explained(error) from error
+            raise session._explain_error(error) from error
         now = time.monotonic()
         if self._deadline is None:
-            self._deadline = now + _WAIT_SECONDS
+            self._deadline = now + _MAX_WAIT_SECONDS
             session._notify(
-                f"{session.url} does not answer: waiting up to {_WAIT_SECONDS / 60:.0f} minutes "
+                f"{session.url} does not answer: waiting up to {_MAX_WAIT_SECONDS / 60:.0f} minutes "
                 "for it"
             )
         elif now > self._deadline:
-            raise session._explained(error) from error
+            raise session._explain_error(error) from error
         time.sleep(1)
 
-    def over(self) -> None:
+    def note_answer(self) -> None:
         """Note that the server answered: say so if we were waiting, and reset the limit."""
         if self._deadline is not None:
             self._deadline = None
@@ -418,48 +418,48 @@ def vector_index(encoder: str) -> tuple[str, str]:
     return f"StatementVector_{number}", f"kgbias_vectors_{number}"
 
 
-def model_of(row: Row) -> ModelInfo:
-    """The model of a row with `MODEL`."""
+def read_model(row: Row) -> ModelInfo:
+    """The model of a row with `MODEL_COLUMNS`."""
     return ModelInfo(row["spec"], row["revision"], row["own_name"])
 
 
-def spread(row: Row) -> dict[str, Any]:
+def flatten_row(row: Row) -> dict[str, Any]:
     """The row with the entries of its maps as columns; its other columns take precedence."""
-    found: dict[str, Any] = {}
+    flat_row: dict[str, Any] = {}
     for value in row.values():
         if isinstance(value, dict):
-            found |= value
-    return found | {name: value for name, value in row.items() if not isinstance(value, dict)}
+            flat_row |= value
+    return flat_row | {name: value for name, value in row.items() if not isinstance(value, dict)}
 
 
-def of_nodes(table: Nodes, *, kept: bool = False) -> Iterator[Statement]:
-    """The writes of nodes, a batch each. With `kept`, a node that exists stays as it is."""
+def node_statements(table: NodeTable, *, keep_existing: bool = False) -> Iterator[Statement]:
+    """The writes of nodes, a batch each. With `keep_existing`, a node that exists stays as it is."""
     label, rows = table
-    key = shape.node(label).key
-    put = "ON CREATE SET n = row" if kept else "SET n += row"
-    query = f"UNWIND $rows AS row MERGE (n:{label} {{{key}: row.{key}}}) {put}"
+    key = shape.get_node(label).key
+    set_clause = "ON CREATE SET n = row" if keep_existing else "SET n += row"
+    query = f"UNWIND $rows AS row MERGE (n:{label} {{{key}: row.{key}}}) {set_clause}"
     return _batches(query, rows)
 
 
-def of_edges(table: Edges, *, new: bool = False) -> Iterator[Statement]:
-    """The writes of edges between existing nodes, a batch each; `new` edges are not looked for
+def edge_statements(table: EdgeTable, *, create: bool = False) -> Iterator[Statement]:
+    """The writes of edges between existing nodes, a batch each; `create` edges are not looked for
     first."""
     kind, start, end, rows = table
-    a, b = shape.node(start).key, shape.node(end).key
-    keys = ", ".join(f"{key}: row[2].{key}" for key in shape.edge(kind).keys)
-    edge = f"CREATE (a)-[e:{kind}]->(b)" if new else f"MERGE (a)-[e:{kind} {{{keys}}}]->(b)"
+    start_key, end_key = shape.get_node(start).key, shape.get_node(end).key
+    keys = ", ".join(f"{key}: row[2].{key}" for key in shape.get_edge(kind).keys)
+    edge = f"CREATE (a)-[e:{kind}]->(b)" if create else f"MERGE (a)-[e:{kind} {{{keys}}}]->(b)"
     query = f"""
 UNWIND $rows AS row
-MATCH (a:{start} {{{a}: row[0]}})
-MATCH (b:{end} {{{b}: row[1]}})
+MATCH (a:{start} {{{start_key}: row[0]}})
+MATCH (b:{end} {{{end_key}: row[1]}})
 {edge}
 SET e += row[2]"""
     return _batches(query, (list(row) for row in rows))
 
 
 def _batches(query: str, rows: Iterable[Any]) -> Iterator[Statement]:
-    found = iter(rows)
-    while batch := list(islice(found, BATCH)):
+    stream = iter(rows)
+    while batch := list(islice(stream, BATCH_ROWS)):
         yield query, {"rows": batch}
 
 

@@ -9,13 +9,13 @@ kinds.
 from collections.abc import Callable, Collection, Mapping
 
 from kgbias.graph.cypher import QueryResult, Value
-from kgbias.graph.sqlite.findings import Findings
-from kgbias.graph.sqlite.keeping import Keeping
-from kgbias.graph.sqlite.probings import Probings
-from kgbias.graph.sqlite.view import CypherView
+from kgbias.graph.sqlite.findings import SQLiteFindings
+from kgbias.graph.sqlite.maintenance import SQLiteMaintenance
+from kgbias.graph.sqlite.probes import SQLiteProbes
+from kgbias.graph.sqlite.cypher_view import CypherView
 
 
-class SQLiteStore(Keeping, Findings, Probings):
+class SQLiteStore(SQLiteMaintenance, SQLiteFindings, SQLiteProbes):
     """See `kgbias.graph.store.Store`."""
 
     query_timeout: float | None = None

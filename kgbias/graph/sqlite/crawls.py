@@ -15,13 +15,13 @@ from operator import itemgetter
 from pathlib import Path
 
 from kgbias.errors import RunConflict, RunNotFound, no_such
-from kgbias.graph.decisions import Decision, applied, decision_of, in_effect
-from kgbias.graph.keeping import Corpus, Passage, Relation, passage_uid
-from kgbias.graph.profiles import READING, Part, Profile
-from kgbias.graph.record import getters
-from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued, in_order
+from kgbias.graph.decisions import Decision, apply_decisions, read_decision, latest_decisions
+from kgbias.graph.integrity import Corpus, Passage, Relation, passage_uid
+from kgbias.graph.profiles import READING_STRATEGY, ProfilePart, Profile
+from kgbias.graph.record import property_getters
+from kgbias.graph.row_types import DrawRow, ExampleRow, StatementRow, YieldRow, ScoreRow, triple_sort_key
 from kgbias.graph.sqlite.database import Database, Row
-from kgbias.graph.sqlite.holding import FileLease
+from kgbias.graph.sqlite.leases import FileLease
 from kgbias.graph.types import (
     Answer,
     Batch,
@@ -33,7 +33,7 @@ from kgbias.graph.types import (
     Run,
     RunSummary,
     Score,
-    Status,
+    RunStatus,
     Triple,
     TripleView,
     canonical_json,
@@ -45,11 +45,11 @@ from kgbias.graph.types import (
 from kgbias.io.resources import __version__
 from kgbias.models.base import ModelInfo
 
-_BULK_ROWS = 50_000
-_KEPT = 5_000  # triples written together
-_STAGED = "staged"
-_STAGED_PAGES = 65_536  # of 4,096 bytes: 256 MB, some 600,000 narrow rows of each table
-_LOADED = {  # tables with their keys, each after those that it refers to
+_MAX_BULK_ROWS = 50_000
+_TRIPLE_BATCH = 5_000  # triples written together
+_STAGING_SCHEMA = "staged"
+_MAX_STAGED_PAGES = 65_536  # of 4,096 bytes: 256 MB, some 600,000 narrow rows of each table
+_STAGED_KEYS = {  # tables with their keys, each after those that it refers to
     '"group"': "id",
     "predicate": "id",
     "object": "id",
@@ -59,10 +59,10 @@ _LOADED = {  # tables with their keys, each after those that it refers to
 }
 
 
-_AT_ONCE = 5_000  # triples whose scores are read together
+_SCORE_BATCH = 5_000  # triples whose scores are read together
 
 # A group named twice among the seeds has its last place, as in `triples`.
-_OF_ARM = """
+_TRIPLES_OF_ARM = """
 SELECT triple.id, triple.group_id, "group".name, predicate.text, object.text, said.n
 FROM (SELECT triple_id, sum(count) AS n FROM generation
       WHERE run_id = :run AND arm = :arm AND triple_id IS NOT NULL GROUP BY triple_id) AS said
@@ -75,7 +75,7 @@ LEFT JOIN (SELECT group_id, max(position) AS place FROM run_group WHERE run_id =
 ORDER BY seed.place IS NULL, seed.place, "group".name, predicate.text, object.text, triple.id"""
 
 
-_ANSWER = ", ".join(getters(Answer))  # in the order of its fields, all of which are columns
+_ANSWER_COLUMNS = ", ".join(property_getters(Answer))  # in the order of its fields, all of which are columns
 
 _PROFILES = """
 SELECT * FROM profile WHERE run_id = ? ORDER BY path"""
@@ -94,10 +94,10 @@ JOIN passage AS target ON target.run_id = relation.run_id AND target.uid = targe
 WHERE relation.run_id = ? ORDER BY relation.position"""
 
 
-class Crawls(Database):
+class SQLiteCrawls(Database):
     """See `kgbias.graph.store.Store`."""
 
-    def begin(self, run: Run) -> Run:
+    def begin_run(self, run: Run) -> Run:
         with self._transaction():
             row = self._db.execute("SELECT id FROM run WHERE name = ?", (run.name,)).fetchone()
             if row and row[0] != run.id:
@@ -105,19 +105,19 @@ class Crawls(Database):
                     f"run {run.name!r} exists with other settings: choose another name, or give "
                     "the settings it was started with"
                 )
-            known = self._db.execute("SELECT name FROM run WHERE id = ?", (run.id,)).fetchone()
-            if known and known[0] != run.name:
+            existing = self._db.execute("SELECT name FROM run WHERE id = ?", (run.id,)).fetchone()
+            if existing and existing[0] != run.name:
                 raise RunConflict(
-                    f"the store has this already, as run {known[0]!r}: leave out the name, or "
+                    f"the store has this already, as run {existing[0]!r}: leave out the name, or "
                     "give that one"
                 )
-            if not known:
+            if not existing:
                 self._insert_run(run)
         return self.find_run(run.name)
 
     def _insert_run(self, run: Run) -> None:
         self._add_model(run.model)
-        self._put(
+        self._write_records(
             "run",
             [run],
             "INSERT",
@@ -127,9 +127,9 @@ class Crawls(Database):
             version=run.version or __version__,
             seconds=None,
         )
-        renewed = "singular = excluded.singular, plural = excluded.plural"
-        self._put(
-            "category", run.categories, "INSERT", f"ON CONFLICT (name) DO UPDATE SET {renewed}"
+        on_conflict = "singular = excluded.singular, plural = excluded.plural"
+        self._write_records(
+            "category", run.categories, "INSERT", f"ON CONFLICT (name) DO UPDATE SET {on_conflict}"
         )
         self._add_groups(run.id, run.groups)
 
@@ -149,7 +149,7 @@ class Crawls(Database):
     def lease(self, run_id: str) -> FileLease:
         return FileLease(Path(f"{os.path.realpath(self.url)}-run-{run_id[:16]}"))
 
-    def set_status(self, run_id: str, status: Status) -> None:
+    def set_status(self, run_id: str, status: RunStatus) -> None:
         with self._transaction():
             self._db.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))
 
@@ -159,7 +159,7 @@ class Crawls(Database):
                 "UPDATE run SET seconds = coalesce(seconds, 0) + ? WHERE id = ?", (seconds, run_id)
             )
 
-    def seconds(self, run_id: str) -> float | None:
+    def run_seconds(self, run_id: str) -> float | None:
         rows = self._db.execute("SELECT seconds FROM run WHERE id = ?", (run_id,))
         return next((seconds for (seconds,) in rows), None)
 
@@ -169,8 +169,8 @@ class Crawls(Database):
             "FROM run JOIN model ON model.id = model_id "
         )
         if name is None:
-            answered = "EXISTS (SELECT 1 FROM generation WHERE run_id = run.id{})"
-            order = f"{answered.format(' AND triple_id IS NOT NULL')} DESC, {answered.format('')}"
+            has_generations = "EXISTS (SELECT 1 FROM generation WHERE run_id = run.id{})"
+            order = f"{has_generations.format(' AND triple_id IS NOT NULL')} DESC, {has_generations.format('')}"
             of_kind = "WHERE run.kind = ? " if kind else ""
             rows = self._rows(
                 f"{query}{of_kind}ORDER BY {order} DESC, seq DESC LIMIT 1", (kind,) if kind else ()
@@ -243,7 +243,7 @@ class Crawls(Database):
                     (SELECT answer_key FROM generation WHERE run_id = run.id)),
                    run.seconds
             FROM run LEFT JOIN generation ON generation.run_id = run.id
-                AND strategy <> '{READING}' {where}
+                AND strategy <> '{READING_STRATEGY}' {where}
             GROUP BY run.seq ORDER BY run.seq""",
             parameters,
         ).fetchall()
@@ -251,113 +251,113 @@ class Crawls(Database):
 
     def decisions(self, run_id: str) -> list[Decision]:
         query = "SELECT * FROM decision WHERE run_id = ? ORDER BY decided, uid"
-        return [decision_of(row) for row in self._rows(query, (run_id,))]
+        return [read_decision(row) for row in self._rows(query, (run_id,))]
 
     def _insert_decisions(self, run_id: str, decisions: Sequence[Decision]) -> None:
-        self._put("decision", decisions, "INSERT OR IGNORE", run_id=run_id, uid=lambda d: d.id)
+        self._write_records("decision", decisions, "INSERT OR IGNORE", run_id=run_id, uid=lambda d: d.id)
 
-    def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
+    def record_round(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
         with self._transaction():
-            stale = "SELECT id FROM generation WHERE run_id = ? AND arm = ? AND iteration = ?"
-            where = (run_id, arm, iteration)
-            self._db.execute(f"DELETE FROM shown WHERE generation_id IN ({stale})", where)
-            self._db.execute(f"DELETE FROM generation WHERE id IN ({stale})", where)
-            self._insert_generations(applied(batch, in_effect(self.decisions(run_id))))
+            stale_ids = "SELECT id FROM generation WHERE run_id = ? AND arm = ? AND iteration = ?"
+            round_key = (run_id, arm, iteration)
+            self._db.execute(f"DELETE FROM shown WHERE generation_id IN ({stale_ids})", round_key)
+            self._db.execute(f"DELETE FROM generation WHERE id IN ({stale_ids})", round_key)
+            self._insert_generations(apply_decisions(batch, latest_decisions(self.decisions(run_id))))
 
-    def load(self, run_id: str, generations: Iterable[Generation]) -> int:
+    def load_import(self, run_id: str, generations: Iterable[Generation]) -> int:
         stream = iter(generations)
 
-        def insert_next(into: str = "") -> int:
-            batch = list(islice(stream, _BULK_ROWS))
+        def insert_next(schema: str = "") -> int:
+            batch = list(islice(stream, _MAX_BULK_ROWS))
             if batch:
                 with self._transaction():
-                    rows = applied(batch, in_effect(self.decisions(run_id)))
-                    self._insert_generations(rows, into)
+                    rows = apply_decisions(batch, latest_decisions(self.decisions(run_id)))
+                    self._insert_generations(rows, schema)
             return len(batch)
 
         total = insert_next()
-        if total < _BULK_ROWS:
+        if total < _MAX_BULK_ROWS:
             return total
-        with self._staged() as move:
-            while count := insert_next(f"{_STAGED}."):
+        with self._stage_tables() as move:
+            while count := insert_next(f"{_STAGING_SCHEMA}."):
                 total += count
-                if self._staged_pages() > _STAGED_PAGES:
+                if self._count_staged_pages() > _MAX_STAGED_PAGES:
                     move()
             move()
         return total
 
     @contextmanager
-    def _staged(self) -> Iterator[Callable[[], None]]:
+    def _stage_tables(self) -> Iterator[Callable[[], None]]:
         """Tables in memory, under the same names, and a function that moves their rows to the file.
 
         Keys are hashes. Once a tree outgrows the cache, each row written in the order of arrival
         reads and writes a page of its own; many rows written in the order of their keys share
         pages."""
-        self._db.execute(f"ATTACH ':memory:' AS {_STAGED}")
+        self._db.execute(f"ATTACH ':memory:' AS {_STAGING_SCHEMA}")
         try:
-            for table in _LOADED:
-                self._db.execute(f"CREATE TABLE {_STAGED}.{table} AS SELECT * FROM {table} LIMIT 0")
+            for table in _STAGED_KEYS:
+                self._db.execute(f"CREATE TABLE {_STAGING_SCHEMA}.{table} AS SELECT * FROM {table} LIMIT 0")
 
-            def move() -> None:
-                for table, key in _LOADED.items():
+            def move_rows() -> None:
+                for table, key in _STAGED_KEYS.items():
                     with self._transaction():
                         # In order of arrival within a key: the first form that was said stays.
                         self._db.execute(
                             f"INSERT OR IGNORE INTO {table} "
-                            f"SELECT * FROM {_STAGED}.{table} ORDER BY {key}, rowid"
+                            f"SELECT * FROM {_STAGING_SCHEMA}.{table} ORDER BY {key}, rowid"
                         )
-                        self._db.execute(f"DELETE FROM {_STAGED}.{table}")
+                        self._db.execute(f"DELETE FROM {_STAGING_SCHEMA}.{table}")
 
-            yield move
+            yield move_rows
         finally:
-            self._db.execute(f"DETACH {_STAGED}")
+            self._db.execute(f"DETACH {_STAGING_SCHEMA}")
 
-    def _staged_pages(self) -> int:
+    def _count_staged_pages(self) -> int:
         count, free = (
-            self._db.execute(f"PRAGMA {_STAGED}.{of}").fetchone()[0]
-            for of in ("page_count", "freelist_count")
+            self._db.execute(f"PRAGMA {_STAGING_SCHEMA}.{pragma}").fetchone()[0]
+            for pragma in ("page_count", "freelist_count")
         )
         return int(count - free)
 
     def keep_triples(self, triples: Iterable[Triple]) -> None:
         stream = iter(triples)
-        while batch := list(islice(stream, _KEPT)):
+        while batch := list(islice(stream, _TRIPLE_BATCH)):
             with self._transaction():
                 self._insert_triples(batch)
 
     def known_generations(self, ids: Sequence[str]) -> set[str]:
-        found = self._select_in("SELECT id FROM generation WHERE id IN ({})", ids)
-        return {id for (id,) in found}
+        rows = self._select_in("SELECT id FROM generation WHERE id IN ({})", ids)
+        return {id for (id,) in rows}
 
-    def decide(self, run_id: str, decisions: Sequence[Decision]) -> None:
+    def add_decisions(self, run_id: str, decisions: Sequence[Decision]) -> None:
         with self._transaction():
             self._insert_decisions(run_id, decisions)
-            now = in_effect(self.decisions(run_id))
+            effective = latest_decisions(self.decisions(run_id))
             ids = sorted({d.generation_id for d in decisions})
-            triples = [now[id].triple for id in ids]
+            triples = [effective[id].triple for id in ids]
             self._db.executemany(
                 "UPDATE generation SET triple_id = ?, said_predicate = ?, said_object = ? "
                 "WHERE id = ?",
                 [
-                    (triple_id, t and storable(t.predicate), t and storable(t.object), id)
-                    for id, t, triple_id in zip(
+                    (triple_id, triple and storable(triple.predicate), triple and storable(triple.object), id)
+                    for id, triple, triple_id in zip(
                         ids, triples, self._insert_triples(triples), strict=True
                     )
                 ],
             )
 
-    def _insert_triples(self, triples: Iterable[Triple | None], into: str = "") -> list[str | None]:
+    def _insert_triples(self, triples: Iterable[Triple | None], schema: str = "") -> list[str | None]:
         """Write triples and their nodes; returns their ids, None for None."""
         groups: dict[str, str] = {}
         predicates: dict[str, str] = {}
         objects: dict[str, str] = {}
         rows: dict[str, Row] = {}
         ids: list[str | None] = []
-        for t in triples:
-            if t is None:
+        for triple in triples:
+            if triple is None:
                 ids.append(None)
                 continue
-            group, predicate, object = t.group, t.predicate, t.object
+            group, predicate, object = triple.group, triple.predicate, triple.object
             group_id = node_id("group", group)
             predicate_id = node_id("predicate", predicate)
             object_id = node_id("object", object)
@@ -375,56 +375,56 @@ class Crawls(Database):
         insert = self._db.executemany
         # Sorted keys fill the pages of each tree in order, which makes bulk loads fast.
         for table, texts in (('"group"', groups), ("predicate", predicates), ("object", objects)):
-            insert(f"INSERT OR IGNORE INTO {into}{table} VALUES (?, ?)", sorted(texts.items()))
-        insert(f"INSERT OR IGNORE INTO {into}triple VALUES (?, ?, ?, ?)", sorted(rows.values()))
+            insert(f"INSERT OR IGNORE INTO {schema}{table} VALUES (?, ?)", sorted(texts.items()))
+        insert(f"INSERT OR IGNORE INTO {schema}triple VALUES (?, ?, ?, ?)", sorted(rows.values()))
         return ids
 
-    def _insert_generations(self, batch: Sequence[Generation], into: str = "") -> None:
-        triple_ids = self._insert_triples((g.triple for g in batch), into)
+    def _insert_generations(self, batch: Sequence[Generation], schema: str = "") -> None:
+        triple_ids = self._insert_triples((generation.triple for generation in batch), schema)
         generations: list[Row] = []
-        shown: list[Row] = []
-        for g, yielded in zip(batch, triple_ids, strict=True):
-            generation_id = g.id
-            t = g.triple
+        example_rows: list[Row] = []
+        for generation, yielded_id in zip(batch, triple_ids, strict=True):
+            generation_id = generation.id
+            triple = generation.triple
             generations.append(
                 (
                     generation_id,
-                    g.run_id,
-                    storable(g.path),
-                    g.group_id,
-                    g.arm,
-                    g.strategy,
-                    g.iteration,
-                    g.attempt,
-                    g.outcome,
-                    storable(g.reason),
-                    g.template,
-                    g.template_hash,
-                    storable(g.prompt),
-                    g.answer_key,
-                    yielded,
-                    t and storable(t.predicate),
-                    t and storable(t.object),
-                    g.count,
+                    generation.run_id,
+                    storable(generation.path),
+                    generation.group_id,
+                    generation.arm,
+                    generation.strategy,
+                    generation.iteration,
+                    generation.attempt,
+                    generation.outcome,
+                    storable(generation.reason),
+                    generation.template,
+                    generation.template_hash,
+                    storable(generation.prompt),
+                    generation.answer_key,
+                    yielded_id,
+                    triple and storable(triple.predicate),
+                    triple and storable(triple.object),
+                    generation.count,
                 )
             )
-            if g.shown:
-                shown += [(generation_id, position, id) for position, id in enumerate(g.shown)]
-        marks = ", ".join("?" * 18)
+            if generation.shown:
+                example_rows += [(generation_id, position, id) for position, id in enumerate(generation.shown)]
+        placeholders = ", ".join("?" * 18)
         insert = self._db.executemany
-        insert(f"INSERT OR IGNORE INTO {into}generation VALUES ({marks})", sorted(generations))
-        insert(f"INSERT OR IGNORE INTO {into}shown VALUES (?, ?, ?)", shown)
+        insert(f"INSERT OR IGNORE INTO {schema}generation VALUES ({placeholders})", sorted(generations))
+        insert(f"INSERT OR IGNORE INTO {schema}shown VALUES (?, ?, ?)", example_rows)
 
     def generations(self, run_id: str) -> Iterator[Generation]:
-        return self._generations("WHERE run_id = ? ORDER BY iteration, arm, path", (run_id,))
+        return self._select_generations("WHERE run_id = ? ORDER BY iteration, arm, path", (run_id,))
 
-    def _generations(self, which: str, values: Row) -> Iterator[Generation]:
-        rows = self._sorted(
+    def _select_generations(self, condition: str, values: Row) -> Iterator[Generation]:
+        rows = self._select_sorted(
             'SELECT generation.run_id, path, group_id, "group".name, arm, strategy, iteration, '
             "attempt, outcome, reason, template, template_hash, prompt, answer_key, "
             "said_predicate, said_object, count, (SELECT json_group_array(triple_id) FROM "
             "(SELECT shown.triple_id FROM shown WHERE generation_id = generation.id "
-            f'ORDER BY position)) FROM generation JOIN "group" ON "group".id = group_id {which}',
+            f'ORDER BY position)) FROM generation JOIN "group" ON "group".id = group_id {condition}',
             values,
         )
         for row in rows:
@@ -448,7 +448,7 @@ class Crawls(Database):
                 count=row[16],
             )
 
-    def said(self, run_id: str) -> list[tuple[str, str, str, str]]:
+    def distinct_triples(self, run_id: str) -> list[tuple[str, str, str, str]]:
         return self._db.execute(
             """
             SELECT triple.id, "group".name, predicate.text, object.text FROM triple
@@ -459,7 +459,7 @@ class Crawls(Database):
             (run_id,),
         ).fetchall()
 
-    def shown(self, run_id: str) -> Iterator[Shown]:
+    def iter_example_rows(self, run_id: str) -> Iterator[ExampleRow]:
         rows = self._db.execute(
             """
             SELECT generation.id, generation.triple_id, arm, attempt, count, said_predicate,
@@ -472,13 +472,13 @@ class Crawls(Database):
             ORDER BY generation.id, position""",
             (run_id,),
         )
-        for _, same in groupby(rows, key=itemgetter(0)):
-            found = list(same)
-            examples = tuple((row[7], row[8]) for row in found)
-            uid, id, arm, attempt, count, predicate, object = found[0][:7]
-            yield Shown(uid, id, arm, attempt, count, predicate, object, examples)
+        for _, generation_rows in groupby(rows, key=itemgetter(0)):
+            example_rows = list(generation_rows)
+            examples = tuple((row[7], row[8]) for row in example_rows)
+            uid, id, arm, attempt, count, predicate, object = example_rows[0][:7]
+            yield ExampleRow(uid, id, arm, attempt, count, predicate, object, examples)
 
-    def drawn(self, run_id: str) -> Iterator[Drawn]:
+    def iter_draw_rows(self, run_id: str) -> Iterator[DrawRow]:
         rows = self._db.execute(
             """
             SELECT generation.id, path, generation.group_id, arm, strategy, iteration, template,
@@ -488,7 +488,7 @@ class Crawls(Database):
             (run_id,),
         )
         for row in rows:
-            yield Drawn(*row)
+            yield DrawRow(*row)
 
     def triples(self, run_id: str, *, by_arm: bool = False) -> list[TripleView]:
         scores: dict[str, dict[str, Score]] = {}
@@ -519,12 +519,12 @@ class Crawls(Database):
             TripleView(id, group_id, group, predicate, object, count, scores.get(id, {}), arm)
             for id, group_id, group, predicate, object, count, arm in rows
         ]
-        views.sort(key=in_order(order))
+        views.sort(key=triple_sort_key(order))
         return views
 
     def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
         with self._transaction():
-            self._put("metric", [metric], "INSERT OR IGNORE")
+            self._write_records("metric", [metric], "INSERT OR IGNORE")
             self._db.execute(
                 "INSERT OR REPLACE INTO run_metric VALUES (?, ?, ?)",
                 (run_id, metric.measure, metric.id),
@@ -537,25 +537,25 @@ class Crawls(Database):
                 ],
             )
 
-    def derive(self, run_id: str) -> None:
+    def derive_edges(self, run_id: str) -> None:
         """Do nothing: the view of the file derives STEREOTYPE edges from the tables."""
 
-    def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
-        found = self._select_in(
+    def scored_triples(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
+        rows = self._select_in(
             "SELECT triple_id FROM score WHERE metric_id = ? AND triple_id IN ({})",
             triple_ids,
             metric.id,
         )
-        return {id for (id,) in found}
+        return {id for (id,) in rows}
 
     def scores(self, metric: Metric, triple_ids: Sequence[str]) -> dict[str, Score]:
-        found = self._select_in(
+        rows = self._select_in(
             "SELECT triple_id, value, label, details FROM score "
             "WHERE metric_id = ? AND triple_id IN ({})",
             triple_ids,
             metric.id,
         )
-        return {id: Score(id, value, label, self._json(text)) for id, value, label, text in found}
+        return {id: Score(id, value, label, self._json(text)) for id, value, label, text in rows}
 
     def scorers(self, run_id: str) -> list[Metric]:
         return self._records(
@@ -567,13 +567,13 @@ class Crawls(Database):
         )
 
     def metrics(self, run_id: str) -> dict[str, Metric]:
-        found = self._records(
+        current_metrics = self._records(
             Metric,
             "SELECT metric.* FROM run_metric "
             "JOIN metric ON metric.id = metric_id WHERE run_id = ? ORDER BY metric.measure",
             (run_id,),
         )
-        return {metric.measure: metric for metric in found}
+        return {metric.measure: metric for metric in current_metrics}
 
     def save_group_scores(
         self, run_id: str, scores: Sequence[GroupScore], *, replacing: Collection[str] = ()
@@ -583,7 +583,7 @@ class Crawls(Database):
                 "DELETE FROM group_score WHERE run_id = ? AND measure = ?",
                 [(run_id, name) for name in replacing],
             )
-            self._put("group_score", scores, run_id=run_id)
+            self._write_records("group_score", scores, run_id=run_id)
 
     def group_scores(self, run_id: str) -> list[GroupScore]:
         return self._records(
@@ -604,17 +604,17 @@ class Crawls(Database):
         )
         return [arm for (arm,) in rows]
 
-    def of_arm(self, run_id: str, arm: str) -> Iterator[TripleView]:
+    def triples_of_arm(self, run_id: str, arm: str) -> Iterator[TripleView]:
         metrics = self.metrics(run_id)
-        rows = iter(self._sorted(_OF_ARM, {"run": run_id, "arm": arm}))
-        while found := list(islice(rows, _AT_ONCE)):
-            ids = [row[0] for row in found]
+        rows = iter(self._select_sorted(_TRIPLES_OF_ARM, {"run": run_id, "arm": arm}))
+        while chunk := list(islice(rows, _SCORE_BATCH)):
+            ids = [row[0] for row in chunk]
             scores = {measure: self.scores(metric, ids) for measure, metric in metrics.items()}
-            for id, group_id, group, predicate, object, count in found:
-                own = {m: values[id] for m, values in scores.items() if id in values}
-                yield TripleView(id, group_id, group, predicate, object, count, own, arm)
+            for id, group_id, group, predicate, object, count in chunk:
+                triple_scores = {m: values[id] for m, values in scores.items() if id in values}
+                yield TripleView(id, group_id, group, predicate, object, count, triple_scores, arm)
 
-    def stated(self, run_id: str) -> Iterator[Stated]:
+    def iter_statement_rows(self, run_id: str) -> Iterator[StatementRow]:
         rows = self._db.execute(
             """
             SELECT triple.id, group_id, predicate_id, object_id, "group".name, predicate.text,
@@ -627,51 +627,51 @@ class Crawls(Database):
             ORDER BY triple.id""",
             (run_id,),
         )
-        return map(Stated._make, rows)
+        return map(StatementRow._make, rows)
 
-    def told(self, run_id: str) -> Iterator[Told]:
+    def iter_yield_rows(self, run_id: str) -> Iterator[YieldRow]:
         rows = self._db.execute(
             "SELECT id, triple_id, arm, strategy, iteration, count FROM generation "
             "WHERE run_id = ? AND triple_id IS NOT NULL ORDER BY iteration, arm, path",
             (run_id,),
         )
-        return map(Told._make, rows)
+        return map(YieldRow._make, rows)
 
-    def valued(self, run_id: str) -> Iterator[Valued]:
+    def iter_score_rows(self, run_id: str) -> Iterator[ScoreRow]:
         rows = self._db.execute(
             "SELECT measure, triple_id, value, label FROM run_metric "
             "JOIN score USING (metric_id) WHERE run_id = ? ORDER BY measure, triple_id",
             (run_id,),
         )
-        return map(Valued._make, rows)
+        return map(ScoreRow._make, rows)
 
-    def answered(
-        self, run_id: str, triple_id: str, arm: str, *, first: int, most: int
+    def generations_of_triple(
+        self, run_id: str, triple_id: str, arm: str, *, offset: int, limit: int
     ) -> list[Generation]:
-        rows = self._generations(
+        rows = self._select_generations(
             "WHERE generation.triple_id = ? AND run_id = ? AND arm = ? "
             "ORDER BY iteration, path LIMIT ? OFFSET ?",
-            (triple_id, run_id, arm, most, first),
+            (triple_id, run_id, arm, limit, offset),
         )
         return list(rows)
 
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
-        found = self._select_in(f"SELECT {_ANSWER} FROM answer WHERE key IN ({{}})", keys)
-        return {row[0]: Answer(*row) for row in found}
+        rows = self._select_in(f"SELECT {_ANSWER_COLUMNS} FROM answer WHERE key IN ({{}})", keys)
+        return {row[0]: Answer(*row) for row in rows}
 
     def keep_answers(self, answers: Sequence[Answer]) -> None:
         with self._transaction():
-            self._put("answer", answers, "INSERT OR IGNORE")
+            self._write_records("answer", answers, "INSERT OR IGNORE")
 
-    def batches(self, asked: str) -> list[Batch]:
+    def batches(self, configured_id: str) -> list[Batch]:
         rows = self._db.execute(
             "SELECT name, asked, keys, learned, created, called FROM batch WHERE asked = ? "
             "ORDER BY created, name",
-            (asked,),
+            (configured_id,),
         )
         return [
-            Batch(name, of, tuple(self._json(keys)), learned, datetime.fromisoformat(created), id)
-            for name, of, keys, learned, created, id in rows
+            Batch(name, batch_model, tuple(self._json(keys)), learned, datetime.fromisoformat(created), id)
+            for name, batch_model, keys, learned, created, id in rows
         ]
 
     def keep_batch(self, batch: Batch) -> None:
@@ -692,14 +692,14 @@ class Crawls(Database):
 
     def save_profiles(self, run_id: str, profiles: Sequence[Profile]) -> None:
         with self._transaction():
-            own = "SELECT id FROM profile WHERE run_id = ?"
-            self._db.execute(f"DELETE FROM profile_part WHERE profile_id IN ({own})", (run_id,))
+            profile_ids = "SELECT id FROM profile WHERE run_id = ?"
+            self._db.execute(f"DELETE FROM profile_part WHERE profile_id IN ({profile_ids})", (run_id,))
             self._db.execute("DELETE FROM profile WHERE run_id = ?", (run_id,))
             self._db.executemany(
                 "INSERT OR IGNORE INTO given_name VALUES (?, ?)",
                 sorted({p.name_id: storable(p.name) for p in profiles}.items()),
             )
-            self._put("profile", profiles, "INSERT")
+            self._write_records("profile", profiles, "INSERT")
             self._db.executemany(
                 "INSERT INTO profile_part VALUES (?, ?, ?, ?, ?, ?)",
                 [
@@ -718,8 +718,8 @@ class Crawls(Database):
 
     def profiles(self, run_id: str) -> list[Profile]:
         parts = {
-            id: tuple(self._record(Part, row) for row in same)
-            for id, same in groupby(self._rows(_PROFILE_PARTS, (run_id,)), itemgetter("profile_id"))
+            id: tuple(self._record(ProfilePart, row) for row in part_rows)
+            for id, part_rows in groupby(self._rows(_PROFILE_PARTS, (run_id,)), itemgetter("profile_id"))
         }
         return [
             self._record(Profile, row | {"parts": parts.get(row["id"], ())})
@@ -731,7 +731,7 @@ class Crawls(Database):
             self._db.execute("DELETE FROM passage WHERE run_id = ?", (run_id,))
             self._db.execute("DELETE FROM passage_relation WHERE run_id = ?", (run_id,))
             place, order = numbers(), numbers()
-            self._put(
+            self._write_records(
                 "passage",
                 corpus.passages,
                 "INSERT",
@@ -739,7 +739,7 @@ class Crawls(Database):
                 uid=lambda p: p.uid(run_id),
                 position=lambda _: next(place),
             )
-            self._put(
+            self._write_records(
                 "passage_relation",
                 corpus.relations,
                 "INSERT",

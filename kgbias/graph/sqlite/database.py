@@ -10,53 +10,53 @@ from pathlib import Path
 from typing import Any, Self
 
 from kgbias.errors import StoreError
-from kgbias.graph.keeping import check_alone
-from kgbias.graph.record import Record, canonical_json, getters, record_of
-from kgbias.graph.sqlite.file import is_store, only_tables, read_only_url
-from kgbias.graph.sqlite.filesystem import FileSystem, of_network, tried
-from kgbias.graph.sqlite.guard import (
+from kgbias.graph.integrity import check_name_unique
+from kgbias.graph.record import Record, canonical_json, property_getters, build_record
+from kgbias.graph.sqlite.file_check import is_store, check_only_tables, read_only_url
+from kgbias.graph.sqlite.filesystem import FileSystem, file_system_of, try_folder
+from kgbias.graph.sqlite.connection import (
     MAX_BUSY_SECONDS,
     Connection,
     Cursor,
-    code_of,
-    from_json,
-    guarded,
+    sqlite_error_name,
+    read_json,
+    translate_errors,
     is_busy,
 )
-from kgbias.graph.sqlite.holding import InUse, used_alone
+from kgbias.graph.sqlite.leases import StoreInUse, hold_store
 from kgbias.graph.sqlite.schema import (
-    latest,
+    latest_version,
     migrate,
-    only_our_constraints,
-    tables,
-    version_of,
+    check_constraints,
+    latest_tables,
+    schema_version,
 )
-from kgbias.graph.types import NameProbe, Pulse, StatementEdge, topic_model_id
+from kgbias.graph.types import NameProbe, ChangeToken, StatementEdge, topic_model_id
 from kgbias.models.base import ModelInfo
 
 Row = tuple[Any, ...]
 
 SYNCHRONOUS = "FULL"  # commits survive a power cut; tests turn this off for speed
-_STEP_SECONDS = 1  # for which SQLite waits for a lock at a time: it is deaf to Ctrl-C meanwhile
+_LOCK_WAIT_SECONDS = 1  # for which SQLite waits for a lock at a time: it is deaf to Ctrl-C meanwhile
 # What SQLite says where it cannot lock a file, or cannot share memory.
-_OF_FILE_SYSTEMS = ("SQLITE_BUSY", "SQLITE_IOERR", "SQLITE_PROTOCOL", "SQLITE_CANTOPEN",
+_FILE_SYSTEM_ERRORS = ("SQLITE_BUSY", "SQLITE_IOERR", "SQLITE_PROTOCOL", "SQLITE_CANTOPEN",
                     "SQLITE_NOLFS")  # fmt: skip
-_STEPS = 1_000_000  # of SQLite's machine between two looks for Ctrl-C: tens of milliseconds
-_CONTENT = 32  # characters of the state's token that only what runs hold replaces
+_STEPS_PER_CHECK = 1_000_000  # of SQLite's machine between two looks for Ctrl-C: tens of milliseconds
+_CONTENT_CHARACTERS = 32  # characters of the state's token that only what runs hold replaces
 _MAX_VARIABLES = 500  # ids in one IN (...) list; SQLite allows more, this keeps plans cached
 
 
-def stamp(path: str) -> str:
+def file_stamp(path: str) -> str:
     """The size and time of a file and its log."""
-    found = []
+    stamps = []
     for name in (path, path + "-wal"):
         try:
             status = Path(name).stat()
         except FileNotFoundError:
             continue
         if status.st_size:  # an empty log says nothing, and comes and goes
-            found.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns}")
-    return ", ".join(found)
+            stamps.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns}")
+    return ", ".join(stamps)
 
 
 def _end_log(db: Connection) -> None:
@@ -68,25 +68,25 @@ def _end_log(db: Connection) -> None:
     db.execute("SELECT count(*) FROM sqlite_master").fetchall()  # lets go of the lock
 
 
-def _column(
-    name: str, own: Mapping[str, Callable[[Any], Any]], given: Mapping[str, Any]
+def _column_getter(
+    name: str, getters_by_name: Mapping[str, Callable[[Any], Any]], given_values: Mapping[str, Any]
 ) -> Callable[[Any], Any]:
     """The function that gives the value of a column for a record; lists become JSON."""
-    if name in given:
-        value = given[name]
+    if name in given_values:
+        value = given_values[name]
         return value if callable(value) else lambda _: value
-    if (get := own.get(name)) is None:
+    if (get := getters_by_name.get(name)) is None:
         return attrgetter(name)
 
-    def kept(record: Any) -> Any:
-        value = get(record)
-        return canonical_json(value) if isinstance(value, list) else value
+    def stored_value(record: Any) -> Any:
+        field_value = get(record)
+        return canonical_json(field_value) if isinstance(field_value, list) else field_value
 
-    return kept
+    return stored_value
 
 
 @cache
-def _title(name: str, revision: str, own_name: str) -> str:
+def _model_title(name: str, revision: str, own_name: str) -> str:
     """What a model is called; a column of edges may ask millions of times."""
     return ModelInfo(name, revision, own_name).title
 
@@ -101,15 +101,15 @@ class Database:
         self._file = None if path == ":memory:" else Path(os.path.realpath(path))
         self._notify = notify or (lambda _: None)
         self._writable = False  # until the first write
-        self._alone: ExitStack | None = None  # where only one process may use the file
+        self._exclusive: ExitStack | None = None  # where only one process may use the file
         if not is_store(path) and not create:
             raise StoreError(
                 f"no store at {path}: the file does not exist; crawl into it first, or name another"
             )
         try:
-            self._db, version = self._opened()
-            if version != latest():
-                self._for_writing()
+            self._db, version = self._open()
+            if version != latest_version():
+                self._prepare_writing()
             else:
                 self._db.execute("PRAGMA query_only = ON")
         except BaseException:
@@ -118,27 +118,27 @@ class Database:
 
     _db: Connection
 
-    def _opened(self) -> tuple[Connection, int]:
+    def _open(self) -> tuple[Connection, int]:
         """A connection that has read from the file, in the way that its file system allows, and the
         file's schema version."""
-        system = of_network(self.url)
+        system = file_system_of(self.url)
         try:
             if system.access == "shared":
                 try:
                     return self._connect(self.url, patience=0)
                 except StoreError as error:
-                    if not code_of(error).startswith(_OF_FILE_SYSTEMS):
+                    if not sqlite_error_name(error).startswith(_FILE_SYSTEM_ERRORS):
                         raise
                     with suppress(OSError):  # nothing can be written there
-                        system = tried(self._folder)
+                        system = try_folder(self._folder)
             if system.access == "shared":
                 return self._connect(self.url)
-            self._say(system)
+            self._announce(system)
             if system.access == "alone":
-                self._alone = ExitStack()
-                self._alone.enter_context(used_alone(os.path.realpath(self.url), system.reason))
-            return self._connect(self.url, without=system.access)
-        except InUse:
+                self._exclusive = ExitStack()
+                self._exclusive.enter_context(hold_store(os.path.realpath(self.url), system.reason))
+            return self._connect(self.url, lacking=system.access)
+        except StoreInUse:
             raise
         except StoreError as error:  # its folder is read-only and cannot hold a log
             if is_busy(error) or not is_store(self.url):
@@ -149,11 +149,11 @@ class Database:
     def _folder(self) -> Path:
         return Path(os.path.realpath(self.url)).parent
 
-    def _say(self, system: FileSystem) -> None:
-        how = "one process at a time can use it"
+    def _announce(self, system: FileSystem) -> None:
+        restriction = "one process at a time can use it"
         if system.access == "journal":
-            how = "it is kept without a log, so that readers and writers wait for each other"
-        self._notify(f"{self.url} is on {system.reason}: {how}")
+            restriction = "it is kept without a log, so that readers and writers wait for each other"
+        self._notify(f"{self.url} is on {system.reason}: {restriction}")
 
     def _connect(
         self,
@@ -161,55 +161,55 @@ class Database:
         *,
         uri: bool = False,
         patience: float = MAX_BUSY_SECONDS,
-        without: str = "",
+        lacking: str = "",
     ) -> tuple[Connection, int]:
         """A connection that has read from the file, and the file's schema version."""
-        if without == "alone":
+        if lacking == "alone":
             address, uri = Path(self.url).absolute().as_uri() + "?vfs=unix-none", True
-        with guarded(self.url):
+        with translate_errors(self.url):
             db = sqlite3.connect(
                 address, timeout=0, isolation_level=None, factory=Connection, uri=uri
             )
         try:
             db.path, db.patience, db.notify = self.url, patience, self._notify
-            if without:
+            if lacking:
                 _end_log(db)
-            db.set_progress_handler(lambda: None, _STEPS)
+            db.set_progress_handler(lambda: None, _STEPS_PER_CHECK)
             db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk
             db.execute("PRAGMA temp_store = MEMORY")
             db.create_function("topic_model_id", 2, topic_model_id, deterministic=True)
-            db.create_function("model_title", 3, _title, deterministic=True)
+            db.create_function("model_title", 3, _model_title, deterministic=True)
             db.execute("PRAGMA trusted_schema = OFF")
-            only_tables(db, self.url)
-            version = version_of(db)
-            only_our_constraints(db, self.url, version)
+            check_only_tables(db, self.url)
+            version = schema_version(db)
+            check_constraints(db, self.url, version)
             db.patience = MAX_BUSY_SECONDS
-            db.execute(f"PRAGMA busy_timeout = {_STEP_SECONDS * 1000}")
+            db.execute(f"PRAGMA busy_timeout = {_LOCK_WAIT_SECONDS * 1000}")
             return db, version
         except BaseException:
             db.close()
             raise
 
-    def _for_writing(self) -> None:
+    def _prepare_writing(self) -> None:
         """Prepare the file for writing. A store that is only read stays the same, byte for byte."""
         if not self._writable:
             self._db.execute("PRAGMA query_only = OFF")
-            self._log_ahead()
+            self._use_write_ahead_log()
             self._db.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
-            with guarded(self.url):
+            with translate_errors(self.url):
                 migrate(self._db)
             self._writable = True
 
-    def _log_ahead(self) -> None:
+    def _use_write_ahead_log(self) -> None:
         """Have writes go to a log first, where the file system allows it."""
-        if self._alone or of_network(self.url).access != "shared":
+        if self._exclusive or file_system_of(self.url).access != "shared":
             return
         (mode,) = self._db.execute("PRAGMA journal_mode").fetchone()
         if mode == "wal":
             return
         with suppress(OSError):  # a folder that cannot be written: the next line says so
-            if (system := tried(self._folder)).access != "shared":
-                return self._say(system)
+            if (system := try_folder(self._folder)).access != "shared":
+                return self._announce(system)
         self._db.execute("PRAGMA journal_mode = WAL")
 
     def __enter__(self) -> Self:
@@ -221,8 +221,8 @@ class Database:
     def close(self) -> None:
         if hasattr(self, "_db"):
             self._db.close()
-        if self._alone:
-            self._alone.close()
+        if self._exclusive:
+            self._exclusive.close()
 
     def models(self) -> list[ModelInfo]:
         rows = self._db.execute(
@@ -230,15 +230,15 @@ class Database:
         )
         return [ModelInfo(*row) for row in rows]
 
-    def call(self, model: ModelInfo) -> None:
+    def set_display_name(self, model: ModelInfo) -> None:
         with self._transaction():
             self._add_model(model)
-            others = self.models()
-            check_alone(model, others)
-            for known in (m.title for m in others if m == model):
+            models = self.models()
+            check_name_unique(model, models)
+            for known_title in (m.title for m in models if m == model):
                 self._db.execute(
                     "UPDATE flagged SET model = ? WHERE revision = ? AND model IN (?, ?, ?)",
-                    (model.title, model.revision, model.name, model.public_name, known),
+                    (model.title, model.revision, model.name, model.public_name, known_title),
                 )
             self._db.execute("UPDATE model SET own_name = ? WHERE id = ?", (model.called, model.id))
 
@@ -248,13 +248,13 @@ class Database:
             "INSERT OR IGNORE INTO model (id, name, revision, own_name) VALUES (?, ?, ?, ?)", row
         )
         if added.rowcount:
-            check_alone(model, self.models())
+            check_name_unique(model, self.models())
 
     @contextmanager
-    def _transaction(self, *, aside: bool = False) -> Iterator[None]:
+    def _transaction(self, *, outside_runs: bool = False) -> Iterator[None]:
         """Write everything inside or nothing, and replace the token of the store's state: what is
-        written `aside` changes nothing of the runs, and leaves its first `_CONTENT` characters."""
-        self._for_writing()
+        written `outside_runs` changes nothing of the runs, and leaves its first `_CONTENT_CHARACTERS` characters."""
+        self._prepare_writing()
         self._db.execute("BEGIN IMMEDIATE")
         try:
             if self._file is not None and not self._file.exists():
@@ -263,9 +263,9 @@ class Database:
                     f"{self.url} was removed or moved while it was in use: nothing more is kept"
                 )
             yield
-            new = "lower(hex(randomblob(16)))"
-            stays = f"substr(token, 1, {_CONTENT}) || " if aside else ""
-            self._db.execute(f"UPDATE state SET token = {stays}{new}")
+            new_token = "lower(hex(randomblob(16)))"
+            kept_part = f"substr(token, 1, {_CONTENT_CHARACTERS}) || " if outside_runs else ""
+            self._db.execute(f"UPDATE state SET token = {kept_part}{new_token}")
             self._db.execute("COMMIT")
         except BaseException:
             if self._db.in_transaction:  # a full disk ends the transaction by itself
@@ -273,7 +273,7 @@ class Database:
             raise
 
     @contextmanager
-    def one_moment(self) -> Iterator[None]:
+    def read_snapshot(self) -> Iterator[None]:
         """All reads inside see the file at one moment, whatever others write meanwhile."""
         self._db.execute("BEGIN")
         try:
@@ -286,15 +286,15 @@ class Database:
         """A text that every write by kgbias replaces: the same token means the same content."""
         return str(self._db.execute("SELECT token FROM state").fetchone()[0])
 
-    def pulse(self) -> Pulse:
-        (last,) = self._db.execute("SELECT coalesce(max(rowid), 0) FROM answer").fetchone()
-        return Pulse(self.token()[:_CONTENT], last)
+    def change_token(self) -> ChangeToken:
+        (last_answer,) = self._db.execute("SELECT coalesce(max(rowid), 0) FROM answer").fetchone()
+        return ChangeToken(self.token()[:_CONTENT_CHARACTERS], last_answer)
 
-    def state(self) -> str:
+    def content_version(self) -> str:
         """A text that changes with every write, even by another program: the token, with the size
         and time of the file and its log."""
         self.checkpoint()  # so that closing the file later does not look like a write
-        return f"{self.token()} {stamp(os.path.realpath(self.url))}"
+        return f"{self.token()} {file_stamp(os.path.realpath(self.url))}"
 
     def checkpoint(self) -> None:
         """Move the write-ahead log into the file, unless another connection is in the way."""
@@ -303,31 +303,31 @@ class Database:
         with suppress(StoreError):  # a read-only file
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._db.patience = MAX_BUSY_SECONDS
-        self._db.execute(f"PRAGMA busy_timeout = {_STEP_SECONDS * 1000}")
+        self._db.execute(f"PRAGMA busy_timeout = {_LOCK_WAIT_SECONDS * 1000}")
 
     def _json(self, text: str) -> Any:
-        return from_json(text, self.url)
+        return read_json(text, self.url)
 
-    def _put(
+    def _write_records(
         self,
         table: str,
         records: Iterable[object],
         how: str = "INSERT OR REPLACE",
         then: str = "",
-        **given: Any,
+        **given_values: Any,
     ) -> None:
         """Write records as rows of a table. A column takes the value given for it (one for all, or
         a function of the record), else the record's property or attribute of that name."""
-        found = list(records)
-        if not found:
+        rows = list(records)
+        if not rows:
             return
-        kind: type = type(found[0])
-        names, own = tables()[table], getters(kind)
-        columns = [_column(name, own, given) for name in names]
+        kind: type = type(rows[0])
+        names, property_values = latest_tables()[table], property_getters(kind)
+        columns = [_column_getter(name, property_values, given_values) for name in names]
         self._db.executemany(
             f'{how} INTO "{table}" ({", ".join(names)}) '
             f"VALUES ({', '.join('?' * len(names))}) {then}",
-            [[column(record) for column in columns] for record in found],
+            [[column(record) for column in columns] for record in rows],
         )
 
     def _add_statements(self, edges: Sequence[StatementEdge] | Sequence[NameProbe]) -> None:
@@ -351,14 +351,14 @@ class Database:
         return [self._record(kind, row) for row in self._rows(query, values)]
 
     def _record(self, kind: type[Record], row: Mapping[str, Any]) -> Record:
-        return record_of(kind, row, self._json)
+        return build_record(kind, row, self._json)
 
     def select(self, query: str) -> tuple[list[str], list[Row]]:
         """The column names of a query, and its rows."""
         cursor = self._db.execute(query)
         return [column[0] for column in cursor.description], cursor.fetchall()
 
-    def _sorted(self, query: str, values: Row | Mapping[str, Any]) -> Cursor:
+    def _select_sorted(self, query: str, values: Row | Mapping[str, Any]) -> Cursor:
         """The rows of a query that sorts a whole run: what does not fit in 256 MB (the cache) is
         kept in temporary files meanwhile."""
         self._db.execute("PRAGMA temp_store = FILE")
@@ -367,9 +367,9 @@ class Database:
         finally:
             self._db.execute("PRAGMA temp_store = MEMORY")
 
-    def _select_in(self, query: str, ids: Sequence[str], *before: str) -> Iterator[Row]:
+    def _select_in(self, query: str, ids: Sequence[str], *first_values: str) -> Iterator[Row]:
         for start in range(0, len(ids), _MAX_VARIABLES):
             chunk = ids[start : start + _MAX_VARIABLES]
             yield from self._db.execute(
-                query.format(", ".join("?" * len(chunk))), (*before, *chunk)
+                query.format(", ".join("?" * len(chunk))), (*first_values, *chunk)
             )

@@ -14,14 +14,14 @@ from collections.abc import Collection, Mapping
 import kglite
 
 from kgbias.errors import KgbiasError, UsageError, first_line
-from kgbias.graph.cypher import QueryResult, Value, edge, node, path, with_limits
-from kgbias.graph.sqlite.views import Views
+from kgbias.graph.cypher import QueryResult, Value, edge_dict, node_dict, path_list, inline_limits
+from kgbias.graph.sqlite.view_cache import ViewCache
 
-_ENGINE_OWN = {"id", "title", "type"}  # properties that the engine adds to every node
+_ENGINE_PROPERTIES = {"id", "title", "type"}  # properties that the engine adds to every node
 
 
-def answer(
-    views: Views,
+def answer_query(
+    views: ViewCache,
     url: str,
     text: str,
     parameters: Mapping[str, Value],
@@ -31,31 +31,31 @@ def answer(
     `kgbias.graph.store.Store.query`."""
     graph = views.view(url, names)
     try:
-        text = with_limits(text, parameters)
+        text = inline_limits(text, parameters)
         result = graph.cypher(text, params=dict(parameters), timeout_ms=0)
     except (kglite.KgError, ValueError) as error:
         raise UsageError(f"the query cannot be run: {first_line(error)}") from error
     columns = tuple(result.columns)
-    return QueryResult(columns, [tuple(_plain(row[name]) for name in columns) for row in result])
+    return QueryResult(columns, [tuple(_to_common_form(row[name]) for name in columns) for row in result])
 
 
-def _plain(value: Value) -> Value:
+def _to_common_form(value: Value) -> Value:
     """The engine's nodes, edges and paths in the common form."""
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_to_common_form(item) for item in value]
     if not isinstance(value, dict):
         return value
     if value.keys() >= {"labels", "properties"}:
-        own = {k: v for k, v in value["properties"].items() if k not in _ENGINE_OWN}
-        return node(value["labels"], own)
+        properties = {k: v for k, v in value["properties"].items() if k not in _ENGINE_PROPERTIES}
+        return node_dict(value["labels"], properties)
     if value.keys() >= {"start", "end", "type", "properties"}:
-        return edge(value["type"], value["properties"])
+        return edge_dict(value["type"], value["properties"])
     if value.keys() == {"nodes", "relationships"}:
-        return path(_plain(value["nodes"]), _plain(value["relationships"]))
-    return {key: _plain(item) for key, item in value.items()}
+        return path_list(_to_common_form(value["nodes"]), _to_common_form(value["relationships"]))
+    return {key: _to_common_form(item) for key, item in value.items()}
 
 
-def _live_with(pipe: int) -> None:
+def _end_with_parent(pipe: int) -> None:
     """End this process when the one that started it has ended, whatever is being computed."""
 
     def wait() -> None:
@@ -71,27 +71,27 @@ def _bound_memory() -> None:
     try:
         import resource
 
-        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-        bounds = [b for b in (whole * 3 // 4, soft, hard) if b != resource.RLIM_INFINITY]
-        resource.setrlimit(resource.RLIMIT_AS, (min(bounds), hard))
+        limits = [b for b in (total_bytes * 3 // 4, soft, hard) if b != resource.RLIM_INFINITY]
+        resource.setrlimit(resource.RLIMIT_AS, (min(limits), hard))
     except (ImportError, OSError, ValueError):
         return  # a system without such limits
 
 
 def main() -> None:
     """Answer each pickled question from stdin with the pickled rows, or the error, on stdout."""
-    _live_with(int(sys.argv[1]))
+    _end_with_parent(int(sys.argv[1]))
     _bound_memory()
     kglite.set_query_warning_policy("silent")
-    views = Views()
+    views = ViewCache()
     while True:
         try:
             question = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
         try:
-            reply: QueryResult | KgbiasError = answer(views, **question)
+            reply: QueryResult | KgbiasError = answer_query(views, **question)
         except KgbiasError as error:
             reply = error
         pickle.dump(reply, sys.stdout.buffer)

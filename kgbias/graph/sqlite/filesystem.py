@@ -17,12 +17,12 @@ except ModuleNotFoundError:  # Windows
 
 Access = Literal["shared", "journal", "alone"]
 # Errors by which a call says that it cannot be done there, and not that it failed.
-_LACKING = {
+_UNSUPPORTED_ERRORS = {
     errno.ENOLCK, errno.ENODEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP,
     errno.EACCES,
 }  # fmt: skip
 # Their files are those of other machines too, with which no memory is shared.
-_OF_NETWORKS = frozenset(
+_NETWORK_FILE_SYSTEMS = frozenset(
     "nfs nfs3 nfs4 cifs smb smb2 smb3 smbfs vboxsf vmhgfs afs ceph lustre gpfs glusterfs beegfs"
     " fhgfs orangefs ocfs2 gfs2 davfs ncpfs coda pvfs2 prl_fs".split()
 )
@@ -37,19 +37,19 @@ class FileSystem(NamedTuple):
     reason: str = ""
 
 
-LOCAL = FileSystem("shared")
+LOCAL_FILE_SYSTEM = FileSystem("shared")
 
 
-def of_network(path: str) -> FileSystem:
+def file_system_of(path: str) -> FileSystem:
     """That of a path, as far as its name tells: no log on what other machines can write."""
     with suppress(OSError, ValueError):
-        name = _name(path)
-        if name in _OF_NETWORKS or name.startswith("fuse."):
+        name = _file_system_type(path)
+        if name in _NETWORK_FILE_SYSTEMS or name.startswith("fuse."):
             return FileSystem("journal", f"a file system of type {name}, which machines may share")
-    return LOCAL
+    return LOCAL_FILE_SYSTEM
 
 
-def tried(folder: Path) -> FileSystem:
+def try_folder(folder: Path) -> FileSystem:
     """That of a folder, as far as a file in it can be locked and mapped. Raises OSError if none can
     be made there."""
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".kgbias-") as file:
@@ -59,29 +59,29 @@ def tried(folder: Path) -> FileSystem:
             if fcntl is not None:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            if error.errno in _LACKING:
+            if error.errno in _UNSUPPORTED_ERRORS:
                 return FileSystem("alone", f"a file system without locks ({error.strerror})")
             raise
         try:
             mmap.mmap(file.fileno(), mmap.PAGESIZE).close()
         except OSError as error:
-            if error.errno in _LACKING:
+            if error.errno in _UNSUPPORTED_ERRORS:
                 reason = f"a file system without shared memory ({error.strerror})"
                 return FileSystem("journal", reason)
             raise
-    return LOCAL
+    return LOCAL_FILE_SYSTEM
 
 
-def _name(path: str) -> str:
+def _file_system_type(path: str) -> str:
     """The type of the file system that a path is on, as Linux tells it; "" elsewhere."""
-    there = Path(path).absolute()
-    while not there.exists():
-        there = there.parent
-    device = there.stat().st_dev
-    wanted = f"{os.major(device)}:{os.minor(device)}"
+    existing = Path(path).absolute()
+    while not existing.exists():
+        existing = existing.parent
+    device = existing.stat().st_dev
+    device_number = f"{os.major(device)}:{os.minor(device)}"
     with Path("/proc/self/mountinfo").open("rb") as file:
         for line in file:
-            before, _, after = line.partition(b" - ")
-            if before.split()[2].decode() == wanted:
-                return after.split()[0].decode()
+            mount_fields, _, type_fields = line.partition(b" - ")
+            if mount_fields.split()[2].decode() == device_number:
+                return type_fields.split()[0].decode()
     return ""

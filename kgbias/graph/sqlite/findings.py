@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from kgbias.errors import UsageError, no_such
-from kgbias.graph.labels import Label, label_of
-from kgbias.graph.record import in_graph, read_settings
-from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
+from kgbias.graph.labels import Label, read_label
+from kgbias.graph.record import to_properties, read_settings
+from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
 from kgbias.graph.sqlite.database import Database
-from kgbias.graph.sqlite.schema import references
+from kgbias.graph.sqlite.schema import list_references
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     AssociationEdge,
     AssociationNode,
     Attribution,
     Flag,
-    Flagged,
-    Item,
+    FlagTable,
+    BenchmarkItem,
     ItemScore,
     Metric,
     NearDuplicate,
@@ -29,10 +29,10 @@ from kgbias.graph.types import (
     node_id,
     storable,
 )
-from kgbias.graph.vectors import StatementVectors, packed, unpacked
+from kgbias.graph.vectors import StatementVectors, pack_vectors, unpack_vectors
 from kgbias.models.base import ModelInfo, Settings
 
-_TABLES = {"group": '"group"', "object": "object", "topic": "topic"}
+_TABLE_BY_KIND = {"group": '"group"', "object": "object", "topic": "topic"}
 
 _FLAGS = """
 SELECT flagged.*, apx_id AS apx_uid, name AS "group", text AS descriptor, axis
@@ -67,27 +67,27 @@ JOIN run_metric AS r ON r.metric_id = a.metric_id JOIN metric AS m ON m.id = a.m
 WHERE r.run_id = :run AND triple_id IN (SELECT triple_id FROM generation WHERE run_id = :run)
 ORDER BY m.measure, triple_id, a.method"""
 
-_LINKED = """
+_LINKED_STATEMENTS = """
 SELECT statement_id FROM near_duplicate WHERE run_id = ?1
 UNION SELECT head_id FROM near_duplicate WHERE run_id = ?1"""
-_NAMED = "SELECT id FROM stereotype_table WHERE name = :name"
-_FORGET_HELD = (
-    f"DELETE FROM recorded WHERE run_id = :run AND stereotype_table_id IN ({_NAMED})",
-    f"DELETE FROM held_against WHERE run_id = :run AND stereotype_table_id IN ({_NAMED})",
+_TABLES_OF_NAME = "SELECT id FROM stereotype_table WHERE name = :name"
+_FORGET_MATCHES = (
+    f"DELETE FROM recorded WHERE run_id = :run AND stereotype_table_id IN ({_TABLES_OF_NAME})",
+    f"DELETE FROM held_against WHERE run_id = :run AND stereotype_table_id IN ({_TABLES_OF_NAME})",
     "DELETE FROM heard WHERE run_id = :run AND stereotype_id IN "
-    f"(SELECT id FROM stereotype WHERE stereotype_table_id IN ({_NAMED}))",
+    f"(SELECT id FROM stereotype WHERE stereotype_table_id IN ({_TABLES_OF_NAME}))",
 )
 _FORGET_STEREOTYPES = (
     "DELETE FROM stereotype WHERE id NOT IN (SELECT stereotype_id FROM heard)",
     "DELETE FROM stereotype_table WHERE id NOT IN (SELECT stereotype_table_id FROM held_against)",
 )
-_HELD = """
+_READ_MATCHES = """
 SELECT stereotype_table.*, record FROM held_against
 JOIN stereotype_table ON id = stereotype_table_id WHERE run_id = ? ORDER BY name, id"""
-_SOUGHT = """
+_READ_COUNTS = """
 SELECT stereotype.*, heard.* FROM heard JOIN stereotype ON id = stereotype_id
 WHERE run_id = ? AND stereotype_table_id = ? ORDER BY id"""
-_MARKS = """
+_READ_TABLE_MATCHES = """
 SELECT recorded.* FROM recorded WHERE run_id = ? AND stereotype_table_id = ? ORDER BY triple_id"""
 _LINKS = """
 SELECT p.text, o.text, head_p.text, head_o.text, similarity, method FROM near_duplicate
@@ -98,36 +98,36 @@ JOIN object AS head_o ON head_o.id = head.object_id
 WHERE run_id = ? ORDER BY head_p.text, head_o.text, head_id, p.text, o.text, statement_id"""
 
 
-class Findings(Database):
+class SQLiteFindings(Database):
     """See `kgbias.graph.store.Store`."""
 
-    def label(self, labels: Sequence[Label]) -> None:
+    def add_labels(self, labels: Sequence[Label]) -> None:
         ids = sorted({x.triple_id for x in labels})
-        with self._transaction(aside=True):
+        with self._transaction(outside_runs=True):
             query = "SELECT id FROM triple WHERE id IN ({})"
-            there = {id for (id,) in self._select_in(query, ids)}
-            kept = [x for x in labels if x.triple_id in there]
-            self._put("rater", {x.by for x in kept}, "INSERT OR IGNORE")
-            self._put("label", kept, "INSERT OR IGNORE", rater_id=lambda x: x.by.id)
+            existing_ids = {id for (id,) in self._select_in(query, ids)}
+            known_labels = [x for x in labels if x.triple_id in existing_ids]
+            self._write_records("rater", {x.by for x in known_labels}, "INSERT OR IGNORE")
+            self._write_records("label", known_labels, "INSERT OR IGNORE", rater_id=lambda x: x.by.id)
 
     def labels(self, measure: str | None = None) -> list[Label]:
-        return [label_of(row) for row in self._rows(_LABELS, (measure,))]
+        return [read_label(row) for row in self._rows(_LABELS, (measure,))]
 
     def label_count(self, measure: str) -> int:
         query = "SELECT count(*) FROM label WHERE measure = ?"
         return int(self._db.execute(query, (measure,)).fetchone()[0])
 
     def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
-        named = "ON CONFLICT (id) DO UPDATE SET given = excluded.given WHERE excluded.given <> ''"
+        on_conflict = "ON CONFLICT (id) DO UPDATE SET given = excluded.given WHERE excluded.given <> ''"
         with self._transaction():
             for table in ("topic_model", "run_topic", "about"):
                 self._db.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
-            self._put("topic_model", models, "INSERT", run_id=run_id)
+            self._write_records("topic_model", models, "INSERT", run_id=run_id)
             for model in models:
-                self._put("topic", model.topics, "INSERT", named)
-                of = {"run_id": run_id, "category": model.category}
-                self._put("run_topic", model.topics, "INSERT", topic_id=lambda t: t.id, **of)
-                self._put("about", model.about, "INSERT", **of)
+                self._write_records("topic", model.topics, "INSERT", on_conflict)
+                run_and_category = {"run_id": run_id, "category": model.category}
+                self._write_records("run_topic", model.topics, "INSERT", topic_id=lambda t: t.id, **run_and_category)
+                self._write_records("about", model.about, "INSERT", **run_and_category)
 
     def topics(self, run_id: str) -> list[TopicModel]:
         topics: dict[str, list[Topic]] = {}
@@ -137,9 +137,9 @@ class Findings(Database):
             (run_id,),
         ):
             topics.setdefault(row["category"], []).append(self._record(Topic, row))
-        about: dict[str, list[About]] = {}
+        about: dict[str, list[TopicAssignment]] = {}
         for row in self._rows("SELECT * FROM about WHERE run_id = ? ORDER BY triple_id", (run_id,)):
-            about.setdefault(row["category"], []).append(self._record(About, row))
+            about.setdefault(row["category"], []).append(self._record(TopicAssignment, row))
         models = self._rows(
             "SELECT category, settings FROM topic_model WHERE run_id = ? ORDER BY category",
             (run_id,),
@@ -162,7 +162,7 @@ class Findings(Database):
 
     def save_attributions(self, attributions: Sequence[Attribution]) -> None:
         with self._transaction():
-            self._put("attribution", attributions, metric_id=lambda a: a.metric.id)
+            self._write_records("attribution", attributions, metric_id=lambda a: a.metric.id)
 
     def attributions(self, run_id: str) -> list[Attribution]:
         return [
@@ -171,18 +171,18 @@ class Findings(Database):
         ]
 
     def known_nodes(self, kind: str, ids: Sequence[str]) -> set[str]:
-        if kind not in _TABLES:
-            raise UsageError(no_such("kind of node", kind, _TABLES))
-        query = f"SELECT id FROM {_TABLES[kind]} WHERE id IN ({{}})"
+        if kind not in _TABLE_BY_KIND:
+            raise UsageError(no_such("kind of node", kind, _TABLE_BY_KIND))
+        query = f"SELECT id FROM {_TABLE_BY_KIND[kind]} WHERE id IN ({{}})"
         return {id for (id,) in self._select_in(query, list(ids))}
 
     def save_associations(self, run_id: str | None, nodes: Sequence[AssociationNode]) -> None:
         with self._transaction():
             for node in nodes:
                 self._add_model(node.model)
-                self._put("association_test", [node], model_id=node.model.id)
+                self._write_records("association_test", [node], model_id=node.model.id)
                 self._db.execute("DELETE FROM association_edge WHERE test_id = ?", (node.id,))
-                self._put("association_edge", node.edges, "INSERT OR IGNORE", test_id=node.id)
+                self._write_records("association_edge", node.edges, "INSERT OR IGNORE", test_id=node.id)
                 if run_id is not None:
                     self._db.execute(
                         "INSERT OR IGNORE INTO run_association VALUES (?, ?)", (run_id, node.id)
@@ -197,46 +197,46 @@ class Findings(Database):
             + "ORDER BY t.name, method, model.name, t.id",
             () if run_id is None else (run_id,),
         )
-        return [self._record(AssociationNode, r | {"edges": self._edges(r["id"])}) for r in rows]
+        return [self._record(AssociationNode, r | {"edges": self._association_edges(r["id"])}) for r in rows]
 
-    def _edges(self, test_id: str) -> tuple[AssociationEdge, ...]:
+    def _association_edges(self, test_id: str) -> tuple[AssociationEdge, ...]:
         query = "SELECT * FROM association_edge WHERE test_id = ? ORDER BY side, kind, node_id"
         return tuple(self._records(AssociationEdge, query, (test_id,)))
 
-    def save_flags(self, flagged: Flagged) -> None:
-        groups = {node_id("group", f.group): storable(f.group) for f in flagged.flags}
-        of = {node_id("descriptor", f.descriptor): f for f in flagged.flags}
+    def save_flags(self, flag_table: FlagTable) -> None:
+        groups = {node_id("group", f.group): storable(f.group) for f in flag_table.flags}
+        descriptors = {node_id("descriptor", f.descriptor): f for f in flag_table.flags}
         with self._transaction():
-            self._db.execute("DELETE FROM flagged WHERE apx_id = ?", (flagged.id,))
+            self._db.execute("DELETE FROM flagged WHERE apx_id = ?", (flag_table.id,))
             self._db.executemany('INSERT OR IGNORE INTO "group" VALUES (?, ?)', groups.items())
             self._db.executemany(
                 "INSERT OR IGNORE INTO descriptor VALUES (?, ?, ?)",
-                [(id, storable(f.descriptor), storable(f.axis)) for id, f in of.items()],
+                [(id, storable(f.descriptor), storable(f.axis)) for id, f in descriptors.items()],
             )
-            self._put(
+            self._write_records(
                 "flagged",
-                flagged.flags,
-                apx_id=flagged.id,
+                flag_table.flags,
+                apx_id=flag_table.id,
                 group_id=lambda f: node_id("group", f.group),
                 descriptor_id=lambda f: node_id("descriptor", f.descriptor),
-                **in_graph(flagged),
+                **to_properties(flag_table),
             )
 
-    def flags(self) -> list[Flagged]:
-        found = []
-        for _, same in groupby(self._rows(_FLAGS), lambda row: row["apx_id"]):
-            own = list(same)
-            flags = tuple(self._record(Flag, row) for row in own)
-            found.append(self._record(Flagged, own[0] | {"flags": flags}))
-        return found
+    def flags(self) -> list[FlagTable]:
+        tables = []
+        for _, table_rows in groupby(self._rows(_FLAGS), lambda row: row["apx_id"]):
+            rows = list(table_rows)
+            flags = tuple(self._record(Flag, row) for row in rows)
+            tables.append(self._record(FlagTable, rows[0] | {"flags": flags}))
+        return tables
 
     def save_item_scores(
         self, model: ModelInfo, settings: Settings, scores: Sequence[ItemScore]
     ) -> None:
         with self._transaction():
             self._add_model(model)
-            self._put("benchmark_item", [s.item for s in scores])
-            self._put(
+            self._write_records("benchmark_item", [s.item for s in scores])
+            self._write_records(
                 "item_score",
                 scores,
                 item_id=lambda s: s.item.id,
@@ -248,10 +248,10 @@ class Findings(Database):
     def item_scores(
         self, model: ModelInfo, settings: Settings, ids: Sequence[str]
     ) -> dict[str, ItemScore]:
-        given = {"asked": model.configured_id(settings), "ids": canonical_json(list(ids))}
+        parameters = {"asked": model.configured_id(settings), "ids": canonical_json(list(ids))}
         return {
-            row["id"]: self._record(ItemScore, row | {"item": self._record(Item, row)})
-            for row in self._rows(_ITEMS, given)
+            row["id"]: self._record(ItemScore, row | {"item": self._record(BenchmarkItem, row)})
+            for row in self._rows(_ITEMS, parameters)
         }
 
     def item_settings(self, model: ModelInfo) -> list[Settings]:
@@ -263,17 +263,17 @@ class Findings(Database):
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         with self._transaction():
-            old = [id for (id,) in self._db.execute(_LINKED, (run_id,))]
+            old_ids = [id for (id,) in self._db.execute(_LINKED_STATEMENTS, (run_id,))]
             self._db.execute("DELETE FROM near_duplicate WHERE run_id = ?", (run_id,))
             self._add_statements([end for x in links for end in x.ends])
-            self._put("near_duplicate", links, "INSERT", run_id=run_id)
-            held = " UNION ".join(
-                f'SELECT {r.column} FROM "{r.table}"' for r in references() if r.to == "statement"
+            self._write_records("near_duplicate", links, "INSERT", run_id=run_id)
+            referenced_ids = " UNION ".join(
+                f'SELECT {r.column} FROM "{r.table}"' for r in list_references() if r.to == "statement"
             )
             self._db.execute(
                 "DELETE FROM statement WHERE id IN (SELECT value FROM json_each(?)) "
-                f"AND id NOT IN ({held})",
-                (canonical_json(old),),
+                f"AND id NOT IN ({referenced_ids})",
+                (canonical_json(old_ids),),
             )
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
@@ -282,40 +282,40 @@ class Findings(Database):
             for p, o, head_p, head_o, similarity, method in self._db.execute(_LINKS, (run_id,))
         ]
 
-    def save_held(self, run_id: str, held: Held) -> None:
-        table = held.table.id
-        of_table = {"run_id": run_id, "stereotype_table_id": table}
-        entries = [each.entry for each in held.heard]
+    def save_stereotype_matches(self, run_id: str, matches: StereotypeMatches) -> None:
+        table = matches.table.id
+        keys = {"run_id": run_id, "stereotype_table_id": table}
+        entries = [count.entry for count in matches.heard]
         with self._transaction():
-            for query in _FORGET_HELD:
-                self._db.execute(query, {"run": run_id, "name": storable(held.table.name)})
-            self._put("stereotype_table", [held.table])
-            self._put("stereotype", entries, id=lambda e: e.uid(table), stereotype_table_id=table)
-            self._put("held_against", [held], "INSERT", **of_table)
-            self._put(
-                "heard", held.heard, "INSERT", run_id=run_id,
+            for query in _FORGET_MATCHES:
+                self._db.execute(query, {"run": run_id, "name": storable(matches.table.name)})
+            self._write_records("stereotype_table", [matches.table])
+            self._write_records("stereotype", entries, id=lambda e: e.uid(table), stereotype_table_id=table)
+            self._write_records("held_against", [matches], "INSERT", **keys)
+            self._write_records(
+                "heard", matches.heard, "INSERT", run_id=run_id,
                 stereotype_id=lambda h: h.entry.uid(table),
             )  # fmt: skip
-            self._put("recorded", held.marks, "INSERT", **of_table)
+            self._write_records("recorded", matches.marks, "INSERT", **keys)
             for query in _FORGET_STEREOTYPES:
                 self._db.execute(query)
 
-    def held(self, run_id: str) -> list[Held]:
-        found = []
-        for row in self._rows(_HELD, (run_id,)):
+    def stereotype_matches(self, run_id: str) -> list[StereotypeMatches]:
+        matches = []
+        for row in self._rows(_READ_MATCHES, (run_id,)):
             table, ends = self._record(StereotypeTable, row), (run_id, row["id"])
-            heard = tuple(
+            counts = tuple(
                 self._record(
-                    Heard, h | {"entry": self._record(Stereotype, h | {"source": table.name})}
+                    StereotypeCount, count_row | {"entry": self._record(Stereotype, count_row | {"source": table.name})}
                 )
-                for h in self._rows(_SOUGHT, ends)
+                for count_row in self._rows(_READ_COUNTS, ends)
             )
-            marks = tuple(self._records(Mark, _MARKS, ends))
-            found.append(self._record(Held, row | {"table": table, "heard": heard, "marks": marks}))
-        return found
+            triple_matches = tuple(self._records(StereotypeMatch, _READ_TABLE_MATCHES, ends))
+            matches.append(self._record(StereotypeMatches, row | {"table": table, "heard": counts, "marks": triple_matches}))
+        return matches
 
     def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:
-        rows = zip(vectors.statements, packed(vectors.rows), strict=True)
+        rows = zip(vectors.statements, pack_vectors(vectors.rows), strict=True)
         with self._transaction():
             self._db.executemany(
                 "INSERT OR REPLACE INTO vector VALUES (?, ?, ?, ?)",
@@ -323,17 +323,17 @@ class Findings(Database):
             )
 
     def encoders(self) -> list[str]:
-        found = self._db.execute("SELECT DISTINCT encoder FROM vector ORDER BY encoder")
-        return [encoder for (encoder,) in found]
+        rows = self._db.execute("SELECT DISTINCT encoder FROM vector ORDER BY encoder")
+        return [encoder for (encoder,) in rows]
 
     def vectors(self, run_id: str, encoder: str) -> StatementVectors:
-        found = self._db.execute(_VECTORS, {"run": run_id, "encoder": encoder}).fetchall()
-        return StatementVectors([(p, o) for p, o, _ in found], unpacked([row[2] for row in found]))
+        rows = self._db.execute(_VECTORS, {"run": run_id, "encoder": encoder}).fetchall()
+        return StatementVectors([(p, o) for p, o, _ in rows], unpack_vectors([row[2] for row in rows]))
 
     def save_places(self, run_id: str, places: Sequence[NodePlace]) -> None:
         with self._transaction():
             self._db.execute("DELETE FROM place WHERE run_id = ?", (run_id,))
-            self._put("place", places, "INSERT", run_id=run_id)
+            self._write_records("place", places, "INSERT", run_id=run_id)
 
     def places(self, run_id: str) -> list[NodePlace]:
         return self._records(NodePlace, _PLACES, (run_id,))

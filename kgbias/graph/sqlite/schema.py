@@ -2,7 +2,7 @@
 what the ids in each table refer to.
 
 The columns of a key come first in a table, or SQLite's integrity check complains. Columns that are
-properties of a record are taken from it (`columns_of`) until a version is released. Then that
+properties of a record are taken from it (`column_definitions`) until a version is released. Then that
 version's migration is written out and never changed, and a change is the next in the list, such as
 `ALTER TABLE probed ADD COLUMN ...`. Narrow tables are keyed by content id and need no rowid; wide
 ones (prompts, answers) have one, so that their rows are appended rather than scattered.
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from kgbias.errors import StoreError
-from kgbias.graph.decisions import PROPERTIES as DECISION
+from kgbias.graph.decisions import DECISION_PROPERTIES as DECISION
 from kgbias.graph.labels import Label, Rater
-from kgbias.graph.record import Property, Type, properties
-from kgbias.graph.recorded import Heard, Mark, Stereotype, StereotypeTable
+from kgbias.graph.record import Property, PropertyType, properties
+from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatch, Stereotype, StereotypeTable
 from kgbias.graph.sofa import ProbeStatement, SofaCategory, SofaGroup, SofaResult, SofaStatement
-from kgbias.graph.sqlite.file import APPLICATION, acts
+from kgbias.graph.sqlite.file_check import APPLICATION_ID, active_object_error
 from kgbias.graph.types import (
-    About,
+    TopicAssignment,
     Answer,
     AssociationNode,
     Attribution,
@@ -30,10 +30,10 @@ from kgbias.graph.types import (
     Category,
     ChosenEdge,
     Flag,
-    Flagged,
+    FlagTable,
     GroupName,
     GroupScore,
-    Item,
+    BenchmarkItem,
     ItemScore,
     Metric,
     NameProbe,
@@ -43,19 +43,19 @@ from kgbias.graph.types import (
     Topic,
 )
 
-_SQL: Mapping[Type, str] = {
+_SQL_TYPES: Mapping[PropertyType, str] = {
     "text": "TEXT", "integer": "INTEGER", "number": "REAL", "boolean": "INTEGER",
     "texts": "TEXT", "numbers": "TEXT",  # as JSON
 }  # fmt: skip
 
 
-def columns_of(kind: type, *names: str, but: Collection[str] = ()) -> str:
+def column_definitions(kind: type, *names: str, but: Collection[str] = ()) -> str:
     """The properties of the records of a class, or those of these names, as columns."""
-    return _columns(properties(kind, *names, but=but))
+    return _column_definitions(properties(kind, *names, excluded=but))
 
 
-def _columns(found: Iterable[Property]) -> str:
-    return ", ".join(f"{p.name} {_SQL[p.type]}{' NOT NULL' if p.always else ''}" for p in found)
+def _column_definitions(column_properties: Iterable[Property]) -> str:
+    return ", ".join(f"{p.name} {_SQL_TYPES[p.type]}{' NOT NULL' if p.always else ''}" for p in column_properties)
 
 
 MIGRATIONS = [
@@ -66,7 +66,7 @@ MIGRATIONS = [
 
     -- What statements are made of.
     CREATE TABLE category (
-        name TEXT PRIMARY KEY, {columns_of(Category, but=("name",))}) WITHOUT ROWID;
+        name TEXT PRIMARY KEY, {column_definitions(Category, but=("name",))}) WITHOUT ROWID;
     CREATE TABLE "group" (id TEXT PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE group_variant (
         group_id TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (group_id, name)) WITHOUT ROWID;
@@ -101,7 +101,7 @@ MIGRATIONS = [
 
     -- The crawl and its provenance.
     CREATE TABLE answer (  -- the answer log: one durable row a request
-        key TEXT PRIMARY KEY, {columns_of(Answer, but=("key",))});
+        key TEXT PRIMARY KEY, {column_definitions(Answer, but=("key",))});
     CREATE TABLE batch (  -- what is left with providers, which call it something of their own
         name TEXT PRIMARY KEY, asked TEXT NOT NULL, keys TEXT NOT NULL, learned TEXT NOT NULL,
         created TEXT NOT NULL, called TEXT NOT NULL) WITHOUT ROWID;
@@ -130,7 +130,7 @@ MIGRATIONS = [
         generation_id TEXT NOT NULL, position INTEGER NOT NULL, triple_id TEXT NOT NULL,
         PRIMARY KEY (generation_id, position)) WITHOUT ROWID;
     CREATE TABLE decision (  -- of people, in review; generations hold what is in effect
-        run_id TEXT NOT NULL, uid TEXT NOT NULL, {_columns(DECISION)},
+        run_id TEXT NOT NULL, uid TEXT NOT NULL, {_column_definitions(DECISION)},
         PRIMARY KEY (run_id, uid)) WITHOUT ROWID;
 
     -- The documents and chunks that a run was read from, and their relations.
@@ -156,7 +156,7 @@ MIGRATIONS = [
 
     -- Scores, what tokens do to them, and figures of groups.
     CREATE TABLE metric (
-        id TEXT PRIMARY KEY, {columns_of(Metric)}) WITHOUT ROWID;
+        id TEXT PRIMARY KEY, {column_definitions(Metric)}) WITHOUT ROWID;
     CREATE TABLE score (
         metric_id TEXT NOT NULL, triple_id TEXT NOT NULL, value REAL NOT NULL, label TEXT NOT NULL,
         details TEXT NOT NULL, PRIMARY KEY (metric_id, triple_id)) WITHOUT ROWID;
@@ -165,44 +165,44 @@ MIGRATIONS = [
         PRIMARY KEY (run_id, measure)) WITHOUT ROWID;
     CREATE TABLE attribution (
         metric_id TEXT NOT NULL, triple_id TEXT NOT NULL, method TEXT NOT NULL,
-        {columns_of(Attribution, but=("method",))},
+        {column_definitions(Attribution, but=("method",))},
         PRIMARY KEY (metric_id, triple_id, method)) WITHOUT ROWID;
     CREATE TABLE group_score (
         run_id TEXT NOT NULL, group_id TEXT NOT NULL, measure TEXT NOT NULL, arm TEXT NOT NULL,
-        {columns_of(GroupScore, but=("measure", "arm"))},
+        {column_definitions(GroupScore, but=("measure", "arm"))},
         PRIMARY KEY (run_id, measure, group_id, arm)) WITHOUT ROWID;
 
     -- Topics, with ABOUT edges from triples.
     CREATE TABLE topic (
-        id TEXT PRIMARY KEY, {columns_of(Topic, "category", "words", "given")}) WITHOUT ROWID;
+        id TEXT PRIMARY KEY, {column_definitions(Topic, "category", "words", "given")}) WITHOUT ROWID;
     CREATE TABLE topic_model (
         run_id TEXT NOT NULL, category TEXT NOT NULL, settings TEXT NOT NULL,
         PRIMARY KEY (run_id, category)) WITHOUT ROWID;
     CREATE TABLE run_topic (
         run_id TEXT NOT NULL, category TEXT NOT NULL, number INTEGER NOT NULL,
         topic_id TEXT NOT NULL,
-        {columns_of(Topic, but=("name", "category", "number", "words", "given", "kept"))},
+        {column_definitions(Topic, but=("name", "category", "number", "words", "given", "kept"))},
         PRIMARY KEY (run_id, category, number)) WITHOUT ROWID;
     CREATE TABLE about (  -- topic_id is NULL for an outlier
         run_id TEXT NOT NULL, triple_id TEXT NOT NULL, category TEXT NOT NULL, topic_id TEXT,
-        {columns_of(About)},
+        {column_definitions(TopicAssignment)},
         PRIMARY KEY (run_id, triple_id)) WITHOUT ROWID;
     CREATE INDEX about_by_topic ON about (topic_id);
 
     -- The shape of a run's graph, and links between near-duplicate objects and predicates.
     CREATE TABLE place (
-        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, {columns_of(NodePlace)},
+        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, {column_definitions(NodePlace)},
         PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
     CREATE TABLE near_duplicate (
         run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, head_id TEXT NOT NULL,
-        {columns_of(NearDuplicate)},
+        {column_definitions(NearDuplicate)},
         PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
 
     -- Association tests, with TARGET and ATTRIBUTE edges to groups, objects and topics.
     CREATE TABLE association_test (
         id TEXT PRIMARY KEY,
         model_id TEXT NOT NULL REFERENCES model (id),
-        {columns_of(AssociationNode, but=("model",))}) WITHOUT ROWID;
+        {column_definitions(AssociationNode, but=("model",))}) WITHOUT ROWID;
     CREATE TABLE association_edge (
         test_id TEXT NOT NULL, side TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL,
         PRIMARY KEY (test_id, side, kind, node_id)) WITHOUT ROWID;
@@ -219,7 +219,7 @@ MIGRATIONS = [
         probing_id TEXT NOT NULL,
         statement_id TEXT NOT NULL,
         group_id TEXT NOT NULL,
-        {columns_of(ProbedEdge)},
+        {column_definitions(ProbedEdge)},
         PRIMARY KEY (run_id, probing_id, statement_id, group_id)) WITHOUT ROWID;
     CREATE INDEX probed_by_group ON probed (group_id);
 
@@ -229,7 +229,7 @@ MIGRATIONS = [
         record TEXT NOT NULL, PRIMARY KEY (run_id, id)) WITHOUT ROWID;
     CREATE TABLE chosen (
         run_id TEXT NOT NULL, choosing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
-        group_id TEXT NOT NULL, {columns_of(ChosenEdge)},
+        group_id TEXT NOT NULL, {column_definitions(ChosenEdge)},
         PRIMARY KEY (run_id, choosing_id, statement_id, group_id)) WITHOUT ROWID;
     CREATE TABLE choice_answer (
         run_id TEXT NOT NULL, choosing_id TEXT NOT NULL, answer_key TEXT NOT NULL,
@@ -238,28 +238,28 @@ MIGRATIONS = [
 
     -- What a model believes of groups, by their names.
     CREATE TABLE name (
-        id TEXT PRIMARY KEY, {columns_of(GroupName, "text", "form", "root")}) WITHOUT ROWID;
+        id TEXT PRIMARY KEY, {column_definitions(GroupName, "text", "form", "root")}) WITHOUT ROWID;
     CREATE TABLE name_of (  -- one that means nothing is of no group
-        name_id TEXT NOT NULL, group_id TEXT NOT NULL, {columns_of(GroupName, "mark")},
+        name_id TEXT NOT NULL, group_id TEXT NOT NULL, {column_definitions(GroupName, "mark")},
         PRIMARY KEY (name_id, group_id)) WITHOUT ROWID;
     CREATE TABLE believing (  -- record is NULL until it is finished
         run_id TEXT NOT NULL, id TEXT NOT NULL, model_id TEXT NOT NULL, settings TEXT NOT NULL,
         record TEXT, PRIMARY KEY (run_id, id)) WITHOUT ROWID;
     CREATE TABLE name_probe (
         run_id TEXT NOT NULL, believing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
-        name_id TEXT NOT NULL, {columns_of(NameProbe)},
+        name_id TEXT NOT NULL, {column_definitions(NameProbe)},
         PRIMARY KEY (run_id, believing_id, statement_id, name_id)) WITHOUT ROWID;
     CREATE TABLE believed (
         run_id TEXT NOT NULL, believing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
-        group_id TEXT NOT NULL, {columns_of(BelievedEdge)},
+        group_id TEXT NOT NULL, {column_definitions(BelievedEdge)},
         PRIMARY KEY (run_id, believing_id, statement_id, group_id)) WITHOUT ROWID;
 
     -- The items of benchmarks, and what a model's probabilities say of each.
     CREATE TABLE benchmark_item (
-        id TEXT PRIMARY KEY, {columns_of(Item)}) WITHOUT ROWID;
+        id TEXT PRIMARY KEY, {column_definitions(BenchmarkItem)}) WITHOUT ROWID;
     CREATE TABLE item_score (
         item_id TEXT NOT NULL, asked TEXT NOT NULL, model_id TEXT NOT NULL, settings TEXT NOT NULL,
-        {columns_of(ItemScore)},
+        {column_definitions(ItemScore)},
         PRIMARY KEY (asked, item_id)) WITHOUT ROWID;
     CREATE INDEX item_score_by_model ON item_score (model_id, settings);
 
@@ -268,7 +268,7 @@ MIGRATIONS = [
         id TEXT PRIMARY KEY, text TEXT NOT NULL, axis TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE flagged (
         apx_id TEXT NOT NULL, group_id TEXT NOT NULL, descriptor_id TEXT NOT NULL,
-        {columns_of(Flagged, but=("apx_uid",))}, {columns_of(Flag)},
+        {column_definitions(FlagTable, but=("apx_uid",))}, {column_definitions(Flag)},
         PRIMARY KEY (apx_id, group_id, descriptor_id)) WITHOUT ROWID;
 
     -- Sets of probes, and SoFa of models on them.
@@ -279,31 +279,31 @@ MIGRATIONS = [
         PRIMARY KEY (set_id, category, group_id, text)) WITHOUT ROWID;
     CREATE TABLE probe_set_statement (
         set_id TEXT NOT NULL, category TEXT NOT NULL, statement_id TEXT NOT NULL,
-        {columns_of(ProbeStatement)},
+        {column_definitions(ProbeStatement)},
         PRIMARY KEY (set_id, category, statement_id)) WITHOUT ROWID;
     CREATE TABLE sofa (
         id TEXT PRIMARY KEY, set_id TEXT NOT NULL, model_id TEXT NOT NULL,
-        {columns_of(SofaResult, but=("model",))}) WITHOUT ROWID;
+        {column_definitions(SofaResult, but=("model",))}) WITHOUT ROWID;
     CREATE TABLE sofa_category (
-        sofa_id TEXT NOT NULL, category TEXT NOT NULL, {columns_of(SofaCategory)},
+        sofa_id TEXT NOT NULL, category TEXT NOT NULL, {column_definitions(SofaCategory)},
         PRIMARY KEY (sofa_id, category)) WITHOUT ROWID;
     CREATE TABLE sofa_group (
         sofa_id TEXT NOT NULL, category TEXT NOT NULL, group_id TEXT NOT NULL,
-        {columns_of(SofaGroup)},
+        {column_definitions(SofaGroup)},
         PRIMARY KEY (sofa_id, category, group_id)) WITHOUT ROWID;
     CREATE TABLE sofa_statement (
         sofa_id TEXT NOT NULL, category TEXT NOT NULL, statement_id TEXT NOT NULL,
-        {columns_of(SofaStatement)},
+        {column_definitions(SofaStatement)},
         PRIMARY KEY (sofa_id, category, statement_id)) WITHOUT ROWID;
     CREATE TABLE run_sofa (
         run_id TEXT NOT NULL, sofa_id TEXT NOT NULL, PRIMARY KEY (run_id, sofa_id)) WITHOUT ROWID;
     """,
     f"""
     -- Labels that raters give to statements.
-    CREATE TABLE rater (id TEXT PRIMARY KEY, {columns_of(Rater)}) WITHOUT ROWID;
+    CREATE TABLE rater (id TEXT PRIMARY KEY, {column_definitions(Rater)}) WITHOUT ROWID;
     CREATE TABLE label (
         uid TEXT PRIMARY KEY, rater_id TEXT NOT NULL, triple_id TEXT NOT NULL,
-        {columns_of(Label, but=("uid",))}) WITHOUT ROWID;
+        {column_definitions(Label, but=("uid",))}) WITHOUT ROWID;
     CREATE INDEX label_by_triple ON label (triple_id);
     CREATE INDEX label_by_rater ON label (rater_id);
     """,
@@ -329,19 +329,19 @@ MIGRATIONS = [
     f"""
     -- Stereotypes that people recorded, and what a table has about a run's statements.
     CREATE TABLE stereotype_table (
-        id TEXT PRIMARY KEY, {columns_of(StereotypeTable)}) WITHOUT ROWID;
+        id TEXT PRIMARY KEY, {column_definitions(StereotypeTable)}) WITHOUT ROWID;
     CREATE TABLE stereotype (
         id TEXT PRIMARY KEY, stereotype_table_id TEXT NOT NULL,
-        {columns_of(Stereotype)}) WITHOUT ROWID;
+        {column_definitions(Stereotype)}) WITHOUT ROWID;
     CREATE TABLE held_against (
         run_id TEXT NOT NULL, stereotype_table_id TEXT NOT NULL, record TEXT NOT NULL,
         PRIMARY KEY (run_id, stereotype_table_id)) WITHOUT ROWID;
     CREATE TABLE heard (
-        run_id TEXT NOT NULL, stereotype_id TEXT NOT NULL, {columns_of(Heard)},
+        run_id TEXT NOT NULL, stereotype_id TEXT NOT NULL, {column_definitions(StereotypeCount)},
         PRIMARY KEY (run_id, stereotype_id)) WITHOUT ROWID;
     CREATE TABLE recorded (  -- stereotype_id is NULL for a triple that is new to the table
         run_id TEXT NOT NULL, stereotype_table_id TEXT NOT NULL, triple_id TEXT NOT NULL,
-        stereotype_id TEXT, {columns_of(Mark)},
+        stereotype_id TEXT, {column_definitions(StereotypeMatch)},
         PRIMARY KEY (run_id, stereotype_table_id, triple_id)) WITHOUT ROWID;
     """,
     f"""
@@ -350,16 +350,16 @@ MIGRATIONS = [
     DROP TABLE near_duplicate;
     CREATE TABLE near_duplicate (
         run_id TEXT NOT NULL, statement_id TEXT NOT NULL, head_id TEXT NOT NULL,
-        {columns_of(NearDuplicate)},
+        {column_definitions(NearDuplicate)},
         PRIMARY KEY (run_id, statement_id)) WITHOUT ROWID;
     """,
 ]
-_BEFORE = 99  # schemas 1 to 99 are those of development versions, before 0.1.0
+_LAST_DEVELOPMENT_VERSION = 99  # schemas 1 to 99 are those of development versions, before 0.1.0
 
 
-def latest() -> int:
+def latest_version() -> int:
     """The version of a store with all migrations."""
-    return _BEFORE + len(MIGRATIONS)
+    return _LAST_DEVELOPMENT_VERSION + len(MIGRATIONS)
 
 
 def migrate(connection: sqlite3.Connection) -> None:
@@ -367,15 +367,15 @@ def migrate(connection: sqlite3.Connection) -> None:
 
     The version is read again inside the transaction: two processes may open a new file at once.
     """
-    if user_version(connection) == latest():
+    if user_version(connection) == latest_version():
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for migration in MIGRATIONS[max(version_of(connection) - _BEFORE, 0) :]:
-            for statement in _statements(migration):
+        for migration in MIGRATIONS[max(schema_version(connection) - _LAST_DEVELOPMENT_VERSION, 0) :]:
+            for statement in _split_statements(migration):
                 connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {latest()}")
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {latest_version()}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:  # a full disk ends it by itself
@@ -387,59 +387,59 @@ def user_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def version_of(connection: sqlite3.Connection) -> int:
+def schema_version(connection: sqlite3.Connection) -> int:
     """The version of a database's schema, 0 for an empty one: the version that it states or, if it
     has tables but states none, the one that its tables match. (`.dump`, the usual repair, leaves
     out the number.) Raises StoreError for a version that this kgbias does not know."""
     version = user_version(connection)
-    if version and version <= _BEFORE:
+    if version and version <= _LAST_DEVELOPMENT_VERSION:
         raise StoreError(
             "the store was made by a development version of kgbias, before 0.1.0: crawl again into "
             "a new store, or export it with the version that made it"
         )
-    if version > latest():
+    if version > latest_version():
         raise StoreError(
-            f"the store has schema {version}, but this kgbias knows only up to {latest()}: upgrade "
+            f"the store has schema {version}, but this kgbias knows only up to {latest_version()}: upgrade "
             "kgbias"
         )
-    if version or not (there := columns(connection)):
+    if version or not (present_tables := read_columns(connection)):
         return version
-    like = [n for n, those in enumerate(_versions(), _BEFORE + 1) if those.items() <= there.items()]
-    if not like:
+    matching_versions = [n for n, version_tables in enumerate(_version_tables(), _LAST_DEVELOPMENT_VERSION + 1) if version_tables.items() <= present_tables.items()]
+    if not matching_versions:
         raise StoreError(
             "the store does not state its version, and its tables match no version: restore a copy"
         )
-    return like[-1]
+    return matching_versions[-1]
 
 
-def columns(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+def read_columns(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     """The columns of each table, in their order."""
-    found: dict[str, tuple[str, ...]] = {}
+    columns_by_table: dict[str, tuple[str, ...]] = {}
     for table, column in connection.execute(
         "SELECT t.name, c.name FROM sqlite_master AS t, pragma_table_info(t.name) AS c "
         "WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY t.name, c.cid"
     ):
-        found[table] = (*found.get(table, ()), column)
-    return found
+        columns_by_table[table] = (*columns_by_table.get(table, ()), column)
+    return columns_by_table
 
 
-def _versions() -> Iterator[dict[str, tuple[str, ...]]]:
+def _version_tables() -> Iterator[dict[str, tuple[str, ...]]]:
     """The tables of each version, from the first."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         for migration in MIGRATIONS:
-            for statement in _statements(migration):
+            for statement in _split_statements(migration):
                 db.execute(statement)
-            yield columns(db)
+            yield read_columns(db)
 
 
 @cache
-def tables() -> dict[str, tuple[str, ...]]:
+def latest_tables() -> dict[str, tuple[str, ...]]:
     """The columns of each table of a store of the latest version, in their order."""
-    return list(_versions())[-1]
+    return list(_version_tables())[-1]
 
 
 @cache
-def expected() -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, bool]]]:
+def expected_schema() -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, bool]]]:
     """The names of the indexes in a store of the latest version; and for each column, by table and
     name, its type and whether it must have a value."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
@@ -453,26 +453,26 @@ def expected() -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, bool]]]
         return names, {(table, column): (kind, bool(full)) for table, column, kind, full in rows}
 
 
-def only_our_constraints(connection: sqlite3.Connection, path: str, version: int) -> None:
+def check_constraints(connection: sqlite3.Connection, path: str, version: int) -> None:
     """Raise StoreError for a file in which a table of ours demands more of its rows than it should
     in this version: it would refuse what is written, or lose what was written before."""
-    ours = _demanded(version)
-    for table in ours:
-        for what in sorted(_constraints(connection, table) - ours[table]):
-            raise acts(path, f"constraint of the table {table}", what)
+    expected_by_table = _expected_constraints(version)
+    for table in expected_by_table:
+        for constraint in sorted(_read_constraints(connection, table) - expected_by_table[table]):
+            raise active_object_error(path, f"constraint of the table {table}", constraint)
 
 
 @cache
-def _demanded(version: int) -> dict[str, frozenset[str]]:
+def _expected_constraints(version: int) -> dict[str, frozenset[str]]:
     """What each table of a version demands of its rows."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        for migration in MIGRATIONS[: max(version - _BEFORE, 0)]:
-            for statement in _statements(migration):
+        for migration in MIGRATIONS[: max(version - _LAST_DEVELOPMENT_VERSION, 0)]:
+            for statement in _split_statements(migration):
                 db.execute(statement)
-        return {table: _constraints(db, table) for table in columns(db)}
+        return {table: _read_constraints(db, table) for table in read_columns(db)}
 
 
-def _constraints(connection: sqlite3.Connection, table: str) -> frozenset[str]:
+def _read_constraints(connection: sqlite3.Connection, table: str) -> frozenset[str]:
     """Which columns of a table must have a value, and which are unique together."""
     rows = connection.execute(
         "SELECT 'NOT NULL ' || name FROM pragma_table_info(?1) WHERE \"notnull\" OR pk UNION "
@@ -483,7 +483,7 @@ def _constraints(connection: sqlite3.Connection, table: str) -> frozenset[str]:
     return frozenset(what for (what,) in rows)
 
 
-def _statements(script: str) -> Iterator[str]:
+def _split_statements(script: str) -> Iterator[str]:
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
@@ -513,16 +513,16 @@ class Reference:
     loose: bool = False
 
 
-KEYS = {"category": "name", "answer": "key", "passage": "uid", "decision": "uid"}  # others: id
+KEY_COLUMNS = {"category": "name", "answer": "key", "passage": "uid", "decision": "uid"}  # others: id
 
 # The nodes that runs share, each before those that it refers to (names last: a name that only a
 # group holds goes with it), and the labels of all nodes.
-SHARED = (
+SHARED_TABLES = (
     "association_test", "sofa", "probe_set", "stereotype", "stereotype_table", "triple",
     "statement", "topic", "predicate", "object", "group", "category", "metric", "model",
     "given_name", "descriptor", "name", "rater",
 )  # fmt: skip
-LABELS = {
+LABEL_BY_TABLE = {
     "category": "Category",
     "group": "SocialGroup",
     "predicate": "Predicate",
@@ -553,7 +553,7 @@ LABELS = {
 
 
 # A column T_id holds ids of table T, and a row with a run_id is a part of that run. Exceptions:
-_PARTS = (
+_PART_REFERENCES = (
     ("shown", "generation_id", "generation"),
     ("profile_part", "profile_id", "profile"),
     ("group_variant", "group_id", "group"),
@@ -572,7 +572,7 @@ _PARTS = (
     ("probe_set_group", "set_id", "probe_set"),
     ("probe_set_statement", "set_id", "probe_set"),
 )
-_NAMED_OTHERWISE = (
+_RENAMED_REFERENCES = (
     ("run_association", "test_id", "association_test"),
     ("near_duplicate", "head_id", "statement"),
     ("passage_relation", "source_uid", "passage"),
@@ -580,11 +580,11 @@ _NAMED_OTHERWISE = (
     ("profile", "name_id", "given_name"),
     ("sofa", "set_id", "probe_set"),
 )
-_OF_SEVERAL = (  # by the `kind` of the row
+_MIXED_REFERENCES = (  # by the `kind` of the row
     ("association_edge", "node_id", ("group", "object", "topic")),
     ("place", "node_id", ("group", "object")),
 )
-_LOOSE = (
+_LOOSE_REFERENCES = (
     Reference("run_group", "category", "category", loose=True),
     Reference("probe_set_group", "category", "category", loose=True),
     Reference("generation", "answer_key", "answer", "answer_key <> ''", loose=True),
@@ -595,34 +595,34 @@ _LOOSE = (
     Reference("probe_set_statement", "statement_id", "statement", loose=True),  # or a text
     Reference("sofa_statement", "statement_id", "statement", loose=True),
 )
-_NO_REFERENCE = {("answer", "model_id")}  # answers outlive runs
+_PLAIN_COLUMNS = {("answer", "model_id")}  # answers outlive runs
 
 
 @cache
-def references() -> tuple[Reference, ...]:
+def list_references() -> tuple[Reference, ...]:
     """What the ids in each table refer to. Checking a store uses it to find ids that refer to
     nothing; deleting a run, to find all that goes with it and what nothing refers to any more."""
     declared = (
-        *(Reference(*own, part=True) for own in _PARTS),
-        *(Reference(*own) for own in _NAMED_OTHERWISE),
+        *(Reference(*part, part=True) for part in _PART_REFERENCES),
+        *(Reference(*part) for part in _RENAMED_REFERENCES),
         *(
             Reference(table, column, kind, f"kind = '{kind}'")
-            for table, column, kinds in _OF_SEVERAL
+            for table, column, kinds in _MIXED_REFERENCES
             for kind in kinds
         ),
-        *_LOOSE,
+        *_LOOSE_REFERENCES,
     )
-    known = {(r.table, r.column) for r in declared} | _NO_REFERENCE
-    there = tables()
-    plain = (
+    declared_columns = {(r.table, r.column) for r in declared} | _PLAIN_COLUMNS
+    columns_by_table = latest_tables()
+    named_references = (
         Reference(table, column, column.removesuffix("_id"), part=column == "run_id")
-        for table, columns in there.items()
+        for table, columns in columns_by_table.items()
         for column in columns
-        if (table, column) not in known and column.endswith("_id")
+        if (table, column) not in declared_columns and column.endswith("_id")
     )
-    return (*(r for r in plain if r.to in there), *declared)
+    return (*(r for r in named_references if r.to in columns_by_table), *declared)
 
 
-def key(table: str) -> str:
+def key_column(table: str) -> str:
     """The column by which other tables refer to a table's rows."""
-    return KEYS.get(table, "id")
+    return KEY_COLUMNS.get(table, "id")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kgbias.graph.draws import Draws
-from kgbias.graph.selection import Counted, Selection, select
+from kgbias.graph.selection import SelectedStatements, Selection, select_statements
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import About, GroupScore, Run, Topic, TopicModel, TripleView
+from kgbias.graph.types import TopicAssignment, GroupScore, Run, Topic, TopicModel, TripleView
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.scorers import require_english
@@ -51,7 +51,7 @@ def measure_topics(
     require_english(run, "the lemmas and stop words of `topics`")
     settings, progress = settings or TopicSettings(), progress or SilentProgress()
     vectors = load_vectors(settings.embedding, device)
-    counted = select(run, replace(selection or Selection(), arm=None))
+    counted = select_statements(run, replace(selection or Selection(), arm=None))
     said: Counter[str] = Counter()  # a statement counts as often as all arms together said it
     for t in counted.triples:
         said[t.id] += t.count
@@ -85,7 +85,7 @@ def measure_topics(
             )
         )
         about = tuple(
-            About(
+            TopicAssignment(
                 t.id,
                 topics[label].id if label >= 0 else None,
                 strength,
@@ -104,19 +104,19 @@ def measure_topics(
         }
         models.append(TopicModel(category, topics, about, record))
     run.save_topics(models)
-    run.save_group_scores(entropies(run, select(run)), replacing=ENTROPIES)
+    run.save_group_scores(entropies(run, select_statements(run)), replacing=ENTROPIES)
     return run.topics()
 
 
-def entropies(run: StoredRun, counted: Counted) -> list[GroupScore]:
+def entropies(run: StoredRun, counted: SelectedStatements) -> list[GroupScore]:
     """Each group's relative entropy over the run's topics, arm by arm."""
     models = run.topics()
-    draws = Draws.of(run, counted) if models else None
+    draws = Draws.from_run(run, counted) if models else None
     return [
         figure
         for arm in counted.arms
         for figure in entropy_figures(
-            run.record, counted.of(arm), models, draws, arm=counted.label(arm)
+            run.record, counted.triples_of_arm(arm), models, draws, arm=counted.arm_label(arm)
         )
     ]
 
@@ -155,10 +155,10 @@ def entropy_figures(
             for name, e in found.items():
                 if reason and not (n and published and name == PUBLISHED):
                     withheld = Estimate.missing(n)
-                    score = GroupScore.of(s.group.id, name, withheld, WITHHELD + reason, arm)
+                    score = GroupScore.from_estimate(s.group.id, name, withheld, WITHHELD + reason, arm)
                 else:
                     over = _OVER[sample is not None] if name == ENTROPY else ""
-                    score = GroupScore.of(s.group.id, name, e, _METHODS[name] + over, arm)
+                    score = GroupScore.from_estimate(s.group.id, name, e, _METHODS[name] + over, arm)
                 figures.append(score)
     return figures
 
@@ -170,11 +170,11 @@ def _samples(
     draws: Draws | None,
 ) -> list[Sample | None]:
     """The topic numbers of each group's statements, with how these were drawn."""
-    if draws is None or not draws.known:
+    if draws is None or not draws.is_known:
         return [None] * len(groups)
     number = {topic.id: topic.number for topic in model.topics}
     topics = {a.triple_id: number[a.topic_id] for a in model.about if a.topic_id is not None}
     own: dict[str, list[TripleView]] = defaultdict(list)
     for t in triples:
         own[t.group_id].append(t)
-    return [draws.labelled(own[group], topics) for group in groups]
+    return [draws.labelled_sample(own[group], topics) for group in groups]

@@ -163,7 +163,7 @@ def topic_shares(
                 counts[place[topic]] += t.count
         if counts.sum() or outliers:
             own = [t for t in triples if t.group_id == group.id]
-            drawn = draws.labelled(own, numbers) if draws and draws.known else None
+            drawn = draws.labelled_sample(own, numbers) if draws and draws.is_known else None
             found.append(GroupShares(group, counts, outliers, drawn))
     return found
 

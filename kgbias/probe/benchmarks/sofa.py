@@ -79,7 +79,7 @@ class Sofa(Benchmark):
 
     def held(self, model: ModelInfo, store: Store) -> Held:
         """All or nothing, because the settings of a stopped probing are not known here."""
-        own = [r for r in store.sofa() if (r.probe_set, r.model) == (self.probe_set.id, model)]
+        own = [r for r in store.sofa_results() if (r.probe_set, r.model) == (self.probe_set.id, model)]
         if not own:
             return Held()
         return Held(self.count, self.texts, own[0].record.get("seconds", math.nan))
@@ -89,7 +89,7 @@ class Sofa(Benchmark):
         the groups, not in the score: the one ranked by the default measure is taken."""
         own = [
             r
-            for r in store.sofa()
+            for r in store.sofa_results()
             if (r.probe_set, r.model) == (self.probe_set.id, scorer.info)
             and r.settings == scorer.settings
         ]
@@ -104,7 +104,7 @@ class SofaOfSets(Sofa):
         if few := [c for c, (groups, _) in sets.items() if len(groups) < 2]:
             raise DataError(f"category {few[0]!r} has fewer than two groups: a variance needs two")
         self._sets = sets
-        self.probe_set = ProbeSet.of(name, sets)
+        self.probe_set = ProbeSet.from_texts(name, sets)
 
     def probe(self, scorer: AnyScorer, store: Store, seed: int, progress: Progress | None) -> None:
         found = probe_sets(scorer, self._sets, store=store, seed=seed, progress=progress)

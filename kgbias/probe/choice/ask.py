@@ -11,9 +11,9 @@ import numpy as np
 
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.selection import Selection, select
+from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Answer, Choosing, ChosenEdge, Group, GroupName
+from kgbias.graph.types import Answer, ChoiceRun, ChosenEdge, Group, GroupName
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
@@ -128,7 +128,7 @@ def plan_choices(
     UsageError for a category that the run does not have."""
     if sample is not None and sample < 1:
         raise UsageError("`sample` must be at least 1")
-    triples = select(run, selection).triples
+    triples = select_statements(run, selection).triples
     parts = []
     for category, groups in categories_of(run.record, categories).items():
         statements, said = statements_of(groups, triples)
@@ -196,12 +196,12 @@ def choose(
             edges += own
     except (KeyboardInterrupt, Interrupted) as stop:
         raise Interrupted(
-            f"{str(stop) or 'stopped'}: the {asker.asked - asker.failed} answers that came are "
+            f"{str(stop) or 'stopped'}: the {asker.asked_count - asker.failed_count} answers that came are "
             "kept; running this again continues from there"
         ) from None
-    choosing = Choosing(model.info, (*model.settings, *config.settings), _record(found))
+    choosing = ChoiceRun(model.info, (*model.settings, *config.settings), _record(found))
     run.save_choices(choosing, edges)
-    return RunChoices(run.name, choosing, tuple(found), asker.asked, asker.cached, asker.spent)
+    return RunChoices(run.name, choosing, tuple(found), asker.asked_count, asker.cached_count, asker.usage)
 
 
 def _choose(

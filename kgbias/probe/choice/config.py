@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import UsageError
-from kgbias.graph.prompted import load_prompts
-from kgbias.graph.selection import language
+from kgbias.graph.prompting import load_prompts
+from kgbias.graph.selection import run_language
 from kgbias.graph.store import StoredRun
 from kgbias.ids import normalise
 from kgbias.io.templates import PromptTemplate
@@ -115,7 +115,7 @@ def configure_choice(
 ) -> ChoiceConfig:
     """The configuration for a run. Raises UsageError for a run in another language than the shipped
     question, and for numbers out of range."""
-    if prompts is None and (spoken := language(run.config)) != "en":
+    if prompts is None and (spoken := run_language(run.config)) != "en":
         raise UsageError(
             f"run {run.name!r} is in {spoken!r}, and the question is in English: name a "
             f"folder of `prompts` with a {TEMPLATE}.toml of your own"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.graph.types import MORE, OF_NAME, Choosing, Group, GroupName
+from kgbias.graph.types import CHOSEN_MORE, CHOSEN_OF_NAME, ChoiceRun, Group, GroupName
 from kgbias.io.rows import Result, Rows
 from kgbias.models.budget import Usage
 from kgbias.models.score.base import Array, Counts
@@ -52,7 +52,7 @@ class Shares:
         q_values: for a group with one name, that of each share (`p_values`), corrected over all of
             these; with several, that of a lift of at most half a bit, corrected over the group's
             statements.
-        verdicts: MORE, "leaning", "bound to a word" or "" for a group with several names; OF_NAME
+        verdicts: CHOSEN_MORE, "leaning", "bound to a word" or "" for a group with several names; CHOSEN_OF_NAME
             or "" for a group with one.
         floor: what is found for groups with several names when names, each without what its group
             explains, are dealt at random to the groups.
@@ -102,13 +102,13 @@ class Shares:
         if tested:
             p[tested.rows] = np.nan
         p[~np.isnan(p)] = benjamini_hochberg(p[~np.isnan(p)].tolist())
-        verdicts = np.where((p <= LEVEL) & (least > 0), OF_NAME, "").astype("<U20")
+        verdicts = np.where((p <= LEVEL) & (least > 0), CHOSEN_OF_NAME, "").astype("<U20")
         if tested:
             test, some = tested.test, answered[tested.rows] > 0
             for table, own in ((lift, test.lift), (least, test.low), (most, test.high),
                                (p, test.q_values)):  # fmt: skip
                 table[tested.rows] = np.where(some, own, np.nan)
-            words = np.where(test.verdicts == BELIEVED, MORE, test.verdicts)
+            words = np.where(test.verdicts == BELIEVED, CHOSEN_MORE, test.verdicts)
             verdicts[tested.rows] = np.where(some, words, "")
         count = np.bincount(of_group)
         return cls(
@@ -260,7 +260,7 @@ class CategoryChoices:
         nothing = self.shares.floor
         if nothing is None:
             return None
-        more = int((self.shares.verdicts == MORE).sum())
+        more = int((self.shares.verdicts == CHOSEN_MORE).sum())
         return {"tested": nothing.tested, "more": more, "dealt": round(nothing.found, 3)}
 
     def as_dict(self) -> dict[str, Any]:
@@ -321,7 +321,7 @@ class RunChoices(Result):
     """
 
     run: str
-    choosing: Choosing
+    choosing: ChoiceRun
     categories: tuple[CategoryChoices, ...]
     asked: int = 0
     cached: int = 0

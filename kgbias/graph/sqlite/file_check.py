@@ -11,9 +11,9 @@ from pathlib import Path
 from kgbias.errors import StoreError
 from kgbias.io.text import shorten
 
-APPLICATION = int.from_bytes(b"kgbs", "big")  # PRAGMA application_id of every store
-_LOOKS = 5
-_TABLES = {"run", "triple", "generation", "answer"}  # these mark a store whose id `.dump` left out
+APPLICATION_ID = int.from_bytes(b"kgbs", "big")  # PRAGMA application_id of every store
+_MAX_LOOKS = 5
+_MARKER_TABLES = {"run", "triple", "generation", "answer"}  # these mark a store whose id `.dump` left out
 
 
 def is_store(path: str) -> bool:
@@ -32,19 +32,19 @@ def is_store(path: str) -> bool:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise StoreError(f"cannot open {path}: {error.strerror}") from error
-    application = _application(path)
-    for _ in range(_LOOKS):  # another process may be moving its log into the file
-        if application == APPLICATION or (application == 0 and _has_our_tables(path)):
+    application = _read_application_id(path)
+    for _ in range(_MAX_LOOKS):  # another process may be moving its log into the file
+        if application == APPLICATION_ID or (application == 0 and _has_our_tables(path)):
             break
         time.sleep(0.05)
         with suppress(StoreError):
-            application = _application(path)
+            application = _read_application_id(path)
     else:
         raise StoreError(f"cannot open {path}: it is another program's database, left as it is")
     return True
 
 
-def _application(path: str) -> int:
+def _read_application_id(path: str) -> int:
     """The application id in the file's header.
 
     It is read through SQLite: if the file were opened and closed here, POSIX would drop the locks
@@ -56,7 +56,7 @@ def _application(path: str) -> int:
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
             raise StoreError(f"cannot open {path}: it is not a kgbias store") from error
-        return APPLICATION  # damaged: reading it will say what is wrong
+        return APPLICATION_ID  # damaged: reading it will say what is wrong
 
 
 def read_only_url(path: str) -> str:
@@ -67,7 +67,7 @@ def read_only_url(path: str) -> str:
 
 
 # What acts by itself in a database, by kind and name. A function is called only with a parenthesis.
-_ACTING = """
+_ACTIVE_OBJECTS = """
 SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger')
 UNION ALL
 SELECT 'virtual table', name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL%'
@@ -80,29 +80,29 @@ SELECT 'computed index', i.name
 FROM sqlite_master AS t, pragma_index_list(t.name) AS i, pragma_index_xinfo(i.name) AS c
 WHERE t.type = 'table' AND (i.partial OR c.cid = -2 OR c.coll <> 'BINARY')
 """
-_CONSTRAINT = re.compile(r"\b(CHECK|CONFLICT)\b", re.IGNORECASE)
-_REMARK = (
+_CONSTRAINT_PATTERN = re.compile(r"\b(CHECK|CONFLICT)\b", re.IGNORECASE)
+_HARMLESS_REMARK = (
     "SQLite's integrity check wants"  # in a comment that SQLite keeps of a table of schema 100
 )
 
 
-def only_tables(db: sqlite3.Connection, path: str) -> None:
+def check_only_tables(db: sqlite3.Connection, path: str) -> None:
     """Raise StoreError for a file that contains anything that acts by itself: a trigger or a
     constraint, which decides what is written; a view, a virtual table, or a computed column,
     default or index, which may take any time and memory."""
-    found = db.execute(_ACTING).fetchone() or next(
+    active_object = db.execute(_ACTIVE_OBJECTS).fetchone() or next(
         (
             ("constraint of the table", name)
             for name, sql in db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
-            if _CONSTRAINT.search(sql.replace(_REMARK, ""))
+            if _CONSTRAINT_PATTERN.search(sql.replace(_HARMLESS_REMARK, ""))
         ),
         None,
     )
-    if found is not None:
-        raise acts(path, *found)
+    if active_object is not None:
+        raise active_object_error(path, *active_object)
 
 
-def acts(path: str, kind: str, name: str) -> StoreError:
+def active_object_error(path: str, kind: str, name: str) -> StoreError:
     """The error for a file that contains something that acts by itself."""
     return StoreError(
         f"cannot open {path}: it holds the {kind} {shorten(str(name), 50)!r}, which is not "
@@ -119,5 +119,5 @@ def _has_our_tables(path: str) -> bool:
             rows = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     except (sqlite3.Error, UnicodeDecodeError):
         return True  # damaged: reading it will say what is wrong
-    found = {name for (name,) in rows}
-    return not found or found >= _TABLES
+    table_names = {name for (name,) in rows}
+    return not table_names or table_names >= _MARKER_TABLES

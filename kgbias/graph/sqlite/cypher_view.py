@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from importlib.util import find_spec
 
 from kgbias.errors import KgbiasError, MissingExtra, StoreError, UsageError
-from kgbias.graph.cypher import QueryResult, Value, only_the_graph
+from kgbias.graph.cypher import QueryResult, Value, sanitise_query
 from kgbias.io.sandbox import start_python
 from kgbias.io.wording import how
 
@@ -42,62 +42,62 @@ class CypherView:
         for package in ("kglite", "pandas"):
             if find_spec(package) is None:
                 raise MissingExtra(package, extra="cypher")
-        text, values = only_the_graph(text, parameters)
+        text, values = sanitise_query(text, parameters)
         question = {
             "url": self._path,
             "text": text,
             "parameters": values,
             "names": None if names is None else set(names),
         }
-        reply = self._asked(question, timeout)
+        reply = self._ask_engine(question, timeout)
         if isinstance(reply, KgbiasError):
             raise reply
         return reply
 
-    def _asked(
+    def _ask_engine(
         self, question: Mapping[str, object], timeout: float | None
     ) -> QueryResult | KgbiasError:
         if self._engine is None:
-            self._engine, self._lifeline = _started()
+            self._engine, self._lifeline = _start_engine()
         engine = self._engine
         assert engine.stdin and engine.stdout and engine.stderr
-        late = threading.Event()
-        alarm = None
+        timed_out = threading.Event()
+        timer = None
         if timeout is not None:
 
             def stop() -> None:
-                late.set()
+                timed_out.set()
                 engine.kill()
 
-            alarm = threading.Timer(timeout, stop)
-            alarm.start()
+            timer = threading.Timer(timeout, stop)
+            timer.start()
         try:
             pickle.dump(question, engine.stdin)
             engine.stdin.flush()
             reply: QueryResult | KgbiasError = pickle.load(engine.stdout)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
-            told = engine.stderr.read().decode(errors="replace").strip()
+            error_output = engine.stderr.read().decode(errors="replace").strip()
             self.close()
-            if late.is_set():
+            if timed_out.is_set():
                 raise UsageError(
                     f"the query took longer than {timeout:g} s: ask for less, or give "
                     f"it more time ({how('kgbias.open(..., query_timeout=...)', '--timeout')})"
                 ) from error
-            if not told:
-                why = "the Cypher engine was killed, perhaps for lack of memory"
-            elif "memory" in told.lower():
-                why = "the query, with the view that it reads, needed more memory than it may use"
+            if not error_output:
+                reason = "the Cypher engine was killed, perhaps for lack of memory"
+            elif "memory" in error_output.lower():
+                reason = "the query, with the view that it reads, needed more memory than it may use"
             else:
                 raise StoreError(
-                    f"the Cypher engine stopped: {told.splitlines()[-1][:300]}"
+                    f"the Cypher engine stopped: {error_output.splitlines()[-1][:300]}"
                 ) from error
-            raise StoreError(f"{why}: ask for less, or push the run to a Neo4j server") from error
+            raise StoreError(f"{reason}: ask for less, or push the run to a Neo4j server") from error
         except BaseException:  # Ctrl-C: its answer is no longer wanted
             self.close()
             raise
         finally:
-            if alarm is not None:
-                alarm.cancel()
+            if timer is not None:
+                timer.cancel()
         return reply
 
     def close(self) -> None:
@@ -109,17 +109,17 @@ class CypherView:
             self._engine = self._lifeline = None
 
 
-def _started() -> tuple[subprocess.Popen[bytes], int]:
+def _start_engine() -> tuple[subprocess.Popen[bytes], int]:
     """Start the engine; returns it with our end of a pipe. However this process ends, the pipe then
     closes and the engine ends too."""
-    theirs, ours = os.pipe()
+    engine_end, own_end = os.pipe()
     engine = start_python(
         "kgbias.graph.sqlite.engine",
-        str(theirs),
+        str(engine_end),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        pass_fds=[theirs],
+        pass_fds=[engine_end],
     )
-    os.close(theirs)
-    return engine, ours
+    os.close(engine_end)
+    return engine, own_end

@@ -5,7 +5,7 @@ A view holds the labels and edge types that a question names, or all. It is kept
 state and what the view holds, so that it never serves another state or a question that needs more.
 The state is the token that every write by kgbias replaces, with the size and time of the file and
 its log, which reveal writes by other programs. Large views are saved in the cache folder
-(`kgbias.graph.derived`). A damaged one is rebuilt.
+(`kgbias.graph.cache`). A damaged one is rebuilt.
 """
 
 import json
@@ -18,54 +18,54 @@ import kglite
 
 from kgbias.graph import shape
 from kgbias.graph.cypher import Value
-from kgbias.graph.derived import Place
-from kgbias.graph.record import Property, Type
-from kgbias.graph.sqlite import rows
-from kgbias.graph.sqlite.database import Database, stamp
+from kgbias.graph.cache import CacheEntry
+from kgbias.graph.record import Property, PropertyType
+from kgbias.graph.sqlite import selects
+from kgbias.graph.sqlite.database import Database, file_stamp
 
-_IN_MEMORY = 2  # views that a process keeps
-_ON_DISK = 4 << 30  # bytes of all saved views
-_WORTH_SAVING = 20_000  # nodes and edges; a smaller view is made as fast as it is read
-_EVERYTHING = frozenset({n.label for n in shape.NODES} | {e.type for e in shape.EDGES})
-_Key = tuple[str, str, frozenset[str]]
+_MAX_VIEWS = 2  # views that a process keeps
+_MAX_CACHE_BYTES = 4 << 30  # bytes of all saved views
+_MIN_SAVED_SIZE = 20_000  # nodes and edges; a smaller view is made as fast as it is read
+_ALL_NAMES = frozenset({n.label for n in shape.NODES} | {e.type for e in shape.EDGES})
+_ViewKey = tuple[str, str, frozenset[str]]
 
 
-class Views:
+class ViewCache:
     """The views that this process keeps."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[_Key, Any] = OrderedDict()
+        self._graphs: OrderedDict[_ViewKey, Any] = OrderedDict()
 
-    def view(self, url: str, names: Collection[str] | None) -> Any:
+    def view(self, url: str, element_names: Collection[str] | None) -> Any:
         """A read-only kglite graph of the store at `url` as it is now, with at least the labels and
-        edge types in `names`."""
-        wanted = _EVERYTHING if names is None else shape.closed(names)
+        edge types in `element_names`."""
+        wanted_names = _ALL_NAMES if element_names is None else shape.with_end_labels(element_names)
         path = os.path.realpath(url)
         with Database(url, create=False) as database:
             database.checkpoint()  # so that closing the file later does not look like a write
-            now = stamp(path)  # before reading: a write in between gives another state
-            with database.one_moment():
-                state = f"{database.token()} {now}"
-                for key in self._kept:
-                    if key[:2] == (path, state) and key[2] >= wanted:
-                        self._kept.move_to_end(key)
-                        return self._kept[key]
-                key = (path, state, wanted)
-                graph = _saved(key) or _built(database, key)
-        for old in [k for k in self._kept if k[0] == path and k[1] != state]:
-            del self._kept[old]
-        self._kept[key] = graph
-        while len(self._kept) > _IN_MEMORY:
-            self._kept.popitem(last=False)
+            current_stamp = file_stamp(path)  # before reading: a write in between gives another state
+            with database.read_snapshot():
+                state = f"{database.token()} {current_stamp}"
+                for key in self._graphs:
+                    if key[:2] == (path, state) and key[2] >= wanted_names:
+                        self._graphs.move_to_end(key)
+                        return self._graphs[key]
+                key = (path, state, wanted_names)
+                graph = _load_view(key) or _build_view(database, key)
+        for stale_key in [k for k in self._graphs if k[0] == path and k[1] != state]:
+            del self._graphs[stale_key]
+        self._graphs[key] = graph
+        while len(self._graphs) > _MAX_VIEWS:
+            self._graphs.popitem(last=False)
         return graph
 
 
-def _built(database: Database, key: _Key) -> Any:
+def _build_view(database: Database, key: _ViewKey) -> Any:
     graph = kglite.KnowledgeGraph()
     size = 0
     for node in shape.NODES:
         if node.label in key[2]:
-            frame = _frame(database, rows.NODES[node.label], node.properties)
+            frame = _read_frame(database, selects.NODE_SELECTS[node.label], node.properties)
             size += len(frame)
             if len(frame):
                 graph.add_nodes(frame, node.label, node.key, node.title)
@@ -73,26 +73,26 @@ def _built(database: Database, key: _Key) -> Any:
         if edge.type not in key[2]:
             continue
         for start, end in edge.ends:
-            frame = _frame(database, rows.EDGES[edge.type, start, end], edge.properties)
+            frame = _read_frame(database, selects.EDGE_SELECTS[edge.type, start, end], edge.properties)
             size += len(frame)
             if len(frame):
                 # All edges between two labels at once: a second load merges parallel ones.
                 graph.add_relationships(frame, edge.type, start, "a", end, "b")
-    if size >= _WORTH_SAVING:
-        _save(graph, key)
+    if size >= _MIN_SAVED_SIZE:
+        _save_view(graph, key)
     graph.read_only(True)
     return graph
 
 
-def _frame(database: Database, query: str, properties: Sequence[Property]) -> Any:
+def _read_frame(database: Database, query: str, properties: Sequence[Property]) -> Any:
     """A query's rows as a table with the types of the shape."""
     import pandas
 
-    names, found = database.select(query)
-    frame = pandas.DataFrame(found, columns=names)
+    column_names, result_rows = database.select(query)
+    frame = pandas.DataFrame(result_rows, columns=column_names)
     for p in properties:
         if p.type in ("texts", "numbers"):
-            frame[p.name] = pandas.Series([_list(v, p.type) for v in frame[p.name]], dtype=object)
+            frame[p.name] = pandas.Series([_parse_list(v, p.type) for v in frame[p.name]], dtype=object)
         elif p.type == "boolean":
             frame[p.name] = frame[p.name].astype("boolean")
         elif p.type == "integer":
@@ -102,7 +102,7 @@ def _frame(database: Database, query: str, properties: Sequence[Property]) -> An
     return frame
 
 
-def _list(text: object, kind: Type) -> Value:
+def _parse_list(text: object, kind: PropertyType) -> Value:
     """A list stored as JSON; for an object, its keys as texts or its values as numbers. A missing
     value may be None or pandas's NaN."""
     if not isinstance(text, str):
@@ -113,32 +113,32 @@ def _list(text: object, kind: Type) -> Value:
     return [float(v) for v in value] if kind == "numbers" else value
 
 
-def _place(key: _Key) -> Place:
+def _cache_entry(key: _ViewKey) -> CacheEntry:
     path, state, kinds = key
-    held = f"{kglite.__version__} {json.dumps(sorted(kinds))} {rows.NODES} {rows.EDGES}"
-    return Place(("views", "kgl"), path, state, held)
+    contents = f"{kglite.__version__} {json.dumps(sorted(kinds))} {selects.NODE_SELECTS} {selects.EDGE_SELECTS}"
+    return CacheEntry(("views", "kgl"), path, state, contents)
 
 
-def _saved(key: _Key) -> Any | None:
+def _load_view(key: _ViewKey) -> Any | None:
     """The saved view, or None if there is none that can be read."""
-    place = _place(key)
+    place = _cache_entry(key)
     try:
         graph = kglite.load(str(place.file), verify="eager")
-        place.used()
+        place.touch()
     except (kglite.KgError, OSError, ValueError):
         return None
     graph.read_only(True)
     return graph
 
 
-def _save(graph: Any, key: _Key) -> None:
+def _save_view(graph: Any, key: _ViewKey) -> None:
     """Save a view and remove those of older states. A cache that cannot be written is not an
     error."""
-    place = _place(key)
+    place = _cache_entry(key)
     path, state, _ = key
     try:
         place.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         graph.save(str(place.file), fsync=False)  # written beside it and renamed
-        place.make_room(lambda: state.endswith(f" {stamp(path)}"), _ON_DISK)
+        place.make_room(lambda: state.endswith(f" {file_stamp(path)}"), _MAX_CACHE_BYTES)
     except (kglite.KgError, OSError, ValueError):
         return

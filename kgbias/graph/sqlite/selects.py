@@ -3,61 +3,61 @@ label and for each pair of ends of an edge type, its columns the properties that
 (before these, for an edge, the keys of its ends as `a` and `b`)."""
 
 from kgbias.graph import shape
-from kgbias.graph.shape import DERIVED, TONES
+from kgbias.graph.shape import DERIVED_MEASURES, TONES
 
-_TITLE = (
+_TITLE_SQL = (
     "model_title(model.name, model.revision, model.own_name)"  # not its spec, which may be a path
 )
 
 
-def _own(name: str, *beside: str, of: str = "") -> str:
-    """The properties of a label or edge type, except those selected `beside` them, as columns of
-    the table `of`."""
-    thing = shape.edge(name) if name.isupper() else shape.node(name)
-    prefix = f"{of}." if of else ""
-    return ", ".join(f"{prefix}{p.name}" for p in thing.properties if p.name not in beside)
+def _property_columns(name: str, *excluded: str, table: str = "") -> str:
+    """The properties of a label or edge type, except those selected `excluded` them, as columns of
+    the table `table`."""
+    element = shape.get_edge(name) if name.isupper() else shape.get_node(name)
+    prefix = f"{table}." if table else ""
+    return ", ".join(f"{prefix}{p.name}" for p in element.properties if p.name not in excluded)
 
 
-def _node(label: str, table: str) -> str:
+def _node_select(label: str, table: str) -> str:
     """Nodes that are the rows of a table, with an id."""
-    return f"SELECT id AS uid, {_own(label, 'uid')} FROM {table}"
+    return f"SELECT id AS uid, {_property_columns(label, 'uid')} FROM {table}"
 
 
-def _asked(edge: str, table: str, a: str = "statement_id", b: str = "group_id") -> str:
+def _probe_edge_select(edge: str, table: str, start_column: str = "statement_id", end_column: str = "group_id") -> str:
     """Edges made by asking a model: rows of a table, each belonging to a row on how it was
     asked."""
-    uid, _ = shape.ASKED[edge]
-    asking = uid.removesuffix("_uid")
-    group = 'JOIN "group" ON "group".id = group_id' if b == "group_id" else ""
+    uid, _ = shape.PROBE_EDGES[edge]
+    run_table = uid.removesuffix("_uid")
+    group = 'JOIN "group" ON "group".id = group_id' if end_column == "group_id" else ""
     return f"""
-        SELECT {a} AS a, {b} AS b, run.name AS run, {asking}_id AS {uid}, {_TITLE} AS model,
-               {_own(edge, "run", uid, "model", of=table)}
+        SELECT {start_column} AS a, {end_column} AS b, run.name AS run, {run_table}_id AS {uid}, {_TITLE_SQL} AS model,
+               {_property_columns(edge, "run", uid, "model", table=table)}
         FROM {table} JOIN run ON run.id = {table}.run_id
-        JOIN {asking} ON {asking}.run_id = {table}.run_id AND {asking}.id = {asking}_id
-        JOIN model ON model.id = {asking}.model_id {group}"""
+        JOIN {run_table} ON {run_table}.run_id = {table}.run_id AND {run_table}.id = {run_table}_id
+        JOIN model ON model.id = {run_table}.model_id {group}"""
 
 
 _NEWEST_PLACE = f"""
-    (SELECT place.kind AS kind, node_id, {_own("PLACED")},
+    (SELECT place.kind AS kind, node_id, {_property_columns("PLACED")},
             run.name AS placed_by, max(run.seq) FROM place JOIN run ON run.id = run_id
             GROUP BY place.kind, node_id) AS placed"""
-_PLACED = f"{_own('PLACED')}, placed_by"
+_PLACE_COLUMNS = f"{_property_columns('PLACED')}, placed_by"
 
-NODES = {
+NODE_SELECTS = {
     "Category": f"""
-        SELECT {_own("Category")} FROM category
+        SELECT {_property_columns("Category")} FROM category
         UNION ALL SELECT category, NULL, NULL FROM
         (SELECT category FROM run_group UNION SELECT category FROM probe_set_group)
         WHERE category NOT IN (SELECT name FROM category)""",
     "SocialGroup": f"""
         SELECT "group".id AS uid, name, CASE WHEN "group".id IN (SELECT group_id FROM run_group)
                THEN (SELECT json_group_array(name) FROM (SELECT name FROM group_variant
-                     WHERE group_id = "group".id ORDER BY name)) END AS variants, {_PLACED}
+                     WHERE group_id = "group".id ORDER BY name)) END AS variants, {_PLACE_COLUMNS}
         FROM "group" LEFT JOIN {_NEWEST_PLACE}
              ON placed.kind = 'group' AND node_id = "group".id""",
     "Predicate": "SELECT id AS uid, text, text AS name FROM predicate",
     "Object": f"""
-        SELECT object.id AS uid, text, text AS name, {_PLACED} FROM object LEFT JOIN {_NEWEST_PLACE}
+        SELECT object.id AS uid, text, text AS name, {_PLACE_COLUMNS} FROM object LEFT JOIN {_NEWEST_PLACE}
                ON placed.kind = 'object' AND node_id = object.id""",
     "Triple": """
         SELECT triple.id AS uid, group_id AS group_uid,
@@ -65,17 +65,17 @@ NODES = {
                "group".name || ' ' || predicate.text || ' ' || object.text AS name
         FROM triple JOIN "group" ON "group".id = group_id
         JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id""",
-    "Model": f"SELECT id AS uid, {_TITLE} AS name, revision FROM model",
+    "Model": f"SELECT id AS uid, {_TITLE_SQL} AS name, revision FROM model",
     "Run": f"""
-        SELECT id AS uid, {_own("Run", "uid", "seq")}, seq - 1 AS seq FROM run""",
+        SELECT id AS uid, {_property_columns("Run", "uid", "seq")}, seq - 1 AS seq FROM run""",
     "Generation": f"""
-        SELECT id AS uid, group_id AS group_uid, {_own("Generation", "uid", "group_uid")}
+        SELECT id AS uid, group_id AS group_uid, {_property_columns("Generation", "uid", "group_uid")}
         FROM generation""",
-    "Answer": f"SELECT {_own('Answer')} FROM answer",
-    "Metric": _node("Metric", "metric"),
+    "Answer": f"SELECT {_property_columns('Answer')} FROM answer",
+    "Metric": _node_select("Metric", "metric"),
     "AssociationTest": f"""
-        SELECT test.id AS uid, {_TITLE} AS model,
-               {_own("AssociationTest", "uid", "model", of="test")}
+        SELECT test.id AS uid, {_TITLE_SQL} AS model,
+               {_property_columns("AssociationTest", "uid", "model", table="test")}
         FROM association_test AS test JOIN model ON model.id = model_id""",
     "Topic": """
         SELECT id AS uid, coalesce(nullif(given, ''), (SELECT group_concat(value, ' ') FROM
@@ -95,12 +95,12 @@ NODES = {
     "Name": """
         SELECT id AS uid, text, text AS name, form, root,
                id NOT IN (SELECT name_id FROM name_of) AS nonce FROM name""",
-    "Decision": f"SELECT {_own('Decision')} FROM decision",
-    "Rater": _node("Rater", "rater"),
-    "Passage": f"SELECT id AS name, {_own('Passage', 'name')} FROM passage",
-    "GivenName": _node("GivenName", "given_name"),
-    "Profile": _node("Profile", "profile"),
-    "BenchmarkItem": _node("BenchmarkItem", "benchmark_item"),
+    "Decision": f"SELECT {_property_columns('Decision')} FROM decision",
+    "Rater": _node_select("Rater", "rater"),
+    "Passage": f"SELECT id AS name, {_property_columns('Passage', 'name')} FROM passage",
+    "GivenName": _node_select("GivenName", "given_name"),
+    "Profile": _node_select("Profile", "profile"),
+    "BenchmarkItem": _node_select("BenchmarkItem", "benchmark_item"),
     "Descriptor": "SELECT id AS uid, text, text AS name, axis FROM descriptor",
     "ProbeSet": """
         SELECT id AS uid, name, record,
@@ -110,11 +110,11 @@ NODES = {
                 ON g.set_id = s.set_id AND g.category = s.category WHERE g.set_id = id) AS probes
         FROM probe_set""",
     "SofaResult": f"""
-        SELECT sofa.id AS uid, {_TITLE} AS model, {_own("SofaResult", "uid", "model", of="sofa")}
+        SELECT sofa.id AS uid, {_TITLE_SQL} AS model, {_property_columns("SofaResult", "uid", "model", table="sofa")}
         FROM sofa JOIN model ON model.id = model_id""",
-    "StereotypeTable": _node("StereotypeTable", "stereotype_table"),
+    "StereotypeTable": _node_select("StereotypeTable", "stereotype_table"),
     "Stereotype": f"""
-        SELECT id AS uid, people || ': ' || attribute AS name, {_own("Stereotype", "uid", "name")}
+        SELECT id AS uid, people || ': ' || attribute AS name, {_property_columns("Stereotype", "uid", "name")}
         FROM stereotype""",
 }
 
@@ -124,10 +124,10 @@ _EDGE_OF_TEST = """
     JOIN {table} ON {table}.id = node_id WHERE side IN {sides} AND kind = '{kind}'"""
 _NEAR = f"""
     SELECT statement_id AS a, head_id AS b, run.name AS run,
-           {_own("NEAR", "run", of="near_duplicate")}
+           {_property_columns("NEAR", "run", table="near_duplicate")}
     FROM near_duplicate JOIN run ON run.id = run_id"""
 _PLACE = f"""
-    SELECT run_id AS a, node_id AS b, {_own("PLACED")} FROM place WHERE kind = '{{kind}}'"""
+    SELECT run_id AS a, node_id AS b, {_property_columns("PLACED")} FROM place WHERE kind = '{{kind}}'"""
 
 _SCORE = """
         LEFT JOIN run_metric AS by_{0} ON by_{0}.run_id = run.id AND by_{0}.measure = '{0}'
@@ -142,11 +142,11 @@ _STEREOTYPE = """
     JOIN triple ON triple.id = said.triple_id
     JOIN predicate ON predicate.id = predicate_id
     {joined}""".format(
-    values=", ".join(f"{m}.value AS {m}" for m in DERIVED),
-    joined=" ".join(map(_SCORE.format, DERIVED)),
+    values=", ".join(f"{m}.value AS {m}" for m in DERIVED_MEASURES),
+    joined=" ".join(map(_SCORE.format, DERIVED_MEASURES)),
 )
 
-EDGES = {
+EDGE_SELECTS = {
     ("IN_CATEGORY", "SocialGroup", "Category"): """
         SELECT DISTINCT group_id AS a, category AS b FROM run_group""",
     ("SUBJECT", "Triple", "SocialGroup"): "SELECT id AS a, group_id AS b FROM triple",
@@ -175,13 +175,13 @@ EDGES = {
     ("MEASURED_BY", "Run", "Metric"): """
         SELECT run_id AS a, metric_id AS b, measure FROM run_metric""",
     ("FIGURE", "Run", "SocialGroup"): f"""
-        SELECT run_id AS a, group_id AS b, {_own("FIGURE")} FROM group_score""",
+        SELECT run_id AS a, group_id AS b, {_property_columns("FIGURE")} FROM group_score""",
     ("REVIEWED", "Run", "Decision"): "SELECT run_id AS a, uid AS b FROM decision",
     ("DECIDES", "Decision", "Generation"): """
         SELECT uid AS a, generation.id AS b FROM decision
         JOIN generation ON generation.id = generation_uid""",
     ("LABELLED", "Rater", "Triple"): f"""
-        SELECT rater_id AS a, triple_id AS b, {_own("LABELLED")} FROM label {_TRIPLE_END}""",
+        SELECT rater_id AS a, triple_id AS b, {_property_columns("LABELLED")} FROM label {_TRIPLE_END}""",
     ("TESTED", "Run", "AssociationTest"): """
         SELECT run_id AS a, test_id AS b FROM run_association""",
     ("TESTED", "Run", "SofaResult"): "SELECT run_id AS a, sofa_id AS b FROM run_sofa",
@@ -190,13 +190,13 @@ EDGES = {
         SELECT set_id AS a, group_id AS b, category, text, NULL AS words, NULL AS cluster,
                NULL AS hate FROM probe_set_group""",
     ("ASKS", "ProbeSet", "Statement"): f"""
-        SELECT set_id AS a, statement_id AS b, {_own("ASKS")} FROM probe_set_statement""",
+        SELECT set_id AS a, statement_id AS b, {_property_columns("ASKS")} FROM probe_set_statement""",
     ("SCORES", "SofaResult", "Category"): f"""
-        SELECT sofa_id AS a, category AS b, {_own("SCORES")} FROM sofa_category""",
+        SELECT sofa_id AS a, category AS b, {_property_columns("SCORES")} FROM sofa_category""",
     ("PUTS_FIRST", "SofaResult", "SocialGroup"): f"""
-        SELECT sofa_id AS a, group_id AS b, {_own("PUTS_FIRST")} FROM sofa_group""",
+        SELECT sofa_id AS a, group_id AS b, {_property_columns("PUTS_FIRST")} FROM sofa_group""",
     ("DISPARITY", "SofaResult", "Statement"): f"""
-        SELECT sofa_id AS a, statement_id AS b, {_own("DISPARITY")} FROM sofa_statement""",
+        SELECT sofa_id AS a, statement_id AS b, {_property_columns("DISPARITY")} FROM sofa_statement""",
     ("TARGET", "AssociationTest", "SocialGroup"): _EDGE_OF_TEST.format(
         table='"group"', sides="('x', 'y')", kind="group"
     ),
@@ -214,49 +214,49 @@ EDGES = {
     ("MODELLED_BY", "Run", "TopicModel"): """
         SELECT run_id AS a, topic_model_id(run_id, category) AS b FROM topic_model""",
     ("FOUND", "TopicModel", "Topic"): f"""
-        SELECT topic_model_id(run_id, category) AS a, topic_id AS b, {_own("FOUND")}
+        SELECT topic_model_id(run_id, category) AS a, topic_id AS b, {_property_columns("FOUND")}
         FROM run_topic""",
     ("ABOUT", "Triple", "Topic"): f"""
         SELECT triple_id AS a, topic_id AS b, run.name AS run,
-               topic_model_id(run_id, category) AS model, {_own("OUTLIER", of="about")}
+               topic_model_id(run_id, category) AS model, {_property_columns("OUTLIER", table="about")}
         FROM about JOIN run ON run.id = run_id {_TRIPLE_END} WHERE topic_id IS NOT NULL""",
     ("OUTLIER", "Triple", "TopicModel"): f"""
-        SELECT triple_id AS a, topic_model_id(run_id, category) AS b, {_own("OUTLIER")}
+        SELECT triple_id AS a, topic_model_id(run_id, category) AS b, {_property_columns("OUTLIER")}
         FROM about {_TRIPLE_END} WHERE topic_id IS NULL""",
     ("ATTRIBUTED", "Triple", "Metric"): f"""
-        SELECT triple_id AS a, metric_id AS b, {_own("ATTRIBUTED")}
+        SELECT triple_id AS a, metric_id AS b, {_property_columns("ATTRIBUTED")}
         FROM attribution {_TRIPLE_END}""",
     ("STATES", "Triple", "Statement"): """
         WITH stated AS MATERIALIZED (SELECT id, predicate_id, object_id FROM statement)
         SELECT triple.id AS a, stated.id AS b FROM triple
         CROSS JOIN stated USING (predicate_id, object_id)""",  # only a copy gets an automatic index
-    ("PROBED", "Statement", "SocialGroup"): _asked("PROBED", "probed"),
+    ("PROBED", "Statement", "SocialGroup"): _probe_edge_select("PROBED", "probed"),
     ("PROBED_WITH", "Run", "Model"): f"""
-        SELECT run_id AS a, model_id AS b, id AS uid, {_own("PROBED_WITH", "uid")} FROM probing
+        SELECT run_id AS a, model_id AS b, id AS uid, {_property_columns("PROBED_WITH", "uid")} FROM probing
         WHERE record <> '{{}}'""",
-    ("CHOSEN", "Statement", "SocialGroup"): _asked("CHOSEN", "chosen"),
+    ("CHOSEN", "Statement", "SocialGroup"): _probe_edge_select("CHOSEN", "chosen"),
     ("PUT_TO", "Run", "Model"): f"""
-        SELECT run_id AS a, model_id AS b, id AS uid, {_own("PUT_TO", "uid")} FROM choosing""",
+        SELECT run_id AS a, model_id AS b, id AS uid, {_property_columns("PUT_TO", "uid")} FROM choosing""",
     ("NAME_OF", "Name", "SocialGroup"): f"""
-        SELECT name_id AS a, group_id AS b, {_own("NAME_OF")} FROM name_of""",
-    ("PROBED_BEFORE", "Name", "Statement"): _asked(
+        SELECT name_id AS a, group_id AS b, {_property_columns("NAME_OF")} FROM name_of""",
+    ("PROBED_BEFORE", "Name", "Statement"): _probe_edge_select(
         "PROBED_BEFORE", "name_probe", "name_id", "statement_id"
     ),
-    ("BELIEVED", "Statement", "SocialGroup"): _asked("BELIEVED", "believed"),
+    ("BELIEVED", "Statement", "SocialGroup"): _probe_edge_select("BELIEVED", "believed"),
     ("BELIEVED_BY", "Run", "Model"): f"""
-        SELECT run_id AS a, model_id AS b, id AS uid, {_own("BELIEVED_BY", "uid")} FROM believing
+        SELECT run_id AS a, model_id AS b, id AS uid, {_property_columns("BELIEVED_BY", "uid")} FROM believing
         WHERE record IS NOT NULL""",
     ("FLAGGED", "SocialGroup", "Descriptor"): f"""
-        SELECT group_id AS a, descriptor_id AS b, apx_id AS apx_uid, {_own("FLAGGED", "apx_uid")}
+        SELECT group_id AS a, descriptor_id AS b, apx_id AS apx_uid, {_property_columns("FLAGGED", "apx_uid")}
         FROM flagged""",
     ("LISTS", "StereotypeTable", "Stereotype"): """
         SELECT stereotype_table_id AS a, id AS b FROM stereotype""",
     ("HELD_AGAINST", "Run", "StereotypeTable"): """
         SELECT run_id AS a, stereotype_table_id AS b, record FROM held_against""",
     ("SOUGHT", "Run", "Stereotype"): f"""
-        SELECT run_id AS a, stereotype_id AS b, {_own("SOUGHT")} FROM heard""",
+        SELECT run_id AS a, stereotype_id AS b, {_property_columns("SOUGHT")} FROM heard""",
     ("RECORDED", "Triple", "Stereotype"): f"""
-        SELECT triple_id AS a, stereotype_id AS b, run.name AS run, {_own("RECORDED", "run")}
+        SELECT triple_id AS a, stereotype_id AS b, run.name AS run, {_property_columns("RECORDED", "run")}
         FROM recorded JOIN run ON run.id = run_id {_TRIPLE_END} WHERE stereotype_id IS NOT NULL""",
     ("NEW_TO", "Triple", "StereotypeTable"): f"""
         SELECT triple_id AS a, stereotype_table_id AS b, run.name AS run
@@ -264,10 +264,10 @@ EDGES = {
     ("HOLDS", "Run", "Passage"): "SELECT run_id AS a, uid AS b, position FROM passage",
     ("RELATED", "Passage", "Passage"): f"""
         SELECT source_uid AS a, target_uid AS b, run.name AS run, passage_relation.id AS name,
-               {_own("RELATED", "run", "name", of="passage_relation")}
+               {_property_columns("RELATED", "run", "name", table="passage_relation")}
         FROM passage_relation JOIN run ON run.id = run_id""",
     ("READ_BY", "BenchmarkItem", "Model"): f"""
-        SELECT item_id AS a, model_id AS b, {_own("READ_BY")} FROM item_score""",
+        SELECT item_id AS a, model_id AS b, {_property_columns("READ_BY")} FROM item_score""",
     ("NEAR", "Statement", "Statement"): _NEAR,
     ("STEREOTYPE", "SocialGroup", "Object"): _STEREOTYPE,
     **{

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
 
-from kgbias.graph.record import Called, InOrder, OrNaN
+from kgbias.graph.record import StoredAs, KeepsOrder, OrNaN
 from kgbias.ids import content_id, normalise
 from kgbias.io.text import storable
 from kgbias.stats.estimate import Estimate, nan_to_none
@@ -53,7 +53,7 @@ class Stereotype:
     """
 
     source: str
-    group: Annotated[str, "whom it is about, as the table calls them", Called("people")]
+    group: Annotated[str, "whom it is about, as the table calls them", StoredAs("people")]
     attribute: Annotated[str, "what is said of them"]
     category: Annotated[str, "of the people; empty if the table does not say"] = ""
     offensiveness: Annotated[
@@ -76,7 +76,7 @@ def stereotype_id(table: str, group: str, attribute: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class StereotypeCount:
     """SOUGHT: a recorded stereotype of a group of the run.
 
     Attributes:
@@ -92,7 +92,7 @@ class Heard:
     """
 
     entry: Stereotype
-    group: Annotated[str, "the group, as the run calls it", Called("said_of")]
+    group: Annotated[str, "the group, as the run calls it", StoredAs("said_of")]
     statements: Annotated[int, "distinct statements of the run that say it of the group"]
     elsewhere: Annotated[
         OrNaN, "share of the category's groups it is not recorded of, of which the run says it"
@@ -105,19 +105,19 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class StereotypeMatch:
     """RECORDED: what a table has about a statement: "known" or "related", with the stereotype that
     is nearest; or NEW_TO: "new" to the table, and no stereotype."""
 
     triple_id: str
     stereotype_id: str | None
     mark: Annotated[str, "known or related"]
-    by: Annotated[str, "how they go together: by words or by meaning", Called("matched_by")] = ""
+    by: Annotated[str, "how they go together: by words or by meaning", StoredAs("matched_by")] = ""
     similarity: Annotated[OrNaN, "cosine of what the two claim, -1 to 1"] = math.nan
 
 
 @dataclass(frozen=True, slots=True)
-class Unrecorded:
+class UnrecordedBelief:
     """A belief to which the table records nothing similar: the group, the statement, and its lift
     in bits."""
 
@@ -131,120 +131,120 @@ KNOWN, NEW = "known", "new"
 
 
 @dataclass(frozen=True)
-class Held:
+class StereotypeMatches:
     """HELD_AGAINST: a run held against a table.
 
     Attributes:
         table: the table.
         record: what was found in all: `shares`, `strongest`, how many beliefs are `unrecorded`,
-            and what else `of` was given.
+            and what else `from_matches` was given.
         heard: the recorded stereotypes of the run's groups, by id.
         marks: of the statements about these groups, by triple.
     """
 
     table: StereotypeTable
-    record: Annotated[Mapping[str, Any], InOrder(), "what was found in all, as JSON"]
-    heard: tuple[Heard, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    record: Annotated[Mapping[str, Any], KeepsOrder(), "what was found in all, as JSON"]
+    heard: tuple[StereotypeCount, ...] = ()
+    marks: tuple[StereotypeMatch, ...] = ()
 
     @classmethod
-    def of(
+    def from_matches(
         cls,
         table: StereotypeTable,
-        heard: Iterable[Heard],
-        marks: Iterable[Mark],
+        counts: Iterable[StereotypeCount],
+        marks: Iterable[StereotypeMatch],
         *,
         shares: Mapping[str, Estimate],
-        unrecorded: Sequence[Unrecorded],
-        **found: Any,
-    ) -> "Held":
+        unrecorded: Sequence[UnrecordedBelief],
+        **other_results: Any,
+    ) -> "StereotypeMatches":
         """What was found. Of the beliefs that are not recorded, strongest first, a hundred are
         kept by name."""
         strongest = [
-            {"group": each.group, "statement": each.statement, "lift": each.lift.as_dict()}
-            for each in unrecorded[:_STRONGEST]
+            {"group": belief.group, "statement": belief.statement, "lift": belief.lift.as_dict()}
+            for belief in unrecorded[:_MAX_STRONGEST]
         ]
         record = {
             "shares": {name: share.as_dict() for name, share in shares.items()},
             "unrecorded": len(unrecorded),
             "strongest": strongest,
-            **nan_to_none(found),
+            **nan_to_none(other_results),
         }
         by_triple = {mark.triple_id: mark for mark in marks}  # one for each, whatever the arms
         return cls(
             table,
             record,
-            tuple(sorted(heard, key=lambda each: each.entry.uid(table.id))),
+            tuple(sorted(counts, key=lambda belief: belief.entry.uid(table.id))),
             tuple(by_triple[id] for id in sorted(by_triple)),
         )
 
     @property
     def shares(self) -> dict[str, Estimate]:
         """`kgbias.evidence.known.Known.shares`, as they were found."""
-        return {name: _estimate(own) for name, own in self.record["shares"].items()}
+        return {name: _read_estimate(values) for name, values in self.record["shares"].items()}
 
     @property
-    def strongest(self) -> list[Unrecorded]:
+    def strongest(self) -> list[UnrecordedBelief]:
         """The strongest beliefs to which the table has nothing similar, at most a hundred."""
         return [
-            Unrecorded(own["group"], own["statement"], _estimate(own["lift"]))
-            for own in self.record["strongest"]
+            UnrecordedBelief(belief["group"], belief["statement"], _read_estimate(belief["lift"]))
+            for belief in self.record["strongest"]
         ]
 
     @cached_property
     def entries(self) -> Mapping[str, Stereotype]:
         """The recorded stereotypes, by id."""
-        return {each.entry.uid(self.table.id): each.entry for each in self.heard}
+        return {count.entry.uid(self.table.id): count.entry for count in self.heard}
 
 
-_STRONGEST = 100
+_MAX_STRONGEST = 100
 
 
-def _estimate(own: Mapping[str, Any]) -> Estimate:
-    value, low, high = (math.nan if own[x] is None else own[x] for x in ("value", "low", "high"))
-    return Estimate(value, low, high, own["n"])
+def _read_estimate(values: Mapping[str, Any]) -> Estimate:
+    value, low, high = (math.nan if values[x] is None else values[x] for x in ("value", "low", "high"))
+    return Estimate(value, low, high, values["n"])
 
 
-COLUMNS = ("recorded", "recorded_as", "recorded_source")
+MATCH_COLUMNS = ("recorded", "recorded_as", "recorded_source")
 """What a statement's columns are called where it is exported: the mark, the attribute of the
 nearest stereotype ("" if it is new), and the table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class BestMatch:
     """What the tables that a run was held against have about a statement: the mark, the name of
     the table, or of all those to which it is new, and the nearest stereotype unless it is new."""
 
     mark: str
     source: str
     entry: Stereotype | None = None
-    by: str = ""
+    matched_by: str = ""
     similarity: float = math.nan
 
     @property
     def cells(self) -> dict[str, Any]:
         """The columns of a statement with this mark."""
-        named = self.entry.attribute if self.entry else ""
-        return dict(zip(COLUMNS, (self.mark, named, self.source), strict=True))
+        attribute = self.entry.attribute if self.entry else ""
+        return dict(zip(MATCH_COLUMNS, (self.mark, attribute, self.source), strict=True))
 
 
-def recorded(tables: Iterable[Held]) -> dict[str, Recorded]:
+def best_matches(tables: Iterable[StereotypeMatches]) -> dict[str, BestMatch]:
     """The marks of a run's statements, by the triple's id: of several tables the strongest (known
     before related before new, then words before meaning, then the higher cosine; of equal ones the
     first table)."""
-    best: dict[str, Recorded] = {}
-    for each in tables:
-        for mark in each.marks:
-            entry = each.entries[mark.stereotype_id] if mark.stereotype_id else None
-            own = Recorded(mark.mark, each.table.name, entry, mark.by, mark.similarity)
-            before = best.get(mark.triple_id)
-            if before is None or _strength(own) > _strength(before):
-                best[mark.triple_id] = own
-            elif own.mark == before.mark == NEW:
-                best[mark.triple_id] = Recorded(NEW, f"{before.source}, {own.source}")
+    best: dict[str, BestMatch] = {}
+    for table_matches in tables:
+        for mark in table_matches.marks:
+            entry = table_matches.entries[mark.stereotype_id] if mark.stereotype_id else None
+            candidate = BestMatch(mark.mark, table_matches.table.name, entry, mark.by, mark.similarity)
+            best_so_far = best.get(mark.triple_id)
+            if best_so_far is None or _match_strength(candidate) > _match_strength(best_so_far):
+                best[mark.triple_id] = candidate
+            elif candidate.mark == best_so_far.mark == NEW:
+                best[mark.triple_id] = BestMatch(NEW, f"{best_so_far.source}, {candidate.source}")
     return best
 
 
-def _strength(own: Recorded) -> tuple[bool, bool, bool, float]:
-    similarity = own.similarity if own.similarity == own.similarity else -math.inf
-    return own.mark == KNOWN, own.mark != NEW, own.by == "words", similarity
+def _match_strength(best_match: BestMatch) -> tuple[bool, bool, bool, float]:
+    similarity = best_match.similarity if best_match.similarity == best_match.similarity else -math.inf
+    return best_match.mark == KNOWN, best_match.mark != NEW, best_match.matched_by == "words", similarity

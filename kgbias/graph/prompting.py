@@ -13,26 +13,26 @@ from kgbias.io.templates import PromptTemplate, read_template
 from kgbias.models.base import Completer, PromptForm, Request
 
 
-def load_prompts(name: str | Path, needed: Mapping[str, Mapping[str, Any]]) -> dict[str, PromptTemplate]:
-    """The `needed` templates of a folder, given by its name in `prompts/` or by its path. `needed`
+def load_prompts(name: str | Path, example_values: Mapping[str, Mapping[str, Any]]) -> dict[str, PromptTemplate]:
+    """The `example_values` templates of a folder, given by its name in `prompts/` or by its path. `example_values`
     has example values for what each template may name.
 
     Raises UsageError if there is no such folder, DataError for a template that is missing or
     faulty."""
-    shipped = resource_path("prompts", str(name)) if str(name) == Path(str(name)).name else None
-    folder = shipped if shipped is not None and shipped.is_dir() else Path(name)
+    shipped_folder = resource_path("prompts", str(name)) if str(name) == Path(str(name)).name else None
+    folder = shipped_folder if shipped_folder is not None and shipped_folder.is_dir() else Path(name)
     if not folder.is_dir():
         raise UsageError(f"no prompts {str(name)!r}: name a folder with one file for each template")
-    found = {}
-    for template, values in needed.items():
+    templates = {}
+    for template, values in example_values.items():
         path = folder / f"{template}.toml"
         if not path.is_file():
             raise DataError(f"{folder} has no {template}.toml")
-        found[template] = read_template(path, values)
-    return found
+        templates[template] = read_template(path, values)
+    return templates
 
 
-class Prompted:
+class LoggedPrompter:
     """A model asked with templates. Every answer is kept in the log of `store` before it is read:
     asking again costs nothing. Each repeat has an answer of its own.
 
@@ -69,21 +69,21 @@ class Prompted:
         """The answers to a template filled with each of the values, in order. Raises ModelError if
         the model answered none of them."""
 
-        def written(form: PromptForm, given: Mapping[str, Any]) -> Request:
-            most, stop = template.answer_limits(form)
+        def build_request(form: PromptForm, template_values: Mapping[str, Any]) -> Request:
+            max_tokens, stop = template.answer_limits(form)
             return Request(
-                template.render(form, **given),
+                template.render(form, **template_values),
                 seed=self._seed + repeat,
                 temperature=self._temperature if temperature is None else temperature,
-                max_tokens=most,
+                max_tokens=max_tokens,
                 stop=stop,
             )
 
         if self._form is None and values:
             forms: tuple[PromptForm, ...] = ("chat", "completion")
-            firsts = {form: written(form, values[0]) for form in forms}
-            self._form = self._log.find_form(firsts, "chat")
-        requests = [written(self._form or "chat", given) for given in values]
+            trial_requests = {form: build_request(form, values[0]) for form in forms}
+            self._form = self._log.find_form(trial_requests, "chat")
+        requests = [build_request(self._form or "chat", template_values) for template_values in values]
         self._progress.stage(f"{self.name}: {template.name}", len(requests))
         answers = self._log.ask(requests)
         if answers and all(a.finish == "error" for a in answers):

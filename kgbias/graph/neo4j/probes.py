@@ -6,39 +6,39 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TypeVar
 
-from kgbias.graph import as_graph, shape
-from kgbias.graph.as_graph import values
+from kgbias.graph import graph_tables, shape
+from kgbias.graph.graph_tables import property_values
 from kgbias.graph.neo4j.session import (
-    MODEL,
-    SPEC,
+    MODEL_COLUMNS,
+    MATCH_SPEC,
     Neo4jSession,
     Row,
-    model_of,
-    of_edges,
-    of_nodes,
-    spread,
+    read_model,
+    edge_statements,
+    node_statements,
+    flatten_row,
 )
-from kgbias.graph.record import Record, in_graph, record_of
+from kgbias.graph.record import Record, to_properties, build_record
 from kgbias.graph.sofa import ProbePart, ProbeSet, SofaCategory, SofaResult
 from kgbias.graph.types import (
     BelievedEdge,
-    Believing,
-    Choosing,
+    BeliefRun,
+    ChoiceRun,
     ChosenEdge,
     GroupName,
     NameProbe,
     ProbedEdge,
-    Probing,
+    ProbeRun,
     StatementEdge,
     Triple,
     storable,
 )
 
-Asking = TypeVar("Asking", bound=Probing)
+AnyProbeRun = TypeVar("AnyProbeRun", bound=ProbeRun)
 
 # MERGE, or `old.run = run.name`, would scan the index of all edges of the run for each row.
 # Each pair of ends comes once.
-_ASKED = """
+_WRITE_PROBES = """
 MATCH (run:Run {{uid: $run}}), (m:Model {{uid: $model}})
 UNWIND $rows AS row
 MATCH (a:{start} {{uid: row.a}}), (b:{end} {{uid: row.b}})
@@ -48,13 +48,13 @@ FOREACH (_ IN CASE WHEN old IS NULL THEN [] ELSE [1] END | SET old += row.edge)
 FOREACH (_ IN CASE WHEN old IS NULL THEN [1] ELSE [] END |
     CREATE (a)-[e:{type}]->(b)
     SET e = row.edge, e.run = run.name, e.{by} = $asked, e.model = m.name)"""
-_READ_ASKED = """
+_READ_PROBES = """
 MATCH (run:Run {{uid: $run}})
 MATCH {pattern} WHERE e.{by} = $asked
 RETURN s.predicate_uid AS predicate_id, s.object_uid AS object_id, other.uid AS {key},
        properties(e) AS e
 ORDER BY s.uid, {key}"""
-_READ_ASKINGS = """
+_READ_PROBE_RUNS = """
 MATCH (:Run {{uid: $run}})-[p:{type}]->(m:Model)
 {spec}
 RETURN {model}, properties(p) AS p
@@ -113,13 +113,13 @@ RETURN s.uid AS id, properties(a) AS a ORDER BY a.category, id"""
 _FORGET_SOFA = """
 MATCH (:SofaResult {uid: $uid})-[old:SCORES|PUTS_FIRST|DISPARITY]->()
 DELETE old"""
-_OF_RUN = """
+_TIE_SOFA = """
 MATCH (run:Run {uid: $run}), (r:SofaResult {uid: $uid}) MERGE (run)-[:TESTED]->(r)"""
 _READ_SOFA = f"""
 MATCH (p:ProbeSet)<-[:ON]-(r:SofaResult)-[:OF]->(m:Model)
 WHERE $run IS NULL OR EXISTS {{ (:Run {{uid: $run}})-[:TESTED]->(r) }}
-{SPEC}
-RETURN properties(r) AS r, p.uid AS probe_set, {MODEL}
+{MATCH_SPEC}
+RETURN properties(r) AS r, p.uid AS probe_set, {MODEL_COLUMNS}
 ORDER BY spec, r.uid"""
 _READ_SCORES = """
 MATCH (:SofaResult {uid: $uid})-[e:SCORES]->(c:Category)
@@ -134,185 +134,185 @@ MATCH (p)-[a:ASKS {category: e.category}]->(s)
 RETURN s.uid AS id, a.text AS text, properties(e) AS e ORDER BY e.category, id"""
 
 
-class Probings(Neo4jSession):
+class Neo4jProbes(Neo4jSession):
     """See `kgbias.graph.store.Store`."""
 
-    def save_probes(self, run_id: str, probing: Probing, edges: Sequence[ProbedEdge]) -> None:
-        self._write_asked("PROBED", run_id, probing, edges)
+    def save_probes(self, run_id: str, probe_run: ProbeRun, edges: Sequence[ProbedEdge]) -> None:
+        self._write_probe_edges("PROBED", run_id, probe_run, edges)
 
-    def save_probing(self, run_id: str, probing: Probing) -> None:
-        self._note("PROBED_WITH", run_id, probing)
+    def save_probe_run(self, run_id: str, probe_run: ProbeRun) -> None:
+        self._write_probe_run("PROBED_WITH", run_id, probe_run)
 
     def probes(
-        self, run_id: str, probing_id: str, statement_id: str | None = None
+        self, run_id: str, probe_run_id: str, statement_id: str | None = None
     ) -> list[ProbedEdge]:
-        return self._asked(ProbedEdge, "PROBED", run_id, probing_id, statement_id)
+        return self._read_probe_edges(ProbedEdge, "PROBED", run_id, probe_run_id, statement_id)
 
-    def probings(self, run_id: str) -> list[Probing]:
-        return self._askings(Probing, "PROBED_WITH", run_id)
+    def probe_runs(self, run_id: str) -> list[ProbeRun]:
+        return self._read_probe_runs(ProbeRun, "PROBED_WITH", run_id)
 
-    def save_choices(self, run_id: str, choosing: Choosing, edges: Sequence[ChosenEdge]) -> None:
-        self.write((_FORGET_CHOICES, {"run": run_id, "choosing": choosing.id}))
-        self._write_asked("CHOSEN", run_id, choosing, edges)
-        self._note("PUT_TO", run_id, choosing)
+    def save_choices(self, run_id: str, choice_run: ChoiceRun, edges: Sequence[ChosenEdge]) -> None:
+        self.write((_FORGET_CHOICES, {"run": run_id, "choosing": choice_run.id}))
+        self._write_probe_edges("CHOSEN", run_id, choice_run, edges)
+        self._write_probe_run("PUT_TO", run_id, choice_run)
 
     def choices(
-        self, run_id: str, choosing_id: str, statement_id: str | None = None
+        self, run_id: str, choice_run_id: str, statement_id: str | None = None
     ) -> list[ChosenEdge]:
-        return self._asked(ChosenEdge, "CHOSEN", run_id, choosing_id, statement_id)
+        return self._read_probe_edges(ChosenEdge, "CHOSEN", run_id, choice_run_id, statement_id)
 
-    def choosings(self, run_id: str) -> list[Choosing]:
-        return self._askings(Choosing, "PUT_TO", run_id)
+    def choice_runs(self, run_id: str) -> list[ChoiceRun]:
+        return self._read_probe_runs(ChoiceRun, "PUT_TO", run_id)
 
     def save_names(self, names: Sequence[GroupName]) -> None:
-        rows = [in_graph(n) | {"uid": n.id, "group": n.group_id or None} for n in names]
+        rows = [to_properties(n) | {"uid": n.id, "group": n.group_id or None} for n in names]
         self.write_rows(_NAMES, rows)
 
-    def names(self, run_id: str | None = None, believing_id: str | None = None) -> list[GroupName]:
+    def names(self, run_id: str | None = None, belief_run_id: str | None = None) -> list[GroupName]:
         query = _READ_NAMES if run_id is None else _READ_PROBED_NAMES
-        found = self.records(GroupName, query, run=run_id, believing=believing_id)
-        return sorted(found, key=lambda n: (n.text, n.group_id))
+        group_names = self.records(GroupName, query, run=run_id, believing=belief_run_id)
+        return sorted(group_names, key=lambda n: (n.text, n.group_id))
 
     def keep_statements(self, statements: Sequence[tuple[str, str]]) -> None:
         triples = [Triple("", *words) for words in statements]
         predicates = [(t.predicate_id, storable(t.predicate)) for t in triples]
         objects = [(t.object_id, storable(t.object)) for t in triples]
-        for label, found in (("Predicate", predicates), ("Object", objects)):
-            rows = [{"uid": uid, "text": text, "name": text} for uid, text in found]
-            self.write_each(of_nodes((label, rows), kept=True))
+        for label, texts_by_id in (("Predicate", predicates), ("Object", objects)):
+            rows = [{"uid": uid, "text": text, "name": text} for uid, text in texts_by_id]
+            self.write_each(node_statements((label, rows), keep_existing=True))
         self._add_statements([StatementEdge(t.predicate_id, t.object_id, "") for t in triples])
 
-    def statements(self, run_id: str, believing_id: str) -> list[tuple[str, str]]:
-        rows = self.read(_READ_STATEMENTS, run=run_id, believing=believing_id)
+    def statements(self, run_id: str, belief_run_id: str) -> list[tuple[str, str]]:
+        rows = self.read(_READ_STATEMENTS, run=run_id, believing=belief_run_id)
         return sorted((row["predicate"], row["object"]) for row in rows)
 
-    def save_believing(self, run_id: str, believing: Believing) -> None:
-        self._note("BELIEVED_BY", run_id, believing)
+    def save_belief_run(self, run_id: str, belief_run: BeliefRun) -> None:
+        self._write_probe_run("BELIEVED_BY", run_id, belief_run)
 
-    def believings(self, run_id: str) -> list[Believing]:
-        return self._askings(Believing, "BELIEVED_BY", run_id)
+    def belief_runs(self, run_id: str) -> list[BeliefRun]:
+        return self._read_probe_runs(BeliefRun, "BELIEVED_BY", run_id)
 
     def save_name_probes(
-        self, run_id: str, believing: Believing, probes: Sequence[NameProbe]
+        self, run_id: str, belief_run: BeliefRun, probes: Sequence[NameProbe]
     ) -> None:
-        self._write_asked("PROBED_BEFORE", run_id, believing, probes)
+        self._write_probe_edges("PROBED_BEFORE", run_id, belief_run, probes)
 
     def name_probes(
-        self, run_id: str, believing_id: str, statement_id: str | None = None
+        self, run_id: str, belief_run_id: str, statement_id: str | None = None
     ) -> list[NameProbe]:
-        return self._asked(NameProbe, "PROBED_BEFORE", run_id, believing_id, statement_id)
+        return self._read_probe_edges(NameProbe, "PROBED_BEFORE", run_id, belief_run_id, statement_id)
 
     def save_beliefs(
-        self, run_id: str, believing: Believing, edges: Sequence[BelievedEdge]
+        self, run_id: str, belief_run: BeliefRun, edges: Sequence[BelievedEdge]
     ) -> None:
-        self.write((_FORGET_BELIEFS, {"run": run_id, "believing": believing.id}))
-        self._write_asked("BELIEVED", run_id, believing, edges)
+        self.write((_FORGET_BELIEFS, {"run": run_id, "believing": belief_run.id}))
+        self._write_probe_edges("BELIEVED", run_id, belief_run, edges)
 
     def beliefs(
-        self, run_id: str, believing_id: str, statement_id: str | None = None
+        self, run_id: str, belief_run_id: str, statement_id: str | None = None
     ) -> list[BelievedEdge]:
-        return self._asked(BelievedEdge, "BELIEVED", run_id, believing_id, statement_id)
+        return self._read_probe_edges(BelievedEdge, "BELIEVED", run_id, belief_run_id, statement_id)
 
-    def _note(self, kind: str, run_id: str, asked: Probing) -> None:
+    def _write_probe_run(self, kind: str, run_id: str, probe_run: ProbeRun) -> None:
         """Write how a model was asked about a run."""
-        self.keep_models([asked.model])
-        self.write(*of_edges(as_graph.asking(kind, run_id, [asked])))
+        self.keep_models([probe_run.model])
+        self.write(*edge_statements(graph_tables.probe_run_edges(kind, run_id, [probe_run])))
 
-    def _askings(self, kind: type[Asking], edge: str, run_id: str) -> list[Asking]:
+    def _read_probe_runs(self, kind: type[AnyProbeRun], edge: str, run_id: str) -> list[AnyProbeRun]:
         """The probings (choosings, believings) of a run, by the model's name."""
         return [
-            record_of(kind, {**row["p"], "model": model_of(row)})
+            build_record(kind, {**row["p"], "model": read_model(row)})
             for row in self.read(
-                _READ_ASKINGS.format(type=edge, spec=SPEC, model=MODEL), run=run_id
+                _READ_PROBE_RUNS.format(type=edge, spec=MATCH_SPEC, model=MODEL_COLUMNS), run=run_id
             )
         ]
 
-    def _write_asked(
+    def _write_probe_edges(
         self,
         kind: str,
         run_id: str,
-        asked: Probing,
+        probe_run: ProbeRun,
         edges: Sequence[StatementEdge] | Sequence[NameProbe],
     ) -> None:
         """Write edges made by asking a model, by their ends. One that exists is replaced."""
-        self.keep_models([asked.model])
+        self.keep_models([probe_run.model])
         self._add_statements(edges)
-        ((start, end),) = shape.edge(kind).ends
-        query = _ASKED.format(start=start, type=kind, end=end, by=shape.ASKED[kind][0])
-        found = {as_graph.ends(e): values(kind, e) for e in edges}
-        rows = [{"a": a, "b": b, "edge": properties} for (a, b), properties in found.items()]
-        self.write_rows(query, rows, run=run_id, model=asked.model.id, asked=asked.id)
+        ((start, end),) = shape.get_edge(kind).ends
+        query = _WRITE_PROBES.format(start=start, type=kind, end=end, by=shape.PROBE_EDGES[kind][0])
+        properties_by_ends = {graph_tables.edge_ends(e): property_values(kind, e) for e in edges}
+        rows = [{"a": a, "b": b, "edge": properties} for (a, b), properties in properties_by_ends.items()]
+        self.write_rows(query, rows, run=run_id, model=probe_run.model.id, asked=probe_run.id)
 
-    def _asked(
+    def _read_probe_edges(
         self,
         kind: type[Record],
         edge: str,
         run_id: str,
-        asked: str,
+        probe_run_id: str,
         statement_id: str | None,
     ) -> list[Record]:
         """The edges made by asking a model, of all statements or one, by statement and other
         end."""
         statement = "(s:Statement)" if statement_id is None else "(s:Statement {uid: $statement})"
-        between = f"[e:{edge} {{run: run.name}}]"
-        of_names = shape.edge(edge).ends[0][0] == "Name"
-        query = _READ_ASKED.format(
-            pattern=f"(other:Name)-{between}->{statement}"
-            if of_names
-            else f"{statement}-{between}->(other:SocialGroup)",
-            by=shape.ASKED[edge][0],
-            key="name_id" if of_names else "group_id",
+        edge_pattern = f"[e:{edge} {{run: run.name}}]"
+        starts_at_name = shape.get_edge(edge).ends[0][0] == "Name"
+        query = _READ_PROBES.format(
+            pattern=f"(other:Name)-{edge_pattern}->{statement}"
+            if starts_at_name
+            else f"{statement}-{edge_pattern}->(other:SocialGroup)",
+            by=shape.PROBE_EDGES[edge][0],
+            key="name_id" if starts_at_name else "group_id",
         )
-        return self.records(kind, query, run=run_id, asked=asked, statement=statement_id)
+        return self.records(kind, query, run=run_id, asked=probe_run_id, statement=statement_id)
 
     def save_probe_set(self, probe_set: ProbeSet) -> None:
         parts = probe_set.parts
         texts = {s.id: storable(s.text) for part in parts for s in part.statements}
         statements = [{"uid": uid, "text": text, "name": text} for uid, text in texts.items()]
-        self.write_each(of_nodes(as_graph.probe_sets([probe_set])))
-        self.write_each(of_nodes(("Category", [{"name": part.category} for part in parts])))
+        self.write_each(node_statements(graph_tables.probe_set_nodes([probe_set])))
+        self.write_each(node_statements(("Category", [{"name": part.category} for part in parts])))
         self.write_each(
-            of_nodes(as_graph.groups(g for part in parts for g in part.groups), kept=True)
+            node_statements(graph_tables.group_nodes(g for part in parts for g in part.groups), keep_existing=True)
         )
-        self.write_each(of_nodes(("Statement", statements), kept=True))
-        for table in as_graph.of_probe_sets([probe_set]):
-            self.write_each(of_edges(table))
+        self.write_each(node_statements(("Statement", statements), keep_existing=True))
+        for table in graph_tables.probe_set_edges([probe_set]):
+            self.write_each(edge_statements(table))
 
     def probe_sets(self) -> list[ProbeSet]:
         return [
-            record_of(ProbeSet, row["p"] | {"parts": self._parts(row["p"]["uid"])})
+            build_record(ProbeSet, row["p"] | {"parts": self._read_parts(row["p"]["uid"])})
             for row in self.read(_READ_SETS)
         ]
 
-    def _parts(self, set_id: str) -> tuple[ProbePart, ...]:
-        return ProbePart.all_of(
+    def _read_parts(self, set_id: str) -> tuple[ProbePart, ...]:
+        return ProbePart.from_rows(
             self.read(_READ_SET_GROUPS, set=set_id),
-            map(spread, self.read(_READ_SET_STATEMENTS, set=set_id)),
+            map(flatten_row, self.read(_READ_SET_STATEMENTS, set=set_id)),
         )
 
-    def save_sofa(self, run_id: str | None, results: Sequence[SofaResult]) -> None:
+    def save_sofa_results(self, run_id: str | None, results: Sequence[SofaResult]) -> None:
         for result in results:
             categories = [{"name": c.category} for c in result.categories]
             self.keep_models([result.model])
             self.write(
-                *of_nodes(as_graph.sofa([result])),
-                *of_nodes(("Category", categories)),
+                *node_statements(graph_tables.sofa_nodes([result])),
+                *node_statements(("Category", categories)),
                 (_FORGET_SOFA, {"uid": result.id}),
             )
-            self.write_each(chain.from_iterable(map(of_edges, as_graph.of_sofa([result]))))
+            self.write_each(chain.from_iterable(map(edge_statements, graph_tables.sofa_edges([result]))))
             if run_id is not None:
-                self.write((_OF_RUN, {"run": run_id, "uid": result.id}))
+                self.write((_TIE_SOFA, {"run": run_id, "uid": result.id}))
 
-    def sofa(self, run_id: str | None = None) -> list[SofaResult]:
+    def sofa_results(self, run_id: str | None = None) -> list[SofaResult]:
         return [
-            record_of(SofaResult, spread(row) | {"categories": self._sofa_categories(row)})
+            build_record(SofaResult, flatten_row(row) | {"categories": self._sofa_categories(row)})
             for row in self.read(_READ_SOFA, run=run_id)
         ]
 
     def _sofa_categories(self, result: Row) -> tuple[SofaCategory, ...]:
         uid = result["r"]["uid"]
-        return SofaCategory.all_of(
-            map(spread, self.read(_READ_SCORES, uid=uid)),
-            map(spread, self.read(_READ_FIRST, uid=uid)),
-            map(spread, self.read(_READ_DISPARITY, uid=uid)),
+        return SofaCategory.from_rows(
+            map(flatten_row, self.read(_READ_SCORES, uid=uid)),
+            map(flatten_row, self.read(_READ_FIRST, uid=uid)),
+            map(flatten_row, self.read(_READ_DISPARITY, uid=uid)),
         )

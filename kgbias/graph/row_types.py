@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 from kgbias.graph.types import TripleView
 
 
-def in_order(places: Mapping[str, int]) -> Callable[[TripleView], tuple[Any, ...]]:
+def triple_sort_key(places: Mapping[str, int]) -> Callable[[TripleView], tuple[Any, ...]]:
     """The sort key for the order of triples in stores: by the place of the group, then by text,
     then by arm."""
-    last = len(places)
+    last_place = len(places)
     return lambda t: (
-        places.get(t.group_id, last), t.group, t.predicate, t.object, t.id, t.arm
+        places.get(t.group_id, last_place), t.group, t.predicate, t.object, t.id, t.arm
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ExampleRow:
     """A generation that yielded a triple and had examples: the triple in the words it was said in,
     and the predicate and object of each example, in the order of the prompt."""
 
@@ -33,7 +33,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawRow:
     """A generation as a draw from the model: its place, what was asked, and what it yielded
     (`triple_id` and `predicate_id` are None if nothing)."""
 
@@ -50,7 +50,7 @@ class Drawn:
     count: int
 
 
-class Stated(NamedTuple):
+class StatementRow(NamedTuple):
     """A triple that a run said, with its nodes and their texts."""
 
     triple_id: str
@@ -62,7 +62,7 @@ class Stated(NamedTuple):
     object: str
 
 
-class Told(NamedTuple):
+class YieldRow(NamedTuple):
     """A generation that yielded a triple, without texts; `times` is how often it said the
     triple."""
 
@@ -74,7 +74,7 @@ class Told(NamedTuple):
     times: int
 
 
-class Valued(NamedTuple):
+class ScoreRow(NamedTuple):
     """A triple's score by the run's current metric for a measure."""
 
     measure: str

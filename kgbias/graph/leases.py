@@ -21,30 +21,30 @@ from typing import Protocol
 from kgbias.errors import RunConflict
 
 RENEW_SECONDS = 10.0  # between two renewals of a lease
-SILENT_SECONDS = 25.0  # without a renewal, after which a holder elsewhere may be dead
+MAX_SILENT_SECONDS = 25.0  # without a renewal, after which a holder elsewhere may be dead
 WATCH_SECONDS = 25.0  # for which it is then watched: two renewals, and some
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 
 @cache
-def _machine() -> str:
+def _machine_id() -> str:
     """What tells the processes of this machine, or container, from those of others."""
-    found = [socket.gethostname()]
+    parts = [socket.gethostname()]
     with suppress(OSError):
-        found.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
     with suppress(OSError):
-        found.append(str(Path("/proc/self/ns/pid").readlink()))
-    return " ".join(found)
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return " ".join(parts)
 
 
-def _started(process: int) -> str:
+def _process_start(process: int) -> str:
     """When a process of this machine began, as the system tells it; "" if there is no such process,
     or the system does not tell."""
     try:
-        state, *rest = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        state, *other_fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except (OSError, ValueError):
         return ""
-    return "" if state in "ZX" else rest[18]  # a zombie is dead
+    return "" if state in "ZX" else other_fields[18]  # a zombie is dead
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class Holder:
 
     host: str = field(default_factory=socket.gethostname)
     process: int = field(default_factory=os.getpid)
-    machine: str = field(default_factory=_machine)
-    started: str = field(default_factory=lambda: _started(os.getpid()))
+    machine: str = field(default_factory=_machine_id)
+    started: str = field(default_factory=lambda: _process_start(os.getpid()))
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
     renewed: int = field(default=0, compare=False)
     silent: float = field(default=0.0, compare=False)
@@ -73,11 +73,11 @@ class Holder:
         return f"process {self.process} on {self.host}"
 
     @property
-    def lives(self) -> bool | None:
+    def is_alive(self) -> bool | None:
         """Whether it still runs; None if that cannot be told from here and now."""
-        if self.started and self.machine == _machine():
-            return _started(self.process) == self.started
-        return True if 0 <= self.silent <= SILENT_SECONDS else None
+        if self.started and self.machine == _machine_id():
+            return _process_start(self.process) == self.started
+        return True if 0 <= self.silent <= MAX_SILENT_SECONDS else None
 
 
 class Lease(Protocol):
@@ -87,7 +87,7 @@ class Lease(Protocol):
         """Who has it."""
         ...
 
-    def take(self, mine: Holder, seen: Holder | None) -> bool:
+    def take(self, mine: Holder, expected: Holder | None) -> bool:
         """Make it mine if it is still that of the holder that was seen, or nobody's; all or
         nothing, however many try."""
         ...
@@ -106,29 +106,29 @@ class OwnLease:
 
     def __init__(self, name: str, lease: Lease, mine: Holder) -> None:
         self._name, self._lease, self._mine = name, lease, mine
-        self._over = threading.Event()
-        self._lost: Holder | None = None
+        self._stopped = threading.Event()
+        self._new_holder: Holder | None = None
         self._thread = threading.Thread(target=self._renew, daemon=True)
         self._thread.start()
 
     def check(self) -> None:
         """Raise RunConflict if another process took the lease, because this one seemed dead."""
-        if self._lost is not None:
+        if self._new_holder is not None:
             raise RunConflict(
-                f"{self._lost} has taken over run {self._name}, since nothing was heard of this "
+                f"{self._new_holder} has taken over run {self._name}, since nothing was heard of this "
                 "process: stopped; the answers that came are kept"
             )
 
     def give_up(self) -> None:
-        self._over.set()
+        self._stopped.set()
         self._thread.join(1)
         self._lease.give_up(self._mine)
 
     def _renew(self) -> None:
-        while not self._over.wait(RENEW_SECONDS):
+        while not self._stopped.wait(RENEW_SECONDS):
             with suppress(Exception):  # a server that is away, a full disk: the next may succeed
                 if not self._lease.renew(self._mine):
-                    self._lost = self._lease.holder() or Holder(host="")
+                    self._new_holder = self._lease.holder() or Holder(host="")
                     return
 
 
@@ -138,50 +138,50 @@ def hold_lease(
 ) -> Iterator[OwnLease]:
     """Inside this context, no other process works on the run of this name. If one does, `wait`
     until it is done, or raise RunConflict, which says who it is."""
-    mine, told = Holder(), False
+    mine, has_noted = Holder(), False
     while True:
-        seen = lease.holder()
-        if seen is None or _is_dead(lease, seen, note):
-            if lease.take(mine, seen):
+        current_holder = lease.holder()
+        if current_holder is None or _is_dead(lease, current_holder, note):
+            if lease.take(mine, current_holder):
                 break
         elif not wait:
             raise RunConflict(
-                f"{seen} is at work on run {name}: stop it, or wait until it is done (`wait`); the "
+                f"{current_holder} is at work on run {name}: stop it, or wait until it is done (`wait`); the "
                 "same command then goes on from there"
             )
         else:
-            if not told:
-                note(f"{seen} is at work on run {name}: waiting until it is done")
-            told = True
-            time.sleep(_LOOK_SECONDS)
-    own = OwnLease(name, lease, mine)
+            if not has_noted:
+                note(f"{current_holder} is at work on run {name}: waiting until it is done")
+            has_noted = True
+            time.sleep(_POLL_SECONDS)
+    own_lease = OwnLease(name, lease, mine)
     try:
-        yield own
+        yield own_lease
     finally:
-        own.give_up()
+        own_lease.give_up()
 
 
-def is_held(lease: Lease) -> bool:
+def is_leased(lease: Lease) -> bool:
     """Whether somebody has it who is not known to be dead."""
     holder = lease.holder()
-    return holder is not None and bool(holder.lives)
+    return holder is not None and bool(holder.is_alive)
 
 
 def check_idle(lease: Lease, name: str) -> None:
     """Raise RunConflict if a process works on the run of this name."""
-    if (holder := lease.holder()) is not None and holder.lives:
+    if (holder := lease.holder()) is not None and holder.is_alive:
         raise RunConflict(f"{holder} is at work on run {name}: stop it first")
 
 
-def _is_dead(lease: Lease, seen: Holder, note: Callable[[str], None]) -> bool:
+def _is_dead(lease: Lease, holder: Holder, note: Callable[[str], None]) -> bool:
     """Whether a holder is dead; one elsewhere that was long silent is watched first."""
-    if seen.lives is not None:
-        return not seen.lives
-    note(f"nothing was heard of {seen}: watching for {WATCH_SECONDS:.0f} s whether it still runs")
-    until = time.monotonic() + WATCH_SECONDS
-    while time.monotonic() < until:
-        time.sleep(_LOOK_SECONDS)
-        now = lease.holder()
-        if now is None or now != seen or now.renewed != seen.renewed:
+    if holder.is_alive is not None:
+        return not holder.is_alive
+    note(f"nothing was heard of {holder}: watching for {WATCH_SECONDS:.0f} s whether it still runs")
+    deadline = time.monotonic() + WATCH_SECONDS
+    while time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        current_holder = lease.holder()
+        if current_holder is None or current_holder != holder or current_holder.renewed != holder.renewed:
             return False
     return True

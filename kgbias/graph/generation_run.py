@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.store import Store, Watch
+from kgbias.graph.store import Store, AskTimer
 from kgbias.graph.types import Answer, Category, Generation, Group, Outcome, Run
 from kgbias.ids import content_id
 from kgbias.io.rows import Result, Rows
@@ -34,7 +34,7 @@ class Person:
     category: str
 
 
-class Pack(Protocol):
+class PromptPack(Protocol):
     """How such a run asks: where it is from, and how tokens are drawn unless the user says."""
 
     @property
@@ -49,7 +49,7 @@ class Pack(Protocol):
     def min_p(self) -> float | None: ...
 
 
-class Drawing(Pack, Protocol):
+class SamplingPack(PromptPack, Protocol):
     """A pack that also says at which temperature."""
 
     @property
@@ -58,30 +58,30 @@ class Drawing(Pack, Protocol):
 
 def takes_schema(model: str) -> bool:
     """Whether the model with this spec takes a JSON schema, as servers do."""
-    able = abilities_of(model)
-    return able is not None and able.structured != "no"
+    model_abilities = abilities_of(model)
+    return model_abilities is not None and model_abilities.structured != "no"
 
 
-def form_of(model: str, form: PromptForm | None) -> PromptForm:
+def choose_form(model: str, form: PromptForm | None) -> PromptForm:
     """The form in which the model with this spec is asked: messages if it is a server, unless
     another is given."""
     return form_for(model, form) or ("chat" if takes_schema(model) else "completion")
 
 
-def how_to_ask(
-    model: str, pack: Drawing, form: PromptForm | None, given: Mapping[str, Any]
+def request_settings(
+    model: str, pack: SamplingPack, form: PromptForm | None, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The form in which the model with this spec is asked, and the parameters, those of the pack
     where they are None. The pack's `min_p` is not for servers."""
-    own: dict[str, Any] = {"temperature": pack.temperature}
-    if given.get("temperature") != 0:
-        own["min_p"] = None if takes_schema(model) else pack.min_p
-    own |= {name: value for name, value in given.items() if value is not None}
-    return {**own, "form": form_of(model, form)}
+    defaults: dict[str, Any] = {"temperature": pack.temperature}
+    if settings.get("temperature") != 0:
+        defaults["min_p"] = None if takes_schema(model) else pack.min_p
+    defaults |= {name: value for name, value in settings.items() if value is not None}
+    return {**defaults, "form": choose_form(model, form)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundsConfig(ABC):
+class GenerationConfig(ABC):
     """The settings that such runs share, frozen so that the same command is the same run: how many
     `samples`, and how tokens are drawn. `min_p` cuts off those that are improbable beside the most
     probable one (`kgbias.models.truncate.Truncation`)."""
@@ -101,10 +101,10 @@ class RoundsConfig(ABC):
             raise UsageError("`min_p` needs a `temperature` above 0: at 0 no token is drawn")
         spelled: dict[str, str] = {}
         for group in self.groups:
-            first = spelled.setdefault(group.id, group.name)
-            if first != group.name:
+            spelling = spelled.setdefault(group.id, group.name)
+            if spelling != group.name:
                 raise UsageError(
-                    f"{first!r} and {group.name!r} are the same group: spell it one way"
+                    f"{spelling!r} and {group.name!r} are the same group: spell it one way"
                 )
 
     @property
@@ -127,13 +127,13 @@ class RoundsConfig(ABC):
 
     def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
         """A name for the run, for example "smollm2-stories-1f0c"."""
-        asked = model.configured_id(settings)
-        return f"{model.short_name}-{self.kind}-{content_id('name', asked, repr(self.as_dict()))[:4]}"
+        configured_id = model.configured_id(settings)
+        return f"{model.short_name}-{self.kind}-{content_id('name', configured_id, repr(self.as_dict()))[:4]}"
 
     def begin(self, store: Store, model: Completer, name: str | None) -> Run:
         """The run, begun or gone on with in the store. Raises RunConflict if the name belongs to a
         run with other settings."""
-        return store.begin(
+        return store.begin_run(
             Run(
                 name or self.default_name(model.info, model.settings),
                 model.info,
@@ -153,10 +153,10 @@ class RoundsConfig(ABC):
         schema: str | None = None,
     ) -> Request:
         """The request of a place, which names its random stream; `limits` are the template's."""
-        stream = content_id("stream", str(self.seed), *place)
+        stream_id = content_id("stream", str(self.seed), *place)
         return Request(
             prompt,
-            seed=int(stream[:15], 16),
+            seed=int(stream_id[:15], 16),
             temperature=self.temperature,
             max_tokens=limits[0],
             stop=limits[1],
@@ -165,124 +165,124 @@ class RoundsConfig(ABC):
         )
 
 
-def identity(pack: Pack) -> dict[str, Any]:
+def pack_identity(pack: PromptPack) -> dict[str, Any]:
     """What a run's configuration says of its pack."""
     return {name: getattr(pack, name) for name in ("name", "version", "language", "hash")}
 
 
 @dataclass
-class Written:
+class GenerationSummary:
     """What a call did.
 
     Attributes:
         run: the run that was written.
-        asked, cached: how many answers came from the model in this call, and from the answer log.
-        spent: what the new answers cost: tokens, and money if prices were given.
+        asked_count, cached_count: how many answers came from the model in this call, and from the answer log.
+        usage: what the new answers cost: tokens, and money if prices were given.
         outcomes: how many answers ended "ok", "refused", "unparsable" or "failed", by group.
         reasons: how many of them were not "ok", by outcome and reason.
     """
 
     run: Run
-    asked: int = 0
-    cached: int = 0
-    spent: Usage = field(default_factory=Usage)
+    asked_count: int = 0
+    cached_count: int = 0
+    usage: Usage = field(default_factory=Usage)
     outcomes: dict[str, Counter[str]] = field(default_factory=dict)
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def count(self, group: str, generation: Generation) -> None:
+    def count_outcome(self, group: str, generation: Generation) -> None:
         """Count how an answer about a group ended."""
         self.outcomes[group][generation.outcome] += 1
         if generation.outcome != "ok":
-            self.reasons[generation.outcome, generation.why] += 1
+            self.reasons[generation.outcome, generation.reason_text] += 1
 
     @property
-    def total(self) -> Counter[str]:
+    def outcome_totals(self) -> Counter[str]:
         """The number of answers by outcome, over all groups."""
         return sum(self.outcomes.values(), Counter())
 
     @property
-    def why_none(self) -> str:
+    def empty_reason(self) -> str:
         """Why nothing at all came of it, in one line; "" if something did: what was read, or, in a
         run of pairs, a refusal."""
-        total = self.total
+        total = self.outcome_totals
         if total["ok"] or (self.run.kind == "pairs" and total["refused"]):
             return ""
-        return nothing_came(self.run, self.reasons, total.total())
+        return explain_empty(self.run, self.reasons, total.total())
 
     @property
-    def why_failed(self) -> str:
+    def failure_reason(self) -> str:
         """The commonest reason of failed requests; "" if none failed."""
-        failed = Counter({why: n for (how, why), n in self.reasons.items() if how == "failed"})
-        if not failed:
+        failures = Counter({reason_text: n for (outcome, reason_text), n in self.reasons.items() if outcome == "failed"})
+        if not failures:
             return ""
-        reason, times = failed.most_common(1)[0]
-        return f"{times} of the {failed.total()} failed requests: {reason}"
+        reason, times = failures.most_common(1)[0]
+        return f"{times} of the {failures.total()} failed requests: {reason}"
 
     @property
-    def failed(self) -> float:
+    def failure_share(self) -> float:
         """The share of requests that got no answer at all."""
-        return self.total["failed"] / max(1, self.total.total())
+        return self.outcome_totals["failed"] / max(1, self.outcome_totals.total())
 
-    def in_rounds(
+    def write_rounds(
         self,
         store: Store,
         asker: LoggedModel,
         rounds: int,
-        write: Callable[[int], int],
-        others: Sequence[LoggedModel] = (),
+        write_round: Callable[[int], int],
+        other_askers: Sequence[LoggedModel] = (),
     ) -> None:
-        """Write the run round by round, and mark it complete. `write` asks for a round (`asker`,
-        and `others` if several models are asked), records it, and returns how many of what the run
+        """Write the run round by round, and mark it complete. `write_round` asks for a round (`asker`,
+        and `other_askers` if several models are asked), records it, and returns how many of what the run
         is made of there are so far. Raises Interrupted on Ctrl-C or when the budget is spent;
         RunConflict if another process is at work on the run."""
-        with asker.alone(self.run) as self.run:
-            self._in_rounds(store, asker, rounds, write, others)
+        with asker.lease_run(self.run) as self.run:
+            self._write_rounds(store, asker, rounds, write_round, other_askers)
 
-    def _in_rounds(
+    def _write_rounds(
         self,
         store: Store,
         asker: LoggedModel,
         rounds: int,
-        write: Callable[[int], int],
-        others: Sequence[LoggedModel],
+        write_round: Callable[[int], int],
+        other_askers: Sequence[LoggedModel],
     ) -> None:
-        watch, there, run = Watch(), 0, self.run
-        askers = (asker, *others)
+        timer, written_count, run = AskTimer(), 0, self.run
+        askers = (asker, *other_askers)
         try:
             for number in range(rounds):
-                there = write(number)
-                watch.note(store, run.id, sum(a.asked for a in askers))
-        except (KeyboardInterrupt, Interrupted) as stop:
+                written_count = write_round(number)
+                timer.note(store, run.id, sum(logged_model.asked_count for logged_model in askers))
+        except (KeyboardInterrupt, Interrupted) as interruption:
             store.set_status(run.id, "stopped")
-            came = sum(a.asked - a.failed for a in askers)
+            answer_count = sum(logged_model.asked_count - logged_model.failed_count for logged_model in askers)
             raise Interrupted(
-                f"{str(stop) or 'stopped'}: the {came} answers that came are kept, "
-                f"{there} {run.kind} so far; running this again continues from there"
+                f"{str(interruption) or 'stopped'}: the {answer_count} answers that came are kept, "
+                f"{written_count} {run.kind} so far; running this again continues from there"
             ) from None
         finally:
-            watch.note(store, run.id, sum(a.asked for a in askers))
-            self.asked, self.cached = sum(a.asked for a in askers), sum(a.cached for a in askers)
-            self.spent = Usage(
-                sum(a.spent.prompt_tokens for a in askers),
-                sum(a.spent.completion_tokens for a in askers),
-                asker.spent.prices,
+            timer.note(store, run.id, sum(logged_model.asked_count for logged_model in askers))
+            self.asked_count, self.cached_count = sum(logged_model.asked_count for logged_model in askers), sum(logged_model.cached_count for logged_model in askers)
+            self.usage = Usage(
+                sum(logged_model.usage.prompt_tokens for logged_model in askers),
+                sum(logged_model.usage.completion_tokens for logged_model in askers),
+                asker.usage.prices,
             )
         store.set_status(run.id, "complete")
         self.run = replace(run, status="complete")
 
 
-def nothing_came(run: Run, reasons: Counter[tuple[str, str]], total: int) -> str:
+def explain_empty(run: Run, reasons: Counter[tuple[str, str]], total: int) -> str:
     """Why a run is empty, in one line: the commonest of the reasons, by outcome and reason."""
     if not reasons:
         return ""
     (outcome, reason), times = reasons.most_common(1)[0]
-    ended = "failed" if outcome == "failed" else f"were {outcome}"
-    what = {"crawl": "no statement", "stories": "no character", "profiles": "no profile"}
-    none = what.get(run.kind, "no answer")
-    return f"run {run.name} has {none}: {times:,} of {total:,} requests {ended} ({reason})"
+    ending = "failed" if outcome == "failed" else f"were {outcome}"
+    nouns = {"crawl": "no statement", "stories": "no character", "profiles": "no profile"}
+    noun = nouns.get(run.kind, "no answer")
+    return f"run {run.name} has {noun}: {times:,} of {total:,} requests {ending} ({reason})"
 
 
-def ended(answer: Answer) -> tuple[Outcome, str]:
+def classify_answer(answer: Answer) -> tuple[Outcome, str]:
     """How an answer in free text ended, and why: "failed", "refused" or "ok"."""
     if answer.finish == "error":
         return "failed", answer.details
@@ -292,7 +292,7 @@ def ended(answer: Answer) -> tuple[Outcome, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class AskedOnce(Result):
+class CostEstimate(Result):
     """What asking costs if each request is made once: the number of requests, the tokens that the
     answers may have, the approximate number of tokens in a prompt, at four characters per token;
     and the approximate cost, if prices were given."""
@@ -322,6 +322,6 @@ class AskedOnce(Result):
 
     def as_rows(self) -> Rows[Any]:
         """One row; columns: the fields of this class, and cost."""
-        names = [name for name in self.__dataclass_fields__ if name != "prices"]
-        row = {name: getattr(self, name) for name in names} | {"cost": self.cost}
+        columns = [name for name in self.__dataclass_fields__ if name != "prices"]
+        row = {name: getattr(self, name) for name in columns} | {"cost": self.cost}
         return Rows([row], columns=row)

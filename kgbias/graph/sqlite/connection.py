@@ -11,10 +11,10 @@ from typing import Any
 
 from kgbias.errors import StoreError
 
-_FETCH = 1_000  # rows that iteration reads ahead
+_FETCH_ROWS = 1_000  # rows that iteration reads ahead
 MAX_BUSY_SECONDS = 60.0  # for which another program that writes is waited for
-_QUIET_SECONDS = 5.0  # after which that is said
-_NO_LOCKS = (
+_SILENT_WAIT_SECONDS = 5.0  # after which that is said
+_NO_LOCKS_MESSAGE = (
     "{path} cannot be locked ({error}): its file system has no locks, as some network drives: "
     "keep the store on a local disk"
 )
@@ -26,25 +26,25 @@ _ADVICE = {
     "SQLITE_LOCKED": "another program is writing to {path}: wait until it is done, then try again",
     "SQLITE_IOERR_SHMMAP": "{path} cannot be opened ({error}): memory ran out (ulimit -v), or its "
     "file system has no shared memory, as some network drives: keep the store on a local disk",
-    "SQLITE_IOERR_LOCK": _NO_LOCKS,
-    "SQLITE_IOERR_UNLOCK": _NO_LOCKS,
-    "SQLITE_IOERR_RDLOCK": _NO_LOCKS,
+    "SQLITE_IOERR_LOCK": _NO_LOCKS_MESSAGE,
+    "SQLITE_IOERR_UNLOCK": _NO_LOCKS_MESSAGE,
+    "SQLITE_IOERR_RDLOCK": _NO_LOCKS_MESSAGE,
     "SQLITE_IOERR": "{path} cannot be read or written ({error}): check the disk it is on",
     "SQLITE_CANTOPEN": "{path} cannot be opened: check that its folder exists and can be written",
 }
 # Errors that SQLite calls a mistake of ours, but that mean a damaged schema, header or value.
-_LOST = re.compile(
+_DAMAGE_PATTERN = re.compile(
     r"no such table|no such column|unsupported file format|table .* has (no column|\d+ columns but)"
     r"|(table|index) .* already exists|duplicate column name"
     r"|integer overflow|malformed JSON"
 )
-_DAMAGED = (
+_DAMAGED_MESSAGE = (
     "{path} is damaged ({error}): restore a copy, or save what can still be read with "
     "`sqlite3 {path} .recover | sqlite3 NEW.db`"
 )
 
 # Errors caused by a value that does not fit the schema: SQLite checks values only where it must.
-WRONG_VALUES = (
+WRONG_VALUE_ERRORS = (
     TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError,
     MemoryError,
     sqlite3.IntegrityError,  # in another file, when copied there
@@ -61,17 +61,17 @@ class Connection(sqlite3.Connection):
 
     def execute(self, sql: str, parameters: Any = (), /) -> "Cursor":
         """Run a statement; while another program keeps it from being run, wait, and say so."""
-        began, told = time.monotonic(), False
+        started, has_noted = time.monotonic(), False
         while True:
             try:
-                with guarded(self.path):
+                with translate_errors(self.path):
                     return self.cursor(Cursor).execute(sql, parameters)
             except StoreError as error:
-                waited = time.monotonic() - began
-                if not is_busy(error) or waited >= self.patience:
+                waited_seconds = time.monotonic() - started
+                if not is_busy(error) or waited_seconds >= self.patience:
                     raise
-            if waited > _QUIET_SECONDS and not told:
-                told = True
+            if waited_seconds > _SILENT_WAIT_SECONDS and not has_noted:
+                has_noted = True
                 self.notify(
                     f"another program is writing to {self.path}: waiting up to "
                     f"{self.patience:.0f} s for it"
@@ -79,7 +79,7 @@ class Connection(sqlite3.Connection):
             time.sleep(random.uniform(0.005, 0.05))
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> "Cursor":
-        with guarded(self.path):
+        with translate_errors(self.path):
             return self.cursor(Cursor).executemany(sql, parameters)
 
 
@@ -90,22 +90,22 @@ class Cursor(sqlite3.Cursor):
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         while True:
-            with guarded(self.connection.path):
-                rows = self.fetchmany(_FETCH)
+            with translate_errors(self.connection.path):
+                rows = self.fetchmany(_FETCH_ROWS)
             if not rows:
                 return
             yield from rows
 
     def fetchone(self) -> Any:
-        with guarded(self.connection.path):
+        with translate_errors(self.connection.path):
             return super().fetchone()
 
     def fetchall(self) -> list[Any]:
-        with guarded(self.connection.path):
+        with translate_errors(self.connection.path):
             return super().fetchall()
 
 
-def code_of(error: StoreError) -> str:
+def sqlite_error_name(error: StoreError) -> str:
     """SQLite's name of the error behind this one, such as "SQLITE_BUSY"; "" if it is another's."""
     return str(getattr(error.__cause__, "sqlite_errorname", ""))
 
@@ -113,12 +113,12 @@ def code_of(error: StoreError) -> str:
 def is_busy(error: StoreError) -> bool:
     """Whether the same statement may succeed later: a transaction that began with what others have
     changed since then never will."""
-    code = code_of(error)
+    code = sqlite_error_name(error)
     return code.startswith("SQLITE_BUSY") and code != "SQLITE_BUSY_SNAPSHOT"
 
 
 @contextmanager
-def guarded(path: str) -> Iterator[None]:
+def translate_errors(path: str) -> Iterator[None]:
     """Turn SQLite errors inside into StoreErrors, except those that only a bug in kgbias causes;
     the one that Ctrl-C causes into KeyboardInterrupt."""
     try:
@@ -126,28 +126,28 @@ def guarded(path: str) -> Iterator[None]:
     except (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.IntegrityError):
         raise
     except UnicodeDecodeError as error:  # an error's message, or a name, is not text
-        raise StoreError(_DAMAGED.format(path=path, error="a text is not UTF-8")) from error
+        raise StoreError(_DAMAGED_MESSAGE.format(path=path, error="a text is not UTF-8")) from error
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")
-        lost = _LOST.match(str(error))
+        is_damage = _DAMAGE_PATTERN.match(str(error))
         if name == "SQLITE_INTERRUPT":
             raise KeyboardInterrupt from error
-        if name == "SQLITE_ERROR" and not lost:
+        if name == "SQLITE_ERROR" and not is_damage:
             raise
-        advice = next((text for code, text in _ADVICE.items() if name.startswith(code)), _DAMAGED)
+        advice = next((text for code, text in _ADVICE.items() if name.startswith(code)), _DAMAGED_MESSAGE)
         # Leave out the text that could not be decoded: it is the model's, and may be of any length.
         reason = " ".join(str(error).partition(" with text ")[0].split())
         raise StoreError(advice.format(path=path, error=reason)) from error
 
 
-def damage(path: str, what: str) -> StoreError:
+def damage_error(path: str, what: str) -> StoreError:
     """The error for a damaged file."""
-    return StoreError(_DAMAGED.format(path=path, error=" ".join(what.split())))
+    return StoreError(_DAMAGED_MESSAGE.format(path=path, error=" ".join(what.split())))
 
 
-def from_json(text: str, path: str) -> Any:
+def read_json(text: str, path: str) -> Any:
     """A value that a column keeps as JSON."""
     try:
         return json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
-        raise StoreError(_DAMAGED.format(path=path, error="a value is not JSON")) from error
+        raise StoreError(_DAMAGED_MESSAGE.format(path=path, error="a value is not JSON")) from error

@@ -12,15 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from kgbias.errors import RunConflict, StoreError
-from kgbias.graph.holding import SILENT_SECONDS, Holder, hold_lease
+from kgbias.graph.leases import MAX_SILENT_SECONDS, Holder, hold_lease
 
-_KEPT = {"host": str, "process": int, "machine": str, "started": str, "token": str}
-_LONGEST = 4096  # bytes of a file
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_HOLDER_FIELDS = {"host": str, "process": int, "machine": str, "started": str, "token": str}
+_MAX_LEASE_BYTES = 4096  # bytes of a file
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 class FileLease:
-    """See `kgbias.graph.holding.Lease`. In a folder that cannot be written, nobody is kept out: the
+    """See `kgbias.graph.leases.Lease`. In a folder that cannot be written, nobody is kept out: the
     store cannot be written either, and says so."""
 
     def __init__(self, path: Path) -> None:
@@ -30,34 +30,34 @@ class FileLease:
     def holder(self) -> Holder | None:
         try:
             with self._path.open("rb") as file:
-                text = file.read(_LONGEST)
+                text = file.read(_MAX_LEASE_BYTES)
             status = self._path.stat()
         except OSError:
             return None
-        found = _read(text)
-        silent = _now(self._path.parent) - status.st_mtime
-        return replace(found, renewed=status.st_mtime_ns, silent=silent)
+        holder = _read_holder(text)
+        silent_seconds = _file_system_time(self._path.parent) - status.st_mtime
+        return replace(holder, renewed=status.st_mtime_ns, silent=silent_seconds)
 
-    def take(self, mine: Holder, seen: Holder | None) -> bool:
+    def take(self, mine: Holder, expected: Holder | None) -> bool:
         try:
-            if seen is None:
+            if expected is None:
                 self._write(self._path, mine)
                 return True
-            return self._exchange(mine, seen)
+            return self._exchange(mine, expected)
         except FileExistsError:
             return False
         except OSError:
             return True
 
-    def _exchange(self, mine: Holder, seen: Holder) -> bool:
+    def _exchange(self, mine: Holder, expected: Holder) -> bool:
         """Exchange the lease of a dead holder for mine. Whoever creates the claim does it; the
         others find another holder."""
         with suppress(OSError):
-            if _now(self._path.parent) - self._claim.stat().st_mtime > SILENT_SECONDS:
+            if _file_system_time(self._path.parent) - self._claim.stat().st_mtime > MAX_SILENT_SECONDS:
                 self._claim.unlink()  # of a process that died in the next few lines
         self._write(self._claim, mine)
         try:
-            if self.holder() != seen:
+            if self.holder() != expected:
                 return False
             self._claim.replace(self._path)
             return True
@@ -66,13 +66,13 @@ class FileLease:
                 self._claim.unlink()
 
     def renew(self, mine: Holder) -> bool:
-        found = self.holder()
-        if found is None:
+        holder = self.holder()
+        if holder is None:
             return self.take(mine, None)
-        if found == mine:
+        if holder == mine:
             with suppress(OSError), self._path.open("r+b") as file:
-                file.write(_text(mine))
-        return found == mine
+                file.write(_holder_bytes(mine))
+        return holder == mine
 
     def give_up(self, mine: Holder) -> None:
         with suppress(OSError):
@@ -81,9 +81,9 @@ class FileLease:
 
     @staticmethod
     def _write(path: Path, mine: Holder) -> None:
-        handle = os.open(path, _NEW, 0o666)
+        handle = os.open(path, _CREATE_FLAGS, 0o666)
         try:
-            os.write(handle, _text(mine))
+            os.write(handle, _holder_bytes(mine))
         except OSError:
             path.unlink()
             raise
@@ -91,21 +91,21 @@ class FileLease:
             os.close(handle)
 
 
-def _read(text: bytes) -> Holder:
+def _read_holder(text: bytes) -> Holder:
     """The holder that a file says; one without a host if it says none: it is half written, or by
     somebody else."""
     with suppress(ValueError, RecursionError):
-        told = json.loads(text)
-        if isinstance(told, dict) and {k: type(v) for k, v in told.items()} == _KEPT:
-            return Holder(**told)
+        values = json.loads(text)
+        if isinstance(values, dict) and {k: type(v) for k, v in values.items()} == _HOLDER_FIELDS:
+            return Holder(**values)
     return Holder("", 0, "", "", text.decode("utf-8", "replace"))
 
 
-def _text(mine: Holder) -> bytes:
-    return json.dumps({name: getattr(mine, name) for name in _KEPT}).encode()
+def _holder_bytes(mine: Holder) -> bytes:
+    return json.dumps({name: getattr(mine, name) for name in _HOLDER_FIELDS}).encode()
 
 
-def _now(folder: Path) -> float:
+def _file_system_time(folder: Path) -> float:
     """The time by the clock of the folder's file system."""
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".kgbias-") as file:
@@ -116,24 +116,24 @@ def _now(folder: Path) -> float:
         return time.time()
 
 
-class InUse(StoreError):
+class StoreInUse(StoreError):
     """A store that only one process at a time can use is used by another."""
 
 
 @contextmanager
-def used_alone(path: str, reason: str) -> Iterator[None]:
+def hold_store(path: str, reason: str) -> Iterator[None]:
     """Inside this context, no other process uses the store at this path, but one that this one
     started, and waits for. Raises InUse, which says who does."""
     lease = FileLease(Path(f"{path}-in-use"))
     user = lease.holder()
-    if user and user.process == os.getppid() and user.lives:
+    if user and user.process == os.getppid() and user.is_alive:
         yield
         return
-    with ExitStack() as opened:
+    with ExitStack() as stack:
         try:
-            opened.enter_context(hold_lease(lease, path))
+            stack.enter_context(hold_lease(lease, path))
         except RunConflict:
-            raise InUse(
+            raise StoreInUse(
                 f"{lease.holder()} has {path} open, which is on {reason}: one process at a time "
                 "can use it; wait until it is done, or keep the store on a local disk"
             ) from None

@@ -13,10 +13,10 @@ from typing import Annotated, Any
 from uuid import NAMESPACE_URL, uuid5
 
 from kgbias.errors import UsageError
-from kgbias.graph.decisions import COLUMNS, decision_of
+from kgbias.graph.decisions import DECISION_COLUMNS, read_decision
 from kgbias.graph.labels import Rater, label_id
-from kgbias.graph.record import Called, InOrder, read_settings
-from kgbias.graph.recorded import stereotype_id, table_id
+from kgbias.graph.record import StoredAs, KeepsOrder, read_settings
+from kgbias.graph.stereotypes import stereotype_id, table_id
 from kgbias.graph.types import (
     Metric,
     Run,
@@ -36,10 +36,10 @@ class Passage:
     """A document, a chunk of one, or another node of a corpus. `text` is None if it has no text of
     its own; `properties` are all its other properties, as in JSON."""
 
-    id: Annotated[str, "the id that it came with", Called("name")]
+    id: Annotated[str, "the id that it came with", StoredAs("name")]
     kind: Annotated[str, "document or chunk"]
     text: Annotated[str | None, "its text"]
-    properties: Annotated[Mapping[str, Any], "all else that it came with, as JSON", InOrder()] = (
+    properties: Annotated[Mapping[str, Any], "all else that it came with, as JSON", KeepsOrder()] = (
         field(default_factory=dict)
     )
 
@@ -52,12 +52,12 @@ class Passage:
 class Relation:
     """A relation from one passage to another; `source` and `target` are their ids."""
 
-    id: Annotated[str, "the id that it came with", Called("name")]
+    id: Annotated[str, "the id that it came with", StoredAs("name")]
     kind: Annotated[str, "child, next or entities_overlap"]
     source: str
     target: str
     bidirectional: Annotated[bool, "whether it holds both ways"] = False
-    properties: Annotated[Mapping[str, Any], "what it came with, as JSON", InOrder()] = field(
+    properties: Annotated[Mapping[str, Any], "what it came with, as JSON", KeepsOrder()] = field(
         default_factory=dict
     )
 
@@ -93,34 +93,34 @@ class Fault:
     example: str = ""
 
     def __str__(self) -> str:
-        often = f" ({self.count:,})" if self.count > 1 else ""
+        times = f" ({self.count:,})" if self.count > 1 else ""
         return (
-            f"{self.kind}: {self.what}{often}{f', such as {self.example}' if self.example else ''}"
+            f"{self.kind}: {self.what}{times}{f', such as {self.example}' if self.example else ''}"
         )
 
 
-def _run(kind: str, config: str, settings: str, model: str, revision: str) -> str:
-    weights = ModelInfo(model, revision)
-    return Run("", weights, json.loads(config), (), kind=kind, settings=read_settings(settings)).id
+def _run_id(kind: str, config: str, settings: str, model: str, revision: str) -> str:
+    model_info = ModelInfo(model, revision)
+    return Run("", model_info, json.loads(config), (), kind=kind, settings=read_settings(settings)).id
 
 
-def _topic(category: str, words: str | Sequence[str]) -> str:
+def _topic_id(category: str, words: str | Sequence[str]) -> str:
     words = json.loads(words) if isinstance(words, str) else words
     return Topic(category, 0, tuple(words), 0).id
 
 
 # label -> what computes its id, from the columns that a store selects for it in this order
-IDS: Mapping[str, Callable[..., str]] = {
+ID_BUILDERS: Mapping[str, Callable[..., str]] = {
     "SocialGroup": lambda name: node_id("group", name),
     "Predicate": lambda text: node_id("predicate", text),
     "Object": lambda text: node_id("object", text),
     "Triple": triple_id,
     "Statement": statement_id,
     "Model": lambda name, revision: ModelInfo(name, revision).id,
-    "Run": _run,
+    "Run": _run_id,
     "Generation": lambda run, path: content_id("generation", run, path),
     "Metric": lambda *parts: Metric(*parts).id,
-    "Topic": _topic,
+    "Topic": _topic_id,
     "TopicModel": topic_model_id,
     "Passage": passage_uid,
     "GivenName": lambda name: content_id("given name", name),
@@ -131,47 +131,47 @@ IDS: Mapping[str, Callable[..., str]] = {
     "Label": label_id,
     "StereotypeTable": table_id,
     "Stereotype": stereotype_id,
-    "Decision": lambda *values: decision_of(dict(zip(COLUMNS, values, strict=True))).id,
+    "Decision": lambda *values: read_decision(dict(zip(DECISION_COLUMNS, values, strict=True))).id,
 }
 
 
-def check_alone(model: ModelInfo, others: Iterable[ModelInfo]) -> None:
+def check_name_unique(model: ModelInfo, all_models: Iterable[ModelInfo]) -> None:
     """Raise UsageError if a person gave this model or another one a name that both would go by."""
-    for other in others:
-        if other.id == model.id:
+    for other_model in all_models:
+        if other_model.id == model.id:
             continue
-        for named, free in ((model, other), (other, model)):
-            if named.called and free.goes_by(named.called):
+        for named_model, unnamed_model in ((model, other_model), (other_model, model)):
+            if named_model.called and unnamed_model.goes_by(named_model.called):
                 raise UsageError(
-                    f"two models of the store would be called {named.called!r}: {model.public_name} and "
-                    f"{other.public_name}; choose another name"
+                    f"two models of the store would be called {named_model.called!r}: {model.public_name} and "
+                    f"{other_model.public_name}; choose another name"
                 )
 
 
-def wrong_ids(label: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Fault]:
+def find_wrong_ids(label: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Fault]:
     """The fault of a label's ids that do not match their content, if any; each row is an id and
     what it is computed from."""
-    computed = IDS[label]
-    wrong, example = 0, ""
+    compute_id = ID_BUILDERS[label]
+    wrong_count, example = 0, ""
     for id, *parts in rows:
         try:
-            right = computed(*parts) == id
+            is_right = compute_id(*parts) == id
         except (ValueError, TypeError, KeyError, AttributeError):  # a damaged value
-            right = False
-        if not right:
-            wrong, example = wrong + 1, example or str(id)
-    if wrong:
-        yield Fault("id", f"{label} whose id does not match its content", wrong, example)
+            is_right = False
+        if not is_right:
+            wrong_count, example = wrong_count + 1, example or str(id)
+    if wrong_count:
+        yield Fault("id", f"{label} whose id does not match its content", wrong_count, example)
 
 
-def relation(
+def make_relation(
     kind: str, source: Passage, target: Passage, properties: dict[str, object] | None = None
 ) -> Relation:
     """The relation of two passages, under an id by content."""
-    id = uuid_of(kind, source.id, target.id)
+    id = content_uuid(kind, source.id, target.id)
     return Relation(id, kind, source.id, target.id, False, properties or {})
 
 
-def uuid_of(kind: str, *parts: str) -> str:
+def content_uuid(kind: str, *parts: str) -> str:
     """A UUID, which ragas requires, computed from content."""
     return str(uuid5(NAMESPACE_URL, "\0".join(("kgbias", kind, *parts))))

@@ -5,12 +5,12 @@ from typing import NoReturn
 
 from kgbias.errors import UsageError
 from kgbias.graph import shape
-from kgbias.graph.decisions import COLUMNS
-from kgbias.graph.keeping import Fault, wrong_ids
-from kgbias.graph.labels import CONTENT
-from kgbias.graph.neo4j.crawls import Crawls
-from kgbias.graph.neo4j.findings import Findings
-from kgbias.graph.neo4j.session import BATCH, SPEC, Row
+from kgbias.graph.decisions import DECISION_COLUMNS
+from kgbias.graph.integrity import Fault, find_wrong_ids
+from kgbias.graph.labels import LABEL_CONTENT
+from kgbias.graph.neo4j.crawls import Neo4jCrawls
+from kgbias.graph.neo4j.findings import Neo4jFindings
+from kgbias.graph.neo4j.session import BATCH_ROWS, MATCH_SPEC, Row
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.wording import how
 
@@ -22,27 +22,27 @@ _TEST_STAYS = """(NOT EXISTS { (x)<-[:TESTED]-(run) }
     OR EXISTS { (x)<-[:TESTED]-(o:Run) WHERE o <> run })"""
 _OF_TRIPLE = f"EXISTS {{ (n)<-[:SUBJECT|PREDICATE|OBJECT]-(t:Triple) WHERE {_TRIPLE_STAYS} }}"
 _OF_TEST = f"EXISTS {{ (n)<-[:TARGET|ATTRIBUTE]-(x:AssociationTest) WHERE {_TEST_STAYS} }}"
-_ASKED = f"""EXISTS {{ (n)<-[:ASKS]-(:ProbeSet)<-[:ON]-(x:SofaResult) WHERE {_TEST_STAYS} }}"""
+_IN_PROBE_SET = f"""EXISTS {{ (n)<-[:ASKS]-(:ProbeSet)<-[:ON]-(x:SofaResult) WHERE {_TEST_STAYS} }}"""
 
 
 def _statement_stays(variable: str) -> str:
-    return f"""({_ASKED.replace("(n)", f"({variable})")}
+    return f"""({_IN_PROBE_SET.replace("(n)", f"({variable})")}
     OR EXISTS {{ ({variable})-[p:PROBED|CHOSEN|BELIEVED]->() WHERE p.run <> run.name }}
     OR EXISTS {{ ({variable})<-[p:PROBED_BEFORE]-() WHERE p.run <> run.name }}
     OR EXISTS {{ ({variable})-[p:NEAR]-() WHERE p.run <> run.name }})"""
 
 
-_OF_SETS = "MATCH (run)-[:TESTED]->(:SofaResult)-[:ON]->(:ProbeSet)-[:ASKS]->"
+_OF_PROBE_SETS = "MATCH (run)-[:TESTED]->(:SofaResult)-[:ON]->(:ProbeSet)-[:ASKS]->"
 
-_SAID = """
+_SAID_TRIPLES = """
 MATCH (run:Run {uid: $run})
 CALL (run) { MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(t:Triple) RETURN t
        UNION MATCH (t:Triple) WHERE t.uid IN $read RETURN t }
 WITH DISTINCT run, t"""
 
 
-def _part(label: str, held: str) -> str:
-    """The predicates or objects that only this run holds; `held` is what else may hold one."""
+def _part_query(label: str, other_holders: str) -> str:
+    """The predicates or objects that only this run holds; `other_holders` is what else may hold one."""
     edge, uid = label.upper(), f"{label.lower()}_uid"
     return f"""
 MATCH (run:Run {{uid: $run}})
@@ -51,14 +51,14 @@ CALL (run) {{ MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:{ed
        UNION MATCH (t:Triple)-[:{edge}]->(n) WHERE t.uid IN $read RETURN n
        UNION MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(s)
              WITH DISTINCT s.{uid} AS uid MATCH (n:{label} {{uid: uid}}) RETURN n }}
-WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE}{held}
+WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE}{other_holders}
     OR EXISTS {{ (s:Statement {{{uid}: n.uid}}) WHERE {_statement_stays("s")} }})"""
 
 
 # What only this run holds, label by label, in order of deletion. A node goes before whatever leads
 # to it: the next deletion then finishes one that was interrupted.
-_ALONE = {
-    "StatementVector": f"""{_SAID}
+_DELETED_FIRST = {
+    "StatementVector": f"""{_SAID_TRIPLES}
 WITH DISTINCT run, t WHERE NOT {_TRIPLE_STAYS}
 MATCH (p:Predicate)<-[:PREDICATE]-(t)-[:OBJECT]->(o:Object)
 MATCH (n:StatementVector {{predicate_uid: p.uid, object_uid: o.uid}})
@@ -66,11 +66,11 @@ WHERE n.encoder IS NOT NULL  // so that their index finds it
 WITH DISTINCT run, n, p, o
 WHERE NOT EXISTS {{ (p)<-[:PREDICATE]-(t:Triple)-[:OBJECT]->(o) WHERE {_TRIPLE_STAYS} }}
 WITH DISTINCT run, n""",
-    "Object": _part(
+    "Object": _part_query(
         "Object",
         f" OR {_OF_TEST} OR EXISTS {{ (n)<-[:PLACED]-(o:Run) WHERE o <> run }}",
     ),
-    "Predicate": _part("Predicate", ""),
+    "Predicate": _part_query("Predicate", ""),
     "Name": """
 MATCH (run:Run {uid: $run})
 CALL (run) { MATCH (n:Name)-[:PROBED_BEFORE {run: run.name}]->() RETURN n
@@ -85,7 +85,7 @@ CALL (run) {{ MATCH (n:Statement)-[:PROBED|CHOSEN|BELIEVED {{run: run.name}}]->(
        UNION MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:STATES]->(n)
                       RETURN n
        UNION MATCH (t:Triple)-[:STATES]->(n) WHERE t.uid IN $read RETURN n
-       UNION {_OF_SETS}(n:Statement) RETURN n }}
+       UNION {_OF_PROBE_SETS}(n:Statement) RETURN n }}
 WITH DISTINCT run, n WHERE NOT {_statement_stays("n")}""",
     "Topic": f"""
 MATCH (run:Run {{uid: $run}})-[:MODELLED_BY]->(:TopicModel)-[:FOUND]->(n:Topic)
@@ -103,8 +103,8 @@ MATCH (run:Run {{uid: $run}})
 CALL (run) {{ MATCH (run)-[:SEEDED]->(n:SocialGroup) RETURN n
        UNION MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)
                             -[:SUBJECT]->(n:SocialGroup) RETURN n
-       UNION {_OF_SETS}(n:SocialGroup) RETURN n }}
-WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_ASKED}
+       UNION {_OF_PROBE_SETS}(n:SocialGroup) RETURN n }}
+WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_IN_PROBE_SET}
     OR EXISTS {{ (n)-[:FLAGGED]->() }}
     OR EXISTS {{ (n)<-[:SEEDED|FIGURE|PLACED]-(o:Run) WHERE o <> run }}
     OR EXISTS {{ (n)<-[p:PROBED|CHOSEN|BELIEVED]-() WHERE p.run <> run.name }}
@@ -132,7 +132,7 @@ WITH DISTINCT run, n WHERE NOT EXISTS { (n)<-[:SOUGHT]-(o:Run) WHERE o <> run }"
     "StereotypeTable": """
 MATCH (run:Run {uid: $run})-[:HELD_AGAINST]->(n:StereotypeTable)
 WITH DISTINCT run, n WHERE NOT EXISTS { (n)<-[:HELD_AGAINST]-(o:Run) WHERE o <> run }""",
-    "Triple": f"""{_SAID}
+    "Triple": f"""{_SAID_TRIPLES}
 WITH DISTINCT run, t, t AS n WHERE NOT {_TRIPLE_STAYS}""",
     "TopicModel": "MATCH (:Run {uid: $run})-[:MODELLED_BY]->(n:TopicModel) WITH n",
     "Passage": "MATCH (:Run {uid: $run})-[:HOLDS]->(n:Passage) WITH n",
@@ -145,7 +145,7 @@ WITH DISTINCT run, n
 WHERE NOT EXISTS {{ (n)<-[:ON]-(x:SofaResult) WHERE {_TEST_STAYS} }}""",
 }
 # The last part goes all at once: a run without its model could not be found again.
-_LAST = {
+_DELETED_LAST = {
     "Model": f"""
 MATCH (run:Run {{uid: $run}})
 CALL (run) {{ MATCH (run)-[:OF|PROBED_WITH|PUT_TO|BELIEVED_BY]->(n:Model) RETURN n
@@ -164,33 +164,33 @@ WITH DISTINCT run, x, x AS n WHERE NOT {_TEST_STAYS}""",
 }
 _FORGET_SPECS = "MATCH (x:Spec) WHERE NOT EXISTS { MATCH (:Model {uid: x.uid}) } DELETE x"
 # Names and the statements probed after them lead to each other, so they go together.
-_UNNAME = f"""
+_DELETE_NAMES = f"""
 MATCH (run:Run {{uid: $run}})
 CALL (run) {{ OPTIONAL MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(n)
        WITH DISTINCT run, n WHERE n IS NOT NULL AND NOT {_statement_stays("n")}
        RETURN collect(n) AS statements }}
-CALL () {{ {_ALONE["Name"]} RETURN collect(n) AS names }}
+CALL () {{ {_DELETED_FIRST["Name"]} RETURN collect(n) AS names }}
 FOREACH (n IN statements + names | DETACH DELETE n)"""
-_UNSEED = """
+_DELETE_SEED_EDGES = """
 MATCH (run:Run {uid: $run})-[s:SEEDED]->(g:SocialGroup)
 MATCH (g)-[e:IN_CATEGORY]->(:Category {name: s.category})
 WHERE NOT EXISTS { (o:Run)-[:SEEDED {category: s.category}]->(g) WHERE o <> run }
 DELETE e"""
-_KEYS = """
+_READ_ANSWER_KEYS = """
 MATCH (:Run {uid: $run})<-[:IN]-(n:Generation) WHERE n.answer_key <> ''
 RETURN DISTINCT n.answer_key AS key ORDER BY key"""
-_CHOSEN_KEYS = """
+_READ_CHOICE_KEYS = """
 MATCH (run:Run) WHERE (run.uid = $run) = $own
 MATCH ()-[e:CHOSEN {run: run.name}]->()
 UNWIND e.answers + e.others AS key
 RETURN DISTINCT key ORDER BY key"""
-_OTHER_KEYS = """
+_READ_OTHER_KEYS = """
 MATCH (o:Run) WHERE o.uid <> $run
 MATCH (o)<-[:IN]-(n:Generation) WHERE n.answer_key <> ''
 RETURN n.answer_key AS key ORDER BY n.uid"""
 
 # what is wrong -> the nodes that have this fault
-_REFERENCES = {
+_REFERENCE_CHECKS = {
     "Triple without its group": "MATCH (n:Triple) WHERE NOT EXISTS { (n)-[:SUBJECT]->() }",
     "Triple without its predicate": "MATCH (n:Triple) WHERE NOT EXISTS { (n)-[:PREDICATE]->() }",
     "Triple without its object": "MATCH (n:Triple) WHERE NOT EXISTS { (n)-[:OBJECT]->() }",
@@ -212,9 +212,9 @@ _REFERENCES = {
     "WHERE NOT EXISTS { (n)<-[:LISTS]-(:StereotypeTable) }",
     "Profile without its name": "MATCH (n:Profile) WHERE NOT EXISTS { (n)-[:GIVEN]->() }",
 }
-_SPEC = "coalesce(x.spec, m.name), m.revision"
-# label -> a match of its nodes, and what their ids are computed from (kgbias.graph.keeping.IDS)
-_CONTENT = {
+_SPEC_COLUMNS = "coalesce(x.spec, m.name), m.revision"
+# label -> a match of its nodes, and what their ids are computed from (kgbias.graph.integrity.ID_BUILDERS)
+_ID_QUERIES = {
     "SocialGroup": ("(n:SocialGroup)", "n.name"),
     "Predicate": ("(n:Predicate)", "n.text"),
     "Object": ("(n:Object)", "n.text"),
@@ -226,8 +226,8 @@ _CONTENT = {
         "(n:Statement) WHERE n.predicate_uid IS NOT NULL",
         "n.predicate_uid, n.object_uid",
     ),
-    "Model": (f"(n:Model) WITH n, n AS m {SPEC}", _SPEC),
-    "Run": (f"(n:Run)-[:OF]->(m:Model) {SPEC}", f"n.kind, n.config, n.settings, {_SPEC}"),
+    "Model": (f"(n:Model) WITH n, n AS m {MATCH_SPEC}", _SPEC_COLUMNS),
+    "Run": (f"(n:Run)-[:OF]->(m:Model) {MATCH_SPEC}", f"n.kind, n.config, n.settings, {_SPEC_COLUMNS}"),
     "Generation": ("(n:Generation)-[:IN]->(run:Run)", "run.uid, n.path"),
     "Metric": ("(n:Metric)", "n.measure, n.scorer, n.version, n.verbaliser"),
     "Topic": ("(n:Topic)", "n.category, n.words"),
@@ -240,94 +240,94 @@ _CONTENT = {
     "Rater": ("(n:Rater)", "n.name, n.kind"),
     "Label": (
         "(r:Rater)-[n:LABELLED]->(t:Triple)",
-        f"t.uid, r.uid, {', '.join(f'n.{name}' for name in CONTENT)}",
+        f"t.uid, r.uid, {', '.join(f'n.{name}' for name in LABEL_CONTENT)}",
     ),
     "StereotypeTable": ("(n:StereotypeTable)", "n.name, n.checksum"),
     "Stereotype": (
         "(n:Stereotype)<-[:LISTS]-(table:StereotypeTable)",
         "table.uid, n.people, n.attribute",
     ),
-    "Decision": ("(n:Decision)", ", ".join(f"n.{name}" for name in COLUMNS)),
+    "Decision": ("(n:Decision)", ", ".join(f"n.{name}" for name in DECISION_COLUMNS)),
 }
 
 
-class Keeping(Crawls, Findings):
+class Neo4jMaintenance(Neo4jCrawls, Neo4jFindings):
     def delete(self, run_id: str, *, dry_run: bool = False) -> dict[str, int]:
-        read = [d.read.id for d in self.decisions(run_id) if d.read]
-        given = {"run": run_id, "read": read}
-        answers = self._answers_alone(run_id)
-        gone = {"Answer": len(answers)}
-        for label, match in (_ALONE | _LAST).items():
-            (row,) = self.read(f"{match} RETURN count(n) AS n", **given)
-            gone[label] = row["n"]
+        read_ids = [d.read.id for d in self.decisions(run_id) if d.read]
+        parameters = {"run": run_id, "read": read_ids}
+        answers = self._find_own_answers(run_id)
+        deleted_counts = {"Answer": len(answers)}
+        for label, match in (_DELETED_FIRST | _DELETED_LAST).items():
+            (row,) = self.read(f"{match} RETURN count(n) AS n", **parameters)
+            deleted_counts[label] = row["n"]
         if not dry_run:
-            self._delete(run_id, given, answers)
-        return shape.by_label(gone)
+            self._delete(run_id, parameters, answers)
+        return shape.order_by_shape(deleted_counts)
 
-    def _delete(self, run_id: str, given: Row, answers: list[str]) -> None:
+    def _delete(self, run_id: str, parameters: Row, answers: list[str]) -> None:
         self.save_places(run_id, ())
         self.write_rows("UNWIND $rows AS key MATCH (n:Answer {key: key}) DETACH DELETE n", answers)
-        for label, match in _ALONE.items():
+        for label, match in _DELETED_FIRST.items():
             if label == "SocialGroup":
-                self.write((_UNSEED, given))
+                self.write((_DELETE_SEED_EDGES, parameters))
             if label == "TopicModel":
                 self._delete_edges(run_id)
             if label == "Name":
-                self.write((_UNNAME, given))
+                self.write((_DELETE_NAMES, parameters))
                 continue
             self.write_alone(
-                f"{match} CALL (n) {{ DETACH DELETE n }} IN TRANSACTIONS OF {BATCH} ROWS",
-                **given,
+                f"{match} CALL (n) {{ DETACH DELETE n }} IN TRANSACTIONS OF {BATCH_ROWS} ROWS",
+                **parameters,
             )
-        last = [(f"{match} DETACH DELETE n", given) for match in _LAST.values()]
-        self.write(*last, (_FORGET_SPECS, {}))
+        last_queries = [(f"{match} DETACH DELETE n", parameters) for match in _DELETED_LAST.values()]
+        self.write(*last_queries, (_FORGET_SPECS, {}))
 
     def _delete_edges(self, run_id: str) -> None:
         """The edges that name their run."""
         for row in self.read("MATCH (r:Run {uid: $run}) RETURN r.name AS name", run=run_id):
-            for edge in shape.indexed():
+            for edge in shape.run_indexed_edges():
                 self.write_alone(
                     f"MATCH ()-[e:{edge.type} {{run: $name}}]->() "
-                    f"CALL (e) {{ DELETE e }} IN TRANSACTIONS OF {BATCH} ROWS",
+                    f"CALL (e) {{ DELETE e }} IN TRANSACTIONS OF {BATCH_ROWS} ROWS",
                     name=row["name"],
                 )
 
-    def _answers_alone(self, run_id: str) -> list[str]:
+    def _find_own_answers(self, run_id: str) -> list[str]:
         """The keys of the answers that no other run read. Those that others read are streamed: keys
         are not indexed on generations."""
-        keys = {row["key"] for row in self.stream(_KEYS, run=run_id)}
-        keys |= {row["key"] for row in self.stream(_CHOSEN_KEYS, run=run_id, own=True)}
+        keys = {row["key"] for row in self.stream(_READ_ANSWER_KEYS, run=run_id)}
+        keys |= {row["key"] for row in self.stream(_READ_CHOICE_KEYS, run=run_id, own=True)}
         if keys:
-            for row in self.stream(_CHOSEN_KEYS, run=run_id, own=False):
+            for row in self.stream(_READ_CHOICE_KEYS, run=run_id, own=False):
                 keys.discard(row["key"])
-            for row in self.stream(_OTHER_KEYS, run=run_id):
+            for row in self.stream(_READ_OTHER_KEYS, run=run_id):
                 keys.discard(row["key"])
-        found: list[str] = []
-        wanted = sorted(keys)
-        for start in range(0, len(wanted), BATCH):
-            found += self.answers(wanted[start : start + BATCH])
-        return found
+        existing_keys: list[str] = []
+        sorted_keys = sorted(keys)
+        for start in range(0, len(sorted_keys), BATCH_ROWS):
+            existing_keys += self.answers(sorted_keys[start : start + BATCH_ROWS])
+        return existing_keys
 
-    def faults(self, progress: Progress | None = None) -> list[Fault]:
+    def find_faults(self, progress: Progress | None = None) -> list[Fault]:
         progress = progress or SilentProgress()
-        there = {row["name"] for row in self.read("SHOW CONSTRAINTS YIELD name")}
-        found = [
+        constraint_names = {row["name"] for row in self.read("SHOW CONSTRAINTS YIELD name")}
+        faults = [
             Fault("reference", f"{n.label} may have two nodes of one {n.key}: open the store again")
             for n in shape.NODES
-            if shape.constraint_name(n) not in there
+            if shape.constraint_name(n) not in constraint_names
         ]
-        progress.stage("references", len(_REFERENCES))
-        for what, match in _REFERENCES.items():
+        progress.stage("references", len(_REFERENCE_CHECKS))
+        for fault_text, match in _REFERENCE_CHECKS.items():
             (row,) = self.read(f"{match} RETURN count(n) AS count, min(n.uid) AS example")
             if row["count"]:
-                found.append(Fault("reference", what, row["count"], row["example"]))
+                faults.append(Fault("reference", fault_text, row["count"], row["example"]))
             progress.advance()
-        progress.stage("ids", len(_CONTENT))
-        for label, (match, parts) in _CONTENT.items():
+        progress.stage("ids", len(_ID_QUERIES))
+        for label, (match, parts) in _ID_QUERIES.items():
             rows = self.stream(f"MATCH {match} RETURN [n.uid, {parts}] AS row ORDER BY n.uid")
-            found += wrong_ids(label, (tuple(row["row"]) for row in rows))
+            faults += find_wrong_ids(label, (tuple(row["row"]) for row in rows))
             progress.advance()
-        return found
+        return faults
 
     def compact(self, progress: Progress | None = None) -> NoReturn:
         raise UsageError(

@@ -1,0 +1,311 @@
+"""Records as nodes and edges of `kgbias.graph.shape`: what was found about a run, as the Neo4j
+store and the exports for Neo4j write it.
+
+A table is the nodes of one label with their properties, or the edges of one type between two
+labels, each with the keys of its ends and its properties.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kgbias.graph import shape
+from kgbias.graph.integrity import Corpus, passage_uid
+from kgbias.graph.labels import Label
+from kgbias.graph.profiles import Profile
+from kgbias.graph.record import to_properties
+from kgbias.graph.stereotypes import StereotypeMatches
+from kgbias.graph.sofa import ProbeSet, SofaResult
+from kgbias.graph.types import (
+    AssociationNode,
+    Attribution,
+    FlagTable,
+    GroupName,
+    GroupScore,
+    NameProbe,
+    NearDuplicate,
+    NodePlace,
+    ProbeRun,
+    StatementEdge,
+    TopicModel,
+    node_id,
+    topic_model_id,
+)
+from kgbias.io.text import storable
+from kgbias.models.base import ModelInfo
+
+PropertyValues = Mapping[str, Any]
+EdgeRow = tuple[str, str, PropertyValues]  # the keys of the two ends, and the properties
+NodeTable = tuple[str, Iterable[PropertyValues]]
+EdgeTable = tuple[str, str, str, Iterable[EdgeRow]]
+
+LABEL_BY_KIND = {
+    "group": "SocialGroup", "object": "Object", "predicate": "Predicate", "topic": "Topic"
+}  # fmt: skip
+"""The label of the nodes that records call by each kind."""
+
+KIND_BY_LABEL = {label: kind for kind, label in LABEL_BY_KIND.items()}
+
+
+def property_values(name: str, record: object, /, **extra_values: Any) -> dict[str, Any]:
+    """The properties that a node or edge of this label or type takes from a record, and those given
+    `extra_values` it."""
+    available = to_properties(record) | extra_values
+    element = shape.get_edge(name) if name.isupper() else shape.get_node(name)
+    return {p.name: available[p.name] for p in element.properties if p.name in available}
+
+
+def model_nodes(model_infos: Iterable[ModelInfo]) -> NodeTable:
+    return "Model", [{"uid": m.id, "name": m.title, "revision": m.revision} for m in model_infos]
+
+
+def group_nodes(names: Iterable[str]) -> NodeTable:
+    return "SocialGroup", [{"uid": node_id("group", n), "name": storable(n)} for n in names]
+
+
+def figure_edges(run_id: str, scores: Iterable[GroupScore]) -> EdgeTable:
+    rows = [(run_id, s.group_id, property_values("FIGURE", s)) for s in scores]
+    return "FIGURE", "Run", "SocialGroup", rows
+
+
+def place_edges(run_id: str, node_places: Sequence[NodePlace]) -> Iterator[EdgeTable]:
+    for kind in ("group", "object"):
+        rows = [(run_id, p.node_id, property_values("PLACED", p)) for p in node_places if p.kind == kind]
+        yield "PLACED", "Run", LABEL_BY_KIND[kind], rows
+
+
+def near_duplicate_edges(run: str, links: Sequence[NearDuplicate]) -> EdgeTable:
+    """Here `run` is the name of a run, as in edges that name theirs."""
+    rows = [(x.statement_id, x.head_id, property_values("NEAR", x, run=run)) for x in links]
+    return "NEAR", "Statement", "Statement", rows
+
+
+def topic_model_nodes(run_id: str, fitted: Sequence[TopicModel]) -> Iterator[NodeTable]:
+    models_by_id = [(topic_model_id(run_id, m.category), m) for m in fitted]
+    yield "TopicModel", [property_values("TopicModel", m, uid=uid) for uid, m in models_by_id]
+    yield "Topic", [property_values("Topic", t, uid=t.id) for m in fitted for t in m.topics]
+
+
+def topic_model_edges(run_id: str, run: str, fitted: Sequence[TopicModel]) -> Iterator[EdgeTable]:
+    models_by_id = [(topic_model_id(run_id, m.category), m) for m in fitted]
+    assignments = [(uid, a) for uid, m in models_by_id for a in m.about]
+    yield "MODELLED_BY", "Run", "TopicModel", [(run_id, uid, {}) for uid, _ in models_by_id]
+    topics = [(uid, t.id, property_values("FOUND", t)) for uid, m in models_by_id for t in m.topics]
+    yield "FOUND", "TopicModel", "Topic", topics
+    to_topics = (
+        (a.triple_id, a.topic_id, property_values("ABOUT", a, run=run, model=uid))
+        for uid, a in assignments
+        if a.topic_id is not None
+    )
+    yield "ABOUT", "Triple", "Topic", to_topics
+    to_none = ((a.triple_id, uid, property_values("OUTLIER", a)) for uid, a in assignments if a.topic_id is None)
+    yield "OUTLIER", "Triple", "TopicModel", to_none
+
+
+def attribution_edges(found_attributions: Iterable[Attribution]) -> EdgeTable:
+    rows = ((a.triple_id, a.metric.id, property_values("ATTRIBUTED", a)) for a in found_attributions)
+    return "ATTRIBUTED", "Triple", "Metric", rows
+
+
+def rater_nodes(labels: Iterable[Label]) -> NodeTable:
+    raters_by_id = {x.by.id: x.by for x in labels}
+    return "Rater", [property_values("Rater", raters_by_id[id], uid=id) for id in sorted(raters_by_id)]
+
+
+def label_edges(labels: Iterable[Label]) -> EdgeTable:
+    rows = [(x.by.id, x.triple_id, property_values("LABELLED", x)) for x in labels]
+    return "LABELLED", "Rater", "Triple", rows
+
+
+def test_nodes(test_results: Iterable[AssociationNode]) -> NodeTable:
+    return "AssociationTest", [property_values("AssociationTest", t, uid=t.id) for t in test_results]
+
+
+def test_edges(test_results: Sequence[AssociationNode]) -> Iterator[EdgeTable]:
+    yield "OF", "AssociationTest", "Model", [(t.id, t.model.id, {}) for t in test_results]
+    edges = [(t.id, e) for t in test_results for e in t.edges]
+    for kind in ("TARGET", "ATTRIBUTE"):
+        for start, end in shape.get_edge(kind).ends:
+            rows = [
+                (id, e.node_id, property_values(kind, e))
+                for id, e in edges
+                if (e.name, LABEL_BY_KIND[e.kind]) == (kind, end)
+            ]
+            yield kind, start, end, rows
+
+
+class ProbeEdges(NamedTuple):
+    """Edges of a type made by asking a model, such as PROBED, and how it was asked."""
+
+    kind: str
+    probe_run: ProbeRun
+    edges: Sequence[StatementEdge | NameProbe]
+
+
+def probe_edges(run_id: str, run: str, batches: Sequence[ProbeEdges]) -> Iterator[EdgeTable]:
+    """How models were asked about a run (edges such as PROBED_WITH), and the edges that this
+    made."""
+    for edge in dict.fromkeys(edge for _, edge in shape.PROBE_EDGES.values()):
+        probe_runs = {a.probe_run.id: a.probe_run for a in batches if shape.PROBE_EDGES[a.kind][1] == edge}
+        yield probe_run_edges(edge, run_id, probe_runs.values())
+    for kind, (uid_property, _) in shape.PROBE_EDGES.items():
+        rows = (
+            (*edge_ends(e), property_values(kind, e, run=run, model=a.probe_run.model.title, **{uid_property: a.probe_run.id}))
+            for a in batches
+            if a.kind == kind
+            for e in a.edges
+        )
+        yield kind, *shape.get_edge(kind).ends[0], rows
+
+
+def probe_run_edges(edge: str, run_id: str, askings: Iterable[ProbeRun]) -> EdgeTable:
+    """How models were asked about a run, for one type of edge."""
+    rows = [(run_id, a.model.id, property_values(edge, a, uid=a.id)) for a in askings]
+    return edge, "Run", "Model", rows
+
+
+def edge_ends(edge: StatementEdge | NameProbe) -> tuple[str, str]:
+    """The ends of an edge made by asking a model."""
+    if isinstance(edge, NameProbe):
+        return edge.name_id, edge.statement_id
+    return edge.statement_id, edge.group_id
+
+
+def name_nodes(group_names: Iterable[GroupName]) -> NodeTable:
+    ids = {n.id: n for n in group_names}
+    rows = [property_values("Name", n, uid=id, name=storable(n.text)) for id, n in sorted(ids.items())]
+    return "Name", rows
+
+
+def name_edges(group_names: Iterable[GroupName]) -> EdgeTable:
+    rows_by_ends = {(n.id, n.group_id): property_values("NAME_OF", n) for n in group_names if not n.nonce}
+    return "NAME_OF", "Name", "SocialGroup", [(*ids, rows_by_ends[ids]) for ids in sorted(rows_by_ends)]
+
+
+def descriptor_nodes(tables: Iterable[FlagTable]) -> NodeTable:
+    flags_by_id = {node_id("descriptor", f.descriptor): f for t in tables for f in t.flags}
+    rows = ((id, storable(f.descriptor), storable(f.axis)) for id, f in sorted(flags_by_id.items()))
+    return (
+        "Descriptor",
+        [{"uid": id, "text": text, "name": text, "axis": axis} for id, text, axis in rows],
+    )
+
+
+def flag_edges(tables: Iterable[FlagTable]) -> EdgeTable:
+    rows = [
+        (
+            node_id("group", f.group),
+            node_id("descriptor", f.descriptor),
+            property_values("FLAGGED", f, **to_properties(t)),
+        )
+        for t in tables
+        for f in t.flags
+    ]
+    return "FLAGGED", "SocialGroup", "Descriptor", rows
+
+
+def probe_set_nodes(sets: Iterable[ProbeSet]) -> NodeTable:
+    return "ProbeSet", [property_values("ProbeSet", p, uid=p.id) for p in sets]
+
+
+def probe_set_edges(sets: Iterable[ProbeSet]) -> Iterator[EdgeTable]:
+    parts = [(p.id, part, {"category": part.category}) for p in sets for part in p.parts]
+    groups = [
+        (id, node_id("group", g), category_property | {"text": storable(g)})
+        for id, part, category_property in parts
+        for g in part.groups
+    ]
+    yield "ASKS", "ProbeSet", "SocialGroup", groups
+    statement_rows = [(id, s.id, property_values("ASKS", s, **category_property)) for id, part, category_property in parts for s in part.statements]
+    yield "ASKS", "ProbeSet", "Statement", statement_rows
+
+
+def sofa_nodes(results: Iterable[SofaResult]) -> NodeTable:
+    return "SofaResult", [property_values("SofaResult", r, uid=r.id) for r in results]
+
+
+def sofa_edges(results: Sequence[SofaResult]) -> Iterator[EdgeTable]:
+    yield "OF", "SofaResult", "Model", [(r.id, r.model.id, {}) for r in results]
+    yield "ON", "SofaResult", "ProbeSet", [(r.id, r.probe_set, {}) for r in results]
+    categories_by_result = [(r.id, c) for r in results for c in r.categories]
+    scores = [(id, c.category, property_values("SCORES", c)) for id, c in categories_by_result]
+    yield "SCORES", "SofaResult", "Category", scores
+    first_rows = [
+        (id, node_id("group", g.group), property_values("PUTS_FIRST", g, category=c.category))
+        for id, c in categories_by_result
+        for g in c.groups
+    ]
+    yield "PUTS_FIRST", "SofaResult", "SocialGroup", first_rows
+    disparity_rows = [
+        (id, s.id, property_values("DISPARITY", s, category=c.category))
+        for id, c in categories_by_result
+        for s in c.statements
+    ]
+    yield "DISPARITY", "SofaResult", "Statement", disparity_rows
+
+
+def stereotype_nodes(matches: Iterable[StereotypeMatches]) -> Iterator[NodeTable]:
+    """The tables that a run was held against, and what they record of its groups."""
+    yield "StereotypeTable", [property_values("StereotypeTable", h.table, uid=h.table.id) for h in matches]
+    entries = {uid: entry for h in matches for uid, entry in h.entries.items()}
+    named_entries = [
+        (uid, entry, storable(f"{entry.group}: {entry.attribute}")) for uid, entry in entries.items()
+    ]
+    yield "Stereotype", [property_values("Stereotype", e, uid=uid, name=name) for uid, e, name in named_entries]
+
+
+def stereotype_edges(run_id: str, run: str, matches: Sequence[StereotypeMatches]) -> Iterator[EdgeTable]:
+    table_rows = [(run_id, h.table.id, property_values("HELD_AGAINST", h)) for h in matches]
+    yield "HELD_AGAINST", "Run", "StereotypeTable", table_rows
+    listed_stereotypes = [(h.table.id, x.entry.uid(h.table.id), x) for h in matches for x in h.heard]
+    yield "LISTS", "StereotypeTable", "Stereotype", [(table, uid, {}) for table, uid, _ in listed_stereotypes]
+    yield "SOUGHT", "Run", "Stereotype", [(run_id, uid, property_values("SOUGHT", x)) for _, uid, x in listed_stereotypes]
+    match_rows = [
+        (m.triple_id, m.stereotype_id, property_values("RECORDED", m, run=run))
+        for h in matches
+        for m in h.marks
+        if m.stereotype_id is not None
+    ]
+    yield "RECORDED", "Triple", "Stereotype", match_rows
+    new_rows = [
+        (m.triple_id, h.table.id, {"run": run})
+        for h in matches
+        for m in h.marks
+        if m.stereotype_id is None
+    ]
+    yield "NEW_TO", "Triple", "StereotypeTable", new_rows
+
+
+def profile_nodes(written_profiles: Sequence[Profile]) -> Iterator[NodeTable]:
+    name_by_id = {p.name_id: storable(p.name) for p in written_profiles}
+    yield "GivenName", [{"uid": uid, "name": name} for uid, name in sorted(name_by_id.items())]
+    yield "Profile", [property_values("Profile", p, uid=p.id) for p in written_profiles]
+
+
+def profile_edges(run_id: str, written_profiles: Sequence[Profile]) -> Iterator[EdgeTable]:
+    yield "WROTE", "Run", "Profile", [(run_id, p.id, {}) for p in written_profiles]
+    yield "IN", "Profile", "SocialGroup", [(p.id, p.group_id, {}) for p in written_profiles]
+    yield "GIVEN", "Profile", "GivenName", [(p.id, p.name_id, {}) for p in written_profiles]
+    part_rows = [
+        (part.generation_id, p.id, property_values("PART_OF", part, position=position))
+        for p in written_profiles
+        for position, part in enumerate(p.parts)
+    ]
+    yield "PART_OF", "Generation", "Profile", part_rows
+
+
+def passage_nodes(run_id: str, corpus: Corpus) -> NodeTable:
+    return "Passage", [property_values("Passage", p, uid=p.uid(run_id)) for p in corpus.passages]
+
+
+def passage_edges(run_id: str, run: str, corpus: Corpus) -> Iterator[EdgeTable]:
+    passage_rows = [(run_id, p.uid(run_id), {"position": n}) for n, p in enumerate(corpus.passages)]
+    yield "HOLDS", "Run", "Passage", passage_rows
+    relation_rows = [
+        (
+            passage_uid(run_id, r.source),
+            passage_uid(run_id, r.target),
+            property_values("RELATED", r, run=run, position=n),
+        )
+        for n, r in enumerate(corpus.relations)
+    ]
+    yield "RELATED", "Passage", "Passage", relation_rows
