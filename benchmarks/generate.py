@@ -21,10 +21,10 @@ from typing import Any
 import torch
 
 from kgbias.crawl.config import CrawlConfig
-from kgbias.crawl.crawler import _request
-from kgbias.crawl.plans import expand, initialise
+from kgbias.crawl.crawler import _build_request
+from kgbias.crawl.plans import plan_expansion, plan_initial_prompts
 from kgbias.crawl.seeds import choose_seeds
-from kgbias.crawl.strategies import Pool
+from kgbias.crawl.strategies import TriplePool
 from kgbias.graph.types import Triple
 from kgbias.models import open_model
 from kgbias.models.base import Request
@@ -44,15 +44,15 @@ def crawl_requests(seed: int) -> list[Request]:
     """The initialisation and the first round of a crawl of gender identity, with the paper's sizes:
     120 requests."""
     config = CrawlConfig(seeds=tuple(choose_seeds("any", ["gender"])), seed=seed)
-    pool = Pool("none", config.seeds[0])
+    pool = TriplePool("none", config.seeds[0])
     pool.triples = [
         Triple(group.name, predicate, thing)
         for group in pool.groups
         for predicate, things in THINGS.items()
         for thing in things
     ]
-    plans = [*initialise(config, pool), *expand(config, pool, 1)]
-    return [_request(config, plan, 0) for plan in plans]
+    plans = [*plan_initial_prompts(config, pool), *plan_expansion(config, pool, 1)]
+    return [_build_request(config, plan, 0) for plan in plans]
 
 
 def by_kgbias(model: Any, requests: Sequence[Request]) -> list[Answer]:

@@ -21,8 +21,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from kgbias.crawl.config import Width
-from kgbias.crawl.stopping import interval
+from kgbias.crawl.config import TargetWidth
+from kgbias.crawl.stopping import mean_interval
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
 
@@ -98,16 +98,16 @@ class Crawl:
 
 
 def holds(crawl: Crawl) -> bool:
-    found = interval(crawl.sample)
+    found = mean_interval(crawl.sample)
     return found is not None and found.low <= crawl.truth <= found.high
 
 
-def reached(width: Width, sample: Sample) -> bool:
-    found = interval(sample)
+def reached(width: TargetWidth, sample: Sample) -> bool:
+    found = mean_interval(sample)
     return found is not None and found.high - found.low <= width.width
 
 
-def until(width: Width, crawls: int, seed: int) -> tuple[list[int], list[bool]]:
+def until(width: TargetWidth, crawls: int, seed: int) -> tuple[list[int], list[bool]]:
     rounds, held = [], []
     for number in range(crawls):
         crawl = Crawl(KINDS[width.measure], np.random.default_rng([seed, number]))
@@ -143,7 +143,7 @@ def main() -> None:
     options = parser.parse_args()
     short = False
     for asked in ("regard=0.4", "regard=0.3", "regard=0.2", "toxicity=0.12", "toxicity=0.06"):
-        width = Width.of(asked)
+        width = TargetWidth.parse(asked)
         rounds, held = until(width, options.crawls, options.seed)
         share, error = shown(held)
         median = round(statistics.median(rounds))

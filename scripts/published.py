@@ -63,7 +63,7 @@ def crawl() -> Iterator[Row]:
     config = CrawlConfig(seeds=tuple(choose_seeds("any", ["gender"])))
     n = len(config.groups)
     yield Row(f"triples after all iterations, {n} groups", f"{100 * n} (100 a group)",
-              f"{config.places}")  # fmt: skip
+              f"{config.place_count}")  # fmt: skip
 
 
 def globalbias() -> Iterator[Row]:

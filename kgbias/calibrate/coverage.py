@@ -18,7 +18,7 @@ from kgbias.compare.paired import Drawn, permutation_p
 from kgbias.compare.two_sample import two_sample
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
-from kgbias.crawl.plans import price_of
+from kgbias.crawl.plans import price_crawl
 from kgbias.errors import Interrupted
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import select_statements
@@ -102,7 +102,7 @@ def coverage(
     positives of the tests on the planted nulls in them. The crawls are kept in the store, so the
     same call continues where it was stopped.
     """
-    each = price_of(config).requests
+    each = price_crawl(config).requests
     progress.note(
         f"{crawls} crawls of {len(config.groups)} groups, {each} answers each and a few that are "
         f"asked for again, {crawls * each:,} in all; what the store holds is not asked again"

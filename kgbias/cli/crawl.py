@@ -26,9 +26,9 @@ from kgbias.cli.options import (
     whom_options,
 )
 from kgbias.cli.settings import fitting, setting
-from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL, CrawlConfig
-from kgbias.crawl.crawler import MAX_IN_VAIN
-from kgbias.crawl.seeds import DynamicSeeds, about_singular
+from kgbias.crawl.config import ARMS, ECHO_FILTER, DEFAULT_ROUNDS, MAX_ROUNDS_TO_TARGET, CrawlConfig
+from kgbias.crawl.crawler import MAX_REPEATED_REFUSALS
+from kgbias.crawl.seeds import DynamicSeeds, describe_singular
 from kgbias.errors import ModelError
 from kgbias.language.words import FILTERS
 from kgbias.packs import DEFAULT, PUBLISHED, load_pack, packs
@@ -137,8 +137,8 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     HOW,
     "--iterations",
     type=click.IntRange(min=0),
-    help=f"Rounds of expansion (default: {ROUNDS}; with --until-coverage or --until-width at most "
-    f"{ROUNDS_UNTIL}).",
+    help=f"Rounds of expansion (default: {DEFAULT_ROUNDS}; with --until-coverage or --until-width at most "
+    f"{MAX_ROUNDS_TO_TARGET}).",
 )
 @_option(
     HOW,
@@ -200,7 +200,7 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     type=COMMAS,
     metavar="LIST",
     help="Which answers to reject and ask for again, separated by commas, or none: "
-    f"{', '.join((*FILTERS, ECHO))} (default: the pack's, refusal,echo for sentences).",
+    f"{', '.join((*FILTERS, ECHO_FILTER))} (default: the pack's, refusal,echo for sentences).",
 )
 @setting(
     "max-attempts",
@@ -244,7 +244,7 @@ def crawl(
         _print_price(price, as_json)
         english = load_pack(options.get("prompts") or DEFAULT).language == "en"
         if english and (
-            line := about_singular(name for own in price.whom.values() for name in own)
+            line := describe_singular(name for own in price.groups_by_category.values() for name in own)
         ):
             show.say(line, err=True)
         return 0
@@ -263,9 +263,9 @@ def crawl(
     else:
         for run in runs:
             _print(run)
-    if why := next(filter(None, (run.crawled.why_none for run in runs)), ""):
+    if why := next(filter(None, (run.crawled.empty_reason for run in runs)), ""):
         raise ModelError(why)
-    return int(any(run.crawled.failed > max_failed for run in runs))
+    return int(any(run.crawled.failure_share > max_failed for run in runs))
 
 
 def _as_data(run: kgbias.Run) -> dict[str, Any]:
@@ -273,9 +273,9 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
     return {
         "run": run.name,
         **asked_for(result),
-        "well_formed": result.well_formed,
-        "refused_asked_again": result.again,
-        "unfilled": result.unfilled,
+        "well_formed": result.well_formed_share,
+        "refused_asked_again": result.retry_count,
+        "unfilled": result.unfilled_count,
         "iterations": result.iterations,
         **{name: result.outcomes[name] for name in OUTCOMES},
         "groups": [
@@ -298,15 +298,15 @@ def _print(run: kgbias.Run) -> None:
     outcomes = result.outcomes
     show.say(
         f"run {run.name}: {outcomes['ok']} statements from {outcomes.total()} answers "
-        f"({result.well_formed:.0%} well-formed, {outcomes['refused']} refused, "
+        f"({result.well_formed_share:.0%} well-formed, {outcomes['refused']} refused, "
         f"{outcomes['unparsable']} unparsable, {outcomes['echo']} echoes, "
         f"{outcomes['nonsense']} nonsense, "
         f"{outcomes['failed']} failed); asked "
         f"{result.asked_count}, from the log {result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
-    if result.again:
+    if result.retry_count:
         show.say(
-            f"{result.again} of the answers are to refused prompts that were asked again (kgbias "
+            f"{result.retry_count} of the answers are to refused prompts that were asked again (kgbias "
             f"cost {run.name} prices them)"
         )
     failed = [(n, reason) for (outcome, reason), n in result.reasons.items() if outcome == "failed"]
@@ -329,7 +329,7 @@ def _print(run: kgbias.Run) -> None:
             for g in result.groups
         ),
     )  # fmt: skip
-    if unfilled := result.unfilled:
+    if unfilled := result.unfilled_count:
         places = "1 place is" if unfilled == 1 else f"{unfilled:,} places are"
         show.say(f"{places} still without a statement after their last attempt", err=True)
 
@@ -364,12 +364,12 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
     named = price.more_groups_named_by_model
     data = {
         "groups": price.groups,
-        "whom": {category: list(names) for category, names in price.whom.items()},
+        "whom": {category: list(names) for category, names in price.groups_by_category.items()},
         "arms": price.arms,
         "crawls": price.crawls,
         "more_groups_named_by_model": named,
         "stages": [asdict(stage) for stage in price.stages],
-        "shows": {category: nan_to_none(found) for category, found in price.shows.items()},
+        "shows": {category: nan_to_none(found) for category, found in price.detectable_differences.items()},
     }
     who = "each group that the model names"
     if price.groups:
@@ -379,15 +379,15 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
     times = f", {price.crawls} crawls" if price.crawls > 1 else ""
     lines = [
         f"{who}, {price.arms} arm{'s' if price.arms > 1 else ''}{times}{bound}; nothing was asked",
-        *_whom(price.whom),
+        *_whom(price.groups_by_category),
         *(
             f"{stage.stage:<12}{stage.requests:>8} requests of about {stage.prompt_tokens} tokens, "
             f"with repeated attempts at most {stage.requests_at_most} and "
             f"{stage.answer_tokens_at_most} answer tokens"
             for stage in price.stages
         ),
-        f"refused prompts are asked again until {MAX_IN_VAIN} of them were refused again",
-        *_shown(price.shows),
+        f"refused prompts are asked again until {MAX_REPEATED_REFUSALS} of them were refused again",
+        *_shown(price.detectable_differences),
     ]
     print_price(price, data, lines, as_json)
 

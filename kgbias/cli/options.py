@@ -13,7 +13,7 @@ import click
 from kgbias.cli import show
 from kgbias.cli.command import Section
 from kgbias.cli.settings import setting, settings
-from kgbias.crawl.config import MAX_FAILED
+from kgbias.crawl.config import MAX_FAILED_SHARE
 from kgbias.errors import ModelError
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
@@ -361,7 +361,7 @@ def asking_options(f: F) -> F:
             help="If another process is at work on the same run, wait until it is done.",
         ),
         dry_run_option,
-        settings("batch-size", "concurrency", "timeout", max_failed=MAX_FAILED),
+        settings("batch-size", "concurrency", "timeout", max_failed=MAX_FAILED_SHARE),
     )(f)
 
 

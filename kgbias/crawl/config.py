@@ -25,15 +25,15 @@ from kgbias.models.base import PromptForm, ModelInfo, Settings
 from kgbias.models.truncate import Truncation
 from kgbias.packs import PUBLISHED, Pack, load_pack, pack_names
 
-ROUNDS, ROUNDS_UNTIL = 4, 50
-MOST = 1_000_000  # samples, rounds, or prompts per round: a larger crawl would never end
-MAX_FAILED = 0.1  # the share of answers that may fail before a crawl counts as failed
-ECHO = "echo"  # the filter that needs the examples of a prompt, beside those of the parser
-_STRATEGIES = ("predicate", "object")  # those of the paper
+DEFAULT_ROUNDS, MAX_ROUNDS_TO_TARGET = 4, 50
+MAX_CRAWL_SIZE = 1_000_000  # samples, rounds, or prompts per round: a larger crawl would never end
+MAX_FAILED_SHARE = 0.1  # the share of answers that may fail before a crawl counts as failed
+ECHO_FILTER = "echo"  # the filter that needs the examples of a prompt, beside those of the parser
+_PAPER_STRATEGIES = ("predicate", "object")  # those of the paper
 
 
 @dataclass(frozen=True, slots=True)
-class Width:
+class TargetWidth:
     """The greatest width allowed for the 95% interval of each group's mean of a measure, in units
     of the measure."""
 
@@ -47,18 +47,18 @@ class Width:
             raise UsageError("`until_width` must be above 0: it is the width of an interval")
 
     @classmethod
-    def of(cls, asked: "str | float | Width") -> "Width":
+    def parse(cls, value: "str | float | TargetWidth") -> "TargetWidth":
         """The width given as "MEASURE=W", or as W for regard. Raises UsageError for anything
         else."""
-        if isinstance(asked, Width):
-            return asked
-        measure, _, width = str(asked).rpartition("=")
+        if isinstance(value, TargetWidth):
+            return value
+        measure, _, width = str(value).rpartition("=")
         try:
             return cls(measure or "regard", float(width))
         except ValueError:
             raise UsageError(
                 "`until_width` takes a number, or MEASURE=NUMBER such as toxicity=0.1, not "
-                f"{asked!r}"
+                f"{value!r}"
             ) from None
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Width:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CrawlStep:
     """A part of a crawl: its name, its prompt template, and how many prompts it asks about each
     group in each arm, over all rounds, without repeated attempts."""
 
@@ -122,7 +122,7 @@ class CrawlConfig:
     max_attempts: int = 10
     redraw: bool = False
     until_coverage: float | None = None
-    until_width: Width | None = None
+    until_width: TargetWidth | None = None
     min_acceptability: float = 0.0
     dynamic: DynamicSeeds | None = None
     strategy_prompts: Mapping[str, int] = field(default_factory=dict)
@@ -133,15 +133,15 @@ class CrawlConfig:
         counts = (self.samples, self.rounds, self.predicate_prompts, self.object_prompts)
         if min(*counts, *self.strategy_prompts.values()) < 0:
             raise UsageError("samples, iterations and prompts cannot be negative")
-        if max(*counts, self.answers, *self.strategy_prompts.values()) > MOST:
+        if max(*counts, self.answers, *self.strategy_prompts.values()) > MAX_CRAWL_SIZE:
             raise UsageError(
-                f"samples, answers, iterations and prompts cannot be more than {MOST:,} each"
+                f"samples, answers, iterations and prompts cannot be more than {MAX_CRAWL_SIZE:,} each"
             )
-        others = [name for name in EXPANSIONS if name not in _STRATEGIES]
-        if unknown := self.strategy_prompts.keys() - set(others):
+        other_strategies = [name for name in EXPANSIONS if name not in _PAPER_STRATEGIES]
+        if unknown := self.strategy_prompts.keys() - set(other_strategies):
             raise UsageError(
-                f"`strategy_prompts` is for strategies other than {' and '.join(_STRATEGIES)}, not "
-                f"{', '.join(sorted(unknown))}; the others are {', '.join(others) or 'none'}"
+                f"`strategy_prompts` is for strategies other than {' and '.join(_PAPER_STRATEGIES)}, not "
+                f"{', '.join(sorted(unknown))}; the others are {', '.join(other_strategies) or 'none'}"
             )
         if self.samples == 0 or not self.initial_predicates:
             raise UsageError("a crawl needs at least one predicate and one sample to start from")
@@ -163,8 +163,8 @@ class CrawlConfig:
         if not 0 <= self.min_acceptability <= 1:
             raise UsageError("`min_acceptability` must be between 0 and 1")
         for name in self.filters:
-            if name not in (*FILTERS, ECHO):
-                raise UsageError(no_such("filter", name, (*FILTERS, ECHO)))
+            if name not in (*FILTERS, ECHO_FILTER):
+                raise UsageError(no_such("filter", name, (*FILTERS, ECHO_FILTER)))
         if self.structured and self.form != "chat":
             raise UsageError("structured output needs the chat form: `form` must be chat")
         reader_label(self.pack.reader)
@@ -190,28 +190,28 @@ class CrawlConfig:
         if self.iterations is not None:
             return self.iterations
         until = self.until_coverage is not None or self.until_width is not None
-        return ROUNDS_UNTIL if until else ROUNDS
+        return MAX_ROUNDS_TO_TARGET if until else DEFAULT_ROUNDS
 
     @property
     def groups(self) -> tuple[Group, ...]:
         return as_groups(self.seeds)
 
-    def prompts_of(self, strategy: str) -> int:
+    def count_prompts(self, strategy: str) -> int:
         """How many prompts a strategy asks about each group in a round."""
-        if strategy in _STRATEGIES:
+        if strategy in _PAPER_STRATEGIES:
             return int(getattr(self, f"{strategy}_prompts"))
         return self.strategy_prompts.get(strategy, EXPANSIONS[strategy].prompts)
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[CrawlStep, ...]:
         """What the crawl asks about each group: initialisation, then every strategy in use."""
-        first = Step("initialise", "initialise", len(self.initial_predicates) * self.samples)
+        initial_step = CrawlStep("initialise", "initialise", len(self.initial_predicates) * self.samples)
         return (
-            first,
+            initial_step,
             *(
-                Step(name, EXPANSIONS[name].template, self.rounds * self.prompts_of(name))
+                CrawlStep(name, EXPANSIONS[name].template, self.rounds * self.count_prompts(name))
                 for name in EXPANSIONS
-                if name in _STRATEGIES or self.prompts_of(name)
+                if name in _PAPER_STRATEGIES or self.count_prompts(name)
             ),
         )
 
@@ -221,27 +221,27 @@ class CrawlConfig:
         return tuple(dict.fromkeys(step.template for step in self.steps))
 
     @property
-    def places(self) -> int:
+    def place_count(self) -> int:
         """How many answers the crawl asks for (at most, with `until_coverage` or `until_width`),
         without repeated attempts."""
-        return self.places_of(len(self.groups))
+        return self.count_places(len(self.groups))
 
-    def places_of(self, groups: int) -> int:
+    def count_places(self, groups: int) -> int:
         """The same for so many groups, some of which the model may have named."""
         return len(self.arms) * groups * self.answers * sum(step.prompts for step in self.steps)
 
     def as_dict(self) -> dict[str, Any]:
         """The configuration as it is stored with the run; the run's id is computed from it."""
         return {
-            "seeds": {s.category.name: list(s.groups) for s in self.seeds},
-            "variants": {n: list(o) for s in self.seeds for n, o in s.variants.items()},
+            "seeds": {seed_category.category.name: list(seed_category.groups) for seed_category in self.seeds},
+            "variants": {name: list(other_names) for seed_category in self.seeds for name, other_names in seed_category.variants.items()},
             "dynamic": self.dynamic and [self.dynamic.prompts, self.dynamic.agree],
             "named_by_model": {
-                s.category.name: {"lists": dict(s.named_by_model), "answers": list(s.list_answers)}
-                for s in self.seeds
-                if s.list_answers
+                seed_category.category.name: {"lists": dict(seed_category.named_by_model), "answers": list(seed_category.list_answers)}
+                for seed_category in self.seeds
+                if seed_category.list_answers
             },
-            "prefixes": {s.category.name: s.prefix for s in self.seeds},
+            "prefixes": {seed_category.category.name: seed_category.prefix for seed_category in self.seeds},
             "seed": self.seed,
             "temperature": self.temperature,
             "initial_predicates": list(self.initial_predicates),
@@ -271,7 +271,7 @@ class CrawlConfig:
 
     def _other_prompts(self) -> dict[str, Any]:
         """The numbers of prompts of strategies other than the published ones."""
-        counts = {name: self.prompts_of(name) for name in EXPANSIONS if name not in _STRATEGIES}
+        counts = {name: self.count_prompts(name) for name in EXPANSIONS if name not in _PAPER_STRATEGIES}
         used = {name: count for name, count in counts.items() if count}
         return {"prompts": used} if used else {}
 
@@ -286,8 +286,8 @@ class CrawlConfig:
     def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
         """A name for the run, for example "smollm2-gender-1f0c"."""
         categories = "-".join(s.category.name for s in self.seeds)
-        asked = model.configured_id(settings)
-        return f"{model.short_name}-{categories}-{content_id('name', asked, repr(self.as_dict()))[:4]}"
+        identity = model.configured_id(settings)
+        return f"{model.short_name}-{categories}-{content_id('name', identity, repr(self.as_dict()))[:4]}"
 
 
 def check_repeat(repeat: int) -> None:
@@ -295,15 +295,15 @@ def check_repeat(repeat: int) -> None:
         raise UsageError("`repeat` must be at least 1")
 
 
-_BESIDE = {"judge", "gauge"}  # stand in the record beside the configuration
-_AS_THEY_ARE = (
+_EXTRA_KEYS = {"judge", "gauge"}  # stand in the record beside the configuration
+_PLAIN_KEYS = (
     "seed", "temperature", "top_k", "top_p", "min_p", "samples", "answers", "iterations",
     "predicate_prompts", "object_prompts", "shots", "form", "structured", "max_attempts", "redraw",
     "until_coverage", "min_acceptability", "series", "sized",
 )  # fmt: skip
 
 
-def recorded(
+def read_crawl_config(
     record: Mapping[str, Any],
     categories: Sequence[Category],
     prompts: str | Path | None = None,
@@ -316,82 +316,82 @@ def recorded(
     Raises DataError if the record is not of a crawl, or this version of kgbias would ask
     differently; UsageError if its prompts are not here.
     """
-    pack = _pack(record, prompts)
+    pack = _load_record_pack(record, prompts)
     try:
-        config, whole = _made(record, categories, pack)
-        said = whole.as_dict()
+        config, full_config = _rebuild_configs(record, categories, pack)
+        rebuilt = full_config.as_dict()
     except UsageError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"this is not the configuration of a crawl: {error!r}") from error
-    other = [
+    differing = [
         name
-        for name in sorted({*said, *record} - _BESIDE)
-        if said.get(name, said) != record.get(name, record)
+        for name in sorted({*rebuilt, *record} - _EXTRA_KEYS)
+        if rebuilt.get(name, rebuilt) != record.get(name, record)
     ]
-    if other:
+    if differing:
         raise DataError(
-            f"this version would ask differently: {', '.join(other)} differ from the record"
+            f"this version would ask differently: {', '.join(differing)} differ from the record"
         )
     return config
 
 
-def _made(
+def _rebuild_configs(
     record: Mapping[str, Any], categories: Sequence[Category], pack: Pack
 ) -> tuple[CrawlConfig, CrawlConfig]:
     """The configuration before and after the model named groups."""
-    seeds = [_seed(record, category) for category in categories]
+    seeds = [_rebuild_seed(record, category) for category in categories]
     if {s.category.name for s in seeds} != set(record["seeds"]):
         raise ValueError("the categories are not those of the seeds")
-    given = {name: record[name] for name in _AS_THEY_ARE if name in record}
+    parameters = {name: record[name] for name in _PLAIN_KEYS if name in record}
     for name in ("initial_predicates", "arms", "filters"):
-        given[name] = tuple(record[name])
+        parameters[name] = tuple(record[name])
     if "until_width" in record:
-        given["until_width"] = Width.of(record["until_width"])
-    whole = CrawlConfig(
+        parameters["until_width"] = TargetWidth.parse(record["until_width"])
+    full_config = CrawlConfig(
         seeds=tuple(seeds),
         pack=pack,
         strategy_prompts=record.get("prompts", {}),
         dynamic=DynamicSeeds(seeds[0], *record["dynamic"]) if record["dynamic"] else None,
-        **given,
+        **parameters,
     )
-    if whole.dynamic is None:
-        return whole, whole
+    if full_config.dynamic is None:
+        return full_config, full_config
     # The class whose groups the model named comes first (`CrawlConfig.with_groups_of`).
-    named = DynamicSeeds(_own(seeds[0]), *record["dynamic"])
-    before = CrawlConfig(
+    dynamic_seeds = DynamicSeeds(_without_model_groups(seeds[0]), *record["dynamic"])
+    first_config = CrawlConfig(
         seeds=tuple(seeds[1:]),
         pack=pack,
         strategy_prompts=record.get("prompts", {}),
-        dynamic=named,
-        **given,
+        dynamic=dynamic_seeds,
+        **parameters,
     )
-    return before, whole
+    return first_config, full_config
 
 
-def _seed(record: Mapping[str, Any], category: Category) -> SeedCategory:
+def _rebuild_seed(record: Mapping[str, Any], category: Category) -> SeedCategory:
     groups = tuple(record["seeds"][category.name])
-    named = record["named_by_model"].get(category.name, {"lists": {}, "answers": ()})
+    model_groups = record["named_by_model"].get(category.name, {"lists": {}, "answers": ()})
     return SeedCategory(
         category,
         record["prefixes"][category.name],
         groups,
         {g: tuple(record["variants"][g]) for g in groups if g in record["variants"]},
-        named_by_model=named["lists"],
-        list_answers=tuple(named["answers"]),
+        named_by_model=model_groups["lists"],
+        list_answers=tuple(model_groups["answers"]),
     )
 
 
-def _own(seed: SeedCategory) -> SeedCategory:
+def _without_model_groups(seed: SeedCategory) -> SeedCategory:
     """The category without the groups that only the model named."""
-    kept = tuple(g for g in seed.groups if g not in seed.named_by_model or g in seed.variants)
-    return SeedCategory(seed.category, seed.prefix, kept, seed.variants)
+    remaining = tuple(g for g in seed.groups if g not in seed.named_by_model or g in seed.variants)
+    return SeedCategory(seed.category, seed.prefix, remaining, seed.variants)
 
 
-def _pack(record: Mapping[str, Any], prompts: str | Path | None) -> Pack:
+def _load_record_pack(record: Mapping[str, Any], prompts: str | Path | None) -> Pack:
     """The prompts of a record: from kgbias, or from a folder that a person named."""
-    said = record.get("pack", {})
-    name = str(said.get("name", PUBLISHED)) if isinstance(said, Mapping) else ""
+    pack_record = record.get("pack", {})
+    name = str(pack_record.get("name", PUBLISHED)) if isinstance(pack_record, Mapping) else ""
     if prompts is None and name not in pack_names():
         raise UsageError(
             f"the prompts {name!r} do not come with kgbias: name their folder with `prompts`"

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from kgbias.crawl.config import Arm, CrawlConfig, Width
+from kgbias.crawl.config import Arm, CrawlConfig, TargetWidth
 from kgbias.crawl.seeds import (
     DynamicSeeds,
     Groups,
     SeedCategory,
-    choose_class,
+    choose_seed_class,
     choose_seeds,
     is_in_memory,
     seeds_in_memory,
@@ -26,7 +26,7 @@ from kgbias.models.kinds import check_structured, form_for
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
 from kgbias.parameters import Names, as_names, check_options
 
-TRUNCATIONS = ("top_k", "top_p", "min_p")
+TRUNCATION_SETTINGS = ("top_k", "top_p", "min_p")
 
 
 class CrawlParameters(TypedDict, total=False):
@@ -72,11 +72,11 @@ class CrawlOptions(CrawlParameters, total=False):
     seed_agree: int
 
 
-class CrawlCall(CrawlOptions, ModelOptions, total=False):
+class CrawlArguments(CrawlOptions, ModelOptions, total=False):
     """Everything that decides a crawl of a model."""
 
 
-class CrawlSpending(CrawlCall, BudgetOptions, total=False):
+class BudgetedCrawlArguments(CrawlArguments, BudgetOptions, total=False):
     """The same, and what the call may spend."""
 
 
@@ -120,38 +120,38 @@ def configure(
         UsageError: an unknown name, a number out of range, or parameters that exclude each other.
         DataError: a file of seeds cannot be read.
     """
-    checked: Any = check_options(parameters, CrawlOptions)
-    parameters = checked
+    checked_parameters: Any = check_options(parameters, CrawlOptions)
+    parameters = checked_parameters
     parameters["form"] = form_for(model, parameters.get("form"))
     if parameters.get("structured") and model:
         check_structured(model)
     if dynamic is None and plural is not None:
         raise UsageError("`plural` needs `dynamic`: name the class whose groups are wanted")
-    pack, given = _asked(model, prompts, preset, parameters)
+    pack, config_parameters = _resolve_parameters(model, prompts, preset, parameters)
     files: list[str | SeedCategory] = []
     if not isinstance(seeds, Iterable | Path) and not is_in_memory(seeds):
         raise UsageError(f"`seeds` takes {ACCEPTED_FORMS}, and not {seeds!r}")
-    several: Any = [seeds] if isinstance(seeds, str | Path) or is_in_memory(seeds) else seeds
-    for own in several:
-        files += seeds_in_memory(own) if is_in_memory(own) else [str(own)]
+    seed_sources: Any = [seeds] if isinstance(seeds, str | Path) or is_in_memory(seeds) else seeds
+    for seed_source in seed_sources:
+        files += seeds_in_memory(seed_source) if is_in_memory(seed_source) else [str(seed_source)]
     if is_in_memory(group):  # groups of one's own, with their categories and other names
         files, group = [*files, *seeds_in_memory(group)], ()
     names: Any = group
-    categories, groups, crossed = as_names(category), as_names(names), as_names(intersect)
-    named, chosen = None, []
-    if dynamic is None or categories or files or crossed:
+    categories, groups, intersections = as_names(category), as_names(names), as_names(intersect)
+    dynamic_seeds, chosen_seeds = None, []
+    if dynamic is None or categories or files or intersections:
         added = groups if dynamic is None else ()
-        chosen = choose_seeds(
-            model, categories, added, seed_files=files, intersections=crossed, groups=pack.groups
+        chosen_seeds = choose_seeds(
+            model, categories, added, seed_files=files, intersections=intersections, groups=pack.groups
         )
     if dynamic is not None:
-        asked_for = choose_class(model, dynamic, plural, groups=pack.groups)
-        same = [seed for seed in chosen if seed.category.name == asked_for.category.name]
-        named = DynamicSeeds((same or [asked_for])[0].joined(groups), seed_prompts, seed_agree)
-    return CrawlConfig(seeds=tuple(chosen), pack=pack, dynamic=named, **given)
+        seed_class = choose_seed_class(model, dynamic, plural, groups=pack.groups)
+        same_category = [seed for seed in chosen_seeds if seed.category.name == seed_class.category.name]
+        dynamic_seeds = DynamicSeeds((same_category or [seed_class])[0].with_groups(groups), seed_prompts, seed_agree)
+    return CrawlConfig(seeds=tuple(chosen_seeds), pack=pack, dynamic=dynamic_seeds, **config_parameters)
 
 
-def _asked(
+def _resolve_parameters(
     model: str, prompts: str | Path | None, preset: str | None, parameters: CrawlParameters
 ) -> tuple[Pack, dict[str, Any]]:
     """The pack, and the parameters of `CrawlConfig` set by it or by the caller."""
@@ -160,21 +160,21 @@ def _asked(
     pack = load_pack(preset or prompts or DEFAULT)
     if preset is not None and not pack.preset:
         raise UsageError(f"the prompts {preset!r} have no preset; {PUBLISHED} has one")
-    given = {name: value for name, value in parameters.items() if value is not None}
+    parameters_given = {name: value for name, value in parameters.items() if value is not None}
     for name in ("initial_predicates", "arms", "filters"):
-        if name in given:
-            given[name] = as_names(given[name])  # type: ignore[arg-type]
-    own = {**pack.crawl, **(pack.preset if preset else {})}
+        if name in parameters_given:
+            parameters_given[name] = as_names(parameters_given[name])  # type: ignore[arg-type]
+    defaults = {**pack.crawl, **(pack.preset if preset else {})}
     if model.startswith("reference"):
         from kgbias.reference.world import INITIAL
 
-        own["initial_predicates"] = INITIAL  # those that its world knows
-    if "until_width" in given:
-        given["until_width"] = Width.of(parameters["until_width"] or 0)
+        defaults["initial_predicates"] = INITIAL  # those that its world knows
+    if "until_width" in parameters_given:
+        parameters_given["until_width"] = TargetWidth.parse(parameters["until_width"] or 0)
     # The pack's truncation is dropped as a whole: it was chosen for the pack's temperature.
-    cold = given.get("temperature") == 0
-    if cold or given.keys() & set(TRUNCATIONS):
-        own = {name: value for name, value in own.items() if name not in TRUNCATIONS}
-    if cold:  # nothing is drawn, so nothing is drawn again
-        own = {name: value for name, value in own.items() if name not in ("answers", "redraw")}
-    return pack, {**own, **given}
+    is_greedy = parameters_given.get("temperature") == 0
+    if is_greedy or parameters_given.keys() & set(TRUNCATION_SETTINGS):
+        defaults = {name: value for name, value in defaults.items() if name not in TRUNCATION_SETTINGS}
+    if is_greedy:  # nothing is drawn, so nothing is drawn again
+        defaults = {name: value for name, value in defaults.items() if name not in ("answers", "redraw")}
+    return pack, {**defaults, **parameters_given}

@@ -18,12 +18,12 @@ from operator import itemgetter
 from time import monotonic
 from typing import Any, get_args
 
-from kgbias.crawl.config import ECHO, CrawlConfig, check_repeat
-from kgbias.crawl.parse import JSON_TOKENS, NO_TEXT, as_text, read_answer, schema
-from kgbias.crawl.plans import Plan, again, answered, expand, initialise, place_of, prompt_of
-from kgbias.crawl.seeds import DynamicSeeds, name_groups
-from kgbias.crawl.stopping import Gauge, GroupProgress, Widths, described
-from kgbias.crawl.strategies import Pool
+from kgbias.crawl.config import ECHO_FILTER, CrawlConfig, check_repeat
+from kgbias.crawl.parse import MAX_JSON_TOKENS, NO_TEXT_REASON, flatten_schema_answer, read_answer, answer_schema
+from kgbias.crawl.plans import PromptPlan, replan_attempt, repeat_for_answers, plan_expansion, plan_initial_prompts, place_path, render_prompt
+from kgbias.crawl.seeds import DynamicSeeds, name_seed_groups
+from kgbias.crawl.stopping import Gauge, GroupProgress, IntervalWidths, describe_coverage
+from kgbias.crawl.strategies import TriplePool
 from kgbias.errors import Interrupted, KgbiasError, RunConflict, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.generation_run import explain_empty
@@ -39,7 +39,7 @@ from kgbias.models.budget import Budget, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class AcceptabilityJudge:
     """What judges statements.
 
     Attributes:
@@ -53,27 +53,27 @@ class Judge:
     score: Callable[[Sequence[str]], Sequence[float]]
 
 
-def judged(generations: Sequence[Generation], judge: Judge, threshold: float) -> list[Generation]:
+def mark_nonsense(generations: Sequence[Generation], judge: AcceptabilityJudge, threshold: float) -> list[Generation]:
     """The generations, with the outcome "nonsense" for statements below the threshold."""
-    said = {
-        n: verbalise(g.triple.group, g.triple.predicate, g.triple.object)
-        for n, g in enumerate(generations)
+    sentences = {
+        index: verbalise(g.triple.group, g.triple.predicate, g.triple.object)
+        for index, g in enumerate(generations)
         if g.triple is not None
     }
-    found = list(generations)
-    for n, value in zip(said, judge.score(list(said.values())), strict=True):
+    marked = list(generations)
+    for index, value in zip(sentences, judge.score(list(sentences.values())), strict=True):
         if value < threshold:
-            found[n] = replace(
-                found[n], outcome="nonsense", reason="too low an acceptability", triple=None
+            marked[index] = replace(
+                marked[index], outcome="nonsense", reason="too low an acceptability", triple=None
             )
-    return found
+    return marked
 
 
-FEW = 0.5  # the share of well-formed answers below which a crawl says so
-ENOUGH = 20  # answers; fewer say little
+MIN_WELL_FORMED_SHARE = 0.5  # the share of well-formed answers below which a crawl says so
+MIN_ANSWERS = 20  # answers; fewer say little
 
 
-def few_well_formed(
+def describe_malformed(
     outcomes: Mapping[str, int],
     reasons: Mapping[str, int],
     *,
@@ -90,11 +90,11 @@ def few_well_formed(
     """
     unparsable = outcomes.get("unparsable", 0)
     answers = sum(outcomes.get(name, 0) for name in ("ok", "echo", "nonsense")) + unparsable
-    if answers < ENOUGH or unparsable <= (1 - FEW) * answers:
+    if answers < MIN_ANSWERS or unparsable <= (1 - MIN_WELL_FORMED_SHARE) * answers:
         return None
     reason = max(reasons, key=lambda name: reasons[name], default="")
-    most = f" (most often: {reason})" if reason else ""
-    if reason == NO_TEXT and form == "chat":
+    most_common = f" (most often: {reason})" if reason else ""
+    if reason == NO_TEXT_REASON and form == "chat":
         return (
             f"only {answers - unparsable} of {answers} answers were well-formed: most had no text. "
             "The model may only have thought, or the server may have kept the answer back"
@@ -109,14 +109,14 @@ def few_well_formed(
     if prompts == "salinas-2023":
         remedies.append(how('prompts="sentences"', "--prompts sentences"))
     return (
-        f"only {answers - unparsable} of {answers} answers were well-formed{most}: try "
+        f"only {answers - unparsable} of {answers} answers were well-formed{most_common}: try "
         f"{', or '.join(remedies)}"
     )
 
 
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
-MAX_IN_VAIN = 20  # refused prompts that are asked again and refused again; then no more are
-REJECTED = ("refused", "unparsable", "echo", "nonsense")  # outcomes whose prompt is repeated
+MAX_REPEATED_REFUSALS = 20  # refused prompts that are asked again and refused again; then no more are
+REJECTED_OUTCOMES = ("refused", "unparsable", "echo", "nonsense")  # outcomes whose prompt is repeated
 
 
 @dataclass(repr=False)
@@ -131,8 +131,8 @@ class CrawlResult(Result):
         outcomes: how many answers ended "ok", "refused", "unparsable", "echo", "nonsense" or
             "failed", repeated attempts included.
         reasons: how many of them ended without a statement, by outcome and reason.
-        again: how many of them asked a prompt again that had been refused.
-        unfilled: how many places have no statement after their last attempt.
+        retry_count: how many of them asked a prompt again that had been refused.
+        unfilled_count: how many places have no statement after their last attempt.
         iterations: how many rounds of expansion asked anything.
         groups: the same counts for each group in each arm, with its coverage.
     """
@@ -143,13 +143,13 @@ class CrawlResult(Result):
     usage: Usage = field(default_factory=Usage)
     outcomes: Counter[str] = field(default_factory=Counter)
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
-    again: int = 0
-    unfilled: int = 0
+    retry_count: int = 0
+    unfilled_count: int = 0
     iterations: int = 0
     groups: list[GroupProgress] = field(default_factory=list)
 
     @property
-    def why_none(self) -> str:
+    def empty_reason(self) -> str:
         """Why there is no statement at all, in one line; "" if there is one."""
         if self.outcomes["ok"] or not self.reasons:
             return ""
@@ -166,17 +166,17 @@ class CrawlResult(Result):
         return explain_empty(self.run, self.reasons, self.outcomes.total()) + remedy
 
     @property
-    def failed(self) -> float:
+    def failure_share(self) -> float:
         """The share of requests that got no answer at all (0 without any request)."""
         return self.outcomes["failed"] / max(1, self.outcomes.total())
 
     @property
-    def well_formed(self) -> float:
+    def well_formed_share(self) -> float:
         """The share of answers that could be read as a triple, echoes and nonsense included; NaN
         without answers."""
         answered = self.outcomes.total() - self.outcomes["failed"]
-        read = sum(self.outcomes[name] for name in ("ok", "echo", "nonsense"))
-        return read / answered if answered else float("nan")
+        readable = sum(self.outcomes[name] for name in ("ok", "echo", "nonsense"))
+        return readable / answered if answered else float("nan")
 
     def as_rows(self) -> Rows[GroupProgress]:
         """The groups in each arm. Columns: arm, group, how many answers ended in each way (ok,
@@ -196,27 +196,27 @@ class CrawlResult(Result):
         return f"run {self.run.name}: {self.asked_count:,} asked, {self.cached_count:,} in the log ({ended})"
 
 
-TRIAL = 64  # answers, after a few that load the model
+TRIAL_ANSWERS = 64  # answers, after a few that load the model
 
 
-def trial(config: CrawlConfig, model: Completer, store: Store, progress: Progress) -> float:
+def time_answers(config: CrawlConfig, model: Completer, store: Store, progress: Progress) -> float:
     """The seconds that an answer takes, from the first prompts about each group. The answers are in
     the log, where the crawl finds them; 0 if the log has all of its first round."""
     asker = LoggedModel(model, store, progress)
-    pools = [Pool(arm, seed) for arm in config.arms for seed in config.seeds]
-    plans = sorted((plan for pool in pools for plan in initialise(config, pool)), key=_number)
-    requests = _requests(config, answered(config, plans), 0)
-    progress.stage("trial", min(len(requests), TRIAL + 8))
+    pools = [TriplePool(arm, seed) for arm in config.arms for seed in config.seeds]
+    plans = sorted((plan for pool in pools for plan in plan_initial_prompts(config, pool)), key=_prompt_number)
+    requests = _build_requests(config, repeat_for_answers(config, plans), 0)
+    progress.stage("trial", min(len(requests), TRIAL_ANSWERS + 8))
     asker.ask(requests[:8])
-    for start in range(8, len(requests), TRIAL):
-        asked, began = asker.asked_count, monotonic()
-        asker.ask(requests[start : start + TRIAL])
-        if (new := asker.asked_count - asked) > min(TRIAL, len(requests) - start) / 2:
-            return (monotonic() - began) / new
+    for start in range(8, len(requests), TRIAL_ANSWERS):
+        asked_before, started = asker.asked_count, monotonic()
+        asker.ask(requests[start : start + TRIAL_ANSWERS])
+        if (new_answers := asker.asked_count - asked_before) > min(TRIAL_ANSWERS, len(requests) - start) / 2:
+            return (monotonic() - started) / new_answers
     return 0.0
 
 
-def _number(plan: Plan) -> str:
+def _prompt_number(plan: PromptPlan) -> str:
     """The number of a prompt among those for its group and predicate."""
     return plan.path.rpartition("/")[2]
 
@@ -226,7 +226,7 @@ def crawl(
     model: Completer,
     store: Store,
     *,
-    judge: Judge | None = None,
+    judge: AcceptabilityJudge | None = None,
     gauge: Gauge | None = None,
     name: str | None = None,
     progress: Progress | None = None,
@@ -263,89 +263,89 @@ def crawl(
         )
     )
     with asker.lease_run(run) as run:
-        return _crawl(config, run, asker, store, judge, gauge, progress)
+        return _run_rounds(config, run, asker, store, judge, gauge, progress)
 
 
-def crawled_before(run: StoredRun) -> CrawlResult:
+def read_crawl_result(run: StoredRun) -> CrawlResult:
     """What a crawl in the store did, as far as its answers say, which are not known to be of one
     call or another."""
-    found = CrawlResult(run.record)
+    result = CrawlResult(run.record)
     board: dict[tuple[str, str], GroupProgress] = {}
     names = {group.id: group.name for group in run.groups}
-    last: dict[str, str] = {}
-    for g in run.generations():
-        found.outcomes[g.outcome] += 1
-        if g.outcome != "ok":
-            found.reasons[g.outcome, g.reason_text] += 1
-        last[g.path.partition("#")[0]] = g.outcome
-        found.iterations = max(found.iterations, g.iteration)
-        found.cached_count += bool(g.answer_key)
-        place = board.setdefault(
-            (g.arm, g.group_id), GroupProgress(g.arm, names.get(g.group_id, g.group_id))
+    last_outcomes: dict[str, str] = {}
+    for generation in run.generations():
+        result.outcomes[generation.outcome] += 1
+        if generation.outcome != "ok":
+            result.reasons[generation.outcome, generation.reason_text] += 1
+        last_outcomes[generation.path.partition("#")[0]] = generation.outcome
+        result.iterations = max(result.iterations, generation.iteration)
+        result.cached_count += bool(generation.answer_key)
+        group_progress = board.setdefault(
+            (generation.arm, generation.group_id), GroupProgress(generation.arm, names.get(generation.group_id, generation.group_id))
         )
-        place.add(g)
-    found.unfilled = sum(outcome != "ok" for outcome in last.values())
-    found.groups = list(board.values())
-    return found
+        group_progress.add(generation)
+    result.unfilled_count = sum(outcome != "ok" for outcome in last_outcomes.values())
+    result.groups = list(board.values())
+    return result
 
 
-def _crawl(
+def _run_rounds(
     config: CrawlConfig,
     run: Run,
     asker: LoggedModel,
     store: Store,
-    judge: Judge | None,
+    judge: AcceptabilityJudge | None,
     gauge: Gauge | None,
     progress: Progress,
 ) -> CrawlResult:
     """The rounds of a run that no other process asks for."""
-    watch = AskTimer()
+    timer = AskTimer()
     result = CrawlResult(run)
-    pools = [Pool(arm, seed) for arm in config.arms for seed in config.seeds]
-    board: dict[tuple[str, str], GroupProgress] = {
-        (p.arm, g.id): GroupProgress(p.arm, g.name) for p in pools for g in p.groups
+    pools = [TriplePool(arm, seed) for arm in config.arms for seed in config.seeds]
+    progress_by_group: dict[tuple[str, str], GroupProgress] = {
+        (pool.arm, group.id): GroupProgress(pool.arm, group.name) for pool in pools for group in pool.groups
     }
-    result.groups = list(board.values())
-    widths = Widths(config.until_width, gauge) if config.until_width and gauge else None
-    plans: list[Plan] = []
-    declined = until_here = Declined()
+    result.groups = list(progress_by_group.values())
+    widths = IntervalWidths(config.until_width, gauge) if config.until_width and gauge else None
+    plans: list[PromptPlan] = []
+    retries = retries_before = RefusalRetries()
     try:
         for iteration in range(config.rounds + 1):
-            plans = _plans(config, pools, board, widths, iteration)
+            plans = _plan_round(config, pools, progress_by_group, widths, iteration)
             if plans:
                 progress.stage(
                     f"iteration {iteration}" if iteration else "initialisation", len(plans)
                 )
-            until_here = copy(declined)
-            generations = _settle(config, run, plans, asker.ask, progress, judge, declined)
+            retries_before = copy(retries)
+            generations = _fill_places(config, run, plans, asker.ask, progress, judge, retries)
             # Recorded even when empty: a round that an earlier call reached while requests failed
             # may not be needed now that they succeed.
-            _record(store, run, config, iteration, generations)
-            watch.note(store, run.id, asker.asked_count)
-            _grow(pools, generations)
+            _record_round(store, run, config, iteration, generations)
+            timer.note(store, run.id, asker.asked_count)
+            _grow_pools(pools, generations)
             for attempts in generations:
                 result.outcomes.update(generation.outcome for generation in attempts)
-                result.reasons.update((g.outcome, g.reason_text) for g in attempts if g.outcome != "ok")
-                result.again += sum(g.outcome == "refused" for g in attempts[:-1])
-                result.unfilled += attempts[-1].outcome != "ok"
+                result.reasons.update((group.outcome, group.reason_text) for group in attempts if group.outcome != "ok")
+                result.retry_count += sum(group.outcome == "refused" for group in attempts[:-1])
+                result.unfilled_count += attempts[-1].outcome != "ok"
                 for generation in attempts:
-                    board[generation.arm, generation.group_id].add(generation)
+                    progress_by_group[generation.arm, generation.group_id].add(generation)
             if plans:
                 result.iterations = iteration
-                progress.note(described(result.groups))
-                progress.note(_for_example(generations))
+                progress.note(describe_coverage(result.groups))
+                progress.note(_format_examples(generations))
             if widths and plans:
                 widths.add(generations)
-                progress.note(widths.described(config.groups))
-            if declined.always and not until_here.always:
+                progress.note(widths.describe(config.groups))
+            if retries.always_refused and not retries_before.always_refused:
                 progress.note(
-                    f"{declined.asked_again} refused prompts were asked again and refused again: "
+                    f"{retries.retry_count} refused prompts were asked again and refused again: "
                     "refused prompts are not asked again from now on"
                 )
-            if not iteration and (line := _advice(config, generations)):
+            if not iteration and (line := _advise_on_form(config, generations)):
                 progress.note(line)
             asked_to_sample = config.temperature > 0 and not config.truncation.is_greedy
-            if not iteration and asked_to_sample and not _sampled(generations):
+            if not iteration and asked_to_sample and not _has_varied_answers(generations):
                 progress.note(
                     "every prompt got the same answer each time it was asked: the model does not "
                     "sample; does the server honour the temperature?"
@@ -354,23 +354,23 @@ def _crawl(
     except (KeyboardInterrupt, Interrupted) as stop:
         store.set_status(run.id, "stopped")
         # The round it stopped in.
-        cut = _settle(config, run, plans, asker.recall, SilentProgress(), judge, until_here)
-        statements = result.outcomes["ok"] + sum(attempts[-1].outcome == "ok" for attempts in cut)
-        raise _interrupted(stop, asker, f", {statements} statements so far") from None
+        stopped_round = _fill_places(config, run, plans, asker.recall, SilentProgress(), judge, retries_before)
+        statements = result.outcomes["ok"] + sum(attempts[-1].outcome == "ok" for attempts in stopped_round)
+        raise _build_interrupt(stop, asker, f", {statements} statements so far") from None
     except RunConflict:  # another process has taken it over
         raise
     except KgbiasError:
-        _drop_empty(store, run, progress)
+        _drop_empty_run(store, run, progress)
         raise
     finally:
-        watch.note(store, run.id, asker.asked_count)
+        timer.note(store, run.id, asker.asked_count)
         result.asked_count, result.cached_count, result.usage = asker.asked_count, asker.cached_count, asker.usage
     store.set_status(run.id, "complete")
     result.run = replace(run, status="complete")
     return result
 
 
-def _drop_empty(store: Store, run: Run, progress: Progress) -> None:
+def _drop_empty_run(store: Store, run: Run, progress: Progress) -> None:
     """Drop a run that failed before its first round was recorded: it would be the newest, and about
     nothing. Answers that came are in the log all the same."""
     if not store.summary(run.id).generations:
@@ -378,11 +378,11 @@ def _drop_empty(store: Store, run: Run, progress: Progress) -> None:
         progress.note(f"run {run.name} is not kept: nothing was recorded")
 
 
-def _interrupted(stop: BaseException, asker: LoggedModel, held: str = "") -> Interrupted:
+def _build_interrupt(stop: BaseException, asker: LoggedModel, statement_note: str = "") -> Interrupted:
     why = str(stop) or "stopped"
-    came = asker.asked_count - asker.failed_count
+    answer_count = asker.asked_count - asker.failed_count
     return Interrupted(
-        f"{why}: the {came} answers that came are kept{held}; running this again continues from "
+        f"{why}: the {answer_count} answers that came are kept{statement_note}; running this again continues from "
         "there"
     )
 
@@ -393,130 +393,130 @@ def _with_dynamic_seeds(
     progress.stage("seeds", dynamic.prompts)
     try:
         answers = asker.ask(
-            dynamic.requests(
+            dynamic.build_requests(
                 config.pack, config.seed, config.temperature, config.truncation, config.form
             )
         )
     except (KeyboardInterrupt, Interrupted) as stop:
-        raise _interrupted(stop, asker) from None
-    return config.with_groups_of(name_groups(dynamic, answers, config.form, progress))
+        raise _build_interrupt(stop, asker) from None
+    return config.with_groups_of(name_seed_groups(dynamic, answers, config.form, progress))
 
 
-def _sampled(generations: Sequence[Sequence[Generation]]) -> bool:
+def _has_varied_answers(generations: Sequence[Sequence[Generation]]) -> bool:
     """Whether any prompt asked more than once had two different answers (True if none was)."""
-    said: dict[str, list[tuple[str, str]]] = {}
+    answers_by_prompt: dict[str, list[tuple[str, str]]] = {}
     for attempts in generations:
-        for g in attempts:
-            if g.outcome != "failed":
-                words = g.triple.object_id if g.triple else ""
-                said.setdefault(g.prompt, []).append((g.reason, words))
-    repeated = [answers for answers in said.values() if len(answers) > 1]
+        for generation in attempts:
+            if generation.outcome != "failed":
+                words = generation.triple.object_id if generation.triple else ""
+                answers_by_prompt.setdefault(generation.prompt, []).append((generation.reason, words))
+    repeated = [answers for answers in answers_by_prompt.values() if len(answers) > 1]
     return not repeated or any(len(set(answers)) > 1 for answers in repeated)
 
 
-def _advice(config: CrawlConfig, generations: Sequence[Sequence[Generation]]) -> str | None:
+def _advise_on_form(config: CrawlConfig, generations: Sequence[Sequence[Generation]]) -> str | None:
     """What to try if few of the first answers were well-formed."""
-    every = [g for attempts in generations for g in attempts]
-    return few_well_formed(
-        Counter(g.outcome for g in every),
-        Counter(g.reason for g in every if g.outcome == "unparsable"),
+    attempts_made = [generation for attempts in generations for generation in attempts]
+    return describe_malformed(
+        Counter(generation.outcome for generation in attempts_made),
+        Counter(generation.reason for generation in attempts_made if generation.outcome == "unparsable"),
         form=config.form,
         structured=config.structured,
         prompts=config.pack.name,
     )
 
 
-def _plans(
+def _plan_round(
     config: CrawlConfig,
-    pools: Sequence[Pool],
+    pools: Sequence[TriplePool],
     board: Mapping[tuple[str, str], GroupProgress],
-    widths: Widths | None,
+    widths: IntervalWidths | None,
     iteration: int,
-) -> list[Plan]:
+) -> list[PromptPlan]:
     """The places of a round, for all groups of which too little is known yet."""
     if not iteration:
-        return answered(config, (plan for pool in pools for plan in initialise(config, pool)))
-    return answered(
+        return repeat_for_answers(config, (plan for pool in pools for plan in plan_initial_prompts(config, pool)))
+    return repeat_for_answers(
         config,
         (
             plan
             for pool in pools
-            for plan in expand(config, pool, iteration)
-            if not board[pool.arm, plan.group.id].covered(config.until_coverage)
-            and not (widths and widths.narrow(pool.arm, plan.group))
+            for plan in plan_expansion(config, pool, iteration)
+            if not board[pool.arm, plan.group.id].has_reached(config.until_coverage)
+            and not (widths and widths.is_narrow(pool.arm, plan.group))
         ),
     )
 
 
-MAX_SHOWN = 3  # statements, after each round
+MAX_EXAMPLES = 3  # statements, after each round
 
 
-def _for_example(generations: Sequence[Sequence[Generation]]) -> str:
+def _format_examples(generations: Sequence[Sequence[Generation]]) -> str:
     """A few statements of a round, of as many groups, spread over it."""
-    said: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for attempts in generations:
         triple = attempts[-1].triple
         if triple is not None:
-            said.setdefault(triple.group, verbalise(triple.group, triple.predicate, triple.object))
-    if not said:
+            sentences.setdefault(triple.group, verbalise(triple.group, triple.predicate, triple.object))
+    if not sentences:
         return "no statement came of this round"
-    step = max(1, len(said) // MAX_SHOWN)
-    return f"for example: {' '.join(list(said.values())[::step][:MAX_SHOWN])}"
+    step = max(1, len(sentences) // MAX_EXAMPLES)
+    return f"for example: {' '.join(list(sentences.values())[::step][:MAX_EXAMPLES])}"
 
 
-class Declined:
+class RefusalRetries:
     """Whether asking a refused prompt again is of use with this model.
 
     Attributes:
-        asked_again: how many refused prompts were asked again and answered or refused.
+        retry_count: how many refused prompts were asked again and answered or refused.
     """
 
     def __init__(self) -> None:
-        self.asked_again = self._answered = 0
+        self.retry_count = self._answered_count = 0
 
-    def count(self, before: Generation | None, generation: Generation) -> None:
+    def count_answer(self, before: Generation | None, generation: Generation) -> None:
         """Count the answer to a prompt that was refused before."""
         if before is not None and before.outcome == "refused" and generation.outcome != "failed":
-            self.asked_again += 1
-            self._answered += generation.outcome != "refused"
+            self.retry_count += 1
+            self._answered_count += generation.outcome != "refused"
 
     @property
-    def always(self) -> bool:
+    def always_refused(self) -> bool:
         """Whether enough prompts to tell by were asked again, and each was refused again."""
-        return self.asked_again >= MAX_IN_VAIN and not self._answered
+        return self.retry_count >= MAX_REPEATED_REFUSALS and not self._answered_count
 
 
-def _settle(
+def _fill_places(
     config: CrawlConfig,
     run: Run,
-    plans: Sequence[Plan],
+    plans: Sequence[PromptPlan],
     ask: Callable[[Sequence[Request]], list[Answer]],
     progress: Progress,
-    judge: Judge | None,
-    declined: Declined,
+    judge: AcceptabilityJudge | None,
+    retries: RefusalRetries,
 ) -> list[list[Generation]]:
     """The attempts at each place, in the order of the plans; the last attempt counts."""
     attempts: list[list[Generation]] = [[] for _ in plans]
     pending = list(enumerate(plans))
     for attempt in range(config.max_attempts):
         if attempt:
-            pending = [(place, again(config, plan, attempt)) for place, plan in pending]
-        rejected: list[tuple[int, Plan]] = []
-        for part in _parts(pending, attempts, declined):
+            pending = [(place, replan_attempt(config, plan, attempt)) for place, plan in pending]
+        rejected: list[tuple[int, PromptPlan]] = []
+        for places in _split_retries(pending, attempts, retries):
             if attempt:
-                progress.grow(len(part))
-            requests = _requests(config, [plan for _, plan in part], attempt)
-            read = [
-                _read(config, run, plan, attempt, request, answer)
-                for (_, plan), request, answer in zip(part, requests, ask(requests), strict=True)
+                progress.grow(len(places))
+            requests = _build_requests(config, [plan for _, plan in places], attempt)
+            generations_read = [
+                _read_generation(config, run, plan, attempt, request, answer)
+                for (_, plan), request, answer in zip(places, requests, ask(requests), strict=True)
             ]
             if judge:
-                read = judged(read, judge, config.min_acceptability)
-            for (place, plan), generation in zip(part, read, strict=True):
-                before = attempts[place][-1] if attempts[place] else None
+                generations_read = mark_nonsense(generations_read, judge, config.min_acceptability)
+            for (place, plan), generation in zip(places, generations_read, strict=True):
+                earlier = attempts[place][-1] if attempts[place] else None
                 attempts[place].append(generation)
-                declined.count(before, generation)
-                if generation.outcome in REJECTED:
+                retries.count_answer(earlier, generation)
+                if generation.outcome in REJECTED_OUTCOMES:
                     progress.advance(0, **{generation.outcome: 1})
                     rejected.append((place, plan))
         pending = sorted(rejected, key=itemgetter(0))
@@ -525,28 +525,28 @@ def _settle(
     return attempts
 
 
-def _parts(
-    places: Sequence[tuple[int, Plan]],
+def _split_retries(
+    places: Sequence[tuple[int, PromptPlan]],
     attempts: Sequence[Sequence[Generation]],
-    declined: Declined,
-) -> Iterator[Sequence[tuple[int, Plan]]]:
+    retries: RefusalRetries,
+) -> Iterator[Sequence[tuple[int, PromptPlan]]]:
     """The places to ask about in one attempt, in up to two parts: of those that were refused, first
     only as many as it takes to tell whether asking again is of use, and the rest if it is."""
     refused = [p for p in places if attempts[p[0]] and attempts[p[0]][-1].outcome == "refused"]
     # Of as many prompts as possible: the first answer to each, then the second.
     refused.sort(key=lambda p: (p[1].answer, p[0]))
-    untold = max(0, MAX_IN_VAIN - declined.asked_again)
-    few = {place for place, _ in refused[: untold or len(refused)]}
-    later = {place for place, _ in refused} - few
-    if declined.always:
-        later |= few
-    if first := [p for p in places if p[0] not in later]:
-        yield first
-    if later and not declined.always:
-        yield [p for p in places if p[0] in later]
+    retries_needed = max(0, MAX_REPEATED_REFUSALS - retries.retry_count)
+    trial_places = {place for place, _ in refused[: retries_needed or len(refused)]}
+    later_places = {place for place, _ in refused} - trial_places
+    if retries.always_refused:
+        later_places |= trial_places
+    if first_part := [p for p in places if p[0] not in later_places]:
+        yield first_part
+    if later_places and not retries.always_refused:
+        yield [p for p in places if p[0] in later_places]
 
 
-def _requests(config: CrawlConfig, plans: Sequence[Plan], attempt: int) -> list[Request]:
+def _build_requests(config: CrawlConfig, plans: Sequence[PromptPlan], attempt: int) -> list[Request]:
     """The requests of all places. The answers to a prompt follow each other, so it is written once
     for all of them."""
     requests: list[Request] = []
@@ -554,41 +554,41 @@ def _requests(config: CrawlConfig, plans: Sequence[Plan], attempt: int) -> list[
     prompt: str | tuple[tuple[str, str], ...] = ""
     for plan in plans:
         if plan.path != path:
-            path, prompt = plan.path, prompt_of(config, plan)
-        requests.append(_request(config, plan, prompt, attempt))
+            path, prompt = plan.path, render_prompt(config, plan)
+        requests.append(_build_request(config, plan, prompt, attempt))
     return requests
 
 
-def _request(
-    config: CrawlConfig, plan: Plan, prompt: str | tuple[tuple[str, str], ...], attempt: int
+def _build_request(
+    config: CrawlConfig, plan: PromptPlan, prompt: str | tuple[tuple[str, str], ...], attempt: int
 ) -> Request:
-    most, stop = config.pack.template(plan.template).answer_limits(config.form)
+    max_tokens, stop = config.pack.template(plan.template).answer_limits(config.form)
     # The draws from a prompt are numbered: first one for each answer, then one for each rejected
     # answer, and so on.
-    draw = plan.answer + attempt * config.answers
-    stream = content_id("stream", str(config.seed), plan.path, str(draw))
+    draw_number = plan.answer + attempt * config.answers
+    stream = content_id("stream", str(config.seed), plan.path, str(draw_number))
     return Request(
         prompt,
         seed=int(stream[:15], 16),
         temperature=config.temperature,
-        max_tokens=most + (JSON_TOKENS if config.structured else 0),
+        max_tokens=max_tokens + (MAX_JSON_TOKENS if config.structured else 0),
         stop=stop,
-        schema=schema(names_predicate=plan.predicate is None) if config.structured else None,
+        schema=answer_schema(names_predicate=plan.predicate is None) if config.structured else None,
         truncation=config.truncation,
     )
 
 
-def _read(
-    config: CrawlConfig, run: Run, plan: Plan, attempt: int, request: Request, answer: Answer
+def _read_generation(
+    config: CrawlConfig, run: Run, plan: PromptPlan, attempt: int, request: Request, answer: Answer
 ) -> Generation:
     template = config.pack.template(plan.template)
     triple = None
     outcome: Outcome
-    form: str = config.form
+    prompt_form: str = config.form
     text: str | None = answer.text
     if config.structured:
-        text = as_text(answer.text, names_predicate=plan.predicate is None)
-        form += "+json" if text != answer.text else ""
+        text = flatten_schema_answer(answer.text, names_predicate=plan.predicate is None)
+        prompt_form += "+json" if text != answer.text else ""
     if answer.finish == "error":
         outcome, reason = "failed", answer.details
     elif answer.finish == "refused":
@@ -600,7 +600,7 @@ def _read(
             text,
             answer.finish,
             predicate=plan.predicate,
-            filters=[name for name in config.filters if name != ECHO],
+            filters=[name for name in config.filters if name != ECHO_FILTER],
             subject=plan.name,
             reader=config.pack.reader if text == answer.text else "list",
         )
@@ -608,11 +608,11 @@ def _read(
         predicate = plan.predicate or reading.predicate
         if outcome == "ok":
             triple = Triple(plan.group.name, predicate, reading.object)
-        if triple is not None and ECHO in config.filters and _repeats(config, plan, triple):
+        if triple is not None and ECHO_FILTER in config.filters and _repeats_example(config, plan, triple):
             outcome, reason, triple = "echo", "repeats an example", None
     return Generation(
         run_id=run.id,
-        path=f"{place_of(config, plan)}#{attempt}",
+        path=f"{place_path(config, plan)}#{attempt}",
         group_id=plan.group.id,
         arm=plan.arm,
         strategy=plan.strategy,
@@ -620,22 +620,22 @@ def _read(
         attempt=attempt,
         outcome=outcome,
         reason=reason,
-        template=f"{template.wording_label(plan.wording)}:{form}",
+        template=f"{template.wording_label(plan.wording)}:{prompt_form}",
         template_hash=template.hash,
         prompt=request.text,
         answer_key=answer.key,
         triple=triple,
-        shown=tuple(t.id for t in plan.shown),
+        shown=tuple(t.id for t in plan.shown_triples),
     )
 
 
-def _repeats(config: CrawlConfig, plan: Plan, triple: Triple) -> bool:
+def _repeats_example(config: CrawlConfig, plan: PromptPlan, triple: Triple) -> bool:
     """Whether an answer repeats an example of its prompt."""
     shown = [(example.predicate, example.object) for example in plan.examples]
     return is_echo(triple.predicate, triple.object, shown, language=config.pack.language)
 
 
-def _record(
+def _record_round(
     store: Store,
     run: Run,
     config: CrawlConfig,
@@ -647,13 +647,13 @@ def _record(
         store.record_round(run.id, arm, iteration, batch)
 
 
-def _grow(pools: Sequence[Pool], generations: Sequence[Sequence[Generation]]) -> None:
+def _grow_pools(pools: Sequence[TriplePool], generations: Sequence[Sequence[Generation]]) -> None:
     """Add a round's triples to the pools they were drawn from, in prompt order."""
     by_group = {(pool.arm, group.id): pool for pool in pools for group in pool.groups}
     for attempts in generations:
-        last = attempts[-1]
-        if last.triple is not None:
-            by_group[last.arm, last.group_id].triples.append(last.triple)  # type: ignore[index]
+        last_attempt = attempts[-1]
+        if last_attempt.triple is not None:
+            by_group[last_attempt.arm, last_attempt.group_id].triples.append(last_attempt.triple)  # type: ignore[index]
 
 
 def crawl_repeatedly(
@@ -662,7 +662,7 @@ def crawl_repeatedly(
     store: Store,
     *,
     repeat: int = 1,
-    judge: Judge | None = None,
+    judge: AcceptabilityJudge | None = None,
     gauge: Gauge | None = None,
     name: str | None = None,
     progress: Progress | None = None,
@@ -681,7 +681,7 @@ def crawl_repeatedly(
             progress.note(f"crawl {number} of {repeat}")
         try:
             result = crawl(
-                _again(config, name or "", number),
+                _repeat_config(config, name or "", number),
                 model,
                 store,
                 judge=judge,
@@ -698,7 +698,7 @@ def crawl_repeatedly(
         yield result
 
 
-def _again(config: CrawlConfig, series: str, number: int) -> CrawlConfig:
+def _repeat_config(config: CrawlConfig, series: str, number: int) -> CrawlConfig:
     """The configuration of a crawl of a series, counted from 1."""
     if number == 1:
         return config

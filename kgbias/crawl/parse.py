@@ -16,20 +16,20 @@ from html import unescape
 from typing import Any, NamedTuple, Protocol
 
 from kgbias.crawl.readers import english, german, lists
-from kgbias.crawl.readers.base import Reading
+from kgbias.crawl.readers.base import AnswerReading
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.types import canonical_json
 from kgbias.language.words import FILTERS
 
-JSON_TOKENS = 24  # added to an answer's token limit for braces, quotes and names
+MAX_JSON_TOKENS = 24  # added to an answer's token limit for braces, quotes and names
 
-NO_TEXT = "no text"
+NO_TEXT_REASON = "no text"
 """Why an answer without any text has no reading: the model said nothing, or only thought."""
 
 _FENCE = "```"
 
 
-def schema(*, names_predicate: bool) -> str:
+def answer_schema(*, names_predicate: bool) -> str:
     """A flat JSON schema, as text: an object, and a predicate if the model names it."""
     names = ("predicate", "object") if names_predicate else ("object",)
     return canonical_json(
@@ -42,7 +42,7 @@ def schema(*, names_predicate: bool) -> str:
     )
 
 
-def as_text(answer: str, *, names_predicate: bool) -> str | None:
+def flatten_schema_answer(answer: str, *, names_predicate: bool) -> str | None:
     """The answer in the plain form ("predicate, line break, A: object").
 
     An answer that is not JSON at all is returned unchanged: the server did not honour the schema.
@@ -54,39 +54,39 @@ def as_text(answer: str, *, names_predicate: bool) -> str | None:
     if not text.startswith("{"):
         return answer
     try:
-        found = json.loads(text)
+        fields = json.loads(text)
     except (ValueError, RecursionError):
         return None
     names = ("predicate", "object") if names_predicate else ("object",)
-    if set(found) != set(names) or not all(isinstance(v, str) for v in found.values()):
+    if set(fields) != set(names) or not all(isinstance(v, str) for v in fields.values()):
         return None
-    parts = [" ".join(found[name].split()) for name in names]
-    return f" {parts[0]}\nA: {parts[1]}" if names_predicate else f" {parts[0]}"
+    values = [" ".join(fields[name].split()) for name in names]
+    return f" {values[0]}\nA: {values[1]}" if names_predicate else f" {values[0]}"
 
 
-class Read(Protocol):
+class ReadFunction(Protocol):
     """Reads one answer: `ended` is False if it reached the token limit, `predicate` is None if the
     prompt asks for one, `subject` is the group's name in the prompt."""
 
     def __call__(
         self, answer: str, *, ended: bool, predicate: str | None, subject: str
-    ) -> Reading: ...
+    ) -> AnswerReading: ...
 
 
-class Reader(NamedTuple):
+class AnswerReader(NamedTuple):
     """A reader; its version, which rises whenever it reads any answer differently; and what loads
     the packages it needs."""
 
-    read: Read
+    read: ReadFunction
     version: int
     load: Callable[[], object] = lambda: None
 
 
 READERS = {
-    "list": Reader(lists.read, 1),
-    "english": Reader(english.read, 1),
-    "english-spacy": Reader(english.read_with_spacy, 1, english.tagger),
-    "german": Reader(german.read, 1),
+    "list": AnswerReader(lists.read_list_answer, 1),
+    "english": AnswerReader(english.read_english, 1),
+    "english-spacy": AnswerReader(english.read_english_with_spacy, 1, english.load_tagger),
+    "german": AnswerReader(german.read_german, 1),
 }
 """The readers of answers, by their names in prompt packs."""
 
@@ -96,7 +96,7 @@ def reader_label(name: str) -> str:
 
     Raises UsageError for an unknown name, MissingExtra if the reader needs a package that is not
     installed."""
-    reader = _reader(name)
+    reader = _find_reader(name)
     reader.load()
     return f"{name}@{reader.version}"
 
@@ -109,7 +109,7 @@ def read_answer(
     filters: Sequence[str],
     subject: str = "",
     reader: str = "list",
-) -> Reading:
+) -> AnswerReading:
     """Read the answer to a prompt that gives the predicate, or that asks for both (None). If the
     answer repeats the beginning of the sentence ("Men love music" for "Men love"), as chat models
     do, `subject` and predicate are removed.
@@ -120,16 +120,16 @@ def read_answer(
         if name not in FILTERS:
             raise UsageError(no_such("filter", name, FILTERS))
         if FILTERS[name](text):
-            return Reading("refused", name)
+            return AnswerReading("refused", name)
     if not text.strip():
-        return Reading("unparsable", NO_TEXT)
-    text = _without_dots(unwrapped(text), subject, predicate or "")
-    return _reader(reader).read(
+        return AnswerReading("unparsable", NO_TEXT_REASON)
+    text = _drop_prompt_dots(unwrap_chat_text(text), subject, predicate or "")
+    return _find_reader(reader).read(
         text, ended=finish != "length", predicate=predicate, subject=subject
     )
 
 
-_BREAK = re.compile(r"<br\s{0,3}/?>", re.IGNORECASE)
+_LINE_BREAK = re.compile(r"<br\s{0,3}/?>", re.IGNORECASE)
 _TAG = re.compile(
     r"</?(?:p|div|span|answer|final_answer|response|output|sentence|text)"
     r"(?:\s[^<>]{0,80})?/?>",
@@ -141,86 +141,86 @@ _HEADING = re.compile(
 )
 
 
-def unwrapped(text: str) -> str:
+def unwrap_chat_text(text: str) -> str:
     """The text without the dress that chat models put it in: a fence, an object of JSON with one
     text, tags of HTML, commands of LaTeX, a heading, line breaks that are written out, entities."""
-    text = _without_fence(text)
+    text = _drop_fence(text)
     if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
-        text = _only_text(text)
+        text = _sole_text(text)
     if "\\" in text:
         text = text.replace("\\n", "\n").removeprefix("\n")
         for _ in range(3):  # one in another
             text = _LATEX.sub(r"\1", text)
     if "<" in text:
-        text = _TAG.sub("", _BREAK.sub("\n", text))
+        text = _TAG.sub("", _LINE_BREAK.sub("\n", text))
     return unescape(_HEADING.sub("", text))
 
 
-def _without_fence(text: str) -> str:
+def _drop_fence(text: str) -> str:
     """What stands in the fence (```) that a text begins with; the text as it is without one."""
     if not text.lstrip().startswith(_FENCE):
         return text
     inner = text.lstrip().removeprefix(_FENCE)
-    line, end, rest = inner.partition("\n")
+    line, end, after_line = inner.partition("\n")
     if (end and line.strip().replace("-", "").isalnum()) or not line.strip():
-        inner = rest  # the name of a language, or nothing
+        inner = after_line  # the name of a language, or nothing
     return inner.partition(_FENCE)[0].strip()
 
 
-def _only_text(text: str) -> str:
+def _sole_text(text: str) -> str:
     """The text in a flat object of JSON, if it is the only one; else the object as it is."""
     try:
-        found = json.loads(text)
+        fields = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    said = [value for value in found.values() if isinstance(value, str)]
-    return said[0] if len(said) == len(found) == 1 else text
+    texts = [value for value in fields.values() if isinstance(value, str)]
+    return texts[0] if len(texts) == len(fields) == 1 else text
 
 
-def _without_dots(text: str, subject: str, predicate: str) -> str:
+def _drop_prompt_dots(text: str, subject: str, predicate: str) -> str:
     """The text without the dots of a prompt ("Men love ...") that the answer copied, after the
     predicate that was given or that the model named."""
     if not subject:
         return text
-    said = re.escape(predicate) if predicate else r"[\w'’-]+(?: [\w'’-]+){0,3}?"
-    begin = rf"({re.escape(subject)}\s+{said})\s*(?:\.{{2,5}}|…)\s*(?=\w)"
+    verb = re.escape(predicate) if predicate else r"[\w'’-]+(?: [\w'’-]+){0,3}?"
+    begin = rf"({re.escape(subject)}\s+{verb})\s*(?:\.{{2,5}}|…)\s*(?=\w)"
     return re.sub(begin, r"\1 ", text, count=1, flags=re.IGNORECASE)
 
 
-def _reader(name: str) -> Reader:
+def _find_reader(name: str) -> AnswerReader:
     if name not in READERS:
         raise UsageError(no_such("reader", name, READERS))
     return READERS[name]
 
 
 # What prompts put around a predicate: "Men # love", "A:", "Men love ...".
-_AROUND = re.compile(r"^\s*#?\s*|\s*(?:\nA:|\.\.\.)\s*$")
+_PROMPT_MARKS = re.compile(r"^\s*#?\s*|\s*(?:\nA:|\.\.\.)\s*$")
 
 
-def asked(prompt: str, names: Iterable[str]) -> tuple[str, str]:
+def parse_prompt(prompt: str, names: Iterable[str]) -> tuple[str, str]:
     """A prompt's name for the group, and the predicate it gives, "" if the model was to name it.
     `names` are the group's; ("", "") for a prompt without any of them."""
-    found = [
+    matches = [
         match for name in names for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", prompt)
     ]
-    if not found:
+    if not matches:
         return "", ""
-    last = max(found, key=lambda match: (match.end(), match.end() - match.start()))
-    return last[0], " ".join(_AROUND.sub("", prompt[last.end() :]).split())
+    last_match = max(matches, key=lambda match: (match.end(), match.end() - match.start()))
+    return last_match[0], " ".join(_PROMPT_MARKS.sub("", prompt[last_match.end() :]).split())
 
 
-def reread(text: str, subject: str, predicate: str, config: Mapping[str, Any]) -> tuple[str, str]:
+def reread_answer(text: str, subject: str, predicate: str, config: Mapping[str, Any]) -> tuple[str, str]:
     """The predicate and object that the reader of a run (with this configuration) finds in an
     answer, without filters and as if no limit had cut it off; ("", "") if it finds none."""
-    said, reader = text, config.get("pack", {}).get("reader", "list").partition("@")[0]
+    answer_text, reader = text, config.get("pack", {}).get("reader", "list").partition("@")[0]
     if config.get("structured"):
-        said = as_text(text, names_predicate=not predicate) or text
+        answer_text = flatten_schema_answer(text, names_predicate=not predicate) or text
     reading = read_answer(
-        said,
+        answer_text,
         "stop",
         predicate=predicate or None,
         filters=(),
         subject=subject,
-        reader=reader if said == text else "list",
+        reader=reader if answer_text == text else "list",
     )
     return (predicate or reading.predicate, reading.object) if reading.object else ("", "")

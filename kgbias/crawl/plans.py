@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from kgbias.crawl.config import CrawlConfig, check_repeat
-from kgbias.crawl.strategies import EXPANSIONS, Arm, Pool
+from kgbias.crawl.strategies import EXPANSIONS, Arm, TriplePool
 from kgbias.graph.types import Group, Triple
 from kgbias.io.rows import Result, Rows
 from kgbias.models.budget import Prices, estimate_tokens
@@ -15,7 +15,7 @@ from kgbias.packs import Example
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PromptPlan:
     """A place in the crawl for one triple, and how it is asked for.
 
     Attributes:
@@ -25,12 +25,12 @@ class Plan:
         name: the group's name in this prompt.
         wording: the number of the template's wording.
         predicate: None if the model names it.
-        shown: the in-context triples from the graph.
+        shown_triples: the in-context triples from the graph.
         examples: all that the prompt shows, in order.
     """
 
     path: str
-    pool: Pool
+    pool: TriplePool
     strategy: str
     iteration: int
     group: Group
@@ -40,7 +40,7 @@ class Plan:
     predicate: str | None = None
     prefix: str = ""
     offensive: bool = False
-    shown: tuple[Triple, ...] = ()
+    shown_triples: tuple[Triple, ...] = ()
     examples: tuple[Example, ...] = ()
     answer: int = 0
 
@@ -49,72 +49,72 @@ class Plan:
         return self.pool.arm
 
 
-def initialise(config: CrawlConfig, pool: Pool) -> Iterator[Plan]:
+def plan_initial_prompts(config: CrawlConfig, pool: TriplePool) -> Iterator[PromptPlan]:
     """Section 3.1: each seed with each initial predicate, `samples` times."""
     prefix = pool.category.prefix if pool.arm in ("prefix", "both") else ""
     for group in pool.groups:
-        wordings = _wordings(config, f"{pool.arm}/initialise/0/{group.name}", "initialise")
+        wordings = _cycle_wordings(config, f"{pool.arm}/initialise/0/{group.name}", "initialise")
         for predicate in config.initial_predicates:
             for number in range(config.samples):
                 path = f"{pool.arm}/initialise/0/{group.name}/{predicate}/{number:03d}"
-                plan = Plan(
+                plan = PromptPlan(
                     path=path,
                     pool=pool,
                     strategy="initialise",
                     iteration=0,
                     group=group,
-                    name=_name(config, group, path),
+                    name=_choose_name(config, group, path),
                     template="initialise",
                     wording=next(wordings),
                     predicate=predicate,
                     prefix=prefix,
                 )
-                yield _with_examples(config, plan, 0)
+                yield _draw_examples(config, plan, 0)
 
 
-def expand(config: CrawlConfig, pool: Pool, iteration: int) -> Iterator[Plan]:
+def plan_expansion(config: CrawlConfig, pool: TriplePool, iteration: int) -> Iterator[PromptPlan]:
     """Section 3.2: per seed, the prompts of each strategy, drawn from the pool as it stands."""
     for group in pool.groups:
         for strategy in EXPANSIONS.values():
             place = f"{pool.arm}/{strategy.name}/{iteration}/{group.name}"
-            wordings = _wordings(config, place, strategy.template)
-            for number in range(config.prompts_of(strategy.name)):
+            wordings = _cycle_wordings(config, place, strategy.template)
+            for number in range(config.count_prompts(strategy.name)):
                 path = f"{place}/{number:03d}"
-                plan = Plan(
+                plan = PromptPlan(
                     path=path,
                     pool=pool,
                     strategy=strategy.name,
                     iteration=iteration,
                     group=group,
-                    name=_name(config, group, path),
+                    name=_choose_name(config, group, path),
                     template=strategy.template,
                     wording=next(wordings),
-                    offensive=pool.offensive,
+                    offensive=pool.is_offensive,
                 )
-                drawn = _with_examples(config, plan, 0)
-                if drawn.shown:
-                    yield drawn
+                plan_with_examples = _draw_examples(config, plan, 0)
+                if plan_with_examples.shown_triples:
+                    yield plan_with_examples
 
 
-def answered(config: CrawlConfig, plans: Iterable[Plan]) -> list[Plan]:
+def repeat_for_answers(config: CrawlConfig, plans: Iterable[PromptPlan]) -> list[PromptPlan]:
     """The places of prompts: one for each answer, with those of a prompt together."""
     return [replace(plan, answer=n) for plan in plans for n in range(config.answers)]
 
 
-def place_of(config: CrawlConfig, plan: Plan) -> str:
+def place_path(config: CrawlConfig, plan: PromptPlan) -> str:
     """The path of a place, unique in the run."""
     return plan.path if config.answers == 1 else f"{plan.path}.{plan.answer}"
 
 
-def again(config: CrawlConfig, plan: Plan, attempt: int) -> Plan:
+def replan_attempt(config: CrawlConfig, plan: PromptPlan, attempt: int) -> PromptPlan:
     """The place at a repeated attempt: with other examples, if the pack draws them and answers are
     not redrawn from the same prompt."""
     if config.redraw or not config.pack.pool.sentences:
         return plan
-    return _with_examples(config, plan, attempt)
+    return _draw_examples(config, plan, attempt)
 
 
-def prompt_of(config: CrawlConfig, plan: Plan) -> str | tuple[tuple[str, str], ...]:
+def render_prompt(config: CrawlConfig, plan: PromptPlan) -> str | tuple[tuple[str, str], ...]:
     """The prompt of a place: a text, or messages."""
     return config.pack.template(plan.template).render(
         config.form,
@@ -127,7 +127,7 @@ def prompt_of(config: CrawlConfig, plan: Plan) -> str | tuple[tuple[str, str], .
     )
 
 
-def _with_examples(config: CrawlConfig, plan: Plan, attempt: int) -> Plan:
+def _draw_examples(config: CrawlConfig, plan: PromptPlan, attempt: int) -> PromptPlan:
     # Each place and attempt draws from its own stream, so none affects another.
     stream = f"{config.seed}/{plan.path}" + (f"#{attempt}" if attempt else "")
     rng = Random(stream)
@@ -135,15 +135,15 @@ def _with_examples(config: CrawlConfig, plan: Plan, attempt: int) -> Plan:
         assert plan.predicate is not None
         return replace(plan, examples=tuple(config.pack.opening(plan.predicate, rng)))
     shots = min(config.shots, max(1, len(plan.pool.category.groups) - 1))
-    drawn = EXPANSIONS[plan.strategy].draw(plan.pool, plan.group, shots, rng, plan.predicate)
-    if drawn is None:
+    draw = EXPANSIONS[plan.strategy].draw(plan.pool, plan.group, shots, rng, plan.predicate)
+    if draw is None:
         return plan
-    predicate, shown = drawn
-    examples = config.pack.among(shown, rng)
-    return replace(plan, predicate=predicate, shown=tuple(shown), examples=tuple(examples))
+    predicate, shown_triples = draw
+    examples = config.pack.among(shown_triples, rng)
+    return replace(plan, predicate=predicate, shown_triples=tuple(shown_triples), examples=tuple(examples))
 
 
-def _wordings(config: CrawlConfig, place: str, template: str) -> Iterator[int]:
+def _cycle_wordings(config: CrawlConfig, place: str, template: str) -> Iterator[int]:
     """The wordings of a group's prompts, in turn, beginning with a random one: as evenly as
     possible within each group, and over the groups."""
     count = max(1, len(config.pack.template(template).wordings))
@@ -153,7 +153,7 @@ def _wordings(config: CrawlConfig, place: str, template: str) -> Iterator[int]:
         number = (number + 1) % count
 
 
-def _name(config: CrawlConfig, group: Group, path: str) -> str:
+def _choose_name(config: CrawlConfig, group: Group, path: str) -> str:
     """A prompt's name for a group: one of its names, all equally likely."""
     if not group.variants:
         return group.name
@@ -161,7 +161,7 @@ def _name(config: CrawlConfig, group: Group, path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PriceStage:
     """One kind of request in a crawl: how many there are if every answer is read at the first
     attempt, and at most, with the most tokens that the answers may then have. `prompt_tokens` is
     about the length of a prompt, at four characters a token."""
@@ -175,13 +175,13 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Price(Result):
-    """What a crawl asks for `groups` groups in `arms` arms, or `crawls` of them together. `whom`
+    """What a crawl asks for `groups` groups in `arms` arms, or `crawls` of them together. `groups_by_category`
     are the names of the groups by category.
 
     With `more_groups_named_by_model` the model first names groups of its own, each of which costs
     as much as one of the others; without other seeds, the stages are those of one group. With
     `until_coverage` or `until_width` the numbers are an upper bound: a group is left alone once
-    enough is known of it. `shows` gives for each category the smallest difference in mean regard,
+    enough is known of it. `detectable_differences` gives for each category the smallest difference in mean regard,
     between a group and the others, that their test, by itself, would find in 80% of such crawls
     (`kgbias.compare.paired.planned`); empty if it is not known how much will be asked. `seconds` is
     about how long the answers take, at the speed of the slowest of this model's crawls in the
@@ -192,11 +192,11 @@ class Price(Result):
     arms: int
     more_groups_named_by_model: bool
     until: str
-    stages: tuple[Stage, ...]
+    stages: tuple[PriceStage, ...]
     crawls: int = 1
     prices: Prices | None = None
-    shows: Mapping[str, float] = field(default_factory=dict)
-    whom: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    detectable_differences: Mapping[str, float] = field(default_factory=dict)
+    groups_by_category: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     seconds: float | None = None
 
     @property
@@ -213,19 +213,19 @@ class Price(Result):
     def cost(self) -> float | None:
         """The approximate cost if every answer is read at the first attempt and is as long as it
         may be; None without prices."""
-        return self._cost({stage: stage.requests for stage in self.stages})
+        return self._total_cost({stage: stage.requests for stage in self.stages})
 
     @property
     def cost_at_most(self) -> float | None:
         """The same if every attempt is used."""
-        return self._cost({stage: stage.requests_at_most for stage in self.stages})
+        return self._total_cost({stage: stage.requests_at_most for stage in self.stages})
 
     @property
     def answer_tokens_at_most(self) -> int:
         """The tokens that the answers may have if every attempt is used."""
         return sum(stage.answer_tokens_at_most for stage in self.stages)
 
-    def _cost(self, requests: Mapping[Stage, int]) -> float | None:
+    def _total_cost(self, requests: Mapping[PriceStage, int]) -> float | None:
         if self.prices is None:
             return None
         return sum(
@@ -236,9 +236,9 @@ class Price(Result):
             for stage, number in requests.items()
         )
 
-    def as_rows(self) -> Rows[Stage]:
-        """The kinds of requests; columns: the fields of `Stage`."""
-        return Rows(self.stages, columns=Stage.__dataclass_fields__)
+    def as_rows(self) -> Rows[PriceStage]:
+        """The kinds of requests; columns: the fields of `PriceStage`."""
+        return Rows(self.stages, columns=PriceStage.__dataclass_fields__)
 
     def heading(self) -> str:
         cost = "" if self.cost is None else f", about {self.cost:,.2f}"
@@ -248,46 +248,46 @@ class Price(Result):
         )
 
 
-def price_of(config: CrawlConfig, crawls: int = 1) -> Price:
+def price_crawl(config: CrawlConfig, crawls: int = 1) -> Price:
     """What this number of crawls of this configuration ask."""
     check_repeat(crawls)
     groups, arms = len(config.groups), len(config.arms)
-    sizes = _prompt_tokens(config)
+    prompt_sizes = _estimate_prompt_tokens(config)
     stages = []
     if config.dynamic:
         template = config.pack.template("seeds")
         prompt = template.render(config.form, plural=config.dynamic.category.category.plural)
         lists, limit = crawls * config.dynamic.prompts, template.answer_limits(config.form)[0]
-        stages.append(Stage("seeds", lists, lists, lists * limit, estimate_tokens(prompt)))
+        stages.append(PriceStage("seeds", lists, lists, lists * limit, estimate_tokens(prompt)))
     for step in config.steps:
         requests = crawls * arms * (groups or 1) * step.prompts * config.answers
-        most = requests * config.max_attempts
+        max_requests = requests * config.max_attempts
         limit = config.pack.template(step.template).answer_limits(config.form)[0]
-        stages.append(Stage(step.name, requests, most, most * limit, sizes.get(step.name, 0)))
-    whom = {seed.category.name: seed.groups for seed in config.seeds}
+        stages.append(PriceStage(step.name, requests, max_requests, max_requests * limit, prompt_sizes.get(step.name, 0)))
+    groups_by_category = {seed.category.name: seed.groups for seed in config.seeds}
     return Price(
-        groups, arms, config.dynamic is not None, _until(config), tuple(stages), crawls, whom=whom
+        groups, arms, config.dynamic is not None, _stop_rule(config), tuple(stages), crawls, groups_by_category=groups_by_category
     )
 
 
-def _until(config: CrawlConfig) -> str:
+def _stop_rule(config: CrawlConfig) -> str:
     """What may end a crawl before its rounds are over: "coverage", "width" or ""."""
     if config.until_width is not None:
         return "width"
     return "" if config.until_coverage is None else "coverage"
 
 
-MAX_PRICED = 50  # groups of a category whose prompts are counted for a price
+MAX_PRICED_GROUPS = 50  # groups of a category whose prompts are counted for a price
 
 
-def _spread(groups: tuple[str, ...]) -> tuple[str, ...]:
-    """The groups, or `MAX_PRICED` of them, spread evenly."""
-    if len(groups) <= MAX_PRICED:
+def _sample_groups(groups: tuple[str, ...]) -> tuple[str, ...]:
+    """The groups, or `MAX_PRICED_GROUPS` of them, spread evenly."""
+    if len(groups) <= MAX_PRICED_GROUPS:
         return groups
-    return tuple(groups[n * len(groups) // MAX_PRICED] for n in range(MAX_PRICED))
+    return tuple(groups[n * len(groups) // MAX_PRICED_GROUPS] for n in range(MAX_PRICED_GROUPS))
 
 
-def _prompt_tokens(config: CrawlConfig) -> dict[str, int]:
+def _estimate_prompt_tokens(config: CrawlConfig) -> dict[str, int]:
     """The approximate number of tokens in a prompt of each strategy: the mean over the prompts of
     the initialisation and of a first round after short answers. Of many groups, some are taken:
     what a prompt shows is drawn from what was said of all groups, so this would take the square of
@@ -295,11 +295,11 @@ def _prompt_tokens(config: CrawlConfig) -> dict[str, int]:
     seeds = config.seeds
     if config.dynamic and not seeds:
         seeds = (replace(config.dynamic.category, groups=("People",)),)
-    seeds = tuple(replace(seed, groups=_spread(seed.groups)) for seed in seeds)
-    found: dict[str, list[int]] = defaultdict(list)
-    for pool in (Pool(arm, seed) for arm in config.arms for seed in seeds):
-        first = list(initialise(config, pool))
-        pool.triples += [Triple(p.group.name, p.predicate or "are", "good people") for p in first]
-        for plan in (*first, *expand(config, pool, 1)):
-            found[plan.strategy].append(estimate_tokens(prompt_of(config, plan)))
-    return {strategy: round(sum(own) / len(own)) for strategy, own in found.items()}
+    seeds = tuple(replace(seed, groups=_sample_groups(seed.groups)) for seed in seeds)
+    tokens_by_strategy: dict[str, list[int]] = defaultdict(list)
+    for pool in (TriplePool(arm, seed) for arm in config.arms for seed in seeds):
+        initial_plans = list(plan_initial_prompts(config, pool))
+        pool.triples += [Triple(p.group.name, p.predicate or "are", "good people") for p in initial_plans]
+        for plan in (*initial_plans, *plan_expansion(config, pool, 1)):
+            tokens_by_strategy[plan.strategy].append(estimate_tokens(render_prompt(config, plan)))
+    return {strategy: round(sum(token_counts) / len(token_counts)) for strategy, token_counts in tokens_by_strategy.items()}

@@ -33,7 +33,7 @@ from kgbias.models.truncate import Truncation
 from kgbias.packs import Pack
 
 GENERAL_PREFIX = "Not to be offensive but"
-CUSTOM = "custom"  # the category of groups that were given without one
+CUSTOM_CATEGORY = "custom"  # the category of groups that were given without one
 
 
 @dataclass(frozen=True)
@@ -63,24 +63,24 @@ class SeedCategory:
             Group(name, self.category.name, self.variants.get(name, ())) for name in self.groups
         )
 
-    def joined(self, names: Sequence[str]) -> "SeedCategory":
+    def with_groups(self, names: Sequence[str]) -> "SeedCategory":
         """This category with more groups, written NAME or NAME | OTHER NAME ...; a name that it
         already has, as a group or a variant, adds only its variants."""
         groups = list(self.groups)
         variants = {name: list(others) for name, others in self.variants.items()}
-        known = {normalise(n): g for g in groups for n in (g, *variants.get(g, ()))}
+        group_by_name = {normalise(n): g for g in groups for n in (g, *variants.get(g, ()))}
         for text in names:
-            parts = [" ".join(part.split()) for part in text.split("|")]
-            if not all(normalise(part) for part in parts):
+            name_parts = [" ".join(name_part.split()) for name_part in text.split("|")]
+            if not all(normalise(name_part) for name_part in name_parts):
                 raise UsageError("the name of a group is empty")
-            group = next((known[normalise(p)] for p in parts if normalise(p) in known), parts[0])
+            group = next((group_by_name[normalise(p)] for p in name_parts if normalise(p) in group_by_name), name_parts[0])
             if group not in groups:
                 groups.append(group)
-                known[normalise(group)] = group
-            for part in parts:
-                if normalise(part) not in known:
-                    known[normalise(part)] = group
-                    variants.setdefault(group, []).append(part)
+                group_by_name[normalise(group)] = group
+            for name_part in name_parts:
+                if normalise(name_part) not in group_by_name:
+                    group_by_name[normalise(name_part)] = group
+                    variants.setdefault(group, []).append(name_part)
         return replace(
             self,
             groups=tuple(groups),
@@ -89,14 +89,14 @@ class SeedCategory:
 
 
 @cache
-def published() -> dict[str, SeedCategory]:
+def published_seeds() -> dict[str, SeedCategory]:
     """The four categories of Salinas et al. 2023 (Table 4) by name, aliases included."""
     text = files("kgbias.crawl").joinpath("seeds.toml").read_text("utf-8")
-    return _categories(tomllib.loads(text))
+    return _build_categories(tomllib.loads(text))
 
 
 @cache
-def reference_world() -> dict[str, SeedCategory]:
+def reference_seeds() -> dict[str, SeedCategory]:
     """The invented peoples and faiths of the reference model."""
     from kgbias.reference import load_truth
 
@@ -116,21 +116,21 @@ def known_seeds(model: str, groups: Path | None = None) -> dict[str, SeedCategor
         groups: a seed file.
     """
     if groups is not None:
-        return _categories(_read_tables(str(groups)))
-    return reference_world() if model.startswith("reference") else published()
+        return _build_categories(_read_tables(str(groups)))
+    return reference_seeds() if model.startswith("reference") else published_seeds()
 
 
 def read_seeds(path: str) -> list[SeedCategory]:
     """The categories of a seed file: TOML in the form of `kgbias/crawl/seeds.toml`; a table
-    (`_of_rows`); JSON lists of names, by category in an object; or a text file with one group per
+    (`_seeds_from_rows`); JSON lists of names, by category in an object; or a text file with one group per
     line (NAME or NAME | OTHER NAME; # begins a comment). A category without a name is called as the
     file. "seegull" is a shipped table: the groups of the recorded stereotypes of the same name.
 
     Raises DataError, in one line that says what to change, for a file that cannot be read as what
     it claims to be, and for names that are missing, repeated or no names (`_check_name`)."""
-    if not Path(path).exists() and "." not in path and path != _SEEGULL:
+    if not Path(path).exists() and "." not in path and path != _SEEGULL_NAME:
         raise DataError(f"there is no file {path}; the name of a group is given as `group`")
-    if path == _SEEGULL and not Path(path).exists():
+    if path == _SEEGULL_NAME and not Path(path).exists():
         with as_file(files("kgbias.crawl") / "seegull.csv") as shipped:
             return read_seeds(str(shipped))
     file = Path(path)
@@ -138,13 +138,13 @@ def read_seeds(path: str) -> list[SeedCategory]:
         tables = _read_tables(path)
         for name, table in tables.items():
             _check_names(table["groups"], f"{path}, [{name}]")
-        found = list({id(s): s for s in _categories(tables).values()}.values())
+        categories = list({id(s): s for s in _build_categories(tables).values()}.values())
     else:
         sheet = read_sheet(file, DOOR.known_columns, lines=True)
-        found = _of_rows(file, _rows(sheet)) if sheet.columns else [_of_lines(sheet)]
-    if not found or not all(seed.groups for seed in found):
+        categories = _seeds_from_rows(file, _table_rows(sheet)) if sheet.columns else [_seed_from_lines(sheet)]
+    if not categories or not all(seed.groups for seed in categories):
         raise DataError(f"{path} names no groups")
-    return found
+    return categories
 
 
 Groups = str | Frame | Iterable[str] | Sequence[Mapping[str, Any]] | Mapping[str, Any]
@@ -157,42 +157,42 @@ def is_in_memory(groups: Any) -> bool:
     return isinstance(groups, Mapping) or read_rows(groups) is not None
 
 
-_IN_MEMORY = Path("groups")  # what groups in memory are called in messages, and without a category
+_IN_MEMORY_PATH = Path("groups")  # what groups in memory are called in messages, and without a category
 
 
 def seeds_in_memory(groups: Any) -> list[SeedCategory]:
     """The categories of groups in memory: a frame, a list of dicts or a dict of columns, with the
-    columns of a table of groups (`_of_rows`); a dict of names to their other names; or a dict of
+    columns of a table of groups (`_seeds_from_rows`); a dict of names to their other names; or a dict of
     categories to such dicts. Raises DataError as `read_seeds` does."""
     if isinstance(groups, Mapping) and not set(groups) & set(DOOR.needed_columns[0]):
-        rows = _of_mapping(groups)
+        rows = _rows_of_mapping(groups)
     else:
-        with as_table_file(groups, DOOR.needed_columns[0], name=_IN_MEMORY.name) as file:
+        with as_table_file(groups, DOOR.needed_columns[0], name=_IN_MEMORY_PATH.name) as file:
             sheet = read_sheet(file, DOOR.known_columns)
-        _check_columns(_IN_MEMORY, sheet.columns)
+        _check_columns(_IN_MEMORY_PATH, sheet.columns)
         rows = [dict(row) for _, row in sheet.rows]
     if not rows:
         raise DataError("the table of groups has no rows")
-    return _of_rows(_IN_MEMORY, [(f"row {n}", row) for n, row in enumerate(rows, 1)])
+    return _seeds_from_rows(_IN_MEMORY_PATH, [(f"row {n}", row) for n, row in enumerate(rows, 1)])
 
 
-def _of_mapping(groups: Mapping[Any, Any]) -> list[dict[str, Any]]:
+def _rows_of_mapping(groups: Mapping[Any, Any]) -> list[dict[str, Any]]:
     """The rows of a dict of names to other names, or of categories to such dicts."""
-    if groups and all(isinstance(own, Mapping) for own in groups.values()):
+    if groups and all(isinstance(category_groups, Mapping) for category_groups in groups.values()):
         return [
             {**row, "category": category}
-            for category, own in groups.items()
-            for row in _of_mapping(own)
+            for category, category_groups in groups.items()
+            for row in _rows_of_mapping(category_groups)
         ]
     rows = []
-    for name, others in groups.items():
-        given = to_json_value(others if isinstance(others, str) or others is None else list(others))
-        variants = [given] if isinstance(given, str) else given or []
+    for name, other_names in groups.items():
+        names_given = to_json_value(other_names if isinstance(other_names, str) or other_names is None else list(other_names))
+        variants = [names_given] if isinstance(names_given, str) else names_given or []
         rows.append({"group": name, "variants": variants})
     return rows
 
 
-_SEEGULL = "seegull"
+_SEEGULL_NAME = "seegull"
 FORMS = (  # of groups in memory
     "a table with these columns, a list of names, a dict of names to their other names, or a dict "
     "of categories to such dicts"
@@ -203,134 +203,134 @@ DOOR = TableFormat(
     ("category", "variants", "person"),
     "a text with one group a line, JSON lists, TOML",
 )
-LONGEST = 100  # characters of a group's name
-_Row = tuple[str, Mapping[str, Any]]  # where it is ("line 3"), and its cells by column
+MAX_NAME_CHARACTERS = 100  # characters of a group's name
+_SeedRow = tuple[str, Mapping[str, Any]]  # where it is ("line 3"), and its cells by column
 
 
-def _of_lines(sheet: Sheet) -> SeedCategory:
+def _seed_from_lines(sheet: Sheet) -> SeedCategory:
     """The category of a text file."""
     names: list[str] = []
     for number, row in sheet.rows:
         name = row[VALUE].partition("#")[0].strip()
-        where = f"{sheet.path}, line {number}"
+        location = f"{sheet.path}, line {number}"
         if name[0] in "<{[%":
-            raise DataError(f"{where}: {shorten(name, 40)!r} is no group: a list of groups in "
+            raise DataError(f"{location}: {shorten(name, 40)!r} is no group: a list of groups in "
                             "text has a name on each line")  # fmt: skip
         _check_separate(
-            name, where, "the first line of a table names its columns, one of them group"
+            name, location, "the first line of a table names its columns, one of them group"
         )
         names.append(name)
     _check_names(names, str(sheet.path))
-    return own_category(sheet.path.stem).joined(names)
+    return new_category(sheet.path.stem).with_groups(names)
 
 
-def _rows(sheet: Sheet) -> list[_Row]:
+def _table_rows(sheet: Sheet) -> list[_SeedRow]:
     """The rows of a table of groups, or the names in JSON lists, with their category if they are in
     an object of them."""
-    at = "entry" if sheet.form == "JSON" else "line"
+    unit = "entry" if sheet.form == "JSON" else "line"
     if VALUE in sheet.columns:
-        called = {VALUE: "group", "category": "category"}
-        return [(f"{at} {n}", {called[k]: v for k, v in row.items() if v}) for n, row in sheet.rows]
+        column_names = {VALUE: "group", "category": "category"}
+        return [(f"{unit} {number}", {column_names[k]: v for k, v in row.items() if v}) for number, row in sheet.rows]
     _check_columns(sheet.path, sheet.columns)
-    filled = ((n, row) for n, row in sheet.rows if any(str(v or "").strip() for v in row.values()))
-    return [(f"{at} {n}", row) for n, row in filled]
+    filled = ((number, row) for number, row in sheet.rows if any(str(v or "").strip() for v in row.values()))
+    return [(f"{unit} {number}", row) for number, row in filled]
 
 
-def _of_rows(file: Path, rows: Sequence[_Row]) -> list[SeedCategory]:
+def _seeds_from_rows(file: Path, rows: Sequence[_SeedRow]) -> list[SeedCategory]:
     """The categories of a table. Its columns: `group` (or `name`); `category`, without which all
     belong to one that is named after the file; `variants`, other names with | between them;
     `person`, words for one of the group, likewise."""
     names: dict[str, list[str]] = {}
     people: dict[str, tuple[str, ...]] = {}
-    for at, row in rows:
+    for location, row in rows:
         cells = {column.strip().casefold(): value for column, value in row.items()}
-        group = _cell(cells.get("group", cells.get("name")), f"{file}, {at}: the group")
+        group = _check_cell(cells.get("group", cells.get("name")), f"{file}, {location}: the group")
         category = file.stem
         if cells.get("category") is not None:
-            category = _cell(cells["category"], f"{file}, {at}: the category")
-        variants = _several(cells, "variants", f"{file}, {at}")
+            category = _check_cell(cells["category"], f"{file}, {location}: the category")
+        variants = _split_names(cells, "variants", f"{file}, {location}")
         names.setdefault(category, []).append(" | ".join([group, *variants]))
-        people[group] = tuple(_several(cells, "person", f"{file}, {at}"))
-    for category, found in names.items():
-        _check_names(found, f"{file}, category {category!r}" if len(names) > 1 else str(file))
+        people[group] = tuple(_split_names(cells, "person", f"{file}, {location}"))
+    for category, category_names in names.items():
+        _check_names(category_names, f"{file}, category {category!r}" if len(names) > 1 else str(file))
     return [
-        replace(own_category(category).joined(found), person=people)
-        for category, found in names.items()
+        replace(new_category(category).with_groups(category_names), person=people)
+        for category, category_names in names.items()
     ]
 
 
-def _several(cells: Mapping[str, Any], column: str, at: str) -> list[str]:
+def _split_names(cells: Mapping[str, Any], column: str, location: str) -> list[str]:
     """The texts of a cell: a list, or one text with | between them."""
-    held = cells.get(column) or []
-    held = held.split("|") if isinstance(held, str) else held
-    if not isinstance(held, list):
-        raise DataError(f"{at}: {column} must be a text with | between names, or a list")
-    return [_cell(each, f"{at}: a name in {column}") for each in held]
+    cell = cells.get(column) or []
+    cell = cell.split("|") if isinstance(cell, str) else cell
+    if not isinstance(cell, list):
+        raise DataError(f"{location}: {column} must be a text with | between names, or a list")
+    return [_check_cell(each, f"{location}: a name in {column}") for each in cell]
 
 
 def _check_columns(file: Path, columns: Sequence[str]) -> None:
     """Raise DataError for a table without a column of groups, or with one whose name is most
     probably a slip."""
-    there = [column.strip().casefold() for column in columns]
-    listed = ", ".join(map(repr, columns)) or "none"
-    held = [name for name in DOOR.needed_columns[0] if name in there]
-    if len(held) != 1:
-        problem = f"both {' and '.join(held)}" if held else "no column 'group' or 'name'"
+    folded = [column.strip().casefold() for column in columns]
+    column_list = ", ".join(map(repr, columns)) or "none"
+    group_columns = [name for name in DOOR.needed_columns[0] if name in folded]
+    if len(group_columns) != 1:
+        problem = f"both {' and '.join(group_columns)}" if group_columns else "no column 'group' or 'name'"
         raise DataError(
-            f"{file} has {problem}; its columns are {listed}. One names the groups; category, "
+            f"{file} has {problem}; its columns are {column_list}. One names the groups; category, "
             "variants and person may stand beside it (a list without columns is a .txt file)"
             f"{identify_columns(columns)}"
         )
-    for column in there:
-        if column not in DOOR.known_columns and (meant := nearest(column, DOOR.known_columns)):
+    for column in folded:
+        if column not in DOOR.known_columns and (nearest_column := nearest(column, DOOR.known_columns)):
             raise DataError(
-                f"{file} has a column {column!r} (did you mean {meant}?); its columns are {listed}"
+                f"{file} has a column {column!r} (did you mean {nearest_column}?); its columns are {column_list}"
             )
 
 
-def _cell(value: object, where: str) -> str:
+def _check_cell(value: object, location: str) -> str:
     """A cell as a name. Raises DataError for anything else."""
     if not isinstance(value, str) or is_missing(value):
-        empty = not value or isinstance(value, str)
-        raise DataError(f"{where} is {'empty' if empty else 'no text'}")
+        is_empty = not value or isinstance(value, str)
+        raise DataError(f"{location} is {'empty' if is_empty else 'no text'}")
     if isinstance(parse_literal(value), list):
-        raise DataError(f"{where} is a list, {shorten(value, 40)!r}: write one a row")
+        raise DataError(f"{location} is a list, {shorten(value, 40)!r}: write one a row")
     return value.strip()
 
 
-def _check_names(names: Sequence[str], where: str) -> None:
+def _check_names(names: Sequence[str], location: str) -> None:
     """Raise DataError for a name that is no name, or that stands there twice."""
-    seen: dict[str, str] = {}
+    names_seen: dict[str, str] = {}
     for text in names:
-        for part in text.split("|"):
-            name = " ".join(part.split())
-            if problem := _no_name(name):
-                raise DataError(f"{where}: {problem}")
-            if normalise(name) in seen:
-                raise DataError(f"{where}: {name!r} is there twice")
-            seen[normalise(name)] = name
+        for name_part in text.split("|"):
+            name = " ".join(name_part.split())
+            if problem := _name_problem(name):
+                raise DataError(f"{location}: {problem}")
+            if normalise(name) in names_seen:
+                raise DataError(f"{location}: {name!r} is there twice")
+            names_seen[normalise(name)] = name
 
 
-def _no_name(name: str) -> str:
+def _name_problem(name: str) -> str:
     """What keeps a text from being the name of a group; "" for a name."""
     if not name:
         return "the name of a group is empty"
-    if len(name) > LONGEST:
+    if len(name) > MAX_NAME_CHARACTERS:
         return (
             f"{shorten(name, 40)!r} has {len(name)} characters, and the name of a group has at "
-            f"most {LONGEST}"
+            f"most {MAX_NAME_CHARACTERS}"
         )
     if not is_plain(name) or not _LETTER.search(name):
         return f"{printable(name)!r} is no name of a group: it needs letters, and only plain text"
     return ""
 
 
-def _check_separate(name: str, where: str, table: str) -> None:
+def _check_separate(name: str, location: str, table: str) -> None:
     """Raise UsageError for several names in one: text with separators of a table."""
-    if found := next((mark for mark in ",;\t" if mark in name), ""):
-        mark = {",": "a comma", ";": "a semicolon", "\t": "a tab"}[found]
+    if separator := next((mark for mark in ",;\t" if mark in name), ""):
+        mark = {",": "a comma", ";": "a semicolon", "\t": "a tab"}[separator]
         raise UsageError(
-            f"{where}: {shorten(name, 60)!r} has {mark}, and a group's name has none: "
+            f"{location}: {shorten(name, 60)!r} has {mark}, and a group's name has none: "
             f"{table}; other names of one group are separated by |"
         )
 
@@ -338,11 +338,11 @@ def _check_separate(name: str, where: str, table: str) -> None:
 def _read_tables(path: str) -> dict[str, Any]:
     tables = read_toml(Path(path))
     for name, table in tables.items():
-        _check(table, f"{path}, [{name}]")
+        _check_table(table, f"{path}, [{name}]")
     return tables
 
 
-def own_category(name: str) -> SeedCategory:
+def new_category(name: str) -> SeedCategory:
     return SeedCategory(Category(name, name, name), GENERAL_PREFIX, ())
 
 
@@ -360,100 +360,100 @@ def choose_seeds(
 
     If nothing is named: all of the reference world for the reference model, an error for any other.
     `own_groups` join the category if one is named (a new name makes a new category), else they form
-    the category `CUSTOM`. `groups` is the prompts' own file of groups, if any.
+    the category `CUSTOM_CATEGORY`. `groups` is the prompts' own file of groups, if any.
     """
-    of_files = [
+    file_seeds = [
         seed
-        for own in seed_files
-        for seed in ([own] if isinstance(own, SeedCategory) else read_seeds(own))
+        for seed_file in seed_files
+        for seed in ([seed_file] if isinstance(seed_file, SeedCategory) else read_seeds(seed_file))
     ]
-    known = {**known_seeds(model, groups), **{seed.category.name: seed for seed in of_files}}
-    if not (categories or own_groups or of_files or intersections):
+    seeds_by_name = {**known_seeds(model, groups), **{seed.category.name: seed for seed in file_seeds}}
+    if not (categories or own_groups or file_seeds or intersections):
         if not model.startswith("reference"):
             raise UsageError(
-                f"say whom to ask about: a `category` ({', '.join(_names(known))}), or groups "
+                f"say whom to ask about: a `category` ({', '.join(_category_names(seeds_by_name))}), or groups "
                 "of your own (`group`, `seeds`)"
             )
-        categories = list(known)
-    chosen = [seed for seed in of_files if seed.category.name not in categories]
+        categories = list(seeds_by_name)
+    chosen_seeds = [seed for seed in file_seeds if seed.category.name not in categories]
     for name in categories:
-        if "," in name and {each.strip() for each in name.split(",")} <= known.keys():
+        if "," in name and {each.strip() for each in name.split(",")} <= seeds_by_name.keys():
             raise UsageError(
                 f"{name!r} is several categories: give each by itself (`category`), or their "
                 "combinations (`intersect`)"
             )
-        if name not in known and not own_groups:
+        if name not in seeds_by_name and not own_groups:
             raise UsageError(
-                f"{no_such('category', name, _names(known))}, or make a new one of your own groups "
+                f"{no_such('category', name, _category_names(seeds_by_name))}, or make a new one of your own groups "
                 "(`group`)"
             )
-        if name not in known and (meant := nearest(name, _names(known), 0.9)):
+        if name not in seeds_by_name and (nearest_name := nearest(name, _category_names(seeds_by_name), 0.9)):
             raise UsageError(
-                f"{name!r} would be a new category: did you mean {meant}? Otherwise choose a name "
+                f"{name!r} would be a new category: did you mean {nearest_name}? Otherwise choose a name "
                 "that differs more"
             )
-        chosen.append(known.get(name) or own_category(name))
+        chosen_seeds.append(seeds_by_name.get(name) or new_category(name))
     if own_groups:
-        check_own(own_groups)
-        if len(chosen) > 1:
+        check_group_names(own_groups)
+        if len(chosen_seeds) > 1:
             raise UsageError("`group` joins one category: name at most one `category` with it")
-        chosen = [(chosen or [own_category(CUSTOM)])[0].joined(own_groups)]
-    chosen += [
-        intersect(known, [name.strip() for name in names.split(",")]) for names in intersections
+        chosen_seeds = [(chosen_seeds or [new_category(CUSTOM_CATEGORY)])[0].with_groups(own_groups)]
+    chosen_seeds += [
+        intersect_categories(seeds_by_name, [name.strip() for name in names.split(",")]) for names in intersections
     ]
-    if len({seed.category.name for seed in chosen}) < len(chosen):
+    if len({seed.category.name for seed in chosen_seeds}) < len(chosen_seeds):
         raise UsageError("a category is named twice")
-    return chosen
+    return chosen_seeds
 
 
-def check_own(groups: Sequence[str]) -> None:
+def check_group_names(groups: Sequence[str]) -> None:
     """Raise UsageError for a text among these that is no name of a group."""
     for text in groups:
         for part in text.split("|"):
-            if problem := _no_name(" ".join(part.split())):
+            if problem := _name_problem(" ".join(part.split())):
                 raise UsageError(problem)
         _check_separate(text, "`group`", "give each group by itself")
 
 
-_PLURAL = frozenset(
+_PLURAL_NOUNS = frozenset(
     "people men women children folk folks kids police youth elderly poor rich everyone".split()
 )
-_ADJECTIVES = ("ese", "ish", "sh", "ch")  # Chinese, Irish, Welsh, French: the same for one and many
+_ADJECTIVE_ENDINGS = ("ese", "ish", "sh", "ch")  # Chinese, Irish, Welsh, French: the same for one and many
 _AFTER_NOUN = re.compile(r"\s(?:of|from|with|without|in|on|who|at|for|under|over)\s")
 
 
 def looks_singular(name: str) -> bool:
     """Whether an English name of a group looks like the word for one of it: "nurse"."""
     noun = _AFTER_NOUN.split(name.casefold(), maxsplit=1)[0].split()
-    plural = not noun or noun[0] == "the" or noun[-1] in _PLURAL or noun[-1].endswith(_ADJECTIVES)
-    ends = bool(noun) and noun[-1].endswith(("s", "men", "people")) and noun[-1][-2:] != "ss"
-    return not (plural or ends)
+    is_plural = not noun or noun[0] == "the" or noun[-1] in _PLURAL_NOUNS or noun[-1].endswith(_ADJECTIVE_ENDINGS)
+    has_plural_ending = bool(noun) and noun[-1].endswith(("s", "men", "people")) and noun[-1][-2:] != "ss"
+    return not (is_plural or has_plural_ending)
 
 
-def about_singular(names: Iterable[str]) -> str:
+def describe_singular(names: Iterable[str]) -> str:
     """A line about names of groups that look like words for one person; "" for none."""
-    found = [name for name in names if looks_singular(name)]
-    if not found:
+    singular_names = [name for name in names if looks_singular(name)]
+    if not singular_names:
         return ""
     return (
-        f"{', '.join(found)}: prompts will read “{found[0]} are ...”; if that is not what you "
+        f"{', '.join(singular_names)}: prompts will read “{singular_names[0]} are ...”; if that is not what you "
         "mean, write the name in the plural, as in Nurses"
     )
 
 
-def choose_class(
+def choose_seed_class(
     model: str, name: str, plural: str | None, groups: Path | None = None
 ) -> SeedCategory:
     """The class of dynamic seeds, without groups: a known category, or a new one."""
     seed = known_seeds(model, groups).get(name)
     if seed is None and not plural:
         raise UsageError(f"{name!r} is not a known category: give its `plural`")
-    seed = seed or own_category(name)
+    seed = seed or new_category(name)
     category = replace(seed.category, plural=plural) if plural else seed.category
     return replace(seed, category=category, groups=(), variants={})
 
 
-def intersect(known: Mapping[str, SeedCategory], names: Sequence[str]) -> SeedCategory:
+def intersect_categories(seeds_by_name: Mapping[str, SeedCategory], names: Sequence[str]) -> SeedCategory:
     """The category of all combinations of the named categories' groups: the first names the people,
     the others describe them ("gender,religion" gives "Jewish women").
 
@@ -465,16 +465,16 @@ def intersect(known: Mapping[str, SeedCategory], names: Sequence[str]) -> SeedCa
             "an intersection takes two or more different categories, as in gender,religion"
         )
     for name in names:
-        if name not in known:
-            raise UsageError(no_such("category", name, _names(known), " to intersect"))
-    seeds = [known[name] for name in names]
-    first, *others = seeds
+        if name not in seeds_by_name:
+            raise UsageError(no_such("category", name, _category_names(seeds_by_name), " to intersect"))
+    seeds = [seeds_by_name[name] for name in names]
+    first_seed, *other_seeds = seeds
     groups = []
-    for head, *described in product(*(seed.groups for seed in seeds)):
-        name = head
-        for seed, group in zip(others, described, strict=True):
+    for head_group, *describing_groups in product(*(seed.groups for seed in seeds)):
+        name = head_group
+        for seed, group in zip(other_seeds, describing_groups, strict=True):
             modifier = seed.modifiers.get(group) or _before_people(group)
-            noun = first.inside.get(head, head) if name == head else name
+            noun = first_seed.inside.get(head_group, head_group) if name == head_group else name
             name = f"{modifier} {noun}" if modifier else f"{name} who are {group}"
         groups.append(name[:1].upper() + name[1:])
     prefixes = {seed.prefix for seed in seeds}
@@ -491,10 +491,10 @@ def intersect(known: Mapping[str, SeedCategory], names: Sequence[str]) -> SeedCa
 
 def as_groups(seeds: Sequence[SeedCategory]) -> tuple[Group, ...]:
     groups = [group for seed in seeds for group in seed.as_groups()]
-    seen: dict[str, Group] = {}
+    group_by_name: dict[str, Group] = {}
     for group in groups:
         for name in (group.name, *group.variants):
-            twin = seen.setdefault(normalise(name), group)
+            twin = group_by_name.setdefault(normalise(name), group)
             if twin is not group:
                 raise UsageError(f"{name!r} is a seed of both {twin.category} and {group.category}")
     return tuple(groups)
@@ -505,8 +505,8 @@ def _before_people(group: str) -> str:
     return " ".join(words[:-1]) if words[-1].casefold() == "people" else ""
 
 
-def _categories(tables: Mapping[str, Any]) -> dict[str, SeedCategory]:
-    found = {}
+def _build_categories(tables: Mapping[str, Any]) -> dict[str, SeedCategory]:
+    seeds_by_name = {}
     for name, table in tables.items():
         seed = SeedCategory(
             Category(name, table.get("singular", name), table.get("plural", name)),
@@ -515,36 +515,36 @@ def _categories(tables: Mapping[str, Any]) -> dict[str, SeedCategory]:
             modifiers=table.get("modifiers", {}),
             inside=table.get("inside", {}),
             person={g: tuple(w.split("|")) for g, w in table.get("person", {}).items()},
-        ).joined(table["groups"])
+        ).with_groups(table["groups"])
         for alias in (name, *table.get("aliases", ())):
-            found[alias] = seed
-    return found
+            seeds_by_name[alias] = seed
+    return seeds_by_name
 
 
-def _check(table: Any, where: str) -> None:
+def _check_table(table: Any, location: str) -> None:
     """Raise DataError for a table of seeds with a value of the wrong type."""
     if not isinstance(table, dict):
-        raise DataError(f"{where} is not a table of seeds")
+        raise DataError(f"{location} is not a table of seeds")
     for key in ("singular", "plural", "prefix"):
         if not isinstance(table.get(key, ""), str):
-            raise DataError(f"{where}: {key} must be text")
+            raise DataError(f"{location}: {key} must be text")
     for key in ("groups", "aliases"):
         values = table.get(key, [])
         if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
-            raise DataError(f"{where}: {key} must be a list of texts")
+            raise DataError(f"{location}: {key} must be a list of texts")
     for key in ("modifiers", "inside", "person"):
         values = table.get(key, {})
         if not isinstance(values, dict) or not all(isinstance(v, str) for v in values.values()):
-            raise DataError(f"{where}: {key} must be a table of texts, by group")
+            raise DataError(f"{location}: {key} must be a table of texts, by group")
     if not table.get("groups"):
-        raise DataError(f"{where} names no groups")
+        raise DataError(f"{location} names no groups")
 
 
-def _names(known: Mapping[str, SeedCategory]) -> list[str]:
+def _category_names(known: Mapping[str, SeedCategory]) -> list[str]:
     return list(dict.fromkeys(seed.category.name for seed in known.values()))
 
 
-MAX_WORDS = 5  # in a group's name; anything longer is a sentence
+MAX_NAME_WORDS = 5  # in a group's name; anything longer is a sentence
 
 _BULLET = re.compile(r"^\s*(?:\d{1,3}\s*[.):]|[-*•–])\s*")
 # What follows a name in a list: an explanation after a colon, a dash or a bracket.
@@ -566,12 +566,12 @@ class DynamicSeeds:
         if not 1 <= self.agree <= self.prompts:
             raise UsageError("`seed_agree` must be at least 1 and at most `seed_prompts`")
 
-    def requests(
+    def build_requests(
         self, pack: Pack, seed: int, temperature: float, truncation: Truncation, form: PromptForm
     ) -> list[Request]:
         template = pack.template("seeds")
         plural = self.category.category.plural
-        most, stop = template.answer_limits(form)
+        max_tokens, stop = template.answer_limits(form)
         streams = [
             content_id("stream", str(seed), "seeds", plural, str(n)) for n in range(self.prompts)
         ]
@@ -580,7 +580,7 @@ class DynamicSeeds:
                 template.render(form, plural=plural),
                 seed=int(stream[:15], 16),
                 temperature=temperature,
-                max_tokens=most,
+                max_tokens=max_tokens,
                 stop=stop,
                 truncation=truncation,
             )
@@ -588,53 +588,53 @@ class DynamicSeeds:
         ]
 
 
-def name_groups(
-    how: DynamicSeeds, answers: Sequence[Answer], form: PromptForm, progress: Progress
+def name_seed_groups(
+    dynamic_seeds: DynamicSeeds, answers: Sequence[Answer], form: PromptForm, progress: Progress
 ) -> SeedCategory:
     """The category with the groups from the lists, followed by those it already had; a name it
     knows, as a group or a variant, stands for that group.
 
     Raises ModelError if an answer is missing, UsageError if the lists agree on nothing.
     """
-    category = how.category
+    category = dynamic_seeds.category
     plural = category.category.plural
     for answer in answers:
         if answer.finish == "error":
             raise ModelError(f"a list of {plural} is missing, run it again: {answer.details}")
-    lists = [read_list(a.text, cut=a.finish == "length", form=form) for a in answers]
-    names = agreed(lists, how.agree)
+    lists = [read_list(a.text, is_cut=a.finish == "length", form=form) for a in answers]
+    names = find_agreed_names(lists, dynamic_seeds.agree)
     if not names and not category.groups:
         raise UsageError(
-            f"the model's {how.prompts} lists agree on no {category.category.singular}: give "
+            f"the model's {dynamic_seeds.prompts} lists agree on no {category.category.singular}: give "
             "your own (`group`), or require less agreement (`seed_agree`)"
         )
     progress.note(f"{len(names)} {plural} named by the model: {', '.join(names)}")
-    own = [" | ".join((g, *category.variants.get(g, ()))) for g in category.groups]
-    known = {normalise(n): g for g in category.groups for n in (g, *category.variants.get(g, ()))}
-    bare = replace(category, groups=(), variants={})
+    own_names = [" | ".join((g, *category.variants.get(g, ()))) for g in category.groups]
+    group_by_name = {normalise(n): g for g in category.groups for n in (g, *category.variants.get(g, ()))}
+    empty_category = replace(category, groups=(), variants={})
     return replace(
-        bare.joined([known.get(normalise(name), name) for name in names]).joined(own),
+        empty_category.with_groups([group_by_name.get(normalise(name), name) for name in names]).with_groups(own_names),
         named_by_model=names,
         list_answers=tuple(answer.key for answer in answers),
     )
 
 
-def agreed(lists: Sequence[Sequence[str]], agree: int) -> dict[str, int]:
+def find_agreed_names(lists: Sequence[Sequence[str]], agree: int) -> dict[str, int]:
     """The names in at least `agree` of the lists, in the form and order of their first mention,
     with the number of lists that contain them."""
     counts = Counter(name for names in lists for name in {normalise(n) for n in names})
-    first: dict[str, str] = {}
+    first_forms: dict[str, str] = {}
     for names in lists:
         for name in names:
-            first.setdefault(normalise(name), name)
-    return {name: counts[key] for key, name in first.items() if counts[key] >= agree}
+            first_forms.setdefault(normalise(name), name)
+    return {name: counts[key] for key, name in first_forms.items() if counts[key] >= agree}
 
 
-def read_list(text: str, *, cut: bool = False, form: PromptForm = "completion") -> list[str]:
+def read_list(text: str, *, is_cut: bool = False, form: PromptForm = "completion") -> list[str]:
     """The names in an answer: lines with a number or a bullet, or a single line with commas.
 
     The prompt of the completion form ends in "1.", so the first line of the answer is an entry. A
-    last entry that was cut off by the token limit (`cut`) is left out. An answer without a list, or
+    last entry that was cut off by the token limit (`is_cut`) is left out. An answer without a list, or
     a refusal, gives no names.
     """
     if is_refusal(text):
@@ -650,16 +650,16 @@ def read_list(text: str, *, cut: bool = False, form: PromptForm = "completion") 
             continue
         if not ended:
             entries.append((number, line[match.end() if match else 0 :]))
-    if cut and entries and entries[-1][0] == len(lines) - 1:
+    if is_cut and entries and entries[-1][0] == len(lines) - 1:
         entries.pop()
     if len(entries) <= 1:
         single = entries[0][1] if entries else next((x for x in lines if "," in x), "")
         if "," in single:
-            parts = re.split(r",\s*(?:and\s+)?", single.rpartition(":")[2])
-            entries = [(0, part) for part in (parts[:-1] if cut else parts)]
+            items = re.split(r",\s*(?:and\s+)?", single.rpartition(":")[2])
+            entries = [(0, part) for part in (items[:-1] if is_cut else items)]
     names = [_NAME_END.sub("", _MARKUP.sub("", entry)).strip(" ,.") for _, entry in entries]
     return [
         " ".join(name.split())
         for name in names
-        if _LETTER.search(name) and is_plain(name) and len(name.split()) <= MAX_WORDS
+        if _LETTER.search(name) and is_plain(name) and len(name.split()) <= MAX_NAME_WORDS
     ]

@@ -16,21 +16,21 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgbias.crawl.config import Width
+from kgbias.crawl.config import TargetWidth
 from kgbias.graph.draws import Draws
 from kgbias.graph.row_types import DrawRow
 from kgbias.graph.types import Generation, Group, Score, TripleView
 from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap
 
-FEWEST_PROMPTS = 30  # of a group, before its interval is believed
+MIN_PROMPTS = 30  # of a group, before its interval is believed
 
 
-def interval(sample: Sample) -> Estimate | None:
+def mean_interval(sample: Sample) -> Estimate | None:
     """The mean of a sample with its interval; None if too few prompts were asked to believe it."""
-    if sample.design is None or len(sample.design.strata) < FEWEST_PROMPTS:
+    if sample.design is None or len(sample.design.strata) < MIN_PROMPTS:
         return None
-    found = bootstrap(sample, STATISTICS["mean"])
-    return found if found.has_interval else None
+    estimate = bootstrap(sample, STATISTICS["mean"])
+    return estimate if estimate.has_interval else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,76 +49,76 @@ class Gauge:
 
 
 @dataclass
-class Widths:
+class IntervalWidths:
     """The crawl's statements so far, scored, and the intervals that follow, all determined by the
     answers."""
 
-    until: Width
+    target: TargetWidth
     gauge: Gauge
-    _drawn: list[DrawRow] = field(default_factory=list)
-    _said: dict[tuple[str, str], dict[str, TripleView]] = field(
+    _draw_rows: list[DrawRow] = field(default_factory=list)
+    _triples_by_group: dict[tuple[str, str], dict[str, TripleView]] = field(
         default_factory=lambda: defaultdict(dict)
     )
     _scores: dict[str, Score | None] = field(default_factory=dict)
-    _narrow: set[tuple[str, str]] = field(default_factory=set)
+    _narrow_groups: set[tuple[str, str]] = field(default_factory=set)
     _widths: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def add(self, generations: Sequence[Sequence[Generation]]) -> None:
         """Add a round's attempts."""
-        for g in (g for attempts in generations for g in attempts):
-            said = g.triple
-            self._drawn.append(
+        for generation in (generation for attempts in generations for generation in attempts):
+            triple = generation.triple
+            self._draw_rows.append(
                 DrawRow(
-                    g.id, g.path, g.group_id, g.arm, g.strategy, g.iteration, g.template, g.prompt,
-                    said.id if said else None, said.predicate_id if said else None, g.count,
+                    generation.id, generation.path, generation.group_id, generation.arm, generation.strategy, generation.iteration, generation.template, generation.prompt,
+                    triple.id if triple else None, triple.predicate_id if triple else None, generation.count,
                 )
             )  # fmt: skip
-            if said is not None:
-                self._said[g.arm, g.group_id].setdefault(
-                    said.id,
-                    TripleView(said.id, g.group_id, said.group, said.predicate, said.object, 1,
-                               arm=g.arm),
+            if triple is not None:
+                self._triples_by_group[generation.arm, generation.group_id].setdefault(
+                    triple.id,
+                    TripleView(triple.id, generation.group_id, triple.group, triple.predicate, triple.object, 1,
+                               arm=generation.arm),
                 )  # fmt: skip
-        self._look()
+        self._update_widths()
 
-    def narrow(self, arm: str, group: Group) -> bool:
+    def is_narrow(self, arm: str, group: Group) -> bool:
         """Whether the interval of a group's mean is narrow enough; once it is, it stays so."""
-        return (arm, group.id) in self._narrow
+        return (arm, group.id) in self._narrow_groups
 
-    def described(self, groups: Sequence[Group]) -> str:
+    def describe(self, groups: Sequence[Group]) -> str:
         """How wide the intervals are, in one line."""
         if not self._widths:
-            return f"{self.until.measure}: too few prompts yet to say how wide intervals are"
-        (_, group), widest = max(self._widths.items(), key=lambda own: (own[1], own[0]))
+            return f"{self.target.measure}: too few prompts yet to say how wide intervals are"
+        (_, group), widest = max(self._widths.items(), key=lambda entry: (entry[1], entry[0]))
         name = next(g.name for g in groups if g.id == group)
         return (
-            f"{self.until.measure}: intervals at most {widest:.2g} wide ({name}), "
-            f"{len(self._narrow)} of {len(self._said)} narrow enough"
+            f"{self.target.measure}: intervals at most {widest:.2g} wide ({name}), "
+            f"{len(self._narrow_groups)} of {len(self._triples_by_group)} narrow enough"
         )
 
-    def _look(self) -> None:
-        self._score()
-        draws = Draws.from_rows(self._drawn)
-        for key, own in self._said.items():
-            if key in self._narrow:
+    def _update_widths(self) -> None:
+        self._score_new()
+        draws = Draws.from_rows(self._draw_rows)
+        for key, group_views in self._triples_by_group.items():
+            if key in self._narrow_groups:
                 continue
-            views = [view for view in own.values() if view.scores]
-            found = interval(draws.sample(views, self.until.measure))
-            if found is not None:
-                self._widths[key] = found.high - found.low
-                if self._widths[key] <= self.until.width:
-                    self._narrow.add(key)
+            views = [view for view in group_views.values() if view.scores]
+            estimate = mean_interval(draws.sample(views, self.target.measure))
+            if estimate is not None:
+                self._widths[key] = estimate.high - estimate.low
+                if self._widths[key] <= self.target.width:
+                    self._narrow_groups.add(key)
 
-    def _score(self) -> None:
+    def _score_new(self) -> None:
         """Score statements that are new."""
         new: dict[str, str] = {}
-        for own in self._said.values():
-            new |= {id: view.sentence for id, view in own.items() if id not in self._scores}
+        for group_views in self._triples_by_group.values():
+            new |= {id: view.sentence for id, view in group_views.items() if id not in self._scores}
         self._scores |= zip(new, self.gauge.score(list(new.values())), strict=True)
-        for own in self._said.values():
-            for id, view in own.items():
+        for group_views in self._triples_by_group.values():
+            for id, view in group_views.items():
                 if (score := self._scores[id]) is not None and not view.scores:
-                    own[id] = replace(view, scores={self.until.measure: score})
+                    group_views[id] = replace(view, scores={self.target.measure: score})
 
 
 def good_turing_coverage(counts: Iterable[int]) -> float:
@@ -129,12 +129,12 @@ def good_turing_coverage(counts: Iterable[int]) -> float:
     Source: Good 1953, "The population frequencies of species and the estimation of population
     parameters", Biometrika 40 (there with credit to Turing).
     """
-    seen = Counter(counts)
-    n = sum(count * number for count, number in seen.items())
-    return 1 - seen[1] / n if n else float("nan")
+    frequencies = Counter(counts)
+    total = sum(count * number for count, number in frequencies.items())
+    return 1 - frequencies[1] / total if total else float("nan")
 
 
-def chao1(counts: Iterable[int]) -> float:
+def chao1_richness(counts: Iterable[int]) -> float:
     """A lower bound on the number of distinct statements, seen or not, never below the number seen:
     S + (n-1)/n * f1^2 / (2 f2), or S + (n-1)/n * f1 (f1-1) / 2 if f2 is 0; f1 and f2 of the S
     distinct statements were said once and twice.
@@ -143,13 +143,13 @@ def chao1(counts: Iterable[int]) -> float:
     Scandinavian Journal of Statistics 11; with the factor (n-1)/n and the bias-corrected form for
     f2 = 0 as in Chao and Chiu 2016, "Species richness: estimation and comparison".
     """
-    seen = Counter(counts)
-    n = sum(count * number for count, number in seen.items())
-    if not n:
+    frequencies = Counter(counts)
+    total = sum(count * number for count, number in frequencies.items())
+    if not total:
         return 0.0
-    once, twice = seen[1], seen[2]
-    unseen = once**2 / (2 * twice) if twice else once * (once - 1) / 2
-    return seen.total() + (n - 1) / n * unseen
+    singletons, doubletons = frequencies[1], frequencies[2]
+    unseen = singletons**2 / (2 * doubletons) if doubletons else singletons * (singletons - 1) / 2
+    return frequencies.total() + (total - 1) / total * unseen
 
 
 @dataclass
@@ -181,20 +181,20 @@ class GroupProgress:
 
     @property
     def richness(self) -> float:
-        return chao1(self.triples.values())
+        return chao1_richness(self.triples.values())
 
-    def covered(self, target: float | None) -> bool:
+    def has_reached(self, target: float | None) -> bool:
         """Whether the coverage has reached the target; False without a target or a statement."""
         return target is not None and self.statements > 0 and self.coverage >= target
 
 
-def described(board: Iterable[GroupProgress]) -> str:
+def describe_coverage(board: Iterable[GroupProgress]) -> str:
     """The mean and lowest coverage of the groups with statements, in one line."""
-    spoken = [g for g in board if g.statements]
-    if not spoken:
+    with_statements = [g for g in board if g.statements]
+    if not with_statements:
         return "no statement yet"
-    lowest = min(spoken, key=lambda g: (g.coverage, g.group))
-    mean = sum(g.coverage for g in spoken) / len(spoken)
+    lowest = min(with_statements, key=lambda g: (g.coverage, g.group))
+    mean = sum(g.coverage for g in with_statements) / len(with_statements)
     return (
         f"coverage {mean:.0%} on average, lowest {lowest.coverage:.0%} ({lowest.group}: "
         f"{lowest.distinct} statements seen, of an estimated {lowest.richness:.0f} or more)"

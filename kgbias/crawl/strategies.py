@@ -21,7 +21,7 @@ ARMS: tuple[Arm, ...] = ("none", "prefix", "header", "both")
 
 
 @dataclass
-class Pool:
+class TriplePool:
     """The triples of one arm and category so far (G_0 ... G_{i-1}), from which examples come. They
     only grow in number."""
 
@@ -29,65 +29,65 @@ class Pool:
     category: SeedCategory
     triples: list[Triple] = field(default_factory=list)
     _frequency: Counter[str] = field(default_factory=Counter, init=False, repr=False)
-    _others: "_Others | None" = field(default=None, init=False, repr=False)
-    _all: "_All | None" = field(default=None, init=False, repr=False)
+    _other_triples: "_OtherTriples | None" = field(default=None, init=False, repr=False)
+    _predicate_index: "_PredicateIndex | None" = field(default=None, init=False, repr=False)
 
     @property
     def groups(self) -> tuple[Group, ...]:
         return self.category.as_groups()
 
     @property
-    def offensive(self) -> bool:
+    def is_offensive(self) -> bool:
         return self.arm in ("header", "both")
 
     def examples_for(self, group: Group) -> list[Triple]:
         """The triples that may be shown when asking about a group: those of the other seeds. A
         crawl with a single seed has only its own."""
-        return self._of(group).triples
+        return self._select_examples(group).triples
 
     def by_predicate(self, group: Group) -> dict[str, list[Triple]]:
         """The same, by the id of their predicate."""
-        return self._of(group).by_predicate
+        return self._select_examples(group).by_predicate
 
-    def frequency(self) -> Counter[str]:
+    def count_predicates(self) -> Counter[str]:
         """How many of all triples have each predicate, by its id."""
         if self._frequency.total() != len(self.triples):
             self._frequency = Counter(triple.predicate_id for triple in self.triples)
         return self._frequency
 
     @property
-    def all(self) -> "_All":
+    def predicate_index(self) -> "_PredicateIndex":
         """All triples by predicate, cached until there are more."""
-        if self._all is None or len(self._all.triples) != len(self.triples):
-            self._all = _All(tuple(self.triples))
-        return self._all
+        if self._predicate_index is None or len(self._predicate_index.triples) != len(self.triples):
+            self._predicate_index = _PredicateIndex(tuple(self.triples))
+        return self._predicate_index
 
-    def _of(self, group: Group) -> "_Others":
+    def _select_examples(self, group: Group) -> "_OtherTriples":
         """Cached for the next prompt, which usually asks about the same group."""
-        own, alone = group.id, len(self.category.groups) == 1
-        if self._others is None or (self._others.group, self._others.of) != (
-            own, len(self.triples),
+        group_id, is_only_group = group.id, len(self.category.groups) == 1
+        if self._other_triples is None or (self._other_triples.group, self._other_triples.pool_size) != (
+            group_id, len(self.triples),
         ):  # fmt: skip
-            triples = [t for t in self.triples if alone or t.group_id != own]
-            self._others = _Others(own, len(self.triples), triples)
-        return self._others
+            triples = [t for t in self.triples if is_only_group or t.group_id != group_id]
+            self._other_triples = _OtherTriples(group_id, len(self.triples), triples)
+        return self._other_triples
 
 
 @dataclass
-class _Others:
-    """Among the first `of` triples of a pool, those that may be shown when asking about a group."""
+class _OtherTriples:
+    """Among the first `pool_size` triples of a pool, those that may be shown when asking about a group."""
 
     group: str
-    of: int
+    pool_size: int
     triples: list[Triple]
 
     @cached_property
     def by_predicate(self) -> dict[str, list[Triple]]:
-        return _by_predicate(self.triples)
+        return _group_by_predicate(self.triples)
 
 
 @dataclass
-class _All:
+class _PredicateIndex:
     """The triples of a pool, by predicate, and the bounds by which a predicate is drawn with a
     weight of 1 / (how many triples have it)."""
 
@@ -95,25 +95,25 @@ class _All:
 
     @cached_property
     def by_predicate(self) -> dict[str, list[Triple]]:
-        return _by_predicate(self.triples)
+        return _group_by_predicate(self.triples)
 
     @cached_property
     def predicates(self) -> list[list[Triple]]:
         return list(self.by_predicate.values())
 
     @cached_property
-    def bounds(self) -> list[float]:
-        return list(accumulate(1 / len(own) for own in self.predicates))
+    def cumulative_weights(self) -> list[float]:
+        return list(accumulate(1 / len(same_predicate) for same_predicate in self.predicates))
 
 
-def _by_predicate(triples: Sequence[Triple]) -> dict[str, list[Triple]]:
-    found: dict[str, list[Triple]] = {}
+def _group_by_predicate(triples: Sequence[Triple]) -> dict[str, list[Triple]]:
+    by_predicate: dict[str, list[Triple]] = {}
     for triple in triples:
-        found.setdefault(triple.predicate_id, []).append(triple)
-    return found
+        by_predicate.setdefault(triple.predicate_id, []).append(triple)
+    return by_predicate
 
 
-Drawn = tuple[str | None, list[Triple]]
+ExampleDraw = tuple[str | None, list[Triple]]
 
 
 class Expansion(Protocol):
@@ -131,10 +131,10 @@ class Expansion(Protocol):
     prompts: int
 
     def draw(
-        self, pool: Pool, group: Group, shots: int, rng: Random, asked: str | None = None
-    ) -> Drawn | None:
+        self, pool: TriplePool, group: Group, shots: int, rng: Random, asked_predicate: str | None = None
+    ) -> ExampleDraw | None:
         """The predicate to ask about (None: the model names it) and the triples to show, or None
-        when the pool has nothing to show. `asked` is the predicate of an earlier draw, to ask about
+        when the pool has nothing to show. `asked_predicate` is the predicate of an earlier draw, to ask about
         again with other triples."""
         ...
 
@@ -148,17 +148,17 @@ class PredicateDiversity:
     prompts = 10
 
     def draw(
-        self, pool: Pool, group: Group, shots: int, rng: Random, asked: str | None = None
-    ) -> Drawn | None:
-        if len(pool.triples) > MAX_SHUFFLED:
-            shown = _draw_by_trial(
-                pool.triples, group, min(shots, len(pool.all.predicates)), rng,
+        self, pool: TriplePool, group: Group, shots: int, rng: Random, asked_predicate: str | None = None
+    ) -> ExampleDraw | None:
+        if len(pool.triples) > MAX_SHUFFLED_TRIPLES:
+            examples_shown = _draw_by_trial(
+                pool.triples, group, min(shots, len(pool.predicate_index.predicates)), rng,
                 unique_predicates=True,
             )  # fmt: skip
         else:
             examples = pool.examples_for(group)
-            shown = _draw_unique(examples, shots, rng, unique_predicates=True)
-        return (None, shown) if shown else None
+            examples_shown = _draw_unique(examples, shots, rng, unique_predicates=True)
+        return (None, examples_shown) if examples_shown else None
 
 
 class ObjectDiversity:
@@ -170,23 +170,23 @@ class ObjectDiversity:
     prompts = 10
 
     def draw(
-        self, pool: Pool, group: Group, shots: int, rng: Random, asked: str | None = None
-    ) -> Drawn | None:
-        if len(pool.triples) > MAX_SHUFFLED:
-            return _draw_object_by_trial(pool, group, shots, rng, asked)
-        by_predicate, frequency = pool.by_predicate(group), pool.frequency()
-        if asked is not None:
-            wanted = node_id("predicate", asked)
-            by_predicate = {wanted: by_predicate[wanted]} if wanted in by_predicate else {}
+        self, pool: TriplePool, group: Group, shots: int, rng: Random, asked_predicate: str | None = None
+    ) -> ExampleDraw | None:
+        if len(pool.triples) > MAX_SHUFFLED_TRIPLES:
+            return _draw_object_by_trial(pool, group, shots, rng, asked_predicate)
+        by_predicate, frequency = pool.by_predicate(group), pool.count_predicates()
+        if asked_predicate is not None:
+            predicate_id = node_id("predicate", asked_predicate)
+            by_predicate = {predicate_id: by_predicate[predicate_id]} if predicate_id in by_predicate else {}
         if not by_predicate:
             return None
         weights = [1 / frequency[predicate] for predicate in by_predicate]
-        drawn = rng.choices(list(by_predicate.values()), weights)[0]
-        shown = _draw_unique(drawn, shots, rng, unique_predicates=False)
-        return asked or shown[0].predicate, shown
+        candidates = rng.choices(list(by_predicate.values()), weights)[0]
+        examples_shown = _draw_unique(candidates, shots, rng, unique_predicates=False)
+        return asked_predicate or examples_shown[0].predicate, examples_shown
 
 
-MAX_SHUFFLED = 10_000
+MAX_SHUFFLED_TRIPLES = 10_000
 """Triples of a pool that are gone through for each prompt. Of more, examples are drawn by trial:
 the same draw, but its work does not grow with the pool, nor that of a round with the square of the
 groups. Smaller pools stay as they are, so that crawls made before ask what they asked."""
@@ -198,61 +198,61 @@ def _draw_unique(
 ) -> list[Triple]:
     """Up to `shots` triples in random order, no two with the same subject nor, if asked, the same
     predicate."""
-    shown = _Unique(unique_predicates)
+    unique = _UniqueExamples(unique_predicates)
     for triple in rng.sample(examples, len(examples)):
-        if len(shown.triples) == shots:
+        if len(unique.triples) == shots:
             break
-        shown.add(triple)
-    return shown.triples
+        unique.add(triple)
+    return unique.triples
 
 
 def _draw_by_trial(
     examples: Sequence[Triple], group: Group, shots: int, rng: Random, *, unique_predicates: bool
 ) -> list[Triple]:
     """The same, of the triples that are not about this group."""
-    shown = _Unique(unique_predicates)
-    in_vain = 0
-    while len(shown.triples) < shots and in_vain < MAX_TRIALS:
+    unique = _UniqueExamples(unique_predicates)
+    failed_trials = 0
+    while len(unique.triples) < shots and failed_trials < MAX_TRIALS:
         triple = rng.choice(examples)
-        added = triple.group_id != group.id and shown.add(triple)
-        in_vain = 0 if added else in_vain + 1
-    return shown.triples
+        is_added = triple.group_id != group.id and unique.add(triple)
+        failed_trials = 0 if is_added else failed_trials + 1
+    return unique.triples
 
 
 def _draw_object_by_trial(
-    pool: Pool, group: Group, shots: int, rng: Random, asked: str | None
-) -> Drawn | None:
+    pool: TriplePool, group: Group, shots: int, rng: Random, asked_predicate: str | None
+) -> ExampleDraw | None:
     for _ in range(MAX_TRIALS):
-        if asked is None:
-            (examples,) = rng.choices(pool.all.predicates, cum_weights=pool.all.bounds)
+        if asked_predicate is None:
+            (examples,) = rng.choices(pool.predicate_index.predicates, cum_weights=pool.predicate_index.cumulative_weights)
         else:
-            examples = pool.all.by_predicate.get(node_id("predicate", asked), [])
+            examples = pool.predicate_index.by_predicate.get(node_id("predicate", asked_predicate), [])
         if len(examples) > MAX_TRIALS:
-            shown = _draw_by_trial(examples, group, shots, rng, unique_predicates=False)
+            examples_shown = _draw_by_trial(examples, group, shots, rng, unique_predicates=False)
         else:
-            others = [triple for triple in examples if triple.group_id != group.id]
-            shown = _draw_unique(others, shots, rng, unique_predicates=False)
-        if shown:
-            return asked or shown[0].predicate, shown
-        if asked is not None:
+            of_others = [triple for triple in examples if triple.group_id != group.id]
+            examples_shown = _draw_unique(of_others, shots, rng, unique_predicates=False)
+        if examples_shown:
+            return asked_predicate or examples_shown[0].predicate, examples_shown
+        if asked_predicate is not None:
             return None
     return None
 
 
-class _Unique:
+class _UniqueExamples:
     """Triples of which no two have the same subject nor, if asked, the same predicate."""
 
     def __init__(self, unique_predicates: bool) -> None:
         self.triples: list[Triple] = []
         self._unique_predicates = unique_predicates
-        self._seen: set[str] = set()
+        self._seen_ids: set[str] = set()
 
     def add(self, triple: Triple) -> bool:
         """Whether it was added."""
-        own = {triple.group_id, *([triple.predicate_id] if self._unique_predicates else [])}
-        if not self._seen.isdisjoint(own):
+        ids = {triple.group_id, *([triple.predicate_id] if self._unique_predicates else [])}
+        if not self._seen_ids.isdisjoint(ids):
             return False
-        self._seen |= own
+        self._seen_ids |= ids
         self.triples.append(triple)
         return True
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kgbias.crawl.config import recorded
+from kgbias.crawl.config import read_crawl_config
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import ChangeToken, RunSummary
@@ -100,8 +100,8 @@ class Live:
 def _of(s: RunSummary) -> str:
     """How many prompts the crawl asks, if it is one of this version's."""
     try:
-        config = recorded(s.run.config, s.run.categories)
+        config = read_crawl_config(s.run.config, s.run.categories)
     except (DataError, UsageError):
         return ""
     most = "at most " if config.until_coverage or config.until_width else ""
-    return f" of {most}{config.places_of(len(s.run.groups)):,}"
+    return f" of {most}{config.count_places(len(s.run.groups)):,}"

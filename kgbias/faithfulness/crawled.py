@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgbias.crawl.parse import asked, reread
+from kgbias.crawl.parse import parse_prompt, reread_answer
 from kgbias.faithfulness.judges import Judge
 from kgbias.faithfulness.metrics import retest
 from kgbias.faithfulness.rules import Verdict, kept
@@ -166,11 +166,11 @@ def _batch(
             continue
         name = group.name if group else g.triple.group if g.triple else ""
         names = (name, *(group.variants if group else ()))
-        subject, given = asked(g.prompt, names)
+        subject, given = parse_prompt(g.prompt, names)
         if g.triple is not None:
             predicate, object = g.triple.predicate, g.triple.object
         else:
-            predicate, object = reread(answer.text, subject or name, given, run.config)
+            predicate, object = reread_answer(answer.text, subject or name, given, run.config)
         if not object:
             yield g, None
             continue

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.crawl.parse import read_answer
-from kgbias.crawl.seeds import as_groups, published
+from kgbias.crawl.seeds import as_groups, published_seeds
 from kgbias.errors import DataError
 from kgbias.graph.integrity import Corpus, Passage, Relation, make_relation, content_uuid
 from kgbias.graph.store import Store
@@ -46,7 +46,7 @@ class Found:
 
 def known_groups() -> tuple[Group, ...]:
     """The groups whose statements are looked for: those of the published seeds."""
-    return as_groups(list({id(s): s for s in published().values()}.values()))
+    return as_groups(list({id(s): s for s in published_seeds().values()}.values()))
 
 
 def statements_in(passages: Sequence[Passage], groups: Sequence[Group]) -> Iterator[Found]:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kgbias.crawl.people import chosen_people
+from kgbias.crawl.people import choose_people
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.generation_run import Person, GenerationConfig, request_settings, pack_identity
 from kgbias.graph.types import Group
@@ -216,7 +216,7 @@ def configure_pairs(
     wordings = pack.wordings if requests is None else read_requests(requests)
     told = pack.people if people is None else read_people(people)
     wordings = among(wordings, "request", as_names(request))
-    chosen = chosen_people(told, category, group, as_names(seeds), _as_group)
+    chosen = choose_people(told, category, group, as_names(seeds), _as_group)
     if seeds or not {p.group for p in chosen} <= {p.group for p in told}:
         there = {p.slot for p in chosen}
         wordings = tuple(w for w in wordings if w.slot in there) or wordings

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from kgbias.crawl.seeds import CUSTOM
+from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
 from kgbias.report.style import in_arm, inline_svg, template, unlinked
@@ -23,7 +23,7 @@ class Figure:
     @property
     def category(self) -> str:
         """The category that it is of; "" for groups that were given without one."""
-        return "" if self.exhibit.category == CUSTOM else self.exhibit.category
+        return "" if self.exhibit.category == CUSTOM_CATEGORY else self.exhibit.category
 
     @property
     def caption(self) -> str:
@@ -85,7 +85,7 @@ class Group:
 def heading_of(category: str, categories: Iterable[str]) -> str:
     """What stands over the exhibits of a category of a run: nothing if its groups were given
     without one, and there is no other to tell them from."""
-    return "" if [*categories] == [CUSTOM] else category
+    return "" if [*categories] == [CUSTOM_CATEGORY] else category
 
 
 def group(

@@ -29,7 +29,7 @@ from kgbias.compare.said_more import (
     ContentTest,
     SaidMore,
 )
-from kgbias.crawl.seeds import CUSTOM
+from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.evidence.joint import ARE_BELIEVED, Evidence
 from kgbias.graph.types import ChosenEdge, Group, TripleView, node_id
 from kgbias.io import pages
@@ -337,7 +337,7 @@ def _said_more(
 
 def _within(category: str) -> str:
     """Of which category the groups are, with a space before it; "" for groups that have none."""
-    return "" if category == CUSTOM else f" of {category}"
+    return "" if category == CUSTOM_CATEGORY else f" of {category}"
 
 
 def _speaks(one: SaidMore) -> Markup:

@@ -14,7 +14,7 @@ from kgbias.compare.refusals import CategoryRefusals, refusals
 from kgbias.compare.said_more import ContentTest, content_tests
 from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
-from kgbias.crawl.seeds import CUSTOM
+from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.evidence.beside import Beside
 from kgbias.evidence.joint import Joint, Parts, joined, read_beliefs
 from kgbias.evidence.names import named_groups
@@ -288,7 +288,7 @@ class RunData:
         for category in self.categories:
             names = [g.name for g in self.groups(category)]
             few = names if len(names) <= _NAMED else [*names[: _NAMED - 1], "others"]
-            found += few if category == CUSTOM else [category]
+            found += few if category == CUSTOM_CATEGORY else [category]
         return found
 
     @property

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kgbias.crawl.people import chosen_people
+from kgbias.crawl.people import choose_people
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.generation_run import (
     Person,
@@ -172,7 +172,7 @@ def configure_stories(
         own = form if by == model else None
         reading = {"reading_form": choose_form(by, own), "reading_schema": takes_schema(by)}
     return StoryConfig(
-        people=chosen_people(told, category, group, as_names(seeds), lambda person: person),
+        people=choose_people(told, category, group, as_names(seeds), lambda person: person),
         pack=pack,
         reader=reader or RULES,
         **request_settings(model, pack, form, parameters),

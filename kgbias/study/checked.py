@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from kgbias.crawl.config import ROUNDS, CrawlConfig
+from kgbias.crawl.config import DEFAULT_ROUNDS, CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Selection
@@ -118,7 +118,7 @@ class Checked(OfStudy):
         category: Names = (),
         seed: int = CrawlConfig.seed,
         seeds: int = 1,
-        iterations: int = ROUNDS,
+        iterations: int = DEFAULT_ROUNDS,
         regard: str = "offline",
         toxicity: str = "offline",
         report: PathLike | None = None,
@@ -187,7 +187,7 @@ class Checked(OfStudy):
             toxicity: the scorer of toxicity.
         """
         from kgbias.calibrate import coverage
-        from kgbias.crawl.plans import price_of
+        from kgbias.crawl.plans import price_crawl
         from kgbias.measure.scorers import load_scorer
         from kgbias.models import open_model
         from kgbias.reference import load_truth
@@ -202,7 +202,7 @@ class Checked(OfStudy):
         ):
             store = self._context.writable()
             rows, nulls = coverage(config, model, scorers, store, progress, crawls=crawls)
-        each = price_of(config).requests / len(config.groups)
+        each = price_crawl(config).requests / len(config.groups)
         return Covered(Rows(rows, _covered, _COVERED), nulls, load_truth().hash, crawls, each)
 
     def scorers(
@@ -435,10 +435,10 @@ def _spec(scorer: "ScorerLike") -> str:
 
 def _names() -> dict[str, tuple[str, ...]]:
     """The names on which scorers are tried: of each published category, at most seven."""
-    from kgbias.crawl.seeds import published
+    from kgbias.crawl.seeds import published_seeds
     from kgbias.graph.cross_mentions import names_by_category
 
-    groups = dict.fromkeys(g for seed in published().values() for g in seed.as_groups())
+    groups = dict.fromkeys(g for seed in published_seeds().values() for g in seed.as_groups())
     return names_by_category(tuple(groups))
 
 

@@ -81,11 +81,11 @@ class Held(OfRun):
         for the run that `Study.crawl` returned, also what that call asked for. Raises UsageError
         for a run of another kind."""
         if self._crawled is None:
-            from kgbias.crawl.crawler import crawled_before
+            from kgbias.crawl.crawler import read_crawl_result
 
             if self.kind != "crawl":
                 raise UsageError(f"run {self.name!r} is no crawl: it is of the kind {self.kind}")
-            return crawled_before(self.stored)
+            return read_crawl_result(self.stored)
         return self._crawled
 
     @property

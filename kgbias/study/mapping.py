@@ -105,7 +105,7 @@ class MapPrice(Result):
     choices: int = 0
 
     def as_rows(self) -> Rows[Any]:
-        """The kinds of requests of the crawl; columns: the fields of `kgbias.crawl.plans.Stage`."""
+        """The kinds of requests of the crawl; columns: the fields of `kgbias.crawl.plans.PriceStage`."""
         return self.answers.as_rows()
 
     def heading(self) -> str:
@@ -206,7 +206,7 @@ def sizes(
     share = left / 2
 
     def takes(samples: int, rounds: int) -> float:
-        return replace(config, samples=samples, iterations=rounds).places * answer * AGAIN
+        return replace(config, samples=samples, iterations=rounds).place_count * answer * AGAIN
 
     tried = [(config.samples, rounds) for rounds in range(config.rounds, -1, -1)]
     tried += [(samples, 0) for samples in range(config.samples - 1, 0, -1)]

@@ -21,7 +21,7 @@ from kgbias.parameters import PathLike
 
 if TYPE_CHECKING:
     from kgbias.crawl.config import CrawlConfig
-    from kgbias.crawl.crawler import Judge
+    from kgbias.crawl.crawler import AcceptabilityJudge
     from kgbias.crawl.stopping import Gauge
     from kgbias.faithfulness import Judge as TextJudge
     from kgbias.graph.prompting import LoggedPrompter
@@ -302,12 +302,12 @@ def each_scorer(
         yield number, spread_scorer(model, options, progress, executor, known)
 
 
-def judge_of(language: str) -> "Judge":
+def judge_of(language: str) -> "AcceptabilityJudge":
     """The offline scorer of acceptability, to judge the statements of a crawl in this language. It
     runs on the CPU, which makes its judgements the same everywhere.
 
     Raises UsageError if it does not read the language."""
-    from kgbias.crawl.crawler import Judge
+    from kgbias.crawl.crawler import AcceptabilityJudge
     from kgbias.measure.scorers import load_scorer
 
     scorer = load_scorer("acceptability", device="cpu")
@@ -316,7 +316,7 @@ def judge_of(language: str) -> "Judge":
             f"`min_acceptability` is judged by a scorer that reads English only: it does not apply "
             f"to prompts in the language {language!r}"
         )
-    return Judge(
+    return AcceptabilityJudge(
         f"{scorer.name}:{scorer.version}",
         lambda sentences: [judged.value for judged in scorer.score(sentences) if judged],
     )

@@ -13,7 +13,7 @@ from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
-from kgbias.crawl.configure import CrawlSpending
+from kgbias.crawl.configure import BudgetedCrawlArguments
 from kgbias.errors import (
     DataError,
     Interrupted,
@@ -225,7 +225,7 @@ SAME = "same"  # the model that the run asked
 _CRAWL: Mapping[str, Any] = {
     "name": str,
     "repeat": int,
-    **get_type_hints(CrawlSpending),
+    **get_type_hints(BudgetedCrawlArguments),
 }
 _TABLES = ("crawl", "measure", "links", "results", "report", "figures")
 _LISTS = (

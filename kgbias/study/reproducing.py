@@ -190,11 +190,11 @@ def _crawled(
     progress: Progress,
 ) -> tuple[StoredRun, tuple[int, int]]:
     """The repeated run, and how many answers were asked for and how many were in the store."""
-    from kgbias.crawl.config import recorded
+    from kgbias.crawl.config import read_crawl_config
     from kgbias.crawl.crawler import crawl
     from kgbias.study.opening import gauge_of, judge_of
 
-    config = recorded(recipe.config, recipe.categories, prompts)
+    config = read_crawl_config(recipe.config, recipe.categories, prompts)
     judge = judge_of(config.pack.language) if config.min_acceptability else None
     result = crawl(
         config, model, store, judge=judge, gauge=gauge_of(config), name=recipe.name,

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from kgbias.crawl.parse import asked, reread
+from kgbias.crawl.parse import parse_prompt, reread_answer
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.decisions import VERDICTS, Decision, Verdict, latest_decisions
 from kgbias.graph.profiles import READING_STRATEGY
@@ -235,7 +235,7 @@ class Review:
         for g in generations:
             group = groups.get(g.group_id)
             names = (group.name, *group.variants) if group else ()
-            subject, given = asked(g.prompt, names)
+            subject, given = parse_prompt(g.prompt, names)
             answer = answers[g.answer_key].text if g.answer_key in answers else ""
             said = (g.triple.predicate, g.triple.object) if g.triple else None
             d = effective.get(g.id)
@@ -246,7 +246,7 @@ class Review:
                 answer,
                 g.outcome,
                 g.reason,
-                *(said or reread(answer, subject, given, self._run.config)),
+                *(said or reread_answer(answer, subject, given, self._run.config)),
                 g.triple is not None,
                 *((d.verdict, d.reviewer, d.decided) if d else ()),
             )

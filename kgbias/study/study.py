@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, overload
 
 from kgbias.crawl.config import CrawlConfig
-from kgbias.crawl.configure import CrawlSpending, configure
+from kgbias.crawl.configure import BudgetedCrawlArguments, configure
 from kgbias.errors import ModelError, UsageError
 from kgbias.graph.store import DEFAULT_STORE, Store
 from kgbias.io.plugins import Plugin
@@ -126,7 +126,7 @@ def plugins() -> Rows[Plugin]:
 
 
 @public_call
-def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]) -> "Price":
+def price(model: str, *, repeat: int | None = None, **options: Unpack[BudgetedCrawlArguments]) -> "Price":
     """What `Study.crawl` would ask with these parameters, and the difference between groups that it
     could show. Asks and opens nothing.
 
@@ -137,12 +137,12 @@ def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpend
         repeat: how many crawls (None: one).
         options: as for `Study.crawl`.
     """
-    from kgbias.crawl.plans import price_of
+    from kgbias.crawl.plans import price_crawl
 
-    prices, asking = priced(check_options(options, CrawlSpending), model)
+    prices, asking = priced(check_options(options, BudgetedCrawlArguments), model)
     config = configure(model, **asking)
-    found = price_of(config, 1 if repeat is None else repeat)
-    return replace(found, prices=prices, shows={} if found.until else shows(config))
+    found = price_crawl(config, 1 if repeat is None else repeat)
+    return replace(found, prices=prices, detectable_differences={} if found.until else shows(config))
 
 
 def shows(config: CrawlConfig) -> dict[str, float]:
@@ -312,7 +312,7 @@ class Study(Compared, Tested, Checked):
         name: str | None = None,
         repeat: None = None,
         called: str | None = None,
-        **options: Unpack[CrawlSpending],
+        **options: Unpack[BudgetedCrawlArguments],
     ) -> Run: ...
 
     @overload
@@ -323,7 +323,7 @@ class Study(Compared, Tested, Checked):
         name: str | None = None,
         repeat: int,
         called: str | None = None,
-        **options: Unpack[CrawlSpending],
+        **options: Unpack[BudgetedCrawlArguments],
     ) -> Series: ...
 
     def crawl(
@@ -333,7 +333,7 @@ class Study(Compared, Tested, Checked):
         name: str | None = None,
         repeat: int | None = None,
         called: str | None = None,
-        **options: Unpack[CrawlSpending],
+        **options: Unpack[BudgetedCrawlArguments],
     ) -> Run | Series:
         """Ask a model what it says about groups of people, and keep the answers as a graph.
 
@@ -383,16 +383,16 @@ class Study(Compared, Tested, Checked):
         """
         from kgbias.crawl.config import check_repeat
         from kgbias.crawl.crawler import crawl_repeatedly
-        from kgbias.crawl.seeds import about_singular
+        from kgbias.crawl.seeds import describe_singular
 
-        opening, rest = parted(check_options(options, CrawlSpending))
+        opening, rest = parted(check_options(options, BudgetedCrawlArguments))
         if model is not (opened := as_completer(model, called)):
             model, called = opened, None  # it has that name
         budget, asking = split_budget(rest, spec := spec_of(model, opening))
         config = configure(spec, **asking)
         check_repeat(times := 1 if repeat is None else repeat)
         if config.pack.language == "en":
-            self._context.remark(about_singular(group.name for group in config.groups))
+            self._context.remark(describe_singular(group.name for group in config.groups))
         judge = judge_of(config.pack.language) if config.min_acceptability else None
         gauge = gauge_of(config)
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
@@ -430,7 +430,7 @@ class Study(Compared, Tested, Checked):
         minutes: int | None = None,
         called: str | None = None,
         asking: BelievingOptions | None = None,
-        **options: Unpack[CrawlSpending],
+        **options: Unpack[BudgetedCrawlArguments],
     ) -> "Mapped":
         """Crawl a model, measure what it says, find what it believes, and write the report and the
         explorer. Repeat the call to continue where it stopped: what the store holds is neither
@@ -487,7 +487,7 @@ class Study(Compared, Tested, Checked):
         run = self.crawl(model, name=name, called=called, **options)
         folder.mkdir(parents=True, exist_ok=True)
         advice = instead(run, model, folder, options.get("base_url"))
-        if why := run.crawled.why_none:
+        if why := run.crawled.empty_reason:
             for line in advice:
                 self._context.remark(line)
             raise ModelError(why)
@@ -506,10 +506,10 @@ class Study(Compared, Tested, Checked):
         name: str | None,
         minutes: int,
         called: str | None,
-        options: CrawlSpending,
+        options: BudgetedCrawlArguments,
     ) -> tuple[str, dict[str, Any]]:
         """The name of the run, and the sizes that were kept or that a trial gives."""
-        from kgbias.crawl.crawler import trial
+        from kgbias.crawl.crawler import time_answers
         from kgbias.study.mapping import kept_sizes, name_for, seconds_per_probe, sizes
 
         began = monotonic()
@@ -526,7 +526,7 @@ class Study(Compared, Tested, Checked):
             name = name or name_for(config, asked, minutes)
             if kept := kept_sizes(self._context.there, name, minutes):
                 return name, dict(kept)
-            answer = trial(config, asked, self._context.writable(), progress)
+            answer = time_answers(config, asked, self._context.writable(), progress)
             probe = None
             if KINDS[parse_spec(model).kind].scorer:
                 own: Any = {k: v for k, v in opening.items() if k in OPENING}
@@ -545,7 +545,7 @@ class Study(Compared, Tested, Checked):
         model: str,
         *,
         asking: BelievingOptions | None = None,
-        **options: Unpack[CrawlSpending],
+        **options: Unpack[BudgetedCrawlArguments],
     ) -> "MapPrice":
         """What `map` would ask with these parameters, in full size, and about how long that takes
         at the speed of what the store has of this model. Asks and opens nothing.
@@ -568,12 +568,12 @@ class Study(Compared, Tested, Checked):
         groups = config.groups
         probes = own.probes
         if groups and not config.dynamic:
-            probes = most_probes(groups, config.places_of(1), own)
+            probes = most_probes(groups, config.count_places(1), own)
         each = seconds_per_kept_probe(self._context.there, model)
         return MapPrice(answers, probes, None if each is None else each * probes, choices)
 
     def price(
-        self, model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]
+        self, model: str, *, repeat: int | None = None, **options: Unpack[BudgetedCrawlArguments]
     ) -> "Price":
         """What `crawl` would ask with these parameters (`kgbias.price`), and about how long the
         answers would take, if the store has a crawl of this model.

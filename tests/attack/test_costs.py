@@ -72,7 +72,7 @@ def _read(text: str) -> None:
                     reader=reader,
                 )
     for names_predicate in (True, False):
-        parse.as_text(text, names_predicate=names_predicate)
+        parse.flatten_schema_answer(text, names_predicate=names_predicate)
 
 
 @pytest.mark.parametrize("name", SHAPES)

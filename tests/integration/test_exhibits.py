@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from markupsafe import Markup
 
-from kgbias.crawl.seeds import CUSTOM
+from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -148,16 +148,16 @@ def test_a_picture_of_two_groups_says_what_was_left_out_of_these(store: SQLiteSt
     assert drawn.title == "Said of Women, of Men, and of both"
     of_two = sum(t.count for t in triples if t.group != THREE[2].name)
     assert f"Left out {low[0].count} of {of_two} statements" in drawn.table.note
-    assert Figure(drawn, Markup()).category == drawn.category != CUSTOM
-    assert Figure(replace(drawn, category=CUSTOM), Markup()).category == ""
+    assert Figure(drawn, Markup()).category == drawn.category != CUSTOM_CATEGORY
+    assert Figure(replace(drawn, category=CUSTOM_CATEGORY), Markup()).category == ""
 
 
 def test_groups_without_a_category_have_no_heading_but_beside_others(store: SQLiteStore) -> None:
-    of_own = tuple(replace(group, category=CUSTOM) for group in THREE)
+    of_own = tuple(replace(group, category=CUSTOM_CATEGORY) for group in THREE)
     run = measured_run(store, of_own, ["food", "rain", "work"])
     sections = {s.anchor: s.html for s in standard_sections(RunData(StoredRun(store, run)))}
     assert "<b>custom:</b>" not in sections["figures"] and "<h3>custom" not in sections["figures"]
-    assert heading_of(CUSTOM, [CUSTOM, "religion"]) == CUSTOM
+    assert heading_of(CUSTOM_CATEGORY, [CUSTOM_CATEGORY, "religion"]) == CUSTOM_CATEGORY
     assert heading_of("religion", ["religion"]) == "religion"
 
 

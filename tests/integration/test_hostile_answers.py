@@ -90,7 +90,7 @@ def test_every_prompt_is_accounted_for(tmp_path: Path, monkeypatch: pytest.Monke
         # Each answered prompt has its raw answer, each place its last word.
         answers = store.answers([g.answer_key for g in found if g.outcome != "failed"])
         assert {g.answer_key for g in found if g.outcome != "failed"} == set(answers)
-        assert result.unfilled == len({g.path.rpartition("#")[0] for g in found}) - sum(
+        assert result.unfilled_count == len({g.path.rpartition("#")[0] for g in found}) - sum(
             g.outcome == "ok" for g in found
         )
         for g in found:

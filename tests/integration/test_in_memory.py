@@ -168,10 +168,10 @@ def test_groups_in_memory(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db") as study:
         for option in ("group", "seeds"):
             price: Any = study.price("smollm2", **{option: frame})
-            assert price.whom == {"trade": ("Bakers",), "groups": ("Nurses",)}
+            assert price.groups_by_category == {"trade": ("Bakers",), "groups": ("Nurses",)}
         price = study.price("smollm2", group={"Bakers": ["Bread makers"], "Nurses": []})
-        assert price.whom == {"groups": ("Bakers", "Nurses")}
+        assert price.groups_by_category == {"groups": ("Bakers", "Nurses")}
         price = study.price("smollm2", seeds=[{"name": "Bakers"}])
-        assert price.whom == {"groups": ("Bakers",)}
+        assert price.groups_by_category == {"groups": ("Bakers",)}
         with pytest.raises(DataError, match="no column 'group' or 'name'"):
             study.price("smollm2", group=pd.DataFrame({"who": ["Bakers"]}))

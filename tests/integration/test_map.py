@@ -118,13 +118,13 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, whole: Path) -> None:
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that seems to take so long that little fits into two minutes, however busy the
     machine is."""
-    real = crawler.trial
+    real = crawler.time_answers
 
     def trial(*asked: Any) -> float:
         assert real(*asked) > 0
         return 0.2
 
-    monkeypatch.setattr(crawler, "trial", trial)
+    monkeypatch.setattr(crawler, "time_answers", trial)
     monkeypatch.setattr(mapping, "seconds_per_probe", lambda scorer: 0.02)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.crawl.parse import reader_label
-from kgbias.crawl.readers.english import tagger
+from kgbias.crawl.readers.english import load_tagger
 from kgbias.errors import ModelError
 from kgbias.models import english
 from tests.conftest import needs
@@ -29,4 +29,4 @@ def test_the_model_of_the_tagger_is_checked_before_it_is_loaded(
     (tmp_path / "tagger").mkdir()
     (tmp_path / "tagger" / "model").write_bytes(b"another")
     with pytest.raises(ModelError, match="tok2vec"):
-        tagger()
+        load_tagger()

@@ -1,14 +1,14 @@
 import pytest
 
-from kgbias.crawl.crawler import few_well_formed
+from kgbias.crawl.crawler import describe_malformed
 
 
 def test_nothing_is_said_where_most_answers_are_well_formed_or_few_were_read() -> None:
     for outcomes in ({}, {"unparsable": 19}, {"ok": 10, "unparsable": 10}, {"ok": 100}):
-        assert few_well_formed(outcomes, {}, form="chat") is None
+        assert describe_malformed(outcomes, {}, form="chat") is None
     # Echoes are well-formed; refusals and failures are another matter.
-    assert few_well_formed({"echo": 30, "unparsable": 20}, {}, form="chat") is None
-    assert few_well_formed({"refused": 90, "failed": 9, "ok": 1}, {}, form="chat") is None
+    assert describe_malformed({"echo": 30, "unparsable": 20}, {}, form="chat") is None
+    assert describe_malformed({"refused": 90, "failed": 9, "ok": 1}, {}, form="chat") is None
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_nothing_is_said_where_most_answers_are_well_formed_or_few_were_read() -
 def test_the_line_says_how_few_why_and_what_to_try(
     form: str, structured: bool, prompts: str, remedies: tuple[str, ...]
 ) -> None:
-    line = few_well_formed(
+    line = describe_malformed(
         {"ok": 8, "echo": 4, "refused": 70, "unparsable": 28},
         {"unfinished": 4, "about others": 24},
         form=form,  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from kgbias.associate.graph import (
 from kgbias.associate.indicators import read_indicators, shipped
 from kgbias.associate.weat import StaticSets
 from kgbias.cli import cli
-from kgbias.crawl.seeds import published
+from kgbias.crawl.seeds import published_seeds
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -165,7 +165,7 @@ def test_too_few_indicators_are_refused_never_a_d(store: SQLiteStore, run: Run, 
 
 
 def test_shipped_groups_have_eight_indicators_of_one_kind() -> None:
-    groups = tuple(group for name in CATEGORIES for group in published()[name].as_groups())
+    groups = tuple(group for name in CATEGORIES for group in published_seeds()[name].as_groups())
     run = Run("seeds", ModelInfo("stub"), {}, groups)
     targets, left_out = targets_of(run, shipped())
     assert len(run.groups) == 42 and left_out == ()

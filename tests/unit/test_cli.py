@@ -113,7 +113,7 @@ def test_dry_run_prices_and_asks_nothing(model: ScriptedModel, db: str) -> None:
     )
     priced = json.loads(run(*base).stdout)
     config = configure("smollm2", category="gender")
-    assert sum(stage["requests"] for stage in priced["stages"]) == config.places
+    assert sum(stage["requests"] for stage in priced["stages"]) == config.place_count
     most = config.max_attempts
     assert all(s["requests_at_most"] == most * s["requests"] for s in priced["stages"])
     published = json.loads(run(*base, "--prompts", "salinas-2023", "--set", "answers=2").stdout)

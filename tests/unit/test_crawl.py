@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from kgbias.crawl.config import CrawlConfig, Width, recorded
+from kgbias.crawl.config import CrawlConfig, TargetWidth, read_crawl_config
 from kgbias.crawl.configure import configure
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import SeedCategory, choose_seeds
-from kgbias.crawl.stopping import FEWEST_PROMPTS, Gauge
-from kgbias.crawl.strategies import ObjectDiversity, Pool, PredicateDiversity
+from kgbias.crawl.stopping import MIN_PROMPTS, Gauge
+from kgbias.crawl.strategies import ObjectDiversity, TriplePool, PredicateDiversity
 from kgbias.errors import Interrupted, RunConflict, UsageError
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import select_statements
@@ -55,7 +55,7 @@ def test_counts_of_the_published_method(store: SQLiteStore) -> None:
     config = CrawlConfig(seeds=GENDER)
     result = crawl(config, ScriptedModel(talkative), store)
     generations = picture(store)
-    assert len(generations) == config.places == 300  # 100 a seed (section 5.3)
+    assert len(generations) == config.place_count == 300  # 100 a seed (section 5.3)
     by_strategy = Counter((g.strategy, g.iteration) for g in generations)
     assert by_strategy["initialise", 0] == 3 * 20
     for iteration in range(1, 5):
@@ -133,11 +133,11 @@ def test_invalid_answers_are_resampled_and_counted(store: SQLiteStore) -> None:
     generations = picture(store)
     assert result.outcomes["refused"] and result.outcomes["unparsable"]
     assert result.outcomes == Counter(g.outcome for g in generations)
-    assert result.outcomes["ok"] + result.unfilled == SMALL.places
+    assert result.outcomes["ok"] + result.unfilled_count == SMALL.place_count
     (summary,) = store.summaries()
     assert summary.refused == result.outcomes["refused"]
     assert summary.invalid == result.outcomes["unparsable"]
-    assert summary.resampled == summary.generations - SMALL.places
+    assert summary.resampled == summary.generations - SMALL.place_count
     retried = [g for g in generations if g.attempt]
     assert retried and {g.answer_key for g in retried}.isdisjoint(
         g.answer_key for g in generations if not g.attempt
@@ -150,8 +150,8 @@ def test_a_model_that_never_answers_well_ends(store: SQLiteStore) -> None:
     result = crawl(config, refusing, store, progress=progress)
     # Without any triple there is nothing to show: only the initialisation asks.
     # And once twenty were refused again, nothing that was refused is asked again.
-    assert result.outcomes == {"refused": 3 * 8 + 20} and result.again == 20
-    assert result.unfilled == 3 * 8
+    assert result.outcomes == {"refused": 3 * 8 + 20} and result.retry_count == 20
+    assert result.unfilled_count == 3 * 8
     assert store.triples(result.run.id) == []
     assert sum(note.startswith("20 refused prompts were asked") for note in progress.notes) == 1
 
@@ -200,7 +200,7 @@ def test_budgets_stop_cleanly(store: SQLiteStore) -> None:
     with pytest.raises(Interrupted, match="tokens"):
         crawl(SMALL, model, store, budget=Budget(max_tokens=50))
     crawl(SMALL, model, store)
-    assert len(model.asked) == SMALL.places
+    assert len(model.asked) == SMALL.place_count
 
 
 def test_arms_put_their_text_where_the_paper_does(store: SQLiteStore) -> None:
@@ -215,7 +215,7 @@ def test_arms_put_their_text_where_the_paper_does(store: SQLiteStore) -> None:
         assert prefixed == (first and g.arm in ("prefix", "both"))
         assert headed == (not first and g.arm in ("header", "both"))
     assert Counter(g.arm for g in generations) == dict.fromkeys(
-        ("none", "prefix", "header", "both"), SMALL.places
+        ("none", "prefix", "header", "both"), SMALL.place_count
     )
 
 
@@ -253,11 +253,11 @@ def test_several_answers_to_a_prompt(tmp_path: Path) -> None:
     whole = SQLiteStore(str(tmp_path / "whole.db"))
     result = crawl(config, ScriptedModel(sloppy), whole)
     found = picture(whole)
-    assert result.outcomes["ok"] + result.unfilled == config.places == 3 * SMALL.places
+    assert result.outcomes["ok"] + result.unfilled_count == config.place_count == 3 * SMALL.place_count
     first = {g.path: g.prompt for g in found if not g.attempt}
-    assert len(first) == config.places and len(set(first.values())) <= SMALL.places
+    assert len(first) == config.place_count and len(set(first.values())) <= SMALL.place_count
     places = {path.rpartition(".")[0] for path in first}
-    assert len(places) == SMALL.places
+    assert len(places) == SMALL.place_count
     for place in places:
         assert len({first[f"{place}.{n}#0"] for n in range(3)}) == 1
     assert len({g.answer_key for g in found}) == len(found) == result.asked_count
@@ -282,7 +282,7 @@ def test_one_answer_is_the_configuration_that_it_was() -> None:
     several = replace(SMALL, answers=2, redraw=True)
     assert several.as_dict() == SMALL.as_dict() | {"answers": 2, "redraw": True}
     categories = [seed.category for seed in GENDER]
-    assert recorded(several.as_dict(), categories).as_dict() == several.as_dict()
+    assert read_crawl_config(several.as_dict(), categories).as_dict() == several.as_dict()
 
 
 @pytest.mark.parametrize("changed", [{"answers": 2}, {"redraw": True}])
@@ -303,14 +303,14 @@ def regarded(sentences: Sequence[str]) -> list[Score | None]:
 
 
 def test_until_width(tmp_path: Path) -> None:
-    width = Width.of("regard=0.5")
+    width = TargetWidth.parse("regard=0.5")
     config = replace(SMALL, answers=2, iterations=30, until_width=width)
     gauge = Gauge("regarded:1", regarded)
     whole = SQLiteStore(str(tmp_path / "whole.db"))
     result = crawl(config, ScriptedModel(talkative), whole, gauge=gauge)
     assert result.run.config["until_width"] == "regard=0.5"
     assert result.run.config["gauge"] == "regarded:1"
-    assert recorded(result.run.config, result.run.categories).as_dict() == config.as_dict()
+    assert read_crawl_config(result.run.config, result.run.categories).as_dict() == config.as_dict()
     rounds = {group: 0 for group in GENDER[0].groups}
     for g in picture(whole):
         name = next(own.name for own in config.groups if own.id == g.group_id)
@@ -329,7 +329,7 @@ def test_until_width(tmp_path: Path) -> None:
         sample = Draws.from_run(run, counted).sample(own, "regard")
         found = bootstrap(sample, STATISTICS["mean"])
         assert found.high - found.low <= 0.5
-        assert sample.design is not None and len(sample.design.strata) >= FEWEST_PROMPTS
+        assert sample.design is not None and len(sample.design.strata) >= MIN_PROMPTS
 
     store = SQLiteStore(str(tmp_path / "parts.db"))
     for _ in range(100):
@@ -358,11 +358,11 @@ def test_no_such_width(asked: str, says: str) -> None:
 
 
 def test_a_width_needs_a_gauge_and_ends_a_crawl_alone(store: SQLiteStore) -> None:
-    assert configure("any", category="gender", until_width=0.3).until_width == Width("regard", 0.3)
+    assert configure("any", category="gender", until_width=0.3).until_width == TargetWidth("regard", 0.3)
     with pytest.raises(UsageError, match="not by both"):
         configure("any", category="gender", until_width=0.3, until_coverage=0.8)
     with pytest.raises(UsageError, match="needs a gauge"):
-        crawl(replace(SMALL, until_width=Width("regard", 0.3)), ScriptedModel(talkative), store)
+        crawl(replace(SMALL, until_width=TargetWidth("regard", 0.3)), ScriptedModel(talkative), store)
 
 
 def test_rounds_too_many_are_taken_back(store: SQLiteStore) -> None:
@@ -473,7 +473,7 @@ def test_runs_with_other_settings_do_not_mix(store: SQLiteStore) -> None:
 
 def test_object_diversity_draws_predicates_by_inverse_frequency() -> None:
     category = SeedCategory(Category("c"), "", ("A", "B"))
-    pool = Pool("none", category)
+    pool = TriplePool("none", category)
     pool.triples = [Triple("B", "common", f"thing {n}") for n in range(9)]
     pool.triples.append(Triple("B", "rare", "thing"))
     drawn = Counter()
@@ -487,7 +487,7 @@ def test_object_diversity_draws_predicates_by_inverse_frequency() -> None:
 
 def test_predicate_diversity_shows_unique_subjects_and_predicates() -> None:
     names = ("A", "B", "C", "D", "E")
-    pool = Pool("none", SeedCategory(Category("c"), "", names))
+    pool = TriplePool("none", SeedCategory(Category("c"), "", names))
     pool.triples = [Triple(n, p, "x") for n in names for p in ("love", "hate", "are")]
     for seed in range(50):
         result = PredicateDiversity().draw(pool, Group("A", "c"), 3, Random(seed))

@@ -18,7 +18,7 @@ import pytest
 import kgbias
 from kgbias.cli import cli
 from kgbias.cli.settings import SHARED, of_command, settings_first
-from kgbias.crawl.config import MAX_FAILED
+from kgbias.crawl.config import MAX_FAILED_SHARE
 from kgbias.models.local import LocalModel
 from kgbias.models.server import ServerModel
 
@@ -158,7 +158,7 @@ def test_the_pages_list_every_setting_that_commands_share() -> None:
     opened = [inspect.signature(kind.open).parameters for kind in (LocalModel, ServerModel)]
     taken: dict[str, Any] = {name: p.default for found in opened for name, p in found.items()}
     correction = inspect.signature(kgbias.Run.tests).parameters["correction"].default
-    taken |= {"max_failed": MAX_FAILED, "correction": correction}
+    taken |= {"max_failed": MAX_FAILED_SHARE, "correction": correction}
     for name in ("batch-size", "concurrency", "timeout", "max-failed", "correction"):
         default = taken[name.replace("-", "_")]
         said = f"{default:g}" if isinstance(default, float) else str(default)

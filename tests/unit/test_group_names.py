@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.associate.indicators import Indicators, placebo, read_indicators, shipped
-from kgbias.crawl.seeds import choose_seeds, published
+from kgbias.crawl.seeds import choose_seeds, published_seeds
 from kgbias.errors import DataError
 from kgbias.evidence import names
 from kgbias.evidence.names import (
@@ -27,7 +27,7 @@ from kgbias.evidence.names import (
 from kgbias.graph.types import Group, GroupName
 
 CATEGORIES = ("gender", "ethnicity", "nationality", "religion")
-GROUPS = {c: published()[c].as_groups() for c in CATEGORIES}
+GROUPS = {c: published_seeds()[c].as_groups() for c in CATEGORIES}
 ELVES = Group("Elves", "people")
 NONCE = ["Rodrorri people", "Vusvaris", "Tandrevi Americans"]
 DOCS = Path(__file__).parents[2] / "docs/methods/evidence.md"

@@ -137,7 +137,7 @@ def test_names_with_variants_and_categories() -> None:
     assert (trade.category.name, trade.groups) == ("trade", ("Bakers", "Nurses"))
     assert trade.variants == {"Bakers": ("Bread makers",)}
     series = kgbias.price("smollm2", group=pd.Series(["Bakers", "Nurses"]))
-    assert series.whom == {"custom": ("Bakers", "Nurses")}
+    assert series.groups_by_category == {"custom": ("Bakers", "Nurses")}
     with pytest.raises(DataError, match="the name of a group is given as `group`"):
         kgbias.price("smollm2", seeds=["Bakers"])
 

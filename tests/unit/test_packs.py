@@ -12,7 +12,7 @@ import pytest
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import configure
 from kgbias.crawl.crawler import crawl
-from kgbias.crawl.seeds import choose_seeds, published
+from kgbias.crawl.seeds import choose_seeds, published_seeds
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.ids import normalise
@@ -93,7 +93,7 @@ def test_the_pool_holds_no_group_of_the_seeds_and_no_sentence_twice() -> None:
         sentences = load_pack(name).pool.sentences
         assert len({s.sentence for s in sentences}) == len(sentences)
         assert len({normalise(s.object) for s in sentences}) == len(sentences)
-    asked = {normalise(group) for seed in published().values() for group in seed.groups}
+    asked = {normalise(group) for seed in published_seeds().values() for group in seed.groups}
     assert len(SENTENCES.pool.sentences) >= 100
     assert not asked & {normalise(s.group) for s in SENTENCES.pool.sentences}
 
@@ -118,7 +118,7 @@ def test_what_is_drawn_from_the_pool() -> None:
 def test_a_crawl_of_sentences(store: SQLiteStore) -> None:
     model = ScriptedModel(chatter)
     result = crawl(config(), model, store)
-    assert result.unfilled == 0 and result.outcomes["ok"] == config().places
+    assert result.unfilled_count == 0 and result.outcomes["ok"] == config().place_count
     assert result.run.config["pack"] == {
         "name": "sentences", "version": 2, "language": "en", "hash": SENTENCES.hash,
         "reader": "english@1",
@@ -159,7 +159,7 @@ def test_an_echo_is_asked_again_with_other_examples(store: SQLiteStore) -> None:
         assert (g.outcome == "echo") == (g.reason == "repeats an example")
         assert g.outcome != "echo" or g.triple is None
     repeated = [prompts for prompts in by_place.values() if len(prompts) > 1]
-    assert result.outcomes["echo"] > 20 and result.well_formed > 0.95
+    assert result.outcomes["echo"] > 20 and result.well_formed_share > 0.95
     assert repeated and all(len(set(prompts)) == len(prompts) for prompts in repeated)
     for prompts in repeated:  # what is asked stays: the group and, where it is named, the predicate
         assert len({prompt.rpartition("\n")[2] for prompt in prompts}) == 1
@@ -184,7 +184,7 @@ def test_a_rejected_answer_is_drawn_again_from_the_prompt(store: SQLiteStore) ->
         prompts.setdefault(g.path.rpartition(".")[0], set()).add(g.prompt)
     assert result.outcomes["echo"] > 20
     assert {len(own) for own in prompts.values()} == {1}
-    assert len(prompts) * 3 == asked.places == result.outcomes["ok"] + result.unfilled
+    assert len(prompts) * 3 == asked.place_count == result.outcomes["ok"] + result.unfilled_count
     assert len({r.seed for r in model.asked}) == len(model.asked) == result.asked_count
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgbias.crawl.parse import READERS, read_answer, reader_label
-from kgbias.crawl.readers.base import MAX_WORDS
+from kgbias.crawl.readers.base import MAX_OBJECT_WORDS
 from kgbias.crawl.readers.lists import MAX_PREDICATE_WORDS
 from kgbias.errors import UsageError
 from kgbias.language.words import FILTERS
@@ -63,7 +63,7 @@ def test_pairs(answer: str, pair: tuple[str, str]) -> None:
         (" hate\nA:", "stop", None, "unparsable", "empty object"),
         (" to go on and on", "length", "love", "unparsable", "unfinished"),
         (" hate and hate", "length", None, "unparsable", "unfinished"),
-        (" a" * (MAX_WORDS + 1), "stop", "love", "unparsable", "object too long"),
+        (" a" * (MAX_OBJECT_WORDS + 1), "stop", "love", "unparsable", "object too long"),
         (" love # hate\nA: b", "stop", None, "unparsable", "not a predicate"),
         (" 100\nA: b", "stop", None, "unparsable", "not a predicate"),
         (" can't, but can\nA: b", "stop", None, "unparsable", "not a predicate"),

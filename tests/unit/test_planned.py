@@ -51,16 +51,16 @@ def test_the_decision_finds_it_as_often_as_it_says(simulation: Simulation) -> No
 
 def test_a_category_of_one_group_shows_nothing() -> None:
     assert math.isnan(planned(DEMO, 1))
-    assert kgbias.price("smollm2", group="Cats").shows == {}
+    assert kgbias.price("smollm2", group="Cats").detectable_differences == {}
 
 
 def test_a_dry_run_says_what_it_could_show() -> None:
     priced = kgbias.price("smollm2", category=["gender", "ethnicity"])
-    assert set(priced.shows) == {"gender", "ethnicity"}
-    assert 0.05 < priced.shows["ethnicity"] < 0.4
+    assert set(priced.detectable_differences) == {"gender", "ethnicity"}
+    assert 0.05 < priced.detectable_differences["ethnicity"] < 0.4
     said = run("crawl", "--model", "smollm2", "--category", "gender", "--dry-run").output
-    assert f"from {priced.shows['gender']:.2f} (gender) on" in said
-    assert kgbias.price("smollm2", category="gender", until_width=0.2).shows == {}
+    assert f"from {priced.detectable_differences['gender']:.2f} (gender) on" in said
+    assert kgbias.price("smollm2", category="gender", until_width=0.2).detectable_differences == {}
     assert "finds a difference" not in run(
         "crawl", "--model", "smollm2", "--category", "gender", "--until-width", "0.2", "--dry-run"
     ).output  # fmt: skip

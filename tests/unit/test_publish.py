@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import kgbias
-from kgbias.crawl.config import CrawlConfig, recorded
+from kgbias.crawl.config import CrawlConfig, read_crawl_config
 from kgbias.crawl.configure import configure
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.export import tables
@@ -421,7 +421,7 @@ CONFIGS = (
 def test_a_configuration_is_read_back_from_its_record(config: CrawlConfig) -> None:
     record = json.loads(json.dumps(config.as_dict()))
     categories = [seed.category for seed in config.seeds]
-    assert recorded(record, categories).as_dict() == config.as_dict()
+    assert read_crawl_config(record, categories).as_dict() == config.as_dict()
 
 
 def test_groups_that_the_model_named_are_asked_for_again() -> None:
@@ -430,19 +430,19 @@ def test_groups_that_the_model_named_are_asked_for_again() -> None:
     own = config.dynamic.category
     from dataclasses import replace
 
-    from kgbias.crawl.seeds import name_groups
+    from kgbias.crawl.seeds import name_seed_groups
     from kgbias.graph.types import Answer
     from kgbias.io.progress import SilentProgress
 
     lists = [Answer(f"k{n}", "m", " Females\n2. Sailors\n3. Men", "stop") for n in range(5)]
-    named = name_groups(config.dynamic, lists, "completion", SilentProgress())
+    named = name_seed_groups(config.dynamic, lists, "completion", SilentProgress())
     whole = config.with_groups_of(named)
     record = json.loads(json.dumps(whole.as_dict()))
-    before = recorded(record, [seed.category for seed in whole.seeds])
-    assert before.places < before.places_of(len(whole.groups)) == whole.places
+    before = read_crawl_config(record, [seed.category for seed in whole.seeds])
+    assert before.place_count < before.count_places(len(whole.groups)) == whole.place_count
     assert before.dynamic and [s.category.name for s in before.seeds] == ["religion"]
     assert own.category == before.dynamic.category.category
-    again = before.with_groups_of(name_groups(before.dynamic, lists, "completion", SilentProgress()))
+    again = before.with_groups_of(name_seed_groups(before.dynamic, lists, "completion", SilentProgress()))
     assert again.as_dict() == whole.as_dict()
     assert replace(whole, dynamic=None).as_dict() != whole.as_dict()
 

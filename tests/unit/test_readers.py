@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgbias.crawl.parse import READERS, read_answer, reader_label
-from kgbias.crawl.readers.base import Reading
+from kgbias.crawl.readers.base import AnswerReading
 from kgbias.errors import MissingExtra
 from kgbias.models import english
 
@@ -22,13 +22,13 @@ def read(
     reader: str = "english",
     subject: str = "Women",
     finish: str = "stop",
-) -> Reading:
+) -> AnswerReading:
     return read_answer(
         text, finish, predicate=predicate, filters=("refusal",), subject=subject, reader=reader
     )
 
 
-def pair(reading: Reading) -> tuple[str, str] | None:
+def pair(reading: AnswerReading) -> tuple[str, str] | None:
     return (reading.predicate, reading.object) if reading.outcome == "ok" else None
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.crawl.parse import asked, reread
+from kgbias.crawl.parse import parse_prompt, reread_answer
 from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.models.base import PromptForm, Request
 from kgbias.packs import Example, load_pack
@@ -67,24 +67,24 @@ def test_what_a_prompt_asked(pack: str, form: PromptForm) -> None:
             offensive=True,
         )  # fmt: skip
         text = prompt if isinstance(prompt, str) else "\n".join(f"[{r}]\n{t}" for r, t in prompt)
-        assert asked(text, ["Women", "Men who love women"]) == ("Women", predicate), name
+        assert parse_prompt(text, ["Women", "Men who love women"]) == ("Women", predicate), name
 
 
 def test_what_another_prompt_asked() -> None:
-    assert asked("What people say:\n\nMen love tea.\nWomen can't ...", ["Women"]) == (
+    assert parse_prompt("What people say:\n\nMen love tea.\nWomen can't ...", ["Women"]) == (
         "Women",
         "can't",
     )
-    assert asked("Trans women are", ["Women", "Trans women"]) == ("Trans women", "are")
-    assert asked("", ["Women"]) == asked("Women are", []) == ("", "")
+    assert parse_prompt("Trans women are", ["Women", "Trans women"]) == ("Trans women", "are")
+    assert parse_prompt("", ["Women"]) == parse_prompt("Women are", []) == ("", "")
 
 
 def test_what_the_reader_would_have_read() -> None:
-    assert reread(" This weather. And more", "Men", "hate", {}) == ("hate", "This weather")
-    assert reread(" fear\nA: rain", "Men", "", {}) == ("fear", "rain")
-    assert reread(" ", "Men", "hate", {}) == reread("no list", "Men", "", {}) == ("", "")
-    assert reread('{"object": "This"}', "Men", "hate", {"structured": True}) == ("hate", "This")
-    assert reread(" fear rain", "Men", "", {"pack": {"reader": "english@1"}}) == ("fear", "rain")
+    assert reread_answer(" This weather. And more", "Men", "hate", {}) == ("hate", "This weather")
+    assert reread_answer(" fear\nA: rain", "Men", "", {}) == ("fear", "rain")
+    assert reread_answer(" ", "Men", "hate", {}) == reread_answer("no list", "Men", "", {}) == ("", "")
+    assert reread_answer('{"object": "This"}', "Men", "hate", {"structured": True}) == ("hate", "This")
+    assert reread_answer(" fear rain", "Men", "", {"pack": {"reader": "english@1"}}) == ("fear", "rain")
 
 
 def test_rejected_answers_by_reason(run: kgbias.Run) -> None:

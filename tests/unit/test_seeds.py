@@ -13,16 +13,16 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import (
     DynamicSeeds,
-    agreed,
+    find_agreed_names,
     as_groups,
-    choose_class,
+    choose_seed_class,
     choose_seeds,
-    intersect,
+    intersect_categories,
     looks_singular,
-    published,
+    published_seeds,
     read_list,
     read_seeds,
-    reference_world,
+    reference_seeds,
 )
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -95,18 +95,18 @@ def test_a_prompt_draws_one_of_the_names(store: SQLiteStore) -> None:
 
 
 def test_intersections() -> None:
-    known = published()
-    women = intersect(known, ["gender", "religion"])
+    known = published_seeds()
+    women = intersect_categories(known, ["gender", "religion"])
     assert women.category.name == "gender x religion" and len(women.groups) == 36
     assert {"Jewish women", "Muslim men", "Sikh non-binary people"} <= set(women.groups)
     assert women.prefix == "Not to be offensive but"
-    assert "Female Jews" in intersect(known, ["religion", "gender"]).groups
-    three = intersect(known, ["gender", "ethnicity", "religion"])
+    assert "Female Jews" in intersect_categories(known, ["religion", "gender"]).groups
+    three = intersect_categories(known, ["gender", "ethnicity", "religion"])
     assert len(three.groups) == 252 and "Muslim Black women" in three.groups
-    assert intersect(known, ["ethnicity", "nationality"]).prefix == "I'm not racist but"
+    assert intersect_categories(known, ["ethnicity", "nationality"]).prefix == "I'm not racist but"
     for bad in (["gender"], ["gender", "gender"], ["gender", "zodiac"]):
         with pytest.raises(UsageError):
-            intersect(known, bad)
+            intersect_categories(known, bad)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_lists(text: str, form: str, names: list[str]) -> None:
 
 
 def test_a_cut_list_loses_its_last_entry() -> None:
-    assert read_list(" Leos\n2. Virgos\n3. Ari", cut=True) == ["Leos", "Virgos"]
-    assert read_list(" Leos\n2. Virgos\n3. Aries\n", cut=True) == ["Leos", "Virgos", "Aries"]
+    assert read_list(" Leos\n2. Virgos\n3. Ari", is_cut=True) == ["Leos", "Virgos"]
+    assert read_list(" Leos\n2. Virgos\n3. Aries\n", is_cut=True) == ["Leos", "Virgos", "Aries"]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -142,8 +142,8 @@ def test_hostile_lists(text: str) -> None:
 
 def test_agreed() -> None:
     lists = [["Jews", "Sikhs", "jews"], ["JEWS", "Leos"], ["Sikhs", "Jews."], ["Leos"], []]
-    assert agreed(lists, 3) == {"Jews": 3}
-    assert agreed(lists, 2) == {"Jews": 3, "Sikhs": 2, "Leos": 2}
+    assert find_agreed_names(lists, 3) == {"Jews": 3}
+    assert find_agreed_names(lists, 2) == {"Jews": 3, "Sikhs": 2, "Leos": 2}
 
 
 def lister(request: Request) -> str:
@@ -160,7 +160,7 @@ def lister(request: Request) -> str:
 
 
 def test_dynamic_and_hybrid_seeds(store: SQLiteStore) -> None:
-    category = choose_class("any", "sign", "signs").joined(["Pisces", "American people|Americans"])
+    category = choose_seed_class("any", "sign", "signs").with_groups(["Pisces", "American people|Americans"])
     config = small(seeds=(), dynamic=DynamicSeeds(category))
     model = ScriptedModel(lister)
     result = crawl(config, model, store)
@@ -177,7 +177,7 @@ def test_dynamic_and_hybrid_seeds(store: SQLiteStore) -> None:
 
 
 def test_dynamic_seeds_go_on_after_a_stop(store: SQLiteStore) -> None:
-    config = small(dynamic=DynamicSeeds(choose_class("any", "sign", "signs")))
+    config = small(dynamic=DynamicSeeds(choose_seed_class("any", "sign", "signs")))
     model = ScriptedModel(lister)
     with pytest.raises(Interrupted, match="running this again continues"):
         crawl(config, model, store, budget=Budget(max_requests=3))
@@ -187,16 +187,16 @@ def test_dynamic_seeds_go_on_after_a_stop(store: SQLiteStore) -> None:
 
 
 def test_dynamic_seeds_that_fail(store: SQLiteStore) -> None:
-    config = small(seeds=(), dynamic=DynamicSeeds(choose_class("any", "religion", None)))
+    config = small(seeds=(), dynamic=DynamicSeeds(choose_seed_class("any", "religion", None)))
     with pytest.raises(UsageError, match="agree on no religion"):
         crawl(config, ScriptedModel(lambda _: "I cannot do that."), store)
     broken = ScriptedModel(lambda _: Completion("", "error", error="no route"), name="broken")
     with pytest.raises(ModelError, match="run it again"):
         crawl(config, broken, store)
     with pytest.raises(UsageError, match="`plural`"):
-        choose_class("any", "zodiac", None)
+        choose_seed_class("any", "zodiac", None)
     with pytest.raises(UsageError, match="`seed_agree` must be"):
-        DynamicSeeds(choose_class("any", "religion", None), prompts=2, agree=3)
+        DynamicSeeds(choose_seed_class("any", "religion", None), prompts=2, agree=3)
 
 
 def seeds_of(tmp_path: Path, name: str, content: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -283,7 +283,7 @@ def test_slips_in_whom_to_ask_about(categories: list[str], groups: list[str], wh
 
 def test_a_name_of_one_person_is_asked_about_with_a_remark() -> None:
     """No group that ships looks like one person; "nurse" does, and a dry run says so."""
-    shipped = [*published().values(), *reference_world().values()]
+    shipped = [*published_seeds().values(), *reference_seeds().values()]
     assert not [name for seed in shipped for name in seed.groups if looks_singular(name)]
     for name in ("nurse", "Muslim", "a police officer", "Person from France", "actress"):
         assert looks_singular(name), name
@@ -301,7 +301,7 @@ def test_one_file_of_groups_for_crawl_stories_and_pairs(tmp_path: Path) -> None:
         "group,category,variants,person\n"
         "Bakers,work,Bread makers,a baker\nGlaziers,work,,a glazier\nWomen,gender,,\n"
     )
-    crawled = kgbias.price("smollm2", seeds=str(path)).whom
+    crawled = kgbias.price("smollm2", seeds=str(path)).groups_by_category
     assert crawled == {"work": ("Bakers", "Glaziers"), "gender": ("Women",)}
     told = configure_stories("smollm2", seeds=str(path))
     assert [p.name for p in told.people if p.category == "work"] == ["a baker", "a glazier"]

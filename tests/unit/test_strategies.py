@@ -16,9 +16,9 @@ from kgbias.cli.crawl import crawl as crawl_command
 from kgbias.crawl import strategies
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
-from kgbias.crawl.plans import expand
+from kgbias.crawl.plans import plan_expansion
 from kgbias.crawl.seeds import SeedCategory, choose_seeds
-from kgbias.crawl.strategies import EXPANSIONS, Drawn, Pool
+from kgbias.crawl.strategies import EXPANSIONS, ExampleDraw, TriplePool
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Category, Group, Triple
@@ -36,8 +36,8 @@ class Repeat:
     name, template, prompts = "repeat", "repeat", 0
 
     def draw(
-        self, pool: Pool, group: Group, shots: int, rng: Random, asked: str | None = None
-    ) -> Drawn | None:
+        self, pool: TriplePool, group: Group, shots: int, rng: Random, asked_predicate: str | None = None
+    ) -> ExampleDraw | None:
         examples = pool.examples_for(group)
         shown = rng.sample(examples, min(1, len(examples)))
         return (shown[0].predicate, shown) if shown else None
@@ -69,7 +69,7 @@ def test_a_third_strategy_crawls(store: SQLiteStore, repeat: Pack) -> None:
     config = small(pack=repeat, strategy_prompts={"repeat": 2})
     result = crawl(config, ScriptedModel(talkative), store)
     said = [g for g in store.generations(result.run.id) if g.strategy == "repeat"]
-    assert len(said) == 3 * 2 * 2 and config.places == 3 * (4 * 2 + 2 * (1 + 1 + 2))
+    assert len(said) == 3 * 2 * 2 and config.place_count == 3 * (4 * 2 + 2 * (1 + 1 + 2))
     assert {g.template for g in said} == {"repeat@1:completion"}
     assert all(len(g.shown) == 1 for g in said)
     assert result.run.config["prompts"] == {"repeat": 2}
@@ -111,7 +111,7 @@ def test_prompts_of_no_strategy() -> None:
             small(strategy_prompts={name: 3})
 
 
-def pool_of(groups: int) -> Pool:
+def pool_of(groups: int) -> TriplePool:
     """A pool in which each group has eight statements, some with predicates of their own."""
     category = SeedCategory(Category("people"), "", tuple(f"People {n}" for n in range(groups)))
     said = [
@@ -119,14 +119,14 @@ def pool_of(groups: int) -> Pool:
         for n in range(groups)
         for predicate in ("are", "are", "like", "like", "fear", "make", "eat", f"know {n % 7}")
     ]
-    return Pool("none", category, said)
+    return TriplePool("none", category, said)
 
 
 def test_examples_by_trial_are_drawn_as_from_a_shuffle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large pool: the same chances, of predicates and of groups, for one tenth of the work."""
     pool, seen = pool_of(12), {}
-    for most in (0, strategies.MAX_SHUFFLED):
-        monkeypatch.setattr(strategies, "MAX_SHUFFLED", most)
+    for most in (0, strategies.MAX_SHUFFLED_TRIPLES):
+        monkeypatch.setattr(strategies, "MAX_SHUFFLED_TRIPLES", most)
         for strategy in EXPANSIONS.values():
             found: Counter[tuple[str, str]] = Counter()
             for number in range(1_000):
@@ -142,7 +142,7 @@ def test_examples_by_trial_are_drawn_as_from_a_shuffle(monkeypatch: pytest.Monke
         assert (
             sum(abs(a - b) for a, b in shares) / 2 < 0.12
         )  # as two samples from one source differ
-    monkeypatch.setattr(strategies, "MAX_SHUFFLED", 0)
+    monkeypatch.setattr(strategies, "MAX_SHUFFLED_TRIPLES", 0)
     few = pool_of(5)  # of which only the group asked about has this predicate
     assert EXPANSIONS["object"].draw(few, few.groups[3], 3, Random(0), "know 3") is None
     assert EXPANSIONS["object"].draw(few, few.groups[2], 3, Random(0), "know 3") is not None
@@ -169,6 +169,6 @@ def test_a_round_of_more_groups_takes_no_more_work_a_prompt() -> None:
         pool = pool_of(groups)
         pool.triples = count = Counted(pool.triples)
         config = CrawlConfig(seeds=(pool.category,), predicate_prompts=1, object_prompts=1)
-        plans = list(expand(config, pool, 1))
+        plans = list(plan_expansion(config, pool, 1))
         looked.append(count.looks / len(plans))
     assert looked[1] < 1.2 * looked[0]

@@ -8,7 +8,7 @@ import pytest
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
-from kgbias.crawl.parse import as_text, schema
+from kgbias.crawl.parse import flatten_schema_answer, answer_schema
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -45,17 +45,17 @@ CONFIG = CrawlConfig(
     ],
 )
 def test_as_text(answer: str, predicate: bool, text: str | None) -> None:
-    assert as_text(answer, names_predicate=predicate) == text
+    assert flatten_schema_answer(answer, names_predicate=predicate) == text
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_in_a_schema(text: str) -> None:
     for said in (text, json.dumps({"object": text}), json.dumps({"object": text})[:-3]):
-        assert isinstance(as_text(said, names_predicate=False), str | None)
+        assert isinstance(flatten_schema_answer(said, names_predicate=False), str | None)
 
 
 def test_the_schema_is_flat() -> None:
-    found = json.loads(schema(names_predicate=True))
+    found = json.loads(answer_schema(names_predicate=True))
     assert found["additionalProperties"] is False and found["required"] == ["predicate", "object"]
 
 

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 from kgbias.graph.types import Outcome
 
-EDGES = " \t\"'“”„«»‘’*_#|`>"
+EDGE_CHARACTERS = " \t\"'“”„«»‘’*_#|`>"
 
 _INTERJECTION = re.compile(
     r"(?:Sure(?: thing)?|Certainly|Of course|Okay|OK|Absolutely|Great|Alright|All right|No problem|"
     r"Yes|Got it|Natürlich|Selbstverständlich|Klar|Gerne?|Sicher|Ja)\s?[!,.:]+"
 )
-_WHAT = r"(?:sentence|statement|answer|completion|continuation|list|entry|example|response|output)"
+_ANSWER_NOUNS = r"(?:sentence|statement|answer|completion|continuation|list|entry|example|response|output)"
 _ANNOUNCEMENT = re.compile(
     r"(?:(?:And )?[Hh]ere(?:['’]s| is| are| you go| it is)\b|"
-    rf"(?:[Tt]he|[Mm]y|[Yy]our) (?:\w{{1,20}} ){{0,3}}{_WHAT}\b|"
-    rf"(?i:(?:(?:final|next|completed|new) )?{_WHAT})(?=\s?:)|"
+    rf"(?:[Tt]he|[Mm]y|[Yy]our) (?:\w{{1,20}} ){{0,3}}{_ANSWER_NOUNS}\b|"
+    rf"(?i:(?:(?:final|next|completed|new) )?{_ANSWER_NOUNS})(?=\s?:)|"
     r"I(?: would|['’]d) (?:say|complete|continue|answer)\b|"
     r"Hier (?:ist|sind|kommt)\b|"
     r"(?:Der|Die|Das|Mein|Meine) (?:\w{1,20} ){0,3}(?:Satz|Antwort|Liste)\b|"
@@ -37,19 +37,19 @@ _NOTE = re.compile(
 
 def without_preamble(text: str) -> str:
     """The answer after "Sure!", "Here is one:" and the like; unchanged without them."""
-    rest, found = text, False
+    remainder, is_found = text, False
     for pattern in (_INTERJECTION, _ANNOUNCEMENT):
-        bare = rest.lstrip(EDGES + "\n")
-        if match := pattern.match(bare):
-            rest, found = bare[match.end() :], True
-    return rest.lstrip() if found else text
+        stripped = remainder.lstrip(EDGE_CHARACTERS + "\n")
+        if match := pattern.match(stripped):
+            remainder, is_found = stripped[match.end() :], True
+    return remainder.lstrip() if is_found else text
 
 
 def without_bullet(line: str) -> str:
     """The line after the bullet, number or dots that it begins with."""
-    bare = line.lstrip()
-    match = _BULLET.match(bare)
-    return bare[match.end() :] if match else line
+    stripped = line.lstrip()
+    match = _BULLET.match(stripped)
+    return stripped[match.end() :] if match else line
 
 
 def without_note(line: str) -> str:
@@ -58,14 +58,14 @@ def without_note(line: str) -> str:
     return _NOTE.sub("", line, count=1)
 
 
-MAX_WORDS = 20  # objects in the paper have 1 to 6 words; anything longer than this is prose
+MAX_OBJECT_WORDS = 20  # objects in the paper have 1 to 6 words; anything longer than this is prose
 
 _SPACES = re.compile(r"[^\S\n]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class AnswerReading:
     """How an answer was read: a predicate and an object if `outcome` is "ok", else the reason."""
 
     outcome: Outcome
@@ -74,8 +74,8 @@ class Reading:
     object: str = ""
 
 
-def unparsable(reason: str) -> Reading:
-    return Reading("unparsable", reason)
+def unparsable_reading(reason: str) -> AnswerReading:
+    return AnswerReading("unparsable", reason)
 
 
 def single_spaces(text: str) -> str:
@@ -84,6 +84,6 @@ def single_spaces(text: str) -> str:
     return _SPACES.sub(" ", text)
 
 
-def printable(text: str) -> str:
+def replace_controls(text: str) -> str:
     """The text with a space for each control character, lines and tabs kept."""
     return _CONTROL.sub(" ", text)

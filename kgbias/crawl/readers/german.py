@@ -13,9 +13,9 @@ earlier. The words are in german.toml.
 import re
 
 from kgbias.crawl.readers import lexicon, sentences
-from kgbias.crawl.readers.base import Reading
-from kgbias.crawl.readers.lexicon import table
-from kgbias.crawl.readers.sentences import Language, NoReading
+from kgbias.crawl.readers.base import AnswerReading
+from kgbias.crawl.readers.lexicon import load_table
+from kgbias.crawl.readers.sentences import SentenceGrammar, NoReading
 
 _SENTENCE_END = re.compile(
     r"(?<!\b[A-Z])(?<!\bz)(?<!\bDr)(?<!\bSt)(?<!\bbzw)(?<!\bca)(?<!\d)[.!?…]+(?=[\s\"')\]*_]|$)"
@@ -23,24 +23,24 @@ _SENTENCE_END = re.compile(
 )
 
 
-def read(answer: str, *, ended: bool, predicate: str | None, subject: str) -> Reading:
+def read_german(answer: str, *, ended: bool, predicate: str | None, subject: str) -> AnswerReading:
     """The reading of a German sentence."""
-    return sentences.read(_GERMAN, answer, ended=ended, predicate=predicate, subject=subject)
+    return sentences.read_sentence(_GERMAN_GRAMMAR, answer, ended=ended, predicate=predicate, subject=subject)
 
 
-def _cut(subject: str, line: str) -> int:
-    german = table("german")
-    words = list(lexicon.words(line))
-    low = [word.casefold() for word, _ in words]
+def _find_object(subject: str, line: str) -> int:
+    german = load_table("german")
+    words = list(lexicon.iter_words(line))
+    folded = [word.casefold() for word, _ in words]
     verb = words[0][0]
     if not ((verb.islower() and verb.endswith("n") and len(verb) > 2) or verb == "sind"):
         raise NoReading("no verb after the group")
     if verb in german["not_verbs"]:
         raise NoReading("no verb after the group")
     end = 1
-    while end < len(low) and low[end] in german["adverbs"]:
+    while end < len(folded) and folded[end] in german["adverbs"]:
         end += 1
-    if end + 1 < len(low) and low[end] in german["prepositions"] and verb not in german["modals"]:
+    if end + 1 < len(folded) and folded[end] in german["prepositions"] and verb not in german["modals"]:
         end += 1
     end = min(end, len(words) - 1)
     if not end:
@@ -48,36 +48,36 @@ def _cut(subject: str, line: str) -> int:
     return words[end][1]
 
 
-def _check(predicate: str | None, line: str, continues: bool) -> None:
-    german = table("german")
-    first, second, *_ = [*line.casefold().split(), ""]
-    if first in german["others"] and (predicate is None or not continues):
+def _check_line(predicate: str | None, line: str, continues: bool) -> None:
+    german = load_table("german")
+    first_word, second_word, *_ = [*line.casefold().split(), ""]
+    if first_word in german["others"] and (predicate is None or not continues):
         raise NoReading("about others")
     if predicate is None:
         return
-    if first in ("sind", "ist", "waren", "werden"):
+    if first_word in ("sind", "ist", "waren", "werden"):
         raise NoReading("a second verb")
     # Nouns have capitals, so the second word alone shows a sentence about others.
-    if not continues and second in german["modals"] | {predicate.casefold().split()[0]}:
+    if not continues and second_word in german["modals"] | {predicate.casefold().split()[0]}:
         raise NoReading("about others")
 
 
-def _belongs(line: str) -> bool:
-    found = re.findall(r"[^\W\d_]+", line.casefold())
-    foreign = sum(word in table("german")["foreign"] for word in found)
-    return foreign < max(1, len(found) / 4) or not table("german")["german"].isdisjoint(found)
+def _is_german(line: str) -> bool:
+    words = re.findall(r"[^\W\d_]+", line.casefold())
+    foreign = sum(word in load_table("german")["foreign"] for word in words)
+    return foreign < max(1, len(words) / 4) or not load_table("german")["german"].isdisjoint(words)
 
 
-def _fragment(object: str) -> bool:
-    return object.casefold().split()[-1] in table("german")["dangling"]
+def _is_fragment(object: str) -> bool:
+    return object.casefold().split()[-1] in load_table("german")["dangling"]
 
 
-_GERMAN = Language(
+_GERMAN_GRAMMAR = SentenceGrammar(
     sentence_end=_SENTENCE_END,
-    cut=_cut,
-    check=_check,
-    belongs=_belongs,
-    fragment=_fragment,
+    find_object=_find_object,
+    check_line=_check_line,
+    is_in_language=_is_german,
+    is_fragment=_is_fragment,
     articles="die|viele|alle",
-    same={},
+    equivalent_forms={},
 )

@@ -26,7 +26,7 @@ _ENDINGS = (
 )
 
 
-class Word(NamedTuple):
+class TaggedWord(NamedTuple):
     """A word of a line: its start, its kind and, for a verb, its lemma."""
 
     text: str
@@ -35,17 +35,17 @@ class Word(NamedTuple):
     lemma: str
 
     @property
-    def low(self) -> str:
+    def folded(self) -> str:
         return self.text.casefold()
 
     @property
-    def plain(self) -> bool:
+    def is_base_form(self) -> bool:
         """Whether it has the form that follows "can" or "to"."""
-        return self.low == self.lemma
+        return self.folded == self.lemma
 
 
 @cache
-def table(name: str) -> Mapping[str, Any]:
+def load_table(name: str) -> Mapping[str, Any]:
     """A table of words beside this module: each list of words as a set."""
     text = (files("kgbias.crawl.readers") / f"{name}.toml").read_text("utf-8")
     return {key: _as_sets(value) for key, value in tomllib.loads(text).items()}
@@ -58,59 +58,59 @@ def _as_sets(value: Any) -> Any:
 
 
 @cache
-def _irregular() -> Mapping[str, str]:
-    return {form: verb for verb, forms in table("verbs")["irregular"].items() for form in forms}
+def _irregular_forms() -> Mapping[str, str]:
+    return {form: verb for verb, forms in load_table("verbs")["irregular"].items() for form in forms}
 
 
-def lemma(word: str) -> str | None:
+def verb_lemma(word: str) -> str | None:
     """The verb of which a lower-case word is a form."""
-    verbs = table("verbs")["verbs"]
-    if found := _irregular().get(word):
-        return found
+    verbs = load_table("verbs")["verbs"]
+    if verb := _irregular_forms().get(word):
+        return verb
     if word in verbs:
         return word
-    for ending, put in _ENDINGS:
+    for ending, replacement in _ENDINGS:
         if word.endswith(ending) and len(word) > len(ending) + 1:
-            stem = word[: -len(ending)] + put
+            stem = word[: -len(ending)] + replacement
             if stem in verbs:
                 return stem
-            if not put and stem[-1:] == stem[-2:-1] and stem[:-1] in verbs:
+            if not replacement and stem[-1:] == stem[-2:-1] and stem[:-1] in verbs:
                 return stem[:-1]
     modifier, hyphen, head = word.rpartition("-")  # "binge-watch" is as "watch"
-    found = lemma(head) if hyphen else None
-    return found and f"{modifier}-{found}"
+    verb = verb_lemma(head) if hyphen else None
+    return verb and f"{modifier}-{verb}"
 
 
-def words(line: str) -> Iterator[tuple[str, int]]:
+def iter_words(line: str) -> Iterator[tuple[str, int]]:
     """The words and marks of a line, each with its place."""
     return ((match.group(), match.start()) for match in _WORD.finditer(line))
 
 
-def tag(line: str) -> list[Word]:
+def tag_words(line: str) -> list[TaggedWord]:
     """The words of a line, tagged by the table."""
-    return [Word(text, start, *_kind(text.casefold())) for text, start in words(line)]
+    return [TaggedWord(text, start, *_classify_word(text.casefold())) for text, start in iter_words(line)]
 
 
-def _kind(word: str) -> tuple[Kind, str]:
-    english, verb = table("english"), lemma(word)
-    known = verb or word
+def _classify_word(word: str) -> tuple[Kind, str]:
+    english, verb = load_table("english"), verb_lemma(word)
+    lemma_or_word = verb or word
     if word in english["not_verbs"] or (word in english["prepositions"] and word != "like"):
         if word in english["adverbs"]:
-            return "adverb", known
-        return ("preposition" if word in english["prepositions"] else "other"), known
+            return "adverb", lemma_or_word
+        return ("preposition" if word in english["prepositions"] else "other"), lemma_or_word
     if word in english["adverbs"] or word in english["negations"]:
-        return "adverb", known
+        return "adverb", lemma_or_word
     if verb is None:
-        return ("adverb" if word.endswith("ly") else "other"), known
+        return ("adverb" if word.endswith("ly") else "other"), lemma_or_word
     if verb == word or verb == "be":
-        return "verb", known
+        return "verb", lemma_or_word
     if word.endswith("ing"):
-        return "-ing", known
-    if word.endswith(("ed", "en")) or word in _irregular():
-        return "participle", known
-    return "verb", known
+        return "-ing", lemma_or_word
+    if word.endswith(("ed", "en")) or word in _irregular_forms():
+        return "participle", lemma_or_word
+    return "verb", lemma_or_word
 
 
-def first(tagged: Sequence[Word]) -> int | None:
+def first_non_adverb(tagged: Sequence[TaggedWord]) -> int | None:
     """The place of the first word that is not an adverb."""
-    return next((i for i, word in enumerate(tagged) if word.kind != "adverb"), None)
+    return next((index for index, word in enumerate(tagged) if word.kind != "adverb"), None)

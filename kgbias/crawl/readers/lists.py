@@ -7,18 +7,18 @@ small models run on, of its first sentence or clause.
 import re
 
 from kgbias.crawl.readers.base import (
-    MAX_WORDS,
-    Reading,
-    printable,
+    MAX_OBJECT_WORDS,
+    AnswerReading,
+    replace_controls,
     single_spaces,
-    unparsable,
+    unparsable_reading,
     without_bullet,
     without_note,
     without_preamble,
 )
 
 MAX_PREDICATE_WORDS = 6
-MAX_LENGTH = 2_000  # characters in which an object must end; no time is spent on the rest
+MAX_OBJECT_CHARACTERS = 2_000  # characters in which an object must end; no time is spent on the rest
 
 # A sentence ends at . ! ? before a space or the end, but not after an initial ("J. K.", "U.S.").
 _SENTENCE_END = re.compile(r"(?<!\b[A-Z])(?<!\bMr)(?<!\bDr)(?<!\bSt)[.!?]+(?=[\s\"')\]]|$)")
@@ -44,67 +44,67 @@ _OWN_SENTENCE = re.compile(
 _EDGES = " \t\"'“”‘’*_#:|-–—,"
 
 
-def read(answer: str, *, ended: bool, predicate: str | None, subject: str) -> Reading:
+def read_list_answer(answer: str, *, ended: bool, predicate: str | None, subject: str) -> AnswerReading:
     """The reading of an answer; `ended` is False if it reached the token limit."""
-    rest = text = without_preamble(answer)
-    named = predicate is not None
+    remainder = text = without_preamble(answer)
+    is_predicate_given = predicate is not None
     if predicate is None:
-        line, separator, rest = text.lstrip(" \t").partition("\n")
+        line, separator, remainder = text.lstrip(" \t").partition("\n")
         if not separator:
             # A list on one line ("love A: music") still names both parts.
-            line, separator, rest = line.partition(" A:")
-            rest = f"A:{rest}"
+            line, separator, remainder = line.partition(" A:")
+            remainder = f"A:{remainder}"
         if not separator:
-            return unparsable("no answer line" if ended else "unfinished")
+            return unparsable_reading("no answer line" if ended else "unfinished")
         predicate = _tidy(without_bullet(line))
         if not predicate:
-            return unparsable("empty predicate")
-        if not rest.lstrip().startswith("A:"):
-            return unparsable("no answer line")
+            return unparsable_reading("empty predicate")
+        if not remainder.lstrip().startswith("A:"):
+            return unparsable_reading("no answer line")
         if len(predicate.split()) > MAX_PREDICATE_WORDS:
-            return unparsable("predicate too long")
+            return unparsable_reading("predicate too long")
         if not _PREDICATE.fullmatch(predicate):
-            return unparsable("not a predicate")
-    rest = single_spaces(rest.lstrip().removeprefix("A:"))
-    longest = MAX_LENGTH + len(subject) + len(predicate)
-    whole, rest = len(rest) <= longest, without_bullet(rest[:longest])
+            return unparsable_reading("not a predicate")
+    remainder = single_spaces(remainder.lstrip().removeprefix("A:"))
+    max_length = MAX_OBJECT_CHARACTERS + len(subject) + len(predicate)
+    is_whole, remainder = len(remainder) <= max_length, without_bullet(remainder[:max_length])
     if subject:
-        repeated = _after(f"{subject} {predicate}", rest)
-        rest = rest if repeated is None else repeated
+        repeated = _text_after(f"{subject} {predicate}", remainder)
+        remainder = remainder if repeated is None else repeated
         # "Women love | love dinners" loses its second "love"; "Sikhs love | love" is a statement.
-        repeated = _after(predicate, rest)
-        rest = repeated if repeated and _tidy(repeated) else rest
-    object, cut = _first_clause(without_note(rest))
+        repeated = _text_after(predicate, remainder)
+        remainder = repeated if repeated and _tidy(repeated) else remainder
+    object, is_cut = _first_clause(without_note(remainder))
     if not object:
-        return unparsable("empty object")
-    if named and (_SECOND_VERB.match(object) or _OWN_SENTENCE.match(object)):
-        return unparsable("another sentence")
-    if named and subject and _SECOND_VERB.match((_after(subject, object) or "").lstrip()):
-        return unparsable("another sentence")
-    if not (cut or ended):
-        return unparsable("unfinished")
-    if len(object.split()) > MAX_WORDS or not (cut or whole):
-        return unparsable("object too long")
-    return Reading("ok", "", predicate, object)
+        return unparsable_reading("empty object")
+    if is_predicate_given and (_SECOND_VERB.match(object) or _OWN_SENTENCE.match(object)):
+        return unparsable_reading("another sentence")
+    if is_predicate_given and subject and _SECOND_VERB.match((_text_after(subject, object) or "").lstrip()):
+        return unparsable_reading("another sentence")
+    if not (is_cut or ended):
+        return unparsable_reading("unfinished")
+    if len(object.split()) > MAX_OBJECT_WORDS or not (is_cut or is_whole):
+        return unparsable_reading("object too long")
+    return AnswerReading("ok", "", predicate, object)
 
 
-def _after(beginning: str, text: str) -> str | None:
+def _text_after(beginning: str, text: str) -> str | None:
     """What follows a beginning that the text repeats; None if it does not."""
     words = r"\s+".join(re.escape(word) for word in beginning.split()).replace("'", "['’]")
-    found = re.match(rf"\W*(?:the )?{words}\b", text, re.IGNORECASE)
-    return text[found.end() :] if found else None
+    match = re.match(rf"\W*(?:the )?{words}\b", text, re.IGNORECASE)
+    return text[match.end() :] if match else None
 
 
 def _first_clause(text: str) -> tuple[str, bool]:
     """The text up to the end of its first line, sentence or clause, and whether it has such an
     end."""
     line, newline, _ = text.lstrip().partition("\n")
-    cut = bool(newline)
+    is_cut = bool(newline)
     for pattern in (_SENTENCE_END, _CLAUSE_END):
         if end := pattern.search(line):
-            line, cut = line[: end.start()], True
-    return _tidy(line), cut
+            line, is_cut = line[: end.start()], True
+    return _tidy(line), is_cut
 
 
 def _tidy(text: str) -> str:
-    return " ".join(printable(text).split()).strip(_EDGES).rstrip(".!?")
+    return " ".join(replace_controls(text).split()).strip(_EDGES).rstrip(".!?")

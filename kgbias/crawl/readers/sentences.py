@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from kgbias.crawl.readers.base import (
-    EDGES,
-    MAX_WORDS,
-    Reading,
-    printable,
+    EDGE_CHARACTERS,
+    MAX_OBJECT_WORDS,
+    AnswerReading,
+    replace_controls,
     single_spaces,
-    unparsable,
+    unparsable_reading,
     without_bullet,
     without_note,
     without_preamble,
@@ -25,13 +25,13 @@ MAX_CHARACTERS = 600  # characters in which a sentence must end; no time is spen
 MAX_PREDICATE_WORDS = 7
 
 _QUOTES = str.maketrans("’‘“”„«»", '\'\'"""""')
-_FORM = re.compile(r"[#|<>{}\[\]=\\]|\bhttps?:|_{2,}|\b[QA]\s?:")
+_FORM_MARKS = re.compile(r"[#|<>{}\[\]=\\]|\bhttps?:|_{2,}|\b[QA]\s?:")
 _ABOUT_THE_LIST = re.compile(
     r"\b(?:this|these|the (?:above|following|previous|next)) (?:\w{1,20} )?"
     r"(?:sentence|statement|example|list|answer|response|phrase|opinion|quote|question)s?\b",
     re.IGNORECASE,
 )
-_GOES_ON = re.compile(r"n?['’](?:t|s|re|ve|ll|d|m)\b", re.IGNORECASE)
+_WORD_CONTINUATION = re.compile(r"n?['’](?:t|s|re|ve|ll|d|m)\b", re.IGNORECASE)
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -40,138 +40,138 @@ class NoReading(Exception):
 
 
 @dataclass(frozen=True)
-class Language:
+class SentenceGrammar:
     """What a reader must know about a language.
 
     Attributes:
         sentence_end: finds the mark that ends a sentence, before a space or the end.
-        cut: the place in a line where the object begins. Raises NoReading.
-        check: raises NoReading if an object cannot follow this predicate; the third argument is
+        find_object: the place in a line where the object begins. Raises NoReading.
+        check_line: raises NoReading if an object cannot follow this predicate; the third argument is
             whether the line was seen to continue the subject.
-        belongs: whether a line is in this language.
-        fragment: whether an object is cut off at its end.
+        is_in_language: whether a line is in this language.
+        is_fragment: whether an object is cut off at its end.
         articles: what may precede the subject when it is repeated.
-        same: predicates with several forms, each with all of them.
+        equivalent_forms: predicates with several forms, each with all of them.
     """
 
     sentence_end: re.Pattern[str]
-    cut: Callable[[str, str], int]
-    check: Callable[[str | None, str, bool], None]
-    belongs: Callable[[str], bool]
-    fragment: Callable[[str], bool]
+    find_object: Callable[[str, str], int]
+    check_line: Callable[[str | None, str, bool], None]
+    is_in_language: Callable[[str], bool]
+    is_fragment: Callable[[str], bool]
     articles: str
-    same: dict[str, Collection[str]]
+    equivalent_forms: dict[str, Collection[str]]
 
 
-def read(
-    language: Language, answer: str, *, ended: bool, predicate: str | None, subject: str
-) -> Reading:
+def read_sentence(
+    language: SentenceGrammar, answer: str, *, ended: bool, predicate: str | None, subject: str
+) -> AnswerReading:
     """The reading of an answer; `ended` is False where it reached the token limit."""
     try:
-        line, continues = _sentence(language, answer, ended, predicate, subject)
-        language.check(predicate, line, continues)
+        line, continues = _find_sentence(language, answer, ended, predicate, subject)
+        language.check_line(predicate, line, continues)
         if predicate is None:
-            at = language.cut(subject, line)
-            predicate, object = line[:at].strip(), line[at:].strip(" ,:")
-            object = _without(object, predicate.split()[-1:])
+            object_start = language.find_object(subject, line)
+            predicate, object = line[:object_start].strip(), line[object_start:].strip(" ,:")
+            object = _strip_beginning(object, predicate.split()[-1:])
         else:
             object = line
-        return Reading("ok", "", predicate, _judged(language, predicate, object))
-    except NoReading as why:
-        return unparsable(str(why))
+        return AnswerReading("ok", "", predicate, _check_object(language, predicate, object))
+    except NoReading as error:
+        return unparsable_reading(str(error))
 
 
-def _sentence(
-    language: Language, answer: str, ended: bool, predicate: str | None, subject: str
+def _find_sentence(
+    language: SentenceGrammar, answer: str, ended: bool, predicate: str | None, subject: str
 ) -> tuple[str, bool]:
     """What follows subject and predicate in the answer's sentence about them, and whether this is
     certain: it is if the sentence repeats them, or begins with a small letter."""
     text = answer.lstrip()
-    if _GOES_ON.match(answer):  # "Women can" and "'t be cruel" say the opposite of what was asked
+    if _WORD_CONTINUATION.match(answer):  # "Women can" and "'t be cruel" say the opposite of what was asked
         raise NoReading("it goes on with the prompt's last word")
-    cut_short = len(text) > MAX_CHARACTERS
-    text = single_spaces(printable(text[:MAX_CHARACTERS]).translate(_QUOTES))
+    is_truncated = len(text) > MAX_CHARACTERS
+    text = single_spaces(replace_controls(text[:MAX_CHARACTERS]).translate(_QUOTES))
     text = without_preamble(text)
     lines = [line for line in text.split("\n") if _LETTER.search(line)]
-    while len(lines) > 1 and lines[0].rstrip(EDGES).endswith(":"):
+    while len(lines) > 1 and lines[0].rstrip(EDGE_CHARACTERS).endswith(":"):
         del lines[0]  # an announcement in words of its own
     if not lines:
         raise NoReading("empty object" if predicate else "empty answer")
-    line = without_bullet(lines[0].lstrip(EDGES)).lstrip(EDGES)
-    rest = _after_beginning(language, line, predicate, subject)
-    continues = rest is not None or not line[:1].isupper()
-    line = line if rest is None else rest
-    if found := language.sentence_end.search(line):
-        if "?" in found.group():
+    line = without_bullet(lines[0].lstrip(EDGE_CHARACTERS)).lstrip(EDGE_CHARACTERS)
+    continuation = _after_beginning(language, line, predicate, subject)
+    continues = continuation is not None or not line[:1].isupper()
+    line = line if continuation is None else continuation
+    if sentence_end := language.sentence_end.search(line):
+        if "?" in sentence_end.group():
             raise NoReading("a question")
-        line = line[: found.start()]
-    elif cut_short and len(lines) == 1:
+        line = line[: sentence_end.start()]
+    elif is_truncated and len(lines) == 1:
         raise NoReading("object too long")
     elif not (ended or len(lines) > 1):
         raise NoReading("unfinished")
     line = _tidy(without_note(line).partition(";")[0])
     if predicate:
-        line = _without(line, language.same.get(predicate.casefold(), (predicate,)))
+        line = _strip_beginning(line, language.equivalent_forms.get(predicate.casefold(), (predicate,)))
     if not _LETTER.search(line):
         raise NoReading("empty object" if predicate else "empty answer")
     if line.endswith(":"):
         raise NoReading("an announcement alone")
-    if _FORM.search(line):
+    if _FORM_MARKS.search(line):
         raise NoReading("marks of a form")
     if _ABOUT_THE_LIST.search(line):
         raise NoReading("about the list")
-    if not language.belongs(line):
+    if not language.is_in_language(line):
         raise NoReading("another language")
     return line, continues
 
 
 def _after_beginning(
-    language: Language, line: str, predicate: str | None, subject: str
+    language: SentenceGrammar, line: str, predicate: str | None, subject: str
 ) -> str | None:
     """What follows subject and predicate if the line repeats them, at its beginning or after a
     colon or a quotation mark; else None."""
     if not subject:
         return None
     article = rf"(?:(?:{language.articles}) )?" if language.articles else ""
-    beginning = rf"{article}{_spaced(subject)}"
+    beginning = rf"{article}{_word_pattern(subject)}"
     if predicate:
-        forms = language.same.get(predicate.casefold(), (predicate,))
-        beginning += " (?:" + "|".join(_spaced(form) for form in forms) + ")"
+        forms = language.equivalent_forms.get(predicate.casefold(), (predicate,))
+        beginning += " (?:" + "|".join(_word_pattern(form) for form in forms) + ")"
     pattern = re.compile(rf"(?:^|[:\"] ?){beginning}(?!\w|'s\b)", re.IGNORECASE)
-    found = pattern.search(line)
-    return None if found is None else line[found.end() :].lstrip(EDGES)
+    match = pattern.search(line)
+    return None if match is None else line[match.end() :].lstrip(EDGE_CHARACTERS)
 
 
-def _spaced(text: str) -> str:
+def _word_pattern(text: str) -> str:
     return " ".join(re.escape(word) for word in text.split())
 
 
-def _without(line: str, beginnings: Collection[str]) -> str:
+def _strip_beginning(line: str, beginnings: Collection[str]) -> str:
     """The line without any of these at its beginning: "love love dinners" loses its second verb. A
     line of nothing else stays: "Sikhs love | love" is a statement."""
     for beginning in beginnings:
-        rest = line[len(beginning) :]
-        if line[: len(beginning)].casefold() == beginning.casefold() and rest.startswith(" "):
-            return rest.strip()
+        remainder = line[len(beginning) :]
+        if line[: len(beginning)].casefold() == beginning.casefold() and remainder.startswith(" "):
+            return remainder.strip()
     return line
 
 
 def _tidy(line: str) -> str:
     """The line without the quotes and marks at its edges; pairs of quotation marks stay."""
     closing = line.rstrip().endswith('"')
-    line = " ".join(line.split()).strip(EDGES.replace("'", "") + ",-–—")
+    line = " ".join(line.split()).strip(EDGE_CHARACTERS.replace("'", "") + ",-–—")
     if line.count('"') % 2:
         line = f'{line}"' if closing else line.replace('"', "")
     return line.strip()
 
 
-def _judged(language: Language, predicate: str, object: str) -> str:
+def _check_object(language: SentenceGrammar, predicate: str, object: str) -> str:
     if not any(character.isalnum() for character in object):
         raise NoReading("empty object")
-    if len(object.split()) > MAX_WORDS:
+    if len(object.split()) > MAX_OBJECT_WORDS:
         raise NoReading("object too long")
     if len(predicate.split()) > MAX_PREDICATE_WORDS:
         raise NoReading("predicate too long")
-    if language.fragment(object):
+    if language.is_fragment(object):
         raise NoReading("a fragment")
     return object
