@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kgbias.associate.ceat import draw_effects, random_effects
+from kgbias.associate.ceat import draw_effects, fit_random_effects
 from kgbias.associate.permutation import permutation_test
 
 WORDS, DIMENSIONS = 25, 768
@@ -58,7 +58,7 @@ def ceat(contexts: int, draws: int, sample: int = 40) -> dict[str, float]:
     ]
     published(tables, 2)  # imports and warms up
     loops = best(lambda: published(tables, sample)) / sample * draws
-    ours = best(lambda: random_effects(*draw_effects(*tables, draws=draws)))
+    ours = best(lambda: fit_random_effects(*draw_effects(*tables, draws=draws)))
     return {
         "contexts_a_word": contexts,
         "draws": draws,

@@ -18,7 +18,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kgbias.associate import Association, AssociationTest, Statistics
-from kgbias.associate.grid import EmbeddedOnce, PredictedOnce
+from kgbias.associate.grid import EmbeddingCache, PredictionCache
 from kgbias.associate.lpbs import lpbs
 from kgbias.associate.search import search_seat
 from kgbias.associate.weat import seat
@@ -35,7 +35,7 @@ TWO = Statistics(bootstrap_draws=1, tails="two")
 def measures(spec: str) -> dict[str, Measure]:
     """The rows: the measures to run on each test."""
     encoder = open_encoder(spec)
-    texts, predictor = EmbeddedOnce(encoder), PredictedOnce(open_predictor(spec))
+    texts, predictor = EmbeddingCache(encoder), PredictionCache(open_predictor(spec))
     found: dict[str, Measure] = {"LPBS": lambda test, how: lpbs(test, predictor, TWO)}
     for method in ("w-seat", "s-seat"):
         for encoding in _encodings(encoder, method):
@@ -48,11 +48,11 @@ def measures(spec: str) -> dict[str, Measure]:
     return found
 
 
-def _seat(encoder: EmbeddedOnce, method: str, encoding: str, layer: int) -> Measure:
+def _seat(encoder: EmbeddingCache, method: str, encoding: str, layer: int) -> Measure:
     return lambda test, how: seat(test, encoder, method, how, encoding=encoding, layer=layer)  # type: ignore[arg-type]
 
 
-def _search(encoder: EmbeddedOnce, method: str) -> Measure:
+def _search(encoder: EmbeddingCache, method: str) -> Measure:
     return lambda test, how: search_seat(test, encoder, method, how)  # type: ignore[arg-type]
 
 
@@ -67,17 +67,17 @@ def main() -> None:
         for name, run in measures(spec).items():
             one = [run(test, QUICK) for test in planted()]
             two = [run(test, TWO) for test in planted()]
-            null = [run(test, TWO).test_p.value <= LEVEL for test in nulls()]
+            null = [run(test, TWO).test_p_value.value <= LEVEL for test in nulls()]
             print(
                 f"| {spec} | {name} | {_share([_found(r) for r in one])} "
                 f"| {_share([_found(r) for r in two])} "
-                f"| {_share([r.test_p.value <= LEVEL for r in two])} | {_share(null, 3)} |",
+                f"| {_share([r.test_p_value.value <= LEVEL for r in two])} | {_share(null, 3)} |",
                 flush=True,
             )
 
 
 def _found(result: Association) -> bool:
-    return result.test_p.value <= LEVEL and result.effect_size > 0
+    return result.test_p_value.value <= LEVEL and result.effect_size > 0
 
 
 def _share(hits: Sequence[bool], digits: int = 2) -> str:

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from kgbias.associate.effect import unit
+from kgbias.associate.effect import scale_to_unit
 from kgbias.associate.sets import WordSet
-from kgbias.associate.weat import in_templates
+from kgbias.associate.weat import fill_slot_templates
 from kgbias.models.embed import Encoder, Encoding, open_encoder
 from kgbias.stats.inference import rank_correlation
 from tests.integration.test_associate_reference import NEGATIVE, PLANTED, POSITIVE, TRUTH
@@ -57,9 +57,9 @@ def _embed(
     model: Encoder, words: tuple[str, ...], slot: str, encoding: Encoding, layer: int
 ) -> Array:
     """The words in the templates of SEAT, averaged over templates, [words, d]."""
-    spans = in_templates(WordSet("x", words, slot))
+    spans = fill_slot_templates(WordSet("x", words, slot))
     flat = [span for row in spans for span in row]
-    vectors = unit(model.embed(flat, encoding, layer).astype(np.float64), model.info.name)
+    vectors = scale_to_unit(model.embed(flat, encoding, layer).astype(np.float64), model.info.name)
     return vectors.reshape(len(words), len(spans[0]), -1).mean(axis=1)
 
 

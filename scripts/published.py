@@ -120,7 +120,7 @@ def associations() -> Iterator[Row]:
             (test,) = find_tests([f"weat{number}"])
             found = weat(test, vectors, Statistics(how="normal"))
             lost = sum(len(use.missing) for use in found.sets.values())
-            every = sum(len(use.used) for use in found.sets.values()) + lost
+            every = sum(len(use.known) for use in found.sets.values()) + lost
             near = abs(found.effect_size - published) <= 0.005
             yield Row(f"d of {test.name}: {test.title}", f"{published:+.2f}",
                       f"{found.effect_size:+.2f}", "" if near else

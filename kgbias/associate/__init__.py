@@ -6,11 +6,11 @@ sets by name. The individual methods are `kgbias.associate.weat.weat` and `.weat
 and `.lpbs.lpbs`.
 """
 
-from kgbias.associate.effect import associations, effect_estimate, effect_size, single_category
-from kgbias.associate.family import Associations, associate, records
+from kgbias.associate.effect import measure_associations, effect_estimate, effect_size, single_category_effect
+from kgbias.associate.family import Associations, associate, build_records
 from kgbias.associate.methods import METHODS, Parameters
 from kgbias.associate.permutation import PValue, permutation_test
-from kgbias.associate.result import Association, Statistics, as_published
+from kgbias.associate.result import Association, Statistics, published_statistics
 from kgbias.associate.sets import AssociationTest, WordSet, find_tests, read_tests
 from kgbias.stats.inference import benjamini_hochberg, holm
 
@@ -23,9 +23,9 @@ __all__ = [
     "Parameters",
     "Statistics",
     "WordSet",
-    "as_published",
+    "published_statistics",
     "associate",
-    "associations",
+    "measure_associations",
     "benjamini_hochberg",
     "effect_estimate",
     "effect_size",
@@ -33,6 +33,6 @@ __all__ = [
     "holm",
     "permutation_test",
     "read_tests",
-    "records",
-    "single_category",
+    "build_records",
+    "single_category_effect",
 ]

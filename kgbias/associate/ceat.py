@@ -14,15 +14,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.associate.effect import NOISE, Array, effect_size, unit
+from kgbias.associate.effect import EQUALITY_TOLERANCE, Array, effect_size, scale_to_unit
 from kgbias.associate.permutation import PValue, Tails, permutation_test
 from kgbias.associate.result import (
     Association,
     Contexts,
-    SetUse,
+    SetUsage,
     Statistics,
-    described,
-    need_words,
+    describe_statistics,
+    check_words,
 )
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.errors import UsageError
@@ -32,21 +32,21 @@ from kgbias.stats.estimate import Estimate
 Variance = Literal["published", "cohen"]
 Indices = NDArray[np.intp]
 
-DRAWS = 10_000
-_TABLE = 1 << 22  # cosines between contexts held in memory at once (32 MB)
-_CHUNK = 64  # draws computed at once: few enough for their directions to stay in the cache
+DEFAULT_CEAT_DRAWS = 10_000
+_MAX_TABLE_COSINES = 1 << 22  # cosines between contexts held in memory at once (32 MB)
+_CHUNK_DRAWS = 64  # draws computed at once: few enough for their directions to stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
-class Combined:
+class RandomEffects:
     """A random-effects summary: the combined effect size, its standard error, the two-tailed or
     one-tailed p of z = value / error, tau squared (the variance between draws) and Cochran's Q."""
 
     value: float
     error: float
-    p: float
+    p_value: float
     tau_squared: float
-    q: float
+    cochran_q: float
 
 
 def ceat(
@@ -55,7 +55,7 @@ def ceat(
     model: ModelInfo,
     statistics: Statistics | None = None,
     *,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_CEAT_DRAWS,
     variance: Variance = "published",
     settings: Mapping[str, Any] | None = None,
 ) -> Association:
@@ -65,7 +65,7 @@ def ceat(
     The combined effect size and `p` are Guo and Caliskan's. That p asks whether the mean over
     *these words'* contexts is exactly 0, and counts every draw as an independent study although all
     draws share the same words and contexts: with N = 10,000 it is near 0 for almost anything, even
-    without any association. `calibrated` is the permutation p-value of the words' expected
+    without any association. `permutation_p_value` is the permutation p-value of the words' expected
     associations (the mean over all contexts), which keeps its level; the interval is the 2.5% to
     97.5% range of the draws.
 
@@ -76,21 +76,21 @@ def ceat(
     statistics = statistics or Statistics()
     if draws < 2:
         raise UsageError("CEAT needs at least 2 draws")
-    sets = {role: SetUse(contexts[role].words, contexts[role].missing) for role in ROLES}
-    need_words(test, sets, model)
+    sets = {role: SetUsage(contexts[role].words, contexts[role].missing) for role in ROLES}
+    check_words(test, sets, model)
     tables = [contexts[role].tables for role in ROLES]
     effects, spreads = draw_effects(
-        *tables, draws=draws, seed=statistics.seed, ddof=freedom(statistics)
+        *tables, draws=draws, seed=statistics.seed, ddof=variance_ddof(statistics)
     )
     if variance == "cohen":
         spreads = cohen_variance(effects, len(tables[0]), len(tables[1]))
-    return combined(
+    return combine_draws(
         test,
         "ceat",
         model,
         effects,
         spreads,
-        expected(*tables),
+        expected_associations(*tables),
         sets,
         statistics,
         settings={"variance": variance, **dict(settings or {})},
@@ -98,14 +98,14 @@ def ceat(
     )
 
 
-def combined(
+def combine_draws(
     test: AssociationTest,
     method: str,
     model: ModelInfo,
     effects: Array,
     spreads: Array,
     expected: tuple[Array, Array],
-    sets: Mapping[str, SetUse],
+    sets: Mapping[str, SetUsage],
     statistics: Statistics,
     *,
     settings: Mapping[str, Any],
@@ -116,27 +116,27 @@ def combined(
     `expected` association of each word or attribute on the two sides."""
     x, y = expected
     tails = statistics.tails or "two"
-    found = random_effects(effects, spreads, tails)
+    summary = fit_random_effects(effects, spreads, tails)
     low, high = np.quantile(effects, [0.025, 0.975])
     return Association(
         test=test,
         method=method,
         model=model,
-        effect=Estimate(found.value, float(low), float(high), len(effects)),
-        p=PValue(found.p, "random-effects", tails, 0, -1, statistics.seed),
+        effect=Estimate(summary.value, float(low), float(high), len(effects)),
+        p_value=PValue(summary.p_value, "random-effects", tails, 0, -1, statistics.seed),
         statistic=float(x.mean() - y.mean()),
         sets=sets,
-        settings=described(statistics, tails)
-        | {"ddof": freedom(statistics), "ceat_draws": len(effects), **settings},
+        settings=describe_statistics(statistics, tails)
+        | {"ddof": variance_ddof(statistics), "ceat_draws": len(effects), **settings},
         details={
-            "standard_error": found.error,
-            "tau_squared": found.tau_squared,
-            "q": found.q,
+            "standard_error": summary.error,
+            "tau_squared": summary.tau_squared,
+            "q": summary.cochran_q,
             "expected_effect_size": effect_size(x, y, statistics.spread),
             "contexts": contexts,
-            "quantiles": quantiles(effects),
+            "quantiles": draw_quantiles(effects),
         },
-        calibrated=permutation_test(
+        permutation_p_value=permutation_test(
             x,
             y,
             tails=tails,
@@ -147,12 +147,12 @@ def combined(
     )
 
 
-def freedom(statistics: Statistics) -> int:
+def variance_ddof(statistics: Statistics) -> int:
     """The ddof of a variance, 0 or 1: how far its divisor is below the number of values."""
     return 0 if statistics.spread == "population" else 1
 
 
-def random_effects(effects: Array, variances: Array, tails: Tails = "two") -> Combined:
+def fit_random_effects(effects: Array, variances: Array, tails: Tails = "two") -> RandomEffects:
     """The random-effects model of Guo and Caliskan (2021), equations 1 to 7 of their supplement.
 
     From effect sizes ES_i [N] and in-sample variances V_i [N], with W_i = 1 / V_i:
@@ -161,22 +161,22 @@ def random_effects(effects: Array, variances: Array, tails: Tails = "two") -> Co
     SE = sqrt(1 / sum v_i); p = 2 (1 - Phi(|CES / SE|)), or 1 - Phi(CES / SE) for one tail.
     """
     # A draw without spread would have infinite weight; the floor keeps it finite.
-    weights = 1 / np.maximum(variances, NOISE**2)
+    weights = 1 / np.maximum(variances, EQUALITY_TOLERANCE**2)
     total = weights.sum()
     # Q about the weighted mean equals the formula above, without its cancellation.
-    q = float((weights * (effects - (weights * effects).sum() / total) ** 2).sum())
-    c = float(total - (weights**2).sum() / total)
-    excess = q - (len(effects) - 1)
-    tau_squared = excess / c if excess > 0 and c > 0 else 0.0
+    cochran_q = float((weights * (effects - (weights * effects).sum() / total) ** 2).sum())
+    scale = float(total - (weights**2).sum() / total)
+    excess = cochran_q - (len(effects) - 1)
+    tau_squared = excess / scale if excess > 0 and scale > 0 else 0.0
     weights = 1 / (1 / weights + tau_squared)
     value = float((weights * effects).sum() / weights.sum())
     error = sqrt(1 / float(weights.sum()))
-    z = value / error
-    upper = NormalDist().cdf(-abs(z) if tails == "two" else -z)
-    return Combined(value, error, 2 * upper if tails == "two" else upper, tau_squared, q)
+    z_value = value / error
+    upper = NormalDist().cdf(-abs(z_value) if tails == "two" else -z_value)
+    return RandomEffects(value, error, 2 * upper if tails == "two" else upper, tau_squared, cochran_q)
 
 
-def quantiles(effects: Array) -> list[float]:
+def draw_quantiles(effects: Array) -> list[float]:
     """The shape of a distribution of draws: its quantiles from 0% to 100% in steps of 2.5%."""
     return [float(value) for value in np.quantile(effects, np.linspace(0, 1, 41))]
 
@@ -188,14 +188,14 @@ def cohen_variance(effects: Array, n_x: int, n_y: int) -> Array:
     return (n_x + n_y) / (n_x * n_y) + effects**2 / (2 * (n_x + n_y))
 
 
-def expected(
+def expected_associations(
     x: Sequence[Array], y: Sequence[Array], a: Sequence[Array], b: Sequence[Array]
 ) -> tuple[Array, Array]:
     """The expected association of each target word over all choices of contexts, [n_x] and [n_y].
     A cosine is bilinear in the unit vectors, so the expectation is that of their means."""
 
     def means(tables: Sequence[Array]) -> Array:
-        return np.array([unit(table).mean(axis=0) for table in tables])
+        return np.array([scale_to_unit(table).mean(axis=0) for table in tables])
 
     direction = means(a).mean(axis=0) - means(b).mean(axis=0)
     return means(x) @ direction, means(y) @ direction
@@ -207,7 +207,7 @@ def draw_effects(
     a: Sequence[Array],
     b: Sequence[Array],
     *,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_CEAT_DRAWS,
     seed: int = 0,
     ddof: int = 1,
 ) -> tuple[Array, Array]:
@@ -220,30 +220,30 @@ def draw_effects(
     contexts.
     """
     targets, attributes = [*x, *y], [*a, *b]
-    rows, columns = (unit(np.concatenate(part)) for part in (targets, attributes))
+    rows, columns = (scale_to_unit(np.concatenate(chunk)) for chunk in (targets, attributes))
     sign = np.repeat([1 / len(a), -1 / len(b)], [len(a), len(b)])
-    table = columns @ rows.T if len(rows) * len(columns) <= _TABLE else None
+    table = columns @ rows.T if len(rows) * len(columns) <= _MAX_TABLE_COSINES else None
     # One random stream each, so the chunk size does not change the result.
-    ours, theirs = (np.random.default_rng((seed, stream)) for stream in (0, 1))
+    target_stream, attribute_stream = (np.random.default_rng((seed, stream)) for stream in (0, 1))
     effects, variances = np.empty(draws), np.empty(draws)
-    for start in range(0, draws, _CHUNK):
-        part = slice(start, min(start + _CHUNK, draws))
-        size = part.stop - start
-        chosen = _choose(ours, targets, size)
-        against = _choose(theirs, attributes, size)
+    for start in range(0, draws, _CHUNK_DRAWS):
+        chunk = slice(start, min(start + _CHUNK_DRAWS, draws))
+        size = chunk.stop - start
+        target_rows = _choose_rows(target_stream, targets, size)
+        attribute_rows = _choose_rows(attribute_stream, attributes, size)
         if table is None:
-            s = _projected(rows, columns, chosen, against, sign)
+            s = _project(rows, columns, target_rows, attribute_rows, sign)
         else:
-            s = _looked_up(table, chosen, against, sign)
+            s = _look_up(table, target_rows, attribute_rows, sign)
         difference = s[:, : len(x)].mean(axis=1) - s[:, len(x) :].mean(axis=1)
-        variances[part] = s.var(axis=1, ddof=ddof)
-        std = np.sqrt(variances[part])
-        flat = (std <= NOISE) | (np.abs(difference) <= NOISE)
-        effects[part] = np.where(flat, 0.0, difference / np.where(flat, 1.0, std))
+        variances[chunk] = s.var(axis=1, ddof=ddof)
+        std = np.sqrt(variances[chunk])
+        flat = (std <= EQUALITY_TOLERANCE) | (np.abs(difference) <= EQUALITY_TOLERANCE)
+        effects[chunk] = np.where(flat, 0.0, difference / np.where(flat, 1.0, std))
     return effects, variances
 
 
-def _choose(rng: np.random.Generator, tables: Sequence[Array], size: int) -> Indices:
+def _choose_rows(rng: np.random.Generator, tables: Sequence[Array], size: int) -> Indices:
     """One row number per draw and word, [size, words], into the concatenated tables."""
     counts = np.array([len(table) for table in tables])
     return np.asarray(
@@ -251,22 +251,22 @@ def _choose(rng: np.random.Generator, tables: Sequence[Array], size: int) -> Ind
     )
 
 
-def _looked_up(table: Array, chosen: Indices, against: Indices, sign: Array) -> Array:
+def _look_up(table: Array, target_rows: Indices, attribute_rows: Indices, sign: Array) -> Array:
     """s [size, targets] from the cosines [attribute contexts, target contexts]."""
-    s = np.zeros(chosen.shape)
-    flat, starts = table.ravel(), against * table.shape[1]
+    s = np.zeros(target_rows.shape)
+    flat, starts = table.ravel(), attribute_rows * table.shape[1]
     for start, weight in zip(starts.T, sign, strict=True):
-        s += weight * flat.take(chosen + start[:, None])
+        s += weight * flat.take(target_rows + start[:, None])
     return s
 
 
-def _projected(
-    rows: Array, columns: Array, chosen: Indices, against: Indices, sign: Array
+def _project(
+    rows: Array, columns: Array, target_rows: Indices, attribute_rows: Indices, sign: Array
 ) -> Array:
     """s [size, targets] by projection on each draw's direction, mean A - mean B."""
-    direction = np.zeros((len(chosen), rows.shape[1]))
-    for column, weight in zip(against.T, sign, strict=True):
+    direction = np.zeros((len(target_rows), rows.shape[1]))
+    for column, weight in zip(attribute_rows.T, sign, strict=True):
         direction += weight * columns.take(column, axis=0)
     return np.stack(
-        [np.einsum("nd,nd->n", rows.take(row, axis=0), direction) for row in chosen.T], axis=1
+        [np.einsum("nd,nd->n", rows.take(row, axis=0), direction) for row in target_rows.T], axis=1
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from kgbias.associate.result import Contexts
 from kgbias.associate.sets import ROLES, AssociationTest
-from kgbias.associate.weat import Embedder, in_templates
+from kgbias.associate.weat import Embedder, fill_slot_templates
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store
@@ -22,7 +22,7 @@ from kgbias.models import open_model
 from kgbias.models.base import ModelInfo, Request
 from kgbias.models.embed import Encoding, Span
 
-MOST = 1000
+MAX_CONTEXTS = 1000
 """Contexts kept per word. "Mind Your Bias" finds 1,000 sufficient (appendix B.5)."""
 
 Spans = Mapping[str, Mapping[str, Sequence[Span]]]
@@ -31,7 +31,7 @@ Spans = Mapping[str, Mapping[str, Sequence[Span]]]
 class ContextSource(Protocol):
     """Where contexts come from."""
 
-    def spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
+    def find_spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
         """For each role and word of a test, where the word stands in texts; a word without contexts
         has an empty list. `model` is the model under test."""
         ...
@@ -45,9 +45,9 @@ class ContextSource(Protocol):
 class TemplateContexts:
     """The bleached sentences of each set's slot."""
 
-    def spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
+    def find_spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
         return {
-            role: dict(zip(words.words, in_templates(words), strict=True))
+            role: dict(zip(words.words, fill_slot_templates(words), strict=True))
             for role, words in test.sets.items()
         }
 
@@ -67,15 +67,15 @@ class CorpusContexts:
     """
 
     path: Path
-    most: int = MOST
+    most: int = MAX_CONTEXTS
     window: int | None = None
     seed: int = 0
 
-    def spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
-        words = {word for set_ in test.sets.values() for word in set_.words}
-        found = self.search(words)
+    def find_spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
+        words = {word for word_set in test.sets.values() for word in word_set.words}
+        spans_by_word = self.search(words)
         return {
-            role: {word: found[word] for word in set_.words} for role, set_ in test.sets.items()
+            role: {word: spans_by_word[word] for word in word_set.words} for role, word_set in test.sets.items()
         }
 
     def describe(self) -> dict[str, Any]:
@@ -92,26 +92,26 @@ class CorpusContexts:
         by_text: dict[str, list[str]] = {}
         for word in words:
             by_text.setdefault(word.lower(), []).append(word)
-        listed = "|".join(re.escape(text) for text in sorted(by_text, key=lambda t: (-len(t), t)))
-        pattern = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE)
-        kept: dict[str, list[Span]] = {word: [] for forms in by_text.values() for word in forms}
-        seen = dict.fromkeys(kept, 0)
+        alternatives = "|".join(re.escape(text) for text in sorted(by_text, key=lambda t: (-len(t), t)))
+        pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
+        spans_by_word: dict[str, list[Span]] = {word: [] for forms in by_text.values() for word in forms}
+        counts = dict.fromkeys(spans_by_word, 0)
         # One stream per word, so the texts kept for it do not depend on the other words.
-        streams = {word: random.Random(f"{self.seed}:{word}") for word in kept}
+        streams = {word: random.Random(f"{self.seed}:{word}") for word in spans_by_word}
         for text in corpus_lines(self.path):
-            met = set()
+            words_met = set()
             for match in pattern.finditer(text):
                 for word in by_text.get(match[0].lower(), []):
-                    if word in met or (word != word.lower() and match[0] != word):
+                    if word in words_met or (word != word.lower() and match[0] != word):
                         continue
-                    met.add(word)
-                    seen[word] += 1
-                    span = _cut(text, match.start(), match.end(), self.window)
-                    if len(kept[word]) < self.most:
-                        kept[word].append(span)
-                    elif (place := streams[word].randrange(seen[word])) < self.most:
-                        kept[word][place] = span
-        return kept
+                    words_met.add(word)
+                    counts[word] += 1
+                    span = _cut_window(text, match.start(), match.end(), self.window)
+                    if len(spans_by_word[word]) < self.most:
+                        spans_by_word[word].append(span)
+                    elif (place := streams[word].randrange(counts[word])) < self.most:
+                        spans_by_word[word][place] = span
+        return spans_by_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,8 @@ class GeneratedContexts:
     dtype: str = "float32"
     device: str = "auto"
 
-    def spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
-        words = list(dict.fromkeys(w for set_ in test.sets.values() for w in set_.words))
+    def find_spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
+        words = list(dict.fromkeys(w for word_set in test.sets.values() for w in word_set.words))
         requests = [
             Request(
                 f'A sentence with the word "{word}": ',
@@ -145,15 +145,15 @@ class GeneratedContexts:
             for number in range(self.count)
         ]
         answers = self._answers(requests, model)
-        kept: dict[str, dict[Span, None]] = {word: {} for word in words}
+        spans_by_word: dict[str, dict[Span, None]] = {word: {} for word in words}
         for place, answer in enumerate(answers):
             word = words[place // self.count]
             sentence = " ".join(answer.split())
             if match := re.search(rf"(?<!\w){re.escape(word)}(?!\w)", sentence, re.IGNORECASE):
-                kept[word][Span(sentence, match.start(), match.end())] = None
+                spans_by_word[word][Span(sentence, match.start(), match.end())] = None
         return {
-            role: {word: list(kept[word]) for word in set_.words}
-            for role, set_ in test.sets.items()
+            role: {word: list(spans_by_word[word]) for word in word_set.words}
+            for role, word_set in test.sets.items()
         }
 
     def _answers(self, requests: Sequence[Request], model: ModelInfo) -> list[str]:
@@ -164,10 +164,10 @@ class GeneratedContexts:
         with closing(writer):
             if self.store is not None:
                 return [answer.text for answer in LoggedModel(writer, self.store).ask(requests)]
-            said = dict.fromkeys(range(len(requests)), "")
+            texts = dict.fromkeys(range(len(requests)), "")
             for batch in writer.complete(requests):
-                said |= {place: completion.text for place, completion in batch}
-            return list(said.values())
+                texts |= {place: completion.text for place, completion in batch}
+            return list(texts.values())
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -187,7 +187,7 @@ def embed_contexts(
 ) -> tuple[dict[str, Contexts], dict[str, Any]]:
     """The vectors of a test's words in their contexts by role, and the settings to name with the
     result. Each (word, context) is embedded once. Raises DataError if there is no context."""
-    spans = source.spans(test, model.info)
+    spans = source.find_spans(test, model.info)
     flat = list(
         dict.fromkeys(span for role in ROLES for row in spans[role].values() for span in row)
     )
@@ -211,15 +211,15 @@ def embed_contexts(
     }
 
 
-def _cut(text: str, start: int, end: int, window: int | None) -> Span:
+def _cut_window(text: str, start: int, end: int, window: int | None) -> Span:
     """The span with `window` words on either side of it."""
     if window is None:
         return Span(text, start, end)
-    before = (
+    text_before = (
         " ".join(text[:start].split(" ")[-window - 1 :]) if window else text[:start].split(" ")[-1]
     )
-    after = " ".join(text[end:].split(" ")[: window + 1])
-    return Span(before + text[start:end] + after, len(before), len(before) + end - start)
+    text_after = " ".join(text[end:].split(" ")[: window + 1])
+    return Span(text_before + text[start:end] + text_after, len(text_before), len(text_before) + end - start)
 
 
 def corpus_lines(path: Path) -> Iterator[str]:
@@ -229,14 +229,14 @@ def corpus_lines(path: Path) -> Iterator[str]:
             for number, line in enumerate(file, 1):
                 text = line.strip()
                 if path.suffix in (".jsonl", ".ndjson") and text:
-                    text = _json_text(text, path, number)
+                    text = _parse_json_text(text, path, number)
                 if text:
                     yield text
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _json_text(line: str, path: Path, number: int) -> str:
+def _parse_json_text(line: str, path: Path, number: int) -> str:
     value = parse_json(line, f"{path}, line {number}")
     text = value.get("text") if isinstance(value, dict) else None
     if not isinstance(text, str):

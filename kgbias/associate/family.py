@@ -11,32 +11,32 @@ import numpy as np
 
 from kgbias.associate.graph import (
     RegardAgreement,
-    group_associations,
-    groups_test,
+    associate_groups,
+    build_groups_test,
     regard_sets,
-    save,
+    save_results,
     save_groups,
-    targets_of,
+    find_targets,
     topic_sets,
 )
 from kgbias.associate.indicators import (
     PLEASANT,
     Indicators,
-    Pair,
-    need_attributes,
+    SetPair,
+    check_attributes,
     read_indicators,
 )
 from kgbias.associate.methods import (
-    CONTEXTS,
+    CONTEXT_PARAMETERS,
     METHODS,
     Parameters,
-    Source,
+    ModelSource,
     check_methods,
     run_method,
 )
 from kgbias.associate.result import Association
-from kgbias.associate.sets import FEW, AssociationTest, Tests, find_tests, tests_of
-from kgbias.associate.weat import SetVectors, StaticSets, WordsInTemplates, WordVectors
+from kgbias.associate.sets import MIN_WORDS, AssociationTest, Tests, find_tests, parse_tests
+from kgbias.associate.weat import SetVectors, StaticSetVectors, TemplateSetVectors, WordVectors
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import SelectedStatements, Selection, select_one_arm
 from kgbias.graph.store import Store, StoredRun
@@ -53,80 +53,80 @@ from kgbias.stats.inference import benjamini_hochberg, holm
 if TYPE_CHECKING:
     from kgbias.models.in_memory import InMemoryModel
 
-_COLUMNS = ("test", "method", "model", "effect_size", "low", "high", "p_value", "p_holm", "p_bh")
+_RESULT_COLUMNS = ("test", "method", "model", "effect_size", "low", "high", "p_value", "p_holm", "p_bh")
 Groups = tuple[str, str] | Literal["all"]
-REGARD = "regard"
+REGARD_ATTRIBUTES = "regard"
 
 
 @dataclass(frozen=True)
-class Asked:
+class GroupTestSets:
     """What stands for the groups of a run, and what they are tested against."""
 
     run: StoredRun
     attributes: str | None = None
     topics: tuple[str, str] | None = None
     targets: str | None = None
-    file: Path | None = None
+    indicators_file: Path | None = None
     arm: str | None = None
 
     @cached_property
     def indicators(self) -> Indicators:
-        return read_indicators(self.file)
+        return read_indicators(self.indicators_file)
 
     @cached_property
-    def counted(self) -> SelectedStatements:
+    def statements(self) -> SelectedStatements:
         """The statements of the run that count, in one arm."""
         return select_one_arm(self.run, Selection(self.arm))
 
     @cached_property
-    def pair(self) -> Pair:
+    def attribute_pair(self) -> SetPair:
         """The attribute sets: two topics, the run's own words of regard, or a pair from the
         literature (pleasant and unpleasant by default)."""
         if self.topics is not None:
             pair = topic_sets(self.run.record, self.run.topics(), *self.topics)
-            where = "measure more topic words, or name another topic"
-        elif self.attributes == REGARD:
-            pair = regard_sets(self.counted.triples)
-            where = "crawl more, or take other `attributes`"
+            remedy = "measure more topic words, or name another topic"
+        elif self.attributes == REGARD_ATTRIBUTES:
+            pair = regard_sets(self.statements.triples)
+            remedy = "crawl more, or take other `attributes`"
         else:
-            pair = self.indicators.pair(self.attributes or PLEASANT)
-            where = f"declare more in {self.indicators.where}"
-        need_attributes(pair, where)
+            pair = self.indicators.attribute_pair(self.attributes or PLEASANT)
+            remedy = f"declare more in {self.indicators.source_file}"
+        check_attributes(pair, remedy)
         return pair
 
-    def tests(self, groups: Groups) -> tuple[list[AssociationTest], list[str]]:
+    def build_tests(self, groups: Groups) -> tuple[list[AssociationTest], list[str]]:
         """The tests, and why pairs were left out; `groups` "all" means every pair within a category
         with indicators for both. Raises UsageError for two groups that cannot be tested, or if no
         pair can be."""
         if groups != "all":
             x, y = (self.run.find_group(name) for name in groups)
-            return [groups_test(*self.indicators.targets(x, y, self.targets), *self.pair)], []
-        found: list[AssociationTest] = []
+            return [build_groups_test(*self.indicators.target_sets(x, y, self.targets), *self.attribute_pair)], []
+        tests_found: list[AssociationTest] = []
         left_out: dict[str, None] = {}
         for x, y in combinations(self.run.record.groups, 2):
             if x.category != y.category:
                 continue
             try:
-                sets = self.indicators.targets(x, y, self.targets)
+                sets = self.indicators.target_sets(x, y, self.targets)
             except UsageError as error:
                 left_out[str(error)] = None
             else:
-                found.append(groups_test(*sets, *self.pair))
-        if not found:
+                tests_found.append(build_groups_test(*sets, *self.attribute_pair))
+        if not tests_found:
             raise UsageError(next(iter(left_out), "no category of the run has two groups"))
-        return found, list(left_out)
+        return tests_found, list(left_out)
 
 
-_OF_GROUPS = frozenset({"topics", "attributes", "targets", "indicators"})
+_GROUP_PARAMETERS = frozenset({"topics", "attributes", "targets", "indicators"})
 # The parameters that go with an input of `associate` rather than with a method.
-_INPUTS: dict[str, frozenset[str]] = {
+_INPUT_PARAMETERS: dict[str, frozenset[str]] = {
     "vectors": frozenset({"vector_format", "exact_case"}),
     "models": frozenset({"device", "dtype", "cache", "executor", "processes"}),
-    "contexts": CONTEXTS,
+    "contexts": CONTEXT_PARAMETERS,
     "contexts of lpbs": frozenset({"apart"}),
     "tests": frozenset({"methods", "as_published"}),
-    "groups": _OF_GROUPS | {"methods", "as_published"},
-    "every_group": _OF_GROUPS | {"arm", "seed"},
+    "groups": _GROUP_PARAMETERS | {"methods", "as_published"},
+    "every_group": _GROUP_PARAMETERS | {"arm", "seed"},
     "attributes regard": frozenset({"arm"}),
     "every_group of a model": frozenset({"encoding", "layer"}),
 }
@@ -158,7 +158,7 @@ class Associations(Result):
     def __str__(self) -> str:
         lines = [
             f"{a.test.name} by {a.method} on {a.model.title}: d = {a.effect}, "
-            f"p = {a.test_p.value:.3g}"
+            f"p = {a.test_p_value.value:.3g}"
             for a in self.results
         ]
         lines += [
@@ -168,20 +168,20 @@ class Associations(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON: `results`, and `groups` if every group was asked for."""
-        answer: dict[str, Any] = {"results": self.records()}
+        record: dict[str, Any] = {"results": self.records()}
         if self.groups is not None and self.groups.groups:
-            answer["groups"] = self.groups.records()
+            record["groups"] = self.groups.records()
         if self.left_out:
-            answer["left_out"] = list(self.left_out)
-        return nan_to_none(answer)  # type: ignore[no-any-return]
+            record["left_out"] = list(self.left_out)
+        return nan_to_none(record)  # type: ignore[no-any-return]
 
     def as_rows(self) -> Rows[dict[str, Any]]:
         """The results. Columns: test, method, model, effect_size, low, high, p_value, p_holm and
         p_bh (corrected over the family), and the whole record in `records`."""
-        columns = dict.fromkeys(name for row in records(self.results) for name in row)
-        names = tuple(columns) or _COLUMNS
-        rows = [{name: row.get(name) for name in names} for row in records(self.results)]
-        return Rows(rows, columns=names, summary=lambda row: {n: row[n] for n in _COLUMNS})
+        columns = dict.fromkeys(name for row in build_records(self.results) for name in row)
+        names = tuple(columns) or _RESULT_COLUMNS
+        rows = [{name: row.get(name) for name in names} for row in build_records(self.results)]
+        return Rows(rows, columns=names, summary=lambda row: {n: row[n] for n in _RESULT_COLUMNS})
 
 
 class AssociationOptions(Parameters, total=False):
@@ -236,7 +236,7 @@ def associate(
     """Run every test by every method, on static `vectors` or on each of the `models` (specs).
 
     `tests` are published ones by name (weat1 to weat10, C1, C3-term ..., or "all"), those of
-    `tests_file` (all of them if `tests` is empty) or your own (`kgbias.associate.sets.tests_of`),
+    `tests_file` (all of them if `tests` is empty) or your own (`kgbias.associate.sets.parse_tests`),
     such as a dict of four lists of words. "all" leaves out, and names, tests with fewer
     than 8 words per set, or fewer that the model knows. `methods` are names of `METHODS`; by
     default weat for vectors and w-seat for models. `vectors` are a file, or what
@@ -263,15 +263,15 @@ def associate(
     Raises UsageError, before any work is done, for a parameter that none of them takes, and for
     names that do not exist.
     """
-    progress, tests = progress or SilentProgress(), tests_of(tests)
+    progress, tests = progress or SilentProgress(), parse_tests(tests)
     tests_file = None if tests_file is None else Path(tests_file)
     indicators = None if indicators is None else Path(indicators)
     check_executor(executor, processes)
     if vectors is None and not models:
         raise UsageError("name what to test: vectors or a model")
-    asked = bool(tests or tests_file or not (groups or every_group))
-    chosen = tuple(methods) or ("weat" if vectors is not None else "w-seat",)
-    given = {
+    has_tests = bool(tests or tests_file or not (groups or every_group))
+    chosen_methods = tuple(methods) or ("weat" if vectors is not None else "w-seat",)
+    given_parameters = {
         "vector_format": vector_format != "auto",
         "exact_case": exact_case,
         "topics": topics is not None,
@@ -287,130 +287,130 @@ def associate(
         "executor": executor != LOCAL_EXECUTOR,
         "processes": processes is not None,
     }
-    corpus = isinstance(parameters.get("contexts"), (str, Path))
+    has_corpus = isinstance(parameters.get("contexts"), (str, Path))
     inputs = {
         "vectors": vectors is not None,
         "models": bool(models),
-        "contexts": corpus,
-        "contexts of lpbs": corpus and bool({"lpbs", "ceat-lpbs"} & set(chosen)),
-        "tests": asked,
+        "contexts": has_corpus,
+        "contexts of lpbs": has_corpus and bool({"lpbs", "ceat-lpbs"} & set(chosen_methods)),
+        "tests": has_tests,
         "groups": groups is not None,
         "every_group": every_group,
-        "attributes regard": attributes == REGARD,
+        "attributes regard": attributes == REGARD_ATTRIBUTES,
         "every_group of a model": every_group and vectors is None,
     }
     if every_group and len(models) > 1:
         raise UsageError("every_group takes one model, because a group has one figure")
     check_applies(
-        [*(name for name, is_given in given.items() if is_given), *parameters],
-        {name: method.takes for name, method in METHODS.items()} | _INPUTS,
-        [*(chosen if asked or groups else ()), *(name for name, there in inputs.items() if there)],
+        [*(name for name, is_given in given_parameters.items() if is_given), *parameters],
+        {name: method.parameters for name, method in METHODS.items()} | _INPUT_PARAMETERS,
+        [*(chosen_methods if has_tests or groups else ()), *(name for name, is_present in inputs.items() if is_present)],
     )
-    check_methods(chosen, parameters, static=vectors is not None)
+    check_methods(chosen_methods, parameters, static=vectors is not None)
     if attributes is not None and topics is not None:
         raise UsageError("`attributes` and `topics` both name the words to test against: give one")
-    wanted = _tests(tests, tests_file, asked)
-    lenient = set(wanted) if "all" in tests and not tests_file else set()
-    of_groups: set[AssociationTest] = set()
+    wanted_tests = _find_wanted_tests(tests, tests_file, has_tests)
+    lenient = set(wanted_tests) if "all" in tests and not tests_file else set()
+    group_tests: set[AssociationTest] = set()
     left_out: list[str] = []
-    asked_of = None
+    group_sets = None
     if groups is not None or every_group:
-        asked_of = Asked(_needed(run), attributes, topics, targets, indicators, arm)
-    if groups is not None and asked_of is not None:
-        found_tests, left_out = asked_of.tests(groups)
-        of_groups.update(found_tests)
-        wanted = list(dict.fromkeys([*wanted, *found_tests]))
-        lenient |= of_groups if groups == "all" else set()
+        group_sets = GroupTestSets(_require_run(run), attributes, topics, targets, indicators, arm)
+    if groups is not None and group_sets is not None:
+        found_tests, left_out = group_sets.build_tests(groups)
+        group_tests.update(found_tests)
+        wanted_tests = list(dict.fromkeys([*wanted_tests, *found_tests]))
+        lenient |= group_tests if groups == "all" else set()
     if vectors is not None:
-        vectors = _static(vectors, vector_format, fold=not exact_case)
+        vectors = _open_vectors(vectors, vector_format, fold=not exact_case)
     opening: dict[str, Any] = {"device": device, "dtype": dtype, "notify": progress.note}
     target = run.store if run is not None else store
     agreement = None
     with open_executor(executor, progress, processes) as workers:
-        sources = [] if vectors is None else [Source(vectors)]
-        sources += [_model(spec, cache, opening, target, workers) for spec in models]
-        progress.stage("associating", len(sources) * len(chosen) * len(wanted))
-        results, few = _results(
-            product(sources, chosen, wanted), parameters, progress, lenient=lenient,
-            of_groups=of_groups, as_published=as_published,
+        sources = [] if vectors is None else [ModelSource(vectors)]
+        sources += [_open_source(spec, cache, opening, target, workers) for spec in models]
+        progress.stage("associating", len(sources) * len(chosen_methods) * len(wanted_tests))
+        results, too_few = _run_tests(
+            product(sources, chosen_methods, wanted_tests), parameters, progress, lenient=lenient,
+            group_tests=group_tests, as_published=as_published,
         )  # fmt: skip
-        left_out += few
-        if every_group and asked_of is not None:
-            agreement = _every_group(asked_of, sources[0], parameters)
+        left_out += too_few
+        if every_group and group_sets is not None:
+            agreement = _associate_every_group(group_sets, sources[0], parameters)
     if agreement is not None and agreement.left_out:
-        left_out.append(f"{', '.join(agreement.left_out)}: fewer than {FEW} indicators")
-    found = Associations(tuple(results), agreement, tuple(dict.fromkeys(left_out)))
+        left_out.append(f"{', '.join(agreement.left_out)}: fewer than {MIN_WORDS} indicators")
+    result = Associations(tuple(results), agreement, tuple(dict.fromkeys(left_out)))
     if target is not None:
-        known = asked_of.indicators if asked_of else None
-        save(target, run.record if run else None, found.results, found.records(), known)
+        indicators_used = group_sets.indicators if group_sets else None
+        save_results(target, run.record if run else None, result.results, result.records(), indicators_used)
     if agreement is not None:
-        save_groups(_needed(run), agreement)
-    return found
+        save_groups(_require_run(run), agreement)
+    return result
 
 
-def _static(given: Any, format: str, *, fold: bool) -> WordVectors:
+def _open_vectors(source: Any, format: str, *, fold: bool) -> WordVectors:
     """Word vectors in a file, in memory, or already opened."""
-    if isinstance(given, str | Path):
-        return load_vectors(Path(given), format, fold=fold)
-    if hasattr(given, "find") and hasattr(given, "info"):
-        opened: WordVectors = given
+    if isinstance(source, str | Path):
+        return load_vectors(Path(source), format, fold=fold)
+    if hasattr(source, "find") and hasattr(source, "info"):
+        opened: WordVectors = source
         return opened
     if format != "auto":
         raise DoesNotApply("vector_format", ("a file of vectors",))
-    return vectors_in_memory(given, fold=fold)
+    return vectors_in_memory(source, fold=fold)
 
 
-def _results(
-    asked: Iterable[tuple[Source, str, AssociationTest]],
+def _run_tests(
+    asked: Iterable[tuple[ModelSource, str, AssociationTest]],
     parameters: Parameters,
     progress: Progress,
     *,
     lenient: Collection[AssociationTest],
-    of_groups: Collection[AssociationTest],
+    group_tests: Collection[AssociationTest],
     as_published: bool,
 ) -> tuple[list[Association], list[str]]:
     """The result of each test by each method on each source, and why tests in `lenient` that cannot
     be run were left out."""
-    found: list[Association] = []
+    results_found: list[Association] = []
     left_out: list[str] = []
     for source, name, test in asked:
         progress.advance()
         try:
             # Neither group is expected to be nearer.
-            tails = {"tails": "two"} if test in of_groups and not as_published else {}
+            tails = {"tails": "two"} if test in group_tests and not as_published else {}
             result = run_method(test, name, source, {**tails, **parameters}, published=as_published)
-            if result.few and (test in lenient or test in of_groups):
-                raise DataError(_few(result))
+            if result.has_few_words and (test in lenient or test in group_tests):
+                raise DataError(_describe_too_few(result))
         except DataError as error:
             if test not in lenient:
                 raise
             left_out.append(str(error))
         else:
-            found.append(result)
-    return found, left_out
+            results_found.append(result)
+    return results_found, left_out
 
 
-def records(results: Sequence[Association]) -> list[dict[str, Any]]:
+def build_records(results: Sequence[Association]) -> list[dict[str, Any]]:
     """The results as rows for JSON, with p-values corrected over this family: `p_holm` and `p_bh`,
     from the permutation p-value if a result has one. Scores without a p-value do not belong to the
     family."""
-    p = np.array([result.test_p.value for result in results], dtype=np.float64)
-    tested = ~np.isnan(p)
-    corrected = np.full((2, len(p)), np.nan)
-    corrected[:, tested] = holm(p[tested].tolist()), benjamini_hochberg(p[tested].tolist())
+    p_values = np.array([result.test_p_value.value for result in results], dtype=np.float64)
+    is_tested = ~np.isnan(p_values)
+    corrected = np.full((2, len(p_values)), np.nan)
+    corrected[:, is_tested] = holm(p_values[is_tested].tolist()), benjamini_hochberg(p_values[is_tested].tolist())
     return [
-        result.record() | {"p_holm": float(h), "p_bh": float(b), "family": int(tested.sum())}
+        result.record() | {"p_holm": float(h), "p_bh": float(b), "family": int(is_tested.sum())}
         for result, h, b in zip(results, *corrected, strict=True)
     ]
 
 
-def _model(
+def _open_source(
     spec: "str | InMemoryModel",
     cache: bool,
     opening: Mapping[str, Any],
     store: Store | None,
     executor: Executor | None,
-) -> Source:
+) -> ModelSource:
     """A language model as a source: its vectors and, loaded on first use, its predictions."""
     model = open_language_model(spec, executor, cache=cache, **opening)
     writing = {"store": store, "dtype": opening["dtype"], "device": opening["device"]}
@@ -418,50 +418,50 @@ def _model(
     settings = dict(model.encoder.settings)
     if settings == {"dtype": "float32"}:
         settings = {}
-    return Source(model.encoder, model.encoder, model.predictor, writing, settings)
+    return ModelSource(model.encoder, model.encoder, model.predictor, writing, settings)
 
 
-def _tests(
-    tests: Sequence[str | AssociationTest], file: Path | None, asked: bool
+def _find_wanted_tests(
+    tests: Sequence[str | AssociationTest], file: Path | None, has_tests: bool
 ) -> list[AssociationTest]:
     """The tests in their order, with names looked up."""
-    if not asked:
+    if not has_tests:
         return []
     if not tests and file:
         tests = ["all"]
-    found: list[AssociationTest] = []
+    tests_found: list[AssociationTest] = []
     for test in tests:
-        found += [test] if isinstance(test, AssociationTest) else find_tests([test], file)
-    if not found:
+        tests_found += [test] if isinstance(test, AssociationTest) else find_tests([test], file)
+    if not tests_found:
         raise UsageError("name at least one association test, for example weat6")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(tests_found))
 
 
-def _few(result: Association) -> str:
-    role = min(result.sets, key=lambda role: len(result.sets[role].used))
-    count = len(result.sets[role].used)
+def _describe_too_few(result: Association) -> str:
+    role = min(result.sets, key=lambda role: len(result.sets[role].known))
+    count = len(result.sets[role].known)
     concept = result.test.sets[role].concept
     return (
         f"{result.test.name} by {result.method}: {result.model.title} knows {count} words of "
-        f"{concept}, and a test needs {FEW} per side"
+        f"{concept}, and a test needs {MIN_WORDS} per side"
     )
 
 
-def _every_group(asked: Asked, source: Source, parameters: Mapping[str, Any]) -> RegardAgreement:
-    vectors: SetVectors = StaticSets(source.vectors)
+def _associate_every_group(group_sets: GroupTestSets, source: ModelSource, parameters: Mapping[str, Any]) -> RegardAgreement:
+    vectors: SetVectors = StaticSetVectors(source.vectors)
     if source.encoder is not None:
-        how = {name: parameters[name] for name in ("encoding", "layer") if name in parameters}
-        vectors = WordsInTemplates(source.encoder, **how)
+        encoder_options = {name: parameters[name] for name in ("encoding", "layer") if name in parameters}
+        vectors = TemplateSetVectors(source.encoder, **encoder_options)
     seed = {"seed": parameters["seed"]} if "seed" in parameters else {}
-    targets, left_out = targets_of(asked.run.record, asked.indicators, asked.targets)
+    targets, left_out = find_targets(group_sets.run.record, group_sets.indicators, group_sets.targets)
     if not targets:
-        raise asked.indicators.too_few(left_out[0], 0, asked.targets)
-    counted = asked.counted
-    regard = [s for s in asked.run.group_scores() if s.arm == counted.arm_label(*counted.arms)]
-    return group_associations(targets, *asked.pair, vectors, regard, left_out=left_out, **seed)
+        raise group_sets.indicators.too_few_error(left_out[0], 0, group_sets.targets)
+    statements = group_sets.statements
+    regard = [s for s in group_sets.run.group_scores() if s.arm == statements.arm_label(*statements.arms)]
+    return associate_groups(targets, *group_sets.attribute_pair, vectors, regard, left_out=left_out, **seed)
 
 
-def _needed(run: StoredRun | None) -> StoredRun:
+def _require_run(run: StoredRun | None) -> StoredRun:
     if run is None:
         raise UsageError("groups and every_group need a run")
     return run

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.associate.compare import spearman
-from kgbias.associate.effect import NOISE, effect_estimate, unit
-from kgbias.associate.indicators import Indicators, shipped
+from kgbias.associate.method_agreement import spearman
+from kgbias.associate.effect import EQUALITY_TOLERANCE, effect_estimate, scale_to_unit
+from kgbias.associate.indicators import Indicators, shipped_indicators
 from kgbias.associate.result import Association
-from kgbias.associate.sets import FEW, AssociationTest, WordSet
+from kgbias.associate.sets import MIN_WORDS, AssociationTest, WordSet
 from kgbias.associate.weat import SetVectors
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.store import Store, StoredRun
@@ -37,7 +37,7 @@ from kgbias.language.words import FUNCTION_WORDS
 from kgbias.models.base import ModelInfo
 from kgbias.stats.estimate import Estimate
 
-MOST = 25
+MAX_REGARD_WORDS = 25
 
 _WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 
@@ -90,10 +90,10 @@ class RegardAgreement:
 
 
 def regard_words(
-    triples: Sequence[TripleView], most: int = MOST
+    triples: Sequence[TripleView], max_words: int = MAX_REGARD_WORDS
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The words that best distinguish the run's positive triples from its negative ones, up to
-    `most` on either side.
+    `max_words` on either side.
 
     A word of the predicates and objects counts once for each time its triple was said. With p and n
     its counts in positive and negative triples and P and N the totals, words are ordered by the
@@ -102,11 +102,11 @@ def regard_words(
     out. Raises DataError if a side has no words.
     """
     counts: dict[str, Counter[str]] = {"positive": Counter(), "negative": Counter()}
-    named = {word for t in triples for word in _words(t.group)}
+    group_words = {word for t in triples for word in _content_words(t.group)}
     for triple in triples:
         score = triple.scores.get("regard")
         if score and score.label in counts:
-            for word in set(_words(f"{triple.predicate} {triple.object}")) - named:
+            for word in set(_content_words(f"{triple.predicate} {triple.object}")) - group_words:
                 counts[score.label][word] += triple.count
     totals = {label: max(1, sum(words.values())) for label, words in counts.items()}
 
@@ -115,11 +115,11 @@ def regard_words(
         error = math.sqrt(p / totals["positive"] + n / totals["negative"])
         return (p - n) / error
 
-    said = counts["positive"] + counts["negative"]
-    leans = {word: lean(word) for word, count in said.items() if count >= 2}
-    ordered = sorted(leans, key=lambda word: (-leans[word], word))
-    positive = tuple(word for word in ordered[:most] if leans[word] > 0)
-    negative = tuple(word for word in reversed(ordered[-most:]) if leans[word] < 0)
+    counts_said = counts["positive"] + counts["negative"]
+    leans = {word: lean(word) for word, count in counts_said.items() if count >= 2}
+    ordered_words = sorted(leans, key=lambda word: (-leans[word], word))
+    positive = tuple(word for word in ordered_words[:max_words] if leans[word] > 0)
+    negative = tuple(word for word in reversed(ordered_words[-max_words:]) if leans[word] < 0)
     if not positive or not negative:
         raise DataError(
             "the run lacks words of positive or negative regard: measure it first, or crawl more"
@@ -127,10 +127,10 @@ def regard_words(
     return positive, negative
 
 
-def regard_sets(triples: Sequence[TripleView], most: int = MOST) -> tuple[WordSet, WordSet]:
+def regard_sets(triples: Sequence[TripleView], max_words: int = MAX_REGARD_WORDS) -> tuple[WordSet, WordSet]:
     """The words of positive and of negative regard over all groups of the run, as attribute sets
     (see `regard_words`)."""
-    positive, negative = regard_words(triples, most)
+    positive, negative = regard_words(triples, max_words)
     source = "statements of the same crawl"
     return (
         WordSet("positive regard", positive, source=source),
@@ -138,9 +138,9 @@ def regard_sets(triples: Sequence[TripleView], most: int = MOST) -> tuple[WordSe
     )
 
 
-def groups_test(x: WordSet, y: WordSet, a: WordSet, b: WordSet) -> AssociationTest:
-    """A test of two groups, by their indicators (`Indicators.targets`), with attributes from
-    `Indicators.pair`, `regard_sets` or `topic_sets`."""
+def build_groups_test(x: WordSet, y: WordSet, a: WordSet, b: WordSet) -> AssociationTest:
+    """A test of two groups, by their indicators (`Indicators.target_sets`), with attributes from
+    `Indicators.attribute_pair`, `regard_sets` or `topic_sets`."""
     sources = dict.fromkeys(words.source for words in (x, y, a, b) if words.source)
     return AssociationTest(
         name=f"{x.concept} against {y.concept}",
@@ -166,11 +166,11 @@ def topic_sets(
     if not models:
         todo = how("run.measure(topics=True)", f"kgbias measure {run.name} --topics")
         raise UsageError(f"run {run.name} has no topics: {todo}")
-    one, other = find_topic(models, first), find_topic(models, second)
-    both = set(one.words) & set(other.words)
+    first_topic, second_topic = find_topic(models, first), find_topic(models, second)
+    shared_words = set(first_topic.words) & set(second_topic.words)
     sets = []
-    for topic in (one, other):
-        words = tuple(word for word in topic.words if word not in both)
+    for topic in (first_topic, second_topic):
+        words = tuple(word for word in topic.words if word not in shared_words)
         if not words:
             raise UsageError(
                 f"the topics {first} and {second} have the same words: name two different ones"
@@ -183,35 +183,35 @@ def topic_sets(
 def find_topic(models: Sequence[TopicModel], name: str) -> Topic:
     """A topic by `category:number`, number, name or word: see `topic_sets`."""
     topics = [topic for model in models for topic in model.topics]
-    found = [
+    matching_topics = [
         topic
         for topic in topics
         if name in (f"{topic.category}:{topic.number}", str(topic.number), topic.name)
         or name in topic.words
     ]
-    if len(found) == 1:
-        return found[0]
-    there = "; ".join(f"{t.category}:{t.number} {', '.join(t.words[:3])}" for t in found or topics)
+    if len(matching_topics) == 1:
+        return matching_topics[0]
+    choices = "; ".join(f"{t.category}:{t.number} {', '.join(t.words[:3])}" for t in matching_topics or topics)
     raise UsageError(
-        f"{name!r} is {'more than one topic' if found else 'no topic of the run'}; "
-        f"choose from {there}"
+        f"{name!r} is {'more than one topic' if matching_topics else 'no topic of the run'}; "
+        f"choose from {choices}"
     )
 
 
-def targets_of(
+def find_targets(
     run: Run, indicators: Indicators, kind: str | None = None
 ) -> tuple[dict[Group, WordSet], tuple[str, ...]]:
-    """The indicators of each group of the run (`Indicators.of_category`), and the groups with fewer
+    """The indicators of each group of the run (`Indicators.choose_for_category`), and the groups with fewer
     than 8."""
-    chosen: dict[Group, WordSet] = {}
+    sets_by_group: dict[Group, WordSet] = {}
     for category in dict.fromkeys(group.category for group in run.groups):
         groups = [group for group in run.groups if group.category == category]
-        chosen |= indicators.of_category(groups, kind)[1]
-    left_out = tuple(group.name for group in run.groups if group not in chosen)
-    return {group: chosen[group] for group in run.groups if group in chosen}, left_out
+        sets_by_group |= indicators.choose_for_category(groups, kind)[1]
+    left_out = tuple(group.name for group in run.groups if group not in sets_by_group)
+    return {group: sets_by_group[group] for group in run.groups if group in sets_by_group}, left_out
 
 
-def group_associations(
+def associate_groups(
     targets: Mapping[Group, WordSet],
     a: WordSet,
     b: WordSet,
@@ -229,57 +229,57 @@ def group_associations(
     out, and named. Raises DataError if it knows fewer than 8 words of an attribute set.
     """
     found_a, found_b = vectors.find_set(a), vectors.find_set(b)
-    for found, words in ((found_a, a), (found_b, b)):
-        if len(found.forms) < FEW:
+    for attribute_vectors, words in ((found_a, a), (found_b, b)):
+        if len(attribute_vectors.forms) < MIN_WORDS:
             raise DataError(
-                f"{vectors.info.name} knows {len(found.forms)} words of {words.concept}, and a "
-                f"test needs {FEW} a side"
+                f"{vectors.info.name} knows {len(attribute_vectors.forms)} words of {words.concept}, and a "
+                f"test needs {MIN_WORDS} a side"
             )
     regard = {s.group_id: s.value for s in scores if s.measure == "overall_regard"}
-    unit_a, unit_b = unit(found_a.vectors, a.concept), unit(found_b.vectors, b.concept)
-    results, without = [], list(left_out)
+    unit_a, unit_b = scale_to_unit(found_a.vectors, a.concept), scale_to_unit(found_b.vectors, b.concept)
+    results, groups_without = [], list(left_out)
     for group, words in targets.items():
-        own = vectors.find_set(words)
-        direction = unit(own.vectors, group.name).mean(axis=0) if own.forms else np.zeros(1)
+        group_vectors = vectors.find_set(words)
+        direction = scale_to_unit(group_vectors.vectors, group.name).mean(axis=0) if group_vectors.forms else np.zeros(1)
         length = float(np.linalg.norm(direction))
-        if len(own.forms) < FEW or length <= NOISE:
-            without.append(group.name)
+        if len(group_vectors.forms) < MIN_WORDS or length <= EQUALITY_TOLERANCE:
+            groups_without.append(group.name)
             continue
         x, y = unit_a @ direction / length, unit_b @ direction / length
         results.append(
             GroupAssociation(
                 group,
                 effect_estimate(x, y),
-                tuple(own.forms),
+                tuple(group_vectors.forms),
                 regard.get(group.id, math.nan),
             )
         )
-    both = [g for g in results if not math.isnan(g.regard)]
+    with_regard = [g for g in results if not math.isnan(g.regard)]
     return RegardAgreement(
         vectors.info,
         tuple(results),
-        spearman(np.array([g.effect.value for g in both]), np.array([g.regard for g in both])),
+        spearman(np.array([g.effect.value for g in with_regard]), np.array([g.regard for g in with_regard])),
         WordSet(a.concept, tuple(found_a.forms), source=a.source),
         WordSet(b.concept, tuple(found_b.forms), source=b.source),
         found_a.missing + found_b.missing,
-        tuple(without),
+        tuple(groups_without),
     )
 
 
-def _names(group: Group) -> tuple[str, ...]:
+def _group_names(group: Group) -> tuple[str, ...]:
     return tuple(dict.fromkeys((group.name, *group.variants)))
 
 
-def _words(text: str) -> list[str]:
+def _content_words(text: str) -> list[str]:
     return [w for w in _WORD.findall(text.lower()) if len(w) > 2 and w not in FUNCTION_WORDS]
 
 
-MEASURE = "sc_weat"
-SHARED = 3
+SC_WEAT_MEASURE = "sc_weat"
+MIN_SHARED_WORDS = 3
 """The least number of a topic's words that an attribute set must hold to be about it."""
 
 
-def save(
+def save_results(
     store: Store,
     run: Run | None,
     results: Sequence[Association],
@@ -291,7 +291,7 @@ def save(
     A test gets edges to nodes that are in the graph: to each group that a word or concept of a set
     names, or that `indicators` (None: the shipped ones) say the concept is about, TARGET for X or
     Y, ATTRIBUTE for A or B (the male terms of WEAT 7). It gets an ATTRIBUTE edge to each object
-    whose text is an attribute word, and to each topic of the run that shares at least `SHARED`
+    whose text is an attribute word, and to each topic of the run that shares at least `MIN_SHARED_WORDS`
     words with an attribute set.
     """
     nodes = [
@@ -301,16 +301,16 @@ def save(
             method=result.method,
             model=result.model,
             effect_size=result.effect_size,
-            p_value=result.test_p.value,
+            p_value=result.test_p_value.value,
             low=result.effect.low,
             high=result.effect.high,
             record=row,
-            edges=edges(store, run, result.test, indicators),
-            p_published=result.p.value if result.calibrated else math.nan,
+            edges=build_edges(store, run, result.test, indicators),
+            p_published=result.p_value.value if result.permutation_p_value else math.nan,
             p_holm=row["p_holm"],
             p_bh=row["p_bh"],
-            n_x=len(result.sets["x"].used),
-            n_y=len(result.sets["y"].used),
+            n_x=len(result.sets["x"].known),
+            n_y=len(result.sets["y"].known),
         )
         for result, row in zip(results, rows, strict=True)
     ]
@@ -324,44 +324,44 @@ def save_groups(run: StoredRun, agreement: RegardAgreement) -> None:
         "noncentral t over attribute words"
     )
     run.save_group_scores(
-        [GroupScore.from_estimate(g.group.id, MEASURE, g.effect, method) for g in agreement.groups]
+        [GroupScore.from_estimate(g.group.id, SC_WEAT_MEASURE, g.effect, method) for g in agreement.groups]
     )
 
 
-def edges(
+def build_edges(
     store: Store, run: Run | None, test: AssociationTest, indicators: Indicators | None = None
 ) -> tuple[AssociationEdge, ...]:
-    """The edges from a test to what the graph holds now (see `save`)."""
+    """The edges from a test to what the graph holds now (see `save_results`)."""
     topics = [topic for model in store.topics(run.id) for topic in model.topics] if run else []
-    declared = indicators or shipped()
-    found = [AssociationEdge(side, "topic", id) for side, id in sorted(_topics(test, topics))]
+    declared = indicators or shipped_indicators()
+    edges_found = [AssociationEdge(side, "topic", id) for side, id in sorted(_related_topics(test, topics))]
     for side, words in test.sets.items():
-        named = {words.concept, *declared.named_by(words.concept)}
-        texts = {"group": named | (set(words.words) if side in ("x", "y") else set())}
+        concept_names = {words.concept, *declared.names_for_concept(words.concept)}
+        texts = {"group": concept_names | (set(words.words) if side in ("x", "y") else set())}
         if side in ("a", "b"):
             texts["object"] = set(words.words)
-        for kind, those in texts.items():
-            ids = store.known_nodes(kind, [node_id(kind, text) for text in those])
-            found += [AssociationEdge(side, kind, id) for id in sorted(ids)]
-    return tuple(found)
+        for kind, node_texts in texts.items():
+            ids = store.known_nodes(kind, [node_id(kind, text) for text in node_texts])
+            edges_found += [AssociationEdge(side, kind, id) for id in sorted(ids)]
+    return tuple(edges_found)
 
 
-def _topics(test: AssociationTest, topics: Sequence[Topic]) -> set[tuple[str, str]]:
-    """The attribute sides that are about a topic, with its id: a side is if it holds `SHARED` of
+def _related_topics(test: AssociationTest, topics: Sequence[Topic]) -> set[tuple[str, str]]:
+    """The attribute sides that are about a topic, with its id: a side is if it holds `MIN_SHARED_WORDS` of
     the topic's words, or all of them, or all but those that the topic of the other side also has
     (`topic_sets`)."""
     a, b = set(test.a.words), set(test.b.words)
-    found: set[tuple[str, str]] = set()
+    sides_found: set[tuple[str, str]] = set()
     for topic in topics:
         words = set(topic.words)
-        found |= {
+        sides_found |= {
             (side, topic.id)
-            for side, own in (("a", a), ("b", b))
-            if own == words or len(own & words) >= SHARED
+            for side, attribute_words in (("a", a), ("b", b))
+            if attribute_words == words or len(attribute_words & words) >= MIN_SHARED_WORDS
         }
         if a < words:
-            for other in topics:
-                rest = set(other.words) - b
-                if rest and rest == words - a and b < set(other.words):
-                    found |= {("a", topic.id), ("b", other.id)}
-    return found
+            for other_topic in topics:
+                remaining_words = set(other_topic.words) - b
+                if remaining_words and remaining_words == words - a and b < set(other_topic.words):
+                    sides_found |= {("a", topic.id), ("b", other_topic.id)}
+    return sides_found

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.associate.contexts import ContextSource, CorpusContexts, Spans, TemplateContexts
-from kgbias.associate.graph import edges, save
+from kgbias.associate.graph import build_edges, save_results
 from kgbias.associate.lpbs import Predictor
-from kgbias.associate.methods import Source, run_method
+from kgbias.associate.methods import ModelSource, run_method
 from kgbias.associate.result import Association
 from kgbias.associate.sets import AssociationTest, WordSet, find_tests
 from kgbias.errors import DataError, UsageError, no_such
@@ -39,13 +39,13 @@ TESTS = ("C1", "C3-name", "C3-term", "C6-name", "C6-term", "C9-name", "Dis", "Oc
 METHODS = ("s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs")
 WORDS = ("full", "reduced", "simplified", "nouns")
 """Word sets; "nouns" are the simplified ones without adjective forms, of LPBS alone (table 6)."""
-SENTENCE = "sentence"
-ENCODINGS = ("word-average", "word-first", "word-last", SENTENCE)
-WINDOWS = (6, 12, 18)
+SENTENCE_ENCODING = "sentence"
+ENCODINGS = ("word-average", "word-first", "word-last", SENTENCE_ENCODING)
+WORDS_APART = (6, 12, 18)
 """The largest number of words between target and attribute in a corpus (figure 4)."""
 
-_OF = {
-    "s-seat": (SENTENCE,),
+_ENCODINGS_BY_METHOD = {
+    "s-seat": (SENTENCE_ENCODING,),
     "w-seat": ENCODINGS[:3],
     "ceat": ENCODINGS,
     "lpbs": ("",),
@@ -54,7 +54,7 @@ _OF = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class GridCell:
     """One test by one method in one setting on one model (a spec). `contexts` is templates or
     corpus; `encoding` "sentence" is the model's own, "" if the method has none; `apart` is the
     number of words between the stimuli of LPBS in a corpus, 0 elsewhere."""
@@ -87,29 +87,29 @@ class Cell:
         return f"{self.test} on {self.model}: {', '.join(part for part in parts if part)}"
 
 
-def encodings_of(methods: Iterable[str]) -> set[str]:
+def accepted_encodings(methods: Iterable[str]) -> set[str]:
     """The encodings that these methods accept."""
-    return {encoding for method in methods for encoding in _OF[method] if encoding}
+    return {encoding for method in methods for encoding in _ENCODINGS_BY_METHOD[method] if encoding}
 
 
-def tests_of(names: Sequence[str]) -> list[AssociationTest]:
+def find_grid_tests(names: Sequence[str]) -> list[AssociationTest]:
     """The tests of a grid: those of the paper, or of these names. C3 is both C3-name and C3-term.
     Raises UsageError for an unknown one."""
     if not names:
         return find_tests(TESTS)
-    found: dict[str, AssociationTest] = {}
+    tests_found: dict[str, AssociationTest] = {}
     for name in names:
-        (first, *more) = find_tests([name])
-        both = [first, *more]
-        if not name.lower().endswith(("name", "term")) and first.name.endswith("-name"):
-            both += find_tests([first.name.removesuffix("name") + "term"])
-        found |= {test.name: test for test in both if not test.few}
-    if not found:
+        (first_test, *other_tests) = find_tests([name])
+        versions = [first_test, *other_tests]
+        if not name.lower().endswith(("name", "term")) and first_test.name.endswith("-name"):
+            versions += find_tests([first_test.name.removesuffix("name") + "term"])
+        tests_found |= {test.name: test for test in versions if not test.has_few_words}
+    if not tests_found:
         raise UsageError("these tests have fewer than 8 words per set")
-    return list(found.values())
+    return list(tests_found.values())
 
 
-def cells(
+def iter_cells(
     models: Iterable[str],
     tests: Sequence[AssociationTest],
     methods: Sequence[str] = METHODS,
@@ -118,20 +118,20 @@ def cells(
     encodings: Sequence[str] = ENCODINGS,
     words: Sequence[str] = WORDS,
     targets: Sequence[str] = ("names", "terms"),
-) -> Iterator[Cell]:
+) -> Iterator[GridCell]:
     """Every valid combination, model by model and test by test: s-SEAT takes sentences, w-SEAT
     words, CEAT both, and LPBS neither; simplified sets are those of Kurita et al. (2019)."""
     for model, test in product(models, tests):
-        sets = [each for each in words if test.simplified or each not in ("simplified", "nouns")]
-        for method, contexts, each in product(
+        sets = [word_choice for word_choice in words if test.simplified or word_choice not in ("simplified", "nouns")]
+        for method, contexts, word_choice in product(
             methods, ("templates", "corpus") if corpus else ("templates",), sets
         ):
-            if each == "nouns" and not (
+            if word_choice == "nouns" and not (
                 method == "lpbs" and contexts == "templates" and test.a.adjectives
             ):
                 continue
-            for encoding in _OF[method]:
-                cell = Cell(model, test.name, method, contexts, encoding, each)
+            for encoding in _ENCODINGS_BY_METHOD[method]:
+                cell = GridCell(model, test.name, method, contexts, encoding, word_choice)
                 if (cell.targets and cell.targets not in targets) or (
                     encoding and encoding not in encodings
                 ):
@@ -139,10 +139,10 @@ def cells(
                 if encoding or contexts == "templates":
                     yield cell
                 else:
-                    yield from (replace(cell, apart=apart) for apart in WINDOWS)
+                    yield from (replace(cell, apart=apart) for apart in WORDS_APART)
 
 
-class EmbeddedOnce:
+class EmbeddingCache:
     """An encoder that keeps the vectors it was asked for until told to forget them."""
 
     def __init__(self, encoder: Encoder) -> None:
@@ -173,10 +173,10 @@ class EmbeddedOnce:
         return self.embed_many(spans, [(encoding, layer)])[encoding, layer]
 
     def embed_many(
-        self, spans: Sequence[Span], wanted: Iterable[VectorSource]
+        self, spans: Sequence[Span], wanted_places: Iterable[VectorSource]
     ) -> dict[VectorSource, NDArray[np.float32]]:
         """As `Encoder.embed_many`, without computing kept vectors again."""
-        places = list(dict.fromkeys(wanted))
+        places = list(dict.fromkeys(wanted_places))
         new = [
             span
             for span in dict.fromkeys(spans)
@@ -191,60 +191,60 @@ class EmbeddedOnce:
         self._vectors.clear()
 
 
-class PredictedOnce:
+class PredictionCache:
     """A predictor that makes each prediction once."""
 
     def __init__(self, predictor: Predictor) -> None:
         self.info, self.kind = predictor.info, predictor.kind
         self._predictor = predictor
-        self._said: dict[FilledTemplate, Prediction] = {}
+        self._predictions: dict[FilledTemplate, Prediction] = {}
 
     def is_token(self, word: str) -> bool:
         return self._predictor.is_token(word)
 
     def predict(self, sentences: Sequence[FilledTemplate]) -> list[Prediction]:
-        new = [each for each in dict.fromkeys(sentences) if each not in self._said]
-        self._said |= dict(zip(new, self._predictor.predict(new), strict=True))
-        return [self._said[each] for each in sentences]
+        new_sentences = [sentence for sentence in dict.fromkeys(sentences) if sentence not in self._predictions]
+        self._predictions |= dict(zip(new_sentences, self._predictor.predict(new_sentences), strict=True))
+        return [self._predictions[sentence] for sentence in sentences]
 
 
 @dataclass(frozen=True)
-class SearchedOnce:
+class CorpusCache:
     """A corpus that is searched once for each word."""
 
     corpus: CorpusContexts
-    _found: dict[str, list[Span]] = field(default_factory=dict)
+    _spans: dict[str, list[Span]] = field(default_factory=dict)
 
-    def spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
-        words = {word for each in test.sets.values() for word in each.words}
-        if new := words - self._found.keys():
-            self._found.update(self.corpus.search(new))
+    def find_spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
+        words = {word for word_set in test.sets.values() for word in word_set.words}
+        if new_words := words - self._spans.keys():
+            self._spans.update(self.corpus.search(new_words))
         return {
-            role: {word: self._found[word] for word in each.words}
-            for role, each in test.sets.items()
+            role: {word: self._spans[word] for word in word_set.words}
+            for role, word_set in test.sets.items()
         }
 
     def describe(self) -> dict[str, Any]:
         return self.corpus.describe()
 
 
-MOST = 100
+MAX_GRID_CONTEXTS = 100
 """Texts per word from a corpus; the paper takes 1,000 and finds that more change nothing."""
-SAMPLES = 9_999
-DRAWS = 1_000
+DEFAULT_GRID_SAMPLES = 9_999
+DEFAULT_GRID_DRAWS = 1_000
 
-Row = dict[str, Any]
+GridRow = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Which cells are wanted, and how each is computed: `given` are parameters of
+    """Which cells are wanted, and how each is computed: `parameters` are parameters of
     `kgbias.associate.Parameters` (`samples`, `draws`, `seed`, `layer`, `most`, `window`)."""
 
     tests: tuple[AssociationTest, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[GridCell, ...]
     corpus: Path | None
-    given: Mapping[str, Any]
+    parameters: Mapping[str, Any]
 
     @cached_property
     def by_name(self) -> Mapping[str, AssociationTest]:
@@ -261,21 +261,21 @@ class Grid:
             raise DataError(f"cannot read {self.corpus}: {error.strerror}") from error
 
     @cached_property
-    def _in_corpus(self) -> SearchedOnce:
+    def _corpus_contexts(self) -> CorpusCache:
         if self.corpus is None:
             raise UsageError("the grid has no corpus")
-        how = {name: self.given[name] for name in ("most", "window", "seed") if name in self.given}
-        return SearchedOnce(CorpusContexts(self.corpus, **how))
+        how = {name: self.parameters[name] for name in ("most", "window", "seed") if name in self.parameters}
+        return CorpusCache(CorpusContexts(self.corpus, **how))
 
-    def source(self, contexts: str) -> ContextSource:
+    def context_source(self, contexts: str) -> ContextSource:
         """Where words stand when they are embedded: templates or the corpus."""
-        return self._in_corpus if contexts == "corpus" else TemplateContexts()
+        return self._corpus_contexts if contexts == "corpus" else TemplateContexts()
 
-    def key(self, cell: Cell, info: ModelInfo) -> str:
+    def key(self, cell: GridCell, info: ModelInfo) -> str:
         """The key that a cell is stored under."""
         corpus = self.corpus_hash if cell.contexts == "corpus" else ""
         test = self.by_name[cell.test].id
-        return cell.key({"test_words": test, "weights": info.id, "corpus": corpus, **self.given})
+        return cell.key({"test_words": test, "weights": info.id, "corpus": corpus, **self.parameters})
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -303,43 +303,43 @@ class GridCost(Result):
 @dataclass(frozen=True, slots=True, repr=False)
 class GridResult(Result):
     """The rows of a grid, one per cell: a record of an association test with its `cell`, corrected
-    over the grid; and why cells are `missing`. `computed` counts those that were not in the store
+    over the grid; and why cells are `missing`. `computed_count` counts those that were not in the store
     before."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[GridRow, ...]
     missing: tuple[str, ...]
-    computed: int
+    computed_count: int
 
-    def records(self) -> list[Row]:
+    def records(self) -> list[GridRow]:
         """One row per cell."""
         return list(self.rows)
 
-    def counts(self, alpha: float = 0.05) -> list[Row]:
+    def count_significant(self, alpha: float = 0.05) -> list[GridRow]:
         """How many tests are significant, by model and method: uncorrected, by Holm over the whole
         grid, and by Benjamini-Hochberg."""
-        found = []
-        ordered = sorted(self.rows, key=lambda row: (row["cell"]["model"], row["method"]))
-        for (model, method), part in groupby(
-            ordered, key=lambda row: (row["cell"]["model"], row["method"])
+        counts_found = []
+        ordered_rows = sorted(self.rows, key=lambda row: (row["cell"]["model"], row["method"]))
+        for (model, method), model_rows in groupby(
+            ordered_rows, key=lambda row: (row["cell"]["model"], row["method"])
         ):
-            rows = list(part)
-            counted = {
+            rows = list(model_rows)
+            significant = {
                 name: sum(row[key] <= alpha for row in rows)
                 for name, key in (("uncorrected", "p_test"), ("holm", "p_holm"), ("bh", "p_bh"))
             }
-            found.append({"model": model, "method": method, "tests": len(rows), **counted})
-        return found
+            counts_found.append({"model": model, "method": method, "tests": len(rows), **significant})
+        return counts_found
 
-    def as_rows(self) -> Rows[Row]:
+    def as_rows(self) -> Rows[GridRow]:
         """The cells."""
         columns = dict.fromkeys(name for row in self.rows for name in row)
         return Rows(self.rows, lambda row: {name: row.get(name) for name in columns}, columns)
 
     def heading(self) -> str:
-        return f"{len(self.rows):,} cells, {self.computed:,} of them computed now"
+        return f"{len(self.rows):,} cells, {self.computed_count:,} of them computed now"
 
 
-def plan(
+def plan_grid(
     models: Sequence[str],
     tests: Sequence[str] = (),
     methods: Sequence[str] = (),
@@ -348,7 +348,7 @@ def plan(
     encoding: str | None = None,
     words: str | None = None,
     targets: str | None = None,
-    **given: Any,
+    **parameters: Any,
 ) -> Grid:
     """The grid of these models and tests (default: those of the paper) by these methods (default:
     all), in templates and, if `contexts` names a corpus, also in the corpus. `encoding`, `words`
@@ -357,24 +357,24 @@ def plan(
     """
     if not models:
         raise UsageError("a grid needs a model")
-    for name, value, known in (
+    for name, value, allowed in (
         *(("method", method, METHODS) for method in methods),
         ("encoding", encoding, ENCODINGS),
         ("words", words, WORDS),
         ("targets", targets, ("names", "terms")),
     ):
-        if value is not None and value not in known:
-            raise UsageError(no_such(name, value, known, " in a grid"))
-    takes = encodings_of(tuple(methods) or METHODS)
+        if value is not None and value not in allowed:
+            raise UsageError(no_such(name, value, allowed, " in a grid"))
+    takes = accepted_encodings(tuple(methods) or METHODS)
     if encoding is not None and encoding not in takes:
         raise UsageError(f"`encoding` {encoding} has no effect with {', '.join(methods)}")
-    if contexts is None and given.keys() & {"most", "window"}:
+    if contexts is None and parameters.keys() & {"most", "window"}:
         raise UsageError("`most` and `window` have no effect without `contexts`")
-    found = tests_of(tests)
-    chosen = tuple(
-        cells(
+    tests_found = find_grid_tests(tests)
+    chosen_cells = tuple(
+        iter_cells(
             dict.fromkeys(models),
-            found,
+            tests_found,
             tuple(methods) or METHODS,
             corpus=contexts is not None,
             encodings=(encoding,) if encoding else ENCODINGS,
@@ -382,31 +382,31 @@ def plan(
             targets=(targets,) if targets else ("names", "terms"),
         )
     )
-    defaults = {"samples": SAMPLES, "draws": DRAWS, "how": "sampled", "seed": 0, "layer": LAST_LAYER}
+    defaults = {"samples": DEFAULT_GRID_SAMPLES, "draws": DEFAULT_GRID_DRAWS, "how": "sampled", "seed": 0, "layer": LAST_LAYER}
     if contexts is not None:
-        defaults |= {"most": MOST}
-    if not chosen:
+        defaults |= {"most": MAX_GRID_CONTEXTS}
+    if not chosen_cells:
         raise UsageError("the grid is empty: no test fits what was asked for")
-    return Grid(tuple(found), chosen, contexts, defaults | given)
+    return Grid(tuple(tests_found), chosen_cells, contexts, defaults | parameters)
 
 
-def cost(grid: Grid, store: Store | None = None, **opening: Any) -> GridCost:
+def estimate_grid_cost(grid: Grid, store: Store | None = None, **opening: Any) -> GridCost:
     """The cost of the grid, without loading a model."""
-    done = _stored(store)
+    stored_keys = _stored_keys(store)
     by_method: dict[str, int] = {}
-    already: dict[str, int] = {}
+    done_by_method: dict[str, int] = {}
     texts: dict[str, set[str]] = {}
     predictions: dict[str, set[tuple[str, str, str]]] = {}
     for model, of_model in groupby(grid.cells, key=lambda cell: cell.model):
         info = open_encoder(model, **opening).info
         for cell in of_model:
             by_method[cell.method] = by_method.get(cell.method, 0) + 1
-            if grid.key(cell, info) in done:
-                already[cell.method] = already.get(cell.method, 0) + 1
+            if grid.key(cell, info) in stored_keys:
+                done_by_method[cell.method] = done_by_method.get(cell.method, 0) + 1
                 continue
             test = grid.by_name[cell.test]
             if cell.encoding:
-                spans = grid.source(cell.contexts).spans(test, info).values()
+                spans = grid.context_source(cell.contexts).find_spans(test, info).values()
                 texts.setdefault(model, set()).update(
                     span.text for by_word in spans for row in by_word.values() for span in row
                 )
@@ -419,9 +419,9 @@ def cost(grid: Grid, store: Store | None = None, **opening: Any) -> GridCost:
                 )
     return GridCost(
         by_method,
-        already,
-        {model: len(found) for model, found in texts.items()},
-        {model: len(found) for model, found in predictions.items()},
+        done_by_method,
+        {model: len(items) for model, items in texts.items()},
+        {model: len(items) for model, items in predictions.items()},
     )
 
 
@@ -440,42 +440,42 @@ def run_grid(
     p-values over the grid. If interrupted, the same call continues where it stopped. With an
     `executor`, its workers run the models, and the cells are the same."""
     progress = progress or SilentProgress()
-    done = _stored(store)
+    stored_keys = _stored_keys(store)
     missing: list[str] = []
     keys: list[str] = []
     computed = 0
     progress.stage("grid", len(grid.cells))
     for spec, of_model in groupby(grid.cells, key=lambda cell: cell.model):
         opening = {"device": device, "dtype": dtype, "notify": progress.note}
-        model = _Model(grid, spec, cache, opening, executor)
+        model = _GridModel(grid, spec, cache, opening, executor)
         for _, of_test in groupby(of_model, key=lambda cell: cell.test):
             by_key = {grid.key(cell, model.encoder.info): cell for cell in of_test}
-            todo = {key: cell for key, cell in by_key.items() if key not in done}
-            progress.advance(len(by_key) - len(todo))
-            keys += [key for key in by_key if key in done]
+            cells_to_run = {key: cell for key, cell in by_key.items() if key not in stored_keys}
+            progress.advance(len(by_key) - len(cells_to_run))
+            keys += [key for key in by_key if key in stored_keys]
             try:
-                model.embed(list(todo.values()))
+                model.embed(list(cells_to_run.values()))
             except DataError as error:  # a text that is too long, a word without a token
-                missing += [f"{cell}: {error}" for cell in todo.values() if cell.encoding]
-                todo = {key: cell for key, cell in todo.items() if not cell.encoding}
-            for key, cell in todo.items():
+                missing += [f"{cell}: {error}" for cell in cells_to_run.values() if cell.encoding]
+                cells_to_run = {key: cell for key, cell in cells_to_run.items() if not cell.encoding}
+            for key, cell in cells_to_run.items():
                 started = time.perf_counter()
                 try:
-                    result = model.run(cell)
+                    result = model.run_cell(cell)
                 except (DataError, UsageError) as error:
                     missing.append(f"{cell}: {error}")
                 else:
-                    row = _row(result, cell, key, time.perf_counter() - started)
-                    save(store, run.record if run else None, [result], [row])
+                    row = _build_row(result, cell, key, time.perf_counter() - started)
+                    save_results(store, run.record if run else None, [result], [row])
                     keys.append(key)
                     computed += 1
                 progress.advance()
             model.texts.forget()
-    rows = _corrected(grid, store, run, keys)
+    rows = _correct_rows(grid, store, run, keys)
     return GridResult(tuple(rows), tuple(missing), computed)
 
 
-class _Model:
+class _GridModel:
     """A model of the grid, with everything that is computed only once for it."""
 
     def __init__(
@@ -489,52 +489,52 @@ class _Model:
         self._grid = grid
         self._model = open_language_model(spec, executor, cache=cache, **opening)
         self.encoder = self._model.encoder
-        self.texts = EmbeddedOnce(self.encoder)
+        self.texts = EmbeddingCache(self.encoder)
 
     @cached_property
-    def predictor(self) -> PredictedOnce:
-        return PredictedOnce(self._model.predictor())
+    def predictor(self) -> PredictionCache:
+        return PredictionCache(self._model.predictor())
 
-    def embed(self, cells: Sequence[Cell]) -> None:
+    def embed(self, cells: Sequence[GridCell]) -> None:
         """Embed the texts of one test's cells, in one pass for each kind of contexts."""
         for contexts in dict.fromkeys(cell.contexts for cell in cells if cell.encoding):
-            here = [cell for cell in cells if cell.encoding and cell.contexts == contexts]
-            places = dict.fromkeys((self._encoding(cell), self._layer) for cell in here)
-            found = self._grid.source(contexts).spans(
-                self._grid.by_name[here[0].test], self.encoder.info
+            context_cells = [cell for cell in cells if cell.encoding and cell.contexts == contexts]
+            places = dict.fromkeys((self._encoding(cell), self._layer) for cell in context_cells)
+            spans_by_role = self._grid.context_source(contexts).find_spans(
+                self._grid.by_name[context_cells[0].test], self.encoder.info
             )
-            spans = [span for by_word in found.values() for row in by_word.values() for span in row]
+            spans = [span for by_word in spans_by_role.values() for row in by_word.values() for span in row]
             self.texts.prepare(spans, list(places))
 
-    def run(self, cell: Cell) -> Association:
+    def run_cell(self, cell: GridCell) -> Association:
         """The result of a cell. Raises DataError or UsageError if it has none."""
-        test, given = self._grid.by_name[cell.test], dict(self._grid.given)
+        test, parameters = self._grid.by_name[cell.test], dict(self._grid.parameters)
         if cell.encoding:
-            test = _with_words(test, cell.words, self.encoder)
-            given["encoding"] = self._encoding(cell)
-            given["contexts"] = self._grid.source(cell.contexts)
+            test = _restrict_words(test, cell.words, self.encoder)
+            parameters["encoding"] = self._encoding(cell)
+            parameters["contexts"] = self._grid.context_source(cell.contexts)
         else:
-            given["words"] = cell.words
+            parameters["words"] = cell.words
             if cell.contexts == "corpus":
-                given |= {"contexts": self._grid.corpus, "apart": cell.apart}
+                parameters |= {"contexts": self._grid.corpus, "apart": cell.apart}
         if cell.encoding or cell.contexts == "templates":
-            given = {k: v for k, v in given.items() if k not in ("most", "window")}
-        source = Source(self.encoder, self.texts, lambda kind: self.predictor)
-        result = run_method(test, cell.method, source, given)
+            parameters = {k: v for k, v in parameters.items() if k not in ("most", "window")}
+        source = ModelSource(self.encoder, self.texts, lambda kind: self.predictor)
+        result = run_method(test, cell.method, source, parameters)
         # C6-name and C6-term have the same simplified targets but need a graph node each
         return replace(result, settings={**result.settings, "grid": f"{cell.words} {cell.test}"})
 
     @property
     def _layer(self) -> int:
-        return int(self._grid.given["layer"])
+        return int(self._grid.parameters["layer"])
 
-    def _encoding(self, cell: Cell) -> Encoding:
-        if cell.encoding == SENTENCE:
+    def _encoding(self, cell: GridCell) -> Encoding:
+        if cell.encoding == SENTENCE_ENCODING:
             return self.encoder.sentence_encoding
         return cast(Encoding, cell.encoding)
 
 
-def _with_words(test: AssociationTest, words: str, model: Encoder) -> AssociationTest:
+def _restrict_words(test: AssociationTest, words: str, model: Encoder) -> AssociationTest:
     """The test with full, reduced (one token of the model) or simplified targets, for vectors."""
     if words == "full":
         return test
@@ -544,46 +544,46 @@ def _with_words(test: AssociationTest, words: str, model: Encoder) -> Associatio
             for side in "xy"
         )
         return replace(test, x=replace(test.x, words=x), y=replace(test.y, words=y))
-    kept: list[WordSet] = []
-    for each in test.sets.values():
-        known = tuple(word for word in each.words if model.is_token(word))
-        if not known:
-            raise DataError(f"no word of {each.concept} is one token of {model.info.name}")
-        kept.append(replace(each, words=known))
-    return replace(test, x=kept[0], y=kept[1], a=kept[2], b=kept[3])
+    word_sets: list[WordSet] = []
+    for word_set in test.sets.values():
+        known_words = tuple(word for word in word_set.words if model.is_token(word))
+        if not known_words:
+            raise DataError(f"no word of {word_set.concept} is one token of {model.info.name}")
+        word_sets.append(replace(word_set, words=known_words))
+    return replace(test, x=word_sets[0], y=word_sets[1], a=word_sets[2], b=word_sets[3])
 
 
-def _row(result: Association, cell: Cell, key: str, seconds: float) -> Row:
+def _build_row(result: Association, cell: GridCell, key: str, seconds: float) -> GridRow:
     """`seconds`: what the cell took once its texts were embedded. Predictions count, unless an
     earlier cell of the call had made them."""
-    p = {"p_test": result.test_p.value, "p_holm": float("nan"), "p_bh": float("nan")}
-    took = {"seconds": round(seconds, 3)}
-    return result.record() | p | {"cell": asdict(cell), "key": key} | took
+    p_values = {"p_test": result.test_p_value.value, "p_holm": float("nan"), "p_bh": float("nan")}
+    timing = {"seconds": round(seconds, 3)}
+    return result.record() | p_values | {"cell": asdict(cell), "key": key} | timing
 
 
-def _stored(store: Store | None) -> dict[str, str]:
+def _stored_keys(store: Store | None) -> dict[str, str]:
     """The keys of the cells in a store, with the ids of their nodes."""
     if store is None:
         return {}
     return {node.record["key"]: node.id for node in store.associations() if "key" in node.record}
 
 
-def _corrected(grid: Grid, store: Store, run: StoredRun | None, keys: Sequence[str]) -> list[Row]:
+def _correct_rows(grid: Grid, store: Store, run: StoredRun | None, keys: Sequence[str]) -> list[GridRow]:
     """The rows of these cells, with p-values corrected over all of them. They are written back,
     with edges to groups added to the graph since a cell was computed."""
     groups = {
-        name: {e for e in edges(store, run.record if run else None, test) if e.kind != "object"}
+        name: {e for e in build_edges(store, run.record if run else None, test) if e.kind != "object"}
         for name, test in grid.by_name.items()
     }
-    wanted = set(keys)
-    by_key = {n.record["key"]: n for n in store.associations() if n.record.get("key") in wanted}
+    wanted_keys = set(keys)
+    by_key = {n.record["key"]: n for n in store.associations() if n.record.get("key") in wanted_keys}
     nodes = [by_key[key] for key in keys]
-    p = [float(node.record["p_test"]) for node in nodes]
+    p_values = [float(node.record["p_test"]) for node in nodes]
     rows, updated = [], []
-    for node, h, b in zip(nodes, holm(p), benjamini_hochberg(p), strict=True):
-        row = dict(node.record) | {"p_holm": float(h), "p_bh": float(b), "family": len(nodes)}
+    for node, holm_p, bh_p in zip(nodes, holm(p_values), benjamini_hochberg(p_values), strict=True):
+        row = dict(node.record) | {"p_holm": float(holm_p), "p_bh": float(bh_p), "family": len(nodes)}
         rows.append(row)
-        now = tuple(dict.fromkeys((*node.edges, *sorted(groups[row["cell"]["test"]], key=repr))))
-        updated.append(replace(node, record=row, p_holm=float(h), p_bh=float(b), edges=now))
+        edges_now = tuple(dict.fromkeys((*node.edges, *sorted(groups[row["cell"]["test"]], key=repr))))
+        updated.append(replace(node, record=row, p_holm=float(holm_p), p_bh=float(bh_p), edges=edges_now))
     store.save_associations(run.id if run else None, updated)
     return rows

@@ -16,20 +16,20 @@ from kgbias.associate.effect import Array
 from kgbias.associate.permutation import PValue, permutation_test
 from kgbias.associate.result import (
     Association,
-    SetUse,
+    SetUsage,
     Statistics,
-    conclude,
-    need_words,
+    build_association,
+    check_words,
 )
-from kgbias.associate.sets import ROLES, AssociationTest, Frames, fill
+from kgbias.associate.sets import ROLES, AssociationTest, SentenceFrames, fill_slot
 from kgbias.errors import UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.predict import FilledTemplate, Prediction
 
-Words = Literal["full", "reduced", "simplified", "nouns"]
-Pool = Literal["mean", "sum"]
+WordChoice = Literal["full", "reduced", "simplified", "nouns"]
+Pooling = Literal["mean", "sum"]
 
-_PARTITIONS = 20  # with fewer, exchanging targets cannot give p <= 0.05
+_MIN_PARTITIONS = 20  # with fewer, exchanging targets cannot give p <= 0.05
 
 
 class Predictor(Protocol):
@@ -55,8 +55,8 @@ def lpbs(
     model: Predictor,
     statistics: Statistics | None = None,
     *,
-    words: Words = "full",
-    pool: Pool = "mean",
+    words: WordChoice = "full",
+    pool: Pooling = "mean",
 ) -> Association:
     """The log-probability bias score.
 
@@ -66,7 +66,7 @@ def lpbs(
     exchanges attributes (two-tailed by default).
 
     Exchanging attributes takes the targets as given: it finds whatever the model associates with
-    *these* names. With enough targets, `calibrated` is the p-value of exchanging targets between X
+    *these* names. With enough targets, `permutation_p_value` is the p-value of exchanging targets between X
     and Y, as WEAT does, on each target's mean log ratio over A minus that over B.
 
     `pool` combines the targets of a set: "mean" averages their log ratios, giving each word the
@@ -79,31 +79,31 @@ def lpbs(
     word is left.
     """
     statistics = statistics or Statistics()
-    if words not in get_args(Words) or pool not in ("mean", "sum"):
+    if words not in get_args(WordChoice) or pool not in ("mean", "sum"):
         raise UsageError(
             "LPBS takes words full, reduced, simplified or nouns, and pool mean or sum"
         )
-    frames, attributes, missing = chosen(test, model, words)
+    frames, attributes, missing = choose_words(test, model, words)
     used = {
         "x": tuple(dict.fromkeys(word for frame in frames for word in frame.x)),
         "y": tuple(dict.fromkeys(word for frame in frames for word in frame.y)),
         **attributes,
     }
-    sets = {role: SetUse(used[role], missing[role]) for role in ROLES}
-    need_words(test, sets, model.info)
+    sets = {role: SetUsage(used[role], missing[role]) for role in ROLES}
+    check_words(test, sets, model.info)
     plan = [(frame, sentence) for frame in frames for sentence in frame.sentences]
-    everything = (*attributes["a"], *attributes["b"])
-    filled = [
-        fill_both(sentence, target, attribute)
+    all_attributes = (*attributes["a"], *attributes["b"])
+    filled_sentences = [
+        fill_frame(sentence, target, attribute)
         for frame, sentence in plan
-        for attribute in everything
+        for attribute in all_attributes
         for target in (*frame.x, *frame.y)
     ]
-    predictions = model.predict(filled)
-    bias = _by_sentence([frame for frame, _ in plan], len(everything), predictions, pool)
+    predictions = model.predict(filled_sentences)
+    bias = _biases_by_sentence([frame for frame, _ in plan], len(all_attributes), predictions, pool)
     units = bias.mean(axis=0, keepdims=True) if statistics.unit == "word" else bias
     n_a = len(attributes["a"])
-    result = conclude(
+    result = build_association(
         test,
         "lpbs",
         model.info,
@@ -119,37 +119,37 @@ def lpbs(
             "unit": statistics.unit,
             "frames": [sentence for _, sentence in plan],
         },
-        details=_multi_token(filled, predictions),
+        details=_count_multi_token(filled_sentences, predictions),
     )
-    if len(frames) > 1 or comb(len(used["x"]) + len(used["y"]), len(used["x"])) < _PARTITIONS:
+    if len(frames) > 1 or comb(len(used["x"]) + len(used["y"]), len(used["x"])) < _MIN_PARTITIONS:
         return result
-    shape = (len(plan), len(everything), len(used["x"]) + len(used["y"]))
+    shape = (len(plan), len(all_attributes), len(used["x"]) + len(used["y"]))
     ratios = np.array([p.log_joint - p.log_prior for p in predictions]).reshape(shape).mean(axis=0)
-    s = ratios[:n_a].mean(axis=0) - ratios[n_a:].mean(axis=0)
-    return replace(result, calibrated=_of_targets(s, len(used["x"]), statistics))
+    target_associations = ratios[:n_a].mean(axis=0) - ratios[n_a:].mean(axis=0)
+    return replace(result, permutation_p_value=_test_targets(target_associations, len(used["x"]), statistics))
 
 
-def _by_sentence(
-    frames: Sequence[Frames], attributes: int, predictions: Sequence[Prediction], pool: Pool
+def _biases_by_sentence(
+    frames: Sequence[SentenceFrames], attributes: int, predictions: Sequence[Prediction], pool: Pooling
 ) -> Array:
     """The biases [sentences, attributes] for sentences in these frames, from the predictions for
     each, ordered by attribute and then by target."""
     rows, start = [], 0
     for frame in frames:
         size = (attributes, len(frame.x) + len(frame.y))
-        part = predictions[start : start + size[0] * size[1]]
-        start += len(part)
-        joint = np.array([p.log_joint for p in part]).reshape(size)
-        prior = np.array([p.log_prior for p in part]).reshape(size)
-        rows.append(biases(joint, prior, len(frame.x), pool))
+        sentence_predictions = predictions[start : start + size[0] * size[1]]
+        start += len(sentence_predictions)
+        joint = np.array([p.log_joint for p in sentence_predictions]).reshape(size)
+        prior = np.array([p.log_prior for p in sentence_predictions]).reshape(size)
+        rows.append(pool_biases(joint, prior, len(frame.x), pool))
     return np.array(rows)
 
 
-def _of_targets(s: Array, n_x: int, statistics: Statistics) -> PValue:
+def _test_targets(target_associations: Array, n_x: int, statistics: Statistics) -> PValue:
     """The permutation p-value of the targets' associations [targets], those of X first."""
     return permutation_test(
-        s[:n_x],
-        s[n_x:],
+        target_associations[:n_x],
+        target_associations[n_x:],
         tails=statistics.tails or "two",
         how="auto" if statistics.how == "normal" else statistics.how,
         samples=statistics.samples,
@@ -157,7 +157,7 @@ def _of_targets(s: Array, n_x: int, statistics: Statistics) -> PValue:
     )
 
 
-def biases(joint: Array, prior: Array, n_x: int, pool: Pool = "mean") -> Array:
+def pool_biases(joint: Array, prior: Array, n_x: int, pool: Pooling = "mean") -> Array:
     """The bias of each attribute, [attributes], from `joint` and `prior` [attributes, targets],
     whose first `n_x` columns are X: the pooled log ratio of X minus that of Y."""
     if pool == "mean":
@@ -173,16 +173,16 @@ def biases(joint: Array, prior: Array, n_x: int, pool: Pool = "mean") -> Array:
     return pooled(slice(None, n_x)) - pooled(slice(n_x, None))
 
 
-def chosen(
-    test: AssociationTest, model: Predictor, words: Words
-) -> tuple[list[Frames], dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+def choose_words(
+    test: AssociationTest, model: Predictor, words: WordChoice
+) -> tuple[list[SentenceFrames], dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
     """The frames with their targets, then the attributes and the words left out, by role."""
     if words in ("simplified", "nouns") and not test.simplified:
         raise UsageError(f"{test.name} has no simplified sets: words must be full or reduced")
     frames = (
         list(test.simplified)
         if words in ("simplified", "nouns")
-        else [Frames(test.x.words, test.y.words, test.frames)]
+        else [SentenceFrames(test.x.words, test.y.words, test.frames)]
     )
     attributes = {
         role: (words != "nouns" and test.sets[role].adjectives) or test.sets[role].words
@@ -191,31 +191,31 @@ def chosen(
     missing: dict[str, tuple[str, ...]] = dict.fromkeys(ROLES, ())
     if words == "reduced":
         (full,) = frames
-        kept = {
+        known_words = {
             role: tuple(word for word in sets if model.is_token(word))
             for role, sets in {"x": full.x, "y": full.y, **attributes}.items()
         }
         missing = {
-            role: tuple(word for word in sets if word not in kept[role])
+            role: tuple(word for word in sets if word not in known_words[role])
             for role, sets in {"x": full.x, "y": full.y, **attributes}.items()
         }
-        frames = [Frames(kept["x"], kept["y"], full.sentences)]
-        attributes = {role: kept[role] for role in "ab"}
+        frames = [SentenceFrames(known_words["x"], known_words["y"], full.sentences)]
+        attributes = {role: known_words[role] for role in "ab"}
     return frames, attributes, missing
 
 
-def fill_both(sentence: str, target: str, attribute: str) -> FilledTemplate:
+def fill_frame(sentence: str, target: str, attribute: str) -> FilledTemplate:
     """The sentence with both words filled in, whichever comes first."""
-    first, second = ("{t}", target), ("{a}", attribute)
+    first_place, second_place = ("{t}", target), ("{a}", attribute)
     if sentence.index("{a}") < sentence.index("{t}"):
-        first, second = second, first
-    text, one = fill(sentence, first[1], first[0])
-    text, two = fill(text, second[1], second[0])
-    places = {first[0]: (one, one + len(first[1])), second[0]: (two, two + len(second[1]))}
+        first_place, second_place = second_place, first_place
+    text, first_start = fill_slot(sentence, first_place[1], first_place[0])
+    text, second_start = fill_slot(text, second_place[1], second_place[0])
+    places = {first_place[0]: (first_start, first_start + len(first_place[1])), second_place[0]: (second_start, second_start + len(second_place[1]))}
     return FilledTemplate(text, places["{t}"], places["{a}"])
 
 
-def _multi_token(filled: Sequence[FilledTemplate], predictions: Sequence[Prediction]) -> dict[str, int]:
+def _count_multi_token(filled: Sequence[FilledTemplate], predictions: Sequence[Prediction]) -> dict[str, int]:
     """How many words are more than one token; each token is masked."""
     targets, attributes = set(), set()
     for sentence, prediction in zip(filled, predictions, strict=True):

@@ -21,11 +21,11 @@ from kgbias.associate.contexts import (
     TemplateContexts,
     embed_contexts,
 )
-from kgbias.associate.effect import DRAWS, Array, Spread, unit
-from kgbias.associate.lpbs import Pool, Predictor, Words, lpbs
-from kgbias.associate.pairs import CorpusPairs, ceat_lpbs, lpbs_in_corpus, measure
-from kgbias.associate.permutation import How, PValue, Tails
-from kgbias.associate.result import Association, SetUse, Statistics, as_published, need_words
+from kgbias.associate.effect import DEFAULT_DRAWS, Array, SpreadKind, scale_to_unit
+from kgbias.associate.lpbs import Pooling, Predictor, WordChoice, lpbs
+from kgbias.associate.corpus_pairs import CorpusPairs, ceat_lpbs, lpbs_in_corpus, measure_ratios
+from kgbias.associate.permutation import PermutationMethod, PValue, Tails
+from kgbias.associate.result import Association, SetUsage, Statistics, published_statistics, check_words
 from kgbias.associate.search import search_seat
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.associate.weat import SeatMethod, WordVectors, seat, weat
@@ -35,18 +35,18 @@ from kgbias.parameters import WrongValue
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import ranks
 
-Vectors = Mapping[str, Array]
+SetVectorTables = Mapping[str, Array]
 NO_TEST = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class VectorScore:
     """A score: how to compute it from the vectors of the sets (x, y, a, b), how to read it, and
     whether X and Y are pairs, drawn together."""
 
-    compute: Callable[[Vectors], float]
-    reads: str
-    paired: bool = False
+    compute: Callable[[SetVectorTables], float]
+    meaning: str
+    is_paired: bool = False
 
 
 def rnd(x: Array, y: Array, a: Array) -> float:
@@ -64,10 +64,10 @@ def rnsb(x: Array, y: Array, a: Array, b: Array) -> float:
 
     WEFE trains on a random two thirds of the attributes, anew each time; here it is all of them, to
     make the score reproducible."""
-    return _divergence(negativity(np.concatenate([x, y]), a, b))
+    return _uniform_divergence(predict_negativity(np.concatenate([x, y]), a, b))
 
 
-def negativity(targets: Array, a: Array, b: Array) -> Array:
+def predict_negativity(targets: Array, a: Array, b: Array) -> Array:
     """The probability, by a logistic regression of B against A, that each target is negative."""
     from sklearn.linear_model import LogisticRegression
 
@@ -78,7 +78,7 @@ def negativity(targets: Array, a: Array, b: Array) -> Array:
     return np.asarray(model.predict_proba(targets)[:, 1])
 
 
-def _divergence(p: Array) -> float:
+def _uniform_divergence(p: Array) -> float:
     share = p / p.sum()
     return float((share * np.log(share * len(share))).sum())
 
@@ -86,16 +86,16 @@ def _divergence(p: Array) -> float:
 def mac(x: Array, y: Array, a: Array, b: Array) -> float:
     """Mean average cosine distance (Manzini et al. 2019) of all targets to each attribute set, in
     [0, 2]. 1: targets and attributes are unrelated. It does not tell X from Y."""
-    targets = unit(np.concatenate([x, y]))
-    return float(np.mean([1 - targets @ unit(words).mean(axis=0) for words in (a, b)]))
+    targets = scale_to_unit(np.concatenate([x, y]))
+    return float(np.mean([1 - targets @ scale_to_unit(words).mean(axis=0) for words in (a, b)]))
 
 
 def ect(x: Array, y: Array, attributes: Array) -> float:
     """Embedding coherence test (Dev and Phillips 2019): Spearman's rank correlation of the
     attributes' cosines with the mean of X and with that of Y, in [-1, 1]. 1: the same attributes
     are near both."""
-    rows = unit(attributes)
-    near_x, near_y = (ranks(rows @ unit(targets.mean(axis=0)[None])[0]) for targets in (x, y))
+    rows = scale_to_unit(attributes)
+    near_x, near_y = (ranks(rows @ scale_to_unit(targets.mean(axis=0)[None])[0]) for targets in (x, y))
     if np.ptp(near_x) == 0 or np.ptp(near_y) == 0:
         return float("nan")
     return float(np.corrcoef(near_x, near_y)[0, 1])
@@ -105,31 +105,31 @@ def ripa(x: Array, y: Array, a: Array) -> float:
     """Relational inner product association (Ethayarajh, Duvenaud and Hirst 2019): the mean inner
     product of the attributes with the direction from y to x, of unit length, over the pairs of X
     and Y. Above 0, the attributes lean towards X."""
-    between = unit(x - y, "the difference of a pair")
-    return float((between @ a.T).mean())
+    directions = scale_to_unit(x - y, "the difference of a pair")
+    return float((directions @ a.T).mean())
 
 
-SCORES: Mapping[str, Score] = {
-    "rnd": Score(
+SCORES: Mapping[str, VectorScore] = {
+    "rnd": VectorScore(
         lambda v: rnd(v["x"], v["y"], v["a"]), "distance of A to X minus that to Y; below 0: X"
     ),
-    "rnsb": Score(
+    "rnsb": VectorScore(
         lambda v: rnsb(v["x"], v["y"], v["a"], v["b"]), "divergence in nats; 0: none more negative"
     ),
-    "mac": Score(lambda v: mac(v["x"], v["y"], v["a"], v["b"]), "cosine distance; 1: unrelated"),
-    "ect": Score(
+    "mac": VectorScore(lambda v: mac(v["x"], v["y"], v["a"], v["b"]), "cosine distance; 1: unrelated"),
+    "ect": VectorScore(
         lambda v: ect(v["x"], v["y"], np.concatenate([v["a"], v["b"]])),
         "rank correlation; 1: the same attributes near X and Y",
     ),
-    "ripa": Score(
+    "ripa": VectorScore(
         lambda v: ripa(v["x"], v["y"], v["a"]), "inner product with x - y; above 0: A leans to X",
-        paired=True,
+        is_paired=True,
     ),
 }  # fmt: skip
 """The scores by name. RND and RIPA take one attribute set: A; with X and Y, ECT takes both."""
 
 
-def score(
+def score_vectors(
     test: AssociationTest,
     vectors: WordVectors,
     name: str,
@@ -141,11 +141,11 @@ def score(
     Raises DataError if a set is left empty.
     """
     statistics = statistics or Statistics()
-    how = SCORES[name]
+    score_kind = SCORES[name]
     words = {role: test.sets[role].words for role in ROLES}
-    found = {role: vectors.find(words[role]) for role in ROLES}
-    rows = {role: dict(zip(found[role].forms, found[role].vectors, strict=True)) for role in ROLES}
-    if how.paired:
+    found_vectors = {role: vectors.find(words[role]) for role in ROLES}
+    rows = {role: dict(zip(found_vectors[role].forms, found_vectors[role].vectors, strict=True)) for role in ROLES}
+    if score_kind.is_paired:
         pairs = [
             (x, y)
             for x, y in zip(words["x"], words["y"], strict=False)
@@ -154,37 +154,37 @@ def score(
         for place, role in enumerate("xy"):
             rows[role] = {pair[place]: rows[role][pair[place]] for pair in pairs}
     sets = {
-        role: SetUse(
+        role: SetUsage(
             tuple(rows[role]),
             tuple(word for word in words[role] if word not in rows[role]),
-            {word: form for word, form in found[role].other_forms.items() if word in rows[role]},
+            {word: form for word, form in found_vectors[role].other_forms.items() if word in rows[role]},
         )
         for role in ROLES
     }
-    need_words(test, sets, vectors.info)
+    check_words(test, sets, vectors.info)
     tables = {role: np.array(list(rows[role].values())) for role in ROLES}
-    value = how.compute(tables)
+    value = score_kind.compute(tables)
     if not np.isfinite(value):
         raise DataError(f"{test.name}: {name} is not defined on these vectors")
-    low, high = _interval(name, tables, how.paired, statistics)
+    low, high = _bootstrap_interval(name, tables, score_kind.is_paired, statistics)
     return Association(
         test=test,
         method=name,
         model=vectors.info,
         effect=Estimate(value, low, high, len(tables["x"]) + len(tables["y"])),
-        p=PValue(float("nan"), NO_TEST, NO_TEST, 0, -1),
+        p_value=PValue(float("nan"), NO_TEST, NO_TEST, 0, -1),
         statistic=value,
         sets=sets,
         settings={
-            "score": how.reads,
+            "score": score_kind.meaning,
             "bootstrap_draws": statistics.bootstrap_draws,
             "seed": statistics.seed,
         },
     )
 
 
-def _interval(
-    name: str, tables: Mapping[str, Array], paired: bool, statistics: Statistics
+def _bootstrap_interval(
+    name: str, tables: Mapping[str, Array], is_paired: bool, statistics: Statistics
 ) -> tuple[float, float]:
     """The score's 95% interval over target words: those of X and of Y, or pairs."""
     n_x, n_y = len(tables["x"]), len(tables["y"])
@@ -192,29 +192,29 @@ def _interval(
         return float("nan"), float("nan")
     rng = np.random.default_rng(statistics.seed)
     values = []
-    whole = (
-        negativity(np.concatenate([tables["x"], tables["y"]]), tables["a"], tables["b"])
+    negativities = (
+        predict_negativity(np.concatenate([tables["x"], tables["y"]]), tables["a"], tables["b"])
         if (name == "rnsb")
         else None
     )  # the classifier does not depend on the targets
-    for _ in range(min(statistics.bootstrap_draws, DRAWS)):
+    for _ in range(min(statistics.bootstrap_draws, DEFAULT_DRAWS)):
         x = rng.integers(0, n_x, n_x)
-        y = x if paired else rng.integers(0, n_y, n_y)
-        if whole is not None:
-            values.append(_divergence(whole[np.concatenate([x, n_x + y])]))
+        y = x if is_paired else rng.integers(0, n_y, n_y)
+        if negativities is not None:
+            values.append(_uniform_divergence(negativities[np.concatenate([x, n_x + y])]))
         else:
-            drawn = {**tables, "x": tables["x"][x], "y": tables["y"][y]}
-            values.append(SCORES[name].compute(drawn))
+            resampled = {**tables, "x": tables["x"][x], "y": tables["y"][y]}
+            values.append(SCORES[name].compute(resampled))
     low, high = np.nanquantile(values, [0.025, 0.975])
     return float(low), float(high)
 
 
-Kind = Literal["auto", "masked", "causal"]
+PredictorKind = Literal["auto", "masked", "causal"]
 
 
 class Parameters(TypedDict, total=False):
     """How methods are run. A parameter that is not given takes the method's own default, or with
-    `as_published` that of the method's paper.
+    `published_statistics` that of the method's paper.
 
     - Statistics (see `kgbias.associate.Statistics`): `spread`, `tails`, `how`, `samples`, `seed`;
       not CEAT: `strict`; SEAT and LPBS: `unit`; scores: `bootstrap_draws`.
@@ -231,9 +231,9 @@ class Parameters(TypedDict, total=False):
       insist on such a model.
     """
 
-    spread: Spread
+    spread: SpreadKind
     tails: Tails
-    how: How
+    how: PermutationMethod
     samples: int
     seed: int
     strict: bool
@@ -249,39 +249,39 @@ class Parameters(TypedDict, total=False):
     apart: int
     draws: int
     variance: Variance
-    words: Words
-    pool: Pool
-    kind: Kind
+    words: WordChoice
+    pool: Pooling
+    kind: PredictorKind
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ModelSource:
     """What is tested: the vectors that words have by themselves and, for a language model, those of
-    words in sentences (`encoder`) and its predictions (`predictor`, by kind). `writing` says how to
+    words in sentences (`encoder`) and its predictions (`predictor`, by kind). `writer_options` says how to
     open it to write contexts: the `store` whose answer log is asked first, `dtype`, `device`.
     `settings` become part of each result's settings."""
 
     vectors: WordVectors
     encoder: Any = None  # an Embedder
     predictor: Any = None  # a function from a Kind to a Predictor
-    writing: Mapping[str, Any] = field(default_factory=dict)
+    writer_options: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class MethodCall:
     """How a method is called: its statistics, and the other parameters that were given."""
 
     statistics: Statistics
-    published: bool
-    given: Mapping[str, Any] = field(default_factory=dict)
+    as_published: bool
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
-    def of(self, *names: str) -> dict[str, Any]:
+    def pick(self, *names: str) -> dict[str, Any]:
         """Those of the named parameters that were given."""
-        return {name: self.given[name] for name in names if name in self.given}
+        return {name: self.parameters[name] for name in names if name in self.parameters}
 
 
-Run = Callable[[AssociationTest, Source, Call], Association]
+MethodRunner = Callable[[AssociationTest, ModelSource, MethodCall], Association]
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,125 +289,125 @@ class Method:
     """A method: how it runs, the parameters that it takes, the values of these that it rejects, and
     whether it needs a language model."""
 
-    run: Run
-    takes: frozenset[str]
-    cannot: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    run: MethodRunner
+    parameters: frozenset[str]
+    rejected_values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     needs_model: bool = True
 
     def accepts(self, parameter: str, value: Any) -> bool:
-        refused: Any = self.cannot.get(parameter, ())
-        return parameter in self.takes and value not in refused
+        refused: Any = self.rejected_values.get(parameter, ())
+        return parameter in self.parameters and value not in refused
 
 
-def _weat(test: AssociationTest, source: Source, call: Call) -> Association:
+def _run_weat(test: AssociationTest, source: ModelSource, call: MethodCall) -> Association:
     return weat(test, source.vectors, call.statistics)
 
 
-def _seat(name: SeatMethod) -> Run:
-    def run(test: AssociationTest, source: Source, call: Call) -> Association:
+def _make_seat_runner(name: SeatMethod) -> MethodRunner:
+    def run(test: AssociationTest, source: ModelSource, call: MethodCall) -> Association:
         def in_contexts(encoding: Encoding, layer: int) -> Any:
-            contexts = context_source(call.given)
+            contexts = context_source(call.parameters)
             return embed_contexts(test, source.encoder, contexts, encoding, layer)
 
-        if call.given.get("search"):
-            if taken := call.of("encoding", "layer", "contexts"):
+        if call.parameters.get("search"):
+            if options_taken := call.pick("encoding", "layer", "contexts"):
                 raise UsageError(
-                    f"`search` looks at every layer in templates: leave out `{min(taken)}`"
+                    f"`search` looks at every layer in templates: leave out `{min(options_taken)}`"
                 )
             if call.statistics.unit == "sentence":
                 raise UsageError("`search` exchanges words: leave out `unit`")
             return search_seat(test, source.encoder, name, call.statistics)
-        how = call.of("encoding", "layer")
-        if "contexts" in call.given:
-            how["in_contexts"] = in_contexts
-        return seat(test, source.encoder, name, call.statistics, **how)
+        options = call.pick("encoding", "layer")
+        if "contexts" in call.parameters:
+            options["in_contexts"] = in_contexts
+        return seat(test, source.encoder, name, call.statistics, **options)
 
     return run
 
 
-def _ceat(test: AssociationTest, source: Source, call: Call) -> Association:
+def _run_ceat(test: AssociationTest, source: ModelSource, call: MethodCall) -> Association:
     contexts, settings = embed_contexts(
         test,
         source.encoder,
-        context_source(call.given, source.writing),
-        call.given.get("encoding", "word-average"),
-        call.given.get("layer", LAST_LAYER),
+        context_source(call.parameters, source.writer_options),
+        call.parameters.get("encoding", "word-average"),
+        call.parameters.get("layer", LAST_LAYER),
     )
-    more = call.of("draws", "variance")
+    options = call.pick("draws", "variance")
     info = source.encoder.info
-    return ceat(test, contexts, info, call.statistics, settings=settings, **more)
+    return ceat(test, contexts, info, call.statistics, settings=settings, **options)
 
 
-def _score(name: str) -> Run:
-    def run(test: AssociationTest, source: Source, call: Call) -> Association:
-        return score(test, source.vectors, name, call.statistics)
+def _make_score_runner(name: str) -> MethodRunner:
+    def run(test: AssociationTest, source: ModelSource, call: MethodCall) -> Association:
+        return score_vectors(test, source.vectors, name, call.statistics)
 
     return run
 
 
-def _lpbs(test: AssociationTest, source: Source, call: Call) -> Association:
-    published = {"pool": "sum"} if call.published else {}
-    predictor: Predictor = source.predictor(call.given.get("kind", "auto"))
-    if (corpus := _pairs(call.given)) is not None:
-        if call.given.get("pool") == "sum" or call.statistics.unit == "sentence":
+def _run_lpbs(test: AssociationTest, source: ModelSource, call: MethodCall) -> Association:
+    published = {"pool": "sum"} if call.as_published else {}
+    predictor: Predictor = source.predictor(call.parameters.get("kind", "auto"))
+    if (corpus := _corpus_pairs(call.parameters)) is not None:
+        if call.parameters.get("pool") == "sum" or call.statistics.unit == "sentence":
             raise UsageError(
                 "on a corpus, LPBS takes the mean of each word's sentences: leave out `pool` and "
                 "`unit`"
             )
-        return lpbs_in_corpus(test, predictor, corpus, call.statistics, **call.of("words"))
-    return lpbs(test, predictor, call.statistics, **published | call.of("words", "pool"))
+        return lpbs_in_corpus(test, predictor, corpus, call.statistics, **call.pick("words"))
+    return lpbs(test, predictor, call.statistics, **published | call.pick("words", "pool"))
 
 
-def _ceat_lpbs(test: AssociationTest, source: Source, call: Call) -> Association:
-    predictor: Predictor = source.predictor(call.given.get("kind", "auto"))
-    ratios = measure(test, predictor, call.given.get("words", "full"), _pairs(call.given))
-    more = call.of("draws", "variance")
-    return ceat_lpbs(test, ratios, predictor.info, call.statistics, **more)
+def _run_ceat_lpbs(test: AssociationTest, source: ModelSource, call: MethodCall) -> Association:
+    predictor: Predictor = source.predictor(call.parameters.get("kind", "auto"))
+    ratios = measure_ratios(test, predictor, call.parameters.get("words", "full"), _corpus_pairs(call.parameters))
+    options = call.pick("draws", "variance")
+    return ceat_lpbs(test, ratios, predictor.info, call.statistics, **options)
 
 
-def _pairs(given: Mapping[str, Any]) -> CorpusPairs | None:
+def _corpus_pairs(parameters: Mapping[str, Any]) -> CorpusPairs | None:
     """The corpus of LPBS, if one is given."""
-    contexts = given.get("contexts")
+    contexts = parameters.get("contexts")
     if not isinstance(contexts, (str, Path)):
         return None
-    taken = {name: given[name] for name in (*CONTEXTS, "apart", "seed") if name in given}
-    return CorpusPairs(Path(contexts), **taken)
+    options = {name: parameters[name] for name in (*CONTEXT_PARAMETERS, "apart", "seed") if name in parameters}
+    return CorpusPairs(Path(contexts), **options)
 
 
-_EVERY = frozenset({"spread", "tails", "how", "samples", "seed"})
-_ONE_TEST = _EVERY | {"strict"}
-_STATISTICS = _ONE_TEST | {"unit"}
-_VECTORS = frozenset({"encoding", "layer"})
-_SEAT = _STATISTICS | _VECTORS | {"contexts", "search"}
-CONTEXTS = frozenset({"most", "window"})
+_COMMON_PARAMETERS = frozenset({"spread", "tails", "how", "samples", "seed"})
+_SINGLE_TEST_PARAMETERS = _COMMON_PARAMETERS | {"strict"}
+_STATISTICS_PARAMETERS = _SINGLE_TEST_PARAMETERS | {"unit"}
+_VECTOR_PARAMETERS = frozenset({"encoding", "layer"})
+_SEAT_PARAMETERS = _STATISTICS_PARAMETERS | _VECTOR_PARAMETERS | {"contexts", "search"}
+CONTEXT_PARAMETERS = frozenset({"most", "window"})
 """The parameters that go with `contexts` rather than with a method."""
-PASSED = CONTEXTS | {"apart"}
-_OF_WORD = tuple(name for name in get_args(Encoding) if name.startswith("word"))
-_OF_TEXT = tuple(name for name in get_args(Encoding) if not name.startswith("word"))
+PASSED_PARAMETERS = CONTEXT_PARAMETERS | {"apart"}
+_WORD_ENCODINGS = tuple(name for name in get_args(Encoding) if name.startswith("word"))
+_TEXT_ENCODINGS = tuple(name for name in get_args(Encoding) if not name.startswith("word"))
 
 METHODS: Mapping[str, Method] = {
-    "weat": Method(_weat, _ONE_TEST, needs_model=False),
-    "s-seat": Method(_seat("s-seat"), _SEAT, {"encoding": _OF_WORD}),
-    "w-seat": Method(_seat("w-seat"), _SEAT, {"encoding": _OF_TEXT}),
+    "weat": Method(_run_weat, _SINGLE_TEST_PARAMETERS, needs_model=False),
+    "s-seat": Method(_make_seat_runner("s-seat"), _SEAT_PARAMETERS, {"encoding": _WORD_ENCODINGS}),
+    "w-seat": Method(_make_seat_runner("w-seat"), _SEAT_PARAMETERS, {"encoding": _TEXT_ENCODINGS}),
     "ceat": Method(
-        _ceat,
-        _EVERY | _VECTORS | {"contexts", "generate", "draws", "variance"},
+        _run_ceat,
+        _COMMON_PARAMETERS | _VECTOR_PARAMETERS | {"contexts", "generate", "draws", "variance"},
         {"how": ("normal",), "spread": ("pooled",)},
     ),
-    "lpbs": Method(_lpbs, _ONE_TEST | {"unit", "words", "pool", "kind", "contexts"}),
+    "lpbs": Method(_run_lpbs, _SINGLE_TEST_PARAMETERS | {"unit", "words", "pool", "kind", "contexts"}),
     "ceat-lpbs": Method(
-        _ceat_lpbs,
-        _EVERY | {"words", "kind", "contexts", "draws", "variance"},
+        _run_ceat_lpbs,
+        _COMMON_PARAMETERS | {"words", "kind", "contexts", "draws", "variance"},
         {"how": ("normal",), "spread": ("pooled",)},
     ),
 } | {
-    name: Method(_score(name), frozenset({"bootstrap_draws", "seed"}), needs_model=False)
+    name: Method(_make_score_runner(name), frozenset({"bootstrap_draws", "seed"}), needs_model=False)
     for name in SCORES
 }
 """The methods by name."""
 
 
-def check_methods(methods: Sequence[str], given: Mapping[str, Any], *, static: bool) -> None:
+def check_methods(methods: Sequence[str], parameters: Mapping[str, Any], *, static: bool) -> None:
     """Raise UsageError for an unknown method, one that does not work on static vectors, and a value
     that none of the methods can take."""
     for method in methods:
@@ -415,47 +415,47 @@ def check_methods(methods: Sequence[str], given: Mapping[str, Any], *, static: b
             raise UsageError(no_such("method", method, METHODS))
         if static and METHODS[method].needs_model:
             raise UsageError(f"{method} needs a language model: static vectors have no sentences")
-    if "contexts" in given and "generate" in given:
+    if "contexts" in parameters and "generate" in parameters:
         raise UsageError("contexts come from a file or from the model, not both")
-    if given.get("how") == "exact" and "samples" in given:
+    if parameters.get("how") == "exact" and "samples" in parameters:
         raise UsageError("an exact p-value draws no samples: leave one of the two out")
-    encoding = given.get("encoding")
+    encoding = parameters.get("encoding")
     if encoding is not None and encoding not in get_args(Encoding):
         raise UsageError(no_such("encoding", encoding, get_args(Encoding)))
-    for parameter, value in given.items():
-        takers = [method for method in methods if parameter in METHODS[method].takes]
-        if takers and not any(METHODS[method].accepts(parameter, value) for method in takers):
-            raise WrongValue(takers[0], parameter, value)
+    for parameter, value in parameters.items():
+        accepting_methods = [method for method in methods if parameter in METHODS[method].parameters]
+        if accepting_methods and not any(METHODS[method].accepts(parameter, value) for method in accepting_methods):
+            raise WrongValue(accepting_methods[0], parameter, value)
 
 
 def run_method(
     test: AssociationTest,
     name: str,
-    source: Source,
-    given: Mapping[str, Any],
+    source: ModelSource,
+    parameters: Mapping[str, Any],
     *,
     published: bool = False,
 ) -> Association:
-    """Run one test by one method on one model; the method gets those of `given` that it takes."""
+    """Run one test by one method on one model; the method gets those of `parameters` that it takes."""
     method = METHODS[name]
-    taken = {k: v for k, v in given.items() if method.accepts(k, v) or k in PASSED}
-    base = as_published(name) if published else Statistics()
-    statistics = replace(base, **{k: v for k, v in taken.items() if k in _STATISTICS})
-    result = method.run(test, source, Call(statistics, published, taken))
+    parameters_taken = {k: v for k, v in parameters.items() if method.accepts(k, v) or k in PASSED_PARAMETERS}
+    default_statistics = published_statistics(name) if published else Statistics()
+    statistics = replace(default_statistics, **{k: v for k, v in parameters_taken.items() if k in _STATISTICS_PARAMETERS})
+    result = method.run(test, source, MethodCall(statistics, published, parameters_taken))
     return replace(result, settings={**result.settings, **source.settings})
 
 
 def context_source(
-    given: Mapping[str, Any], writing: Mapping[str, Any] | None = None
+    parameters: Mapping[str, Any], writing: Mapping[str, Any] | None = None
 ) -> ContextSource:
     """Where CEAT's contexts come from, by `contexts`, `generate`, `most`, `window` and `seed`."""
-    seed = {"seed": given["seed"]} if "seed" in given else {}
-    contexts = given.get("contexts")
+    seed = {"seed": parameters["seed"]} if "seed" in parameters else {}
+    contexts = parameters.get("contexts")
     if isinstance(contexts, (str, Path)):
-        size = {name: given[name] for name in CONTEXTS if name in given}
-        return CorpusContexts(Path(contexts), **size, **seed)
+        options = {name: parameters[name] for name in CONTEXT_PARAMETERS if name in parameters}
+        return CorpusContexts(Path(contexts), **options, **seed)
     if contexts is not None:
         return contexts  # type: ignore[no-any-return]
-    if "generate" in given:
-        return GeneratedContexts(given["generate"], **seed, **(writing or {}))
+    if "generate" in parameters:
+        return GeneratedContexts(parameters["generate"], **seed, **(writing or {}))
     return TemplateContexts()

@@ -14,15 +14,15 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from kgbias.associate.effect import NOISE, Array
+from kgbias.associate.effect import EQUALITY_TOLERANCE, Array
 from kgbias.errors import UsageError, no_such
 
 Tails = Literal["one", "two"]
-How = Literal["auto", "exact", "sampled", "normal"]
+PermutationMethod = Literal["auto", "exact", "sampled", "normal"]
 
-SAMPLES = 99_999
-_EXACT_SUMS = 1 << 25  # subset sums of one half that an exact count may list: 25 + 25 words
-_CHUNK = 4_000_000  # values shuffled at once
+DEFAULT_SAMPLES = 99_999
+_MAX_EXACT_SUMS = 1 << 25  # subset sums of one half that an exact count may list: 25 + 25 words
+_CHUNK_VALUES = 4_000_000  # values shuffled at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ def permutation_test(
     y: Array,
     *,
     tails: Tails = "one",
-    how: How = "auto",
-    samples: int = SAMPLES,
+    how: PermutationMethod = "auto",
+    samples: int = DEFAULT_SAMPLES,
     seed: int = 0,
     strict: bool = False,
 ) -> PValue:
@@ -62,10 +62,10 @@ def permutation_test(
     one. `strict` counts > instead of >= (Caliskan et al.'s formula; its p can be 0). Raises
     UsageError if an exact p-value is asked for but not feasible.
 
-    Sums that differ by less than `NOISE` per word count as equal, so a tie broken by floating point
+    Sums that differ by less than `EQUALITY_TOLERANCE` per word count as equal, so a tie broken by floating point
     does not change the count.
     """
-    for name, value, kind in (("tails", tails, Tails), ("how", how, How)):
+    for name, value, kind in (("tails", tails, Tails), ("how", how, PermutationMethod)):
         if value not in get_args(kind):
             raise UsageError(no_such(name, value, get_args(kind)))
     if samples < 1:
@@ -76,33 +76,33 @@ def permutation_test(
     values = values - values.mean()
     # With the mean at 0, the difference of the means is sum(X_i) times a positive constant.
     observed = float(values[: len(x)].sum())
-    slack = NOISE * len(values)
+    tolerance = EQUALITY_TOLERANCE * len(values)
     # The smallest sum that counts as "at least the observed one".
-    bound = (observed if tails == "one" else abs(observed)) + (slack if strict else -slack)
-    everything = comb(len(values), len(x))
-    feasible = _listed(len(values), len(x)) <= _EXACT_SUMS
-    if how == "exact" and not feasible:
+    bound = (observed if tails == "one" else abs(observed)) + (tolerance if strict else -tolerance)
+    all_partitions = comb(len(values), len(x))
+    is_feasible = _count_listed_sums(len(values), len(x)) <= _MAX_EXACT_SUMS
+    if how == "exact" and not is_feasible:
         raise UsageError(
             f"{len(x)} + {len(y)} words are too many for an exact p-value (at most 25 + 25): "
             "use a sampled one"
         )
     if (
         how == "exact"
-        or (how == "auto" and feasible)
-        or (how == "sampled" and feasible and 2 * samples >= everything)
+        or (how == "auto" and is_feasible)
+        or (how == "sampled" and is_feasible and 2 * samples >= all_partitions)
     ):
         count = count_sums(values, len(x), bound)
         if tails == "two":
             # With a bound at or below 0, every partition counts once.
-            count = everything if bound <= 0 else count + count_sums(-values, len(x), bound)
-        return PValue(count / everything, "exact", tails, everything, count)
-    drawn = _draw_sums(values, len(x), samples, seed, distinct=how != "normal")
+            count = all_partitions if bound <= 0 else count + count_sums(-values, len(x), bound)
+        return PValue(count / all_partitions, "exact", tails, all_partitions, count)
+    drawn_sums = _draw_sums(values, len(x), samples, seed, distinct=how != "normal")
     if how == "normal":
-        return PValue(_normal(drawn, observed, tails), "normal", tails, len(drawn), -1, seed)
-    count = int(((drawn if tails == "one" else np.abs(drawn)) >= bound).sum())
+        return PValue(_normal_p_value(drawn_sums, observed, tails), "normal", tails, len(drawn_sums), -1, seed)
+    count = int(((drawn_sums if tails == "one" else np.abs(drawn_sums)) >= bound).sum())
     # The observed partition is one of them; under `strict` it does not exceed itself.
     count += 0 if strict else 1
-    return PValue(count / (len(drawn) + 1), "sampled", tails, len(drawn) + 1, count, seed)
+    return PValue(count / (len(drawn_sums) + 1), "sampled", tails, len(drawn_sums) + 1, count, seed)
 
 
 def count_sums(values: Array, size: int, bound: float) -> int:
@@ -114,21 +114,21 @@ def count_sums(values: Array, size: int, bound: float) -> int:
     most 5.2 million at a time.
     """
     half = len(values) // 2
-    left, right = _by_size(values[:half], size), _by_size(values[half:], size)
+    left, right = _sums_by_size(values[:half], size), _sums_by_size(values[half:], size)
     total = 0
-    for part in range(max(0, size - (len(values) - half)), min(half, size) + 1):
-        ours, others = _sums(left, part), _sums(right, size - part)
-        if len(ours) > len(others):
-            ours, others = others, ours
-        ours.sort()
-        others.sort()
+    for left_size in range(max(0, size - (len(values) - half)), min(half, size) + 1):
+        left_sums, right_sums = _combine_sums(left, left_size), _combine_sums(right, size - left_size)
+        if len(left_sums) > len(right_sums):
+            left_sums, right_sums = right_sums, left_sums
+        left_sums.sort()
+        right_sums.sort()
         # Sorted queries hit neighbouring places, which keeps the search in the cache.
-        below = np.searchsorted(others, bound - ours, side="left")
-        total += len(ours) * len(others) - int(below.sum(dtype=np.int64))
+        below_counts = np.searchsorted(right_sums, bound - left_sums, side="left")
+        total += len(left_sums) * len(right_sums) - int(below_counts.sum(dtype=np.int64))
     return total
 
 
-def _listed(n: int, size: int) -> int:
+def _count_listed_sums(n: int, size: int) -> int:
     """The number of subset sums that `count_sums` lists in the larger half."""
     half = n - n // 2
     return sum(comb(half, k) for k in range(min(half, size) + 1))
@@ -137,29 +137,29 @@ def _listed(n: int, size: int) -> int:
 Quarters = tuple[list[Array], list[Array]]
 
 
-def _by_size(values: Array, largest: int) -> Quarters:
+def _sums_by_size(values: Array, largest: int) -> Quarters:
     """The sums of the subsets of each size, for each of two quarters."""
 
-    def sums(part: Array) -> list[Array]:
-        found = [np.zeros(1)]
-        for value in part:
-            longer = [sums + value for sums in found]
-            found = [
-                np.concatenate([found[k] if k < len(found) else [], longer[k - 1] if k else []])
-                for k in range(min(len(found), largest) + 1)
+    def sums(quarter: Array) -> list[Array]:
+        sums_by_size = [np.zeros(1)]
+        for value in quarter:
+            longer = [sums + value for sums in sums_by_size]
+            sums_by_size = [
+                np.concatenate([sums_by_size[k] if k < len(sums_by_size) else [], longer[k - 1] if k else []])
+                for k in range(min(len(sums_by_size), largest) + 1)
             ]
-        return found
+        return sums_by_size
 
     return sums(values[: len(values) // 2]), sums(values[len(values) // 2 :])
 
 
-def _sums(quarters: Quarters, size: int) -> Array:
+def _combine_sums(quarters: Quarters, size: int) -> Array:
     """The sums of all subsets of `size` of a half, from its quarters."""
-    first, second = quarters
+    first_quarter, second_quarter = quarters
     return np.concatenate(
         [
-            np.add.outer(first[k], second[size - k]).ravel()
-            for k in range(max(0, size - len(second) + 1), min(size, len(first) - 1) + 1)
+            np.add.outer(first_quarter[k], second_quarter[size - k]).ravel()
+            for k in range(max(0, size - len(second_quarter) + 1), min(size, len(first_quarter) - 1) + 1)
         ]
     )
 
@@ -168,30 +168,30 @@ def _draw_sums(values: Array, size: int, samples: int, seed: int, *, distinct: b
     """The sums of `samples` random subsets of `size`; with `distinct` they differ from each other
     and from the first `size` values (the observed partition)."""
     rng = np.random.default_rng(seed)
-    n = len(values)
-    step = max(1, _CHUNK // n)
-    seen = {np.packbits(np.arange(n) < size).tobytes()} if distinct else set()
-    kept: list[Array] = []
+    value_count = len(values)
+    step = max(1, _CHUNK_VALUES // value_count)
+    partitions_seen = {np.packbits(np.arange(value_count) < size).tobytes()} if distinct else set()
+    sums_kept: list[Array] = []
     missing = samples
     while missing:
-        chosen = np.zeros((min(step, missing), n), dtype=bool)
-        order = rng.permuted(np.tile(np.arange(n), (len(chosen), 1)), axis=1)[:, :size]
-        np.put_along_axis(chosen, order, True, axis=1)
+        memberships = np.zeros((min(step, missing), value_count), dtype=bool)
+        order = rng.permuted(np.tile(np.arange(value_count), (len(memberships), 1)), axis=1)[:, :size]
+        np.put_along_axis(memberships, order, True, axis=1)
         if distinct:
-            keys = [row.tobytes() for row in np.packbits(chosen, axis=1)]
-            new = [not (key in seen or seen.add(key)) for key in keys]  # type: ignore[func-returns-value]
-            chosen = chosen[new]
-        kept.append(chosen @ values)
-        missing -= len(chosen)
-    return np.concatenate(kept)
+            keys = [row.tobytes() for row in np.packbits(memberships, axis=1)]
+            is_new = [not (key in partitions_seen or partitions_seen.add(key)) for key in keys]  # type: ignore[func-returns-value]
+            memberships = memberships[is_new]
+        sums_kept.append(memberships @ values)
+        missing -= len(memberships)
+    return np.concatenate(sums_kept)
 
 
-def _normal(drawn: Array, observed: float, tails: Tails) -> float:
+def _normal_p_value(drawn_sums: Array, observed: float, tails: Tails) -> float:
     from statistics import NormalDist
 
-    std = float(drawn.std(ddof=1)) if len(drawn) > 1 else 0.0
-    if std <= NOISE:
+    std = float(drawn_sums.std(ddof=1)) if len(drawn_sums) > 1 else 0.0
+    if std <= EQUALITY_TOLERANCE:
         return 1.0
-    curve = NormalDist(float(drawn.mean()), std)
+    curve = NormalDist(float(drawn_sums.mean()), std)
     upper = curve.cdf(2 * curve.mean - observed)  # the upper tail, without 1 - cdf's cancellation
     return upper if tails == "one" else min(1.0, 2 * min(upper, curve.cdf(observed)))

@@ -5,20 +5,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kgbias.associate.effect import (
-    DRAWS,
+    DEFAULT_DRAWS,
     Array,
-    Spread,
+    SpreadKind,
     effect_estimate,
 )
-from kgbias.associate.permutation import SAMPLES, How, PValue, Tails, permutation_test
-from kgbias.associate.sets import FEW, ROLES, AssociationTest
+from kgbias.associate.permutation import DEFAULT_SAMPLES, PermutationMethod, PValue, Tails, permutation_test
+from kgbias.associate.sets import MIN_WORDS, ROLES, AssociationTest
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
 from kgbias.models.base import ModelInfo
 from kgbias.stats.estimate import Estimate
 
-LEVEL = 0.95
+INTERVAL_LEVEL = 0.95
 """The coverage of every interval."""
 
 
@@ -32,16 +32,16 @@ class Statistics:
     CEAT and LPBS. `unit` is what is exchanged and counted when a word stands in several sentences:
     "word" (its associations are averaged first) or "sentence" (each counts as an independent
     observation, as in May et al. 2019, Tan and Celis 2019 and Kurita et al. 2019; this takes
-    repetitions for evidence, and p is far too small). See `as_published`.
+    repetitions for evidence, and p is far too small). See `published_statistics`.
     """
 
-    spread: Spread = "sample"
+    spread: SpreadKind = "sample"
     tails: Tails | None = None
-    how: How = "auto"
-    samples: int = SAMPLES
+    how: PermutationMethod = "auto"
+    samples: int = DEFAULT_SAMPLES
     strict: bool = False
     unit: str = "word"
-    bootstrap_draws: int = DRAWS
+    bootstrap_draws: int = DEFAULT_DRAWS
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -51,7 +51,7 @@ class Statistics:
             raise UsageError("samples and bootstrap_draws must be at least 1")
 
 
-def as_published(method: str, statistics: Statistics | None = None) -> Statistics:
+def published_statistics(method: str, statistics: Statistics | None = None) -> Statistics:
     """The statistics of the method's paper, or of its code.
 
     - weat (Caliskan et al. 2017): one tail, >, a normal curve fitted to sampled partitions.
@@ -78,13 +78,13 @@ def as_published(method: str, statistics: Statistics | None = None) -> Statistic
 
 
 @dataclass(frozen=True, slots=True)
-class SetUse:
+class SetUsage:
     """A set as it was used: the words used, those that the model does not know, and those found
     under another spelling (word -> entry)."""
 
-    used: tuple[str, ...]
+    known: tuple[str, ...]
     missing: tuple[str, ...] = ()
-    other_forms: Mapping[str, str] = field(default_factory=dict)
+    respelled: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class Association:
     """The outcome of one test by one method on one model.
 
     `effect` is d with its interval, over target words (see `effect_estimate`; for CEAT, the range
-    of its draws), `p` its p-value, `statistic` the difference of the means. `calibrated` is a
-    permutation p-value if `p` itself is not one (CEAT). `settings` is everything that could change
+    of its draws), `p_value` its p-value, `statistic` the difference of the means. `permutation_p_value` is a
+    permutation p-value if `p_value` itself is not one (CEAT). `settings` is everything that could change
     the figures; `details` are further figures.
     """
 
@@ -110,12 +110,12 @@ class Association:
     method: str
     model: ModelInfo
     effect: Estimate
-    p: PValue
+    p_value: PValue
     statistic: float
-    sets: Mapping[str, SetUse]
+    sets: Mapping[str, SetUsage]
     settings: Mapping[str, Any]
     details: Mapping[str, Any] = field(default_factory=dict)
-    calibrated: PValue | None = None
+    permutation_p_value: PValue | None = None
 
     @property
     def effect_size(self) -> float:
@@ -133,14 +133,14 @@ class Association:
         )
 
     @property
-    def few(self) -> bool:
+    def has_few_words(self) -> bool:
         """Whether a set was left with fewer than 8 stimuli (Caliskan et al. 2017)."""
-        return any(len(use.used) < FEW for use in self.sets.values())
+        return any(len(use.known) < MIN_WORDS for use in self.sets.values())
 
     @property
-    def test_p(self) -> PValue:
+    def test_p_value(self) -> PValue:
         """The p-value to correct over a family: the permutation one."""
-        return self.calibrated or self.p
+        return self.permutation_p_value or self.p_value
 
     def record(self) -> dict[str, Any]:
         """One flat row for JSON: the figures, then what they depend on."""
@@ -149,30 +149,30 @@ class Association:
             "method": self.method,
             "model": self.model.title,
             "effect_size": self.effect_size,
-            "p_value": self.p.value,
+            "p_value": self.p_value.value,
             "low": self.effect.low,
             "high": self.effect.high,
-            "level": LEVEL,
+            "level": INTERVAL_LEVEL,
             "statistic": self.statistic,
             **self.details,
-            "tails": self.p.tails,
-            "p_method": self.p.method,
-            "partitions": self.p.partitions,
-            "at_least": self.p.at_least,
+            "tails": self.p_value.tails,
+            "p_method": self.p_value.method,
+            "partitions": self.p_value.partitions,
+            "at_least": self.p_value.at_least,
         }
-        if self.calibrated:
+        if self.permutation_p_value:
             row |= {
-                "p_permutation": self.calibrated.value,
-                "p_permutation_method": self.calibrated.method,
-                "p_permutation_partitions": self.calibrated.partitions,
+                "p_permutation": self.permutation_p_value.value,
+                "p_permutation_method": self.permutation_p_value.method,
+                "p_permutation_partitions": self.permutation_p_value.partitions,
             }
-        sizes = {role: len(self.sets[role].used) for role in ROLES}
+        sizes = {role: len(self.sets[role].known) for role in ROLES}
         return row | {
             "n": sizes,
             "unequal": sizes["x"] != sizes["y"],
-            "few_stimuli": self.few,
+            "few_stimuli": self.has_few_words,
             "missing": {role: list(self.sets[role].missing) for role in ROLES},
-            "other_forms": {role: dict(self.sets[role].other_forms) for role in ROLES},
+            "other_forms": {role: dict(self.sets[role].respelled) for role in ROLES},
             "settings": dict(self.settings),
             "title": self.test.title,
             "source": self.test.source,
@@ -181,13 +181,13 @@ class Association:
         }
 
 
-def conclude(
+def build_association(
     test: AssociationTest,
     method: str,
     model: ModelInfo,
     x: Array,
     y: Array,
-    sets: Mapping[str, SetUse],
+    sets: Mapping[str, SetUsage],
     statistics: Statistics,
     *,
     tails: Tails = "one",
@@ -197,7 +197,7 @@ def conclude(
     """Effect size, interval and permutation p-value of the units x [n_x] and y [n_y]; `tails` is
     the method's default."""
     tails = statistics.tails or tails
-    p = permutation_test(
+    p_value = permutation_test(
         x,
         y,
         tails=tails,
@@ -211,15 +211,15 @@ def conclude(
         method=method,
         model=model,
         effect=effect_estimate(x, y, statistics.spread),
-        p=p,
+        p_value=p_value,
         statistic=float(x.mean() - y.mean()),
         sets=sets,
-        settings=described(statistics, tails) | dict(settings or {}),
+        settings=describe_statistics(statistics, tails) | dict(settings or {}),
         details=details or {},
     )
 
 
-def described(statistics: Statistics, tails: Tails) -> dict[str, Any]:
+def describe_statistics(statistics: Statistics, tails: Tails) -> dict[str, Any]:
     """The statistics in the form of a result's settings."""
     return {
         "spread": statistics.spread,
@@ -232,10 +232,10 @@ def described(statistics: Statistics, tails: Tails) -> dict[str, Any]:
     }
 
 
-def need_words(test: AssociationTest, sets: Mapping[str, SetUse], model: ModelInfo) -> None:
+def check_words(test: AssociationTest, sets: Mapping[str, SetUsage], model: ModelInfo) -> None:
     """Raise DataError if a set is left without words."""
     for role in ROLES:
-        if not sets[role].used:
+        if not sets[role].known:
             concept = test.sets[role].concept
             raise DataError(
                 f"{test.name}: {model.title} knows none of the {len(sets[role].missing)} words of "

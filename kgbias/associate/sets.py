@@ -41,11 +41,11 @@ from kgbias.ids import content_id
 from kgbias.io.reading import read_json, read_text, read_toml
 
 ROLES = ("x", "y", "a", "b")
-FEW = 8
+MIN_WORDS = 8
 """With fewer stimuli a set represents its concept poorly (Caliskan et al. 2017)."""
 
-_PUBLISHED = ("caliskan2017.toml", "mind_your_bias2022.toml")
-_BARE_FRAME = "{t} is {a}."
+_PUBLISHED_FILES = ("caliskan2017.toml", "mind_your_bias2022.toml")
+_DEFAULT_FRAME = "{t} is {a}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class WordSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
+class SentenceFrames:
     """Sentences with places for a target {t} and an attribute {a}, and the targets to fill in."""
 
     x: tuple[str, ...]
@@ -80,17 +80,17 @@ class AssociationTest:
     b: WordSet
     title: str = ""
     source: str = ""
-    frames: tuple[str, ...] = (_BARE_FRAME,)
-    simplified: tuple[Frames, ...] = ()
+    frames: tuple[str, ...] = (_DEFAULT_FRAME,)
+    simplified: tuple[SentenceFrames, ...] = ()
 
     @property
     def sets(self) -> dict[str, WordSet]:
         return {"x": self.x, "y": self.y, "a": self.a, "b": self.b}
 
     @property
-    def few(self) -> bool:
+    def has_few_words(self) -> bool:
         """Whether a set has fewer than 8 words."""
-        return any(len(words.words) < FEW for words in self.sets.values())
+        return any(len(words.words) < MIN_WORDS for words in self.sets.values())
 
     @property
     def id(self) -> str:
@@ -102,10 +102,10 @@ FORMS = "the name of a published one, a kgbias.AssociationTest, or a dict of fou
 Tests = (
     str | AssociationTest | Mapping[str, Any] | Iterable[str | AssociationTest | Mapping[str, Any]]
 )
-"""Association tests: names of published ones, tests, or word sets in a dict (`tests_of`)."""
+"""Association tests: names of published ones, tests, or word sets in a dict (`parse_tests`)."""
 
 
-def tests_of(given: Tests) -> list[str | AssociationTest]:
+def parse_tests(tests: Tests) -> list[str | AssociationTest]:
     """Tests, or names of tests, from what a person hands over: one or several of them, or word sets
     in a dict.
 
@@ -113,22 +113,22 @@ def tests_of(given: Tests) -> list[str | AssociationTest]:
     two targets and two attributes; or it holds several of such dicts, by the test's name. Raises
     DataError for word sets that are no lists of words, or not four.
     """
-    if isinstance(given, str | AssociationTest):
-        return [given]
-    if isinstance(given, Mapping):
-        nested = given and all(isinstance(own, Mapping) for own in given.values())
-        if nested and not set(given) <= set(ROLES):
-            return [_of_words(own, str(name)) for name, own in given.items()]
-        return [_of_words(given)]
-    found: list[str | AssociationTest] = []
-    for each in given:
-        if not isinstance(each, str | AssociationTest | Mapping):
-            raise DataError(f"{str(each)[:40]!r} is no test: give {FORMS}")
-        found += tests_of(each)
-    return found
+    if isinstance(tests, str | AssociationTest):
+        return [tests]
+    if isinstance(tests, Mapping):
+        nested = tests and all(isinstance(word_sets, Mapping) for word_sets in tests.values())
+        if nested and not set(tests) <= set(ROLES):
+            return [_test_from_sets(word_sets, str(name)) for name, word_sets in tests.items()]
+        return [_test_from_sets(tests)]
+    tests_found: list[str | AssociationTest] = []
+    for item in tests:
+        if not isinstance(item, str | AssociationTest | Mapping):
+            raise DataError(f"{str(item)[:40]!r} is no test: give {FORMS}")
+        tests_found += parse_tests(item)
+    return tests_found
 
 
-def _of_words(sets: Mapping[str, Any], name: str = "") -> AssociationTest:
+def _test_from_sets(sets: Mapping[str, Any], name: str = "") -> AssociationTest:
     """A test of word sets by role, or by concept in the order of the roles."""
     by_role = set(sets) == set(ROLES)
     if len(sets) != len(ROLES):
@@ -136,21 +136,21 @@ def _of_words(sets: Mapping[str, Any], name: str = "") -> AssociationTest:
             f"the word sets of {name or 'a test'} are {len(sets)}, and a test has four: two of "
             "targets (x, y) and two of attributes (a, b)"
         )
-    ordered = {role: sets[role] for role in ROLES} if by_role else dict(sets)
-    made: dict[str, WordSet] = {}
-    for role, (concept, words) in zip(ROLES, ordered.items(), strict=True):
-        here = f"{name or 'the test'}, {concept}"
+    sets_by_role = {role: sets[role] for role in ROLES} if by_role else dict(sets)
+    built_sets: dict[str, WordSet] = {}
+    for role, (concept, words) in zip(ROLES, sets_by_role.items(), strict=True):
+        location = f"{name or 'the test'}, {concept}"
         if isinstance(words, WordSet):
-            made[role] = words
+            built_sets[role] = words
         elif isinstance(words, Mapping):
-            made[role] = _word_set(words, role, here)
+            built_sets[role] = _parse_word_set(words, role, location)
         else:
-            several = isinstance(words, Iterable) and not isinstance(words, str)
-            values = list(words) if several else words
-            made[role] = WordSet(str(concept), words_of(values, here))
-    x, y, a, b = (made[role] for role in ROLES)
-    about = f"{x.concept} against {y.concept}, {a.concept} against {b.concept}"
-    return AssociationTest(name or ("own" if by_role else about), x, y, a, b)
+            is_several = isinstance(words, Iterable) and not isinstance(words, str)
+            values = list(words) if is_several else words
+            built_sets[role] = WordSet(str(concept), parse_words(values, location))
+    x, y, a, b = (built_sets[role] for role in ROLES)
+    description = f"{x.concept} against {y.concept}, {a.concept} against {b.concept}"
+    return AssociationTest(name or ("own" if by_role else description), x, y, a, b)
 
 
 def find_tests(names: Iterable[str], file: Path | None = None) -> list[AssociationTest]:
@@ -163,62 +163,62 @@ def find_tests(names: Iterable[str], file: Path | None = None) -> list[Associati
         names: the names.
         file: a file of tests of your own.
     """
-    own = {_key(t.name): t for t in read_tests(file)} if file else {}
-    known = published() | own
-    found: dict[str, AssociationTest] = {}
+    own_tests = {_test_key(t.name): t for t in read_tests(file)} if file else {}
+    known_tests = published_tests() | own_tests
+    tests_found: dict[str, AssociationTest] = {}
     for name in names:
-        key = _key(name)
+        key = _test_key(name)
         if key == "all":
-            found |= own or {name: test for name, test in known.items() if not test.few}
-        elif test := known.get(key) or known.get(f"{key}-name"):
-            found[_key(test.name)] = test
+            tests_found |= own_tests or {name: test for name, test in known_tests.items() if not test.has_few_words}
+        elif test := known_tests.get(key) or known_tests.get(f"{key}-name"):
+            tests_found[_test_key(test.name)] = test
         else:
-            there = (test.name for test in known.values())
-            raise UsageError(no_such("association test", name, there))
-    if not found:
+            choices = (test.name for test in known_tests.values())
+            raise UsageError(no_such("association test", name, choices))
+    if not tests_found:
         raise UsageError("name at least one association test, for example weat6")
-    return list(found.values())
+    return list(tests_found.values())
 
 
 @cache
-def published() -> dict[str, AssociationTest]:
+def published_tests() -> dict[str, AssociationTest]:
     """The published tests by lower-case name: weat1 to weat10, then those of "Mind Your Bias"."""
     folder = files("kgbias.associate") / "wordsets"
     tests = [
         test
-        for name in _PUBLISHED
-        for test in _parse(tomllib.loads((folder / name).read_text("utf-8")), name)
+        for name in _PUBLISHED_FILES
+        for test in _parse_tests(tomllib.loads((folder / name).read_text("utf-8")), name)
     ]
-    return {_key(test.name): test for test in tests}
+    return {_test_key(test.name): test for test in tests}
 
 
 def read_tests(path: Path) -> list[AssociationTest]:
     """The tests of a user's file: TOML (see the module's docstring), or the JSON of one test as
     sent-bias publishes it (May et al. 2019). Raises DataError in one line."""
     if read_text(path).lstrip().startswith("{"):
-        return [_sent_bias(read_json(path), path)]
-    return _parse(read_toml(path), str(path))
+        return [_parse_sent_bias(read_json(path), path)]
+    return _parse_tests(read_toml(path), str(path))
 
 
-_SENT_BIAS = ("targ1", "targ2", "attr1", "attr2")  # x, y, a and b
+_SENT_BIAS_KEYS = ("targ1", "targ2", "attr1", "attr2")  # x, y, a and b
 
 
-def _sent_bias(found: Any, path: Path) -> AssociationTest:
+def _parse_sent_bias(content: Any, path: Path) -> AssociationTest:
     """A test in the form of sent-bias: sets of targets and attributes, each with its category and
     its examples."""
     sets: list[WordSet] = []
-    for key in _SENT_BIAS:
-        own = found.get(key)
-        words = own.get("examples") if isinstance(own, dict) else None
+    for key in _SENT_BIAS_KEYS:
+        table = content.get(key)
+        words = table.get("examples") if isinstance(table, dict) else None
         if not isinstance(words, list) or not words or not all(isinstance(w, str) for w in words):
             raise DataError(f"{path}: {key} has no list of examples, as a test of sent-bias has")
-        sets.append(WordSet(str(own.get("category") or key), tuple(words)))
+        sets.append(WordSet(str(table.get("category") or key), tuple(words)))
     x, y, a, b = sets
     return AssociationTest(path.name.partition(".")[0], x, y, a, b, source=path.name)
 
 
 @cache
-def templates(slot: str) -> tuple[str, ...]:
+def slot_templates(slot: str) -> tuple[str, ...]:
     """The bleached sentences of a slot. Raises UsageError for an unknown slot."""
     text = (files("kgbias.associate") / "wordsets" / "templates.toml").read_text("utf-8")
     slots = tomllib.loads(text)
@@ -227,7 +227,7 @@ def templates(slot: str) -> tuple[str, ...]:
     return tuple(slots[slot]["templates"])
 
 
-def fill(template: str, word: str, place: str = "{}") -> tuple[str, int]:
+def fill_slot(template: str, word: str, place: str = "{}") -> tuple[str, int]:
     """The template with the word filled in, and where the word begins. An "a" before the place
     becomes "an" before a vowel."""
     before, _, after = template.partition(place)
@@ -236,57 +236,57 @@ def fill(template: str, word: str, place: str = "{}") -> tuple[str, int]:
     return before + word + after, len(before)
 
 
-def _key(name: str) -> str:
+def _test_key(name: str) -> str:
     """A name in the form of c3-term, which C3 (term) and C3_term also stand for."""
     return (
         name.strip().lower().replace("(", "").replace(")", "").replace("_", "-").replace(" ", "-")
     )
 
 
-def _parse(content: Mapping[str, Any], where: str) -> list[AssociationTest]:
+def _parse_tests(content: Mapping[str, Any], location: str) -> list[AssociationTest]:
     rows = content.get("test")
     if not isinstance(rows, list) or not rows:
-        raise DataError(f"{where} has no [[test]]")
-    return [_test(row, str(content.get("source", where)), where) for row in rows]
+        raise DataError(f"{location} has no [[test]]")
+    return [_parse_test(row, str(content.get("source", location)), location) for row in rows]
 
 
-def _test(row: Any, source: str, where: str) -> AssociationTest:
+def _parse_test(row: Any, source: str, file_location: str) -> AssociationTest:
     if not isinstance(row, dict) or not isinstance(name := row.get("name"), str) or not name:
-        raise DataError(f"{where}: every [[test]] needs a name")
-    here = f"{where}, test {name!r}"
+        raise DataError(f"{file_location}: every [[test]] needs a name")
+    location = f"{file_location}, test {name!r}"
     simplified = row.get("simplified", [])
-    if not isinstance(simplified, list) or not all(isinstance(part, dict) for part in simplified):
-        raise DataError(f"{here}: simplified must be [[test.simplified]] tables")
+    if not isinstance(simplified, list) or not all(isinstance(frames_table, dict) for frames_table in simplified):
+        raise DataError(f"{location}: simplified must be [[test.simplified]] tables")
     return AssociationTest(
         name=name,
         title=str(row.get("title", "")),
         source=str(row.get("source", source)),
-        frames=_sentences(row.get("frames", [_BARE_FRAME]), here),
+        frames=_parse_frames(row.get("frames", [_DEFAULT_FRAME]), location),
         simplified=tuple(
-            Frames(
-                words_of(part.get("x"), f"{here}, simplified x"),
-                words_of(part.get("y"), f"{here}, simplified y"),
-                _sentences(part.get("frames", [_BARE_FRAME]), here),
+            SentenceFrames(
+                parse_words(frames_table.get("x"), f"{location}, simplified x"),
+                parse_words(frames_table.get("y"), f"{location}, simplified y"),
+                _parse_frames(frames_table.get("frames", [_DEFAULT_FRAME]), location),
             )
-            for part in simplified
+            for frames_table in simplified
         ),
-        **{role: _word_set(row.get(role), role, here) for role in ROLES},
+        **{role: _parse_word_set(row.get(role), role, location) for role in ROLES},
     )
 
 
-def _word_set(row: Any, role: str, here: str) -> WordSet:
+def _parse_word_set(row: Any, role: str, location: str) -> WordSet:
     if not isinstance(row, dict):
-        raise DataError(f"{here} needs a table [test.{role}]")
+        raise DataError(f"{location} needs a table [test.{role}]")
     adjectives = row.get("adjectives") or []
     return WordSet(
         concept=str(row.get("concept", role)),
-        words=words_of(row.get("words"), f"{here}, {role}.words"),
+        words=parse_words(row.get("words"), f"{location}, {role}.words"),
         slot=str(row.get("slot", "word")),
-        adjectives=words_of(adjectives, f"{here}, {role}.adjectives") if adjectives else (),
+        adjectives=parse_words(adjectives, f"{location}, {role}.adjectives") if adjectives else (),
     )
 
 
-def words_of(value: Any, here: str) -> tuple[str, ...]:
+def parse_words(value: Any, location: str) -> tuple[str, ...]:
     """The words in a list, without repetitions, in order. Raises DataError for anything else."""
     if (
         not isinstance(value, Sequence)
@@ -294,13 +294,13 @@ def words_of(value: Any, here: str) -> tuple[str, ...]:
         or not value
         or not all(isinstance(word, str) and word.strip() for word in value)
     ):
-        raise DataError(f"{here} must be a list of words")
+        raise DataError(f"{location} must be a list of words")
     return tuple(dict.fromkeys(word.strip() for word in value))
 
 
-def _sentences(value: Any, here: str) -> tuple[str, ...]:
-    sentences = words_of(value, f"{here}, frames")
+def _parse_frames(value: Any, location: str) -> tuple[str, ...]:
+    sentences = parse_words(value, f"{location}, frames")
     for sentence in sentences:
         if sentence.count("{t}") != 1 or sentence.count("{a}") != 1:
-            raise DataError(f"{here}: the frame {sentence!r} needs one {{t}} and one {{a}}")
+            raise DataError(f"{location}: the frame {sentence!r} needs one {{t}} and one {{a}}")
     return sentences

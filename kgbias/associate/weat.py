@@ -12,16 +12,16 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.associate.effect import Array, associations, unit
+from kgbias.associate.effect import Array, measure_associations, scale_to_unit
 from kgbias.associate.result import (
     Association,
     Contexts,
-    SetUse,
+    SetUsage,
     Statistics,
-    conclude,
-    need_words,
+    build_association,
+    check_words,
 )
-from kgbias.associate.sets import ROLES, AssociationTest, WordSet, fill, templates
+from kgbias.associate.sets import ROLES, AssociationTest, WordSet, fill_slot, slot_templates
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import LAST_LAYER, Encoding, Span
 from kgbias.models.vectors import VectorLookup
@@ -46,19 +46,19 @@ def weat(
     Words without a vector are left out and listed, so the sets may end up unequal in size. Raises
     DataError if a set is left empty or a vector has no direction (zero, NaN).
     """
-    found = {role: vectors.find(words.words) for role, words in test.sets.items()}
+    found_vectors = {role: vectors.find(words.words) for role, words in test.sets.items()}
     sets = {
-        role: SetUse(tuple(found[role].forms), found[role].missing, found[role].other_forms)
+        role: SetUsage(tuple(found_vectors[role].forms), found_vectors[role].missing, found_vectors[role].other_forms)
         for role in ROLES
     }
-    need_words(test, sets, vectors.info)
-    a, b = found["a"].vectors, found["b"].vectors
-    return conclude(
+    check_words(test, sets, vectors.info)
+    a, b = found_vectors["a"].vectors, found_vectors["b"].vectors
+    return build_association(
         test,
         "weat",
         vectors.info,
-        associations(found["x"].vectors, a, b),
-        associations(found["y"].vectors, a, b),
+        measure_associations(found_vectors["x"].vectors, a, b),
+        measure_associations(found_vectors["y"].vectors, a, b),
         sets,
         statistics or Statistics(),
     )
@@ -106,20 +106,20 @@ def seat(
     if encoding.startswith("word") != (method == "w-seat"):
         raise WrongValue(method, "encoding", encoding)
     if in_contexts is not None:
-        return _in_contexts(test, model.info, method, statistics, *in_contexts(encoding, layer))
-    spans = {role: in_templates(words) for role, words in test.sets.items()}
+        return _seat_in_contexts(test, model.info, method, statistics, *in_contexts(encoding, layer))
+    spans = {role: fill_slot_templates(words) for role, words in test.sets.items()}
     flat = [span for role in ROLES for row in spans[role] for span in row]
-    vectors = unit(model.embed(flat, encoding, layer).astype(np.float64), model.info.name)
-    tables = _split(vectors, spans)
+    vectors = scale_to_unit(model.embed(flat, encoding, layer).astype(np.float64), model.info.name)
+    tables = _split_by_role(vectors, spans)
     direction = tables["a"].mean(axis=(0, 1)) - tables["b"].mean(axis=(0, 1))
-    x, y = (_units(tables[role] @ direction, statistics.unit) for role in "xy")
-    return conclude(
+    x, y = (_reduce_units(tables[role] @ direction, statistics.unit) for role in "xy")
+    return build_association(
         test,
         method,
         model.info,
         x,
         y,
-        {role: SetUse(test.sets[role].words) for role in ROLES},
+        {role: SetUsage(test.sets[role].words) for role in ROLES},
         statistics,
         settings={
             "encoding": encoding,
@@ -130,7 +130,7 @@ def seat(
     )
 
 
-def _in_contexts(
+def _seat_in_contexts(
     test: AssociationTest,
     model: ModelInfo,
     method: SeatMethod,
@@ -139,31 +139,31 @@ def _in_contexts(
     settings: Mapping[str, Any],
 ) -> Association:
     """SEAT on words with any number of contexts each."""
-    sets = {role: SetUse(contexts[role].words, contexts[role].missing) for role in ROLES}
-    need_words(test, sets, model)
-    rows = {role: [unit(table) for table in contexts[role].tables] for role in ROLES}
+    sets = {role: SetUsage(contexts[role].words, contexts[role].missing) for role in ROLES}
+    check_words(test, sets, model)
+    rows = {role: [scale_to_unit(table) for table in contexts[role].tables] for role in ROLES}
     a, b = (np.mean([table.mean(axis=0) for table in rows[role]], axis=0) for role in "ab")
-    s = {role: [table @ (a - b) for table in rows[role]] for role in "xy"}
+    role_associations = {role: [table @ (a - b) for table in rows[role]] for role in "xy"}
     x, y = (
-        np.array([row.mean() for row in s[role]])
+        np.array([row.mean() for row in role_associations[role]])
         if statistics.unit == "word"
-        else np.concatenate(s[role])
+        else np.concatenate(role_associations[role])
         for role in "xy"
     )
     used = {**settings, "unit": statistics.unit}
-    return conclude(test, method, model, x, y, sets, statistics, settings=used)
+    return build_association(test, method, model, x, y, sets, statistics, settings=used)
 
 
-def in_templates(words: WordSet) -> list[list[Span]]:
+def fill_slot_templates(words: WordSet) -> list[list[Span]]:
     """Each word in each template of its slot, as one list per word."""
     rows = []
     for word in words.words:
-        filled = [fill(template, word) for template in templates(words.slot)]
+        filled = [fill_slot(template, word) for template in slot_templates(words.slot)]
         rows.append([Span(text, start, start + len(word)) for text, start in filled])
     return rows
 
 
-def _split(vectors: Array, spans: Mapping[str, list[list[Span]]]) -> dict[str, Array]:
+def _split_by_role(vectors: Array, spans: Mapping[str, list[list[Span]]]) -> dict[str, Array]:
     """The rows as [words, templates, d] by role."""
     tables, start = {}, 0
     for role in ROLES:
@@ -173,7 +173,7 @@ def _split(vectors: Array, spans: Mapping[str, list[list[Span]]]) -> dict[str, A
     return tables
 
 
-def _units(s: Array, unit: str) -> Array:
+def _reduce_units(s: Array, unit: str) -> Array:
     return s.mean(axis=1) if unit == "word" else s.ravel()
 
 
@@ -187,7 +187,7 @@ class SetVectors(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class StaticSets:
+class StaticSetVectors:
     """Vectors that words have by themselves, whatever their set."""
 
     vectors: WordVectors
@@ -201,7 +201,7 @@ class StaticSets:
 
 
 @dataclass(frozen=True, slots=True)
-class WordsInTemplates:
+class TemplateSetVectors:
     """A language model as a table of word vectors: the mean of each word over bleached sentences,
     those of its set's slot."""
 
@@ -215,8 +215,8 @@ class WordsInTemplates:
 
     def find_set(self, words: WordSet) -> VectorLookup:
         """The vectors of all the words: a language model has one for any text."""
-        spans = in_templates(words)
+        spans = fill_slot_templates(words)
         flat = [span for row in spans for span in row]
         vectors = self.model.embed(flat, self.encoding, self.layer).astype(np.float64)
-        rows = unit(vectors, self.info.name).reshape(len(spans), len(spans[0]), -1)
+        rows = scale_to_unit(vectors, self.info.name).reshape(len(spans), len(spans[0]), -1)
         return VectorLookup({word: word for word in words.words}, rows.mean(axis=1), ())

@@ -12,7 +12,7 @@ from math import log
 
 import numpy as np
 
-from kgbias.associate.indicators import shipped
+from kgbias.associate.indicators import shipped_indicators
 from kgbias.calibrate.rows import Calibration, Row, RowResult
 from kgbias.evidence.asked import CARRIERS, stem
 from kgbias.evidence.names import group_names
@@ -105,7 +105,7 @@ def probe(scorer: TextScorer, names: Names, groups: Sequence[str], statements: C
     listed: list[GroupName] = []
     of_group: list[int] = []
     for place, group in enumerate(groups):
-        own = group_names(Group(group, ""), shipped())
+        own = group_names(Group(group, ""), shipped_indicators())
         listed += own
         of_group += [place] * len(own)
     texts = [" ".join(names.statements[s]) for s in statements]

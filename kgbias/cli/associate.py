@@ -477,14 +477,14 @@ def run(
         )
     if as_json:
         show.data(
-            {"results": found.records(), "significant": found.counts(), "missing": [*found.missing]}
+            {"results": found.records(), "significant": found.count_significant(), "missing": [*found.missing]}
         )
     else:
         _print(found, outputs)
 
 
 def _print(found: "GridResult", outputs: Sequence[Path]) -> None:
-    counts = found.counts()
+    counts = found.count_significant()
     show.table(
         ("model", "method", ">tests", ">p <= 5%", ">BH", ">Holm"),
         (
@@ -494,7 +494,7 @@ def _print(found: "GridResult", outputs: Sequence[Path]) -> None:
     )
     show.say(
         "",
-        f"{len(found.rows)} cells, {found.computed} of them computed now; permutation p, and "
+        f"{len(found.rows)} cells, {found.computed_count} of them computed now; permutation p, and "
         "corrected over all cells of the grid",
     )
     if found.missing:

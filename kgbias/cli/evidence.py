@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import kgbias
-from kgbias.associate.indicators import MARKS
+from kgbias.associate.indicators import NAME_MARKS
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
@@ -88,7 +88,7 @@ _ASKING = (
 @setting(
     "marked",
     multiple=True,
-    type=click.Choice(MARKS),
+    type=click.Choice(NAME_MARKS),
     help="Include names with this mark (repeatable).",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be asked, and stop.")

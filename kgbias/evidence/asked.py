@@ -10,7 +10,7 @@ from functools import cached_property
 from random import Random
 from typing import TypedDict
 
-from kgbias.associate.indicators import Indicators, shipped
+from kgbias.associate.indicators import Indicators, shipped_indicators
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.evidence.names import FEWEST, group_names, nonce_names, placebo_names, surface
 from kgbias.graph.store import StoredRun
@@ -189,7 +189,7 @@ def most_probes(groups: Sequence[Group], said: int, asking: Asking) -> int:
     """The largest number of probes that can follow from a crawl of these groups in which each has
     `said` statements, if no two of them are the same: of names and of the groups themselves, each
     also without a statement."""
-    carriers, declared = len(asking.carriers or ()) or CARRIERS, shipped()
+    carriers, declared = len(asking.carriers or ()) or CARRIERS, shipped_indicators()
     drafts, of_groups = [], 0
     for category in dict.fromkeys(group.category for group in groups):
         own = [group for group in groups if group.category == category]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kgbias.associate.indicators import Indicators, shipped
+from kgbias.associate.indicators import Indicators, shipped_indicators
 from kgbias.errors import DataError
 from kgbias.evidence.tables import group_tables
 from kgbias.graph.store import StoredRun
@@ -45,9 +45,9 @@ Standing = tuple[str, tuple[tuple[str, ...], ...]]  # the kind of words, and eac
 
 def standing(groups: Sequence[Group], indicators: Indicators) -> Standing:
     """The words that stand for the groups of a category in vectors: the kind of declared indicators
-    that most have (`Indicators.of_category`), or, if any group has fewer than 8, the names of all
+    that most have (`Indicators.choose_for_category`), or, if any group has fewer than 8, the names of all
     groups, because words of two kinds differ by more than their groups."""
-    kind, sets = indicators.of_category(groups)
+    kind, sets = indicators.choose_for_category(groups)
     if len(sets) < len(groups):
         return NAMES, tuple((group.name, *group.variants) for group in groups)
     return kind, tuple(sets[group].words for group in groups)
@@ -117,7 +117,7 @@ def embed_run(
     found = list(group_tables(run.groups, probing, run.probes(probing.id), stated).values())
     if not found:
         raise DataError(f"run {run.name} has no probes by {probing.model.title}")
-    declared = indicators or shipped()
+    declared = indicators or shipped_indicators()
     words = {table.category: standing(table.groups, declared) for table in found}
     embedded = {
         "vectors": vectors.name,

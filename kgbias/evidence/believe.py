@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.associate.indicators import Indicators, shipped
+from kgbias.associate.indicators import Indicators, shipped_indicators
 from kgbias.evidence.asked import Asked, Asking, asked, default_carriers, stem
 from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.store import StoredRun
@@ -95,7 +95,7 @@ def _planned(
     run: StoredRun, asking: Asking, indicators: Indicators | None, triples: Sequence[TripleView]
 ) -> tuple[list[Asked], tuple[str, ...]]:
     carriers = tuple(dict.fromkeys(asking.carriers or default_carriers(run)))
-    return asked(run, indicators or shipped(), asking, triples), carriers
+    return asked(run, indicators or shipped_indicators(), asking, triples), carriers
 
 
 def decided(

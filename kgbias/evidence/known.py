@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.associate.indicators import Indicators, shipped
+from kgbias.associate.indicators import Indicators, shipped_indicators
 from kgbias.errors import DataError
 from kgbias.evidence.claims import Claim, claims, exclude
 from kgbias.evidence.joint import floor_of, read_beliefs
@@ -238,7 +238,7 @@ def known(
     """
     told = progress or SilentProgress()
     counted = select_statements(run, selection)
-    groups = same_groups(run.groups, table, indicators or shipped())
+    groups = same_groups(run.groups, table, indicators or shipped_indicators())
     own = [each for each in table if each.group in groups]
     if not own:
         seegull = how('study.crawl(MODEL, seeds="seegull")', "kgbias crawl --seeds seegull")
@@ -274,7 +274,7 @@ def to_ask(
 ) -> dict[str, list[str]]:
     """The recorded stereotypes of the run's groups as statements, by category: to ask a model
     which it believes, of whichever group (`kgbias.evidence.Asking.statements`)."""
-    groups = same_groups(run.groups, table, indicators or shipped())
+    groups = same_groups(run.groups, table, indicators or shipped_indicators())
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for entry in table:
         if entry.group in groups:

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import product
 from random import Random
 
-from kgbias.associate.indicators import GroupIndicators, Indicators, placebo, shipped
+from kgbias.associate.indicators import GroupIndicators, Indicators, placebo_indicators, shipped_indicators
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, node_id
 from kgbias.ids import normalise
@@ -42,7 +42,7 @@ def group_names(
     group: Group, indicators: Indicators, *, marked: Collection[str] = ()
 ) -> tuple[GroupName, ...]:
     """The names of a group, each once: its own, the other names of its seed, and those declared for
-    it (`Indicators.of`); names with a mark ("narrower", "self-description", "slur") only if the
+    it (`Indicators.find_group`); names with a mark ("narrower", "self-description", "slur") only if the
     mark is among `marked`.
 
     Names are spelt as in running text ("people from Asia"); code that puts one first in a sentence
@@ -53,7 +53,7 @@ def group_names(
     Words that begin with the same three letters share one root (Asian and Asia, Mexican and Mexico;
     not French and France, unless so declared): that of the first name.
     """
-    found = indicators.of(group) or _world().of(group)
+    found = indicators.find_group(group) or _world().find_group(group)
     declared = {name.id: name for name in (found.paraphrases if found else ())}
     own = (GroupName(text, group.id, "", "") for text in (group.name, *group.variants))
     names = {name.id: declared.get(name.id, name) for name in own}
@@ -72,7 +72,7 @@ def group_names(
 
 def all_names(group: Group, indicators: Indicators) -> tuple[str, ...]:
     """All that a group is called: its variants, its names (`group_names`), and its aliases."""
-    declared = indicators.of(group)
+    declared = indicators.find_group(group)
     names = (name.text for name in group_names(group, indicators))
     return tuple(dict.fromkeys((*group.variants, *names, *(declared.aliases if declared else ()))))
 
@@ -100,7 +100,7 @@ def named_groups(run: StoredRun) -> list[Group]:
             group,
             variants=tuple(
                 text
-                for text in dict.fromkeys((*all_names(group, shipped()), *kept.get(group.id, ())))
+                for text in dict.fromkeys((*all_names(group, shipped_indicators()), *kept.get(group.id, ())))
                 if seeded.get(called(text), group.id) == group.id
             ),
         )
@@ -112,9 +112,9 @@ def groups_without(groups: Sequence[Group]) -> list[Group]:
     """The shipped groups that have no name in common with one of these, and all narrower groups
     ("Arabs") that are none of these."""
     taken = {called(text) for group in groups for text in (group.name, *group.variants)}
-    found = [Group(each.name, "", each.others) for each in shipped().groups]
+    found = [Group(each.name, "", each.other_names) for each in shipped_indicators().groups]
     narrower: dict[str, list[str]] = {}
-    for name in (name for each in shipped().groups for name in each.paraphrases):
+    for name in (name for each in shipped_indicators().groups for name in each.paraphrases):
         if name.mark == "narrower":
             narrower.setdefault(called(name.text), []).append(name.text)
     return [
@@ -132,7 +132,7 @@ def roots(names: Sequence[GroupName]) -> tuple[str, ...]:
 def placebo_names() -> Mapping[str, tuple[GroupName, ...]]:
     """Names, in real words, of groups about which little should be believed: people with blue eyes,
     people named Alex. They belong to no group of a run: their `group_id` is ""."""
-    declared = placebo()
+    declared = placebo_indicators()
     return {
         found.name: tuple(
             replace(name, group_id="") for name in group_names(Group(found.name, ""), declared)
@@ -250,7 +250,7 @@ def _inferred(name: GroupName) -> GroupName:
 def _known_forms() -> tuple[str, ...]:
     """The forms of the shipped names and other common ones, without those that fit too much, the
     longest first."""
-    declared = {n.form for i in (shipped(), placebo()) for g in i.groups for n in g.paraphrases}
+    declared = {n.form for i in (shipped_indicators(), placebo_indicators()) for g in i.groups for n in g.paraphrases}
     known = {*declared, *_OTHER_FORMS} - {"", _WHOLE, _PLURAL}
     return tuple(sorted(known, key=lambda form: (-len(form), form)))
 

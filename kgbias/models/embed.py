@@ -144,12 +144,12 @@ class Encoder:
         return self.embed_many(spans, [(encoding, layer)])[encoding, layer]
 
     def embed_many(
-        self, spans: Sequence[Span], wanted: Iterable[VectorSource]
+        self, spans: Sequence[Span], wanted_places: Iterable[VectorSource]
     ) -> dict[VectorSource, NDArray[np.float32]]:
         """`embed` for several encodings and layers at once: one table [n, d] for each (encoding,
         layer). A text is computed once, however many words, encodings and layers are read from it.
         """
-        distinct_sources = list(dict.fromkeys(wanted))
+        distinct_sources = list(dict.fromkeys(wanted_places))
         for encoding, _ in distinct_sources:
             if encoding not in get_args(Encoding):
                 raise UsageError(no_such("encoding", encoding, get_args(Encoding)))

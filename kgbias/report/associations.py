@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.associate.compare import Row, agreements, distinct_methods, pearson, spearman
+from kgbias.associate.method_agreement import RecordRow, measure_agreements, name_distinct_methods, pearson, spearman
 from kgbias.associate.grid import ENCODINGS, WORDS
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.io.files import replace_file, write_text
@@ -25,7 +25,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def to_csv(rows: Sequence[Row]) -> str:
+def to_csv(rows: Sequence[RecordRow]) -> str:
     """One line per result; what a spreadsheet would read as a formula gets an apostrophe."""
     file = io.StringIO()
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -39,10 +39,10 @@ def to_csv(rows: Sequence[Row]) -> str:
     return file.getvalue()
 
 
-def to_latex(rows: Sequence[Row], alpha: float = 0.05) -> str:
+def to_latex(rows: Sequence[RecordRow], alpha: float = 0.05) -> str:
     """A booktabs table: tests and models down, methods across, effect sizes with * where the
     Holm-corrected p is at most `alpha`; then the correlations of the methods."""
-    rows = distinct_methods(rows)
+    rows = name_distinct_methods(rows)
     methods = list(dict.fromkeys(row["method"] for row in rows))
     cells = {(row["model"], row["test"], row["method"]): row for row in rows}
     lines = [
@@ -66,7 +66,7 @@ def to_latex(rows: Sequence[Row], alpha: float = 0.05) -> str:
             r"Model & Methods & Tests & $n$ & Pearson & Spearman \\",
             r"\midrule",
         ]
-        for a in agreements(rows, alpha):
+        for a in measure_agreements(rows, alpha):
             pair = f"{latex(a.methods[0])} $|$ {latex(a.methods[1])}"
             which = f"Holm $p \\leq {alpha:g}$" if a.significant else "all"
             lines.append(
@@ -77,14 +77,14 @@ def to_latex(rows: Sequence[Row], alpha: float = 0.05) -> str:
     return "\n".join(lines)
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
+def draw(rows: Sequence[RecordRow], path: Path) -> None:
     """A figure with a panel per model, a row per test and a mark per method with its interval,
     filled if the Holm-corrected p is at most 0.05. The file's extension sets the format."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise MissingExtra("matplotlib", extra="figures") from error
-    rows = distinct_methods(rows)
+    rows = name_distinct_methods(rows)
     models = list(dict.fromkeys(row["model"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))
     tests = list(dict.fromkeys(row["test"] for row in rows))
@@ -113,9 +113,9 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         raise UsageError(f"cannot write the figure {path}: {error}") from error
 
 
-def write(rows: Sequence[Row], path: Path) -> None:
+def write(rows: Sequence[RecordRow], path: Path) -> None:
     """Write the comparison in the format of the file's extension: .tex, .csv, or a figure."""
-    forms: dict[str, Callable[[Sequence[Row]], str]] = {".tex": to_latex, ".csv": to_csv}
+    forms: dict[str, Callable[[Sequence[RecordRow]], str]] = {".tex": to_latex, ".csv": to_csv}
     if path.suffix.lower() not in forms:
         draw(rows, path)
         return
@@ -185,10 +185,10 @@ class GridTable:
         return latex(str(value))
 
 
-Axis = Callable[[Row], str]
+Axis = Callable[[RecordRow], str]
 
 
-def tables(rows: Sequence[Row]) -> list[GridTable]:
+def tables(rows: Sequence[RecordRow]) -> list[GridTable]:
     """Tables 3 to 8 and 11 to 14, the numbers behind figure 2, how far models agree, and the counts
     of significant tests. A table whose axis the grid did not vary has a single column for it."""
     as_nouns = {_concept(row) for row in rows if _words(row) == "nouns"}
@@ -219,7 +219,7 @@ def tables(rows: Sequence[Row]) -> list[GridTable]:
     ]  # fmt: skip
 
 
-def write_grid(rows: Sequence[Row], folder: Path) -> list[Path]:
+def write_grid(rows: Sequence[RecordRow], folder: Path) -> list[Path]:
     """Write every table (.tex, .csv) and figure (.svg) that the grid has data for, and return the
     paths."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -236,13 +236,13 @@ def write_grid(rows: Sequence[Row], folder: Path) -> list[Path]:
     return written
 
 
-def base(rows: Sequence[Row], **free: Any) -> list[Row]:
+def base(rows: Sequence[RecordRow], **free: Any) -> list[RecordRow]:
     """The rows in the setting that tables hold fixed: templates, full word sets, names, words
     averaged, except what is `free`."""
     return [row for row in rows if _is_base(row, free)]
 
 
-def _is_base(row: Row, free: Mapping[str, Any]) -> bool:
+def _is_base(row: RecordRow, free: Mapping[str, Any]) -> bool:
     cell = row["cell"]
     wanted = {
         "contexts": ("templates",),
@@ -254,43 +254,43 @@ def _is_base(row: Row, free: Mapping[str, Any]) -> bool:
     return fixed and ("targets" in free or _targets(row) != "terms")
 
 
-def _targets(row: Row) -> str:
+def _targets(row: RecordRow) -> str:
     return {"-name": "names", "-term": "terms"}.get(row["cell"]["test"][-5:], "")
 
 
-def _concept(row: Row) -> str:
+def _concept(row: RecordRow) -> str:
     return str(row["cell"]["test"]).removesuffix("-name").removesuffix("-term")
 
 
-def _model(row: Row) -> str:
+def _model(row: RecordRow) -> str:
     return str(row["cell"]["model"])
 
 
-def _contexts(row: Row) -> str:
+def _contexts(row: RecordRow) -> str:
     return str(row["cell"]["contexts"])
 
 
-def _words(row: Row) -> str:
+def _words(row: RecordRow) -> str:
     return str(row["cell"]["words"])
 
 
-def _encoding(row: Row) -> str:
+def _encoding(row: RecordRow) -> str:
     return str(row["cell"]["encoding"])
 
 
-def _of(rows: Sequence[Row], *methods: str) -> list[Row]:
+def _of(rows: Sequence[RecordRow], *methods: str) -> list[RecordRow]:
     return [row for row in rows if row["method"] in methods]
 
 
 def _pivot(
     name: str,
     title: str,
-    rows: Sequence[Row],
+    rows: Sequence[RecordRow],
     across: Axis,
     free: Mapping[str, Any],
     *,
     method: Axis = lambda row: METHODS[row["method"]],
-    only: Axis | Callable[[Row], bool] = lambda row: True,
+    only: Axis | Callable[[RecordRow], bool] = lambda row: True,
 ) -> GridTable:
     """Tests and methods down; models and the axis across."""
     kept = [row for row in base(rows, **free) if only(row)]
@@ -303,7 +303,7 @@ def _pivot(
             key=lambda column: (models.index(column[0]), _ORDER.index(column[1])),
         )
     lines = dict.fromkeys((_concept(row), method(row)) for row in kept)
-    cells: dict[tuple[str, str, tuple[str, ...]], Row] = {
+    cells: dict[tuple[str, str, tuple[str, ...]], RecordRow] = {
         (_concept(r), method(r), (across(r),) if by_model else (_model(r), across(r))): r
         for r in kept
     }
@@ -320,7 +320,7 @@ def _pivot(
     return GridTable(name, title, ("test", "method", *heads), tuple(table), frozenset(marked))
 
 
-def _correlations(rows: Sequence[Row]) -> GridTable:
+def _correlations(rows: Sequence[RecordRow]) -> GridTable:
     """Table 5: Pearson's correlation of each pair of methods over tests, all and significant."""
     kept = base(rows)
     table = []
@@ -340,12 +340,12 @@ def _correlations(rows: Sequence[Row]) -> GridTable:
     return GridTable("table-5-methods", "Correlation of methods (table 5)", columns, tuple(table))
 
 
-def _pearson(pairs: Sequence[tuple[Row, Row]]) -> tuple[float, int]:
+def _pearson(pairs: Sequence[tuple[RecordRow, RecordRow]]) -> tuple[float, int]:
     x, y = (np.array([pair[side]["effect_size"] for pair in pairs]) for side in (0, 1))
     return pearson(x, y), len(pairs)
 
 
-def _settings(rows: Sequence[Row]) -> GridTable:
+def _settings(rows: Sequence[RecordRow]) -> GridTable:
     """How far the settings of one method agree: for each pair of values on an axis, all else equal,
     the correlations of the effect sizes, how often the signs agree, and the mean change."""
     axes: dict[str, Axis] = {
@@ -353,7 +353,7 @@ def _settings(rows: Sequence[Row]) -> GridTable:
     }  # fmt: skip
     table = []
     for axis, value in axes.items():
-        by_rest: dict[tuple[str, ...], dict[str, Row]] = {}
+        by_rest: dict[tuple[str, ...], dict[str, RecordRow]] = {}
         for row in (row for row in rows if row["cell"]["apart"] in (0, 18) and value(row)):
             rest = tuple(f(row) for name, f in axes.items() if name != axis)
             at = (_model(row), row["method"], _concept(row), *rest)
@@ -371,7 +371,7 @@ def _settings(rows: Sequence[Row]) -> GridTable:
     return GridTable("settings", "Agreement of settings", columns, tuple(table))
 
 
-def _agree(pairs: Sequence[tuple[Row, Row]]) -> tuple[float, float, float, float, int]:
+def _agree(pairs: Sequence[tuple[RecordRow, RecordRow]]) -> tuple[float, float, float, float, int]:
     x, y = (np.array([pair[side]["effect_size"] for pair in pairs]) for side in (0, 1))
     return (
         pearson(x, y),
@@ -382,7 +382,7 @@ def _agree(pairs: Sequence[tuple[Row, Row]]) -> tuple[float, float, float, float
     )
 
 
-def _runtimes(name: str, test: str, rows: Sequence[Row]) -> GridTable:
+def _runtimes(name: str, test: str, rows: Sequence[RecordRow]) -> GridTable:
     """Tables 7 and 8: seconds by method and model; NaN for cells stored before they were timed."""
     kept = [row for row in base(rows) if _concept(row) == test]
     models = tuple(dict.fromkeys(map(_model, kept)))
@@ -399,7 +399,7 @@ def _runtimes(name: str, test: str, rows: Sequence[Row]) -> GridTable:
     )
 
 
-def _sizes(rows: Sequence[Row]) -> GridTable:
+def _sizes(rows: Sequence[RecordRow]) -> GridTable:
     """The words of each test in all four sets, full and reduced, by LPBS, or by w-SEAT (figure 2).
     A reduced set that has no word left has no cell: NaN."""
     own = _of(rows, "lpbs") or _of(rows, "w-seat")
@@ -416,9 +416,9 @@ def _sizes(rows: Sequence[Row]) -> GridTable:
     return GridTable("figure-2-sizes", "Words of the four sets (figure 2)", columns, tuple(table))
 
 
-def _beside(rows: Sequence[Row]) -> GridTable:
+def _beside(rows: Sequence[RecordRow]) -> GridTable:
     """How far models agree: for each pair and method, over all cells that both have."""
-    at: dict[tuple[Any, ...], dict[str, Row]] = {}
+    at: dict[tuple[Any, ...], dict[str, RecordRow]] = {}
     for row in rows:
         rest = tuple(value for name, value in row["cell"].items() if name != "model")
         at.setdefault((row["method"], *rest), {})[_model(row)] = row
@@ -436,7 +436,7 @@ def _beside(rows: Sequence[Row]) -> GridTable:
     return GridTable("models", "Agreement of models", columns, tuple(table))
 
 
-def _counts(rows: Sequence[Row]) -> GridTable:
+def _counts(rows: Sequence[RecordRow]) -> GridTable:
     """Significant cells, corrected and uncorrected side by side."""
     table = []
     for model, method in dict.fromkeys((_model(row), row["method"]) for row in rows):
@@ -458,7 +458,7 @@ def _counts(rows: Sequence[Row]) -> GridTable:
 Draw = Callable[[Any], None]
 
 
-def figures(rows: Sequence[Row]) -> Iterator[tuple[str, Draw]]:
+def figures(rows: Sequence[RecordRow]) -> Iterator[tuple[str, Draw]]:
     """Figures 1 to 5, as functions that draw into a matplotlib figure."""
     named = [row for row in base(rows, targets=...) if _targets(row)]
     paired = [
@@ -490,10 +490,10 @@ def figures(rows: Sequence[Row]) -> Iterator[tuple[str, Draw]]:
         yield "figure-5-methods", lambda figure: _pairs(figure, both)
 
 
-def _matched(rows: Sequence[Row], axis: Axis, one: str, other: str) -> list[tuple[Row, Row]]:
+def _matched(rows: Sequence[RecordRow], axis: Axis, one: str, other: str) -> list[tuple[RecordRow, RecordRow]]:
     """Pairs of rows that differ only in the axis: the same model and test, and the same method
     unless that is the axis."""
-    found: dict[tuple[str, ...], dict[str, Row]] = {}
+    found: dict[tuple[str, ...], dict[str, RecordRow]] = {}
     for row in rows:
         method = "" if row["method"] == axis(row) else row["method"]
         key = (_model(row), method, _concept(row))
@@ -501,7 +501,7 @@ def _matched(rows: Sequence[Row], axis: Axis, one: str, other: str) -> list[tupl
     return [(v[one], v[other]) for v in found.values() if one in v and other in v]
 
 
-def _pairs(figure: Any, paired: Sequence[tuple[str, str, Sequence[tuple[Row, Row]]]]) -> None:
+def _pairs(figure: Any, paired: Sequence[tuple[str, str, Sequence[tuple[RecordRow, RecordRow]]]]) -> None:
     """Scatter plots of effect sizes, filled where both are significant, a colour for each model."""
     shown = [each for each in paired if each[2]]
     across = min(3, len(shown))
@@ -552,7 +552,7 @@ def _draw_sizes(figure: Any, rows: Sequence[tuple[Any, ...]]) -> None:
     figure.legend(loc="outside upper center", ncols=2, fontsize=7, frameon=False)
 
 
-def _distributions(figure: Any, rows: Sequence[Row]) -> None:
+def _distributions(figure: Any, rows: Sequence[RecordRow]) -> None:
     """The draws of each word set, by method and model: the middle half, 95% and the median."""
     groups = dict.fromkeys((_model(row), row["method"]) for row in rows)
     figure.set_size_inches(3.6 * len(groups), 3)
@@ -570,7 +570,7 @@ def _distributions(figure: Any, rows: Sequence[Row]) -> None:
     panels[0].set_ylabel("d of a draw (C1)")
 
 
-def _windows(figure: Any, rows: Sequence[Row]) -> None:
+def _windows(figure: Any, rows: Sequence[RecordRow]) -> None:
     """LPBS in a corpus by the number of words between the stimuli."""
     groups = dict.fromkeys((_model(row), row["method"]) for row in rows)
     figure.set_size_inches(3.8 * len(groups), 3.2)

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from kgbias.associate.indicators import shipped
+from kgbias.associate.indicators import shipped_indicators
 from kgbias.io.text import storable
 from kgbias.models import english
 
@@ -171,7 +171,7 @@ def origins() -> Mapping[str, str]:
     """From a word that says where people are from, to their group: "mexican" and "mexico" to
     "mexican people". The groups are the peoples among those with declared names."""
     found: dict[str, str] = {}
-    for group in shipped().groups:
+    for group in shipped_indicators().groups:
         if group.name.endswith(" people") and group.name not in _NO_ORIGIN:
             for name in group.paraphrases:
                 if not name.mark:

@@ -15,7 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from kgbias.associate.indicators import shipped
+from kgbias.associate.indicators import shipped_indicators
 from kgbias.compare.refusals import refused_prompts
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.plans import Price
@@ -115,7 +115,7 @@ class MapPrice(Result):
 
 def few_names(groups: Sequence[Group]) -> str:
     """A line about the groups that have too few names for a belief about them; "" for none."""
-    known = shipped()
+    known = shipped_indicators()
     few = [g.name for g in groups if len(group_names(g, known)) < FEWEST]
     if not few:
         return ""

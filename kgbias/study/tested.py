@@ -396,11 +396,11 @@ class Tested(OfStudy):
             processes: the number of processes on this machine, as for `Run.probe`.
             options: `contexts` (a corpus), `encoding`, `words`, `targets` (one value of an axis),
                 `samples`, `draws`, `seed`, `layer`, `most`, `window`; see
-                `kgbias.associate.grid.plan`.
+                `kgbias.associate.grid.plan_grid`.
         """
-        from kgbias.associate.grid import plan, run_grid
+        from kgbias.associate.grid import plan_grid, run_grid
 
-        grid = plan(as_names(models), as_names(tests), as_names(methods), **options)
+        grid = plan_grid(as_names(models), as_names(tests), as_names(methods), **options)
         store = self._context.writable()
         tied = run.stored if isinstance(run, Run) else None
         if isinstance(run, str):
@@ -441,10 +441,10 @@ class Tested(OfStudy):
             methods: the methods.
             options: what keeps one value of an axis, and how each cell is computed.
         """
-        from kgbias.associate.grid import cost, plan
+        from kgbias.associate.grid import estimate_grid_cost, plan_grid
 
-        grid = plan(as_names(models), as_names(tests), as_names(methods), **options)
-        return cost(grid, self._context.there)
+        grid = plan_grid(as_names(models), as_names(tests), as_names(methods), **options)
+        return estimate_grid_cost(grid, self._context.there)
 
 
 def _row(pair: tuple[FlagTable, Flag]) -> Mapping[str, Any]:

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from kgbias.associate import AssociationTest, WordSet
-from kgbias.associate.grid import METHODS, TESTS, Cell, Grid, cells, cost, plan, run_grid
-from kgbias.associate.grid import tests_of as named_tests
-from kgbias.associate.sets import Frames
+from kgbias.associate.grid import METHODS, TESTS, GridCell, Grid, iter_cells, estimate_grid_cost, plan_grid, run_grid
+from kgbias.associate.grid import find_grid_tests as named_tests
+from kgbias.associate.sets import SentenceFrames
 from kgbias.associate.weat import seat
 from kgbias.cli import cli
 from kgbias.errors import UsageError
@@ -35,7 +35,7 @@ SETS = {
 }
 FRAMES = ("{t} are {a}.", "{t} love {a}.")
 NAMES = AssociationTest("T-name", **SETS, frames=FRAMES,
-                        simplified=(Frames(("men",), ("women",), FRAMES),))  # fmt: skip
+                        simplified=(SentenceFrames(("men",), ("women",), FRAMES),))  # fmt: skip
 TERMS = replace(NAMES, name="T-term", x=WordSet("men", ("men", "old")), simplified=())
 GIVEN = {"samples": 99, "draws": 20, "how": "sampled", "seed": 0, "layer": -1, "most": 5}
 
@@ -53,11 +53,11 @@ def grid(gpt2: str, tmp_path: Path) -> Grid:
              for a in ("love", "songs", "hate", "smoke")]  # fmt: skip
     corpus.write_text("\n".join(lines))
     tests = (NAMES, TERMS)
-    return Grid(tests, tuple(cells([gpt2], tests, corpus=True)), corpus, GIVEN)
+    return Grid(tests, tuple(iter_cells([gpt2], tests, corpus=True)), corpus, GIVEN)
 
 
 def test_the_cells_are_the_valid_settings() -> None:
-    found = list(cells(["m"], [NAMES, TERMS], corpus=True))
+    found = list(iter_cells(["m"], [NAMES, TERMS], corpus=True))
     assert len(found) == len(set(found))
     # by hand: s-SEAT 1 + w-SEAT 3 + CEAT 4 in two contexts, LPBS and CEAT over LPBS in templates
     # and 3 windows: 2 * 8 + 2 * 4 = 24; full, reduced and simplified sets of names, two of terms
@@ -68,15 +68,15 @@ def test_the_cells_are_the_valid_settings() -> None:
         assert cell.method != "w-seat" or cell.encoding.startswith("word")
         assert bool(cell.apart) == (not cell.encoding and cell.contexts == "corpus")
     assert {(c.concept, c.targets) for c in found} == {("T", "names"), ("T", "terms")}
-    only = list(cells(["m"], [NAMES, TERMS], ["ceat"], encodings=["sentence"], targets=["terms"]))
+    only = list(iter_cells(["m"], [NAMES, TERMS], ["ceat"], encodings=["sentence"], targets=["terms"]))
     assert only == [
-        Cell("m", "T-term", "ceat", "templates", "sentence", words) for words in ("full", "reduced")
+        GridCell("m", "T-term", "ceat", "templates", "sentence", words) for words in ("full", "reduced")
     ]
 
 
 def test_the_tests_are_those_of_the_paper_or_by_name() -> None:
     assert [test.name for test in named_tests(())] == list(TESTS)
-    assert not any(test.few for test in named_tests(()))
+    assert not any(test.has_few_words for test in named_tests(()))
     assert [test.name for test in named_tests(["C3", "weat1", "C6-term"])] == [
         "C3-name", "C3-term", "weat1", "C6-term",
     ]  # fmt: skip
@@ -101,7 +101,7 @@ def test_the_tests_are_those_of_the_paper_or_by_name() -> None:
 )
 def test_what_a_grid_cannot_be_is_one_line(given: dict[str, Any], why: str) -> None:
     with pytest.raises(UsageError, match=why):
-        plan(**{"models": ["m"]} | given)
+        plan_grid(**{"models": ["m"]} | given)
 
 
 def test_a_grid_computes_everything_once_and_resumes(
@@ -124,28 +124,28 @@ def test_a_grid_computes_everything_once_and_resumes(
     one_test = replace(
         grid, tests=(NAMES,), cells=tuple(c for c in grid.cells if c.test == "T-name")
     )
-    before = cost(one_test, store)
+    before = estimate_grid_cost(one_test, store)
     assert sum(before.cells.values()) == 72 and not before.done
     first = run_grid(one_test, store, cache=False)
     # the tiny model has none of the words as one token: no reduced sets
-    assert first.computed == len(first.rows) == 48
+    assert first.computed_count == len(first.rows) == 48
     assert len(first.missing) == 24 and all("reduced" in line for line in first.missing)
     assert len(texts) == len(set(texts)) and len(said) == len(set(said))
     (count,) = before.texts.values()
     assert count == len(set(texts))
     again = run_grid(one_test, store, cache=False)
-    assert (again.computed, again.rows) == (0, first.rows)
-    assert sum(cost(one_test, store).done.values()) == 48
+    assert (again.computed_count, again.rows) == (0, first.rows)
+    assert sum(estimate_grid_cost(one_test, store).done.values()) == 48
     more = run_grid(grid, store, cache=False)  # the terms are new
-    assert more.computed == 24 and len(more.rows) == 72
-    other = replace(grid, given=GIVEN | {"draws": 30})
-    assert not cost(other, store).done
+    assert more.computed_count == 24 and len(more.rows) == 72
+    other = replace(grid, parameters=GIVEN | {"draws": 30})
+    assert not estimate_grid_cost(other, store).done
 
 
 def test_a_cell_is_what_the_method_finds(grid: Grid, store: SQLiteStore, gpt2: str) -> None:
     found = run_grid(grid, store, cache=False)
-    rows = {Cell(**row["cell"]): row for row in found.rows}
-    row = rows[Cell(gpt2, "T-name", "w-seat", "templates", "word-first", "full")]
+    rows = {GridCell(**row["cell"]): row for row in found.rows}
+    row = rows[GridCell(gpt2, "T-name", "w-seat", "templates", "word-first", "full")]
     alone = seat(NAMES, open_encoder(gpt2, cache=False), "w-seat", encoding="word-first")
     assert row["effect_size"] == pytest.approx(alone.effect_size, abs=1e-6)
     p = np.sort([row["p_test"] for row in found.rows])
@@ -154,7 +154,7 @@ def test_a_cell_is_what_the_method_finds(grid: Grid, store: SQLiteStore, gpt2: s
     assert smallest["p_holm"] == pytest.approx(min(1, p[0] * len(p)))
     node = next(n for n in store.associations() if n.record["key"] == row["key"])
     assert node.p_holm == row["p_holm"] and node.record["cell"] == row["cell"]
-    counts = found.counts()
+    counts = found.count_significant()
     assert sum(count["tests"] for count in counts) == len(found.rows)
     assert all(count["holm"] <= count["bh"] <= count["uncorrected"] for count in counts)
 
@@ -186,7 +186,7 @@ def test_a_grid_is_tied_to_a_run(grid: Grid, store: SQLiteStore) -> None:
     store.begin_run(run)
     assert store.associations(run.id) == []
     again = run_grid(few, store, StoredRun(store, run), cache=False)
-    assert again.computed == 0
+    assert again.computed_count == 0
     tied = store.associations(run.id)
     assert len(tied) == len(again.rows) > 0
     for node in tied:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.associate.grid import Grid, cells, run_grid
+from kgbias.associate.grid import Grid, iter_cells, run_grid
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.report.associations import base, tables, write_grid
 from tests.conftest import needs
@@ -26,7 +26,7 @@ def test_tables_and_figures(
     c1 = replace(NAMES, name="C1", a=replace(NAMES.a, adjectives=("old", "new")),
                  b=replace(NAMES.b, adjectives=("rain",)))  # fmt: skip
     grid = replace(grid, tests=(c1, *grid.tests), cells=tuple(
-        cells([gpt2], [c1, NAMES, TERMS], corpus=True)
+        iter_cells([gpt2], [c1, NAMES, TERMS], corpus=True)
     ))  # fmt: skip
     rows = run_grid(grid, store, cache=False).rows
     of_name = {table.name: table for table in tables(rows)}

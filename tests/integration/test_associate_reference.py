@@ -8,7 +8,7 @@ import pytest
 from kgbias.associate import AssociationTest, WordSet
 from kgbias.associate.ceat import ceat
 from kgbias.associate.contexts import TemplateContexts, embed_contexts
-from kgbias.associate.grid import EmbeddedOnce, PredictedOnce
+from kgbias.associate.grid import EmbeddingCache, PredictionCache
 from kgbias.associate.lpbs import lpbs
 from kgbias.associate.result import Statistics
 from kgbias.associate.search import search_seat
@@ -73,10 +73,10 @@ def within_level(p: list[float]) -> bool:
 def test_lpbs_finds_what_is_planted_and_nothing_else(spec: str) -> None:
     if not path("masked" if spec.endswith("masked") else "causal").is_dir():
         lacking(f"the weights of {spec} are not there")
-    predictor = PredictedOnce(open_predictor(spec))
+    predictor = PredictionCache(open_predictor(spec))
     found = [lpbs(test, predictor) for test in planted()]
-    power = np.mean([r.test_p.value <= LEVEL and r.effect_size > 0 for r in found])
-    p = [lpbs(test, predictor).test_p.value for test in nulls()]
+    power = np.mean([r.test_p_value.value <= LEVEL and r.effect_size > 0 for r in found])
+    p = [lpbs(test, predictor).test_p_value.value for test in nulls()]
     print(f"{spec}: power {power:.3f} of {len(found)}, false positives "
           f"{np.mean(np.array(p) <= LEVEL):.3f} of {len(p)}")  # fmt: skip
     assert power >= 0.95 and within_level(p)
@@ -90,12 +90,12 @@ def test_vectors_keep_their_level(tmp_path, monkeypatch: pytest.MonkeyPatch) -> 
     two = Statistics(tails="two")
     p: dict[str, list[float]] = {"w-seat": [], "s-seat": [], "ceat": [], "ceat published": []}
     for test in nulls():
-        p["w-seat"].append(seat(test, encoder, "w-seat", two).p.value)
-        p["s-seat"].append(seat(test, encoder, "s-seat", two).p.value)
+        p["w-seat"].append(seat(test, encoder, "w-seat", two).p_value.value)
+        p["s-seat"].append(seat(test, encoder, "s-seat", two).p_value.value)
         contexts, _ = embed_contexts(test, encoder, TemplateContexts(), "word-average", -1)
         result = ceat(test, contexts, encoder.info, draws=500)
-        p["ceat"].append(result.test_p.value)
-        p["ceat published"].append(result.p.value)
+        p["ceat"].append(result.test_p_value.value)
+        p["ceat published"].append(result.p_value.value)
     for method, values in p.items():
         print(f"{method}: false positives {np.mean(np.array(values) <= LEVEL):.3f}")
     for method in ("w-seat", "s-seat", "ceat"):
@@ -113,10 +113,10 @@ def test_a_search_over_layers_finds_what_is_planted(
     if not path("causal").is_dir():
         lacking("the weights of the reference model are not there")
     monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path))
-    model = EmbeddedOnce(open_encoder("reference"))
+    model = EmbeddingCache(open_encoder("reference"))
     one, two = (Statistics(tails=tails, bootstrap_draws=1) for tails in ("one", "two"))
     found = [search_seat(test, model, method, one) for test in planted()]
-    power = np.mean([r.p.value <= LEVEL and r.effect_size > 0 for r in found])
-    p = [search_seat(test, model, method, two).p.value for test in nulls()]
+    power = np.mean([r.p_value.value <= LEVEL and r.effect_size > 0 for r in found])
+    p = [search_seat(test, model, method, two).p_value.value for test in nulls()]
     print(f"{method}: power {power:.3f}, false positives {np.mean(np.array(p) <= LEVEL):.3f}")
     assert power >= 0.8 and within_level(p)  # 0.92 and 0.95; 0.05 where nothing is

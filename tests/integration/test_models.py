@@ -299,14 +299,14 @@ def test_generated_contexts_come_from_the_log_the_second_time(
     tmp_path: Path, gpt2: Path, loads: list[str]
 ) -> None:
     encoder = open_encoder(f"hf:{gpt2}")
-    alone = GeneratedContexts(6, seed=3, max_tokens=8).spans(CONTEXTS, encoder.info)
+    alone = GeneratedContexts(6, seed=3, max_tokens=8).find_spans(CONTEXTS, encoder.info)
     with open_store(str(tmp_path / "g.db")) as store:
         source = GeneratedContexts(6, seed=3, max_tokens=8, store=store)
-        first = source.spans(CONTEXTS, encoder.info)
+        first = source.find_spans(CONTEXTS, encoder.info)
         assert first == alone
         unload()
         before = len(loads)
-        assert source.spans(CONTEXTS, encoder.info) == first
+        assert source.find_spans(CONTEXTS, encoder.info) == first
         assert len(loads) == before  # the log answered: no weights
 
 
@@ -321,7 +321,7 @@ def test_generated_contexts_are_of_the_revision_that_is_tested(
         return model
 
     monkeypatch.setattr("kgbias.associate.contexts.open_model", opened)
-    spans = GeneratedContexts(1).spans(CONTEXTS, ModelInfo("hf:org/m", "abc"))
+    spans = GeneratedContexts(1).find_spans(CONTEXTS, ModelInfo("hf:org/m", "abc"))
     assert asked == [("hf:org/m", "abc")] and len(spans["x"]["men"]) == 1
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from kgbias.associate import as_published, find_tests, read_tests
+from kgbias.associate import published_statistics, find_tests, read_tests
 from kgbias.associate.contexts import CorpusContexts
 from kgbias.associate.result import Statistics
-from kgbias.associate.sets import fill, published, templates
+from kgbias.associate.sets import fill_slot, published_tests, slot_templates
 from kgbias.associate.weat import weat
 from kgbias.cli import cli
 from kgbias.errors import DataError, KgbiasError, UsageError
@@ -56,7 +56,7 @@ def plain(path: Path) -> dict[str, np.ndarray]:
 
 def by_hand(path: Path, name: str) -> tuple[float, int, int]:
     """WEAT written out as it is defined, with every partition listed."""
-    words, lists = plain(path), published()[name].sets
+    words, lists = plain(path), published_tests()[name].sets
 
     def row(word: str) -> np.ndarray | None:
         vector = next((words[f] for f in (word, word.lower()) if f in words), None)
@@ -73,11 +73,11 @@ def by_hand(path: Path, name: str) -> tuple[float, int, int]:
 
 
 def check_against_golden(word2vec: Path, name: str) -> None:
-    result = weat(published()[name], load_vectors(word2vec))
+    result = weat(published_tests()[name], load_vectors(word2vec))
     d, count, everything, n_x, n_y = GOLDEN[name]
     assert result.effect_size == pytest.approx(d, abs=5e-5)
-    assert (result.p.at_least, result.p.partitions) == (count, everything)
-    assert (len(result.sets["x"].used), len(result.sets["y"].used)) == (n_x, n_y)
+    assert (result.p_value.at_least, result.p_value.partitions) == (count, everything)
+    assert (len(result.sets["x"].known), len(result.sets["y"].known)) == (n_x, n_y)
     assert result.effect.low < result.effect_size < result.effect.high
 
 
@@ -88,25 +88,25 @@ def test_classic_tests_on_word2vec(word2vec: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["weat4", "weat6", "weat7", "weat8", "weat9", "weat10"])
 def test_classic_tests_are_what_exact_enumeration_gives(word2vec: Path, name: str) -> None:
-    result = weat(published()[name], load_vectors(word2vec))
+    result = weat(published_tests()[name], load_vectors(word2vec))
     d, count, everything = by_hand(word2vec, name)
     print(f"{name}: d {d:.4f}, p {count}/{everything}; kgbias {result.effect_size:.4f}")
     assert result.effect_size == pytest.approx(d, abs=1e-12)
-    assert (result.p.at_least, result.p.partitions) == (count, everything)
+    assert (result.p_value.at_least, result.p_value.partitions) == (count, everything)
 
 
 def test_population_spread_is_what_wefe_reports(word2vec: Path) -> None:
-    result = weat(published()["weat6"], load_vectors(word2vec), Statistics(spread="population"))
+    result = weat(published_tests()["weat6"], load_vectors(word2vec), Statistics(spread="population"))
     assert result.effect_size == pytest.approx(1.8899 * math.sqrt(16 / 15), abs=5e-5)
     assert result.settings["ddof"] == 0
 
 
 def test_as_published_is_the_normal_shortcut(word2vec: Path) -> None:
-    result = weat(published()["weat6"], load_vectors(word2vec), as_published("weat"))
-    assert (result.p.method, result.settings["comparison"]) == ("normal", ">")
-    assert 0 < result.p.value < 1e-3
+    result = weat(published_tests()["weat6"], load_vectors(word2vec), published_statistics("weat"))
+    assert (result.p_value.method, result.settings["comparison"]) == ("normal", ">")
+    assert 0 < result.p_value.value < 1e-3
     with pytest.raises(UsageError, match="no method"):
-        as_published("seat")
+        published_statistics("seat")
 
 
 def run(*arguments: str | Path) -> Result:
@@ -253,17 +253,17 @@ def test_fasttext_binary(tmp_path: Path) -> None:
 def test_published_sets() -> None:
     sizes = {
         name: tuple(len(words.words) for words in test.sets.values())
-        for name, test in published().items()
+        for name, test in published_tests().items()
     }
     assert sizes["c1"] == (25, 25, 25, 25) and sizes["c3-name"] == (32, 32, 25, 25)
     assert sizes["c3-term"] == (15, 15, 25, 25) and sizes["c9-name"] == (14, 14, 8, 8)
     assert sizes["dis"] == (23, 23, 225, 225) and sizes["occ-name"] == (26, 26, 20, 20)
     assert sizes["i1-term"] == (45, 45, 13, 13) and sizes["i2-name"] == (12, 12, 8, 8)
-    assert len(published()) == 25
-    for test in published().values():
+    assert len(published_tests()) == 25
+    for test in published_tests().values():
         assert test.source and test.title
         for words in test.sets.values():
-            assert templates(words.slot)
+            assert slot_templates(words.slot)
     assert [t.name for t in find_tests(["c3", "C6 (term)", "WEAT1"])] == [
         "C3-name", "C6-term", "weat1",
     ]  # fmt: skip
@@ -273,20 +273,20 @@ def test_classic_sets_are_those_of_wefe() -> None:
     path = DATA / "wefe_word_sets.json"
     lists = {tuple(words) for words in json.loads(path.read_text()).values()}
     for number in range(1, 11):
-        for words in published()[f"weat{number}"].sets.values():
+        for words in published_tests()[f"weat{number}"].sets.values():
             assert words.words in lists
 
 
 def test_ids_follow_from_the_words() -> None:
     first, second = find_tests(["weat6", "weat7"])
-    assert first.id == published()["weat6"].id != second.id
+    assert first.id == published_tests()["weat6"].id != second.id
 
 
 def test_words_in_sentences() -> None:
-    assert fill("This is a {}.", "nurse") == ("This is a nurse.", 10)
-    assert fill("This is a {}.", "editor") == ("This is an editor.", 11)
-    assert fill("{} is here.", "Amy") == ("Amy is here.", 0)
-    assert fill("Sofia {}.", "ant") == ("Sofia ant.", 6)
+    assert fill_slot("This is a {}.", "nurse") == ("This is a nurse.", 10)
+    assert fill_slot("This is a {}.", "editor") == ("This is an editor.", 11)
+    assert fill_slot("{} is here.", "Amy") == ("Amy is here.", 0)
+    assert fill_slot("Sofia {}.", "ant") == ("Sofia ant.", 6)
 
 
 def test_contexts_from_a_corpus(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_contexts_from_a_corpus(tmp_path: Path) -> None:
     (test,) = read_tests(file)
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("one two Bill will pay\nPay the bill\nSouth Bill repays P and Q\n\n" * 2)
-    spans = CorpusContexts(corpus, window=1).spans(test, ModelInfo("none"))
+    spans = CorpusContexts(corpus, window=1).find_spans(test, ModelInfo("none"))
     said = {
         word: [(s.text, s.text[s.start : s.end]) for s in row]
         for role in spans.values()
@@ -305,11 +305,11 @@ def test_contexts_from_a_corpus(tmp_path: Path) -> None:
     assert said["pay"] == [("will pay", "pay"), ("Pay the", "Pay")] * 2  # not "repays"
     assert said["South Bill"] == [("South Bill repays", "South Bill")] * 2
     assert said["p"] == [("repays P and", "P")] * 2 and said["gone"] == []
-    assert len(CorpusContexts(corpus, most=1).spans(test, ModelInfo("none"))["a"]["pay"]) == 1
+    assert len(CorpusContexts(corpus, most=1).find_spans(test, ModelInfo("none"))["a"]["pay"]) == 1
     lines = tmp_path / "corpus.jsonl"
     lines.write_text('{"text": "I pay"}\n{"no": 1}\n')
     with pytest.raises(DataError, match="line 2"):
-        CorpusContexts(lines).spans(test, ModelInfo("none"))
+        CorpusContexts(lines).find_spans(test, ModelInfo("none"))
 
 
 def fasttext(path: Path, words: int = 2, length: int = 3, rows: int = 4) -> Path:

@@ -10,17 +10,17 @@ import pytest
 from kgbias.associate import AssociationTest, WordSet
 from kgbias.associate.ceat import (
     Contexts,
-    _choose,
+    _choose_rows,
     ceat,
     cohen_variance,
     draw_effects,
-    expected,
-    random_effects,
+    expected_associations,
+    fit_random_effects,
 )
 from kgbias.associate.effect import effect_size
-from kgbias.associate.lpbs import biases, lpbs
-from kgbias.associate.result import Statistics, as_published
-from kgbias.associate.weat import in_templates, seat
+from kgbias.associate.lpbs import pool_biases, lpbs
+from kgbias.associate.result import Statistics, published_statistics
+from kgbias.associate.weat import fill_slot_templates, seat
 from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import Encoding, Span
@@ -68,7 +68,7 @@ def test_seat_is_weat_on_sentences(method: str, encoding: str, unit: str) -> Non
     def rows(words: WordSet) -> list[list[Floats]]:
         return [
             [vector(s, encoding).astype(np.float32).astype(float) for s in row]
-            for row in in_templates(words)
+            for row in fill_slot_templates(words)
         ]
 
     a, b = ([v for row in rows(w) for v in row] for w in (TEST.a, TEST.b))
@@ -89,14 +89,14 @@ def test_seat_is_weat_on_sentences(method: str, encoding: str, unit: str) -> Non
     x, y = s(TEST.x), s(TEST.y)
     assert result.effect_size == pytest.approx(effect_size(x, y), abs=1e-9)
     assert result.statistic == pytest.approx(x.mean() - y.mean(), abs=1e-9)
-    assert result.p.partitions == (10 if unit == "word" else math.comb(35, 14))
+    assert result.p_value.partitions == (10 if unit == "word" else math.comb(35, 14))
     assert result.settings["encoding"] == encoding and result.settings["unit"] == unit
 
 
 def test_seat_refuses_an_encoding_of_the_other_kind() -> None:
     with pytest.raises(UsageError, match="s-seat cannot take encoding word-first"):
         seat(TEST, StubEmbedder(), "s-seat", encoding="word-first")
-    assert as_published("w-seat").unit == "sentence"
+    assert published_statistics("w-seat").unit == "sentence"
 
 
 def some_contexts(seed: int = 0, counts: tuple[int, ...] = (3, 1, 5)) -> list[list[Floats]]:
@@ -136,11 +136,11 @@ def test_ceat_is_a_transcription_of_its_formulas(
     monkeypatch: pytest.MonkeyPatch, looked_up: bool
 ) -> None:
     if not looked_up:
-        monkeypatch.setattr("kgbias.associate.ceat._TABLE", 0)
+        monkeypatch.setattr("kgbias.associate.ceat._MAX_TABLE_COSINES", 0)
     x, y, a, b = tables = some_contexts()
     effects, variances = draw_effects(*tables, draws=300, seed=5)
-    chosen = _choose(np.random.default_rng((5, 0)), [*x, *y], 300)
-    against = _choose(np.random.default_rng((5, 1)), [*a, *b], 300)
+    chosen = _choose_rows(np.random.default_rng((5, 0)), [*x, *y], 300)
+    against = _choose_rows(np.random.default_rng((5, 1)), [*a, *b], 300)
     targets, attributes = np.concatenate([*x, *y]), np.concatenate([*a, *b])
     drawn = [
         published_draw(targets[t[:5]], targets[t[5:]], attributes[u[:6]], attributes[u[6:]])
@@ -148,37 +148,37 @@ def test_ceat_is_a_transcription_of_its_formulas(
     ]
     assert effects == pytest.approx([d for d, _ in drawn], abs=1e-9)
     assert variances == pytest.approx([v for _, v in drawn], abs=1e-9)
-    combined = random_effects(effects, variances)
+    combined = fit_random_effects(effects, variances)
     value, p, error, tau = published_model(effects, variances)
     assert combined.value == pytest.approx(value, abs=1e-9)
     assert combined.error == pytest.approx(error, abs=1e-9)
     assert combined.tau_squared == pytest.approx(tau, abs=1e-9)
-    assert combined.p == pytest.approx(p, abs=1e-9)
+    assert combined.p_value == pytest.approx(p, abs=1e-9)
 
 
 def test_every_context_is_drawn_evenly_and_chunks_change_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tables = [np.zeros((n, 2)) for n in (3, 1, 5)]
-    rows = _choose(np.random.default_rng(0), tables, 30_000)
+    rows = _choose_rows(np.random.default_rng(0), tables, 30_000)
     assert np.bincount(rows[:, 0], minlength=9)[:4] == pytest.approx([10_000] * 3 + [0], abs=300)
     assert set(rows[:, 1]) == {3} and set(rows[:, 2]) == {4, 5, 6, 7, 8}
     first = draw_effects(*some_contexts(), draws=200)
-    monkeypatch.setattr("kgbias.associate.ceat._CHUNK", 7)
+    monkeypatch.setattr("kgbias.associate.ceat._CHUNK_DRAWS", 7)
     for one, other in zip(first, draw_effects(*some_contexts(), draws=200), strict=True):
         assert one == pytest.approx(other, abs=1e-12)
 
 
 def test_random_effects_by_hand() -> None:
     # Q = 2 x 10 x 0.2^2 = 0.8 < 1: no variance between; SE = sqrt(1 / 20)
-    calm = random_effects(np.array([0.2, 0.6]), np.array([0.1, 0.1]))
+    calm = fit_random_effects(np.array([0.2, 0.6]), np.array([0.1, 0.1]))
     assert (calm.value, calm.tau_squared) == (pytest.approx(0.4), 0)
-    assert (calm.q, calm.error) == pytest.approx((0.8, math.sqrt(1 / 20)))
+    assert (calm.cochran_q, calm.error) == pytest.approx((0.8, math.sqrt(1 / 20)))
     # Q = 2 x 10 x 0.5^2 = 5, c = 20 - 200 / 20 = 10, tau^2 = 0.4, v = 2 each; z = 1
-    wild = random_effects(np.array([0.0, 1.0]), np.array([0.1, 0.1]))
+    wild = fit_random_effects(np.array([0.0, 1.0]), np.array([0.1, 0.1]))
     assert (wild.value, wild.tau_squared, wild.error) == pytest.approx((0.5, 0.4, 0.5))
-    assert wild.p == pytest.approx(0.31731051)
-    assert random_effects(np.array([0.0, 1.0]), np.array([0.1, 0.1]), "one").p == pytest.approx(
+    assert wild.p_value == pytest.approx(0.31731051)
+    assert fit_random_effects(np.array([0.0, 1.0]), np.array([0.1, 0.1]), "one").p_value == pytest.approx(
         0.31731051 / 2
     )
     assert cohen_variance(np.array([2.0]), 4, 4) == pytest.approx([8 / 16 + 4 / 16])
@@ -186,7 +186,7 @@ def test_random_effects_by_hand() -> None:
 
 def test_expected_association_is_the_mean_over_all_choices() -> None:
     x, y, a, b = some_contexts(counts=(2, 3))
-    s_x, _ = expected(x, y, a, b)
+    s_x, _ = expected_associations(x, y, a, b)
     # s of one target word is linear in each attribute word, so all pairs of contexts suffice.
     by_hand = [
         np.mean([np.mean([[cosine(w, v) for v in t] for w in word]) for t in a])
@@ -207,10 +207,10 @@ def test_ceat_result() -> None:
     tables = some_contexts(3)
     result = ceat(TEST, contexts(tables), INFO, draws=500)
     effects, variances = draw_effects(*tables, draws=500)
-    assert result.effect_size == random_effects(effects, variances).value
-    assert result.p.tails == "two" and result.p.method == "random-effects"
-    assert result.calibrated is not None and result.calibrated.partitions == math.comb(9, 5)
-    assert result.record()["p_permutation"] == result.test_p.value
+    assert result.effect_size == fit_random_effects(effects, variances).value
+    assert result.p_value.tails == "two" and result.p_value.method == "random-effects"
+    assert result.permutation_p_value is not None and result.permutation_p_value.partitions == math.comb(9, 5)
+    assert result.record()["p_permutation"] == result.test_p_value.value
     swapped = ceat(TEST, contexts([tables[1], tables[0], *tables[2:]]), INFO, draws=4000)
     assert swapped.effect_size == pytest.approx(-result.effect_size, abs=0.1)
     again = ceat(TEST, contexts(tables), INFO, Statistics(seed=1), draws=500)
@@ -232,9 +232,9 @@ def test_published_p_of_ceat_rejects_true_nulls_and_the_permutation_does_not(
             for _ in range(4)
         ]
         result = ceat(TEST, contexts(tables), INFO, draws=400)
-        assert result.calibrated is not None
-        published.append(result.p.value)
-        permuted.append(result.calibrated.value)
+        assert result.permutation_p_value is not None
+        published.append(result.p_value.value)
+        permuted.append(result.permutation_p_value.value)
     tried = len(published)
     simulation.check("published", sum(p <= 0.05 for p in published), tried, 0.5, 1.0)
     simulation.check("permuted", sum(p <= 0.05 for p in permuted), tried, 0.0, 0.05)
@@ -244,15 +244,15 @@ def test_biases_by_hand() -> None:
     joint = np.log(np.array([[0.2, 0.1, 0.3], [0.1, 0.1, 0.2]]))
     prior = np.log(np.array([[0.1, 0.1, 0.1], [0.1, 0.2, 0.4]]))
     # X is the first two columns. Ratios: 2, 1 against 3; 1, 1/2 against 1/2.
-    assert biases(joint, prior, 2) == pytest.approx(
+    assert pool_biases(joint, prior, 2) == pytest.approx(
         [math.log(2) / 2 - math.log(3), math.log(0.5) / 2 - math.log(0.5)]
     )
     # Sums: 0.3 / 0.2 against 3; 0.2 / 0.3 against 1/2.
-    assert biases(joint, prior, 2, "sum") == pytest.approx(
+    assert pool_biases(joint, prior, 2, "sum") == pytest.approx(
         [math.log(1.5) - math.log(3), math.log(2 / 3) - math.log(0.5)]
     )
-    rare = biases(joint - 2000, prior - 2000, 2, "sum")  # probabilities far below any float
-    assert rare == pytest.approx(biases(joint, prior, 2, "sum"))
+    rare = pool_biases(joint - 2000, prior - 2000, 2, "sum")  # probabilities far below any float
+    assert rare == pytest.approx(pool_biases(joint, prior, 2, "sum"))
 
 
 class StubPredictor:

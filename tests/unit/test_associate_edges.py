@@ -2,12 +2,12 @@
 
 import pytest
 
-from kgbias.associate.family import records
-from kgbias.associate.graph import groups_test, save, topic_sets
-from kgbias.associate.indicators import shipped
+from kgbias.associate.family import build_records
+from kgbias.associate.graph import build_groups_test, save_results, topic_sets
+from kgbias.associate.indicators import shipped_indicators
 from kgbias.associate.permutation import PValue
-from kgbias.associate.result import Association, SetUse
-from kgbias.associate.sets import AssociationTest, WordSet, find_tests, published
+from kgbias.associate.result import Association, SetUsage
+from kgbias.associate.sets import AssociationTest, WordSet, find_tests, published_tests
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import AssociationNode, Generation, Group, Run, Topic, TopicModel, Triple
 from kgbias.models.base import ModelInfo
@@ -42,10 +42,10 @@ def saved(store: SQLiteStore, run: Run, test: AssociationTest) -> AssociationNod
     published = PValue(0.0, "random-effects", "two", 0, -1)
     result = Association(
         test, "ceat", ModelInfo("v"), Estimate(1.0, 0.5, 1.5, 8), published, 0.1,
-        {role: SetUse(words.words) for role, words in test.sets.items()}, {},
-        calibrated=PValue(0.5, "exact", "two", 70, 35),
+        {role: SetUsage(words.words) for role, words in test.sets.items()}, {},
+        permutation_p_value=PValue(0.5, "exact", "two", 70, 35),
     )  # fmt: skip
-    save(store, run, [result], records([result, result])[:1])
+    save_results(store, run, [result], build_records([result, result])[:1])
     (node,) = (n for n in store.associations(run.id) if n.id == result.id)
     return node
 
@@ -54,16 +54,16 @@ def test_topics_as_attributes_get_edges(measured: SQLiteStore) -> None:
     a, b = topic_sets(
         RUN, measured.topics(RUN.id), "kind", "rude"
     )  # without "old", which both have
-    test = groups_test(*TARGETS, a, b)
+    test = build_groups_test(*TARGETS, a, b)
     assert edges(measured, test) == {("a", KIND.id), ("b", RUDE.id)}
     assert measured.known_nodes("topic", [KIND.id, "none"]) == {KIND.id}
 
 
 def test_the_words_of_one_topic_get_an_edge(measured: SQLiteStore) -> None:
     own = WordSet("own", ("kind",))
-    test = groups_test(*TARGETS, own, WordSet("air", ("air", "smoke")))
+    test = build_groups_test(*TARGETS, own, WordSet("air", ("air", "smoke")))
     assert edges(measured, test) == {("b", AIR.id)}
-    other = groups_test(*TARGETS, own, WordSet("some", ("smoke",)))
+    other = build_groups_test(*TARGETS, own, WordSet("some", ("smoke",)))
     assert edges(measured, other) == set()
 
 
@@ -110,8 +110,8 @@ def test_published_tests_reach_their_groups(
 
 
 def test_every_concept_that_is_declared_is_one_of_a_published_test() -> None:
-    concepts = {s.concept for test in published().values() for s in test.sets.values()}
-    assert {c for group in shipped().groups for c in group.concepts} <= concepts
+    concepts = {s.concept for test in published_tests().values() for s in test.sets.values()}
+    assert {c for group in shipped_indicators().groups for c in group.concepts} <= concepts
 
 
 def test_a_node_keeps_the_permutation_p_and_the_published_one_apart(

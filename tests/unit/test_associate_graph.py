@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from kgbias.associate.compare import agreements, pearson, spearman
-from kgbias.associate.family import Asked
+from kgbias.associate.method_agreement import measure_agreements, pearson, spearman
+from kgbias.associate.family import GroupTestSets
 from kgbias.associate.graph import (
-    group_associations,
+    associate_groups,
     regard_words,
-    targets_of,
+    find_targets,
     topic_sets,
 )
-from kgbias.associate.indicators import read_indicators, shipped
-from kgbias.associate.weat import StaticSets
+from kgbias.associate.indicators import read_indicators, shipped_indicators
+from kgbias.associate.weat import StaticSetVectors
 from kgbias.cli import cli
 from kgbias.crawl.seeds import published_seeds
 from kgbias.errors import DataError, UsageError
@@ -128,60 +128,60 @@ def test_words_of_positive_and_negative_regard(store: SQLiteStore, run: Run) -> 
     positive, negative = regard_words(store.triples(run.id))
     assert set(positive) == {"kind", "honest"}  # "said" is as common on either side
     assert set(negative) == {"rude", "lazy"}
-    assert len(regard_words(store.triples(run.id), most=1)[0]) == 1
+    assert len(regard_words(store.triples(run.id), max_words=1)[0]) == 1
     with pytest.raises(DataError, match="lacks words of positive"):
         regard_words([t for t in store.triples(run.id) if t.object == "kind"])
 
 
 def test_two_groups_become_a_test(store: SQLiteStore, run: Run, file: Path) -> None:
     """By declared indicators: with the groups' names alone every d would be +-1.4142."""
-    asked = Asked(StoredRun(store, run), attributes="manners", file=file)
-    ((test,), left_out) = asked.tests(("elves", "Orcs"))
+    asked = GroupTestSets(StoredRun(store, run), attributes="manners", indicators_file=file)
+    ((test,), left_out) = asked.build_tests(("elves", "Orcs"))
     assert (test.x.concept, test.x.words) == ("Elves", ELVES) and test.y.words == ORCS
     assert (test.a.words, test.b.words, left_out) == (KIND, RUDE, [])
-    assert test.source == "names: made up; made up" and not test.few
+    assert test.source == "names: made up; made up" and not test.has_few_words
     with pytest.raises(
         UsageError, match=r"no group 'Hobbits' in run .*; choose from Elves, Orcs, Ents"
     ):
-        asked.tests(("Hobbits", "Orcs"))
-    everything, left_out = asked.tests("all")
+        asked.build_tests(("Hobbits", "Orcs"))
+    everything, left_out = asked.build_tests("all")
     assert everything == [test] and len(left_out) == 1
     listed = r"no attribute sets 'food'; choose from pleasant, .*regard"
     with pytest.raises(UsageError, match=listed):
-        _ = Asked(StoredRun(store, run), attributes="food").pair
+        _ = GroupTestSets(StoredRun(store, run), attributes="food").attribute_pair
 
 
 def test_too_few_indicators_are_refused_never_a_d(store: SQLiteStore, run: Run, file: Path) -> None:
     stored = StoredRun(store, run)
     why = r"Ents has 2 indicators to test, and a test needs 8 per side: declare them in .*tors.toml"
     with pytest.raises(UsageError, match=why):
-        Asked(stored, file=file).tests(("Elves", "Ents"))
+        GroupTestSets(stored, indicators_file=file).build_tests(("Elves", "Ents"))
     with pytest.raises(UsageError, match="has 0 terms to test"):
-        Asked(stored, file=file, targets="terms").tests(("Elves", "Orcs"))
+        GroupTestSets(stored, indicators_file=file, targets="terms").build_tests(("Elves", "Orcs"))
     with pytest.raises(UsageError, match=r"has 0 indicators.*a file of your own.*indicators.toml"):
-        Asked(stored).tests(("Elves", "Orcs"))
+        GroupTestSets(stored).build_tests(("Elves", "Orcs"))
     with pytest.raises(UsageError, match=r"positive regard has 2 words.* other `attributes`"):
-        _ = Asked(stored, attributes="regard").pair
+        _ = GroupTestSets(stored, attributes="regard").attribute_pair
 
 
 def test_shipped_groups_have_eight_indicators_of_one_kind() -> None:
     groups = tuple(group for name in CATEGORIES for group in published_seeds()[name].as_groups())
     run = Run("seeds", ModelInfo("stub"), {}, groups)
-    targets, left_out = targets_of(run, shipped())
+    targets, left_out = find_targets(run, shipped_indicators())
     assert len(run.groups) == 42 and left_out == ()
     for category in CATEGORIES:
         of_it = [words for group, words in targets.items() if group.category == category]
         assert len({words.source.partition(":")[0] for words in of_it}) == 1
     assert all(len(words.words) >= 8 and words.source for words in targets.values())
     by_name = {group.name: group for group in run.groups}
-    men, women = shipped().targets(by_name["Men"], by_name["Women"])
+    men, women = shipped_indicators().target_sets(by_name["Men"], by_name["Women"])
     assert "uncle" in men.words and "aunt" in women.words and men.source.startswith("terms")
-    white, black = shipped().targets(by_name["White people"], by_name["Black people"])
+    white, black = shipped_indicators().target_sets(by_name["White people"], by_name["Black people"])
     assert "Adam" in white.words and "Jerome" in black.words
-    mexican, dutch = shipped().targets(by_name["Mexican people"], by_name["Dutch people"])
+    mexican, dutch = shipped_indicators().target_sets(by_name["Mexican people"], by_name["Dutch people"])
     assert mexican.words[1] == "people from Mexico" and len(mexican.words) == len(dutch.words)
     with pytest.raises(UsageError, match="Indian people has 0 names"):  # all are Asian names, too
-        shipped().targets(by_name["Asian people"], by_name["Indian people"], "names")
+        shipped_indicators().target_sets(by_name["Asian people"], by_name["Indian people"], "names")
 
 
 @pytest.mark.parametrize(
@@ -234,11 +234,11 @@ def test_topics_as_attributes(store: SQLiteStore, run: Run) -> None:
 
 
 def test_group_associations_beside_regard(store: SQLiteStore, run: Run, file: Path) -> None:
-    asked = Asked(StoredRun(store, run), attributes="manners", file=file)
-    targets, left_out = targets_of(run, asked.indicators)
+    asked = GroupTestSets(StoredRun(store, run), attributes="manners", indicators_file=file)
+    targets, left_out = find_targets(run, asked.indicators)
     scores = store.group_scores(run.id)
-    agreement = group_associations(
-        targets, *asked.pair, StaticSets(Table()), scores, left_out=left_out
+    agreement = associate_groups(
+        targets, *asked.attribute_pair, StaticSetVectors(Table()), scores, left_out=left_out
     )
     effects = {g.group.name: g.effect.value for g in agreement.groups}
     # by hand: the cosine of each attribute with the mean of the unit vectors of the group's words
@@ -310,7 +310,7 @@ def test_agreement_of_methods() -> None:
     rows = [row(f"t{n}", m, d) for m, ds in (("weat", (1, 2, 3)), ("ceat", (1, 3, 2)))
             for n, d in enumerate(ds)]  # fmt: skip
     rows[0]["p_holm"] = 0.5
-    everything, significant = agreements(rows)
+    everything, significant = measure_agreements(rows)
     assert (everything.methods, everything.n) == (("weat", "ceat"), 3)
     assert everything.pearson == pytest.approx(0.5)
     assert significant.n == 2 and math.isnan(significant.pearson)

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from kgbias.associate import AssociationTest, WordSet, associate
-from kgbias.associate.compare import agreements
+from kgbias.associate.method_agreement import measure_agreements
 from kgbias.cli import cli
 from kgbias.errors import KgbiasError, UsageError
 from kgbias.models.base import ModelInfo
@@ -118,7 +118,7 @@ def test_one_method_with_two_encodings_is_two_methods() -> None:
             settings = {"ddof": 1, "encoding": encoding, "templates": n}
             rows.append(row(f"t{n}", "s-seat", d) | {"settings": settings})
     rows += [row(f"t{n}", "weat", d) for n, d in enumerate((1, 2, 3))]
-    found = {a.methods: a.pearson for a in agreements(rows) if not a.significant}
+    found = {a.methods: a.pearson for a in measure_agreements(rows) if not a.significant}
     assert found == {
         ("s-seat encoding=cls", "s-seat encoding=last"): pytest.approx(-1),
         ("s-seat encoding=cls", "weat"): pytest.approx(1),

@@ -10,7 +10,7 @@ import pytest
 from kgbias.associate.ceat import ceat
 from kgbias.associate.contexts import CorpusContexts, TemplateContexts, embed_contexts
 from kgbias.associate.lpbs import lpbs
-from kgbias.associate.pairs import CorpusPairs, ceat_lpbs, lpbs_in_corpus, measure
+from kgbias.associate.corpus_pairs import CorpusPairs, ceat_lpbs, lpbs_in_corpus, measure_ratios
 from kgbias.associate.result import Statistics
 from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.associate.weat import seat
@@ -97,8 +97,8 @@ def test_pairs_are_found_at_most_so_many_words_apart(corpus: Path) -> None:
 def test_lpbs_on_a_corpus_by_hand(corpus: Path, tmp_path: Path) -> None:
     result = lpbs_in_corpus(TEST, Model(), CorpusPairs(corpus))
     # fair stands with fay and imp, rude with elf and orc; kind and vile with one side alone
-    assert result.sets["a"].used == ("fair",) and result.sets["a"].missing == ("kind",)
-    assert result.sets["b"].used == ("rude",) and result.sets["b"].missing == ("vile",)
+    assert result.sets["a"].known == ("fair",) and result.sets["a"].missing == ("kind",)
+    assert result.sets["b"].known == ("rude",) and result.sets["b"].missing == ("vile",)
     far = len("fay and far too many words away from it all there stands one who is fair")
     fair = 0.5 + (far + len("fay is fair")) / 200 - len("fair imp, vile imp") / 100
     rude = len("the Elf was kind, and rude") / 100 - (0.5 + len("an orc is rude and vile") / 100)
@@ -112,25 +112,25 @@ def test_lpbs_on_a_corpus_by_hand(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_ratios_of_templates_are_those_of_lpbs() -> None:
-    ratios = measure(TEST, Model())
+    ratios = measure_ratios(TEST, Model())
     assert {len(row) for row in ratios.cells.values()} == {2}
-    bias = ratios.biases()
+    bias = ratios.expected_biases()
     plain = lpbs(TEST, Model())
     assert bias[:2].mean() - bias[2:].mean() == pytest.approx(plain.statistic)
 
 
 def test_ceat_over_lpbs(corpus: Path) -> None:
-    result = ceat_lpbs(TEST, measure(TEST, Model()), Model.info, draws=400)
-    assert result.method == "ceat-lpbs" and result.p.method == "random-effects"
-    assert result.calibrated is not None and result.calibrated.method == "exact"
+    result = ceat_lpbs(TEST, measure_ratios(TEST, Model()), Model.info, draws=400)
+    assert result.method == "ceat-lpbs" and result.p_value.method == "random-effects"
+    assert result.permutation_p_value is not None and result.permutation_p_value.method == "exact"
     shape = result.details["quantiles"]
     assert len(shape) == 41 and shape == sorted(shape)
     assert shape[1] == result.effect.low and shape[-2] == result.effect.high
     assert result.effect.value > 0
-    again = ceat_lpbs(TEST, measure(TEST, Model()), Model.info, draws=400)
+    again = ceat_lpbs(TEST, measure_ratios(TEST, Model()), Model.info, draws=400)
     assert again.effect == result.effect
     with pytest.raises(UsageError, match="at least 2 draws"):
-        ceat_lpbs(TEST, measure(TEST, Model()), Model.info, draws=1)
+        ceat_lpbs(TEST, measure_ratios(TEST, Model()), Model.info, draws=1)
 
 
 def test_seat_in_contexts_is_seat_where_they_are_templates(corpus: Path) -> None:
@@ -146,7 +146,7 @@ def test_seat_in_contexts_is_seat_where_they_are_templates(corpus: Path) -> None
             for source in (None, in_templates)
         )
         assert same.effect_size == pytest.approx(plain.effect_size)
-        assert same.p.value == plain.p.value
+        assert same.p_value.value == plain.p_value.value
         assert same.settings["contexts_from"] == "templates"
 
     def of_corpus(encoding: str, layer: int) -> object:
@@ -156,4 +156,4 @@ def test_seat_in_contexts_is_seat_where_they_are_templates(corpus: Path) -> None
     found = seat(TEST, model, "w-seat", two, in_contexts=of_corpus)  # type: ignore[arg-type]
     contexts, _ = of_corpus("word-average", -1)  # type: ignore[misc]
     assert found.statistic == pytest.approx(ceat(TEST, contexts, model.info, draws=2).statistic)
-    assert not math.isnan(found.p.value)
+    assert not math.isnan(found.p_value.value)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kgbias.associate import AssociationTest, WordSet, associate
-from kgbias.associate.methods import SCORES, ect, mac, ripa, rnd, rnsb, score
+from kgbias.associate.methods import SCORES, ect, mac, ripa, rnd, rnsb, score_vectors
 from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import VectorLookup, load_vectors
@@ -88,7 +88,7 @@ def test_scores_are_methods_without_a_p_value(vectors: Path) -> None:
     for name in SCORES:
         row = rows[name]
         assert math.isnan(row["p_value"]) and math.isnan(row["p_holm"])
-        assert row["low"] < row["high"] and row["settings"]["score"] == SCORES[name].reads
+        assert row["low"] < row["high"] and row["settings"]["score"] == SCORES[name].meaning
     assert rows["rnd"]["effect_size"] < 0 < rows["ripa"]["effect_size"]  # career is nearer to men
     with pytest.raises(UsageError, match="tails has no effect here"):
         associate(["weat6"], ["rnd"], vectors=vectors, tails="two")
@@ -105,10 +105,10 @@ def test_a_pair_with_a_word_missing_is_left_out() -> None:
 
     sets = (WordSet("x", MALE), WordSet("y", FEMALE), WordSet("a", FAMILY), WordSet("b", FAMILY))
     test = AssociationTest("t", *sets)
-    result = score(test, Table(), "ripa")
-    assert "him" not in result.sets["x"].used and "her" not in result.sets["y"].used
+    result = score_vectors(test, Table(), "ripa")
+    assert "him" not in result.sets["x"].known and "her" not in result.sets["y"].known
     assert result.sets["y"].missing == ("her",)
-    assert len(score(test, Table(), "rnd").sets["y"].used) == 8
+    assert len(score_vectors(test, Table(), "rnd").sets["y"].known) == 8
     nothing = AssociationTest("t", WordSet("x", ("him",)), *sets[1:])
     with pytest.raises(DataError, match="knows none"):
-        score(nothing, Table(), "ripa")
+        score_vectors(nothing, Table(), "ripa")

@@ -87,7 +87,7 @@ def test_p_is_that_of_the_largest_effect_of_each_partition() -> None:
                 WordSet("y", tuple(w for i, w in enumerate(words) if i not in chosen), "name"),
                 test.a, test.b,
             ), model, "w-seat", Statistics(bootstrap_draws=1),
-        ).p.value
+        ).p_value.value
         for chosen in list(combinations(range(10), 5))[:20]
     ]  # fmt: skip
     assert np.argsort(ps).tolist()[0] == int(np.argmax(largest))
@@ -99,11 +99,11 @@ def test_the_search_keeps_its_level(simulation: Simulation) -> None:
     model, quick = Layers(), Statistics(bootstrap_draws=1)
     seeds = [int(rng.integers(2**31)) for rng in simulation.worlds(20)]
     results = [search_seat(shuffled(n), model, "w-seat", quick) for n in seeds]
-    found = sum(r.p.value <= 0.05 for r in results)
+    found = sum(r.p_value.value <= 0.05 for r in results)
     simulation.check("corrected", found, len(seeds), 0.0, 0.05)
     naive = [
         min(
-            seat(shuffled(n), model, "w-seat", quick, encoding="word-average", layer=layer).p.value
+            seat(shuffled(n), model, "w-seat", quick, encoding="word-average", layer=layer).p_value.value
             for layer in range(4)
         )
         for n in seeds
@@ -117,10 +117,10 @@ def test_many_partitions_are_sampled_and_nothing_to_search_is_an_error() -> None
     sampled = search_seat(
         test, Layers(), "w-seat", Statistics(how="sampled", samples=99, tails="two")
     )
-    assert (sampled.p.method, sampled.p.partitions, sampled.p.seed) == ("sampled", 100, 0)
+    assert (sampled.p_value.method, sampled.p_value.partitions, sampled.p_value.seed) == ("sampled", 100, 0)
     exact = search_seat(test, Layers(), "w-seat", Statistics(tails="two"))
-    assert exact.p.method == "exact" and exact.p.partitions == 252
-    assert sampled.p.value == pytest.approx(exact.p.value, abs=0.15)
+    assert exact.p_value.method == "exact" and exact.p_value.partitions == 252
+    assert sampled.p_value.value == pytest.approx(exact.p_value.value, abs=0.15)
 
     class Alike(Layers):
         layers = 0

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgbias.associate.effect import (
-    associations,
+    measure_associations,
     effect_estimate,
     effect_size,
-    single_category,
-    unit,
+    single_category_effect,
+    scale_to_unit,
 )
 from kgbias.associate.permutation import count_sums, permutation_test
 from kgbias.errors import DataError, UsageError
@@ -53,15 +53,15 @@ def test_associations_by_hand() -> None:
     a, b = np.array([[2.0, 0.0], [0.0, 3.0]]), np.array([[-1.0, 0.0]])
     w = np.array([[5.0, 0.0], [1.0, 1.0]])
     # (1 + 0) / 2 - (-1), and (r + r) / 2 - (-r) with r = 1 / sqrt 2
-    assert associations(w, a, b) == pytest.approx([1.5, 2 / math.sqrt(2)])
+    assert measure_associations(w, a, b) == pytest.approx([1.5, 2 / math.sqrt(2)])
 
 
 def test_single_category_by_hand() -> None:
     a, b = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [-1.0, 0.0]])
     # cosines with (1, 0): 1, 1 against 0, -1; squares about 0.25: 0.5625 x 2 + 0.0625 + 1.5625
-    assert single_category(np.array([7.0, 0.0]), a, b) == pytest.approx(1.5 / math.sqrt(2.75 / 3))
+    assert single_category_effect(np.array([7.0, 0.0]), a, b) == pytest.approx(1.5 / math.sqrt(2.75 / 3))
     with pytest.raises(DataError, match="cancel"):
-        single_category(np.array([[1.0, 0.0], [-1.0, 0.0]]), a, b)
+        single_category_effect(np.array([[1.0, 0.0], [-1.0, 0.0]]), a, b)
 
 
 @pytest.mark.parametrize("tails", ["one", "two"])
@@ -196,10 +196,10 @@ def test_vectors_without_a_direction_are_refused() -> None:
         rows = good.copy()
         rows[1] = bad
         with pytest.raises(DataError, match=message):
-            unit(rows)
+            scale_to_unit(rows)
     # tiny and huge entries have a direction all the same
-    assert np.linalg.norm(unit(good * 1e-300), axis=1) == pytest.approx([1, 1])
-    assert np.linalg.norm(unit(good * 1e300), axis=1) == pytest.approx([1, 1])
+    assert np.linalg.norm(scale_to_unit(good * 1e-300), axis=1) == pytest.approx([1, 1])
+    assert np.linalg.norm(scale_to_unit(good * 1e300), axis=1) == pytest.approx([1, 1])
 
 
 vectors = st.integers(0, 2**32 - 1).map(
@@ -214,7 +214,7 @@ vectors = st.integers(0, 2**32 - 1).map(
 @given(vectors, st.sampled_from(["sample", "population", "pooled"]))
 def test_swapping_flips_the_sign(sets: list[Floats], spread: str) -> None:
     def d(x: Floats, y: Floats, a: Floats, b: Floats) -> float:
-        return effect_size(associations(x, a, b), associations(y, a, b), spread)  # type: ignore[arg-type]
+        return effect_size(measure_associations(x, a, b), measure_associations(y, a, b), spread)  # type: ignore[arg-type]
 
     x, y, a, b = sets
     assert d(y, x, a, b) == pytest.approx(-d(x, y, a, b))
@@ -226,11 +226,11 @@ def test_swapping_flips_the_sign(sets: list[Floats], spread: str) -> None:
 @given(vectors)
 def test_identical_sets_give_nothing(sets: list[Floats]) -> None:
     x, y, a, b = sets
-    s, t = associations(x, a, b), associations(y, a, b)
+    s, t = measure_associations(x, a, b), measure_associations(y, a, b)
     assert effect_size(s, s) == 0
     assert permutation_test(s, s, tails="two").value == 1
     # A and B the same words in another order: rounding must not become an effect
-    same = associations(x, a, a[::-1]), associations(y, a, a[::-1])
+    same = measure_associations(x, a, a[::-1]), measure_associations(y, a, a[::-1])
     assert effect_size(*same) == 0 and effect_size(*same, "pooled") == 0
     assert permutation_test(*same).value == 1
     assert effect_size(s, t) != 0
@@ -240,8 +240,8 @@ def test_identical_sets_give_nothing(sets: list[Floats]) -> None:
 @given(vectors, st.floats(1e-6, 1e6))
 def test_scaling_vectors_changes_nothing(sets: list[Floats], factor: float) -> None:
     x, y, a, b = sets
-    scaled = associations(x * factor, a, b * factor), associations(y / factor, a, b * factor)
-    plain = associations(x, a, b), associations(y, a, b)
+    scaled = measure_associations(x * factor, a, b * factor), measure_associations(y / factor, a, b * factor)
+    plain = measure_associations(x, a, b), measure_associations(y, a, b)
     assert effect_size(*scaled) == pytest.approx(effect_size(*plain))
     assert permutation_test(*scaled).at_least == permutation_test(*plain).at_least
 

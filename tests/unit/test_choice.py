@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kgbias
-from kgbias.associate.indicators import shipped
+from kgbias.associate.indicators import shipped_indicators
 from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
 from kgbias.evidence.names import group_names
@@ -278,7 +278,7 @@ def test_groups_are_offered_by_their_names_in_turn(tmp_path: Path) -> None:
         return letter if request.seed % 2 else "Women"
 
     names = {
-        name: [own.text.lower() for own in group_names(Group(name, "gender"), shipped())]
+        name: [own.text.lower() for own in group_names(Group(name, "gender"), shipped_indicators())]
         for name in ("Women", "Men")
     }
     with kgbias.open(tmp_path / "k.db", progress=False) as study:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.associate.indicators import Indicators, placebo, read_indicators, shipped
+from kgbias.associate.indicators import Indicators, placebo_indicators, read_indicators, shipped_indicators
 from kgbias.crawl.seeds import choose_seeds, published_seeds
 from kgbias.errors import DataError
 from kgbias.evidence import names
@@ -46,7 +46,7 @@ def own(tmp_path: Path, table: str) -> Indicators:
 
 
 def test_every_shipped_group_has_eight_names_of_its_own() -> None:
-    of = {g.name: group_names(g, shipped()) for c in CATEGORIES for g in GROUPS[c]}
+    of = {g.name: group_names(g, shipped_indicators()) for c in CATEGORIES for g in GROUPS[c]}
     assert len(of) == 42
     for group, found in of.items():
         assert len(found) == 8 >= FEWEST and not any(name.mark for name in found)
@@ -64,7 +64,7 @@ def test_every_shipped_group_has_eight_names_of_its_own() -> None:
 def test_forms_are_balanced_over_the_groups_of_a_category() -> None:
     """What a model makes of a name is half its form: none is all Xs where another is X people."""
     for c in CATEGORIES:
-        counts = [Counter(n.form for n in group_names(g, shipped())) for g in GROUPS[c]]
+        counts = [Counter(n.form for n in group_names(g, shipped_indicators())) for g in GROUPS[c]]
         for form in {form for count in counts for form in count}:
             often = [count[form] for count in counts]
             assert max(often) - min(often) <= 1, (c, form, often)
@@ -76,7 +76,7 @@ def test_the_docs_say_how_many_names_each_group_has() -> None:
     table: dict[tuple[str, int, int, str], list[str]] = {}
     for c in CATEGORIES:
         for group in GROUPS[c]:
-            found = group_names(group, shipped())
+            found = group_names(group, shipped_indicators())
             its = roots(found) if len(roots(found)) > 1 else ()
             row = (c, len(found), len({n.form for n in found}), ", ".join(its))
             table.setdefault(row, []).append(group.name)
@@ -89,16 +89,16 @@ def test_the_docs_say_how_many_names_each_group_has() -> None:
 
 
 def test_declared_names_are_what_a_group_is_called_and_marked_ones_are_not() -> None:
-    for group in shipped().groups:
+    for group in shipped_indicators().groups:
         assert not {a.casefold() for a in group.aliases} & {
             p.text.casefold() for p in group.paraphrases
         }
         words = group.sets["paraphrases"].words if group.paraphrases else ()
         assert words == tuple(p.text for p in group.paraphrases if not p.mark)
-    asked = lambda name: shipped().of(Group(name, "ethnicity"))  # noqa: E731
+    asked = lambda name: shipped_indicators().find_group(Group(name, "ethnicity"))  # noqa: E731
     black = asked("African Americans")
     assert black and black.name == "Black people" and asked("Arabs") is None
-    mixed = group_names(GROUPS["ethnicity"][0], shipped(), marked=("slur", "narrower"))
+    mixed = group_names(GROUPS["ethnicity"][0], shipped_indicators(), marked=("slur", "narrower"))
     assert [n.text for n in mixed if n.mark == "slur"] == ["Orientals"]
     assert "East Asians" in texts(mixed) and len(mixed) == 13
 
@@ -106,12 +106,12 @@ def test_declared_names_are_what_a_group_is_called_and_marked_ones_are_not() -> 
 def test_the_names_of_a_seed_come_first_and_each_name_once() -> None:
     (seed,) = choose_seeds("m", ["religion"], ["Jews | People who keep kosher | JEWISH PEOPLE"])
     (jews,) = (g for g in seed.as_groups() if g.name == "Jews")
-    found = group_names(jews, shipped())
+    found = group_names(jews, shipped_indicators())
     assert texts(found)[:3] == ["Jews", "People who keep kosher", "Jewish people"]
     assert len(found) == 9 and {name.group_id for name in found} == {jews.id}
     assert (found[1].form, found[1].root) == ("{}", "people who keep kosher")
     bakers = Group("Bakers", "trade", ("People who are bakers", "Bakery workers"))
-    assert [(n.text, n.form, n.root) for n in group_names(bakers, shipped())] == [
+    assert [(n.text, n.form, n.root) for n in group_names(bakers, shipped_indicators())] == [
         ("Bakers", "{}s", "baker"), ("people who are bakers", "people who are {}", "baker"),
         ("Bakery workers", "{}s", "baker"),  # words that begin alike have one root
     ]  # fmt: skip
@@ -137,7 +137,7 @@ def test_the_names_of_a_seed_come_first_and_each_name_once() -> None:
     ],
 )
 def test_form_and_root_are_inferred(text: str, form: str, root: str) -> None:
-    (name,) = group_names(Group(text, "own"), shipped())
+    (name,) = group_names(Group(text, "own"), shipped_indicators())
     assert (name.form, name.root) == (form, root)
 
 
@@ -208,7 +208,7 @@ paraphrases = { pattern = "wood", words = ["{Elven} folk"] }
 
 
 def all_names(category: str) -> list[GroupName]:
-    return [name for group in GROUPS[category] for name in group_names(group, shipped())]
+    return [name for group in GROUPS[category] for name in group_names(group, shipped_indicators())]
 
 
 def test_nonce_names_have_the_forms_of_the_real_ones() -> None:
@@ -274,7 +274,7 @@ def test_no_invented_root_is_a_word() -> None:
 
 def test_placebo_names_are_those_of_no_group() -> None:
     found = placebo_names()
-    assert set(found) == {group.name for group in placebo().groups} and len(found) >= 4
+    assert set(found) == {group.name for group in placebo_indicators().groups} and len(found) >= 4
     for own in found.values():
         assert len(own) == 8 and len(roots(own)) == 1 and all(n.nonce and n.form for n in own)
     assert texts(found["people named Alex"])[:2] == ["people named Alex", "people called Alex"]

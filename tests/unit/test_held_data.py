@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kgbias
-from kgbias.associate.sets import tests_of as word_sets
+from kgbias.associate.sets import parse_tests as word_sets
 from kgbias.crawl.seeds import seeds_in_memory
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.models.vectors import vectors_in_memory

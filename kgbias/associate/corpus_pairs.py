@@ -13,26 +13,26 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.associate.ceat import DRAWS, Variance, cohen_variance, combined, freedom
-from kgbias.associate.contexts import MOST, corpus_lines
-from kgbias.associate.effect import NOISE, Array, effect_sizes
-from kgbias.associate.lpbs import Predictor, Words, chosen, fill_both
+from kgbias.associate.ceat import DEFAULT_CEAT_DRAWS, Variance, cohen_variance, combine_draws, variance_ddof
+from kgbias.associate.contexts import MAX_CONTEXTS, corpus_lines
+from kgbias.associate.effect import EQUALITY_TOLERANCE, Array, effect_sizes
+from kgbias.associate.lpbs import Predictor, WordChoice, choose_words, fill_frame
 from kgbias.associate.result import (
     Association,
-    SetUse,
+    SetUsage,
     Statistics,
-    conclude,
-    need_words,
+    build_association,
+    check_words,
 )
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.errors import UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.predict import FilledTemplate
 
-APART = 18
+MAX_WORDS_APART = 18
 """The largest number of words between the two stimuli of a sentence (appendix B.5)."""
 
-Key = tuple[str, str]  # an attribute and a target
+AttributeTarget = tuple[str, str]  # an attribute and a target
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,52 +46,52 @@ class CorpusPairs:
     """
 
     path: Path
-    apart: int = APART
-    most: int = MOST
+    apart: int = MAX_WORDS_APART
+    most: int = MAX_CONTEXTS
     window: int | None = None
     seed: int = 0
 
     def find(
         self, targets: Iterable[str], attributes: Iterable[str], forwards: bool = False
-    ) -> dict[Key, list[FilledTemplate]]:
+    ) -> dict[AttributeTarget, list[FilledTemplate]]:
         """The sentences for each attribute and target; with `forwards`, which a causal model needs,
         only those in which the target comes first."""
         if self.most < 1 or self.apart < 0 or (self.window is not None and self.window < 0):
             raise UsageError("`most` must be positive, `apart` and `window` at least 0")
-        roles = {"t": _by_text(targets), "a": _by_text(attributes)}
+        roles = {"t": _group_by_text(targets), "a": _group_by_text(attributes)}
         texts = {text for by_text in roles.values() for text in by_text}
-        listed = "|".join(re.escape(text) for text in sorted(texts, key=lambda t: (-len(t), t)))
-        pattern = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE)
-        kept: dict[Key, list[FilledTemplate]] = {}
-        seen: dict[Key, int] = {}
-        streams: dict[Key, random.Random] = {}
+        alternatives = "|".join(re.escape(text) for text in sorted(texts, key=lambda t: (-len(t), t)))
+        pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
+        sentences_by_pair: dict[AttributeTarget, list[FilledTemplate]] = {}
+        counts: dict[AttributeTarget, int] = {}
+        streams: dict[AttributeTarget, random.Random] = {}
         for line in corpus_lines(self.path):
             matches = list(pattern.finditer(line))
-            met = set()
-            for one in matches:
-                for other in matches:
-                    if one is other or (forwards and other.start() < one.end()):
+            pairs_met = set()
+            for target_match in matches:
+                for attribute_match in matches:
+                    if target_match is attribute_match or (forwards and attribute_match.start() < target_match.end()):
                         continue
-                    between = line[min(one.end(), other.end()) : max(one.start(), other.start())]
-                    if len(between.split()) > self.apart:
+                    text_between = line[min(target_match.end(), attribute_match.end()) : max(target_match.start(), attribute_match.start())]
+                    if len(text_between.split()) > self.apart:
                         continue
-                    for target in _matched(one, roles["t"]):
-                        for attribute in _matched(other, roles["a"]):
+                    for target in _matching_words(target_match, roles["t"]):
+                        for attribute in _matching_words(attribute_match, roles["a"]):
                             key = (attribute, target)
-                            if key in met:
+                            if key in pairs_met:
                                 continue
-                            met.add(key)
+                            pairs_met.add(key)
                             stream = streams.setdefault(
                                 key, random.Random(f"{self.seed}:{attribute}:{target}")
                             )
-                            seen[key] = seen.get(key, 0) + 1
-                            found = _cut_both(line, one.span(), other.span(), self.window)
-                            rows = kept.setdefault(key, [])
+                            counts[key] = counts.get(key, 0) + 1
+                            sentence = _cut_window(line, target_match.span(), attribute_match.span(), self.window)
+                            rows = sentences_by_pair.setdefault(key, [])
                             if len(rows) < self.most:
-                                rows.append(found)
-                            elif (place := stream.randrange(seen[key])) < self.most:
-                                rows[place] = found
-        return kept
+                                rows.append(sentence)
+                            elif (place := stream.randrange(counts[key])) < self.most:
+                                rows[place] = sentence
+        return sentences_by_pair
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -103,11 +103,11 @@ class CorpusPairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Ratios:
+class LogRatios:
     """How much attributes raise targets: log ratios [contexts] by (attribute, target). By role,
     `words` are those that have ratios with both sides, `missing` the rest."""
 
-    cells: Mapping[Key, Array]
+    cells: Mapping[AttributeTarget, Array]
     words: Mapping[str, tuple[str, ...]]
     missing: Mapping[str, tuple[str, ...]]
     settings: Mapping[str, Any]
@@ -116,64 +116,64 @@ class Ratios:
     def attributes(self) -> tuple[str, ...]:
         return (*self.words["a"], *self.words["b"])
 
-    def of(self, attribute: str, side: str) -> list[Array]:
+    def list_ratios(self, attribute: str, side: str) -> list[Array]:
         """The ratios of an attribute with each target of a side."""
         rows = (self.cells.get((attribute, target)) for target in self.words[side])
         return [row for row in rows if row is not None]
 
-    def biases(self) -> Array:
+    def expected_biases(self) -> Array:
         """The expected bias of each attribute, [attributes]: the mean over X minus that over Y."""
         return np.array([
-            np.mean([row.mean() for row in self.of(attribute, "x")])
-            - np.mean([row.mean() for row in self.of(attribute, "y")])
+            np.mean([row.mean() for row in self.list_ratios(attribute, "x")])
+            - np.mean([row.mean() for row in self.list_ratios(attribute, "y")])
             for attribute in self.attributes
         ])  # fmt: skip
 
 
-def measure(
+def measure_ratios(
     test: AssociationTest,
     model: Predictor,
-    words: Words = "full",
+    words: WordChoice = "full",
     corpus: CorpusPairs | None = None,
-) -> Ratios:
+) -> LogRatios:
     """The log ratios of a test on a model, in the test's frames or in the sentences of a corpus.
     Raises DataError if a set is left without words."""
-    frames, attributes, missing = chosen(test, model, words)
+    frames, attributes, missing = choose_words(test, model, words)
     sides = {
         side: tuple(dict.fromkeys(word for frame in frames for word in getattr(frame, side)))
         for side in "xy"
     }
-    found: dict[Key, list[FilledTemplate]] = {}
+    sentences_by_pair: dict[AttributeTarget, list[FilledTemplate]] = {}
     settings: dict[str, Any] = {"words": words, "predicts": model.kind}
-    everything = (*attributes["a"], *attributes["b"])
+    all_attributes = (*attributes["a"], *attributes["b"])
     if corpus is not None:
         targets = (*sides["x"], *sides["y"])
-        found = corpus.find(targets, everything, forwards=model.kind == "causal")
+        sentences_by_pair = corpus.find(targets, all_attributes, forwards=model.kind == "causal")
         settings |= corpus.describe()
     else:
         for frame in frames:
             for sentence in frame.sentences:
-                for attribute in everything:
+                for attribute in all_attributes:
                     for target in (*frame.x, *frame.y):
-                        filled = fill_both(sentence, target, attribute)
-                        found.setdefault((attribute, target), []).append(filled)
+                        filled = fill_frame(sentence, target, attribute)
+                        sentences_by_pair.setdefault((attribute, target), []).append(filled)
         settings["contexts_from"] = "templates"
-    flat = list(dict.fromkeys(filled for row in found.values() for filled in row))
-    ratio = {filled: p.log_joint - p.log_prior for filled, p in zip(flat, model.predict(flat), strict=True)}
-    cells = {key: np.array([ratio[filled] for filled in row]) for key, row in found.items()}
-    with_both = {a for a in everything if all(any((a, t) in cells for t in sides[s]) for s in "xy")}
-    used = {role: tuple(w for w in attributes[role] if w in with_both) for role in "ab"}
-    kept = {
+    all_sentences = list(dict.fromkeys(filled for row in sentences_by_pair.values() for filled in row))
+    ratio_by_sentence = {filled: p.log_joint - p.log_prior for filled, p in zip(all_sentences, model.predict(all_sentences), strict=True)}
+    cells = {key: np.array([ratio_by_sentence[filled] for filled in row]) for key, row in sentences_by_pair.items()}
+    with_both = {a for a in all_attributes if all(any((a, t) in cells for t in sides[s]) for s in "xy")}
+    attributes_with_both = {role: tuple(w for w in attributes[role] if w in with_both) for role in "ab"}
+    sides_with_both = {
         side: tuple(t for t in sides[side] if any((a, t) in cells for a in with_both))
         for side in "xy"
     }
-    whole = sides | attributes
-    lost = {
-        role: (*missing[role], *(w for w in whole[role] if w not in (kept | used)[role]))
+    all_words = sides | attributes
+    words_missing = {
+        role: (*missing[role], *(w for w in all_words[role] if w not in (sides_with_both | attributes_with_both)[role]))
         for role in ROLES
     }
-    need_words(test, {role: SetUse((kept | used)[role], lost[role]) for role in ROLES}, model.info)
-    return Ratios(cells, kept | used, lost, settings)
+    check_words(test, {role: SetUsage((sides_with_both | attributes_with_both)[role], words_missing[role]) for role in ROLES}, model.info)
+    return LogRatios(cells, sides_with_both | attributes_with_both, words_missing, settings)
 
 
 def lpbs_in_corpus(
@@ -182,21 +182,21 @@ def lpbs_in_corpus(
     corpus: CorpusPairs,
     statistics: Statistics | None = None,
     *,
-    words: Words = "full",
+    words: WordChoice = "full",
 ) -> Association:
     """LPBS on the sentences of a corpus. The bias of an attribute is the mean, over the targets of
     X that it occurs with, of their mean log ratio, minus that over Y; an attribute that occurs with
     only one side is left out. The permutation test exchanges attributes (two-tailed by default);
     see `kgbias.associate.lpbs.lpbs` for what that assumes."""
-    ratios = measure(test, model, words, corpus)
-    bias, n_a = ratios.biases(), len(ratios.words["a"])
-    return conclude(
+    ratios = measure_ratios(test, model, words, corpus)
+    bias, n_a = ratios.expected_biases(), len(ratios.words["a"])
+    return build_association(
         test,
         "lpbs",
         model.info,
         bias[:n_a],
         bias[n_a:],
-        _sets(ratios),
+        _set_usage(ratios),
         statistics or Statistics(),
         tails="two",
         settings={**ratios.settings, "pool": "mean", "unit": "word"},
@@ -206,50 +206,50 @@ def lpbs_in_corpus(
 
 def ceat_lpbs(
     test: AssociationTest,
-    ratios: Ratios,
+    ratios: LogRatios,
     model: ModelInfo,
     statistics: Statistics | None = None,
     *,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_CEAT_DRAWS,
     variance: Variance = "published",
 ) -> Association:
     """CEAT's distribution over LPBS: each of N draws picks one context for each attribute and
     target and computes the effect size of the attributes' biases; a random-effects model combines
-    them. As for CEAT, `p` is that of the published formula and `calibrated` the permutation p of
+    them. As for CEAT, `p` is that of the published formula and `permutation_p_value` the permutation p of
     the expected biases; the interval is the 2.5% to 97.5% range of the draws.
     """
     statistics = statistics or Statistics()
     if draws < 2:
         raise UsageError("CEAT needs at least 2 draws")
     n_a = len(ratios.words["a"])
-    ddof = freedom(statistics)
-    biases = _drawn(ratios, draws, statistics.seed)
+    ddof = variance_ddof(statistics)
+    biases = _draw_biases(ratios, draws, statistics.seed)
     effects = effect_sizes(biases[:, :n_a], biases[:, n_a:], "sample" if ddof else "population")
-    spreads = np.maximum(biases.var(axis=1, ddof=ddof), NOISE**2)
+    spreads = np.maximum(biases.var(axis=1, ddof=ddof), EQUALITY_TOLERANCE**2)
     if variance == "cohen":
         spreads = cohen_variance(effects, n_a, biases.shape[1] - n_a)
-    bias = ratios.biases()
-    return combined(
+    bias = ratios.expected_biases()
+    return combine_draws(
         test,
         "ceat-lpbs",
         model,
         effects,
         spreads,
         (bias[:n_a], bias[n_a:]),
-        _sets(ratios),
+        _set_usage(ratios),
         statistics,
         settings={"variance": variance, **ratios.settings},
         contexts=sum(map(len, ratios.cells.values())),
     )
 
 
-def _drawn(ratios: Ratios, draws: int, seed: int) -> Array:
+def _draw_biases(ratios: LogRatios, draws: int, seed: int) -> Array:
     """Biases [draws, attributes] with one context per cell, drawn uniformly and independently."""
     rng = np.random.default_rng(seed)
     biases = np.empty((draws, len(ratios.attributes)))
     for column, attribute in enumerate(ratios.attributes):
         x, y = (
-            np.mean([row[rng.integers(0, len(row), draws)] for row in ratios.of(attribute, side)],
+            np.mean([row[rng.integers(0, len(row), draws)] for row in ratios.list_ratios(attribute, side)],
                     axis=0)
             for side in "xy"
         )  # fmt: skip
@@ -257,34 +257,34 @@ def _drawn(ratios: Ratios, draws: int, seed: int) -> Array:
     return biases
 
 
-def _sets(ratios: Ratios) -> dict[str, SetUse]:
-    return {role: SetUse(ratios.words[role], ratios.missing[role]) for role in ROLES}
+def _set_usage(ratios: LogRatios) -> dict[str, SetUsage]:
+    return {role: SetUsage(ratios.words[role], ratios.missing[role]) for role in ROLES}
 
 
-def _by_text(words: Iterable[str]) -> dict[str, list[str]]:
+def _group_by_text(words: Iterable[str]) -> dict[str, list[str]]:
     by_text: dict[str, list[str]] = {}
     for word in dict.fromkeys(words):
         by_text.setdefault(word.lower(), []).append(word)
     return by_text
 
 
-def _matched(match: "re.Match[str]", by_text: Mapping[str, Sequence[str]]) -> list[str]:
+def _matching_words(match: "re.Match[str]", by_text: Mapping[str, Sequence[str]]) -> list[str]:
     """The words that a match stands for: with a capital as written, others in any case."""
     return [w for w in by_text.get(match[0].lower(), []) if w == w.lower() or match[0] == w]
 
 
-def _cut_both(
+def _cut_window(
     line: str, target: tuple[int, int], attribute: tuple[int, int], window: int | None
 ) -> FilledTemplate:
     """The sentence with `window` words on either side of both."""
     start, end = min(target[0], attribute[0]), max(target[1], attribute[1])
     if window is None:
         return FilledTemplate(line, target, attribute)
-    before = " ".join(line[:start].split(" ")[-window - 1 :]) if window else ""
-    after = " ".join(line[end:].split(" ")[: window + 1]) if window else ""
-    moved = start - len(before)
+    text_before = " ".join(line[:start].split(" ")[-window - 1 :]) if window else ""
+    text_after = " ".join(line[end:].split(" ")[: window + 1]) if window else ""
+    shift = start - len(text_before)
     return FilledTemplate(
-        before + line[start:end] + after,
-        (target[0] - moved, target[1] - moved),
-        (attribute[0] - moved, attribute[1] - moved),
+        text_before + line[start:end] + text_after,
+        (target[0] - shift, target[1] - shift),
+        (attribute[0] - shift, attribute[1] - shift),
     )

@@ -10,11 +10,11 @@ import numpy as np
 from kgbias.associate.effect import Array
 from kgbias.stats.inference import rank_correlation
 
-Row = dict[str, Any]
+RecordRow = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class MethodAgreement:
     """How far two methods agree on one model, over the `n` tests that both were run on; NaN for
     fewer than 3 tests, or if one method is constant. `significant` counts only the tests that are
     significant by both (Holm, 5%)."""
@@ -27,52 +27,52 @@ class Agreement:
     spearman: float
 
 
-def agreements(rows: Sequence[Row], alpha: float = 0.05) -> list[Agreement]:
+def measure_agreements(rows: Sequence[RecordRow], alpha: float = 0.05) -> list[MethodAgreement]:
     """Pearson's and Spearman's correlations of the effect sizes of each pair of methods, by model,
     over all tests and over those significant by both. One method with different settings counts as
-    different methods: see `distinct_methods`."""
-    found = []
-    by_model: dict[str, dict[tuple[str, str], Row]] = {}
-    for row in distinct_methods(rows):
+    different methods: see `name_distinct_methods`."""
+    agreements_found = []
+    by_model: dict[str, dict[tuple[str, str], RecordRow]] = {}
+    for row in name_distinct_methods(rows):
         by_model.setdefault(row["model"], {})[row["method"], row["test"]] = row
-    for model, mine in by_model.items():
-        methods = dict.fromkeys(method for method, _ in mine)
-        for one, other in combinations(methods, 2):
-            tests = [test for method, test in mine if method == one and (other, test) in mine]
+    for model, model_rows in by_model.items():
+        methods = dict.fromkeys(method for method, _ in model_rows)
+        for first_method, second_method in combinations(methods, 2):
+            tests = [test for method, test in model_rows if method == first_method and (second_method, test) in model_rows]
             for significant in (False, True):
                 pairs = [
-                    (mine[one, test], mine[other, test])
+                    (model_rows[first_method, test], model_rows[second_method, test])
                     for test in tests
                     if not significant
-                    or max(mine[one, test]["p_holm"], mine[other, test]["p_holm"]) <= alpha
+                    or max(model_rows[first_method, test]["p_holm"], model_rows[second_method, test]["p_holm"]) <= alpha
                 ]
                 x = np.array([a["effect_size"] for a, _ in pairs])
                 y = np.array([b["effect_size"] for _, b in pairs])
-                found.append(
-                    Agreement(
-                        model, (one, other), significant, len(pairs), pearson(x, y), spearman(x, y)
+                agreements_found.append(
+                    MethodAgreement(
+                        model, (first_method, second_method), significant, len(pairs), pearson(x, y), spearman(x, y)
                     )
                 )
-    return found
+    return agreements_found
 
 
-def distinct_methods(rows: Sequence[Row]) -> list[Row]:
+def name_distinct_methods(rows: Sequence[RecordRow]) -> list[RecordRow]:
     """The rows, with methods that can be told apart: if one was run with different settings on the
     same test and model, the settings that differ become part of its name
     ("s-seat encoding=cls")."""
-    asked: dict[tuple[str, str, str], list[Row]] = {}
+    settings_by_test: dict[tuple[str, str, str], list[RecordRow]] = {}
     for row in rows:
-        asked.setdefault((row["method"], row["model"], row["test"]), []).append(row["settings"])
+        settings_by_test.setdefault((row["method"], row["model"], row["test"]), []).append(row["settings"])
     differing: dict[str, set[str]] = {}
-    for (method, _, _), settings in asked.items():
-        keys = {key for one in settings for key in one}
-        apart = {key for key in keys if any(s.get(key) != settings[0].get(key) for s in settings)}
-        plain = {
+    for (method, _, _), settings in settings_by_test.items():
+        keys = {key for setting in settings for key in setting}
+        differing_keys = {key for key in keys if any(s.get(key) != settings[0].get(key) for s in settings)}
+        plain_keys = {
             key
-            for key in apart
+            for key in differing_keys
             if all(isinstance(s.get(key), (str, int, float, type(None))) for s in settings)
         }
-        differing.setdefault(method, set()).update(plain or apart)
+        differing.setdefault(method, set()).update(plain_keys or differing_keys)
     return [
         row | {"method": " ".join([method, *(f"{k}={row['settings'].get(k)}" for k in keys)])}
         for row in rows
