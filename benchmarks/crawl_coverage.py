@@ -22,7 +22,7 @@ from kgbias.compare.families import REST, compared
 from kgbias.compare.paired import Drawn, detectable, permutation_p
 from kgbias.compare.permuted import drawn
 from kgbias.evidence import kendall
-from kgbias.measure.topics.shares import divergence, relative_entropies
+from kgbias.measure.topics.shares import kl_divergence, relative_entropies
 from kgbias.stats.designs import Design, resample_effects, percentile_interval
 from kgbias.stats.inference import (
     Estimate,
@@ -269,7 +269,7 @@ def entropy(samples: int = 250) -> Iterator[Row]:
             truth = np.array(
                 [base if alike else 0.6 * base + 0.4 * rng.dirichlet(np.ones(8)) for _ in range(6)]
             )
-            values, hits = divergence(truth, truth.mean(axis=0)), np.zeros(2, dtype=int)
+            values, hits = kl_divergence(truth, truth.mean(axis=0)), np.zeros(2, dtype=int)
             for _ in range(samples):
                 drawn = [topics(rng, p, m) for p in truth]
                 counts = [np.bincount(s.values.astype(int), minlength=8) * 1.0 for s in drawn]

@@ -53,7 +53,7 @@ from kgbias.graph.types import (
     Triple,
 )
 from kgbias.graph.vectors import StatementVectors
-from kgbias.measure.meaning import SHIPPED
+from kgbias.measure.semantic_search import SHIPPED_ENCODER
 from kgbias.models.base import ModelInfo
 
 TARGETS = {10_000: "<= 3 MB, <= 1.5 s", 100_000: "<= 60 s, 25 MB, 4 s, 100 ms, 200 ms, 600 MB"}
@@ -155,7 +155,7 @@ def crawl(store: SQLiteStore, count: int, shown_each: int = SHOWN) -> Run:
         )
         models.append(TopicModel(name, topics, about, {}))
     store.save_topics(run.id, models)
-    store.save_vectors(SHIPPED, vectors(known, count))
+    store.save_vectors(SHIPPED_ENCODER, vectors(known, count))
     return run
 
 

@@ -33,7 +33,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Judgement
-from kgbias.measure.scoring import measure
+from kgbias.measure.scoring import measure_run
 from kgbias.models.base import ModelInfo
 
 TABLES = ('"group"', "predicate", "object", "triple", "generation")
@@ -264,7 +264,7 @@ class AtOnce:
 
 
 def measuring(url: str, sizes: Sequence[int]) -> None:
-    """Time `measure` on runs of these sizes, each in an emptied server. First the smallest is
+    """Time `measure_run` on runs of these sizes, each in an emptied server. First the smallest is
     measured repeatedly until its time stops falling, because a new server compiles its code."""
     print("warming up")
     last = measured(url, min(sizes))
@@ -285,7 +285,7 @@ def measured(url: str, count: int) -> float:
         emptied(store)
         run = begun(store)
         store.load_import(run.id, generations(run, triples(count)))
-        seconds = timed(partial(measure, StoredRun(store, run), [AtOnce("regard")]))
+        seconds = timed(partial(measure_run, StoredRun(store, run), [AtOnce("regard")]))
     line(f"{count:,} triples", seconds, count, f"{seconds[0] / count * 1e6:.0f} us a triple")
     return seconds[0] / count
 

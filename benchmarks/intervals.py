@@ -16,8 +16,8 @@ import numpy as np
 
 from kgbias.evidence.known import _share
 from kgbias.graph.types import Group
-from kgbias.measure.agreement import kappa
-from kgbias.measure.topics.shares import GroupShares, divergence, relative_entropies
+from kgbias.measure.scorer_agreement import cohens_kappa
+from kgbias.measure.topics.shares import GroupShares, kl_divergence, relative_entropies
 from kgbias.probe.benchmarks.stereoset import Example, _figures
 from kgbias.stats.designs import Design
 from kgbias.stats.estimate import Estimate
@@ -90,7 +90,7 @@ def topics() -> Iterator[Kind]:
                 drawn = prompted(np.where(held, 0.0, 1.0), n, s)
                 k = float(held.sum())
                 shares = GroupShares(group, np.array([k, n * s - k]), 0, drawn)
-                return shares.share(0), p
+                return shares.share_of_topic(0), p
 
             yield Kind("topic share", f"{number} prompts of {size}, {p:.0%}, alike {rho}", once)
 
@@ -107,7 +107,7 @@ def entropies() -> Iterator[Kind]:
                     odd = (1 - unlike) * even
                     odd[0] += unlike
                     planted = np.array([odd] + [even] * 5)
-                    truth = float(divergence(planted, planted.mean(axis=0))[0])
+                    truth = float(kl_divergence(planted, planted.mean(axis=0))[0])
                     drawn = [rng.multinomial(n, p).astype(float) for p in planted]
                     return relative_entropies(drawn, draws=300)[0].estimate, truth
 
@@ -168,7 +168,7 @@ def kappas() -> Iterator[Kind]:
                     table = true * np.diag(p) + (1 - true) * np.outer(p, p)
                     cells = rng.choice(table.size, n, p=table.ravel())
                     first, second = np.divmod(cells, len(p))
-                    return kappa(first.astype(str), second.astype(str))[1], true
+                    return cohens_kappa(first.astype(str), second.astype(str))[1], true
 
                 shares = ", ".join(f"{share:.0%}" for share in p)
                 yield Kind("kappa", f"{n} statements, labels {shares}, true {true}", once)

@@ -24,7 +24,7 @@ import kgbias
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._base import same_length_batches
 from kgbias.measure.scorers._offline import OfflineScorer
-from kgbias.measure.scorers._together import Judging
+from kgbias.measure.scorers._joint_scoring import ScoringTask
 
 MEASURES = [measure.name for measure in kgbias.MEASURES.own_entries.values() if measure.heads]
 GROUPS = "Women,Men,Bakers,Muslims,Dutch people,Nurses,Black people,Teenagers".split(",")
@@ -80,13 +80,13 @@ def main() -> int:
     torch.set_num_threads(1)
     texts = statements(options.store, options.texts)
     scorers = [OfflineScorer(measure, device="cpu") for measure in MEASURES]
-    judge = Judging(scorers, threads=1)
+    judge = ScoringTask(scorers, threads=1)
     encoded(texts[:32])()
     judge(texts[:32])
     ratios = []
     for number in range(options.rounds):
         own = texts[32 + number :: options.rounds]
-        read = dict.fromkeys(scorer.form(text) for scorer in scorers for text in own)
+        read = dict.fromkeys(scorer.masked_form(text) for scorer in scorers for text in own)
         once, spent = seconds(encoded(list(read))), seconds(partial(judge, own))
         ratios.append(spent / once)
         print(

@@ -209,7 +209,7 @@ class Measure:
 
 
 def _of_names(measure: str, form: str) -> Figure:
-    """The effect of a group's name alone on a scorer (`kgbias.measure.swapped`)."""
+    """The effect of a group's name alone on a scorer (`kgbias.measure.counterfactual`)."""
     return Figure(
         f"{measure}_name_effect", f"effect of the group's name on {spoken_name(measure)}",
         form, "0: the scorer is blind to the name", overview=False,

@@ -20,9 +20,9 @@ from kgbias.ingest import tables as ingest
 from kgbias.io import tables_in_memory
 from kgbias.io.published_sets import PUBLISHED_SETS
 from kgbias.io.tables import TableFormat
-from kgbias.measure import labelled
+from kgbias.measure import labelled_sets
 from kgbias.measure.configure import MeasureOptions
-from kgbias.measure.scorers import _own as own_scorers
+from kgbias.measure.scorers import _custom as own_scorers
 from kgbias.measure.scorers import _scores_file as scores
 from kgbias.models import in_memory, vectors
 from kgbias.pairs import config as pairs
@@ -43,7 +43,7 @@ KINDS = (
     ("a table, or texts", ("str | pathlib.Path | kgbias.io.tables_in_memory.Frame",),
      tables_in_memory.ACCEPTED_FORMS),
     ("scorers", ("ScorersLike", "ScorerLike", str(get_type_hints(MeasureOptions)["scorers"])),
-     f"a spec, a kgbias.Scorer, or {own_scorers.FORMS}"),
+     f"a spec, a kgbias.Scorer, or {own_scorers.ACCEPTED_FORMS}"),
     ("association tests", ("Tests",), test_sets.FORMS),
     ("word vectors", ("WordVectors",), vectors.FORMS),
 )  # fmt: skip
@@ -51,7 +51,7 @@ NOT_THESE = {("study.benchmark", "opening")}  # a dict of options
 WORD_SETS = TableFormat("word sets: `associate --tests-file`", other_forms="TOML, or sent-bias's JSON")
 DOORS: tuple[TableFormat, ...] = (
     seeds.DOOR, sets.GROUPS, sets.STATEMENTS, sets.NAMES_DOOR, sets.DESCRIPTORS_DOOR, ingest.DOOR,
-    recorded.DOOR, scores.DOOR, labelled.DOOR, stories.PEOPLE, pairs.PEOPLE, pairs.REQUESTS,
+    recorded.DOOR, scores.SCORE_TABLE, labelled_sets.LABEL_TABLE, stories.PEOPLE, pairs.PEOPLE, pairs.REQUESTS,
     build.DOOR, crows.DOOR, stereoset.DOOR, bbq.DOOR, winogender.DOOR, wikieval.DOOR, WORD_SETS,
 )  # fmt: skip
 

@@ -24,8 +24,8 @@ from kgbias.graph.types import Group, GroupScore, TripleView, node_id
 from kgbias.graph.vectors import StatementVectors, round_to_half
 from kgbias.ids import normalise
 from kgbias.language.words import ORDINARY_ADJECTIVES, PERSON_WORDS, lemmatise_word, topic_words
-from kgbias.measure.figures import figures_of
-from kgbias.measure.meaning import NEAR
+from kgbias.measure.figures import read_figures
+from kgbias.measure.semantic_search import MIN_SEARCH_COSINE
 from kgbias.models.embed import SentenceVectors
 from kgbias.query import load_query
 from kgbias.stats.inference import Estimate, proportion
@@ -118,7 +118,7 @@ class InNeo4j:
 
 def said_of(triple: TripleView) -> str:
     """What a statement says about its group, without the group, as encoders read it: in the words
-    of `kgbias.measure.meaning.texts_of`, since their vectors are kept under one name."""
+    of `kgbias.measure.semantic_search.statement_texts`, since their vectors are kept under one name."""
     return normalise(f"{triple.predicate} {triple.object}")
 
 
@@ -352,7 +352,7 @@ def _by_topic(
         known = 0.0 if math.isnan(cosine) else cosine
         score = round(sum(rare[w] for w in shared) + known, 5)  # a server rounds to 32 bits
         row = (-score, -t.count, t.group, t.predicate, t.object, t.arm, t, cosine, shared)
-        if shared or cosine >= NEAR:
+        if shared or cosine >= MIN_SEARCH_COSINE:
             ranked.append(row)
         elif t.id in near if index else read.groups:
             others.append(row)
@@ -376,7 +376,7 @@ def _rarity(topic: Sequence[str], held: Sequence[set[str]]) -> dict[str, float]:
 
 def _why(shared: Sequence[str], cosine: float) -> str:
     said = [f"says {', '.join(shared)}"] if shared else []
-    if cosine >= NEAR:
+    if cosine >= MIN_SEARCH_COSINE:
         said.append(f"{'similar' if said else 'by meaning'} ({cosine:.2f})")
     return "; ".join(said)
 
@@ -409,7 +409,7 @@ def _groups(
     for f in found:
         matching[f.triple.group_id, f.triple.arm] += f.triple.count
     figures: dict[tuple[str, str], dict[str, GroupScore]] = defaultdict(dict)
-    for score in figures_of(run, selection, counted):
+    for score in read_figures(run, selection, counted):
         figures[score.group_id, score.arm][score.measure] = score
     return tuple(
         GroupFound(

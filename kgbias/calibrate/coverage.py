@@ -26,8 +26,8 @@ from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Run
 from kgbias.io.progress import Progress
 from kgbias.measure.scorers import Scorer
-from kgbias.measure.scoring import score
-from kgbias.measure.topics.shares import divergence, relative_entropies
+from kgbias.measure.scoring import score_triples
+from kgbias.measure.topics.shares import kl_divergence, relative_entropies
 from kgbias.measures import Figure, among
 from kgbias.models.base import Completer
 from kgbias.reference import load_truth
@@ -115,7 +115,7 @@ def coverage(
         except Interrupted as stop:
             raise Interrupted(f"crawl {number + 1} of {crawls}: {stop}") from None
         run = StoredRun(store, result.run)
-        score(run, scorers)
+        score_triples(run, scorers)
         found.append(_samples(run))
         topics.append(Calibration(truth, run).topic_counts)
         progress.advance(1, answers=result.asked_count)
@@ -234,7 +234,7 @@ def _entropy_row(run: Run, topics: Sequence[Mapping[str, Values]]) -> Coverage:
         names = [g.name for g in run.groups if g.category == category]
         pooled = np.array([np.sum([t[name] for t in topics], axis=0) for name in names])
         shares = pooled / pooled.sum(axis=1, keepdims=True)
-        truth = divergence(shares, shares.mean(axis=0))
+        truth = kl_divergence(shares, shares.mean(axis=0))
         for number, counts in enumerate(topics):
             found = relative_entropies([counts[name] for name in names])
             for value, e in zip(truth, found, strict=True):

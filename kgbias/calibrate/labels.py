@@ -19,7 +19,7 @@ from functools import cache, partial
 import numpy as np
 
 from kgbias.calibrate.rows import Calibration, Row, RowResult
-from kgbias.measure.sampling import turns
+from kgbias.measure.sampling import stratum_turns
 from kgbias.reference import Truth, load_truth
 from kgbias.stats.designs import Design, Places
 from kgbias.stats.inference import Estimate, Sample, Values, mean, proportion
@@ -139,7 +139,7 @@ def _order(scores: Values, said: Values, rng: np.random.Generator) -> Places:
     """Statements in the order in which they are labelled (`kgbias.measure.sampling`)."""
     counts = np.bincount(said.astype(np.int64), minlength=len(scores))
     there = np.unique(scores).tolist()
-    often = turns({("", str(s)): int(counts[scores == s].sum()) for s in there})
+    often = stratum_turns({("", str(s)): int(counts[scores == s].sum()) for s in there})
     numbers, places = rng.random(len(scores)), np.zeros(len(scores))
     for s in there:
         own = np.flatnonzero(scores == s)

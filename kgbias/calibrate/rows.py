@@ -13,7 +13,7 @@ import numpy as np
 from kgbias.compare import two_sample
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, TripleView
-from kgbias.measure.topics.shares import divergence, relative_entropies
+from kgbias.measure.topics.shares import kl_divergence, relative_entropies
 from kgbias.measures import measures_of, values_of
 from kgbias.reference import Truth
 from kgbias.stats.inference import (
@@ -118,7 +118,7 @@ class Calibration:
             if len(names) < 2:
                 continue
             shares = np.array([self.topic_shares[name][0] for name in names])
-            planted = divergence(shares, shares.mean(axis=0))
+            planted = kl_divergence(shares, shares.mean(axis=0))
             measured = relative_entropies([self.topic_counts[name] for name in names], draws=500)
             found[category] = np.column_stack([planted, [e.estimate.value for e in measured]])
         return found

@@ -16,7 +16,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.store import Store, StoredRun
 from kgbias.io.progress import Progress
 from kgbias.measure.scorers import Scorer
-from kgbias.measure.scoring import measure
+from kgbias.measure.scoring import measure_run
 from kgbias.models.base import Completer
 from kgbias.reference import load_truth
 from kgbias.stats.inference import Estimate
@@ -40,7 +40,7 @@ def calibrate(
     for number in range(seeds):
         result = crawl(replace(config, seed=config.seed + number), model, store, progress=progress)
         run = StoredRun(store, result.run)
-        measure(run, scorers, progress)
+        measure_run(run, scorers, progress)
         calibrations.append(Calibration(load_truth(), run))
     table = [[row(c) for c in calibrations] for row in rows]
     return [_combined(results) for results in table], calibrations

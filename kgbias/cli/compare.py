@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
     from kgbias.compare.models import Contrast
     from kgbias.io.rows import Rows
-    from kgbias.measure.figures import FormMean
+    from kgbias.measure.figures import PromptTypeMean
     from kgbias.stats.ppi import CorrectedDifference
     from kgbias.stats.variance import VarianceComponents
     from kgbias.study.compared import Contrasts
@@ -249,7 +249,7 @@ def _print_said_more(rows: Sequence[Mapping[str, Any]]) -> None:
         show.say(f"{len(rows) - len(shown)} more with --json")
 
 
-def show_forms(run: str, means: "Rows[FormMean]", as_json: bool) -> None:
+def show_forms(run: str, means: "Rows[PromptTypeMean]", as_json: bool) -> None:
     """Print the groups' means by what the prompts supplied."""
     if as_json:
         return show.data({"run": run, "forms": [nan_to_none(row) for row in means.records()]})

@@ -17,7 +17,7 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.errors import UsageError
-from kgbias.measure.labelling import Guide, Labelling, Progress
+from kgbias.measure.labelling import LabelGuide, Labelling, LabellingProgress
 from kgbias.measures import figures
 from kgbias.stats.estimate import nan_to_none
 
@@ -79,7 +79,7 @@ def label(
         if path is None:
             if as_json:
                 return show.data(_state(run, labelling))
-            return _guide(labelling.guide, labelling.progress(), labelling.by)
+            return _guide(labelling.guide, labelling.read_progress(), labelling.rater)
         count = labelling.write_sheet(path, most)
         if as_json:
             return show.data({"run": run.name, "sheet": str(path), "statements": count})
@@ -96,9 +96,9 @@ def _state(run: kgbias.Run, labelling: Labelling) -> dict[str, Any]:
     """How far a labelling is, with the guide, and how far raters agree, as data."""
     agreement = run.rater_agreement(measures=labelling.measure)
     return {
-        "run": run.name, "measure": labelling.measure, "by": labelling.by,
-        "masked": labelling.masked, "guide": asdict(labelling.guide),
-        "progress": asdict(labelling.progress()),
+        "run": run.name, "measure": labelling.measure, "by": labelling.rater,
+        "masked": labelling.is_masked, "guide": asdict(labelling.guide),
+        "progress": asdict(labelling.read_progress()),
         "agreement": [nan_to_none(row) for row in agreement.records()],
     }  # fmt: skip
 
@@ -121,7 +121,7 @@ def _plan(run: kgbias.Run, measure: str, labels: int, as_json: bool) -> None:
         show.say(line)
 
 
-def _guide(guide: Guide, progress: Progress, by: str) -> None:
+def _guide(guide: LabelGuide, progress: LabellingProgress, by: str) -> None:
     show.say(guide.question, "")
     for key, x in enumerate(guide.labels, start=1):
         show.say(f"{key} {x.name}: {x.meaning}", f"    {' '.join(x.examples)}")

@@ -22,9 +22,9 @@ from kgbias.errors import UsageError
 from kgbias.graph.selection import SelectionOptions
 from kgbias.io.text import spoken_name
 from kgbias.measure.configure import PRESETS, MeasureConfig
-from kgbias.measure.scorers import OWN
-from kgbias.measure.topics.model import EntropyForm, Outliers, Selects
-from kgbias.measure.topics.shares import advice, steady, unfit, verdict
+from kgbias.measure.scorers import OFFLINE_SPEC
+from kgbias.measure.topics.model import EntropyForm, Outliers, ClusterSelection
+from kgbias.measure.topics.shares import suggest_remedies, describe_stability, explain_unfit, entropy_verdict
 from kgbias.measures import MEASURES, Figure, headlines, measure_of
 from kgbias.stats.estimate import Estimate
 
@@ -74,7 +74,7 @@ def _topic_data(model: Any) -> dict[str, Any]:
     return {
         "category": model.category,
         "topics": rows,
-        "unfit": unfit(model) or None,
+        "unfit": explain_unfit(model) or None,
         "settings": dict(model.settings),
     }
 
@@ -94,7 +94,7 @@ def print_topics(model: Any) -> None:
             f"stability over {s['seeds']} seeds: adjusted Rand index {rand:.2f}; the largest topic "
             f"holds {100 * s['largest_share']:.0f}% of the statements that have one"
         )
-        if told := steady(model):
+        if told := describe_stability(model):
             show.say(told)
     elif model.topics:
         show.say("their stability was not measured: find them again with kgbias measure --topics")
@@ -114,8 +114,8 @@ def print_topics(model: Any) -> None:
         )
     if rows:
         show.table((">id", ">size", ">stable", ">kept", ">coherent", "name, and words"), rows)
-    if unfit(model):
-        show.say(f"{verdict(model)}; {_with_flags(advice(model))}")
+    if explain_unfit(model):
+        show.say(f"{entropy_verdict(model)}; {_with_flags(suggest_remedies(model))}")
 
 
 def _with_flags(text: str) -> str:
@@ -154,7 +154,7 @@ class _Scorer(click.ParamType[tuple[str, str]]):
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> tuple[str, str]:
         measure, _, spec = value.partition("=")
-        return measure, spec or OWN
+        return measure, spec or OFFLINE_SPEC
 
 
 def scorer_option(what: str, more: str = "") -> Callable[[F], F]:
@@ -231,7 +231,7 @@ def by_measure(scorers: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:
 )
 @_setting(
     "topic-clusters",
-    type=click.Choice(get_args(Selects)),
+    type=click.Choice(get_args(ClusterSelection)),
     help="Which clusters become topics: the smallest (leaf), or those that persist longest (eom).",
 )
 @_setting(

@@ -95,7 +95,7 @@ def _print(found: Any) -> None:
     show.table(
         ("labels", "measure", "language", "by", "guide", "when", "licence", "source"),
         (
-            (s.name, s.measure, s.language, s.by, s.guide or "not known", s.labelled or "not known",
+            (s.name, s.measure, s.language, s.labelled_by, s.guide or "not known", s.labelled or "not known",
              s.license or "not stated", s.source)
             for s in found.sets
         ),
@@ -112,12 +112,12 @@ def _named(row: Any) -> str:
     if not e.value:
         return "none"
     line = f'{e.value:+.3f} ({e.interval("+.3f")}), "{said.name}" in {said.kind} statements'
-    return f"{line}; counts as none" if said.blind else line
+    return f"{line}; counts as none" if said.is_blind else line
 
 
 def _as_data(row: Any) -> dict[str, Any]:
     named = row.named and {
-        "name": row.named.name, "kind": row.named.kind, "blind": row.named.blind,
+        "name": row.named.name, "kind": row.named.kind, "blind": row.named.is_blind,
         **row.named.effect.as_dict(),
     }  # fmt: skip
     agreement = [
@@ -137,7 +137,7 @@ def _as_data(row: Any) -> dict[str, Any]:
 
 def _of_set(one: Any) -> dict[str, Any]:
     return {
-        "name": one.name, "measure": one.measure, "n": len(one.statements), "by": one.by,
+        "name": one.name, "measure": one.measure, "n": len(one.statements), "by": one.labelled_by,
         "kind": one.kind, "raters": list(one.raters), "guide": one.guide or None,
         "labelled": one.labelled or None, "license": one.license or None,
         "source": one.source or None, "learnt": list(one.learnt), "language": one.language,

@@ -12,7 +12,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, ProbeRun, canonical_json
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.measure.embedding import load_vectors, unit
+from kgbias.measure.embedding import load_vectors, normalise_rows
 from kgbias.models.embed import Span, open_encoder
 from kgbias.probe.graph import contrast
 from kgbias.probe.result import Statement
@@ -92,7 +92,7 @@ class Texts:
         order = sorted(set(spans), key=lambda span: span.text)  # batches depend only on the set
         rows = self._encoder.embed(order, "mean").astype(np.float64)
         place = {span: n for n, span in enumerate(order)}
-        return unit(rows[[place[span] for span in spans]])
+        return normalise_rows(rows[[place[span] for span in spans]])
 
 
 def embed_run(

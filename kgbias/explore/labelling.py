@@ -23,7 +23,7 @@ from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.io import pages
 from kgbias.io.reading import parse_json
 from kgbias.io.text import CONTENT_WARNING, json_in_html
-from kgbias.measure.labelling import SKIP, Labelling
+from kgbias.measure.labelling import SKIP_WORD, Labelling
 
 PATH = "/label"
 SENT_BY = "x-kgbias"
@@ -50,7 +50,7 @@ class Desk:
     def page(self) -> tuple[str, str]:
         """The page, and its Content-Security-Policy."""
         measures = [
-            {"name": x.measure, "masked": x.masked, **asdict(x.guide)} for x in self._own.values()
+            {"name": x.measure, "masked": x.is_masked, **asdict(x.guide)} for x in self._own.values()
         ]
         script = pages.join_scripts(pages.read_asset("kgbias.explore", "page", "label.js"))
         policy = (
@@ -75,31 +75,31 @@ class Desk:
         labelling = self._labelling(given["measure"], given["rater"])
         again = None
         if given["do"] == "label":
-            labelling.label(given["statement"], given["label"], given["note"])
-        elif given["do"] == SKIP:
-            labelling.skip(given["statement"], given["note"])
+            labelling.label_statement(given["statement"], given["label"], given["note"])
+        elif given["do"] == SKIP_WORD:
+            labelling.skip_statement(given["statement"], given["note"])
         elif given["do"] == "undo":
-            again = labelling.undo(given["statement"] or None)
+            again = labelling.undo_label(given["statement"] or None)
         elif given["do"] != "next":
             raise UsageError("not a request of the page: open it again")
-        shown = again or next(iter(labelling.next(held=self._others(labelling))), None)
-        key = (labelling.measure, labelling.by)
+        shown = again or next(iter(labelling.next_tasks(held_statements=self._others(labelling))), None)
+        key = (labelling.measure, labelling.rater)
         if shown is None:
             self._held.pop(key, None)
         else:
             self._held[key] = (shown.id, time.monotonic())
         return {
-            "rater": labelling.by,
+            "rater": labelling.rater,
             "statement": None if shown is None else {"id": shown.id, "text": shown.text},
-            "latest": labelling.latest() or "",
-            "progress": asdict(labelling.progress()),
+            "latest": labelling.latest_statement() or "",
+            "progress": asdict(labelling.read_progress()),
         }
 
     def _labelling(self, measure: str, rater: str) -> Labelling:
         if measure not in self._own:
             raise UsageError("this server does not ask for labels of that measure")
         if (measure, rater) not in self._by:
-            self._by[measure, rater] = self._own[measure].by_another(rater)
+            self._by[measure, rater] = self._own[measure].for_rater(rater)
         return self._by[measure, rater]
 
     def _others(self, labelling: Labelling) -> dict[str, set[str]]:
@@ -107,7 +107,7 @@ class Desk:
         held: dict[str, set[str]] = {}
         for (measure, rater), (id, since) in self._held.items():
             fresh = time.monotonic() - since < _HELD
-            if measure == labelling.measure and rater != labelling.by and fresh:
+            if measure == labelling.measure and rater != labelling.rater and fresh:
                 held.setdefault(id, set()).add(rater)
         return held
 

@@ -2,7 +2,7 @@
 the same lie near each other.
 
 An object's place follows from the mean vector of the statements it is said in (predicate and object
-without the group; `kgbias.measure.meaning`), each as often as it was said. UMAP (McInnes et al.
+without the group; `kgbias.measure.semantic_search`), each as often as it was said. UMAP (McInnes et al.
 2018) lays the vectors out in two dimensions, beginning from their principal components, so that the
 same statements give the same map; without UMAP the two components are the map. Neighbours are about
 the same; directions, and distances across the map, mean nothing, and whether two things agree is
@@ -28,7 +28,7 @@ from kgbias.graph.cache import CacheEntry
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.language.words import FUNCTION_WORDS, lemmatise_word, split_words
-from kgbias.measure.meaning import SHIPPED
+from kgbias.measure.semantic_search import SHIPPED_ENCODER
 from kgbias.measure.topics.model import load_umap
 from kgbias.parallel.local import keeping_threads
 
@@ -87,7 +87,7 @@ def _of_objects(found: Statements) -> tuple[NDArray[np.float32], Ints]:
     """The mean vector of each object, of length 1, and the numbers of the objects that have one."""
     known: dict[tuple[str, str], int] = {}
     parts: list[NDArray[np.float32]] = []
-    encoder = SHIPPED
+    encoder = SHIPPED_ENCODER
     for run in found.runs:
         kept = run.vectors(encoder)
         for n, ends in enumerate(kept.statements):

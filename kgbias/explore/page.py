@@ -20,8 +20,8 @@ from kgbias.io import pages
 from kgbias.io.files import write_text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.text import html, json_in_html, printable, shorten
-from kgbias.measure.labelled import shipped_annotator
-from kgbias.measure.precision import precision_of
+from kgbias.measure.labelled_sets import describe_shipped_annotator
+from kgbias.measure.precision import read_precision
 from kgbias.measures import Measure
 
 MOST = 600  # dots
@@ -199,7 +199,7 @@ def about_of(
 def _measure(measure: Measure, runs: Sequence[StoredRun]) -> dict[str, Any]:
     """How the page reads and prints a measure, and how far its hurtful label can be trusted."""
     metrics = {run.metrics().get(measure.name) for run in runs}
-    believed = precision_of(metrics.pop()) if len(metrics) == 1 else None
+    believed = read_precision(metrics.pop()) if len(metrics) == 1 else None
     digits = "".join(c for c in measure.form.partition(".")[2] if c.isdigit())
     return {
         "name": measure.name,
@@ -210,8 +210,8 @@ def _measure(measure: Measure, runs: Sequence[StoredRun]) -> dict[str, Any]:
         "direction": measure.direction,
         "believed": believed
         and [
-            f'of {believed.given} called "{measure.hurtful}" in other crawls, {believed.share} '
-            f"deserved it (by {shipped_annotator()})",
+            f'of {believed.labels_given} called "{measure.hurtful}" in other crawls, {believed.share} '
+            f"deserved it (by {describe_shipped_annotator()})",
             str(believed),
         ],
     }

@@ -15,7 +15,7 @@ from kgbias.graph.vectors import find_nearest, find_neighbours
 from kgbias.io.progress import Progress
 from kgbias.language.words import is_negated
 from kgbias.measure.embedding import load_vectors
-from kgbias.measure.meaning import NEAR, SHIPPED, SIMILAR, Meanings
+from kgbias.measure.semantic_search import MIN_SEARCH_COSINE, SHIPPED_ENCODER, MIN_SIMILAR_COSINE, StatementIndex
 
 MOST = 10  # statements that a file holds as near one
 SENT = 1_000  # that a server sends: the page shows the first that pass its filters
@@ -24,13 +24,13 @@ _OPPOSED = 128  # added to a cosine, in hundredths, if only one of the two is ne
 
 
 def block(found: Statements, progress: Progress) -> Block:
-    """The statements that are similar to each (`SIMILAR`), at most `MOST`, among the `AMONG` that
+    """The statements that are similar to each (`MIN_SIMILAR_COSINE`), at most `MOST`, among the `AMONG` that
     were said most: `to` has their numbers, `cosine` hundredths. Of those whose vectors the store
     keeps; empty if it keeps none."""
     progress.stage("similar statements", 1)
     vectors: dict[tuple[int, int], NDArray[np.float32]] = {}
     for run in found.runs:
-        kept = run.vectors(SHIPPED)
+        kept = run.vectors(SHIPPED_ENCODER)
         for (predicate, object), vector in zip(kept.statements, kept.rows, strict=True):
             place = (found.predicates.get(predicate), found.objects.get(object))
             if min(place) >= 0:
@@ -43,7 +43,7 @@ def block(found: Statements, progress: Progress) -> Block:
     for predicate, object, count in zip(*map(np.ndarray.tolist, told), strict=True):
         said[predicate, object] += count
     order = np.argsort([-said[place] for place in places], kind="stable")
-    near = find_neighbours(rows, MOST, SIMILAR, np.sort(order[:AMONG]))
+    near = find_neighbours(rows, MOST, MIN_SIMILAR_COSINE, np.sort(order[:AMONG]))
     block = Block()
     block.numbers("predicate", [p for p, _ in places])
     block.numbers("object", [o for _, o in places])
@@ -74,7 +74,7 @@ class Nearby:
     def __init__(self, placed: Placed, source: int) -> None:
         run = placed.sources[source].run
         # One encoder for the process: it is loaded when it first reads words.
-        self._meanings = Meanings.kept(run, load_vectors("minilm"))
+        self._meanings = StatementIndex.from_stored(run, load_vectors("minilm"))
         rows = {
             placed.triple_id(n): n
             for s in placed.sources
@@ -89,7 +89,7 @@ class Nearby:
                 self._row[id], self._said[triple] = rows[triple], id
 
     def text(self, text: str) -> list[dict[str, Any]]:
-        """The statements that are about the same as a text (`NEAR`), those that share its words
+        """The statements that are about the same as a text (`MIN_SEARCH_COSINE`), those that share its words
         too: the page knows which of them hold the words as they were typed."""
         if not self._meanings.ids:
             return []
@@ -101,7 +101,7 @@ class Nearby:
                 "opposed": hit.opposed,
             }
             for hit in hits
-            if hit.cosine >= NEAR and hit.id in self._row
+            if hit.cosine >= MIN_SEARCH_COSINE and hit.id in self._row
         ]
 
     def statement(self, triple: str) -> list[dict[str, Any]]:
@@ -117,7 +117,7 @@ class Nearby:
                 "cosine": _hundredths(cosine) / 100,
                 "opposed": is_negated(texts[other]) != denies,
             }
-            for other, cosine in find_nearest(rows, rows[n], SENT + 1, SIMILAR)
+            for other, cosine in find_nearest(rows, rows[n], SENT + 1, MIN_SIMILAR_COSINE)
             if other != n and ids[other] in self._row
         ][:SENT]
 

@@ -53,7 +53,7 @@ class Filters:
             about = self._on_topic(run)
             kept = [t for t in kept if t.id in about]
         if self.merged:
-            kept = merge.merged(kept, run.near_duplicates())
+            kept = merge.merge_triples(kept, run.near_duplicates())
         kept = [t for t in kept if t.count >= self.min_count]
         if wanted:
             kept = [t for t in kept if t.group_id in wanted]

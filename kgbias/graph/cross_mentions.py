@@ -5,7 +5,7 @@ A statement may be about a group other than its subject: "White people are bette
 harms black people. And a scorer may react to a name: it may find the same neutral statement more of
 an attack with one group's name than with another's. So figures and tests of groups leave out
 statements that name another group of the run; and if a scorer is not blind to names, they use its
-scores of statements in which each name of the category stood in turn (`kgbias.measure.swapped`).
+scores of statements in which each name of the category stood in turn (`kgbias.measure.counterfactual`).
 """
 
 import re

@@ -22,24 +22,24 @@ from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.text import spoken_name
 from kgbias.measure.scorers import Scorer, check_measure, require_language
-from kgbias.measure.scorers._reading import Masking, Readable, Reading
+from kgbias.measure.scorers._gradients import MaskingScorer, DifferentiableScorer, GradientReading
 from kgbias.measures import known
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import bootstrap
 
-_STEPS = (32, 128, 512)
-_TEXTS_AT_ONCE = 32  # of them at once
-_CLOSE = 0.005  # how far the effects may miss adding up, in units of the score
+_INTEGRATION_STEPS = (32, 128, 512)
+_BATCH_TEXTS = 32  # of them at once
+_MAX_INTEGRATION_ERROR = 0.005  # how far the effects may miss adding up, in units of the score
 
 
-def gradient_times_input(reading: Reading) -> list[float]:
+def gradient_times_input(reading: GradientReading) -> list[float]:
     """The effect of each word by gradient x input (Shrikumar et al. 2016): its embedding times the
     gradient of the evidence (`Value.evidence`), in log-odds. A first-order estimate."""
-    slope = _slope(lambda inputs: reading.value.evidence(reading.logits(inputs)), reading.inputs)
-    return _by_word(reading, slope * reading.inputs)
+    slope = _gradient_at(lambda inputs: reading.value.evidence(reading.logits(inputs)), reading.inputs)
+    return _sum_by_word(reading, slope * reading.inputs)
 
 
-def class_activation(reading: Reading) -> list[float]:
+def class_activation(reading: GradientReading) -> list[float]:
     """The effect of each word by its class activation: the final states of its tokens times the
     gradient of the evidence there, in log-odds. That is Grad-CAM (Selvaraju et al. 2017) without
     its ReLU, so that words against the score are kept, and with the gradient of each position
@@ -47,13 +47,13 @@ def class_activation(reading: Reading) -> list[float]:
     import torch
 
     assert reading.halves is not None
-    below, above = reading.halves
+    lower_half, upper_half = reading.halves
     with torch.no_grad():
-        states = below(reading.inputs)
-    return _by_word(reading, _slope(lambda x: reading.value.evidence(above(x)), states) * states)
+        states = lower_half(reading.inputs)
+    return _sum_by_word(reading, _gradient_at(lambda x: reading.value.evidence(upper_half(x)), states) * states)
 
 
-def integrated_gradients(reading: Reading) -> list[float]:
+def integrated_gradients(reading: GradientReading) -> list[float]:
     """The effect of each word by integrated gradients (Sundararajan et al. 2017, as in captum),
     in units of the score: the path from padding tokens in place of every word to the sentence,
     times the mean gradient of the score along it (Gauss-Legendre). Effects add up to the score
@@ -65,40 +65,40 @@ def integrated_gradients(reading: Reading) -> list[float]:
     from torch.backends import cudnn
 
     integrated = IntegratedGradients(lambda x: reading.value.score(reading.logits(x)))
-    for steps in _STEPS:
+    for steps in _INTEGRATION_STEPS:
         with cudnn.flags(enabled=False):
-            parts, off = integrated.attribute(
+            contributions, convergence_gap = integrated.attribute(
                 reading.inputs,
                 baselines=reading.blank,
                 n_steps=steps,
                 method="gausslegendre",
-                internal_batch_size=_TEXTS_AT_ONCE,
+                internal_batch_size=_BATCH_TEXTS,
                 return_convergence_delta=True,
             )
-        if abs(float(off)) <= _CLOSE:
+        if abs(float(convergence_gap)) <= _MAX_INTEGRATION_ERROR:
             break
-    return _by_word(reading, parts.detach())
+    return _sum_by_word(reading, contributions.detach())
 
 
-def _slope(of: Callable[[Any], Any], at: Any) -> Any:
+def _gradient_at(value_at: Callable[[Any], Any], vectors: Any) -> Any:
     """The gradient of a value (batch) at a batch of vectors, one for each."""
     import torch
 
-    at = at.detach().clone().requires_grad_(True)
+    vectors = vectors.detach().clone().requires_grad_(True)
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # its GRU has no gradient
-        (slope,) = torch.autograd.grad(of(at).sum(), at)
+        (slope,) = torch.autograd.grad(value_at(vectors).sum(), vectors)
     return slope
 
 
-def _by_word(reading: Reading, parts: Any) -> list[float]:
+def _sum_by_word(reading: GradientReading, contributions: Any) -> list[float]:
     effects = [0.0] * len(reading.words)
-    for owner, part in zip(reading.owners, parts[0].sum(-1).tolist(), strict=True):
+    for owner, contribution in zip(reading.owners, contributions[0].sum(-1).tolist(), strict=True):
         if owner is not None:
-            effects[owner] += part
+            effects[owner] += contribution
     return [round(effect, 6) for effect in effects]
 
 
-METHODS = {  # each with its version, raised when its effects change
+METHOD_VERSIONS = {  # each with its version, raised when its effects change
     "occlusion": "occlusion@2",
     "cam": "cam@1",
     "gradient": "gradient@1",
@@ -109,15 +109,15 @@ _GRADIENTS = {
     "gradient": gradient_times_input,
     "integrated": integrated_gradients,
 }
-_LONGEST = 60  # words per sentence that get an effect
-_BATCH = 32  # sentences at once
+_MAX_WORDS = 60  # words per sentence that get an effect
+_BATCH_SENTENCES = 32  # sentences at once
 
-Words = tuple[list[str], list[float], float]
+WordEffects = tuple[list[str], list[float], float]
 """The words of a sentence, the effect of each, and the score of the whole."""
 
 
-def effects(scorer: Scorer, sentences: Sequence[str], method: str = "occlusion") -> list[Words]:
-    """The effects of the words of each sentence on its score, by a method of `METHODS`; every
+def word_effects_of(scorer: Scorer, sentences: Sequence[str], method: str = "occlusion") -> list[WordEffects]:
+    """The effects of the words of each sentence on its score, by a method of `METHOD_VERSIONS`; every
     method covers the same words, the first 60. Above 0: the word raises the score.
 
     Raises:
@@ -126,32 +126,32 @@ def effects(scorer: Scorer, sentences: Sequence[str], method: str = "occlusion")
     check_methods(scorer, [method])
     if method == "occlusion":
         return occlude(scorer, sentences)
-    assert isinstance(scorer, Readable)
-    found = []
-    for sentence, score in zip(sentences, _values(scorer, sentences), strict=True):
-        reading = scorer.reading(sentence)
+    assert isinstance(scorer, DifferentiableScorer)
+    words_and_effects = []
+    for sentence, score in zip(sentences, _score_values(scorer, sentences), strict=True):
+        reading = scorer.gradient_reading(sentence)
         by_word = _GRADIENTS[method](reading)
-        found.append((reading.words[:_LONGEST], by_word[:_LONGEST], score))
-    return found
+        words_and_effects.append((reading.words[:_MAX_WORDS], by_word[:_MAX_WORDS], score))
+    return words_and_effects
 
 
 def check_methods(scorer: Scorer, methods: Sequence[str]) -> None:
     """Raise UsageError unless the scorer can do each of the methods."""
     for method in methods:
-        if method not in METHODS:
-            raise UsageError(no_such("`method`", method, METHODS))
-        if method != "occlusion" and not isinstance(scorer, Readable):
+        if method not in METHOD_VERSIONS:
+            raise UsageError(no_such("`method`", method, METHOD_VERSIONS))
+        if method != "occlusion" and not isinstance(scorer, DifferentiableScorer):
             raise UsageError(
                 f"{scorer.name} gives no gradients of {scorer.measure}: use `method` occlusion"
             )
-        if method == "cam" and isinstance(scorer, Readable) and not scorer.has_states:
+        if method == "cam" and isinstance(scorer, DifferentiableScorer) and not scorer.has_states:
             raise UsageError(
                 f"{scorer.name} has no class activation maps, only the offline heads do: "
                 "use `method` occlusion, gradient or integrated"
             )
 
 
-def occlude(scorer: Scorer, sentences: Sequence[str]) -> list[Words]:
+def occlude(scorer: Scorer, sentences: Sequence[str]) -> list[WordEffects]:
     """For each sentence its words, the effect of each, and the score of the whole.
 
     The effect of a word is the score of the whole sentence minus the score without the word. It is
@@ -159,37 +159,37 @@ def occlude(scorer: Scorer, sentences: Sequence[str]) -> list[Words]:
     the score, since words act together. The words of a mention that the scorer masks are left out
     together. Only the first 60 words are left out, one at a time."""
     texts: list[str] = []
-    plans = []
+    words_and_starts = []
     for sentence in sentences:
-        words = scorer.words(sentence) if isinstance(scorer, Masking) else sentence.split()
+        words = scorer.words(sentence) if isinstance(scorer, MaskingScorer) else sentence.split()
         start = len(texts)
         texts.append(sentence)
-        texts += [without(words, {n}) for n in range(min(len(words), _LONGEST))]
-        plans.append((words[:_LONGEST], start))
-    values = _values(scorer, texts)
+        texts += [remove_words(words, {n}) for n in range(min(len(words), _MAX_WORDS))]
+        words_and_starts.append((words[:_MAX_WORDS], start))
+    values = _score_values(scorer, texts)
     return [
         (
             words,
             [round(values[start] - values[start + 1 + n], 6) for n in range(len(words))],
             values[start],
         )
-        for words, start in plans
+        for words, start in words_and_starts
     ]
 
 
-def _values(scorer: Scorer, texts: Sequence[str]) -> list[float]:
+def _score_values(scorer: Scorer, texts: Sequence[str]) -> list[float]:
     judgements = [judgement for judgement in scorer.score(texts) if judgement]
     if len(judgements) < len(texts):
         raise UsageError(f"{scorer.name} does not judge every text, which attribution needs")
     return [judgement.value for judgement in judgements]
 
 
-def without(words: Sequence[str], places: Collection[int]) -> str:
+def remove_words(words: Sequence[str], places: Collection[int]) -> str:
     """The sentence without those words, with its full stop."""
     text = " ".join(word for n, word in enumerate(words) if n not in places)
-    last = words[-1] if words else ""
-    if len(words) - 1 in places and last.endswith((".", "!", "?")) and text[-1:] != last[-1]:
-        text += last[-1]
+    last_word = words[-1] if words else ""
+    if len(words) - 1 in places and last_word.endswith((".", "!", "?")) and text[-1:] != last_word[-1]:
+        text += last_word[-1]
     return text[:1].upper() + text[1:]
 
 
@@ -201,74 +201,74 @@ def attribute(
     methods: Sequence[str] = ("occlusion",),
 ) -> list[Attribution]:
     """Find the effects of the words of each triple's sentence under each scorer by each method of
-    `METHODS`, and write them to the store. Attributions already in the store are not recomputed.
+    `METHOD_VERSIONS`, and write them to the store. Attributions already in the store are not recomputed.
     Raises UsageError if a scorer does not read the run's language or cannot do a method."""
     require_language(run, scorers)
     for scorer in scorers:
         check_methods(scorer, methods)
     progress = progress or SilentProgress()
-    known = {(a.metric.id, a.triple_id, a.method): a for a in run.attributions()}
-    found = []
+    known_attributions = {(a.metric.id, a.triple_id, a.method): a for a in run.attributions()}
+    attributions = []
     for scorer, method in product(scorers, methods):
         metric = Metric(scorer.measure, scorer.name, scorer.version)
-        version = METHODS[method]
+        version = METHOD_VERSIONS[method]
         progress.stage(f"words: {spoken_name(scorer.measure)}, {method}", len(triples))
-        keys = {t.id: (metric.id, t.id, version) for t in triples}
-        todo = [t for t in triples if keys[t.id] not in known]
-        found += [known[keys[t.id]] for t in triples if keys[t.id] in known]
+        keys = {triple.id: (metric.id, triple.id, version) for triple in triples}
+        todo = [triple for triple in triples if keys[triple.id] not in known_attributions]
+        attributions += [known_attributions[keys[triple.id]] for triple in triples if keys[triple.id] in known_attributions]
         progress.advance(len(triples) - len(todo), cached=len(triples) - len(todo))
-        for start in range(0, len(todo), _BATCH):
-            batch = todo[start : start + _BATCH]
-            new = [
-                Attribution(t.id, metric, tuple(words), tuple(by_word), score, version)
-                for t, (words, by_word, score) in zip(
-                    batch, effects(scorer, [t.sentence for t in batch], method), strict=True
+        for start in range(0, len(todo), _BATCH_SENTENCES):
+            batch = todo[start : start + _BATCH_SENTENCES]
+            new_attributions = [
+                Attribution(triple.id, metric, tuple(words), tuple(by_word), score, version)
+                for triple, (words, by_word, score) in zip(
+                    batch, word_effects_of(scorer, [triple.sentence for triple in batch], method), strict=True
                 )
             ]
-            run.store.save_attributions(new)
-            found += new
+            run.store.save_attributions(new_attributions)
+            attributions += new_attributions
             progress.advance(len(batch))
-    return found
+    return attributions
 
 
-def latest(attributions: Sequence[Attribution]) -> list[Attribution]:
-    """One attribution per metric, triple and method of `METHODS`: by the method's current version
+def latest_attributions(attributions: Sequence[Attribution]) -> list[Attribution]:
+    """One attribution per metric, triple and method of `METHOD_VERSIONS`: by the method's current version
     if the store has it, or else by an earlier one."""
-    found: dict[tuple[str, str, str], Attribution] = {}
-    for a in sorted(attributions, key=lambda a: a.method in METHODS.values()):
+    latest_by_key: dict[tuple[str, str, str], Attribution] = {}
+    for a in sorted(attributions, key=lambda a: a.method in METHOD_VERSIONS.values()):
         method = a.method.partition("@")[0]
-        if method in METHODS:
-            found[a.metric.id, a.triple_id, method] = a
-    return list(found.values())
+        if method in METHOD_VERSIONS:
+            latest_by_key[a.metric.id, a.triple_id, method] = a
+    return list(latest_by_key.values())
 
 
-def chosen(
-    run: StoredRun, measure: str, *, top: int, search: str | None, everything: bool
+def choose_triples(
+    run: StoredRun, measure: str, *, top: int, search: str | None, all_triples: bool
 ) -> list[TripleView]:
     """The triples of a run to attribute: those whose sentence contains the text `search`, all of
     them, or the `top` most extreme of those that count by default, in any arm. Raises UsageError if
     there are none."""
     triples = run.triples()
     if search:
-        found = [t for t in triples if search.casefold() in t.sentence.casefold()]
-        if not found:
+        matching = [triple for triple in triples if search.casefold() in triple.sentence.casefold()]
+        if not matching:
             raise UsageError(f"no statement of run {run.name!r} contains {search!r}")
-        return found
-    if not everything:
-        counted = {t.id for t in select_statements(run).triples}
-        triples = telling([t for t in triples if t.id in counted], measure, top)
+        return matching
+    if not all_triples:
+        counted_ids = {triple.id for triple in select_statements(run).triples}
+        triples = select_most_hurtful([triple for triple in triples if triple.id in counted_ids], measure, top)
     if not triples:
         check_measure(measure)
         raise UsageError(f"run {run.name!r} has no {measure}: measure it first")
     return triples
 
 
-def telling(triples: Sequence[TripleView], measure: str, count: int) -> list[TripleView]:
+def select_most_hurtful(triples: Sequence[TripleView], measure: str, count: int) -> list[TripleView]:
     """The `count` most hurtful triples by a measure (`Measure.worst`): with the most negative
     regard, the highest toxicity, the lowest warmth."""
     sign = 1 if known(measure).worst == "lowest" else -1
-    scored = [t for t in triples if measure in t.scores]
-    return sorted(scored, key=lambda t: (sign * t.scores[measure].value, t.sentence))[:count]
+    scored_triples = [t for t in triples if measure in t.scores]
+    return sorted(scored_triples, key=lambda t: (sign * t.scores[measure].value, t.sentence))[:count]
 
 
 _PUNCTUATION = ".,;:!?\"'()[]“”‘’"
@@ -303,22 +303,22 @@ def word_effects(
 ) -> list[WordEffect]:
     """The words of each cell with the largest totals, up or down, by measure, method and cell.
     `cells` maps triples to cells; triples without one are left out."""
-    found: dict[tuple[str, str, str], list[Attribution]] = defaultdict(list)
+    by_cell: dict[tuple[str, str, str], list[Attribution]] = defaultdict(list)
     for a in attributions:
         if a.triple_id in cells:
             method = a.method.partition("@")[0]
-            found[a.metric.measure, method, cells[a.triple_id]].append(a)
+            by_cell[a.metric.measure, method, cells[a.triple_id]].append(a)
     rows: list[WordEffect] = []
-    for (measure, method, cell), here in sorted(found.items()):
+    for (measure, method, cell), cell_attributions in sorted(by_cell.items()):
         effects: dict[str, list[float]] = defaultdict(list)
-        for a in here:
-            own: dict[str, float] = defaultdict(float)
+        for a in cell_attributions:
+            statement_effects: dict[str, float] = defaultdict(float)
             for word, effect in zip(a.tokens, a.effects, strict=True):
-                own[word.casefold().strip(_PUNCTUATION)] += effect
-            for word, effect in own.items():
+                statement_effects[word.casefold().strip(_PUNCTUATION)] += effect
+            for word, effect in statement_effects.items():
                 effects[word].append(effect)
         words = [
-            WordEffect(measure, method, cell, len(here), word, len(e), sum(e) / len(e), sum(e))
+            WordEffect(measure, method, cell, len(cell_attributions), word, len(e), sum(e) / len(e), sum(e))
             for word, e in effects.items()
             if word
         ]
@@ -326,7 +326,7 @@ def word_effects(
     return rows
 
 
-PARTS = ("group", "predicate", "object, word 1", "word 2", "word 3", "later words")
+STATEMENT_PARTS = ("group", "predicate", "object, word 1", "word 2", "word 3", "later words")
 """The places of a mean map: the parts of a statement, and the object's words by their order."""
 
 
@@ -339,7 +339,7 @@ class MeanMap:
         measure, method: which effects; their unit is the method's.
         cell: which statements.
         statements: how many of them.
-        parts: by `PARTS`, the mean over the statements that have the part, with a bootstrap
+        parts: by `STATEMENT_PARTS`, the mean over the statements that have the part, with a bootstrap
             interval over them, or an `Estimate` without a value if none has it. Above 0: words
             there raise the score.
     """
@@ -350,12 +350,12 @@ class MeanMap:
     statements: int
     parts: tuple[Estimate, ...]
 
-    def distance(self, other: "MeanMap") -> float:
+    def distance_to(self, other: "MeanMap") -> float:
         """The root mean square difference of two maps over the parts that both have, in the unit of
         the effects; 0 if they are alike."""
-        both = np.array([[a.value, b.value] for a, b in zip(self.parts, other.parts, strict=True)])
-        x, y = both[~np.isnan(both).any(axis=1)].T
-        return float(np.sqrt(np.mean((x - y) ** 2)))
+        part_values = np.array([[a.value, b.value] for a, b in zip(self.parts, other.parts, strict=True)])
+        own_values, other_values = part_values[~np.isnan(part_values).any(axis=1)].T
+        return float(np.sqrt(np.mean((own_values - other_values) ** 2)))
 
 
 def mean_maps(
@@ -368,42 +368,42 @@ def mean_maps(
     """The mean maps of cells, by measure, method and cell: class-level activation maps (James et
     al. 2024, section 3.4), by any method. `cells` maps triples to cells. A statement is left out if
     its words cannot be told apart into parts (`part_effects`)."""
-    found: dict[tuple[str, str, str], list[list[float]]] = defaultdict(list)
+    effects_by_cell: dict[tuple[str, str, str], list[list[float]]] = defaultdict(list)
     for a in attributions:
-        own = part_effects(a, triples[a.triple_id]) if a.triple_id in cells else None
-        if own is not None:
+        statement_effects = part_effects(a, triples[a.triple_id]) if a.triple_id in cells else None
+        if statement_effects is not None:
             method = a.method.partition("@")[0]
-            found[a.metric.measure, method, cells[a.triple_id]].append(own)
+            effects_by_cell[a.metric.measure, method, cells[a.triple_id]].append(statement_effects)
     maps = []
-    for (measure, method, cell), rows in sorted(found.items()):
+    for (measure, method, cell), rows in sorted(effects_by_cell.items()):
         columns = np.array(rows).T
-        parts = [column[~np.isnan(column)] for column in columns]
+        part_values = [column[~np.isnan(column)] for column in columns]
         estimates = [
-            bootstrap(part, lambda v: v.mean(axis=-1), seed=seed) if len(part) else
-            Estimate.missing() for part in parts
+            bootstrap(values_of_part, lambda v: v.mean(axis=-1), seed=seed) if len(values_of_part) else
+            Estimate.missing() for values_of_part in part_values
         ]  # fmt: skip
         maps.append(MeanMap(measure, method, cell, len(rows), tuple(estimates)))
     return maps
 
 
-def part_effects(a: Attribution, triple: TripleView) -> list[float] | None:
-    """The summed effects of the words of each of `PARTS`; NaN for a part that the statement lacks.
+def part_effects(attribution: Attribution, triple: TripleView) -> list[float] | None:
+    """The summed effects of the words of each of `STATEMENT_PARTS`; NaN for a part that the statement lacks.
     The object's words are the last, the predicate's stand before them, and the group is what
     remains. None if the words do not end as the statement does."""
-    ends = f"{triple.predicate} {triple.object}".split()
-    said = [word.casefold().strip(_PUNCTUATION) for word in a.tokens]
-    start = len(said) - len(triple.object.split())
-    verb = start - len(triple.predicate.split())
-    plain = [word.casefold().strip(_PUNCTUATION) for word in ends]
+    last_words = f"{triple.predicate} {triple.object}".split()
+    spoken_words = [word.casefold().strip(_PUNCTUATION) for word in attribution.tokens]
+    start = len(spoken_words) - len(triple.object.split())
+    verb_start = start - len(triple.predicate.split())
+    expected_words = [word.casefold().strip(_PUNCTUATION) for word in last_words]
     # The scorer may read the verb in another number ("loves" as "love").
-    if verb < 1 or said[start:] != plain[start - verb :]:
+    if verb_start < 1 or spoken_words[start:] != expected_words[start - verb_start :]:
         return None
-    found = [float("nan")] * len(PARTS)
-    found[0], found[1] = sum(a.effects[:verb]), sum(a.effects[verb:start])
-    for n, effect in enumerate(a.effects[start:]):
-        place = min(2 + n, len(PARTS) - 1)
-        found[place] = effect if np.isnan(found[place]) else found[place] + effect
-    return found
+    part_sums = [float("nan")] * len(STATEMENT_PARTS)
+    part_sums[0], part_sums[1] = sum(attribution.effects[:verb_start]), sum(attribution.effects[verb_start:start])
+    for n, effect in enumerate(attribution.effects[start:]):
+        place = min(2 + n, len(STATEMENT_PARTS) - 1)
+        part_sums[place] = effect if np.isnan(part_sums[place]) else part_sums[place] + effect
+    return part_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,7 +426,7 @@ class Deletion:
 
 
 def deletion_curves(
-    scorer: Scorer, by_method: Mapping[str, Sequence[Words]], *, removed: int = 3, seed: int = 0
+    scorer: Scorer, by_method: Mapping[str, Sequence[WordEffects]], *, max_removed: int = 3, seed: int = 0
 ) -> list[Deletion]:
     """Remove the words of sentences one by one, starting with those that most support the score,
     and score what is left (Samek et al. 2017), against random order (the mean of 5 orders).
@@ -434,37 +434,37 @@ def deletion_curves(
     Args:
         scorer: whose scores the attributions are of.
         by_method: the attributions of the same sentences by each method, as
-            `kgbias.measure.attribution.effects` gives them.
-        removed: the most words to remove; sentences with no more words than that are left out.
+            `kgbias.measure.attribution.word_effects_of` gives them.
+        max_removed: the most words to remove; sentences with no more words than that are left out.
         seed: of the random orders.
     """
     rng = random.Random(f"deletion:{seed}")
     orders: dict[str, list[list[tuple[list[str], list[int], float]]]] = {"random": []}
     for method, attributed in by_method.items():
         orders[method] = [
-            [(words, sorted(range(len(words)), key=lambda n: -_side(score) * effects[n]), score)]
+            [(words, sorted(range(len(words)), key=lambda n: -_sign(score) * effects[n]), score)]
             for words, effects, score in attributed
-            if len(words) > removed
+            if len(words) > max_removed
         ]
     for words, _, score in next(iter(by_method.values()), ()):
-        if len(words) > removed:
-            shuffled = [rng.sample(range(len(words)), len(words)) for _ in range(5)]
-            orders["random"].append([(words, order, score) for order in shuffled])
-    found = []
+        if len(words) > max_removed:
+            random_orders = [rng.sample(range(len(words)), len(words)) for _ in range(5)]
+            orders["random"].append([(words, order, score) for order in random_orders])
+    curves = []
     for method, sentences in orders.items():
-        for count in range(1, removed + 1):
-            texts = [without(w, set(order[:count])) for same in sentences for w, order, _ in same]
-            left = iter(scorer.score(texts))
+        for count in range(1, max_removed + 1):
+            texts = [remove_words(w, set(order[:count])) for sentence_orders in sentences for w, order, _ in sentence_orders]
+            remaining_scores = iter(scorer.score(texts))
             drops = []
-            for same in sentences:
-                judged = [(score, next(left)) for _, _, score in same]
-                moved = [_side(score) * (score - j.value) for score, j in judged if j]
-                if moved:
-                    drops.append(sum(moved) / len(moved))
+            for sentence_orders in sentences:
+                scores_and_judgements = [(score, next(remaining_scores)) for _, _, score in sentence_orders]
+                drops_of_orders = [_sign(score) * (score - j.value) for score, j in scores_and_judgements if j]
+                if drops_of_orders:
+                    drops.append(sum(drops_of_orders) / len(drops_of_orders))
             drop = bootstrap(np.array(drops), lambda v: v.mean(axis=-1)) if drops else None
-            found.append(Deletion(scorer.measure, method, count, drop or Estimate.missing()))
-    return found
+            curves.append(Deletion(scorer.measure, method, count, drop or Estimate.missing()))
+    return curves
 
 
-def _side(score: float) -> int:
+def _sign(score: float) -> int:
     return -1 if score < 0 else 1

@@ -9,11 +9,11 @@ import numpy as np
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.measure.embedding import TextVectors, Vectors
-from kgbias.measure.topics.model import FEWEST, TopicSettings, clustered
+from kgbias.measure.topics.model import MIN_DISTINCT_VECTORS, TopicSettings, cluster_rows
 
-DIMENSIONS = 15  # of UMAP, as in the paper
-_SHARE, _SMALLEST = 0.01, 5  # the share of texts that makes a cluster, and the fewest
-_WORDS, _TEXTS = 10, 5
+UMAP_DIMENSIONS = 15  # of UMAP, as in the paper
+_MIN_CLUSTER_SHARE, _MIN_CLUSTER_SIZE = 0.01, 5  # the share of texts that makes a cluster, and the fewest
+_MAX_CLUSTER_WORDS, _MAX_CLUSTER_TEXTS = 10, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Clusters:
+class TextClustering:
     """Texts by cluster, largest first; `labels` has the number of each text's cluster, -1 for
     none."""
 
@@ -61,7 +61,7 @@ def cluster_texts(
     *,
     min_cluster_size: int | None = None,
     seed: int = 0,
-) -> Clusters:
+) -> TextClustering:
     """Cluster distinct texts.
 
     Args:
@@ -74,41 +74,41 @@ def cluster_texts(
     """
     if min_cluster_size is not None and min_cluster_size < 2:
         raise UsageError("`min_cluster_size` must be at least 2")
-    size = min_cluster_size or max(_SMALLEST, round(_SHARE * len(texts)))
-    order = sorted(range(len(texts)), key=lambda n: texts[n])
-    ordered = [texts[n] for n in order]
-    rows = vectors.embed(ordered) if len(ordered) >= FEWEST else np.zeros((0, 1))
-    found = np.full(len(ordered), -1)
-    if len(np.unique(rows, axis=0)) >= FEWEST:
+    size = min_cluster_size or max(_MIN_CLUSTER_SIZE, round(_MIN_CLUSTER_SHARE * len(texts)))
+    order = sorted(range(len(texts)), key=lambda index: texts[index])
+    ordered_texts = [texts[index] for index in order]
+    rows = vectors.embed(ordered_texts) if len(ordered_texts) >= MIN_DISTINCT_VECTORS else np.zeros((0, 1))
+    cluster_numbers = np.full(len(ordered_texts), -1)
+    if len(np.unique(rows, axis=0)) >= MIN_DISTINCT_VECTORS:
         settings = TopicSettings(clusters="eom")
-        found, _ = clustered(rows, size, seed, settings, dimensions=DIMENSIONS)
-    numbers, counts = np.unique(found[found >= 0], return_counts=True)
-    ranked = numbers[np.lexsort((numbers, -counts))]
-    place = {int(number): rank for rank, number in enumerate(ranked)}
-    words = telling_words([[t for t, own in zip(ordered, found, strict=True) if own == number]
-                    for number in ranked])  # fmt: skip
+        cluster_numbers, _ = cluster_rows(rows, size, seed, settings, dimensions=UMAP_DIMENSIONS)
+    numbers, counts = np.unique(cluster_numbers[cluster_numbers >= 0], return_counts=True)
+    ranked_numbers = numbers[np.lexsort((numbers, -counts))]
+    place = {int(number): rank for rank, number in enumerate(ranked_numbers)}
+    words = distinctive_words([[t for t, text_cluster in zip(ordered_texts, cluster_numbers, strict=True) if text_cluster == number]
+                    for number in ranked_numbers])  # fmt: skip
     clusters = tuple(
-        _cluster(np.flatnonzero(found == number), ordered, rows, own)
-        for number, own in zip(ranked, words, strict=True)
+        _make_cluster(np.flatnonzero(cluster_numbers == number), ordered_texts, rows, text_cluster)
+        for number, text_cluster in zip(ranked_numbers, words, strict=True)
     )
     labels = [-1] * len(texts)
-    for n, label in zip(order, found, strict=True):
-        labels[n] = place.get(int(label), -1)
+    for index, label in zip(order, cluster_numbers, strict=True):
+        labels[index] = place.get(int(label), -1)
     method = (
-        f"{vectors.name}, UMAP to {DIMENSIONS} dimensions, HDBSCAN from {size} statements on, "
+        f"{vectors.name}, UMAP to {UMAP_DIMENSIONS} dimensions, HDBSCAN from {size} statements on, "
         f"seed {seed}"
     )
-    return Clusters(clusters, tuple(labels), method)
+    return TextClustering(clusters, tuple(labels), method)
 
 
-def _cluster(own: Any, texts: Sequence[str], rows: Vectors, words: tuple[str, ...]) -> Cluster:
-    members = rows[own]
+def _make_cluster(member_places: Any, texts: Sequence[str], rows: Vectors, words: tuple[str, ...]) -> Cluster:
+    members = rows[member_places]
     distance = np.linalg.norm(members - members.mean(axis=0), axis=1)
-    by = [texts[own[n]] for n in np.argsort(distance, kind="stable")]
-    return Cluster(len(own), words, tuple(by[:_TEXTS]), tuple(by[::-1][:_TEXTS]))
+    texts_by_distance = [texts[member_places[n]] for n in np.argsort(distance, kind="stable")]
+    return Cluster(len(member_places), words, tuple(texts_by_distance[:_MAX_CLUSTER_TEXTS]), tuple(texts_by_distance[::-1][:_MAX_CLUSTER_TEXTS]))
 
 
-def telling_words(clusters: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+def distinctive_words(clusters: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """The words and word pairs with the highest TF-IDF, taking each cluster as one document; no
     pair spans two texts."""
     if not clusters:
@@ -126,9 +126,9 @@ def telling_words(clusters: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     except ValueError:  # only stop words
         return [()] * len(clusters)
     weights = TfidfTransformer().fit_transform(counts).toarray()
-    names = vectorizer.get_feature_names_out()
-    best = np.argsort(-weights, axis=1, kind="stable")[:, :_WORDS]
+    word_names = vectorizer.get_feature_names_out()
+    best_words = np.argsort(-weights, axis=1, kind="stable")[:, :_MAX_CLUSTER_WORDS]
     return [
-        tuple(str(names[n]) for n in row if weight[n] > 0)
-        for row, weight in zip(best, weights, strict=True)
+        tuple(str(word_names[n]) for n in row if weight[n] > 0)
+        for row, weight in zip(best_words, weights, strict=True)
     ]

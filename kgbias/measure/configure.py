@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.selection import SelectionOptions
-from kgbias.measure.scorers import OWN, check_measure
-from kgbias.measure.topics.model import EntropyForm, Outliers, Selects, TopicSettings
+from kgbias.measure.scorers import OFFLINE_SPEC, check_measure
+from kgbias.measure.topics.model import EntropyForm, Outliers, ClusterSelection, TopicSettings
 from kgbias.measures import MEASURES
 from kgbias.packs import PUBLISHED
 from kgbias.parallel import LOCAL_EXECUTOR, check_executor
@@ -30,7 +30,7 @@ class MeasureOptions(TypedDict, total=False):
     embedding: str
     min_topic_size: int | None
     outliers: Outliers
-    topic_clusters: Selects
+    topic_clusters: ClusterSelection
     topic_seed: int
     entropy: EntropyForm
     device: str
@@ -79,7 +79,7 @@ class MeasureConfig:
     embedding: str = TopicSettings.embedding
     min_topic_size: int | None = TopicSettings.min_topic_size
     outliers: Outliers = TopicSettings.outliers
-    topic_clusters: Selects = TopicSettings.clusters
+    topic_clusters: ClusterSelection = TopicSettings.clusters
     topic_seed: int = TopicSettings.seed
     entropy: EntropyForm = TopicSettings.entropy
     device: str = "auto"
@@ -92,11 +92,11 @@ class MeasureConfig:
             check_measure(measure)
 
     @property
-    def wanted(self) -> "dict[str, ScorersLike | None]":
+    def scorer_specs(self) -> "dict[str, ScorersLike | None]":
         """The scorers of each measure, by their specs; those that are named win."""
         axes = self.embedding if self.axes else None
-        own = {m.name: axes if m.in_vectors else OWN for m in MEASURES.own_entries.values()}
-        return {**own, **self.scorers}
+        default_specs = {m.name: axes if m.in_vectors else OFFLINE_SPEC for m in MEASURES.own_entries.values()}
+        return {**default_specs, **self.scorers}
 
     @property
     def topic_settings(self) -> TopicSettings:
@@ -131,8 +131,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def configure(
-    preset: str | None = None, **given: Unpack[MeasureCall]
+def configure_measurement(
+    preset: str | None = None, **given_options: Unpack[MeasureCall]
 ) -> tuple[MeasureConfig, SelectionOptions, str]:
     """What is measured, which statements count, and, for a preset, a line that says what it sets.
 
@@ -140,16 +140,16 @@ def configure(
     UsageError for an unknown preset or parameter."""
     if preset is not None and preset not in PRESETS:
         raise UsageError(no_such("preset", preset, PRESETS))
-    known = {option.name for option in fields(MeasureConfig)}
-    checked: Any = check_options(given, MeasureCall)
-    given = checked
-    own = PRESETS[preset] if preset else {}
-    options: dict[str, Any] = {**own, **given}
-    if own and "scorers" in given:
-        options["scorers"] = {**own["scorers"], **given["scorers"]}
-    config = MeasureConfig(**{n: v for n, v in options.items() if n in known})
-    selection: Any = {n: v for n, v in options.items() if n not in known}
-    return config, selection, _said(preset, own, given) if preset else ""
+    config_names = {option.name for option in fields(MeasureConfig)}
+    checked_options: Any = check_options(given_options, MeasureCall)
+    given_options = checked_options
+    preset_options = PRESETS[preset] if preset else {}
+    options: dict[str, Any] = {**preset_options, **given_options}
+    if preset_options and "scorers" in given_options:
+        options["scorers"] = {**preset_options["scorers"], **given_options["scorers"]}
+    config = MeasureConfig(**{n: v for n, v in options.items() if n in config_names})
+    selection: Any = {n: v for n, v in options.items() if n not in config_names}
+    return config, selection, _describe_preset(preset, preset_options, given_options) if preset else ""
 
 
 def options_for_language(language: str, given: MeasureCall) -> tuple[MeasureCall, str]:
@@ -175,31 +175,31 @@ def options_for_language(language: str, given: MeasureCall) -> tuple[MeasureCall
     return chosen, line
 
 
-def _said(preset: str, own: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+def _describe_preset(preset: str, preset_options: Mapping[str, Any], given_options: Mapping[str, Any]) -> str:
     """What the preset sets, and what was given instead."""
 
-    def listed(values: Mapping[str, Any]) -> str:
-        return ", ".join(f"{name} {_word(value)}" for name, value in values.items())
+    def list_values(values: Mapping[str, Any]) -> str:
+        return ", ".join(f"{name} {_option_word(value)}" for name, value in values.items())
 
-    own, given = _flat(own), _flat(given)
-    line = f"{preset} sets {listed({n: v for n, v in own.items() if n not in given})}"
-    if beside := {n: given[n] for n in given if n in own or n == "embedding"}:
-        line += f"; given instead: {listed(beside)}"
-    if "embedding" not in given:
+    preset_options, given_options = _flatten_options(preset_options), _flatten_options(given_options)
+    line = f"{preset} sets {list_values({n: v for n, v in preset_options.items() if n not in given_options})}"
+    if overrides := {n: given_options[n] for n in given_options if n in preset_options or n == "embedding"}:
+        line += f"; given instead: {list_values(overrides)}"
+    if "embedding" not in given_options:
         line += "; topics use minilm: give embedding vectors:FILE to use GloVe as the paper did"
     return line
 
 
-def _flat(options: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options, with the scorer of each measure under the measure's name."""
     return {**options.get("scorers", {}), **{n: v for n, v in options.items() if n != "scorers"}}
 
 
-def _word(value: Any) -> str:
+def _option_word(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     if isinstance(value, list | tuple):
-        return " and ".join(map(_word, value))
+        return " and ".join(map(_option_word, value))
     if not isinstance(value, str | float | int):
         return str(getattr(value, "name", None) or getattr(value, "__name__", type(value).__name__))
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from kgbias.models.load import LoadedModel
 
 Vectors = NDArray[np.float64]
-_BATCH_TOKENS = 1024
-_REMEMBERED = 20_000  # texts whose vectors are kept, 60 MB
-_LONGEST = 400  # characters given to other encoders, far below their token limits
+_MAX_BATCH_TOKENS = 1024
+_MAX_KEPT_TEXTS = 20_000  # texts whose vectors are kept, 60 MB
+_MAX_CHARACTERS = 400  # characters given to other encoders, far below their token limits
 
 
 class TextVectors(Protocol):
@@ -48,7 +48,7 @@ def load_vectors(spec: str = "minilm", device: str = "auto") -> TextVectors:
             raise UsageError(f"`device` does not apply to {spec}: leave it out")
         return WordMeans(Path(spec.removeprefix("vectors:")))
     sentences = open_sentence_model(spec, device=device)
-    return ModelVectors(spec, device) if sentences is None else SentenceVectors(sentences)
+    return ModelVectors(spec, device) if sentences is None else SentenceModelVectors(sentences)
 
 
 class MiniLM:
@@ -59,50 +59,50 @@ class MiniLM:
     def __init__(self, device: str = "auto") -> None:
         from kgbias.measure.scorers import _minilm
 
-        _minilm.check_there(device)
+        _minilm.check_available(device)
         self.version = _minilm.WEIGHTS_SHA256[:16]
         self._device, self._limit = device, _minilm.MAX_TOKENS
-        self._known: dict[str, Vectors] = {}  # both axes read the same texts
+        self._kept_vectors: dict[str, Vectors] = {}  # both axes read the same texts
 
     @cached_property
-    def _loaded(self) -> "LoadedModel":
+    def _loaded_model(self) -> "LoadedModel":
         from kgbias.measure.scorers._minilm import load_minilm
 
         return load_minilm(self._device)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        if len(self._known) > _REMEMBERED and any(text not in self._known for text in texts):
-            self._known.clear()
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        self._known |= dict(zip(new, self._computed(new), strict=True))
-        return np.array([self._known[text] for text in texts]).reshape(len(texts), 384)
+        if len(self._kept_vectors) > _MAX_KEPT_TEXTS and any(text not in self._kept_vectors for text in texts):
+            self._kept_vectors.clear()
+        new_texts = [text for text in dict.fromkeys(texts) if text not in self._kept_vectors]
+        self._kept_vectors |= dict(zip(new_texts, self._compute(new_texts), strict=True))
+        return np.array([self._kept_vectors[text] for text in texts]).reshape(len(texts), 384)
 
     def forget(self) -> None:
         """Forget the vectors that are kept."""
-        self._known.clear()
+        self._kept_vectors.clear()
 
-    def know(self, found: Sequence[tuple[str, Vectors]]) -> None:
+    def remember_vectors(self, texts_and_means: Sequence[tuple[str, Vectors]]) -> None:
         """Take in what was read elsewhere: texts with the mean of their tokens' states."""
-        if found:
-            texts, rows = zip(*found, strict=True)
-            self._known |= dict(zip(texts, _rounded(np.array(rows)), strict=True))
+        if texts_and_means:
+            texts, rows = zip(*texts_and_means, strict=True)
+            self._kept_vectors |= dict(zip(texts, _round_units(np.array(rows)), strict=True))
 
-    def _computed(self, texts: Sequence[str]) -> Vectors:
+    def _compute(self, texts: Sequence[str]) -> Vectors:
         import torch
 
         from kgbias.measure.scorers._base import same_length_batches
 
         if not texts:
             return np.zeros((0, 384))
-        tokenizer, encoder = self._loaded.tokenizer, self._loaded.model
-        encoded = tokenizer(list(texts), truncation=True, max_length=self._limit)["input_ids"]
+        tokenizer, encoder = self._loaded_model.tokenizer, self._loaded_model.model
+        token_ids = tokenizer(list(texts), truncation=True, max_length=self._limit)["input_ids"]
         rows = np.zeros((len(texts), 384))
-        for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
+        for batch in same_length_batches([len(ids) for ids in token_ids], _MAX_BATCH_TOKENS):
             with torch.inference_mode():
-                ids = torch.tensor([encoded[i] for i in batch], device=encoder.device)
+                ids = torch.tensor([token_ids[i] for i in batch], device=encoder.device)
                 states = encoder(ids).last_hidden_state
             rows[batch] = states.mean(dim=1).cpu().double().numpy()
-        return _rounded(rows)
+        return _round_units(rows)
 
 
 class WordMeans:
@@ -116,17 +116,17 @@ class WordMeans:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         words = [text.split() for text in texts]
-        found = self._table.find(sorted({word for row in words for word in row}))
-        place = {word: n for n, word in enumerate(found.forms)}
-        rows = np.zeros((len(texts), found.vectors.shape[1]))
-        for row, own in zip(rows, words, strict=True):
-            known = [place[word] for word in own if word in place]
-            if known:
-                row[:] = found.vectors[known].mean(axis=0)
-        return unit(rows)
+        lookup = self._table.find(sorted({word for row in words for word in row}))
+        place = {word: n for n, word in enumerate(lookup.forms)}
+        rows = np.zeros((len(texts), lookup.vectors.shape[1]))
+        for row, text_words in zip(rows, words, strict=True):
+            word_rows = [place[word] for word in text_words if word in place]
+            if word_rows:
+                row[:] = lookup.vectors[word_rows].mean(axis=0)
+        return normalise_rows(rows)
 
 
-class SentenceVectors:
+class SentenceModelVectors:
     """The vectors of a model of sentence-transformers."""
 
     def __init__(self, sentences: SentenceModel) -> None:
@@ -134,7 +134,7 @@ class SentenceVectors:
         self.name, self.version = sentences.info.public_name, sentences.info.revision
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        return self._sentences.embed([text[:_LONGEST] or "." for text in texts])
+        return self._sentences.embed([text[:_MAX_CHARACTERS] or "." for text in texts])
 
 
 class ModelVectors:
@@ -149,19 +149,19 @@ class ModelVectors:
     def embed(self, texts: Sequence[str]) -> Vectors:
         from kgbias.models.embed import Span
 
-        spans = [Span(text[:_LONGEST] or ".") for text in texts]
+        spans = [Span(text[:_MAX_CHARACTERS] or ".") for text in texts]
         order = sorted(set(spans), key=lambda span: span.text)  # batches depend only on the set
         rows = self._encoder.embed(order, self._encoder.sentence_encoding)
         place = {span: n for n, span in enumerate(order)}
-        return unit(rows[[place[span] for span in spans]].astype(np.float64))
+        return normalise_rows(rows[[place[span] for span in spans]].astype(np.float64))
 
 
-def _rounded(rows: Vectors) -> Vectors:
+def _round_units(rows: Vectors) -> Vectors:
     # Floating-point sums depend on the batch; six decimals do not.
-    return np.asarray(unit(rows).round(6), dtype=np.float64)
+    return np.asarray(normalise_rows(rows).round(6), dtype=np.float64)
 
 
-def unit(rows: Vectors) -> Vectors:
+def normalise_rows(rows: Vectors) -> Vectors:
     """The rows scaled to length 1; a row of zeros stays."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float64)

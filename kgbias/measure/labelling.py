@@ -23,23 +23,23 @@ from kgbias.io.files import replace_file
 from kgbias.io.reading import read_toml
 from kgbias.io.tables import read_table
 from kgbias.io.text import escape_formula, is_plain, unescape_formula
-from kgbias.measure.sampling import LabelSample, sample_of
+from kgbias.measure.sampling import LabelSample, draw_sample
 from kgbias.measures import known
 from kgbias.parameters import user_name
 
-MASK = "these people"
+MASKED_GROUP = "these people"
 """In the place of the group's name if that is masked."""
-SKIP = "skip"
+SKIP_WORD = "skip"
 """What is written in a sheet in the place of a label for a statement that was not judged."""
-LONGEST_NAME, LONGEST_NOTE = 80, 2_000
-_ID = "s"  # before ids in a sheet, where an id of digits only would become a number
-_SHEET = ("id", "label", "note", "statement", "measure", "masked", "guide", "rater")
-_TWO = 2  # raters of a shared statement
-_Wanted = tuple[str, str, str]  # a statement's id, the label and a note, as they are kept
+MAX_NAME_CHARACTERS, MAX_NOTE_CHARACTERS = 80, 2_000
+_ID_PREFIX = "s"  # before ids in a sheet, where an id of digits only would become a number
+_SHEET_COLUMNS = ("id", "label", "note", "statement", "measure", "masked", "guide", "rater")
+_SHARED_RATERS = 2  # raters of a shared statement
+_LabelRow = tuple[str, str, str]  # a statement's id, the label and a note, as they are kept
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class LabelMeaning:
     """A label and what it means, with example sentences."""
 
     name: str
@@ -48,7 +48,7 @@ class Meaning:
 
 
 @dataclass(frozen=True, slots=True)
-class Guide:
+class LabelGuide:
     """What raters are told about a measure.
 
     Attributes:
@@ -61,11 +61,11 @@ class Guide:
     id: str
     question: str
     rules: tuple[str, ...]
-    labels: tuple[Meaning, ...]
+    labels: tuple[LabelMeaning, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ToLabel:
+class LabelTask:
     """A statement as a rater sees it: `text` is a sentence, in which the group may be masked;
     `shared` tells whether two raters are asked."""
 
@@ -75,7 +75,7 @@ class ToLabel:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LabellingProgress:
     """How far a labelling is.
 
     Attributes:
@@ -92,27 +92,27 @@ class Progress:
     statements: int
 
 
-def guide_of(measure: str) -> Guide:
+def read_guide(measure: str) -> LabelGuide:
     """The guide of a measure; for another package's measure, MEASURE.guide.toml in its folder.
     Raises UsageError if there is none."""
     folder = known(measure).folder
-    own = Path(__file__).with_name("guides") / f"{measure}.toml"
-    path = folder / f"{measure}.guide.toml" if folder else own
+    shipped_path = Path(__file__).with_name("guides") / f"{measure}.toml"
+    path = folder / f"{measure}.guide.toml" if folder else shipped_path
     if not path.is_file():
-        there = ", ".join(sorted(p.stem for p in own.parent.glob("*.toml")))
-        raise UsageError(f"there is no guide for labelling {measure}; there are guides for {there}")
-    found = read_toml(path)
+        guide_names = ", ".join(sorted(p.stem for p in shipped_path.parent.glob("*.toml")))
+        raise UsageError(f"there is no guide for labelling {measure}; there are guides for {guide_names}")
+    guide_values = read_toml(path)
     try:
         labels = tuple(
-            Meaning(x["name"], x["meaning"], tuple(x["examples"])) for x in found["labels"]
+            LabelMeaning(x["name"], x["meaning"], tuple(x["examples"])) for x in guide_values["labels"]
         )
-        id = f"{found['name']}@{found['version']}"
-        return Guide(id, found["question"], tuple(found["rules"]), labels)
+        guide_id = f"{guide_values['name']}@{guide_values['version']}"
+        return LabelGuide(guide_id, guide_values["question"], tuple(guide_values["rules"]), labels)
     except (KeyError, TypeError) as error:
         raise DataError(f"{path} is not a guide: {error} is missing or wrong") from error
 
 
-class _Given:
+class _StoredLabels:
     """What people say by one measure, kept in memory: the store is read again only when others have
     written, which shows in how many labels it has (`Store.label_count`)."""
 
@@ -121,23 +121,23 @@ class _Given:
         self._latest: dict[tuple[str, str], Label] = {}
         self._count = 0
 
-    def latest(self) -> Mapping[tuple[str, str], Label]:
+    def latest_labels(self) -> Mapping[tuple[str, str], Label]:
         """The latest label of each statement and rater, oldest first, those taken back included."""
         if self._store.label_count(self._measure) != self._count:
             every = self._store.labels(self._measure)
             self._latest, self._count = {}, len(every)
             for label in every:
-                self._put(label)
+                self._remember(label)
         return self._latest
 
-    def add(self, labels: Sequence[Label]) -> None:
+    def add_labels(self, labels: Sequence[Label]) -> None:
         """Write labels."""
         self._store.add_labels(labels)
         self._count += len(labels)
         for label in labels:
-            self._put(label)
+            self._remember(label)
 
-    def _put(self, label: Label) -> None:
+    def _remember(self, label: Label) -> None:
         if label.kind == "person":
             key = label.triple_id, label.rater
             self._latest.pop(key, None)  # so that the latest is the last
@@ -150,37 +150,37 @@ class Labelling:
 
     Attributes:
         measure: the measure.
-        masked: whether the rater sees `MASK` in the place of the group's name.
+        is_masked: whether the rater sees `MASKED_GROUP` in the place of the group's name.
         guide: what the labels mean.
-        by: the rater's name.
+        rater: the rater's name.
     """
 
     def __init__(
         self,
         run: StoredRun,
         measure: str,
-        by: str | None = None,
+        rater: str | None = None,
         *,
         masked: bool = False,
         sample: LabelSample | None = None,
     ) -> None:
         self._run = run
-        self.measure, self.masked, self.guide = measure, masked, guide_of(measure)
-        self.by = _rater(by)
+        self.measure, self.is_masked, self.guide = measure, masked, read_guide(measure)
+        self.rater = _rater_name(rater)
         self._sample = sample
-        self._given = _Given(run, measure)
+        self._stored_labels = _StoredLabels(run, measure)
 
-    def by_another(self, name: str) -> "Labelling":
+    def for_rater(self, name: str) -> "Labelling":
         """The same labelling by another rater."""
-        other = Labelling(self._run, self.measure, name, masked=self.masked, sample=self.sample)
-        other.__dict__["_texts"], other._given = self._texts, self._given
-        return other
+        other_labelling = Labelling(self._run, self.measure, name, masked=self.is_masked, sample=self.sample)
+        other_labelling.__dict__["_texts"], other_labelling._stored_labels = self._texts, self._stored_labels
+        return other_labelling
 
     @property
     def sample(self) -> LabelSample:
         """The random sample that statements come from."""
         if self._sample is None:
-            self._sample = sample_of(self._run, self.measure)
+            self._sample = draw_sample(self._run, self.measure)
         return self._sample
 
     @property
@@ -188,87 +188,87 @@ class Labelling:
         """The labels, by their keys "1", "2" ..."""
         return {str(n): label.name for n, label in enumerate(self.guide.labels, start=1)}
 
-    def next(
-        self, most: int = 1, *, held: Mapping[str, Collection[str]] | None = None
-    ) -> list[ToLabel]:
-        """The next statements for this rater, at most so many. `held` are the raters who have
+    def next_tasks(
+        self, limit: int = 1, *, held_statements: Mapping[str, Collection[str]] | None = None
+    ) -> list[LabelTask]:
+        """The next statements for this rater, at most so many. `held_statements` are the raters who have
         statements before them now, by statement: they count as having seen these."""
-        seen = self._seen()
-        found = []
-        for id in self.sample.order:
-            raters = seen.get(id, set()) | set((held or {}).get(id, ()))
-            if self.by in seen.get(id, ()):
+        raters_by_statement = self._raters_by_statement()
+        tasks = []
+        for statement_id in self.sample.order:
+            raters = raters_by_statement.get(statement_id, set()) | set((held_statements or {}).get(statement_id, ()))
+            if self.rater in raters_by_statement.get(statement_id, ()):
                 continue
-            if len(raters - {self.by}) < (_TWO if self.sample.shared(id) else 1):
-                found.append(self.shown(id))
-                if len(found) >= most:
+            if len(raters - {self.rater}) < (_SHARED_RATERS if self.sample.is_shared(statement_id) else 1):
+                tasks.append(self.make_task(statement_id))
+                if len(tasks) >= limit:
                     break
-        return found
+        return tasks
 
-    def shown(self, statement: str) -> ToLabel:
+    def make_task(self, statement: str) -> LabelTask:
         """A statement as this rater sees it. Raises UsageError if the run has no such statement."""
-        return ToLabel(statement, self._text(statement), self.sample.shared(statement))
+        return LabelTask(statement, self._task_text(statement), self.sample.is_shared(statement))
 
-    def label(self, statement: ToLabel | str, label: str, note: str = "") -> Label:
+    def label_statement(self, statement: LabelTask | str, label: str, note: str = "") -> Label:
         """Label a statement. If the rater's label in effect is the same, nothing is written: to
         send a label again changes nothing.
 
         Args:
-            statement: one that `next` gave, or the id of a statement of the run.
+            statement: one that `next_tasks` gave, or the id of a statement of the run.
             label: one of `labels`, or its key.
             note: anything the rater wants to say.
 
         Raises:
             UsageError: no such statement or label.
         """
-        return self._keep([self.checked(statement, label, note)])[0]
+        return self._write_labels([self.check_label(statement, label, note)])[0]
 
-    def skip(self, statement: ToLabel | str, note: str = "") -> Label:
+    def skip_statement(self, statement: LabelTask | str, note: str = "") -> Label:
         """Give a statement no label: it counts as seen, and as not answered. `note` says why."""
-        return self._keep([self.checked(statement, SKIP, note)])[0]
+        return self._write_labels([self.check_label(statement, SKIP_WORD, note)])[0]
 
-    def undo(self, statement: ToLabel | str | None = None) -> ToLabel | None:
+    def undo_label(self, statement: LabelTask | str | None = None) -> LabelTask | None:
         """Take back the rater's label or skip of a statement, or the latest of all. The row stays;
         a later one says that it does not count. Returns the statement, to be labelled again; None
         if there is nothing to take back."""
-        id = statement.id if isinstance(statement, ToLabel) else statement or self.latest()
-        if id is None or not any(x.triple_id == id for x in self._own()):
+        statement_id = statement.id if isinstance(statement, LabelTask) else statement or self.latest_statement()
+        if statement_id is None or not any(x.triple_id == statement_id for x in self._own_labels()):
             return None
-        shown = self.shown(id)
-        self._keep([(id, RETRACTED_LABEL, "")])
-        return shown
+        task = self.make_task(statement_id)
+        self._write_labels([(statement_id, RETRACTED_LABEL, "")])
+        return task
 
-    def latest(self) -> str | None:
+    def latest_statement(self) -> str | None:
         """The statement that this rater labelled or skipped last, if any."""
-        mine = [x.triple_id for x in self._own() if x.triple_id in self._texts]
-        return mine[-1] if mine else None
+        own_ids = [x.triple_id for x in self._own_labels() if x.triple_id in self._texts]
+        return own_ids[-1] if own_ids else None
 
-    def progress(self) -> Progress:
+    def read_progress(self) -> LabellingProgress:
         """How far this rater and all raters are."""
-        found = [x for x in self._in_effect() if x.triple_id in self._texts]
-        given = [x for x in found if x.label != SKIPPED_LABEL]
-        own = [x for x in found if x.rater == self.by]
-        skipped = sum(x.label == SKIPPED_LABEL for x in own)
-        return Progress(
-            len(own) - skipped,
-            skipped,
-            len({x.triple_id for x in given}),
-            len({x.rater for x in given}),
+        current_labels = [label for label in self._labels_in_effect() if label.triple_id in self._texts]
+        given_labels = [label for label in current_labels if label.label != SKIPPED_LABEL]
+        own_labels = [label for label in current_labels if label.rater == self.rater]
+        skipped_count = sum(label.label == SKIPPED_LABEL for label in own_labels)
+        return LabellingProgress(
+            len(own_labels) - skipped_count,
+            skipped_count,
+            len({label.triple_id for label in given_labels}),
+            len({label.rater for label in given_labels}),
             len(self.sample.order),
         )
 
-    def write_sheet(self, path: str | Path, most: int = 100) -> int:
+    def write_sheet(self, path: str | Path, limit: int = 100) -> int:
         """Write the next statements as a CSV file for a spreadsheet; returns how many. The rater
-        fills in `label` (a label or its number, or "skip") and, if need be, `note`."""
-        found = self.next(most)
+        fills in `label_statement` (a label or its number, or "skip") and, if need be, `note`."""
+        tasks = self.next_tasks(limit)
         with replace_file(Path(path)) as partial, partial.open("w", encoding="utf-8-sig",
                                                              newline="") as file:  # fmt: skip
             writer = csv.writer(file)
-            writer.writerow(_SHEET)
-            for x in found:
-                beside = (self.measure, "yes" if self.masked else "no", self.guide.id, self.by)
-                writer.writerow([escape_formula(c) for c in (_ID + x.id, "", "", x.text, *beside)])
-        return len(found)
+            writer.writerow(_SHEET_COLUMNS)
+            for task in tasks:
+                other_cells = (self.measure, "yes" if self.is_masked else "no", self.guide.id, self.rater)
+                writer.writerow([escape_formula(c) for c in (_ID_PREFIX + task.id, "", "", task.text, *other_cells)])
+        return len(tasks)
 
     @cached_property
     def _texts(self) -> Mapping[str, tuple[str, str, str]]:
@@ -276,129 +276,129 @@ class Labelling:
         return {id: (group, p, o) for id, group, p, o in self._run.distinct_triples()}
 
     @cached_property
-    def _named(self) -> MentionIndex:
+    def _mentions(self) -> MentionIndex:
         return MentionIndex(self._run.groups)
 
-    def _text(self, id: str) -> str:
-        if id not in self._texts:
-            raise UsageError(f"run {self._run.name!r} has no statement {id!r}")
-        group, predicate, object = self._texts[id]
-        if self.masked:
-            group, predicate = MASK, self._named.mask_names(predicate, MASK)
-            object = self._named.mask_names(object, MASK)
+    def _task_text(self, statement_id: str) -> str:
+        if statement_id not in self._texts:
+            raise UsageError(f"run {self._run.name!r} has no statement {statement_id!r}")
+        group, predicate, object = self._texts[statement_id]
+        if self.is_masked:
+            group, predicate = MASKED_GROUP, self._mentions.mask_names(predicate, MASKED_GROUP)
+            object = self._mentions.mask_names(object, MASKED_GROUP)
         return verbalise(group, predicate, object)
 
-    def _own(self) -> list[Label]:
-        return [x for x in self._in_effect() if x.rater == self.by]
+    def _own_labels(self) -> list[Label]:
+        return [x for x in self._labels_in_effect() if x.rater == self.rater]
 
-    def _in_effect(self) -> list[Label]:
+    def _labels_in_effect(self) -> list[Label]:
         """What people say now, oldest first; skips are among it."""
-        return [x for x in self._given.latest().values() if x.label != RETRACTED_LABEL]
+        return [x for x in self._stored_labels.latest_labels().values() if x.label != RETRACTED_LABEL]
 
-    def _seen(self) -> dict[str, set[str]]:
+    def _raters_by_statement(self) -> dict[str, set[str]]:
         """Which raters saw each statement of a random sample."""
-        seen: dict[str, set[str]] = {}
-        for x in self._in_effect():
+        raters_by_statement: dict[str, set[str]] = {}
+        for x in self._labels_in_effect():
             if x.sample:
-                seen.setdefault(x.triple_id, set()).add(x.rater)
-        return seen
+                raters_by_statement.setdefault(x.triple_id, set()).add(x.rater)
+        return raters_by_statement
 
-    def checked(self, statement: ToLabel | str, label: str, note: str) -> _Wanted:
+    def check_label(self, statement: LabelTask | str, label: str, note: str) -> _LabelRow:
         """The statement's id, the label and the note as they are kept. Raises as `label`."""
-        id = statement.id if isinstance(statement, ToLabel) else statement
-        self._text(id)
+        statement_id = statement.id if isinstance(statement, LabelTask) else statement
+        self._task_text(statement_id)
         name = self.labels.get(label, label)
-        if name == SKIP:
+        if name == SKIP_WORD:
             name = SKIPPED_LABEL
         elif name not in self.labels.values():
-            there = ", ".join(f"{name} ({key})" for key, name in self.labels.items())
-            raise UsageError(f"no label {label!r} of {self.measure}; use {there} or {SKIP}")
-        if len(note) > LONGEST_NOTE:
-            raise UsageError(f"a note has at most {LONGEST_NOTE:,} characters")
-        return id, name, note
+            label_names = ", ".join(f"{name} ({key})" for key, name in self.labels.items())
+            raise UsageError(f"no label {label!r} of {self.measure}; use {label_names} or {SKIP_WORD}")
+        if len(note) > MAX_NOTE_CHARACTERS:
+            raise UsageError(f"a note has at most {MAX_NOTE_CHARACTERS:,} characters")
+        return statement_id, name, note
 
-    def _keep(self, wanted: Sequence[_Wanted]) -> list[Label]:
+    def _write_labels(self, rows: Sequence[_LabelRow]) -> list[Label]:
         """Write labels, unless those in effect are the same; returns those now in effect."""
-        found = self._made(wanted)
-        if made := [x for x, new in found if new]:
-            self._given.add(made)
-        return [x for x, _ in found]
+        labels_and_new = self._make_labels(rows)
+        if new_labels := [x for x, new in labels_and_new if new]:
+            self._stored_labels.add_labels(new_labels)
+        return [x for x, _ in labels_and_new]
 
-    def _made(self, wanted: Sequence[_Wanted], guide: str = "") -> list[tuple[Label, bool]]:
+    def _make_labels(self, rows: Sequence[_LabelRow], guide: str = "") -> list[tuple[Label, bool]]:
         """The labels that will be in effect, and whether each has yet to be written."""
-        latest = self._given.latest()
-        placed = {id for id, *_ in wanted} & set(self.sample.order)
-        found = []
-        for id, label, note in wanted:
-            earlier = latest.get((id, self.by))
+        latest = self._stored_labels.latest_labels()
+        sampled_ids = {statement_id for statement_id, *_ in rows} & set(self.sample.order)
+        labels_and_new = []
+        for statement_id, label, note in rows:
+            earlier = latest.get((statement_id, self.rater))
             if earlier and (earlier.label, earlier.note) == (label, note):
-                found.append((earlier, False))
+                labels_and_new.append((earlier, False))
                 continue
-            sample = self.sample.id if id in placed else ""
-            made = Label(
-                id, self.measure, label, self.by, "person", guide or self.guide.id,
-                timestamp(earlier.labelled if earlier else None), self.masked, sample, note,
+            sample = self.sample.id if statement_id in sampled_ids else ""
+            new_label = Label(
+                statement_id, self.measure, label, self.rater, "person", guide or self.guide.id,
+                timestamp(earlier.labelled if earlier else None), self.is_masked, sample, note,
             )  # fmt: skip
-            found.append((made, True))
-        return found
+            labels_and_new.append((new_label, True))
+        return labels_and_new
 
 
-def read_sheet(run: StoredRun, path: str | Path, by: str | None = None) -> list[Label]:
+def read_label_sheet(run: StoredRun, path: str | Path, rater: str | None = None) -> list[Label]:
     """Keep the labels of a sheet that `Labelling.write_sheet` wrote and a rater filled in, all or
     none; returns those that are in effect now. A row without a label changes nothing.
 
     Args:
         run: the run whose statements they are.
         path: the sheet.
-        by: the rater; None: the one named in each row.
+        rater: the rater; None: the one named in each row.
 
     Raises:
         DataError: an invalid row; the message gives its line.
     """
-    opened: dict[tuple[str, str, bool], Labelling] = {}
-    wanted: dict[tuple[str, str, bool], dict[str, list[_Wanted]]] = {}
-    labelled: set[tuple[str, str, str]] = set()
-    for where, row in _filled(Path(path)):
+    labellings: dict[tuple[str, str, bool], Labelling] = {}
+    rows_by_guide: dict[tuple[str, str, bool], dict[str, list[_LabelRow]]] = {}
+    labelled_keys: set[tuple[str, str, str]] = set()
+    for place, row in _filled_rows(Path(path)):
         try:
-            key = (row["measure"].strip(), _rater(by or unescape_formula(row["rater"])), _masked(row))
-            if key not in opened:
-                opened[key] = Labelling(run, *key[:2], masked=key[2])
+            key = (row["measure"].strip(), _rater_name(rater or unescape_formula(row["rater"])), _is_masked(row))
+            if key not in labellings:
+                labellings[key] = Labelling(run, *key[:2], masked=key[2])
             label, note = row["label"].strip().casefold(), unescape_formula(row["note"]).strip()
-            one = opened[key].checked(row["id"].strip().removeprefix(_ID), label, note)
-            if (one[0], *key[:2]) in labelled:
+            checked_row = labellings[key].check_label(row["id"].strip().removeprefix(_ID_PREFIX), label, note)
+            if (checked_row[0], *key[:2]) in labelled_keys:
                 raise UsageError("this statement has a second label by the same rater")
         except UsageError as error:
-            raise DataError(f"{where}{error}") from error
-        labelled.add((one[0], *key[:2]))
-        wanted.setdefault(key, {}).setdefault(row["guide"].strip(), []).append(one)
-    found = [
-        each
-        for key, by_guide in wanted.items()
+            raise DataError(f"{place}{error}") from error
+        labelled_keys.add((checked_row[0], *key[:2]))
+        rows_by_guide.setdefault(key, {}).setdefault(row["guide"].strip(), []).append(checked_row)
+    labels_and_new = [
+        label_and_new
+        for key, by_guide in rows_by_guide.items()
         for guide, rows in by_guide.items()
-        for each in opened[key]._made(rows, guide)
+        for label_and_new in labellings[key]._make_labels(rows, guide)
     ]
-    run.store.add_labels([x for x, new in found if new])
-    return [x for x, _ in found]
+    run.store.add_labels([x for x, new in labels_and_new if new])
+    return [x for x, _ in labels_and_new]
 
 
-def _filled(path: Path) -> Iterable[tuple[str, dict[str, str]]]:
+def _filled_rows(path: Path) -> Iterable[tuple[str, dict[str, str]]]:
     """The rows of a sheet with a label, each with its place for messages."""
-    _, lines = read_table(path, _SHEET)
+    _, lines = read_table(path, _SHEET_COLUMNS)
     return [(f"{path}, line {n}: ", row) for n, row in lines if row["label"].strip()]
 
 
-def _masked(row: Mapping[str, str]) -> bool:
-    said = row["masked"].strip().casefold()
-    if said not in ("yes", "no"):
+def _is_masked(row: Mapping[str, str]) -> bool:
+    cell = row["masked"].strip().casefold()
+    if cell not in ("yes", "no"):
         raise UsageError(f"masked is yes or no, not {row['masked']!r}")
-    return said == "yes"
+    return cell == "yes"
 
 
-def _rater(name: str | None) -> str:
+def _rater_name(name: str | None) -> str:
     """The name of a rater: the given one, or the user's."""
     name = " ".join((user_name() if name is None else name).split())
     if not name:
         raise UsageError("who labels? a rater needs a name")
-    if len(name) > LONGEST_NAME or not is_plain(name):
-        raise UsageError(f"the name of a rater is one line of at most {LONGEST_NAME} characters")
+    if len(name) > MAX_NAME_CHARACTERS or not is_plain(name):
+        raise UsageError(f"the name of a rater is one line of at most {MAX_NAME_CHARACTERS} characters")
     return name

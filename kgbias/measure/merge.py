@@ -2,9 +2,9 @@
 "can't even be happy").
 
 They are linked, never merged: nodes, triples, generations and scores stay as they are, and removing
-the links leaves no trace. `merged` counts linked statements as one. A statement is a predicate and
+the links leaves no trace. `merge_triples` counts linked statements as one. A statement is a predicate and
 an object, of whichever group, and its vector is the one by which it is found by what it means
-(`kgbias.measure.meaning`), so nothing is read again if the store keeps it.
+(`kgbias.measure.semantic_search`), so nothing is read again if the store keeps it.
 """
 
 import re
@@ -23,15 +23,15 @@ from kgbias.io.progress import Progress
 from kgbias.io.wording import how
 from kgbias.language.words import is_negated
 from kgbias.measure.embedding import load_vectors
-from kgbias.measure.meaning import SHIPPED, keep_vectors, texts_of, vectors_of
+from kgbias.measure.semantic_search import SHIPPED_ENCODER, store_vectors, statement_texts, read_vectors
 
-_BLOCK = 256  # statements compared with all earlier ones at once
+_BLOCK_STATEMENTS = 256  # statements compared with all earlier ones at once
 
 # Sentence embeddings put "be trusted" and "not be trusted" close together (cosine 0.91), as they do
 # "better than men" and "better than women" (0.92), and "every 2 years" and "every 10 years" (0.92).
 # So statements are linked only if both or neither are negated, and if they have the same numbers,
 # opposites, words in capitals and words for men and women.
-_NAMING = re.compile(
+_DISTINGUISHING_PATTERN = re.compile(
     r"\d[\d,.]*|\b[A-Z]\w+|\b(?:good|bad|black|white|"
     r"wom[ae]n|m[ae]n|(?:fe)?males?|girls?|boys?|wife|wives|husbands?)\b"
 )
@@ -43,76 +43,76 @@ def unlinked() -> str:
     return f"nothing is merged: no statements are linked ({links} links them)"
 
 
-Said = tuple[str, str]  # a predicate and an object
+StatementWords = tuple[str, str]  # a predicate and an object
 
 
 @dataclass(frozen=True)
-class Placed:
+class EmbeddedStatements:
     """Vectors of statements, by their ids, and the name of what made them."""
 
     rows: Mapping[str, NDArray[Any]]
     method: str
 
     @classmethod
-    def of(cls, runs: Sequence[StoredRun], encoder: str, device: str = "auto") -> "Placed":
+    def from_runs(cls, runs: Sequence[StoredRun], encoder: str, device: str = "auto") -> "EmbeddedStatements":
         """Those of what the runs say: for "minilm", those that the store keeps; what has none there
         is read now, and not kept. Raises MissingExtra if a package is missing."""
         if encoder == "minilm":
-            found = [vectors_of(run, device) for run in runs]
-            method = SHIPPED
+            vectors_by_run = [read_vectors(run, device) for run in runs]
+            method = SHIPPED_ENCODER
         else:
             vectors = load_vectors(encoder, device)
-            texts = [texts_of(run) for run in runs]
-            found = [dict(zip(own, vectors.embed([*own.values()]), strict=True)) for own in texts]
+            texts = [statement_texts(run) for run in runs]
+            vectors_by_run = [dict(zip(run_texts, vectors.embed([*run_texts.values()]), strict=True)) for run_texts in texts]
             method = f"{vectors.name} {vectors.version}"
-        return cls({statement_id(*ends): row for own in found for ends, row in own.items()}, method)
+        return cls({statement_id(*ends): row for run_texts in vectors_by_run for ends, row in run_texts.items()}, method)
 
 
-def links(said: Mapping[Said, int], placed: Placed, threshold: float) -> list[NearDuplicate]:
+def find_links(counts: Mapping[StatementWords, int], embedded: EmbeddedStatements, threshold: float) -> list[NearDuplicate]:
     """Link each statement to the most similar one that is not itself linked, if their cosine is at
     least `threshold`.
 
-    `said` is how often each was said. Statements are taken from the most to the least frequent: a
+    `counts` is how often each was said. Statements are taken from the most to the least frequent: a
     rarer one is linked to a more frequent one, and no chains of links arise. The order of the input
     does not matter. Raises UsageError for a threshold that is no such cosine.
     """
-    _check(threshold)
-    order = sorted(said, key=lambda each: (-said[each], each))
+    _check_threshold(threshold)
+    order = sorted(counts, key=lambda statement: (-counts[statement], statement))
     if not order:
         return []
-    unit = np.array([placed.rows[_id(*each)] for each in order], dtype=np.float32)
-    unit /= np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
-    kept = [_kept(" ".join(each)) for each in order]
-    number = {each: n for n, each in enumerate(dict.fromkeys(kept))}
-    kinds = np.array([number[each] for each in kept])
-    method = f"{placed.method} cosine>={threshold:g}"
+    unit_vectors = np.array([embedded.rows[_statement_id(*statement)] for statement in order], dtype=np.float32)
+    unit_vectors /= np.maximum(np.linalg.norm(unit_vectors, axis=1, keepdims=True), 1e-12)
+    link_keys = [_link_key(" ".join(statement)) for statement in order]
+    key_numbers = {statement: n for n, statement in enumerate(dict.fromkeys(link_keys))}
+    kinds = np.array([key_numbers[statement] for statement in link_keys])
+    method = f"{embedded.method} cosine>={threshold:g}"
     is_head = np.zeros(len(order), dtype=bool)
-    found: list[NearDuplicate] = []
-    for start in range(0, len(order), _BLOCK):
-        cosines = (unit[start : start + _BLOCK] @ unit[: start + _BLOCK].T).round(6)
+    near_duplicates_found: list[NearDuplicate] = []
+    for start in range(0, len(order), _BLOCK_STATEMENTS):
+        cosines = (unit_vectors[start : start + _BLOCK_STATEMENTS] @ unit_vectors[: start + _BLOCK_STATEMENTS].T).round(6)
         for place, row in enumerate(cosines, start):
-            near = np.flatnonzero(row[:place] >= threshold)
-            near = near[is_head[near] & (kinds[near] == kinds[place])]
-            if len(near):
-                head = int(near[row[near].argmax()])
+            near_heads = np.flatnonzero(row[:place] >= threshold)
+            near_heads = near_heads[is_head[near_heads] & (kinds[near_heads] == kinds[place])]
+            if len(near_heads):
+                head = int(near_heads[row[near_heads].argmax()])
                 similarity = min(1.0, round(float(row[head]), 6))
-                found.append(NearDuplicate(order[place], order[head], similarity, method))
+                near_duplicates_found.append(NearDuplicate(order[place], order[head], similarity, method))
             else:
                 is_head[place] = True
-    return found
+    return near_duplicates_found
 
 
-def _id(predicate: str, object: str) -> str:
+def _statement_id(predicate: str, object: str) -> str:
     return statement_id(node_id("predicate", predicate), node_id("object", object))
 
 
-def _kept(text: str) -> tuple[bool, tuple[str, ...]]:
+def _link_key(text: str) -> tuple[bool, tuple[str, ...]]:
     """What two statements must have in common to be linked."""
-    return is_negated(text), tuple(sorted(_NAMING.findall(text)))
+    return is_negated(text), tuple(sorted(_DISTINGUISHING_PATTERN.findall(text)))
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """The links of a run, and how many distinct triples it has as said, and with linked ones
     counted as one."""
 
@@ -127,7 +127,7 @@ class Merged:
         )
 
 
-def _check(threshold: float) -> None:
+def _check_threshold(threshold: float) -> None:
     if not 0 < threshold <= 1:
         raise UsageError("`threshold` is a cosine similarity: it must be above 0 and at most 1")
 
@@ -140,44 +140,44 @@ def merge_run(
     undo: bool,
     device: str = "auto",
     progress: Progress | None = None,
-) -> Merged:
+) -> MergeResult:
     """Link a run's near-duplicates by this encoder's vectors, or remove the links. Vectors that the
     store lacks are made and kept, if they are of the kind that it keeps."""
-    _check(threshold)
+    _check_threshold(threshold)
     if encoder == "minilm" and not undo:
-        keep_vectors(run, progress, device=device)
+        store_vectors(run, progress, device=device)
     views = run.triples()
-    found = [] if undo else near_duplicates(views, Placed.of([run], encoder, device), threshold)
-    run.save_near_duplicates(found)
-    return Merged(tuple(found), len(views), len(merged(views, found)))
+    near_duplicate_links = [] if undo else find_near_duplicates(views, EmbeddedStatements.from_runs([run], encoder, device), threshold)
+    run.save_near_duplicates(near_duplicate_links)
+    return MergeResult(tuple(near_duplicate_links), len(views), len(merge_triples(views, near_duplicate_links)))
 
 
-def near_duplicates(
-    views: Sequence[TripleView], placed: Placed, threshold: float
+def find_near_duplicates(
+    views: Sequence[TripleView], embedded: EmbeddedStatements, threshold: float
 ) -> list[NearDuplicate]:
     """The links between what these triples say, which may come from several runs."""
     counts: Counter[str] = Counter()
-    words: dict[str, Said] = {}
+    words: dict[str, StatementWords] = {}
     for view in views:
         counts[view.statement_id] += view.count
         words.setdefault(view.statement_id, (view.predicate, view.object))
-    return links({words[id]: count for id, count in counts.items()}, placed, threshold)
+    return find_links({words[id]: count for id, count in counts.items()}, embedded, threshold)
 
 
-def merged(views: Sequence[TripleView], found: Sequence[NearDuplicate]) -> list[TripleView]:
+def merge_triples(views: Sequence[TripleView], near_duplicate_links: Sequence[NearDuplicate]) -> list[TripleView]:
     """The triples with every linked statement replaced by the one it is linked to. Triples of an
     arm that become equal are combined: their counts are added, and the scores are those of the
     triple said in these words (else of the most frequent one)."""
-    stands = {link.statement_id: link.head for link in found}
-    together: dict[tuple[str, str], list[tuple[bool, TripleView]]] = {}
+    heads = {link.statement_id: link.head for link in near_duplicate_links}
+    triples_by_id: dict[tuple[str, str], list[tuple[bool, TripleView]]] = {}
     for view in views:
-        predicate, object = stands.get(view.statement_id, (view.predicate, view.object))
-        id = triple_id(view.group_id, node_id("predicate", predicate), node_id("object", object))
-        as_said = id == view.id
-        changed = replace(view, id=id, predicate=predicate, object=object)
-        together.setdefault((view.arm, id), []).append((as_said, changed))
-    kept = []
-    for rows in together.values():
+        predicate, object = heads.get(view.statement_id, (view.predicate, view.object))
+        merged_id = triple_id(view.group_id, node_id("predicate", predicate), node_id("object", object))
+        as_said = merged_id == view.id
+        merged_triple = replace(view, id=merged_id, predicate=predicate, object=object)
+        triples_by_id.setdefault((view.arm, merged_id), []).append((as_said, merged_triple))
+    merged_triples = []
+    for rows in triples_by_id.values():
         _, best = max(rows, key=lambda row: (row[0], row[1].count))
-        kept.append(replace(best, count=sum(view.count for _, view in rows)))
-    return kept
+        merged_triples.append(replace(best, count=sum(view.count for _, view in rows)))
+    return merged_triples

@@ -19,20 +19,20 @@ import numpy as np
 from kgbias.graph.types import Metric
 from kgbias.io.reading import read_text
 from kgbias.io.tables import parse_table
-from kgbias.measure.agreement import correlation, kappa
-from kgbias.measure.labelled import Labelled, LabelledSet, shipped, shipped_annotator
+from kgbias.measure.scorer_agreement import correlation_estimate, cohens_kappa
+from kgbias.measure.labelled_sets import LabelledStatement, LabelledSet, read_shipped_set, describe_shipped_annotator
 from kgbias.measure.scorers import Scorer
 from kgbias.measures import Measure, Said, Scored
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion, rank_correlation
 
-SAMPLE = 60
-FEWEST = 20
+SAMPLE_SIZE = 60
+MIN_GROUP_LABELS = 20
 """The fewest labelled statements about a group for which its agreement is given."""
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class LabelAgreement:
     """A scorer checked against labelled statements.
 
     Attributes:
@@ -76,80 +76,80 @@ class Checked:
         return line + (f"; {self.unjudged} got no judgement" if self.unjudged else "")
 
 
-def check(scorer: Scorer, labels: LabelledSet | None = None) -> Checked:
+def check_shipped_labels(scorer: Scorer, labels: LabelledSet | None = None) -> LabelAgreement:
     """Check a scorer against labelled statements, by default the shipped ones of its measure."""
-    of = labels or shipped(scorer.measure) or LabelledSet("", scorer.measure, "person")
-    return checks(scorer.name, of, scorer.score([one.text for one in of.statements]))[0]
+    labelled_set = labels or read_shipped_set(scorer.measure) or LabelledSet("", scorer.measure, "person")
+    return check_by_group(scorer.name, labelled_set, scorer.score([one.text for one in labelled_set.statements]))[0]
 
 
-def checks(scorer: str, of: LabelledSet, judged: Sequence[Scored | None]) -> list[Checked]:
+def check_by_group(scorer: str, labelled_set: LabelledSet, judgements: Sequence[Scored | None]) -> list[LabelAgreement]:
     """What a scorer of this name says of the statements of a set, in their order, against the
-    labels: over all of them, then about each group with `FEWEST` or more, by name."""
-    pairs = list(zip(of.statements, judged, strict=True))
-    groups: dict[str, list[tuple[Labelled, Scored | None]]] = {}
-    for one, score in pairs:
-        groups.setdefault(one.group, []).append((one, score))
-    found = [_checked(scorer, of, "", pairs)]
-    return found + [
-        _checked(scorer, of, group, own)
-        for group, own in sorted(groups.items())
-        if group and len(own) >= FEWEST
+    labels: over all of them, then about each group with `MIN_GROUP_LABELS` or more, by name."""
+    pairs = list(zip(labelled_set.statements, judgements, strict=True))
+    groups: dict[str, list[tuple[LabelledStatement, Scored | None]]] = {}
+    for statement, score in pairs:
+        groups.setdefault(statement.group, []).append((statement, score))
+    agreements = [_compare_labels(scorer, labelled_set, "", pairs)]
+    return agreements + [
+        _compare_labels(scorer, labelled_set, group, group_pairs)
+        for group, group_pairs in sorted(groups.items())
+        if group and len(group_pairs) >= MIN_GROUP_LABELS
     ]
 
 
-def _checked(
-    scorer: str, of: LabelledSet, group: str, pairs: Sequence[tuple[Labelled, Scored | None]]
-) -> Checked:
-    both = [(one, score) for one, score in pairs if score is not None]
-    given = [one.label for one, _ in both]
-    units = [one.unit or f" {n}" for n, (one, _) in enumerate(both)]
-    shared = len(set(units)) < len(units)
-    same, agreed = kappa([score.label for _, score in both], given, units if shared else ())
-    floor = max(map(given.count, set(given))) / len(given) if given else math.nan
-    rated = [(one.rating, score.value) for one, score in both if one.rating is not None]
+def _compare_labels(
+    scorer: str, labelled_set: LabelledSet, group: str, pairs: Sequence[tuple[LabelledStatement, Scored | None]]
+) -> LabelAgreement:
+    judged_pairs = [(statement, score) for statement, score in pairs if score is not None]
+    given_labels = [statement.label for statement, _ in judged_pairs]
+    units = [statement.unit or f" {n}" for n, (statement, _) in enumerate(judged_pairs)]
+    has_shared_units = len(set(units)) < len(units)
+    same_share, label_kappa = cohens_kappa([score.label for _, score in judged_pairs], given_labels, units if has_shared_units else ())
+    floor = max(map(given_labels.count, set(given_labels))) / len(given_labels) if given_labels else math.nan
+    ratings_and_values = [(statement.rating, score.value) for statement, score in judged_pairs if statement.rating is not None]
     rho = Estimate.missing()
-    if len(rated) > 1:
-        ratings, values = np.array(rated).T
-        rho = correlation(rank_correlation(ratings, values), len(rated))
-    return Checked(
-        of.measure, scorer, same, agreed, len(pairs) - len(both), of.by, of.name, group, floor, rho,
-        scorer in of.learnt,
+    if len(ratings_and_values) > 1:
+        ratings, values = np.array(ratings_and_values).T
+        rho = correlation_estimate(rank_correlation(ratings, values), len(ratings_and_values))
+    return LabelAgreement(
+        labelled_set.measure, scorer, same_share, label_kappa, len(pairs) - len(judged_pairs), labelled_set.labelled_by, labelled_set.name, group, floor, rho,
+        scorer in labelled_set.learnt,
     )  # fmt: skip
 
 
-COUNTED = Path(__file__).with_name("scorers") / "precision.tsv"
-COLUMNS = ("measure", "scorer", "version", "read", "given", "right", "wanted")
+PRECISION_FILE = Path(__file__).with_name("scorers") / "precision.tsv"
+PRECISION_COLUMNS = ("measure", "scorer", "version", "read", "given", "right", "wanted")
 
 
 @dataclass(frozen=True, slots=True)
-class Precision:
+class LabelPrecision:
     """How far the label `Measure.hurtful` from one version of a scorer can be trusted.
 
     Attributes:
         measure, scorer, version: whose label.
-        read: how many statements were read.
-        given: how many of them got the label from the scorer.
-        right: how many of these got it from a reader too.
-        wanted: how many got it from a reader.
+        read_statements: how many statements were read.
+        labels_given: how many of them got the label from the scorer.
+        labels_right: how many of these got it from a reader too.
+        labels_wanted: how many got it from a reader.
     """
 
     measure: str
     scorer: str
     version: str
-    read: int
-    given: int
-    right: int
-    wanted: int
+    read_statements: int
+    labels_given: int
+    labels_right: int
+    labels_wanted: int
 
     @property
     def precision(self) -> Estimate:
         """The share of the labels given that are right, in [0, 1], with Wilson's interval."""
-        return proportion(self.right, self.given)
+        return proportion(self.labels_right, self.labels_given)
 
     @property
     def recall(self) -> Estimate:
         """The share of those that should get the label that do, in [0, 1], likewise."""
-        return proportion(self.right, self.wanted)
+        return proportion(self.labels_right, self.labels_wanted)
 
     @property
     def share(self) -> str:
@@ -159,46 +159,46 @@ class Precision:
 
     def __str__(self) -> str:
         return (
-            f"of {self.given} that got this label in crawls whose statements were read one by one "
-            f"(by {shipped_annotator()}), {self.share} deserved it"
+            f"of {self.labels_given} that got this label in crawls whose statements were read one by one "
+            f"(by {describe_shipped_annotator()}), {self.share} deserved it"
         )
 
 
-def precision_of(metric: Metric | None) -> Precision | None:
+def read_precision(metric: Metric | None) -> LabelPrecision | None:
     """How far a scorer's label can be trusted; None if that was not counted."""
     if metric is None:
         return None
-    return _counted().get((metric.measure, metric.scorer, metric.version))
+    return _read_precisions().get((metric.measure, metric.scorer, metric.version))
 
 
-def caution(measure: Measure, metric: Metric | None, triples: Collection[Said]) -> str:
+def describe_hurtful_label(measure: Measure, metric: Metric | None, triples: Collection[Said]) -> str:
     """How many of the statements have a measure's hurtful label, and how many that get it deserve
     it: what to know before reading a list of them."""
-    judged = [t.scores[measure.name] for t in triples if measure.name in t.scores]
-    found = sum(score.label == measure.hurtful for score in judged)
-    if not found:
-        return f'None of {len(judged):,} is labelled "{measure.hurtful}": these come nearest.'
-    verb = "is" if found == 1 else "are"
-    return f'{found:,} of {len(judged):,} {verb} labelled "{measure.hurtful}"; {_told(metric)}.'
+    measure_scores = [t.scores[measure.name] for t in triples if measure.name in t.scores]
+    hurtful_count = sum(score.label == measure.hurtful for score in measure_scores)
+    if not hurtful_count:
+        return f'None of {len(measure_scores):,} is labelled "{measure.hurtful}": these come nearest.'
+    verb = "is" if hurtful_count == 1 else "are"
+    return f'{hurtful_count:,} of {len(measure_scores):,} {verb} labelled "{measure.hurtful}"; {_precision_text(metric)}.'
 
 
-def worth(measure: Measure, metric: Metric | None) -> str:
+def describe_precision(measure: Measure, metric: Metric | None) -> str:
     """How far a measure's hurtful label can be trusted, as a line beside a list that it sorts; ""
     if the measure was not taken."""
-    return f'On the label "{measure.hurtful}": {_told(metric)}' if metric else ""
+    return f'On the label "{measure.hurtful}": {_precision_text(metric)}' if metric else ""
 
 
-def _told(metric: Metric | None) -> str:
-    counted = precision_of(metric)
-    return str(counted or "how many that get it deserve it was not counted for this scorer")
+def _precision_text(metric: Metric | None) -> str:
+    counted_precision = read_precision(metric)
+    return str(counted_precision or "how many that get it deserve it was not counted for this scorer")
 
 
 @cache
-def _counted() -> dict[tuple[str, str, str], Precision]:
-    lines = read_text(COUNTED).splitlines(keepends=True)
-    found = {}
-    for _, row in parse_table(lines, str(COUNTED), COLUMNS, delimiter="\t")[1]:
-        read, given, right, wanted = (int(row[name]) for name in COLUMNS[3:])
+def _read_precisions() -> dict[tuple[str, str, str], LabelPrecision]:
+    lines = read_text(PRECISION_FILE).splitlines(keepends=True)
+    precisions = {}
+    for _, row in parse_table(lines, str(PRECISION_FILE), PRECISION_COLUMNS, delimiter="\t")[1]:
+        read_count, given_count, right_count, wanted_count = (int(row[name]) for name in PRECISION_COLUMNS[3:])
         key = row["measure"], row["scorer"], row["version"]
-        found[key] = Precision(*key, read, given, right, wanted)
-    return found
+        precisions[key] = LabelPrecision(*key, read_count, given_count, right_count, wanted_count)
+    return precisions

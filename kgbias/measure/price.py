@@ -11,11 +11,11 @@ from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.measure.embedding import MiniLM
-from kgbias.measure.labelled import shipped
-from kgbias.measure.meaning import SHIPPED, texts_of
-from kgbias.measure.scorers import GENERAL, OWN, check_spec, own_scorer
+from kgbias.measure.labelled_sets import read_shipped_set
+from kgbias.measure.semantic_search import SHIPPED_ENCODER, statement_texts
+from kgbias.measure.scorers import GENERAL_PREFIXES, OFFLINE_SPEC, check_spec, wrap_scorer
 from kgbias.measure.scorers._offline import offline_metric
-from kgbias.measure.swapped import texts_to_read
+from kgbias.measure.counterfactual import max_texts_with_names
 from kgbias.measures import MEASURES
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Scoring:
+class ScoringPrice:
     """What one scorer will do.
 
     Attributes:
@@ -43,7 +43,7 @@ class Scoring:
         answer_tokens_at_most: what the answers may then hold.
         texts_with_names_at_most: neutral texts and statements that it also reads, with every name
             of a category in place of the group's own, if it may react to names
-            (`kgbias.measure.swapped`).
+            (`kgbias.measure.counterfactual`).
     """
 
     measure: str
@@ -56,87 +56,87 @@ class Scoring:
     texts_with_names_at_most: int = 0
 
 
-def specs_of(wanted: Mapping[str, "ScorersLike | None"]) -> "dict[str, list[ScorerLike]]":
+def list_specs(scorers_by_measure: Mapping[str, "ScorersLike | None"]) -> "dict[str, list[ScorerLike]]":
     """The requested scorers, by measure: specs, or a person's own. Raises UsageError for one given
     twice, and for what is none."""
-    found: dict[str, list[ScorerLike]] = {}
-    for measure, given in wanted.items():
-        several: Any = given if isinstance(given, list | tuple | set) else [given]
-        specs: list[Any] = [spec for spec in several if spec is not None]
-        specs = [own_scorer(measure, s) if not isinstance(s, str) else s for s in specs]
+    specs_by_measure: dict[str, list[ScorerLike]] = {}
+    for measure, given_scorers in scorers_by_measure.items():
+        given_specs: Any = given_scorers if isinstance(given_scorers, list | tuple | set) else [given_scorers]
+        specs: list[Any] = [spec for spec in given_specs if spec is not None]
+        specs = [wrap_scorer(measure, s) if not isinstance(s, str) else s for s in specs]
         specs = [spec for spec in specs if not isinstance(spec, str) or spec not in ("none", "")]
         if len({spec if isinstance(spec, str) else spec.name for spec in specs}) < len(specs):
             raise UsageError(f"`scorers` names one of {measure} twice")
-        found[measure] = specs
-    return found
+        specs_by_measure[measure] = specs
+    return specs_by_measure
 
 
-def price(run: StoredRun, wanted: Mapping[str, "ScorersLike | None"]) -> list[Scoring]:
+def price_measurement(run: StoredRun, scorers_by_measure: Mapping[str, "ScorersLike | None"]) -> list[ScoringPrice]:
     """What each scorer will do, and the vectors that are kept beside. Raises UsageError for an
     unknown spec."""
     ids = [triple.id for triple in run.triples()]
-    asked = [(measure, spec) for measure, specs in specs_of(wanted).items() for spec in specs]
-    found = [_price(run, measure, spec, ids) for measure, spec in asked]
-    if any(_in_minilm(measure, spec) for measure, spec in asked):
-        there = len(run.vectors(SHIPPED).statements)
-        found.append(Scoring("vectors", "minilm", len(texts_of(run)) - there, there))
-    return found
+    measures_and_specs = [(measure, spec) for measure, specs in list_specs(scorers_by_measure).items() for spec in specs]
+    prices = [_price_scorer(run, measure, spec, ids) for measure, spec in measures_and_specs]
+    if any(_reads_minilm(measure, spec) for measure, spec in measures_and_specs):
+        stored_count = len(run.vectors(SHIPPED_ENCODER).statements)
+        prices.append(ScoringPrice("vectors", "minilm", len(statement_texts(run)) - stored_count, stored_count))
+    return prices
 
 
-def _in_minilm(measure: str, spec: "ScorerLike") -> bool:
+def _reads_minilm(measure: str, spec: "ScorerLike") -> bool:
     """Whether the encoder that ships reads for this scorer."""
     entry = MEASURES[measure]
-    return spec == "minilm" if entry.in_vectors else spec == OWN and bool(entry.heads)
+    return spec == "minilm" if entry.in_vectors else spec == OFFLINE_SPEC and bool(entry.heads)
 
 
-def _price(run: StoredRun, measure: str, spec: "ScorerLike", ids: Sequence[str]) -> Scoring:
+def _price_scorer(run: StoredRun, measure: str, spec: "ScorerLike", ids: Sequence[str]) -> ScoringPrice:
     if not isinstance(spec, str):
-        own = own_scorer(measure, spec)
-        done = run.store.scored_triples(Metric(measure, own.name, own.version), ids)
-        return Scoring(measure, own.name, len(ids) - len(done), len(done))
+        custom_scorer = wrap_scorer(measure, spec)
+        scored_ids = run.store.scored_triples(Metric(measure, custom_scorer.name, custom_scorer.version), ids)
+        return ScoringPrice(measure, custom_scorer.name, len(ids) - len(scored_ids), len(scored_ids))
     check_spec(measure, spec)
-    known = _known(run, measure, spec)
-    scored = max((len(run.store.scored_triples(metric, ids)) for metric in known), default=0)
-    checks = shipped(measure) if spec.startswith("llm:") else None
-    asked = len(checks.statements) if checks else 0
-    named = texts_to_read(run, measure, spec, known)
-    return scoring(measure, spec, len(ids) - scored, scored, asked, named)
+    possible_metrics = _possible_metrics(run, measure, spec)
+    scored_count = max((len(run.store.scored_triples(metric, ids)) for metric in possible_metrics), default=0)
+    shipped_set = read_shipped_set(measure) if spec.startswith("llm:") else None
+    check_count = len(shipped_set.statements) if shipped_set else 0
+    name_texts = max_texts_with_names(run, measure, spec, possible_metrics)
+    return estimate_scoring(measure, spec, len(ids) - scored_count, scored_count, check_count, name_texts)
 
 
-def scoring(
-    measure: str, spec: str, left: int, scored: int = 0, checked: int = 0, named: int = 0
-) -> Scoring:
+def estimate_scoring(
+    measure: str, spec: str, remaining: int, scored_count: int = 0, check_count: int = 0, name_texts: int = 0
+) -> ScoringPrice:
     """What a scorer will do that has so many texts left to read, is first checked against labelled
-    ones, and reads at most `named` with other names in them."""
+    ones, and reads at most `name_texts` with other names in them."""
     if spec.startswith("llm:"):
-        from kgbias.measure.scorers._llm import ATTEMPTS, read_rubric
+        from kgbias.measure.scorers._llm import MAX_ATTEMPTS, read_rubric
 
         template = read_rubric(measure).template
         tokens = max(template.max_tokens, template.chat_max_tokens)
-        asked = left + checked
-        return Scoring(measure, spec, left, scored, asked, most := asked * ATTEMPTS, most * tokens)
+        request_count = remaining + check_count
+        return ScoringPrice(measure, spec, remaining, scored_count, request_count, max_requests := request_count * MAX_ATTEMPTS, max_requests * tokens)
     if spec.startswith("openai-moderation"):
-        from kgbias.measure.scorers._moderation import BATCH
+        from kgbias.measure.scorers._moderation import BATCH_TEXTS
 
-        asked = 1 + math.ceil(left / BATCH)  # the first says which model answers
-        return Scoring(measure, spec, left, scored, asked, asked)
-    return Scoring(measure, spec, left, scored, texts_with_names_at_most=named)
+        request_count = 1 + math.ceil(remaining / BATCH_TEXTS)  # the first says which model answers
+        return ScoringPrice(measure, spec, remaining, scored_count, request_count, request_count)
+    return ScoringPrice(measure, spec, remaining, scored_count, texts_with_names_at_most=name_texts)
 
 
-def _known(run: StoredRun, measure: str, spec: str) -> list[Metric]:
+def _possible_metrics(run: StoredRun, measure: str, spec: str) -> list[Metric]:
     """The metrics of the run that this spec may stand for; for an offline scorer, its own."""
     entry = MEASURES[measure]
     if entry.in_vectors:
         name = f"axis:{MiniLM.name if spec == 'minilm' else spec}"
-    elif spec == OWN and entry.heads:
+    elif spec == OFFLINE_SPEC and entry.heads:
         return [offline_metric(measure)]
-    elif spec == OWN:  # of another package, which is not opened just for its name
+    elif spec == OFFLINE_SPEC:  # of another package, which is not opened just for its name
         return [
             metric
             for metric in run.scorers()
             if metric.measure == measure
             and not is_swapped(metric)
-            and metric.scorer.partition(":")[0] not in GENERAL
+            and metric.scorer.partition(":")[0] not in GENERAL_PREFIXES
         ]
     elif spec.startswith("scores:"):
         name = "scores:" + Path(spec.removeprefix("scores:").partition("::")[0]).name

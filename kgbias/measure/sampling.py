@@ -26,7 +26,7 @@ from kgbias.ids import content_id
 
 Stratum = tuple[str, str]
 """The id of a group, and the scorer's label; "" for statements without a score."""
-_SHARED = 5  # one of so many statements is for two raters
+_SHARED_ONE_IN = 5  # one of so many statements is for two raters
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,84 +43,84 @@ class LabelSample:
     order: tuple[str, ...]
     strata: Mapping[Stratum, tuple[str, ...]]
 
-    def shared(self, triple_id: str) -> bool:
+    def is_shared(self, triple_id: str) -> bool:
         """Whether a statement is for two raters, so that their agreement can be measured: one in
         five, drawn apart from the order."""
-        return _shared(triple_id)
+        return _is_shared(triple_id)
 
-    def reached(self, seen: Collection[str], ending: Collection[str]) -> set[str]:
+    def find_reached(self, seen_ids: Collection[str], ending_ids: Collection[str]) -> set[str]:
         """The random sample that labels make: of each stratum the unbroken beginning that was
-        `seen` (labelled or skipped), up to the last statement that is also in `ending`, those that
+        `seen_ids` (labelled or skipped), up to the last statement that is also in `ending_ids`, those that
         were seen because they were drawn. What was seen after a gap, or picked, is left out."""
-        found: set[str] = set()
+        reached_ids: set[str] = set()
         for ids in self.strata.values():
-            start = list(takewhile(seen.__contains__, ids))
-            while start and start[-1] not in ending:
-                start.pop()
-            found.update(start)
-        return found
+            beginning = list(takewhile(seen_ids.__contains__, ids))
+            while beginning and beginning[-1] not in ending_ids:
+                beginning.pop()
+            reached_ids.update(beginning)
+        return reached_ids
 
 
-def sample_of(
+def draw_sample(
     run: StoredRun, measure: str, selection: Selection | None = None, seed: int = 0
 ) -> LabelSample:
     """The sample of the statements by which groups are compared; for acceptability, of those before
     any was left out for it."""
     selection = selection or Selection()
-    return sample_among(run, measure, exclude_cross_mentions(run, select_statements(run, selection)), selection, seed)
+    return draw_selected_sample(run, measure, exclude_cross_mentions(run, select_statements(run, selection)), selection, seed)
 
 
-def sample_among(
-    run: StoredRun, measure: str, counted: SelectedStatements, selection: Selection, seed: int = 0
+def draw_selected_sample(
+    run: StoredRun, measure: str, selected: SelectedStatements, selection: Selection, seed: int = 0
 ) -> LabelSample:
     """The same, if the statements that the selection counted `exclude_cross_mentions` groups were read already."""
-    said = counted.including_unacceptable if measure == "acceptability" else counted.triples
-    which = json.dumps(selection.as_dict(), sort_keys=True)
-    id = content_id("sample", run.id, measure, which, str(seed))
-    return LabelSample(id, *drawn(said, measure, seed))
+    sampled_triples = selected.including_unacceptable if measure == "acceptability" else selected.triples
+    selection_key = json.dumps(selection.as_dict(), sort_keys=True)
+    sample_id = content_id("sample", run.id, measure, selection_key, str(seed))
+    return LabelSample(sample_id, *order_statements(sampled_triples, measure, seed))
 
 
-def drawn(
+def order_statements(
     triples: Sequence[TripleView], measure: str, seed: int = 0
 ) -> tuple[tuple[str, ...], dict[Stratum, tuple[str, ...]]]:
     """The distinct statements in their order, and by stratum."""
-    number = {t.id: _drawn(str(seed), t.id) for t in triples}
+    numbers_by_id = {triple.id: _random_number(str(seed), triple.id) for triple in triples}
     members: dict[Stratum, set[str]] = defaultdict(set)
-    said: dict[Stratum, int] = defaultdict(int)
-    for t in triples:
-        members[stratum_of(t, measure)].add(t.id)
-        said[stratum_of(t, measure)] += t.count
-    strata = {s: tuple(sorted(members[s], key=number.__getitem__)) for s in sorted(members)}
-    often = turns(said)
+    count_by_stratum: dict[Stratum, int] = defaultdict(int)
+    for triple in triples:
+        members[stratum_of(triple, measure)].add(triple.id)
+        count_by_stratum[stratum_of(triple, measure)] += triple.count
+    strata = {s: tuple(sorted(members[s], key=numbers_by_id.__getitem__)) for s in sorted(members)}
+    turn_shares = stratum_turns(count_by_stratum)
     places = [
-        ((n + number[id]) / often[stratum], id)
+        ((n + numbers_by_id[id]) / turn_shares[stratum], id)
         for stratum, ids in strata.items()
         for n, id in enumerate(ids)
     ]
     return tuple(id for _, id in sorted(places)), strata
 
 
-def stratum_of(t: TripleView, measure: str) -> Stratum:
+def stratum_of(triple: TripleView, measure: str) -> Stratum:
     """The stratum of a statement."""
-    return t.group_id, t.scores[measure].label if measure in t.scores else ""
+    return triple.group_id, triple.scores[measure].label if measure in triple.scores else ""
 
 
-def turns(said: Mapping[Stratum, int]) -> dict[Stratum, float]:
+def stratum_turns(count_by_stratum: Mapping[Stratum, int]) -> dict[Stratum, float]:
     """How often the turn comes to each stratum, summing to 1 for each group."""
-    of_group: dict[str, list[int]] = defaultdict(list)
-    for (group, _), count in said.items():
-        of_group[group].append(count)
+    counts_by_group: dict[str, list[int]] = defaultdict(list)
+    for (group, _), count in count_by_stratum.items():
+        counts_by_group[group].append(count)
     return {
-        (group, label): count / sum(of_group[group]) / 2 + 1 / len(of_group[group]) / 2
-        for (group, label), count in said.items()
+        (group, label): count / sum(counts_by_group[group]) / 2 + 1 / len(counts_by_group[group]) / 2
+        for (group, label), count in count_by_stratum.items()
     }
 
 
 @lru_cache(maxsize=100_000)  # asked of every labelled statement at each request
-def _shared(triple_id: str) -> bool:
-    return int(_drawn("shared", triple_id) * _SHARED) == 0
+def _is_shared(triple_id: str) -> bool:
+    return int(_random_number("shared", triple_id) * _SHARED_ONE_IN) == 0
 
 
-def _drawn(purpose: str, triple_id: str) -> float:
+def _random_number(purpose: str, triple_id: str) -> float:
     """A number in [0, 1) that follows from the key alone."""
     return int(content_id("drawn", purpose, triple_id)[:13], 16) / 16**13

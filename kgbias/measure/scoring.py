@@ -15,21 +15,21 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, verbalise
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.text import spoken_name
-from kgbias.measure.figures import update_figures
+from kgbias.measure.figures import update_run_figures
 from kgbias.measure.scorers import Judgement, Scorer, require_language
-from kgbias.measure.scorers._together import Judging, Spread, joins, on_cpu, spreads
-from kgbias.measure.swapped import score_with_every_name, swappable, tried, try_names
+from kgbias.measure.scorers._joint_scoring import ScoringTask, DistributableScorer, reads_jointly, all_on_cpu, is_distributable
+from kgbias.measure.counterfactual import score_with_every_name, can_swap_names, is_tried_on_names, try_names
 from kgbias.measures import known
 from kgbias.parallel import Executor
 from kgbias.parallel.local import LocalExecutor, count_cores, count_torch_threads
 
-PIECE = 1024  # statements that are read together
-BATCH = 256
-_WORTH = 2048  # statements per process; with fewer, starting one takes longer than it saves
-_LOOKED_UP = 10_000  # triples whose scores are fetched at a time
+PIECE_STATEMENTS = 1024  # statements that are read together
+BATCH_STATEMENTS = 256
+_MIN_PROCESS_STATEMENTS = 2048  # statements per process; with fewer, starting one takes longer than it saves
+_LOOKUP_TRIPLES = 10_000  # triples whose scores are fetched at a time
 
 
-def measure(
+def measure_run(
     run: StoredRun,
     scorers: Sequence[Scorer],
     progress: Progress | None = None,
@@ -48,13 +48,13 @@ def measure(
     Raises UsageError, before anything is scored, if a scorer does not read the run's language or
     the `executor` has nothing to do.
     """
-    score(run, scorers, progress, processes=processes, executor=executor)
-    _without_names(run, scorers, progress or SilentProgress(), processes, executor)
+    score_triples(run, scorers, progress, processes=processes, executor=executor)
+    _score_without_names(run, scorers, progress or SilentProgress(), processes, executor)
     run.derive_edges()
-    return update_figures(run)
+    return update_run_figures(run)
 
 
-def score(
+def score_triples(
     run: StoredRun,
     scorers: Sequence[Scorer],
     progress: Progress | None = None,
@@ -62,10 +62,10 @@ def score(
     processes: int | None = None,
     executor: Executor | None = None,
 ) -> None:
-    """The same as `measure`, without the figures."""
+    """The same as `measure_run`, without the figures."""
     require_language(run, scorers)
     progress = progress or SilentProgress()
-    if executor and not any(spreads(scorer) for scorer in scorers):
+    if executor and not any(is_distributable(scorer) for scorer in scorers):
         raise UsageError(
             "`executor` has nothing to do here: it reads for the offline scorers, the axes in "
             "minilm and hf: classifiers"
@@ -73,25 +73,25 @@ def score(
     if not scorers:
         return
     # In this order, what groups said in the same words lies together and is read together.
-    said = sorted(run.distinct_triples(), key=lambda t: (t[2], t[3], t[1]))
-    texts = {id: verbalise(group, predicate, object) for id, group, predicate, object in said}
-    joined = [scorer for scorer in scorers if joins(scorer)]
-    if joined:
-        _spread(run, joined, texts, progress, executor, PIECE, processes=processes)
+    sorted_triples = sorted(run.distinct_triples(), key=lambda t: (t[2], t[3], t[1]))
+    texts = {id: verbalise(group, predicate, object) for id, group, predicate, object in sorted_triples}
+    joint_scorers = [scorer for scorer in scorers if reads_jointly(scorer)]
+    if joint_scorers:
+        _score_distributed(run, joint_scorers, texts, progress, executor, PIECE_STATEMENTS, processes=processes)
     for scorer in scorers:
-        if joins(scorer):
+        if reads_jointly(scorer):
             continue
-        if spreads(scorer):
-            _spread(run, [scorer], texts, progress, executor, BATCH)
+        if is_distributable(scorer):
+            _score_distributed(run, [scorer], texts, progress, executor, BATCH_STATEMENTS)
         else:
             _score_alone(run, scorer, texts, progress)
     for scorer in scorers:  # of several for one measure, the last one counts
-        run.save_scores(_metric(scorer), ())
+        run.save_scores(_metric_of(scorer), ())
 
 
-def _spread(
+def _score_distributed(
     run: StoredRun,
-    scorers: Sequence[Spread],
+    scorers: Sequence[DistributableScorer],
     texts: Mapping[str, str],
     progress: Progress,
     executor: Executor | None,
@@ -100,56 +100,56 @@ def _spread(
     processes: int | None = 1,
 ) -> None:
     """Score what any of the scorers has not scored yet, by all of them, in pieces of `size`."""
-    left = {scorer: _unscored(run, _metric(scorer), texts) for scorer in scorers}
-    scorers = [scorer for scorer in scorers if left[scorer]]
-    any_left = set().union(*left.values())
+    unscored_ids = {scorer: _find_unscored(run, _metric_of(scorer), texts) for scorer in scorers}
+    scorers = [scorer for scorer in scorers if unscored_ids[scorer]]
+    any_left = set().union(*unscored_ids.values())
     ids = [id for id in texts if id in any_left]
     progress.stage(", ".join(spoken_name(s.measure) for s in scorers) or "scores", len(texts))
     progress.advance(len(texts) - len(ids), cached=len(texts) - len(ids))
     if not ids:
         return
     pieces = [ids[start : start + size] for start in range(0, len(ids), size)]
-    work = Judging(scorers, 1 if joins(scorers[0]) else count_torch_threads())
-    with ExitStack() as held:
+    work = ScoringTask(scorers, 1 if reads_jointly(scorers[0]) else count_torch_threads())
+    with ExitStack() as resources:
         if executor is None:
-            number = processes_for(len(ids), processes) if on_cpu(scorers) else 1
-            executor = held.enter_context(closing(LocalExecutor(number)))
-        asked = [[texts[id] for id in piece] for piece in pieces]
-        found = held.enter_context(closing(executor.run_pieces(work, asked)))
-        for place, judgements in found:
-            for scorer, own in zip(scorers, judgements, strict=True):
-                run.save_scores(_metric(scorer), _scores(scorer, pieces[place], own))
+            process_count = choose_processes(len(ids), processes) if all_on_cpu(scorers) else 1
+            executor = resources.enter_context(closing(LocalExecutor(process_count)))
+        texts_by_piece = [[texts[id] for id in piece] for piece in pieces]
+        results = resources.enter_context(closing(executor.run_pieces(work, texts_by_piece)))
+        for place, judgements in results:
+            for scorer, scorer_judgements in zip(scorers, judgements, strict=True):
+                run.save_scores(_metric_of(scorer), _make_scores(scorer, pieces[place], scorer_judgements))
             progress.advance(len(pieces[place]))
 
 
-def processes_for(statements: int, wanted: int | None = None) -> int:
-    """How many processes to use for this many statements: `wanted`, or one for each core that this
+def choose_processes(statements: int, requested: int | None = None) -> int:
+    """How many processes to use for this many statements: `requested`, or one for each core that this
     process may use, as long as each has enough to do. With texts as short as statements, two
     threads of one process gain nothing over one."""
-    pieces = -(-statements // PIECE)
-    return max(1, min(wanted or min(count_cores(), statements // _WORTH), pieces))
+    pieces = -(-statements // PIECE_STATEMENTS)
+    return max(1, min(requested or min(count_cores(), statements // _MIN_PROCESS_STATEMENTS), pieces))
 
 
 def _score_alone(
     run: StoredRun, scorer: Scorer, texts: Mapping[str, str], progress: Progress
 ) -> None:
-    metric = _metric(scorer)
-    size = getattr(scorer, "batch", BATCH)
-    todo = _unscored(run, metric, texts)
+    metric = _metric_of(scorer)
+    size = getattr(scorer, "batch", BATCH_STATEMENTS)
+    todo = _find_unscored(run, metric, texts)
     progress.stage(spoken_name(scorer.measure), len(texts))
     progress.advance(len(texts) - len(todo), cached=len(texts) - len(todo))
     unjudged = 0
     for start in range(0, len(todo), size):
         batch = todo[start : start + size]
         judgements = scorer.score([texts[id] for id in batch])
-        run.save_scores(metric, _scores(scorer, batch, judgements))
+        run.save_scores(metric, _make_scores(scorer, batch, judgements))
         progress.advance(len(batch))
         unjudged += sum(j is None for j in judgements)
     if unjudged:
         progress.note(f"{scorer.name} gave no judgement on {unjudged} of {len(todo)} statements")
 
 
-def _without_names(
+def _score_without_names(
     run: StoredRun,
     scorers: Sequence[Scorer],
     progress: Progress,
@@ -157,60 +157,60 @@ def _without_names(
     executor: Executor | None,
 ) -> None:
     """Try each scorer on the names of the run's groups; one that reacts to them scores the
-    statements with every name (`kgbias.measure.swapped`)."""
+    statements with every name (`kgbias.measure.counterfactual`)."""
 
     def judge(
         scorer: Scorer, pieces: Sequence[Sequence[str]]
     ) -> Iterator[tuple[int, Sequence[Judgement | None]]]:
-        if not spreads(scorer):
+        if not is_distributable(scorer):
             yield from ((n, scorer.score(piece)) for n, piece in enumerate(pieces))
             return
-        work = Judging([scorer], 1 if joins(scorer) else count_torch_threads())
-        with ExitStack() as held:
+        work = ScoringTask([scorer], 1 if reads_jointly(scorer) else count_torch_threads())
+        with ExitStack() as resources:
             texts = sum(map(len, pieces))
-            number = processes_for(texts, processes) if on_cpu([scorer]) and joins(scorer) else 1
-            by = executor or held.enter_context(closing(LocalExecutor(number)))
-            for place, (judged,) in held.enter_context(closing(by.run_pieces(work, pieces))):
-                yield place, judged
+            process_count = choose_processes(texts, processes) if all_on_cpu([scorer]) and reads_jointly(scorer) else 1
+            worker_executor = executor or resources.enter_context(closing(LocalExecutor(process_count)))
+            for place, (piece_judgements,) in resources.enter_context(closing(worker_executor.run_pieces(work, pieces))):
+                yield place, piece_judgements
 
-    said = bool(run.distinct_triples())
-    for scorer in scorers if said else ():
-        metric = _metric(scorer)
-        if not tried(scorer.measure) or not swappable(scorer.name):
+    has_statements = bool(run.distinct_triples())
+    for scorer in scorers if has_statements else ():
+        metric = _metric_of(scorer)
+        if not is_tried_on_names(scorer.measure) or not can_swap_names(scorer.name):
             continue
         if try_names(run, scorer, metric):
             score_with_every_name(run, scorer, metric, judge, progress)
         run.save_scores(metric, ())  # which remains the current one
 
 
-def _metric(scorer: Scorer) -> Metric:
+def _metric_of(scorer: Scorer) -> Metric:
     return Metric(scorer.measure, scorer.name, scorer.version)
 
 
-def _unscored(run: StoredRun, metric: Metric, ids: Iterable[str]) -> list[str]:
+def _find_unscored(run: StoredRun, metric: Metric, ids: Iterable[str]) -> list[str]:
     """The ids of the triples without a score, in order."""
-    found: list[str] = []
+    unscored: list[str] = []
     stream = iter(ids)
-    while some := list(islice(stream, _LOOKED_UP)):
-        done = run.store.scored_triples(metric, some)
-        found += [id for id in some if id not in done]
-    return found
+    while chunk := list(islice(stream, _LOOKUP_TRIPLES)):
+        scored_ids = run.store.scored_triples(metric, chunk)
+        unscored += [id for id in chunk if id not in scored_ids]
+    return unscored
 
 
-def _scores(
+def _make_scores(
     scorer: Scorer, ids: Sequence[str], judgements: Sequence[Judgement | None]
 ) -> list[Score]:
     """A scorer's scores of these triples. Raises DataError for a value outside its measure's range,
     which another package's scorer might give."""
     low, high = known(scorer.measure).range or (-math.inf, math.inf)
-    for j in judgements:
-        if j and not low <= j.value <= high:
+    for judgement in judgements:
+        if judgement and not low <= judgement.value <= high:
             raise DataError(
-                f"{scorer.name} gives {scorer.measure} the value {j.value:g}, which must be a "
+                f"{scorer.name} gives {scorer.measure} the value {judgement.value:g}, which must be a "
                 f"number from {low:g} to {high:g}"
             )
     return [
-        Score(id, j.value, j.label, dict(j.probabilities))
-        for id, j in zip(ids, judgements, strict=True)
-        if j
+        Score(id, judgement.value, judgement.label, dict(judgement.probabilities))
+        for id, judgement in zip(ids, judgements, strict=True)
+        if judgement
     ]

@@ -16,7 +16,7 @@ from kgbias.io.files import sha256_of, replace_folder, write_checksums
 from kgbias.io.progress import Progress
 from kgbias.io.resources import __version__
 from kgbias.io.text import xml_safe
-from kgbias.measure.figures import figures_of
+from kgbias.measure.figures import read_figures
 from kgbias.publish.card import IMPACT, LIMITS, NO_USES, PARQUET, PERSONAL, USES, Source, card
 from kgbias.publish.evaluations import evaluations
 from kgbias.publish.recipe import NAME, STATEMENTS, Recipe
@@ -201,7 +201,7 @@ def publish(
     source = Source(
         Content(run, list(counted.triples), counted),
         Recipe.of(run, selection),
-        tuple(figures_of(run, selection, counted)),
+        tuple(read_figures(run, selection, counted)),
         " ".join(license.split()),
         tuple(" ".join(name.split()) for name in authors if name.strip()),
         datetime.now(UTC).isoformat(timespec="seconds"),

@@ -184,11 +184,11 @@ def _named(parameter: str, value: Any, store: Store, run: StoredRun | None) -> A
 
 
 def _near(run: StoredRun, text: str) -> str:
-    """The triples of a run that a text finds (`kgbias.measure.meaning`), as a query takes them:
+    """The triples of a run that a text finds (`kgbias.measure.semantic_search`), as a query takes them:
     each as its uid, cosine and "words" or "meaning", with commas between."""
-    from kgbias.measure.meaning import Meanings
+    from kgbias.measure.semantic_search import StatementIndex
 
-    hits = {hit.id: hit for hit in Meanings.of(run).search(text, MOST)}
+    hits = {hit.id: hit for hit in StatementIndex.build(run).search(text, MOST)}
     found = []
     for id, _, predicate, object in run.distinct_triples():
         said = statement_id(node_id("predicate", predicate), node_id("object", object))

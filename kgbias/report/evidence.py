@@ -31,7 +31,7 @@ from kgbias.graph.types import BelievedEdge, node_id, statement_id
 from kgbias.io import pages
 from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, LINE_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style, make_subplots
 from kgbias.io.text import format_number, spoken_name
-from kgbias.measure.agreement import Agreement
+from kgbias.measure.scorer_agreement import ScorerAgreement
 from kgbias.probe.belief import BELIEVED, LEAST
 from kgbias.probe.result import Statement
 from kgbias.report import cards
@@ -67,7 +67,7 @@ def scorer_agreement(data: RunData, place: str) -> Iterator[Exhibit]:
     )  # fmt: skip
 
 
-def moved(agreement: Agreement) -> str:
+def moved(agreement: ScorerAgreement) -> str:
     """The groups that change rank, in words: "Men 1 to 2, Women 2 to 1"."""
     return ", ".join(f"{m.group} {m.first:g} to {m.second:g}" for m in agreement.moved)
 

@@ -29,8 +29,8 @@ from kgbias.compare.families import REST, RULE, tested
 from kgbias.graph.cross_mentions import explain_costly_measures
 from kgbias.graph.types import TopicModel
 from kgbias.io.text import format_p_value, spoken_name
-from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
-from kgbias.measure.topics.shares import steady, verdict
+from kgbias.measure.topics.run import ENTROPY_MEASURE, PLUG_IN_MEASURE, PUBLISHED_MEASURE
+from kgbias.measure.topics.shares import describe_stability, entropy_verdict
 from kgbias.measures import (
     CORRECTED,
     MEASURES,
@@ -434,16 +434,16 @@ def _topic_words(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
 
 def _stability(model: TopicModel) -> str:
     """How far the topics can be trusted, in a sentence or two."""
-    rand, said_of = model.settings.get("adjusted_rand"), verdict(model)
+    rand, said_of = model.settings.get("adjusted_rand"), entropy_verdict(model)
     said = [] if rand is None else [f"Adjusted Rand index over {model.settings['seeds']} seeds: "
                                     f"{rand:.2f}."]  # fmt: skip
-    return " ".join([*said, *map(sentence, filter(None, (steady(model), said_of)))])
+    return " ".join([*said, *map(sentence, filter(None, (describe_stability(model), said_of)))])
 
 
 def _entropy(data: ArmData, category: str, place: str, model: TopicModel) -> Iterator[Exhibit]:
     """Relative entropy in the form that the topics call for, unless it is withheld."""
     published = model.settings.get("entropy") == "as_published"
-    named = data.named(category, PUBLISHED if published else ENTROPY)
+    named = data.named(category, PUBLISHED_MEASURE if published else ENTROPY_MEASURE)
     entropies = [(n, e) for n, e in named if not math.isnan(e.value)]
     if not entropies:
         return
@@ -457,7 +457,7 @@ def _entropy(data: ArmData, category: str, place: str, model: TopicModel) -> Ite
             f"Do not compare it across categories. {_stability(model)}",
         )  # fmt: skip
     else:
-        plug_in = dict(data.named(category, PLUG_IN))
+        plug_in = dict(data.named(category, PLUG_IN_MEASURE))
         table = Table(
             key, f"{caption}in bits.",
             ("Group", "n", "corrected", "95% interval", "as counted"),
@@ -480,7 +480,7 @@ def _topics(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
         return
     yield from _entropy(data, category, place, model)
     for topic in model.topics:
-        named = [(own.group.name, own.share(topic.number)) for own in shares]
+        named = [(own.group.name, own.share_of_topic(topic.number)) for own in shares]
         rows = [
             [n, str(e.n), f"{100 * e.value:.1f}%", f"{100 * e.low:.1f} to {100 * e.high:.1f}"]
             for n, e in named

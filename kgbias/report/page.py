@@ -31,10 +31,10 @@ from kgbias.io.files import replace_file
 from kgbias.io.progress import Progress
 from kgbias.io.text import format_duration, html, json_in_html
 from kgbias.language.words import QUESTION_WORDS, IRREGULAR_FORMS, ORDINARY_ADJECTIVES, PERSON_WORDS, is_negated
-from kgbias.measure.attribution import latest, telling
-from kgbias.measure.figures import how_intervals
-from kgbias.measure.meaning import SIMILAR
-from kgbias.measure.precision import caution
+from kgbias.measure.attribution import latest_attributions, select_most_hurtful
+from kgbias.measure.figures import describe_intervals
+from kgbias.measure.semantic_search import MIN_SIMILAR_COSINE
+from kgbias.measure.precision import describe_hurtful_label
 from kgbias.measures import Measure, among, columns, measures_of
 from kgbias.report import cards
 from kgbias.report.cards import copied
@@ -249,7 +249,7 @@ def _telling(data: RunData, category: str) -> set[int]:
 def _attribution(data: RunData) -> str:
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     known = {t.id for t in data.triples}
-    worst = sorted(latest(data.attributions), key=lambda a: (-abs(a.score), a.triple_id))
+    worst = sorted(latest_attributions(data.attributions), key=lambda a: (-abs(a.score), a.triple_id))
     for a in worst:
         method = a.method.partition("@")[0]
         rows = found.setdefault((a.metric.measure, method), [])
@@ -293,7 +293,7 @@ def probed(data: RunData, triples: Sequence[TripleView]) -> list[dict[str, Any]]
 
 
 def similar(data: RunData, triples: Sequence[TripleView]) -> dict[int, list[list[int]]]:
-    """The statements similar to each (`kgbias.measure.meaning.SIMILAR`), by the place of the first
+    """The statements similar to each (`kgbias.measure.semantic_search.MIN_SIMILAR_COSINE`), by the place of the first
     of `triples` that says it, each as [place, cosine in hundredths], negative if only one of the
     two is negated. Of the statements whose vectors the store keeps."""
     place: dict[str, int] = {}
@@ -301,7 +301,7 @@ def similar(data: RunData, triples: Sequence[TripleView]) -> dict[int, list[list
         place.setdefault(t.statement_id, n)
     kept = data.vectors
     own = [(n, place[id]) for n, id in enumerate(kept.ids) if id in place]
-    near = find_neighbours(kept.rows[[n for n, _ in own]], MOST_SIMILAR, SIMILAR)
+    near = find_neighbours(kept.rows[[n for n, _ in own]], MOST_SIMILAR, MIN_SIMILAR_COSINE)
     denies = [is_negated(f"{triples[n].predicate} {triples[n].object}") for _, n in own]
     return {
         at: [
@@ -388,7 +388,7 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
         arms=data.arms,
         several=data.counted.has_several_arms,
         metrics=data.metrics,
-        methods=how_intervals(data.scores),
+        methods=describe_intervals(data.scores),
         measures=columns(data.metrics),
         subjects=data.subjects,
         settings={k: v for k, v in run.config.items() if k not in ("seeds", "prefixes")},
@@ -503,8 +503,8 @@ def highlights(
     distinct = list({t.id: t for t in triples}.values())
     once = list({(t.group_id, t.sentence): t for t in stated}.values())
     for measure in among(measures_of(distinct)):
-        if measure.highlight and (worst := telling(once, measure.name, len(once))):
-            note = caution(measure, metrics.get(measure.name), distinct)
+        if measure.highlight and (worst := select_most_hurtful(once, measure.name, len(once))):
+            note = describe_hurtful_label(measure, metrics.get(measure.name), distinct)
             values = [t.scores[measure.name].value for t in worst]
             more = sum(value == values[count - 1] for value in values[count:])
             found.append(Highlight(measure.highlight, worst[:count], note, measure.name, more))

@@ -47,10 +47,10 @@ from kgbias.graph.types import (
 )
 from kgbias.graph.vectors import StatementVectors
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.measure.agreement import Agreement, agreements
-from kgbias.measure.corrected import Differences
-from kgbias.measure.figures import figures_of, sense
-from kgbias.measure.meaning import SHIPPED, SIMILAR
+from kgbias.measure.scorer_agreement import ScorerAgreement, compare_scorers
+from kgbias.measure.ppi_figures import CorrectedDifferences
+from kgbias.measure.figures import read_figures, share_making_sense
+from kgbias.measure.semantic_search import SHIPPED_ENCODER, MIN_SIMILAR_COSINE
 from kgbias.measure.topics.shares import GroupShares, topic_shares
 from kgbias.measures import known, values_of
 from kgbias.models.score.base import Counts
@@ -115,7 +115,7 @@ class RunData:
     @cached_property
     def vectors(self) -> StatementVectors:
         """The vectors of the run's statements that the store keeps, by the encoder that ships."""
-        return self._stored.vectors(SHIPPED)
+        return self._stored.vectors(SHIPPED_ENCODER)
 
     @cached_property
     def profile_analysis(self) -> ProfileAnalysis | None:
@@ -177,7 +177,7 @@ class RunData:
     @cached_property
     def scores(self) -> Sequence[GroupScore]:
         """The figures of groups in each arm."""
-        return figures_of(self._stored, self.selection, self.counted)
+        return read_figures(self._stored, self.selection, self.counted)
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
@@ -263,9 +263,9 @@ class RunData:
         return self._stored.associations()
 
     @cached_property
-    def agreements(self) -> Sequence[Agreement]:
+    def agreements(self) -> Sequence[ScorerAgreement]:
         """How far scorers of one measure agree, if several judged the statements."""
-        return agreements(self._stored, self.triples, self.metrics, self.scorers)
+        return compare_scorers(self._stored, self.triples, self.metrics, self.scorers)
 
     @cached_property
     def variance(self) -> Sequence[VarianceComponents]:
@@ -299,9 +299,9 @@ class RunData:
         return [g for g in self.run.groups if g.category == category]
 
     @cached_property
-    def labelled(self) -> Differences:
+    def labelled(self) -> CorrectedDifferences:
         """The differences between groups that labels correct."""
-        return Differences(self._stored, self.held, self.selection)
+        return CorrectedDifferences(self._stored, self.held, self.selection)
 
     @cached_property
     def arm_tests(self) -> list[GroupTest]:
@@ -360,7 +360,7 @@ class ArmData:
     @cached_property
     def sense(self) -> Estimate:
         """The share of the arm's statements that make sense, of all those measured for it."""
-        return sense(self.counted.including_unacceptable)
+        return share_making_sense(self.counted.including_unacceptable)
 
     @cached_property
     def distinct(self) -> float:
@@ -435,7 +435,7 @@ class ArmData:
             draws=self.whole.draws,
             progress=self.whole.progress,
         )
-        labelled = self.whole.labelled.of
+        labelled = self.whole.labelled.difference
         return [replace(f, tests=tuple(by_labels(f.tests, labelled))) for f in found]
 
     @cached_property
@@ -444,7 +444,7 @@ class ArmData:
         whole = self.whole
         return content_tests(
             self.run.groups, self.by_group, whole.draws, whole.models, named=whole.named,
-            vectors=whole.vectors, alike=SIMILAR,
+            vectors=whole.vectors, alike=MIN_SIMILAR_COSINE,
         )  # fmt: skip
 
     @property

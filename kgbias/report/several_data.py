@@ -167,12 +167,12 @@ class SeveralData:
         texts is not installed."""
         every = [t for views in self.shared for t in views]
         try:
-            placed = merge.Placed.of(self._stored, self._encoder)
-            links = merge.near_duplicates(every, placed, MIN_SAME_COSINE)
+            placed = merge.EmbeddedStatements.from_runs(self._stored, self._encoder)
+            links = merge.find_near_duplicates(every, placed, MIN_SAME_COSINE)
         except MissingExtra as error:
             self.progress.note(f"near-duplicates are not counted: {error}")
             return None
-        return [{t.id for t in merge.merged(views, links)} for views in self.shared]
+        return [{t.id for t in merge.merge_triples(views, links)} for views in self.shared]
 
     @cached_property
     def shared(self) -> list[list[TripleView]]:

@@ -15,7 +15,7 @@ from kgbias.evidence import picture
 from kgbias.graph.types import ProbedEdge, TripleView
 from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, figure_style, make_subplots
 from kgbias.io.text import format_p_value
-from kgbias.measure.topics.run import ENTROPY
+from kgbias.measure.topics.run import ENTROPY_MEASURE
 from kgbias.report.figures import called, short
 from kgbias.report.run_data import ArmData
 from kgbias.report.several_data import SeveralData
@@ -195,9 +195,9 @@ def topics(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
         model, shares = side.whole.models.get(category), side.shares(category)
         said = sum(own.n for own in shares)
         for topic in model.topics if model is not None and shares else ():
-            most = max(shares, key=lambda own: own.share(topic.number).value)
+            most = max(shares, key=lambda own: own.share_of_topic(topic.number).value)
             count = sum(int(own.counts[topic.number]) for own in shares)
-            share = most.share(topic.number)
+            share = most.share_of_topic(topic.number)
             rows.append(
                 [
                     side.run.name, called(topic), str(said), f"{100 * count / max(1, said):.1f}%",
@@ -208,7 +208,7 @@ def topics(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
     if not rows:
         return
     entropies: list[Row] = [
-        (name, [side.scores.get((id, ENTROPY)) for side in data.sides])
+        (name, [side.scores.get((id, ENTROPY_MEASURE)) for side in data.sides])
         for id, name in data.categories[category]
     ]
     entropies = [row for row in entropies if sum(e is not None for e in row[1]) > 1]

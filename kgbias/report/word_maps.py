@@ -9,7 +9,7 @@ from functools import partial
 from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.types import Attribution, TripleView
 from kgbias.io.text import format_number, spoken_name
-from kgbias.measure.attribution import PARTS, MeanMap, latest, mean_maps
+from kgbias.measure.attribution import STATEMENT_PARTS, MeanMap, latest_attributions, mean_maps
 from kgbias.report.run_data import RunData
 from kgbias.report.sofa import heat_map
 from kgbias.report.tables import Exhibit, Table
@@ -26,7 +26,7 @@ def word_maps(data: RunData, place: str) -> Iterator[Exhibit]:
     """The maps of everything that was attributed: by label, by group, and for every other scorer of
     the measure by what both call the statements."""
     triples = {t.id: t for t in data.triples}
-    own = [a for a in latest(data.attributions) if a.triple_id in triples]
+    own = [a for a in latest_attributions(data.attributions) if a.triple_id in triples]
     for metric in dict.fromkeys(a.metric for a in own):
         of_metric = [a for a in own if a.metric == metric]
         labels = data.labels(metric)
@@ -71,7 +71,7 @@ def _table(
     key: str, maps: Sequence[MeanMap], caption: str, note: str, more: Sequence[str] = ()
 ) -> Table:
     columns = ["Cell", "n", *more]
-    for part in PARTS:
+    for part in STATEMENT_PARTS:
         columns += [part, f"95% {part}"]
     rows = []
     for m in maps:
@@ -86,7 +86,7 @@ def _draw(maps: Sequence[MeanMap]) -> partial[object]:
     rows = {m.cell: [e.value for e in m.parts] for m in maps}
     limit = max((abs(v) for row in rows.values() for v in row if v == v), default=0) or 1.0
     label = f"mean effect on {spoken_name(maps[0].measure)}"
-    return partial(heat_map, rows, PARTS, limit=limit, form="z.2f", label=label)
+    return partial(heat_map, rows, STATEMENT_PARTS, limit=limit, form="z.2f", label=label)
 
 
 def _exhibit(key: str, maps: Sequence[MeanMap], of: str, share: tuple[str, str]) -> Exhibit:
@@ -133,4 +133,4 @@ def _distances(m: MeanMap, maps: Sequence[MeanMap]) -> list[str]:
     of = {o.cell: o for o in maps}
     a, b = (of.get(f"{label} / {label}") for label in (first, second))
     pairs = ((m, a), (m, b), (a, b))
-    return ["-" if x is None or y is None else f"{x.distance(y):.2f}" for x, y in pairs]
+    return ["-" if x is None or y is None else f"{x.distance_to(y):.2f}" for x, y in pairs]

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
         Reliability,
         Row,
     )
-    from kgbias.measure.at_hand import AtHand
-    from kgbias.measure.labelled import LabelledSet
-    from kgbias.measure.precision import Checked as CheckedSet
-    from kgbias.measure.price import ScorersLike, Scoring
+    from kgbias.measure.scorer_reliability import ScorerReliability
+    from kgbias.measure.labelled_sets import LabelledSet
+    from kgbias.measure.precision import LabelAgreement as CheckedSet
+    from kgbias.measure.price import ScorersLike, ScoringPrice
     from kgbias.measure.scorers import ScorerLike
 
 
@@ -92,7 +92,7 @@ class Scorers(Result):
         sets: who labelled each set, when, by what guide, and under what licence.
     """
 
-    rows: "tuple[AtHand, ...]"
+    rows: "tuple[ScorerReliability, ...]"
     sets: "tuple[LabelledSet, ...]"
 
     def records(self) -> list[dict[str, Any]]:
@@ -221,53 +221,53 @@ class Checked(OfStudy):
         (`learnt`).
 
         Args:
-            sets: files of labelled statements (`kgbias.measure.labelled`): a table with a card, or
+            sets: files of labelled statements (`kgbias.measure.labelled_sets`): a table with a card, or
                 HateCheck, SeeGULL or the regard of Sheng et al. 2019 as they were published.
             scorers: more scorers, by measure, as for `Run.measure`.
 
         Raises:
             DataError: a file that is no set of labels; the message says what is wrong, and where.
         """
-        from kgbias.measure.at_hand import AtHand, kept, own_scorers, read, together
-        from kgbias.measure.labelled import shipped
+        from kgbias.measure.scorer_reliability import ScorerReliability, read_stored_scores, shipped_scorers, check_scorer, merge_reliabilities
+        from kgbias.measure.labelled_sets import read_shipped_set
         from kgbias.measure.scorers import load_scorer
 
         labelled = _read_sets(sets)
-        wanted = _wanted(own_scorers(), scorers)
-        labelled = [*filter(None, map(shipped, wanted)), *labelled]
+        wanted = _wanted(shipped_scorers(), scorers)
+        labelled = [*filter(None, map(read_shipped_set, wanted)), *labelled]
         store = self._context.there
         with self.working() as progress:
-            in_store, stored = kept(store, "the store", progress) if store else ([], {})
+            in_store, stored = read_stored_scores(store, "the store", progress) if store else ([], {})
             progress.stage("scorers", sum(map(len, wanted.values())))
             found = []
             for measure, specs in wanted.items():
                 for spec in specs:
                     try:
                         scorer = load_scorer(measure, spec, log=store)
-                        found.append(read(scorer, _spec(spec), labelled, _names()))
+                        found.append(check_scorer(scorer, _spec(spec), labelled, _names()))
                     except MissingExtra as error:
-                        found.append(AtHand(measure, _spec(spec), "", "", None, why=str(error)))
+                        found.append(ScorerReliability(measure, _spec(spec), "", "", None, why=str(error)))
                     progress.advance()
-        return Scorers(tuple(together(found, stored)), (*labelled, *in_store))
+        return Scorers(tuple(merge_reliabilities(found, stored)), (*labelled, *in_store))
 
     def price_scorers(
         self, *sets: Table, scorers: "Mapping[str, ScorersLike | None] | None" = None
-    ) -> Rows["Scoring"]:
+    ) -> Rows["ScoringPrice"]:
         """What `scorers` with these parameters would read and ask. Opens and asks nothing.
 
-        Frame columns: those of `kgbias.measure.price.Scoring`.
+        Frame columns: those of `kgbias.measure.price.ScoringPrice`.
 
         Args:
             sets: as for `scorers`.
             scorers: as for `scorers`.
         """
-        from kgbias.measure.at_hand import own_scorers, to_try
-        from kgbias.measure.labelled import shipped
-        from kgbias.measure.price import Scoring, scoring
+        from kgbias.measure.scorer_reliability import shipped_scorers, count_trial_texts
+        from kgbias.measure.labelled_sets import read_shipped_set
+        from kgbias.measure.price import ScoringPrice, estimate_scoring
         from kgbias.measure.scorers import check_spec
 
-        wanted = _wanted(own_scorers(), scorers)
-        labelled = [*filter(None, map(shipped, wanted))]
+        wanted = _wanted(shipped_scorers(), scorers)
+        labelled = [*filter(None, map(read_shipped_set, wanted))]
         labelled += _read_sets(sets)
         found = []
         for measure, specs in wanted.items():
@@ -275,9 +275,9 @@ class Checked(OfStudy):
             for spec in specs:
                 if isinstance(spec, str):
                     check_spec(measure, spec)
-                named = to_try(measure, _spec(spec), _names())
-                found.append(scoring(measure, _spec(spec), texts, named=named))
-        return Rows(found, columns=Scoring.__dataclass_fields__)
+                named = count_trial_texts(measure, _spec(spec), _names())
+                found.append(estimate_scoring(measure, _spec(spec), texts, name_texts=named))
+        return Rows(found, columns=ScoringPrice.__dataclass_fields__)
 
     def ragas(
         self,
@@ -406,11 +406,11 @@ def _wanted(
     own: Mapping[str, list[str]], more: "Mapping[str, ScorersLike | None] | None"
 ) -> "dict[str, list[ScorerLike]]":
     """Our own scorers and those named, by measure. Raises UsageError for an unknown measure."""
-    from kgbias.measure.price import specs_of
+    from kgbias.measure.price import list_specs
     from kgbias.measure.scorers import check_measure
 
     found: dict[str, list[ScorerLike]] = {m: list(specs) for m, specs in own.items()}
-    for measure, specs in specs_of(more or {}).items():
+    for measure, specs in list_specs(more or {}).items():
         check_measure(measure)
         there = found.setdefault(measure, [])
         there += [spec for spec in specs if spec not in there]
@@ -419,7 +419,7 @@ def _wanted(
 
 def _read_sets(sets: Sequence[Table]) -> "list[LabelledSet]":
     """The labelled sets of tables."""
-    from kgbias.measure.labelled import read_sets
+    from kgbias.measure.labelled_sets import read_sets
 
     found: list[LabelledSet] = []
     for table in sets:
@@ -449,7 +449,7 @@ _AGREED = (
 )  # fmt: skip
 
 
-def _agreed(row: "AtHand", found: "CheckedSet | None") -> dict[str, Any]:
+def _agreed(row: "ScorerReliability", found: "CheckedSet | None") -> dict[str, Any]:
     cells: dict[str, Any] = dict.fromkeys(_AGREED)
     cells |= {name: getattr(row, name) for name in ("measure", "scorer", "version", "license")}
     if row.named is not None:

@@ -704,12 +704,12 @@ def _with_labels(
     """The contrasts of crawls with the differences that labels correct."""
     from kgbias.compare.models import by_labels
     from kgbias.compare.runs import of_one
-    from kgbias.measure.corrected import BetweenRuns
+    from kgbias.measure.ppi_figures import CorrectedRunDifferences
 
     if not any(run.store.labels() for run in runs):
         return tests
     sides = [(run, of_one(run, selection)) for run in runs]
-    return by_labels(tests, BetweenRuns(sides, selection).of)
+    return by_labels(tests, CorrectedRunDifferences(sides, selection).difference)
 
 
 def group_test_record(t: "GroupTest") -> dict[str, Any]:

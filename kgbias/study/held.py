@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from kgbias.crawl.crawler import CrawlResult
     from kgbias.ingest.run import Imported
-    from kgbias.measure.agreement import Agreement
+    from kgbias.measure.scorer_agreement import ScorerAgreement
     from kgbias.pairs.write import PairsWritten
     from kgbias.profiles.write import ProfilesWritten
     from kgbias.stories.write import StoriesWritten
@@ -161,7 +161,7 @@ class Held(OfRun):
         """
         run, found = self.stored, list(self._said(Selection(**selection)).triples)
         if merged:
-            from kgbias.measure.merge import merged as merged_triples
+            from kgbias.measure.merge import merge_triples as merged_triples
             from kgbias.measure.merge import unlinked
 
             if not (links := run.near_duplicates()):
@@ -198,11 +198,11 @@ class Held(OfRun):
             >>> print(figure.value, figure.n)
             -6.0 16
         """
-        from kgbias.measure.figures import figures_of
+        from kgbias.measure.figures import read_figures
 
         found, which = self.stored.find_group(group), Selection(**selection)
         counted = need_one_arm(self.stored, self._said(which))
-        figures = figures_of(self.stored, which, counted)
+        figures = read_figures(self.stored, which, counted)
         scores = {s.measure: s for s in figures if s.group_id == found.id}
         if measure not in scores:
             there = f"it has {', '.join(scores)}" if scores else "measure the run first"
@@ -326,7 +326,7 @@ class Held(OfRun):
         """
         return records.attribution_rows(self.stored, self.stored.attributions())
 
-    def agreement(self, **selection: Unpack[SelectionOptions]) -> Rows["Agreement"]:
+    def agreement(self, **selection: Unpack[SelectionOptions]) -> Rows["ScorerAgreement"]:
         """How far each two scorers of a measure agree on the statements that count (`counted`):
         kappa of their labels, rank correlation of their values, and the groups that change rank.
         The scorer that counts for the run comes first.
@@ -334,11 +334,11 @@ class Held(OfRun):
         Frame columns: measure, first, second, n, same (the share of equal labels), kappa and rho
         with `_low` and `_high`, moved.
         """
-        from kgbias.measure.agreement import agreements
+        from kgbias.measure.scorer_agreement import compare_scorers
 
         run = self.stored
         triples = self._said(Selection(**selection)).triples
-        return records.agreement_rows(agreements(run, triples, run.metrics()))
+        return records.agreement_rows(compare_scorers(run, triples, run.metrics()))
 
     def cost(
         self,

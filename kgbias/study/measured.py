@@ -22,7 +22,7 @@ from kgbias.graph.types import MIN_SAME_COSINE, Attribution, Metric, NodePlace, 
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.io.text import printable
-from kgbias.measure.configure import MeasureCall, configure, options_for_language
+from kgbias.measure.configure import MeasureCall, configure_measurement, options_for_language
 from kgbias.parallel import open_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study import records
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from kgbias.compare.refusals import GroupRefusals
     from kgbias.compare.said_more import SaidMore
     from kgbias.measure.attribution import Deletion, WordEffect
-    from kgbias.measure.corrected import Planned
-    from kgbias.measure.figures import FormMean
-    from kgbias.measure.merge import Merged
-    from kgbias.measure.price import ScorersLike, Scoring
-    from kgbias.measure.raters import RaterAgreement
+    from kgbias.measure.ppi_figures import ExpectedFigure
+    from kgbias.measure.figures import PromptTypeMean
+    from kgbias.measure.merge import MergeResult
+    from kgbias.measure.price import ScorersLike, ScoringPrice
+    from kgbias.measure.rater_agreement import RaterAgreement
     from kgbias.measure.scorers import Scorer, ScorerLike
     from kgbias.profiles import Agreement, ProfileAnalysis
     from kgbias.profiles.classify import Kernel
@@ -99,25 +99,25 @@ class Measured(OfRun):
             Velmari people 16 -6.0
             Orunthi people 16 2.0
         """
-        from kgbias.measure.meaning import keep_vectors
-        from kgbias.measure.scorers import language_of, require_english
-        from kgbias.measure.scorers._together import joins
-        from kgbias.measure.scoring import measure as measure_run
-        from kgbias.measure.topics import measure_topics, unfit, verdict
+        from kgbias.measure.semantic_search import store_vectors
+        from kgbias.measure.scorers import run_language, require_english
+        from kgbias.measure.scorers._joint_scoring import reads_jointly
+        from kgbias.measure.scoring import measure_run as measure_run
+        from kgbias.measure.topics import measure_topics, explain_unfit, entropy_verdict
 
         run = self.stored
         need_statements(self.stored)
         in_language = ""
         if preset is None:
-            options, in_language = options_for_language(language_of(run), options)
-        config, selection, said = configure(preset, **options)
+            options, in_language = options_for_language(run_language(run), options)
+        config, selection, said = configure_measurement(preset, **options)
         if config.topics:
             require_english(run, "the lemmas and stop words of `topics`")
         with self._context.working() as progress:
             self._context.remark(said or in_language)
             try:
                 scorers = measuring_scorers(
-                    run, config.wanted, progress, device=config.device, labels=config.labels
+                    run, config.scorer_specs, progress, device=config.device, labels=config.labels
                 )
             except ModelError as error:
                 if preset is None:
@@ -131,8 +131,8 @@ class Measured(OfRun):
                 counted = measure_run(
                     run, scorers, progress, processes=config.processes, executor=executor
                 )
-                if any(joins(scorer) for scorer in scorers):  # their encoder is open
-                    keep_vectors(
+                if any(reads_jointly(scorer) for scorer in scorers):  # their encoder is open
+                    store_vectors(
                         run, progress, device=config.device, processes=config.processes,
                         executor=executor,
                     )  # fmt: skip
@@ -145,37 +145,37 @@ class Measured(OfRun):
                     selection=Selection(**selection),
                 )
                 for model in models:
-                    if unfit(model):
-                        progress.note(f"{model.category}: {verdict(model)}")
+                    if explain_unfit(model):
+                        progress.note(f"{model.category}: {entropy_verdict(model)}")
         which = Selection(**selection)
         counted = self._said(which, counted if which == Selection() else None)
         return records.group_rows(run, counted, which)
 
     def price_measure(
         self, *, preset: str | None = None, **options: Unpack[MeasureCall]
-    ) -> Rows["Scoring"]:
+    ) -> Rows["ScoringPrice"]:
         """What `measure` with these parameters would do: the statements that each scorer reads, and
         the requests to models and servers. Opens and asks nothing. Topics have a row: the
         statements to embed, which are those that count by the current scores; so have the vectors
         that the store keeps.
 
-        Frame columns: those of `kgbias.measure.price.Scoring`.
+        Frame columns: those of `kgbias.measure.price.ScoringPrice`.
 
         Args:
             preset: as for `measure`.
             options: as for `measure`.
         """
-        from kgbias.measure.price import Scoring, price
-        from kgbias.measure.scorers import language_of
+        from kgbias.measure.price import ScoringPrice, price_measurement
+        from kgbias.measure.scorers import run_language
 
         if preset is None:
-            options, _ = options_for_language(language_of(self.stored), options)
-        config, selection, _ = configure(preset, **options)
-        found = price(self.stored, config.wanted)
+            options, _ = options_for_language(run_language(self.stored), options)
+        config, selection, _ = configure_measurement(preset, **options)
+        found = price_measurement(self.stored, config.scorer_specs)
         if config.topics:
             kept = select_statements(self.stored, Selection(**selection)).triples
-            found.append(Scoring("topics", config.embedding, len({t.id for t in kept})))
-        return Rows(found, columns=Scoring.__dataclass_fields__)
+            found.append(ScoringPrice("topics", config.embedding, len({t.id for t in kept})))
+        return Rows(found, columns=ScoringPrice.__dataclass_fields__)
 
     def rename_topic(self, topic: str, name: str) -> Topic:
         """Name a topic, wherever it is shown; returns the topic.
@@ -229,7 +229,7 @@ class Measured(OfRun):
         encoder: str = "minilm",
         undo: bool = False,
         device: str = "auto",
-    ) -> "Merged":
+    ) -> "MergeResult":
         """Link statements that say the same in other words, of whichever group (near-duplicates).
 
         Nothing is merged: triples stay as they were said. `triples(merged=True)` and
@@ -295,7 +295,7 @@ class Measured(OfRun):
         from kgbias.compare.families import by_labels, tested
         from kgbias.graph.cross_mentions import exclude_cross_mentions, explain_costly_measures
         from kgbias.graph.draws import Draws
-        from kgbias.measure.corrected import Differences
+        from kgbias.measure.ppi_figures import CorrectedDifferences
 
         run, metrics = self.stored, self.stored.metrics()
         dear = explain_costly_measures(metrics)
@@ -318,12 +318,12 @@ class Measured(OfRun):
                 progress=progress,
             )
         chosen = [run.find_group(name).name for name in as_names(groups)]
-        labelled = Differences(run, counted, Selection(**selection), chosen)
-        return _test_rows(by_labels(found, labelled.of))
+        labelled = CorrectedDifferences(run, counted, Selection(**selection), chosen)
+        return _test_rows(by_labels(found, labelled.difference))
 
     def label_plan(
         self, labels: int, *, measures: Names = (), **selection: Unpack[SelectionOptions]
-    ) -> Rows["Planned"]:
+    ) -> Rows["ExpectedFigure"]:
         """What figures would be, and how wide their intervals, if the first `labels` statements of
         each measure's random sample were labelled (`kgbias.measure.sampling`). Nothing is stored.
 
@@ -336,8 +336,8 @@ class Measured(OfRun):
         by labels of the group's own statements, or of all groups), raw, raw_low, raw_high, basis.
         """
         from kgbias.graph.cross_mentions import exclude_cross_mentions
-        from kgbias.measure.corrected import Levels, plan
-        from kgbias.measure.figures import figures_of
+        from kgbias.measure.ppi_figures import LabelValues, expect_figures
+        from kgbias.measure.figures import read_figures
         from kgbias.measures import known
 
         if labels < 1:
@@ -347,11 +347,11 @@ class Measured(OfRun):
         asked = _measured(run, counted, measures) or sorted(
             {name for t in counted.triples for name in t.scores}
         )
-        raw = {(s.group_id, s.arm, s.measure): s for s in figures_of(run, which)}
+        raw = {(s.group_id, s.arm, s.measure): s for s in read_figures(run, which)}
         current, found = run.metrics(), []
         for name in asked:
-            if Levels.read(known(name)) is not None:
-                found += plan(run, counted, which, name, labels, raw, current.get(name))
+            if LabelValues.from_measure(known(name)) is not None:
+                found += expect_figures(run, counted, which, name, labels, raw, current.get(name))
         return Rows(found, _planned_record, _PLANNED)
 
     def rater_agreement(self, *, measures: Names = ()) -> Rows["RaterAgreement"]:
@@ -363,12 +363,12 @@ class Measured(OfRun):
         disputed (how many statements).
         """
         from kgbias.graph.labels import labels_in_effect
-        from kgbias.measure.raters import rater_agreements
+        from kgbias.measure.rater_agreement import compare_raters
 
         labels = labels_in_effect(self.stored.store.labels())
         if named := set(as_names(measures)):
             labels = [x for x in labels if x.measure in named]
-        found = rater_agreements(labels, self.stored.triples())
+        found = compare_raters(labels, self.stored.triples())
 
         def record(a: "RaterAgreement") -> dict[str, Any]:
             e = a.alpha
@@ -488,7 +488,7 @@ class Measured(OfRun):
         found = [one for test in tests for one in test.found]
         return Rows(sorted(found, key=lambda one: place[one.group]), record, SAID_MORE)
 
-    def forms(self, *, measures: Names = (), **selection: Unpack[SelectionOptions]) -> Rows["FormMean"]:
+    def forms(self, *, measures: Names = (), **selection: Unpack[SelectionOptions]) -> Rows["PromptTypeMean"]:
         """The groups' means by what the prompts supplied: the model chose the predicate, or the
         prompt gave this initial one, or another (docs/methods/measure.md).
 
@@ -499,11 +499,11 @@ class Measured(OfRun):
             measures: only these (default: all).
             selection: which statements count, as for `counted`.
         """
-        from kgbias.measure.figures import means_by_form
+        from kgbias.measure.figures import means_by_prompt_type
 
         columns = ("measure", "category", "group", "arm", "form", "n", "value", "low", "high")
         need_statements(self.stored)
-        found = means_by_form(self.stored, Selection(**selection), as_names(measures))
+        found = means_by_prompt_type(self.stored, Selection(**selection), as_names(measures))
         return Rows(found, lambda m: {name: getattr(m, name) for name in columns}, columns)
 
     def variance(self, **selection: Unpack[SelectionOptions]) -> Rows["VarianceComponents"]:
@@ -559,13 +559,13 @@ class Measured(OfRun):
             everything: instead, every statement.
             device: where the scorer runs, as for `measure`.
         """
-        from kgbias.measure.attribution import attribute, chosen
+        from kgbias.measure.attribution import attribute, choose_triples
         from kgbias.measure.scorers import load_scorer
 
         run, found = self.stored, []
         with self._context.working() as progress:
             for name in as_names(measure):
-                triples = chosen(run, name, top=top, search=search, everything=everything)
+                triples = choose_triples(run, name, top=top, search=search, all_triples=everything)
                 loaded = load_scorer(name, scorer, device=device)
                 found += attribute(run, [loaded], triples, progress, as_names(method))
         return records.attribution_rows(run, found)
@@ -595,15 +595,15 @@ class Measured(OfRun):
             top: how many words per group or cell.
             selection: as for `counted`.
         """
-        from kgbias.measure.attribution import METHODS, latest, word_effects
+        from kgbias.measure.attribution import METHOD_VERSIONS, latest_attributions, word_effects
 
-        if unknown := [m for m in as_names(method) if m not in METHODS]:
-            raise UsageError(no_such("`method`", unknown[0], METHODS))
+        if unknown := [m for m in as_names(method) if m not in METHOD_VERSIONS]:
+            raise UsageError(no_such("`method`", unknown[0], METHOD_VERSIONS))
         run = self.stored
         groups = {t.id: t.group for t in self._said(Selection(**selection)).triples}
         found = [
             a
-            for a in latest(run.attributions())
+            for a in latest_attributions(run.attributions())
             if a.triple_id in groups
             and (not measure or a.metric.measure in as_names(measure))
             and (not method or a.method.partition("@")[0] in as_names(method))
@@ -645,7 +645,7 @@ class Measured(OfRun):
             removed: remove up to this many words; only sentences with more words take part.
             seed: the random seed of the random orders.
         """
-        from kgbias.measure.attribution import METHODS, deletion_curves
+        from kgbias.measure.attribution import METHOD_VERSIONS, deletion_curves
         from kgbias.measure.scorers import load_scorer
 
         if removed < 1:
@@ -654,7 +654,7 @@ class Measured(OfRun):
         for name in as_names(measure):
             rows = self.attribute(name, method=method, scorer=scorer, top=top, device=device)
             by_method = {
-                m: sorted((a for a in rows if a.method == METHODS[m]), key=lambda a: a.triple_id)
+                m: sorted((a for a in rows if a.method == METHOD_VERSIONS[m]), key=lambda a: a.triple_id)
                 for m in as_names(method)
             }
             words = {
@@ -662,7 +662,7 @@ class Measured(OfRun):
                 for m in by_method
             }
             loaded = load_scorer(name, scorer, device=device)
-            found += deletion_curves(loaded, words, removed=removed, seed=seed)
+            found += deletion_curves(loaded, words, max_removed=removed, seed=seed)
         return Rows(found, _curve_record, _CURVES)
 
     def analyse_profiles(
@@ -814,15 +814,15 @@ def measuring_scorers(
     judgements are used, and the agreement is shown.
 
     Raises UsageError for a spec that does not exist or is given twice."""
-    from kgbias.measure.precision import check
-    from kgbias.measure.price import specs_of
-    from kgbias.measure.scorers import load_scorer, no_labels, own_scorer, takes_labels
+    from kgbias.measure.precision import check_shipped_labels
+    from kgbias.measure.price import list_specs
+    from kgbias.measure.scorers import load_scorer, labels_error, wrap_scorer, takes_labels
 
     scorers, labelled = [], False
-    for measure, specs in specs_of(wanted).items():
+    for measure, specs in list_specs(wanted).items():
         for spec in reversed(specs):
             if not isinstance(spec, str):
-                scorers.append(own_scorer(measure, spec))
+                scorers.append(wrap_scorer(measure, spec))
                 continue
             fixed = spec.startswith(("vectors:", "scores:"))  # a file: runs on no device
             told = takes_labels(measure, spec)
@@ -837,9 +837,9 @@ def measuring_scorers(
                 )
             )
             if spec.startswith("llm:"):
-                progress.note(str(check(scorer)))
+                progress.note(str(check_shipped_labels(scorer)))
     if labels and not labelled:
-        raise no_labels()
+        raise labels_error()
     return scorers
 
 
@@ -906,7 +906,7 @@ def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
     return Rows(tests, record, columns)
 
 
-def _planned_record(p: "Planned") -> dict[str, Any]:
+def _planned_record(p: "ExpectedFigure") -> dict[str, Any]:
     cells = (
         p.measure, p.figure, p.group, p.arm, p.value, p.low, p.high, p.width, p.n, p.by_own,
         p.raw.value, p.raw.low, p.raw.high, p.basis,

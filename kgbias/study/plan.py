@@ -30,7 +30,7 @@ from kgbias.io.files import is_within, write_text
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
 from kgbias.io.rows import Rows
-from kgbias.measure.configure import configure
+from kgbias.measure.configure import configure_measurement
 from kgbias.models.http import withhold_keys
 from kgbias.parameters import Names, as_names, described, fits
 from kgbias.query import load_query, write_result
@@ -515,7 +515,7 @@ def _of(
 
 def _measuring(path: Path, options: Mapping[str, Any]) -> None:
     try:
-        configure(**options)
+        configure_measurement(**options)
     except UsageError as error:
         raise DataError(f"{path}: {error}") from None
 

@@ -30,7 +30,7 @@ from kgbias.models.budget import Prices
 from kgbias.stats.estimate import Estimate, covered_variances
 
 if TYPE_CHECKING:
-    from kgbias.measure.agreement import Agreement
+    from kgbias.measure.scorer_agreement import ScorerAgreement
     from kgbias.pairs.config import Answered
 
 _WIDE = 180  # pixels of a drawn interval
@@ -223,11 +223,11 @@ def group_rows(run: StoredRun, counted: SelectedStatements, selection: Selection
     """The groups, each in each arm, with their figures over the statements that the selection
     counted: for each measure the columns MEASURE, MEASURE_low, MEASURE_high and MEASURE_n, and
     MEASURE_withheld, the reason, if a value is withheld."""
-    from kgbias.measure.figures import figures_of
+    from kgbias.measure.figures import read_figures
 
     names = {group.id: group.name for group in run.groups}
     found: dict[tuple[str, str], dict[str, Figure]] = {}
-    for s in figures_of(run, selection, counted):
+    for s in read_figures(run, selection, counted):
         own = found.setdefault((s.group_id, s.arm), {})
         own[s.measure] = figure_of(s, names.get(s.group_id, ""))
     said: dict[tuple[str, str], list[int]] = {}
@@ -444,14 +444,14 @@ def summary_record(s: RunSummary, status: str) -> dict[str, Any]:
     }
 
 
-def agreement_rows(found: "Sequence[Agreement]") -> Rows["Agreement"]:
+def agreement_rows(found: "Sequence[ScorerAgreement]") -> Rows["ScorerAgreement"]:
     """The agreement of scorers, with intervals."""
     columns = (
         "measure", "first", "second", "n", "same", "kappa", "kappa_low", "kappa_high", "rho",
         "rho_low", "rho_high", "moved",
     )  # fmt: skip
 
-    def record(a: "Agreement") -> dict[str, Any]:
+    def record(a: "ScorerAgreement") -> dict[str, Any]:
         values = (
             a.measure, a.first, a.second, a.n, a.same.value, a.kappa.value, a.kappa.low,
             a.kappa.high, a.rho.value, a.rho.low, a.rho.high,

@@ -216,7 +216,7 @@ def _decided(recipe: "Recipe", run: StoredRun) -> list[str]:
 def _scored(recipe: "Recipe", run: StoredRun, progress: Progress) -> tuple[set[str], list[str]]:
     """Score the run as it was scored. Returns the measures, and a line for each not scored."""
     from kgbias.measure.scorers import load_scorer
-    from kgbias.measure.scoring import measure
+    from kgbias.measure.scoring import measure_run
 
     scorers, notes = [], []
     for metric in recipe.metrics:
@@ -226,7 +226,7 @@ def _scored(recipe: "Recipe", run: StoredRun, progress: Progress) -> tuple[set[s
         else:
             scorers.append(load_scorer(metric.measure, spec))
     if scorers:
-        measure(run, scorers, progress)
+        measure_run(run, scorers, progress)
     return {scorer.measure for scorer in scorers}, notes
 
 

@@ -102,9 +102,9 @@ class Run(Held, Measured, Probed):
         Raises:
             DataError: an invalid row; the message gives its line.
         """
-        from kgbias.measure.labelling import read_sheet
+        from kgbias.measure.labelling import read_label_sheet
 
-        return label_rows(read_sheet(self.stored, path, by))
+        return label_rows(read_label_sheet(self.stored, path, by))
 
     def labels(self, measure: str | None = None) -> Rows[Label]:
         """The labels in effect of the run's statements, oldest first: of people, and of models by
@@ -572,12 +572,12 @@ def _index(context: Context, run: StoredRun, encoder: str | None, device: str) -
     if encoder is None or encoder == "none":
         return None
     from kgbias.ask.retrieve import InMemory, InNeo4j
-    from kgbias.measure.meaning import kept_as
+    from kgbias.measure.semantic_search import stored_encoder_name
     from kgbias.models.embed import SentenceVectors
 
     store = context.graph
     try:
-        embed, name = SentenceVectors(encoder, device=device), kept_as(encoder, device)
+        embed, name = SentenceVectors(encoder, device=device), stored_encoder_name(encoder, device)
         if store.url.partition("://")[1]:
             from kgbias.graph.neo4j import Neo4jStore
 

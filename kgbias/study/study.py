@@ -900,7 +900,7 @@ class Study(Compared, Tested, Checked):
             name: the name of the query.
             parameters: the values of its parameters; those that have a default may be left out.
         """
-        from kgbias.measure.precision import worth
+        from kgbias.measure.precision import describe_precision
         from kgbias.measures import MEASURES
         from kgbias.query import load_query
 
@@ -910,7 +910,7 @@ class Study(Compared, Tested, Checked):
             self._context.remark(line)
         if measure := query.judged_by:
             metrics = self.run(parameters.get("run")).stored.metrics()
-            self._context.remark(worth(MEASURES[measure], metrics.get(measure)))
+            self._context.remark(describe_precision(MEASURES[measure], metrics.get(measure)))
         return Rows(result.records(), columns=result.columns)
 
     def cypher(self, text: str, /, **parameters: Any) -> Rows[dict[str, Any]]:

@@ -14,7 +14,7 @@ from kgbias.graph.neo4j import crawls as generations_module
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Judgement
-from kgbias.measure.scoring import measure
+from kgbias.measure.scoring import measure_run
 from kgbias.models.base import ModelInfo
 from kgbias.query import load_query
 from tests.attack.cyphers import FILE, does_more, hostile, passed
@@ -73,7 +73,7 @@ def test_measuring_derives_the_edges_once(
     monkeypatch.setattr(
         Neo4jStore, "write_alone", lambda s, q, **p: (statements.append(q), alone(s, q, **p))
     )
-    measure(run, [Ruled("regard"), Ruled("toxicity")])
+    measure_run(run, [Ruled("regard"), Ruled("toxicity")])
     assert derived == [RUN.id] and len(statements) == 2
     rows = server.query(
         "MATCH ()-[s:STEREOTYPE {run: 'middle'}]->() "

@@ -92,7 +92,7 @@ class Axes:
 
 @pytest.fixture(autouse=True)
 def encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgbias.measure.meaning.MiniLM", Axes)
+    monkeypatch.setattr("kgbias.measure.semantic_search.MiniLM", Axes)
 
 
 @pytest.fixture

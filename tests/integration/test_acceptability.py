@@ -10,8 +10,8 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Scorer, load_scorer
-from kgbias.measure.scorers._offline import OfflineScorer, shipped
-from kgbias.measure.scoring import measure
+from kgbias.measure.scorers._offline import OfflineScorer, shipped_weights
+from kgbias.measure.scoring import measure_run
 from kgbias.measure.topics import measure_topics
 from kgbias.models.base import ModelInfo
 from tests.conftest import needs
@@ -85,12 +85,12 @@ def test_measures_read_a_text_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> No
 
     scorers = [OfflineScorer(m, device="cpu") for m in ("regard", "toxicity", "acceptability")]
     scorers[0].open()  # and with it what the others read
-    network = _offline._network("cpu")
+    network = _offline._network_on("cpu")
     texts = ["Gardeners whistle at noon.", "Gardeners whistle at night."]
     passes = []
     lower = network._lower.forward
     monkeypatch.setattr(network._lower, "forward", lambda **k: (passes.append(1), lower(**k))[1])
-    readers, read = network._heads[shipped("regard"), True], []
+    readers, read = network._heads[shipped_weights("regard"), True], []
     judged = readers.forward
     monkeypatch.setattr(readers, "forward", lambda s: (read.append(1), judged(s))[1])
     top, uppers = network._upper.layer[-1], []
@@ -107,7 +107,7 @@ def held_out() -> HeldOut:
 
 
 def test_the_card_has_the_figures_of_the_held_out_crawls(held_out: HeldOut) -> None:
-    card = shipped("regard").with_name(acceptability_card.NAME).read_text("utf-8")
+    card = shipped_weights("regard").with_name(acceptability_card.NAME).read_text("utf-8")
     for crawl in ("qa-smollm2", "qa-gemma", "sentences-hot-smollm2"):
         own = [n for n, s in enumerate(held_out.statements) if s.crawl == crawl]
         truth = np.array([int(held_out.statements[n].meaningful) for n in own])
@@ -177,7 +177,7 @@ def german(store: SQLiteStore) -> StoredRun:
 
 def test_only_english_is_read(german: StoredRun, scorer: Scorer) -> None:
     with pytest.raises(UsageError, match=r"language 'de'.*acceptability.*English only") as error:
-        measure(german, [scorer, load_scorer("warmth")])
+        measure_run(german, [scorer, load_scorer("warmth")])
     assert "\n" not in str(error.value)
     assert not german.metrics()
     with pytest.raises(UsageError, match="'de'"):
@@ -191,5 +191,5 @@ def test_a_scorer_of_another_language_is_not_refused(german: StoredRun, scorer: 
         def score(self, texts):  # type: ignore[no-untyped-def]
             return scorer.score(texts)
 
-    measure(german, [Knows()])
+    measure_run(german, [Knows()])
     assert set(german.metrics()) == {"acceptability"}

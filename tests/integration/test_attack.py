@@ -156,22 +156,22 @@ def test_several_readers_count_as_their_mean() -> None:
     import torch
     from safetensors.torch import load_file
 
-    from kgbias.measure.scorers._offline import shipped
-    from kgbias.measure.scorers._reader import STATES, Calibrated
+    from kgbias.measure.scorers._offline import shipped_weights
+    from kgbias.measure.scorers._reader import STATE_WIDTH, CalibratedReader
 
-    weights = load_file(shipped("identity_attack"))
+    weights = load_file(shipped_weights("identity_attack"))
     shared = {name: weights.pop(name) for name in ("calibration", "layers")}
     number = len(weights["out.bias"])
     single = [
-        Calibrated({name: value[n] for name, value in weights.items()} | shared, None)
+        CalibratedReader({name: value[n] for name, value in weights.items()} | shared, None)
         for n in range(number)
     ]
-    together = Calibrated(weights | shared, None)
-    states = torch.randn(4, 7, STATES, generator=torch.Generator().manual_seed(0))
+    together = CalibratedReader(weights | shared, None)
+    states = torch.randn(4, 7, STATE_WIDTH, generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
-        logits = torch.stack([reader.judge(states) for reader in single])
+        logits = torch.stack([reader.calibrated_logits(states) for reader in single])
         assert number == 3 and not torch.allclose(logits[0], logits[1])
-        torch.testing.assert_close(together.judge(states), logits.mean(0))
+        torch.testing.assert_close(together.calibrated_logits(states), logits.mean(0))
 
 
 def test_order_is_learnt_of_what_is_rated_apart() -> None:
@@ -198,11 +198,11 @@ def test_what_is_learnt_of_crawls_is_left_out_of_no_round() -> None:
 def test_texts_of_one_length_need_no_padding() -> None:
     import torch
 
-    from kgbias.measure.scorers._reader import STATES, Reader
+    from kgbias.measure.scorers._reader import STATE_WIDTH, LayerReader
 
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        reader, states = Reader().eval(), torch.randn(3, 5, STATES)
+        reader, states = LayerReader().eval(), torch.randn(3, 5, STATE_WIDTH)
     with torch.inference_mode():
         told = reader(states, torch.full((3,), 5))
         torch.testing.assert_close(reader(states), told, rtol=1e-6, atol=1e-6)

@@ -14,18 +14,18 @@ from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.graph.types import Attribution, Metric
 from kgbias.measure.attribution import (
-    METHODS,
+    METHOD_VERSIONS,
     check_methods,
     class_activation,
     deletion_curves,
-    effects,
+    word_effects_of,
     gradient_times_input,
     integrated_gradients,
     word_effects,
 )
 from kgbias.measure.scorers import Judgement, load_scorer
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.scorers._reading import Reading, aligned, of_probability, of_regard, owners
+from kgbias.measure.scorers._gradients import GradientReading, align_words, probability_readout, regard_readout, token_owners
 from tests import tiny
 from tests.conftest import needs, one_in
 
@@ -52,17 +52,17 @@ BAD = "Asian people are criminals."
 def test_a_masked_mention_is_one_word(text: str, words: list[tuple[str, str]]) -> None:
     masked = neutralise(text)
     read = masked.split()
-    found = aligned(text, masked)
+    found = align_words(text, masked)
     assert [(word, " ".join(read[n] for n in places)) for word, places in found] == words
 
 
 def test_tokens_belong_to_words() -> None:
-    assert owners("Men hate it.", [(0, 0), (0, 3), (3, 6), (6, 8), (9, 11), (11, 12), (0, 0)]) == [
+    assert token_owners("Men hate it.", [(0, 0), (0, 3), (3, 6), (6, 8), (9, 11), (11, 12), (0, 0)]) == [
         None, 0, 1, 1, 2, 2, None
     ]  # fmt: skip
 
 
-def linear(value: str = "probability") -> Reading:
+def linear(value: str = "probability") -> GradientReading:
     """A network whose gradients are known: two words of one and two tokens, one [CLS]; its states
     are twice its inputs and its logit is the sum of the states."""
     inputs = torch.tensor([[[9.0, 9.0], [1.0, 0.0], [0.0, -0.5], [0.25, 0.0]]])
@@ -72,9 +72,9 @@ def linear(value: str = "probability") -> Reading:
     def above(states: torch.Tensor) -> torch.Tensor:
         return states[:, 1:].sum((1, 2))[:, None]
 
-    return Reading(
+    return GradientReading(
         ["good", "unkind"], [None, 0, 1, 1], inputs, blank,
-        lambda x: above(2 * x), of_probability(0, sigmoid=True), (lambda x: 2 * x, above),
+        lambda x: above(2 * x), probability_readout(0, sigmoid=True), (lambda x: 2 * x, above),
     )  # fmt: skip
 
 
@@ -89,9 +89,9 @@ def test_effects_of_a_linear_network_by_hand() -> None:
 def test_evidence_is_what_the_score_squashes() -> None:
     logits = torch.tensor([[0.5, -1.0, 2.0]])
     for sigmoid in (True, False):
-        value = of_probability(2, sigmoid=sigmoid)
+        value = probability_readout(2, sigmoid=sigmoid)
         assert torch.allclose(value.evidence(logits).sigmoid(), value.score(logits))
-    regard = of_regard(2, 0, 3)
+    regard = regard_readout(2, 0, 3)
     p = logits.softmax(1)[0]
     assert float(regard.score(logits)) == pytest.approx(float(p[2] - p[0]))
     assert float(regard.evidence(logits)) == pytest.approx(float(torch.log(p[2] / p[0])))
@@ -101,7 +101,7 @@ def test_evidence_is_what_the_score_squashes() -> None:
 def test_all_methods_say_it_of_the_same_words(measure: str) -> None:
     scorer = load_scorer(measure)
     ours = ["Asian people", "are", "criminals."]
-    by_method = {m: effects(scorer, [BAD, "Men are kind."], m) for m in METHODS}
+    by_method = {m: word_effects_of(scorer, [BAD, "Men are kind."], m) for m in METHOD_VERSIONS}
     for (words, by_word, score), other in by_method.values():
         assert words == ours and len(by_word) == 3
         assert other[0] == ["Men", "are", "kind."] and score == by_method["occlusion"][0][2]
@@ -121,7 +121,7 @@ def test_integrated_gradients_are_complete(tmp_path: Path) -> None:
         reading = scorer.reading(text)  # type: ignore[attr-defined]
         with torch.no_grad():
             blank = float(reading.value.score(reading.logits(reading.blank)))
-        ((_, by_word, score),) = effects(scorer, [text], "integrated")
+        ((_, by_word, score),) = word_effects_of(scorer, [text], "integrated")
         assert sum(by_word) == pytest.approx(score - blank, abs=0.006)
 
 

@@ -17,7 +17,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation
 from kgbias.measure.scorers import load_scorer
-from kgbias.measure.scoring import measure
+from kgbias.measure.scoring import measure_run
 from kgbias.models import open_model
 from kgbias.reference import Truth, load_truth
 from kgbias.stats.inference import Values
@@ -50,7 +50,7 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Values3]:
     found: Values3 = {}
     for crawled, names in ((config, {}), (plain, {"none": "again"})):
         run = crawl(crawled, model, store).run
-        measure(StoredRun(store, run), [scorer])
+        measure_run(StoredRun(store, run), [scorer])
         toxicity = {t.id: t.scores["toxicity"].value for t in store.triples(run.id)}
         generations = [g for g in store.generations(run.id) if g.triple]
         for strategy in ("initialise", "predicate"):

@@ -29,9 +29,9 @@ from kgbias.graph.types import (
     node_id,
 )
 from kgbias.io import text as text_module
-from kgbias.measure.attribution import attribute, occlude, telling
+from kgbias.measure.attribution import attribute, occlude, select_most_hurtful
 from kgbias.measure.scorers import Judgement
-from kgbias.measure.topics.run import ENTROPIES, entropy_figures
+from kgbias.measure.topics.run import ENTROPY_MEASURES, entropy_figures
 from kgbias.models.base import ModelInfo
 from kgbias.report import save
 from kgbias.report.cards import Figure, heading_of
@@ -301,10 +301,10 @@ def test_occlusion_finds_the_words() -> None:
 def test_attribution_is_kept_and_shown(store: SQLiteStore) -> None:
     run = measured_run(store, THREE[:2], ["bad food", "<i>rain</i>"], measured=False)
     scorer = Counter()
-    from kgbias.measure.scoring import measure
+    from kgbias.measure.scoring import measure_run
 
-    measure(StoredRun(store, run), [scorer])
-    chosen = telling(store.triples(run.id), "toxicity", 2)
+    measure_run(StoredRun(store, run), [scorer])
+    chosen = select_most_hurtful(store.triples(run.id), "toxicity", 2)
     assert all("bad" in t.object for t in chosen)
     found = attribute(StoredRun(store, run), [scorer], chosen)
     assert len(found) == 2 and max(found[0].effects) == pytest.approx(0.1)
@@ -329,7 +329,7 @@ def test_topics_that_carry_no_entropy_say_so_where_its_figure_would_be(store: SQ
         changed = replace(model, settings={**model.settings, "seeds": 5, **settings})
         store.save_topics(run.id, [changed])
         figures = entropy_figures(run, store.triples(run.id), [changed])
-        store.save_group_scores(run.id, figures, replacing=ENTROPIES)
+        store.save_group_scores(run.id, figures, replacing=ENTROPY_MEASURES)
         return {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
 
     withheld = shown(adjusted_rand=0.2)

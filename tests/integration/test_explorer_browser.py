@@ -34,7 +34,7 @@ from kgbias.graph.types import (
     node_id,
 )
 from kgbias.graph.vectors import StatementVectors
-from kgbias.measure.meaning import SHIPPED
+from kgbias.measure.semantic_search import SHIPPED_ENCODER
 from kgbias.models.base import ModelInfo
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
@@ -672,7 +672,7 @@ def test_the_map_by_meaning_filters_as_the_others_do(
     rows = [np.eye(3, 16)[at[o.split()[0]]] + 0.1 * rng.normal(size=16) for *_, o in said]
     ends = [(node_id("predicate", p), node_id("object", o)) for _, _, p, o in said]
     unit = [row / np.linalg.norm(row) for row in rows]
-    store.save_vectors(SHIPPED, StatementVectors(ends, np.array(unit, np.float32)))
+    store.save_vectors(SHIPPED_ENCODER, StatementVectors(ends, np.array(unit, np.float32)))
     path = tmp_path / "explorer.html"
     write_explorer([run], path)
     window = Window(chromium, path)

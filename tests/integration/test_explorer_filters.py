@@ -23,7 +23,7 @@ from kgbias.graph.types import (
     node_id,
 )
 from kgbias.graph.vectors import StatementVectors
-from kgbias.measure.meaning import SHIPPED
+from kgbias.measure.semantic_search import SHIPPED_ENCODER
 from kgbias.models.base import ModelInfo
 from tests.integration.test_explorer_browser import Window
 
@@ -72,7 +72,7 @@ def window(chromium: Any, store: SQLiteStore, tmp_path: Path) -> Iterator[Window
     }  # fmt: skip
     ends = [(node_id("predicate", p), node_id("object", o)) for p, o in near]
     vectors = np.array(list(near.values()), dtype=np.float32)
-    store.save_vectors(SHIPPED, StatementVectors(ends, vectors))
+    store.save_vectors(SHIPPED_ENCODER, StatementVectors(ends, vectors))
     store.set_status(run.id, "complete")
     path = tmp_path / "explorer.html"
     write_explorer([StoredRun(store, store.find_run("filters"))], path)

@@ -20,7 +20,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group
 from kgbias.graph.vectors import StatementVectors
-from kgbias.measure.meaning import SHIPPED, texts_of
+from kgbias.measure.semantic_search import SHIPPED_ENCODER, statement_texts
 from tests import waiting
 from tests.fault_server import FaultServer
 from tests.hostile import HOSTILE
@@ -131,10 +131,10 @@ def walked(page: Any) -> list[Any]:
 @pytest.fixture
 def run(store: SQLiteStore) -> StoredRun:
     run = StoredRun(store, measured_run(store, GROUPS, ["food", "rain", "music", "families"]))
-    ends = list(texts_of(run))
+    ends = list(statement_texts(run))
     near = np.zeros((len(ends), 384), np.float32)  # as long as those of the encoder
     near[:, :2] = [(1.0, n / 9) / np.hypot(1, n / 9) for n in range(len(ends))]
-    store.save_vectors(SHIPPED, StatementVectors(ends, near))
+    store.save_vectors(SHIPPED_ENCODER, StatementVectors(ends, near))
     return run
 
 

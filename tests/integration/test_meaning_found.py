@@ -8,7 +8,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.ids import normalise
-from kgbias.measure.meaning import SHIPPED, SIMILAR, Meanings, keep_vectors
+from kgbias.measure.semantic_search import SHIPPED_ENCODER, MIN_SIMILAR_COSINE, StatementIndex, store_vectors
 from kgbias.models.base import ModelInfo
 
 pytestmark = pytest.mark.integration
@@ -33,9 +33,9 @@ def test_synonyms_are_found_among_real_statements(store: SQLiteStore) -> None:
                    triple=Triple("Women", predicate, object))
         for n, (predicate, object) in enumerate(said)
     ))  # fmt: skip
-    kept = keep_vectors(run, processes=1)
-    assert kept == len(run.vectors(SHIPPED).ids) > 1_700 and keep_vectors(run) == 0
-    meanings, by_words, by_meaning = Meanings.of(run), 0, 0
+    kept = store_vectors(run, processes=1)
+    assert kept == len(run.vectors(SHIPPED_ENCODER).ids) > 1_700 and store_vectors(run) == 0
+    meanings, by_words, by_meaning = StatementIndex.build(run), 0, 0
     for query, predicate, object in pairs:
         wanted = normalise(f"{predicate} {object}")
         hits = meanings.search(query, 10)
@@ -46,5 +46,5 @@ def test_synonyms_are_found_among_real_statements(store: SQLiteStore) -> None:
 
 
 def test_from_when_on_statements_count_as_similar() -> None:
-    labels = [row[3] for row in table("similar.tsv") if float(row[2]) >= SIMILAR]
+    labels = [row[3] for row in table("similar.tsv") if float(row[2]) >= MIN_SIMILAR_COSINE]
     assert (labels.count("1"), len(labels)) == (31, 35)

@@ -26,7 +26,7 @@ from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.topics import TopicSettings, measure_topics
 from kgbias.measure.topics import model as lemmas
-from kgbias.measure.topics.model import clustered, fit_topics, lemmatise
+from kgbias.measure.topics.model import cluster_rows, fit_topics, lemmatise
 from kgbias.models import english
 from kgbias.models.base import ModelInfo
 from tests.conftest import needs, one_in
@@ -231,14 +231,14 @@ def test_planted_topics_are_kept_without_a_fifth_and_nothing_is_not() -> None:
     )
     nothing = fit_topics(documents, Given(noise), TopicSettings())
     # Measured with 12 seeds for the vectors and two kinds of kernels: always 1, and 0.09 to 0.50.
-    assert len(planted.topics) == 3 and min(x or 0.0 for x in planted.kept) > 0.75
+    assert len(planted.topics) == 3 and min(x or 0.0 for x in planted.kept_shares) > 0.75
     assert planted.settings["kept"] > 0.75 > nothing.settings["kept"]
 
 
 def test_what_topics_compile_is_kept_for_the_next_process() -> None:
     from umap.umap_ import smooth_knn_dist
 
-    clustered(np.random.default_rng(0).normal(size=(40, 8)), 5, 0, TopicSettings())
+    cluster_rows(np.random.default_rng(0).normal(size=(40, 8)), 5, 0, TopicSettings())
     folder, found, missed = smooth_knn_dist.stats
     assert found or missed
     assert list(Path(folder).glob("umap_.smooth_knn_dist*.nbc"))
@@ -276,7 +276,7 @@ def test_lemmas_without_the_english_model(monkeypatch: pytest.MonkeyPatch) -> No
     lemmas._pipeline.cache_clear()
     try:
         assert lemmatise(["are always drinking too much beer"]) == ["drink beer"]
-        assert lemmas.lemmatiser() == "spacy lookup lemmas, English stop words"
+        assert lemmas.lemmatiser_name() == "spacy lookup lemmas, English stop words"
     finally:
         lemmas._pipeline.cache_clear()
 
@@ -286,4 +286,4 @@ def test_lemmas_follow_the_sentence() -> None:
         pytest.skip("spaCy's English model is not installed")
     # A table of words alone takes "leaves" and "saw" one way only.
     assert lemmatise(["leave in the rain", "saw a ghost"]) == ["leave rain", "see ghost"]
-    assert lemmas.lemmatiser().startswith("en_core_web_sm 3.8.0")
+    assert lemmas.lemmatiser_name().startswith("en_core_web_sm 3.8.0")

@@ -14,7 +14,7 @@ import pytest
 import kgbias
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._axes import AxisScorer
-from kgbias.measure.scorers._together import Judging
+from kgbias.measure.scorers._joint_scoring import ScoringTask
 from kgbias.parallel import local
 from kgbias.parallel.local import LocalExecutor
 from tests.conftest import needs, one_in
@@ -34,7 +34,7 @@ TEXTS = [" ".join(said) + "." for said in SAID]
 
 @pytest.mark.parametrize("killed", one_in(2, [False, True]))
 def test_processes_say_the_same(killed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    work = Judging([load_scorer(measure, device="cpu") for measure in MEASURES], threads=1)
+    work = ScoringTask([load_scorer(measure, device="cpu") for measure in MEASURES], threads=1)
     pieces = [TEXTS[start : start + 3] for start in range(0, len(TEXTS), 3)]
     alone = dict(LocalExecutor(1).run_pieces(work, pieces))
     with local.using_threads(1):  # sums depend on it, and other tests leave it as they like
@@ -50,17 +50,17 @@ def test_processes_say_the_same(killed: bool, monkeypatch: pytest.MonkeyPatch) -
 
             monkeypatch.setattr(local._HelperProcess, "_ask", killed_in_hand)
             # This process waits until the other one has ended, so that a piece is in its hands.
-            judge = Judging.__call__
+            judge = ScoringTask.__call__
 
-            def later(self: Judging, texts: Sequence[str]) -> Any:
+            def later(self: ScoringTask, texts: Sequence[str]) -> Any:
                 executor._helpers[0]._process.wait()
                 return judge(self, texts)
 
-            monkeypatch.setattr(Judging, "__call__", later)
+            monkeypatch.setattr(ScoringTask, "__call__", later)
         assert dict(executor.run_pieces(work, pieces)) == alone
         if not killed:  # those that are there do other work too
             there = [helper._process.pid for helper in executor._helpers]
-            other = Judging(work.scorers[:1], threads=1)
+            other = ScoringTask(work.scorers[:1], threads=1)
             assert dict(executor.run_pieces(other, pieces)) == {n: j[:1] for n, j in alone.items()}
             assert [helper._process.pid for helper in executor._helpers] == there
 
@@ -92,6 +92,6 @@ def test_an_axis_is_the_same_with_any_number_of_threads() -> None:
     said = set()
     for threads in (1, 2):
         with local.using_threads(threads):
-            axis, middle = AxisScorer("competence", device="cpu").placed
+            axis, middle = AxisScorer("competence", device="cpu").axis_and_offset
         said.add((axis.tobytes(), middle))
     assert len(said) == 1

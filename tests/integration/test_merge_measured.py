@@ -8,8 +8,8 @@ import pytest
 
 from kgbias.graph.types import MIN_SAME_COSINE, node_id, statement_id
 from kgbias.ids import normalise
-from kgbias.measure.meaning import Placing
-from kgbias.measure.merge import Placed, links
+from kgbias.measure.semantic_search import StatementEmbedding
+from kgbias.measure.merge import EmbeddedStatements, find_links
 from tests.conftest import needs
 
 PAIRS = Path(__file__).parents[1] / "data" / "same.tsv"
@@ -21,14 +21,14 @@ def test_linked_statements_say_the_same() -> None:
     lines = (line for line in PAIRS.read_text("utf-8").splitlines() if line[:1] != "#")
     pairs = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
     texts = sorted({p[side] for p in pairs for side in ("said", "head")})
-    rows = dict(zip(texts, Placing()([normalise(text) for text in texts]), strict=True))
+    rows = dict(zip(texts, StatementEmbedding()([normalise(text) for text in texts]), strict=True))
     counted: Counter[tuple[str, float, str]] = Counter()
     for p in pairs:
         ends = [(p[side].partition(" ")[0], p[side].partition(" ")[2]) for side in ("said", "head")]
         ids = [statement_id(node_id("predicate", a), node_id("object", b)) for a, b in ends]
-        placed = Placed(dict(zip(ids, (rows[p["said"]], rows[p["head"]]), strict=True)), "")
+        placed = EmbeddedStatements(dict(zip(ids, (rows[p["said"]], rows[p["head"]]), strict=True)), "")
         for threshold in (MIN_SAME_COSINE, 0.9):
-            if links({ends[0]: 1, ends[1]: 2}, placed, threshold):
+            if find_links({ends[0]: 1, ends[1]: 2}, placed, threshold):
                 counted[p["drawn"], threshold, p["same"]] += 1
 
     def same_of(drawn: str, threshold: float) -> tuple[int, int]:

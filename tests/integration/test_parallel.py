@@ -17,7 +17,7 @@ from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import SilentProgress
-from kgbias.measure.configure import configure
+from kgbias.measure.configure import configure_measurement
 from kgbias.models.embed import Span
 from kgbias.models.score.distributed import DistributedScorer
 from kgbias.models.distributed import LanguageModel, DistributedModel
@@ -274,8 +274,8 @@ def test_no_cluster_there_is_one_line() -> None:
 
 def test_processes_are_of_this_machine() -> None:
     with pytest.raises(UsageError, match="`processes` applies to this machine"):
-        configure(processes=2, executor="ray")
-    assert configure(executor="ray://auto")[0].executor == "ray://auto"
+        configure_measurement(processes=2, executor="ray")
+    assert configure_measurement(executor="ray://auto")[0].executor == "ray://auto"
 
 
 def refusal(*arguments: object) -> str:

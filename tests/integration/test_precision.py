@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kgbias.measure.precision import Precision
+from kgbias.measure.precision import LabelPrecision
 from kgbias.measure.scorers._base import Judgement, probability_judgement
 from training.scorers.precision import count
 
@@ -25,4 +25,4 @@ def test_only_what_makes_sense_is_counted() -> None:
     read = [("a", True), ("b", False), ("c", False), ("d", True)]
     toxicity = Judge("toxicity", {"a": 0.5, "b": 0.9, "c": 0.9, "d": 0.1})
     sense = Judge("acceptability", {"a": 0.5, "b": 0.6, "c": 0.4, "d": 1.0})
-    assert count(toxicity, sense, read) == Precision("toxicity", "rule", "1", 3, 2, 1, 2)
+    assert count(toxicity, sense, read) == LabelPrecision("toxicity", "rule", "1", 3, 2, 1, 2)

@@ -38,7 +38,7 @@ def ray() -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgbias.measure.scoring.PIECE", 2)
+    monkeypatch.setattr("kgbias.measure.scoring.PIECE_STATEMENTS", 2)
     monkeypatch.setattr("kgbias.probe.graph._CHUNK", 4)
     monkeypatch.setattr("kgbias.probe.names.Sentences.chunk", 7)
     monkeypatch.setattr("kgbias.probe.graph.Watch", Still)

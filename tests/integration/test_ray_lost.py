@@ -89,7 +89,7 @@ def test_a_graph_is_finished_after_its_ray_was_lost(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("kgbias.measure.scoring.PIECE", 2)
+    monkeypatch.setattr("kgbias.measure.scoring.PIECE_STATEMENTS", 2)
     one, other = twins(run, tmp_path)
     each, lost = RayProcess.run_pieces, "no answer from .*its node on this machine at 127.*: what was finished"
     with monkeypatch.context() as patch, pytest.raises(ModelError, match=lost):

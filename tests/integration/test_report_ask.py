@@ -10,7 +10,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, node_id
 from kgbias.graph.vectors import StatementVectors
-from kgbias.measure.meaning import SHIPPED
+from kgbias.measure.semantic_search import SHIPPED_ENCODER
 from kgbias.report import write_report
 from tests.report_data import measured_run
 
@@ -29,7 +29,7 @@ def test_a_question_is_answered(store: SQLiteStore, tmp_path: Path, chromium: An
     ends = [(node_id("predicate", p), node_id("object", o)) for p, o in stated]
     near = {"cats": (1, 0), "<b>bread</b>": (0.8, 0.6)}  # the rest is far from both
     vectors = np.array([near.get(o, (0, -1)) for _, o in stated], dtype=np.float32)
-    store.save_vectors(SHIPPED, StatementVectors(ends, vectors))
+    store.save_vectors(SHIPPED_ENCODER, StatementVectors(ends, vectors))
     write_report(StoredRun(store, record), tmp_path / "r.html")
     page = chromium.new_page(offline=True)
     errors: list[str] = []

@@ -28,7 +28,7 @@ from kgbias.graph.types import (
     node_id,
 )
 from kgbias.measure import merge
-from kgbias.measure.meaning import texts_of
+from kgbias.measure.semantic_search import statement_texts
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_several
 from kgbias.report.save import save_several
@@ -75,7 +75,7 @@ def two(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> list[StoredRun]:
     def no_model(run: StoredRun, device: str) -> None:
         raise MissingExtra("torch", extra="scorers")
 
-    monkeypatch.setattr(merge, "vectors_of", no_model)
+    monkeypatch.setattr(merge, "read_vectors", no_model)
     return [
         run_of(store, "one", {"Ayes": (0, 5, 35), "Bees": (10, 10, 10), HOSTILE: (9, 9, 9)}),
         run_of(store, "two", {"Ayes": (35, 5, 0), "Bees": (10, 10, 10), HOSTILE: (9, 9, 8)}),
@@ -116,9 +116,9 @@ def test_ranks_overlap_and_near_duplicates(
     other = run_of(store, "three", {"Ayes": (1, 1, 1), "Bees": (1, 1, 1)}, words="thing, as said,")
 
     def ones(run: StoredRun, device: str) -> dict[tuple[str, str], np.ndarray]:
-        return {ends: np.ones(2) for ends in texts_of(run)}
+        return {ends: np.ones(2) for ends in statement_texts(run)}
 
-    monkeypatch.setattr(merge, "vectors_of", ones)
+    monkeypatch.setattr(merge, "read_vectors", ones)
     (_, _, same, alike), _ = overlaps(SeveralData([two[0], other]))
     assert same.value == 0 and alike is not None and alike.value == 1
 

@@ -7,11 +7,11 @@ import pytest
 
 import kgbias
 from kgbias.errors import DataError, ModelError, UsageError
-from kgbias.measure import at_hand
+from kgbias.measure import scorer_reliability
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._minilm import check_sha256
-from kgbias.measure.scorers._offline import OfflineScorer, shipped
+from kgbias.measure.scorers._offline import OfflineScorer, shipped_weights
 from kgbias.measures import MEASURES
 from kgbias.study.opening import judge_of
 from tests import tiny
@@ -123,7 +123,7 @@ def test_other_weights_are_refused(tmp_path: Path) -> None:
 def test_version_follows_the_weights(tmp_path: Path, regard: OfflineScorer) -> None:
     from safetensors.torch import load_file, save_file
 
-    weights = load_file(shipped("regard"))
+    weights = load_file(shipped_weights("regard"))
     weights["out.bias"] += 1
     save_file(weights, tmp_path / "other.safetensors")
     assert OfflineScorer("regard", tmp_path / "other.safetensors").version != regard.version
@@ -240,7 +240,7 @@ def test_the_scorers_that_ship_are_told_from_what_they_learnt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On labels that shipped ones learnt from, and on others; and the effect of names."""
-    monkeypatch.setattr(at_hand, "own_scorers", lambda: {"identity_attack": ["offline"]})
+    monkeypatch.setattr(scorer_reliability, "shipped_scorers", lambda: {"identity_attack": ["offline"]})
     (tmp_path / "mine.tsv").write_text(
         "text\tlabel\nMuslims are all terrorists.\tattack\nMuslims bake bread.\tno attack\n"
     )
@@ -252,5 +252,5 @@ def test_the_scorers_that_ship_are_told_from_what_they_learnt(
     shipped, mine = row.checked
     assert shipped.learnt and shipped.kappa.value > 0.9 and shipped.floor == 0.5
     assert not mine.learnt and mine.same.value == 1 and mine.by == "people who are not named"
-    assert row.named is not None and not row.named.blind
+    assert row.named is not None and not row.named.is_blind
     assert (row.named.name, row.named.kind) == ("Baha'is", "hostile")

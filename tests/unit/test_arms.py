@@ -19,7 +19,7 @@ from kgbias.graph.selection import Selection, StatementStream, select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore
-from kgbias.measure.figures import figures_of, sense, update_figures
+from kgbias.measure.figures import read_figures, share_making_sense, update_run_figures
 from kgbias.report.exhibits import exhibits
 from kgbias.report.run_data import RunData
 from tests.arms_data import arms_run
@@ -32,7 +32,7 @@ OUT = "left out 3 of 13 statements, those with an acceptability below 0.5"
 def run(tmp_path: Path) -> Iterator[StoredRun]:
     with SQLiteStore(str(tmp_path / "arms.db")) as store:
         found = arms_run(store)
-        update_figures(found)
+        update_run_figures(found)
         yield found
 
 
@@ -73,8 +73,8 @@ def test_measuring_again_removes_what_no_longer_counts(run: StoredRun) -> None:
     before = run.group_scores()
     pooled = GroupScore(-1.0, -5.0, 3.0, 10, run.groups[1].id, "overall_regard")
     run.save_group_scores([pooled])
-    assert pooled not in figures_of(run)
-    update_figures(run)
+    assert pooled not in read_figures(run)
+    update_run_figures(run)
     assert run.group_scores() == before
 
 
@@ -87,7 +87,7 @@ def test_the_share_of_sense_is_of_all_statements(run: StoredRun) -> None:
     assert none.distinct == pytest.approx(3 / 5)
     assert (none.echo_rate.value, none.echo_rate.n) == (pytest.approx(2 / 5), 5)
     assert prefix.echo_rate.n == 0  # nothing was shown
-    assert sense([]).n == 0
+    assert share_making_sense([]).n == 0
 
 
 @pytest.mark.parametrize(
@@ -221,6 +221,6 @@ def test_association_tests_of_groups_are_of_one_arm(run: StoredRun) -> None:
 def test_an_unfinished_crawl_says_so(tmp_path: Path) -> None:
     with SQLiteStore(str(tmp_path / "cut.db")) as store:
         run = arms_run(store, status="stopped")
-        update_figures(run)
+        update_run_figures(run)
         done = call(run, "compare", "--arm", "none")
         assert "run arms is not complete (stopped)" in done.stderr

@@ -16,10 +16,10 @@ from kgbias.graph.selection import select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple, TripleView, verbalise
-from kgbias.measure.price import price as prices
+from kgbias.measure.price import price_measurement as prices
 from kgbias.measure.scorers import Judgement
-from kgbias.measure.scoring import measure
-from kgbias.measure.swapped import TRIED, effects, reads_names, texts_to_read
+from kgbias.measure.scoring import measure_run
+from kgbias.measure.counterfactual import TRIAL_STATEMENTS, name_effects, reads_names, max_texts_with_names
 from kgbias.models.base import ModelInfo
 from kgbias.report import cards
 from kgbias.report.exhibits import echoed
@@ -96,7 +96,7 @@ class ByName:
         return [Judgement(v, "attack" if v >= 0.5 else "no attack", {}) for v in values]
 
 
-NUMBER = sum(map(len, TRIED.values()))  # of statements with which a scorer is tried
+NUMBER = sum(map(len, TRIAL_STATEMENTS.values()))  # of statements with which a scorer is tried
 
 
 @pytest.fixture
@@ -108,26 +108,26 @@ def run(store: SQLiteStore) -> StoredRun:
 
 def test_the_effect_of_a_name_is_measured() -> None:
     names = [g.name for g in GROUPS[:3]]
-    _, found = effects(ByName(), names)
+    _, found = name_effects(ByName(), names)
     assert [e.value for e in found.values()] == pytest.approx([0.2, -0.1, -0.1])
-    assert found[names[0]].n == len(TRIED["neutral"]) and reads_names(
+    assert found[names[0]].n == len(TRIAL_STATEMENTS["neutral"]) and reads_names(
         "identity_attack", found.values()
     )
-    assert not reads_names("identity_attack", effects(ByName(more=0.0), names)[1].values())
-    assert reads_names("regard", effects(ByName("regard"), names)[1].values())
+    assert not reads_names("identity_attack", name_effects(ByName(more=0.0), names)[1].values())
+    assert reads_names("regard", name_effects(ByName("regard"), names)[1].values())
 
     class OfInsults(ByName):
         """Gives neutral statements nothing, whomever they are about."""
 
         def score(self, texts: Sequence[str]) -> list[Judgement]:
-            hostile = {verbalise(n, *said) for n in names for said in TRIED["hostile"]}
+            hostile = {verbalise(n, *said) for n in names for said in TRIAL_STATEMENTS["hostile"]}
             zero = Judgement(0.0, "no attack", {})
             return [
                 j if t in hostile else zero
                 for t, j in zip(texts, super().score(texts), strict=True)
             ]
 
-    kind, found = effects(OfInsults(), names)
+    kind, found = name_effects(OfInsults(), names)
     assert kind == "hostile" and reads_names("identity_attack", found.values())
 
 
@@ -135,7 +135,7 @@ def test_the_same_statements_differ_in_nothing_but_the_scorers_reaction(run: Sto
     """By their own names black people would be .3 above the others; with every name in turn there
     is no difference at all."""
     scorer = ByName()
-    measure(run, [scorer])
+    measure_run(run, [scorer])
     metric = Metric("identity_attack", "by-name", "0.3")
     assert run.metrics()["identity_attack"] == metric  # what was said stays the current one
     assert swapped_metric(metric, run.groups) in run.scorers()
@@ -157,17 +157,17 @@ def test_the_same_statements_differ_in_nothing_but_the_scorers_reaction(run: Sto
         "names of the category's groups",
     )
     asked = scorer.asked
-    measure(run, [scorer])
+    measure_run(run, [scorer])
     assert scorer.asked == asked  # nothing is tried or scored twice
     blind = ByName(more=0.0)
-    measure(run, [blind])
+    measure_run(run, [blind])
     assert (
         blind.asked == 120 + 3 * NUMBER and not [m for m in run.scorers() if m.version == "0.0"][1:]
     )
 
 
 def test_an_interrupted_swap_goes_on(run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgbias.measure.swapped._PIECE", 30)
+    monkeypatch.setattr("kgbias.measure.counterfactual._PIECE_TEXTS", 30)
 
     class Tired(ByName):
         def score(self, texts: Sequence[str]) -> list[Judgement]:
@@ -176,9 +176,9 @@ def test_an_interrupted_swap_goes_on(run: StoredRun, monkeypatch: pytest.MonkeyP
             return super().score(texts)
 
     with pytest.raises(KeyboardInterrupt):
-        measure(run, [Tired()])
+        measure_run(run, [Tired()])
     rested = ByName()
-    measure(run, [rested])
+    measure_run(run, [rested])
     assert 0 < rested.asked < 120
     metric = swapped_metric(Metric("identity_attack", "by-name", "0.3"), run.groups)
     assert len(run.store.scored_triples(metric, [t.id for t in run.triples()])) == 120
@@ -191,17 +191,17 @@ def test_a_price_counts_what_is_read_with_other_names(run: StoredRun) -> None:
     def price(scorer: ByName) -> int:
         metric = Metric(scorer.measure, scorer.name, scorer.version)
         there = [metric] if metric in run.scorers() else []
-        return texts_to_read(run, scorer.measure, scorer.name, there)
+        return max_texts_with_names(run, scorer.measure, scorer.name, there)
 
     reads, blind = ByName(), ByName(more=0.0)
     assert price(reads) == 3 * (40 + NUMBER)
     for scorer in (reads, blind):
         asked = 120 + price(scorer)
-        measure(run, [scorer])
+        measure_run(run, [scorer])
         assert scorer.asked == (asked if scorer is reads else 120 + 3 * NUMBER)
         assert price(scorer) == 0
-    assert texts_to_read(run, "acceptability", "offline", []) == 0
-    assert texts_to_read(run, "regard", "llm:openai:x", []) == 0
+    assert max_texts_with_names(run, "acceptability", "offline", []) == 0
+    assert max_texts_with_names(run, "regard", "llm:openai:x", []) == 0
     (row,) = [r for r in prices(run, {"toxicity": "offline"}) if r.measure == "toxicity"]
     assert row.texts_with_names_at_most == 3 * (40 + NUMBER)
 

@@ -16,9 +16,9 @@ from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, Score
-from kgbias.measure.corrected import FEWEST_OWN, LabelSet, corrections_of, label_set
-from kgbias.measure.figures import figures_of
-from kgbias.measure.sampling import LabelSample, sample_of
+from kgbias.measure.ppi_figures import MIN_OWN_LABELS, SampleLabels, corrections_by_measure, read_sample_labels
+from kgbias.measure.figures import read_figures
+from kgbias.measure.sampling import LabelSample, draw_sample
 from tests.conftest import needs
 from tests.report_data import measured_run
 
@@ -58,11 +58,11 @@ def labels(
 
 
 def corrected(run: StoredRun, name: str = "overall_regard") -> dict[str, GroupScore]:
-    return {s.group_id: s for s in figures_of(run) if s.measure == f"{name}_corrected"}
+    return {s.group_id: s for s in read_figures(run) if s.measure == f"{name}_corrected"}
 
 
 def test_the_sample_is_stratified_and_goes_on(run: StoredRun) -> None:
-    sample = sample_of(run, "regard")
+    sample = draw_sample(run, "regard")
     counted = exclude_cross_mentions(run, select_statements(run)).triples
     assert sorted(sample.order) == sorted({t.id for t in counted})
     of = {t.id: (t.group_id, t.scores["regard"].label) for t in counted}
@@ -72,48 +72,48 @@ def test_the_sample_is_stratified_and_goes_on(run: StoredRun) -> None:
     assert len(early) >= len(sample.strata) - 1  # every stratum early
     by_group = Counter(of[id][0] for id in sample.order[:40])
     assert set(by_group.values()) <= {12, 13, 14, 15}
-    assert sample_of(run, "regard") == sample
-    again = sample_of(run, "regard", seed=1)
+    assert draw_sample(run, "regard") == sample
+    again = draw_sample(run, "regard", seed=1)
     assert again.id != sample.id and again.order != sample.order
-    assert sample_of(run, "toxicity").id != sample.id
-    assert 0.1 < np.mean([sample.shared(id) for id in sample.order]) < 0.35
+    assert draw_sample(run, "toxicity").id != sample.id
+    assert 0.1 < np.mean([sample.is_shared(id) for id in sample.order]) < 0.35
 
 
 def test_within_a_stratum_the_order_is_random(run: StoredRun) -> None:
     """Over seeds, each statement of a stratum is equally often among the first half."""
-    stratum, ids = max(sample_of(run, "regard").strata.items(), key=lambda s: len(s[1]))
+    stratum, ids = max(draw_sample(run, "regard").strata.items(), key=lambda s: len(s[1]))
     half = len(ids) // 2
-    orders = [sample_of(run, "regard", seed=seed).strata[stratum] for seed in range(200)]
+    orders = [draw_sample(run, "regard", seed=seed).strata[stratum] for seed in range(200)]
     seen = Counter(id for order in orders for id in order[:half])
     expected = 200 * half / len(ids)
     assert all(abs(seen[id] - expected) < 5 * np.sqrt(expected / 2) for id in ids)
 
 
 def test_only_the_unbroken_beginning_counts(run: StoredRun) -> None:
-    sample = sample_of(run, "regard")
+    sample = draw_sample(run, "regard")
     ids = max(sample.strata.values(), key=len)
-    assert sample.reached(ids[:4], ids[:4]) == set(ids[:4])
-    assert sample.reached([*ids[:2], *ids[3:6]], ids) == set(ids[:2])
+    assert sample.find_reached(ids[:4], ids[:4]) == set(ids[:4])
+    assert sample.find_reached([*ids[:2], *ids[3:6]], ids) == set(ids[:2])
     # A picked statement within the beginning counts; one after it does not lengthen it.
-    assert sample.reached(ids[:4], {ids[0], ids[2]}) == set(ids[:3])
-    assert sample.reached(ids[:4], ()) == set()
+    assert sample.find_reached(ids[:4], {ids[0], ids[2]}) == set(ids[:3])
+    assert sample.find_reached(ids[:4], ()) == set()
 
 
 def test_without_labels_nothing_changes(run: StoredRun) -> None:
-    assert not [s for s in figures_of(run) if "corrected" in s.measure]
+    assert not [s for s in read_figures(run) if "corrected" in s.measure]
 
 
 def test_all_labelled_as_scored_is_the_raw_figure(run: StoredRun) -> None:
-    sample = sample_of(run, "regard")
+    sample = draw_sample(run, "regard")
     run.store.add_labels(labels(run, sample, sample.order))
-    raw = {s.group_id: s for s in figures_of(run) if s.measure == "overall_regard"}
+    raw = {s.group_id: s for s in read_figures(run) if s.measure == "overall_regard"}
     for id, found in corrected(run).items():
         assert found.value == pytest.approx(raw[id].value)
         assert found.method.startswith("corrected by ")
 
 
 def test_all_labelled_otherwise_is_what_people_say(run: StoredRun) -> None:
-    sample = sample_of(run, "regard")
+    sample = draw_sample(run, "regard")
     run.store.add_labels(labels(run, sample, sample.order, of="negative"))
     negative = corrected(run, "regard_negative")
     assert {id: s.value for id, s in negative.items()} == {g.id: pytest.approx(80) for g in GROUPS}
@@ -122,32 +122,32 @@ def test_all_labelled_otherwise_is_what_people_say(run: StoredRun) -> None:
 
 
 def test_few_labels_correct_all_groups_alike(run: StoredRun) -> None:
-    sample = sample_of(run, "regard")
-    run.store.add_labels(labels(run, sample, sample.order[: FEWEST_OWN - 2], of="negative"))
+    sample = draw_sample(run, "regard")
+    run.store.add_labels(labels(run, sample, sample.order[: MIN_OWN_LABELS - 2], of="negative"))
     assert not corrected(run)
-    run.store.add_labels(labels(run, sample, sample.order[: FEWEST_OWN + 4], of="negative"))
+    run.store.add_labels(labels(run, sample, sample.order[: MIN_OWN_LABELS + 4], of="negative"))
     found = corrected(run)
     assert len(found) == 3
     for s in found.values():
         assert "of statements about all groups" in s.method
-    run.store.add_labels(labels(run, sample, sample.order[: 3 * FEWEST_OWN + 9], of="negative"))
+    run.store.add_labels(labels(run, sample, sample.order[: 3 * MIN_OWN_LABELS + 9], of="negative"))
     assert all("of the group's" in s.method for s in corrected(run).values())
 
 
 def test_raters_are_averaged_and_models_are_not_people(run: StoredRun) -> None:
-    sample = sample_of(run, "regard")
+    sample = draw_sample(run, "regard")
     first = sample.order[:60]
     counted = exclude_cross_mentions(run, select_statements(run))
 
-    def found() -> LabelSet:
-        made = label_set(run, "regard", counted, Selection())
+    def found() -> SampleLabels:
+        made = read_sample_labels(run, "regard", counted, Selection())
         assert made is not None
         return made
 
     run.store.add_labels(labels(run, sample, first, of="negative", rater="gpt", kind="model"))
-    assert found().kind == "model" and found().by == "by the model gpt"
+    assert found().kind == "model" and found().labelled_by == "by the model gpt"
     run.store.add_labels(labels(run, sample, first, of="positive"))
-    assert found().kind == "person" and found().by == "by one person"
+    assert found().kind == "person" and found().labelled_by == "by one person"
     run.store.add_labels(labels(run, sample, first[:1], of="negative", rater="bea"))
     run.store.add_labels(labels(run, sample, first[1:2], of="", rater="bea"))
     assert found().shares[first[0]] == {"positive": 0.5, "negative": 0.5}
@@ -156,29 +156,29 @@ def test_raters_are_averaged_and_models_are_not_people(run: StoredRun) -> None:
 
 
 def test_picked_labels_correct_nothing(run: StoredRun) -> None:
-    sample = sample_of(run, "regard")
+    sample = draw_sample(run, "regard")
     run.store.add_labels(labels(run, sample, sample.order, of="negative", drawn=False))
     assert not corrected(run)
 
 
 def test_errors_against_one_group_are_seen(run: StoredRun) -> None:
-    sample = sample_of(run, "regard")
+    sample = draw_sample(run, "regard")
     own = {t.id: t.group_id for t in run.triples()}
     first = sample.order[:150]
     counted = exclude_cross_mentions(run, select_statements(run))
     run.store.add_labels(labels(run, sample, first))
-    assert corrections_of(run, counted, Selection(), "none")["regard"].alike == 1
+    assert corrections_by_measure(run, counted, Selection(), "none")["regard"].equal_error_p_value == 1
     tall = [id for id in first if own[id] == GROUPS[0].id]
     run.store.add_labels(labels(run, sample, tall, of="negative", rater="bea"))
-    assert corrections_of(run, counted, Selection(), "none")["regard"].alike < 0.01
+    assert corrections_by_measure(run, counted, Selection(), "none")["regard"].equal_error_p_value < 0.01
 
 
 def test_shown_beside_the_raw_figure(run: StoredRun, path: str) -> None:
-    sample = sample_of(run, "regard")
+    sample = draw_sample(run, "regard")
     run.store.add_labels(labels(run, sample, sample.order[:100], of="negative"))
     found = kgbias.open(path).run("by hand")
     figure = found.groups()[0].figures["overall_regard_corrected"]
-    assert figure.labels in (str(figure.n), f"{figure.n} of all") and figure.n > FEWEST_OWN
+    assert figure.labels in (str(figure.n), f"{figure.n} of all") and figure.n > MIN_OWN_LABELS
     assert "the scorer's errors" in figure.covers
     columns = set(next(iter(found.groups().records())))
     assert {f"overall_regard{end}" for end in ("", "_corrected", "_corrected_n")} <= columns
@@ -198,7 +198,7 @@ def test_a_scorer_that_wrongs_a_group_is_told_by_the_corrected_test(
     tall = {t.id for t in run.triples() if t.group_id == GROUPS[0].id}
     wrong = [Score(id, -1.0, "negative", {}) for id in sorted(tall)]
     store.save_scores(run.id, run.metrics()["regard"], wrong)
-    sample = sample_of(run, "regard")
+    sample = draw_sample(run, "regard")
     store.add_labels([
         Label(id, "regard", "positive" if n % 2 else "negative", "ada", "person", "regard@1", TIME,
               False, sample.id)
@@ -215,7 +215,7 @@ def test_models_are_tested_by_labels_too(store: SQLiteStore, path: str) -> None:
     for name, label in (("one", "negative"), ("other", "neutral")):
         objects = [f"{name} {n}" for n in range(30)]
         run = StoredRun(store, measured_run(store, GROUPS, objects, 80, name=name))
-        sample = sample_of(run, "regard")
+        sample = draw_sample(run, "regard")
         run.store.add_labels(labels(run, sample, sample.order[:120], of=label))
     found = kgbias.open(path).contrast("one", "other", measures="regard")
     for t in found.tests:
@@ -226,8 +226,8 @@ def test_models_are_tested_by_labels_too(store: SQLiteStore, path: str) -> None:
 
 
 def test_labels_of_other_groups_give_a_difference_and_no_test(run: StoredRun, path: str) -> None:
-    sample = sample_of(run, "regard")
-    run.store.add_labels(labels(run, sample, sample.order[: FEWEST_OWN + 4]))
+    sample = draw_sample(run, "regard")
+    run.store.add_labels(labels(run, sample, sample.order[: MIN_OWN_LABELS + 4]))
     for t in kgbias.open(path).run("by hand").tests(measures="regard"):
         assert t.corrected.has_interval and not t.corrected.is_tested
         assert np.isnan(t.corrected.p_adjusted) and t.told == t.differs
@@ -249,7 +249,7 @@ def test_models_are_compared_by_labels_too(store: SQLiteStore, path: str) -> Non
     for name, label in (("one", "negative"), ("other", "neutral")):
         objects = [f"{name} {n}" for n in range(30)]
         run = StoredRun(store, measured_run(store, GROUPS, objects, 80, name=name))
-        sample = sample_of(run, "regard")
+        sample = draw_sample(run, "regard")
         run.store.add_labels(labels(run, sample, sample.order, of=label))
     found = kgbias.open(path).contrast("one", "other", measures="regard")
     assert len(found.tests) == 3

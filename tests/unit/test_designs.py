@@ -14,7 +14,7 @@ from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, GroupScore, Metric, Run, Score, Triple
-from kgbias.measure.figures import figures_of, how_intervals, means_by_form, update_figures
+from kgbias.measure.figures import read_figures, describe_intervals, means_by_prompt_type, update_run_figures
 from kgbias.models.base import ModelInfo
 from kgbias.report.run_data import RunData
 from kgbias.stats.designs import Design, resample_effects, draw_likely_effects
@@ -251,7 +251,7 @@ def test_both_groups_together_are_strata_of_their_own(store: SQLiteStore) -> Non
 
 def test_figures_say_what_their_interval_covers(store: SQLiteStore) -> None:
     run = crawled(store)
-    update_figures(run)
+    update_run_figures(run)
     mean_of = {s.group_id: s for s in run.group_scores() if s.measure == "toxicity_mean"}
     figure = mean_of[GROUPS[0].id]
     assert covered_variances(figure.method) == ("statements", "wordings") and figure.has_interval
@@ -324,7 +324,7 @@ def test_each_figure_is_also_of_what_the_model_chose_and_at_one_mix(store: SQLit
     assert asked.prompted_count == 13 and set(asked.blocks) == {
         "initialise/given love", "object/another given", "predicate/chosen"
     }  # fmt: skip
-    update_figures(run)
+    update_run_figures(run)
     found = {(s.group_id, s.measure): s for s in run.group_scores()}
     chosen = found[women.id, "toxicity_chosen"]
     assert chosen.n == 2 and chosen.value == pytest.approx((10 + 11) / 24)
@@ -334,10 +334,10 @@ def test_each_figure_is_also_of_what_the_model_chose_and_at_one_mix(store: SQLit
     standard = found[women.id, "toxicity_standardised"]
     assert standard.value == pytest.approx(by_hand / 27) and standard.n == 15
     assert "at one mix of 3 forms of prompts" in standard.method and standard.has_interval
-    forms = {m.form: m for m in means_by_form(run) if m.group == "Women"}
+    forms = {m.form: m for m in means_by_prompt_type(run) if m.group == "Women"}
     assert {form: m.n for form, m in forms.items()} == asked.sizes()
     assert forms["chosen"].value == chosen.value and forms["given love"].value > 0.4
-    assert not means_by_form(run, measures=["regard"])
+    assert not means_by_prompt_type(run, measures=["regard"])
     raw = found[women.id, "toxicity_mean"]
     assert raw.value == pytest.approx(8.5 / 15)
     assert "in 13 of 15 statements the prompt gave the predicate" in raw.method
@@ -364,7 +364,7 @@ def test_echoes_leave_their_places_empty(store: SQLiteStore) -> None:
     counted = select_statements(run, Selection(without_echoes=True))
     found = Draws.from_run(run, counted).sample(counted.triples, "toxicity")
     assert found.n == 22 and found.design is not None and len(found.design.clusters) == 26
-    figures = figures_of(run, Selection(without_echoes=True))
+    figures = read_figures(run, Selection(without_echoes=True))
     assert {s.n for s in figures if s.measure == "toxicity_mean"} == {11}
 
 
@@ -373,7 +373,7 @@ def test_an_import_falls_back_to_its_statements(store: SQLiteStore) -> None:
     draws = Draws.from_run(run, select_statements(run))
     assert not draws.is_known
     assert draws.sample(select_statements(run).triples, "toxicity").design is None
-    update_figures(run)
+    update_run_figures(run)
     methods = {s.method for s in run.group_scores()}
     assert {covered_variances(m) for m in methods} == {("statements",)}
     assert all("taken for independent" in m for m in methods)
@@ -394,11 +394,11 @@ def test_how_intervals_were_made_is_said_of_each_measure_and_of_no_single_group(
         "sc_weat": "SC-WEAT",
     }
     figures = [GroupScore(0.5, 0.4, 0.6, 9, "g", name, how) for name, how in made.items()]
-    assert how_intervals(figures) == {
+    assert describe_intervals(figures) == {
         f"{t}; covers": ["means of toxicity", "acceptability"],
         f"{percentiles}; covers": ["regard", "median toxicity"],
     }
     assert (
-        how_intervals([GroupScore(1, math.nan, math.nan, 9, "g", "overall_regard", percentiles)])
+        describe_intervals([GroupScore(1, math.nan, math.nan, 9, "g", "overall_regard", percentiles)])
         == {}
     )

@@ -703,7 +703,7 @@ def test_a_report_of_two_runs_holds_their_beliefs_beside_each_other(
     run: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(merge, "vectors_of", no_model)
+    monkeypatch.setattr(merge, "read_vectors", no_model)
     other = StoredRun(run.store, replace(run.record, name="again", model=ModelInfo("weaker", "1")))
     run.store.begin_run(other.record)
     run.store.record_round(other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()])

@@ -16,7 +16,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, node_id
 from kgbias.graph.vectors import StatementVectors
 from kgbias.io.progress import SilentProgress
-from kgbias.measure.meaning import SHIPPED
+from kgbias.measure.semantic_search import SHIPPED_ENCODER
 from tests.report_data import measured_run
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
@@ -55,7 +55,7 @@ def keep(run: StoredRun, objects: list[str]) -> Statements:
             ends.append((node_id("predicate", predicate), node_id("object", thing)))
             row = at[thing.split()[0]] + 0.5 * rng.normal(size=16)
             rows.append(row / np.linalg.norm(row))
-    run.store.save_vectors(SHIPPED, StatementVectors(ends, np.array(rows, np.float32)))
+    run.store.save_vectors(SHIPPED_ENCODER, StatementVectors(ends, np.array(rows, np.float32)))
     return read([run], Selection(), SilentProgress())
 
 
@@ -103,7 +103,7 @@ def test_few_objects_have_no_map(run: StoredRun) -> None:
 def test_what_cannot_be_told_apart_has_no_map(run: StoredRun) -> None:
     ends = [(node_id("predicate", p), node_id("object", o)) for _, _, p, o in run.distinct_triples()]
     same = np.tile(np.eye(1, 16, dtype=np.float32), (len(ends), 1))
-    run.store.save_vectors(SHIPPED, StatementVectors(ends, same))
+    run.store.save_vectors(SHIPPED_ENCODER, StatementVectors(ends, same))
     assert meaning.by_meaning(read([run], Selection(), SilentProgress()), seed=0) is None
 
 

@@ -28,7 +28,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Answer as Said
 from kgbias.graph.types import Generation, Group, GroupScore, Triple
 from kgbias.graph.vectors import StatementVectors
-from kgbias.measure.meaning import texts_of
+from kgbias.measure.semantic_search import statement_texts
 from kgbias.models.gguf import cache_folder
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
@@ -145,7 +145,7 @@ def test_what_is_near_a_text(
     encoder = Axes()
     monkeypatch.setattr("kgbias.explore.similar.load_vectors", lambda _: encoder)
     assert near("/near?text=wet") == []
-    texts = texts_of(run)
+    texts = statement_texts(run)
     kept = StatementVectors(list(texts), Axes().embed(list(texts.values())))
     run.store.save_vectors("axes 1", kept)
     found, said = near("/near?text=never%20wet&source=0"), {t.id: t for t in run.triples()}

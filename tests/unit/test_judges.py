@@ -9,9 +9,9 @@ import pytest
 
 import kgbias
 from kgbias.errors import ModelError, UsageError
-from kgbias.measure.agreement import correlation, kappa
-from kgbias.measure.labelled import Labelled, LabelledSet, shipped
-from kgbias.measure.precision import SAMPLE, check
+from kgbias.measure.scorer_agreement import correlation_estimate, cohens_kappa
+from kgbias.measure.labelled_sets import LabelledStatement, LabelledSet, read_shipped_set
+from kgbias.measure.precision import SAMPLE_SIZE, check_shipped_labels
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._llm import read_rubric
 from kgbias.measures import MEASURES
@@ -33,7 +33,7 @@ Robots,hate,liars,4
 
 
 def labelled(measure: str) -> list[tuple[str, str]]:
-    found = shipped(measure)
+    found = read_shipped_set(measure)
     assert found is not None
     return [(one.text, one.label) for one in found.statements]
 
@@ -82,7 +82,7 @@ def run(tmp_path: Path) -> Iterator[kgbias.Run]:
     ],
 )
 def test_reading_a_judgement(answer: str, label: str | None) -> None:
-    assert read_rubric("regard").read(answer) == label
+    assert read_rubric("regard").read_answer(answer) == label
 
 
 @pytest.mark.parametrize("measure", ["regard", "toxicity", "identity_attack", "acceptability"])
@@ -112,13 +112,13 @@ def test_a_judge_scores_a_run_and_is_checked_first(
     assert "regard@1" in metric.version
     _, *bodies = server.bodies  # the first sees whether messages are answered
     asked = [statement(body) for body in bodies]
-    assert len(asked) == SAMPLE + 6  # the labelled statements, then the run's
-    assert set(asked[:SAMPLE]) == {text for text, _ in labelled("regard")}
+    assert len(asked) == SAMPLE_SIZE + 6  # the labelled statements, then the run's
+    assert set(asked[:SAMPLE_SIZE]) == {text for text, _ in labelled("regard")}
     assert bodies[0]["temperature"] == 0
     schema = bodies[0]["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["label"]["enum"] == ["negative", "neutral", "positive"]
     run.measure(scorers=NOTHING | {"regard": "llm:openai:judge"}, axes=False)
-    assert len(server.bodies) == 1 + SAMPLE + 6  # nothing is asked twice
+    assert len(server.bodies) == 1 + SAMPLE_SIZE + 6  # nothing is asked twice
 
 
 def test_an_unreadable_judgement_is_asked_for_again_and_then_left_open(
@@ -154,8 +154,8 @@ def test_the_check_is_kappa_with_the_labels(server: FaultServer) -> None:
     scorer = load_scorer("regard", "llm:openai:judge")
     told = [("Men love kind people.", "positive"), ("Men hate kind people.", "negative"),
             ("Men love tea.", "neutral"), ("Men fear tea.", "negative")]  # fmt: skip
-    of = LabelledSet("mine", "regard", "person", tuple(Labelled(*each) for each in told), ("Ana",))
-    found = check(scorer, of)
+    of = LabelledSet("mine", "regard", "person", tuple(LabelledStatement(*each) for each in told), ("Ana",))
+    found = check_shipped_labels(scorer, of)
     assert found.same.value == 0.75
     # chance: (1/4)(1/4) + (1/4)(2/4) + (2/4)(1/4) = 5/16, so (3/4 - 5/16) / (11/16) = 7/11
     assert found.kappa.value == pytest.approx(7 / 11)
@@ -166,7 +166,7 @@ def test_the_check_is_kappa_with_the_labels(server: FaultServer) -> None:
 @pytest.mark.parametrize("measure", ["regard", "toxicity", "identity_attack", "acceptability"])
 def test_labelled_statements_have_every_label(measure: str) -> None:
     found = labelled(measure)
-    assert found == draw(measure) and 50 <= len(found) <= SAMPLE
+    assert found == draw(measure) and 50 <= len(found) <= SAMPLE_SIZE
     labels = {label for _, label in found}
     assert labels == (
         {"negative", "neutral", "positive"}
@@ -215,20 +215,20 @@ def test_one_scorer_agrees_with_nobody(server: FaultServer, run: kgbias.Run) -> 
 def test_kappa_against_hand_worked_values() -> None:
     first = ["a"] * 45 + ["b"] * 15 + ["a"] * 25 + ["b"] * 15
     second = ["a"] * 45 + ["b"] * 15 + ["b"] * 25 + ["a"] * 15
-    same, found = kappa(first, second)  # Cohen's own kind of table: 45, 25, 15, 15
+    same, found = cohens_kappa(first, second)  # Cohen's own kind of table: 45, 25, 15, 15
     assert same.value == 0.6
     assert found.value == pytest.approx((0.6 - 0.54) / 0.46)
     assert found.low < found.value < found.high
-    constant = kappa(["a", "a"], ["a", "a"])[1]
+    constant = cohens_kappa(["a", "a"], ["a", "a"])[1]
     assert constant.value != constant.value  # undefined
 
 
 def test_the_interval_of_a_rank_correlation() -> None:
     stats = pytest.importorskip("scipy.stats")
-    e = correlation(0.5, 103)
+    e = correlation_estimate(0.5, 103)
     half = stats.norm.ppf(0.975) * (1.125 / 100) ** 0.5
     import math
 
     assert e.low == pytest.approx(math.tanh(math.atanh(0.5) - half))
     assert e.high == pytest.approx(math.tanh(math.atanh(0.5) + half))
-    assert not correlation(0.5, 3).has_interval
+    assert not correlation_estimate(0.5, 3).has_interval

@@ -11,10 +11,10 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, MissingExtra
 from kgbias.graph.labels import Label
-from kgbias.measure import at_hand, labelled, precision, scorers
-from kgbias.measure.agreement import kappa
-from kgbias.measure.labelled import Labelled, LabelledSet, read_sets, shipped
-from kgbias.measure.precision import FEWEST, Checked, check, checks
+from kgbias.measure import scorer_reliability, labelled_sets, precision, scorers
+from kgbias.measure.scorer_agreement import cohens_kappa
+from kgbias.measure.labelled_sets import LabelledStatement, LabelledSet, read_sets, read_shipped_set
+from kgbias.measure.precision import MIN_GROUP_LABELS, LabelAgreement, check_shipped_labels, check_by_group
 from kgbias.measure.scorers import Judgement
 
 CARD = 'measure = "toxicity"\nkind = "person"\nraters = ["Ana", "Ben"]\nguide = "toxicity@1"\n'
@@ -33,21 +33,21 @@ def test_the_words_are_those_of_whoever_labelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another annotator of the labels that ship changes what is said beside every figure."""
-    own = shipped("regard")
-    assert own is not None and own.by == "one annotator, a language model"
-    table = written(tmp_path, labelled.SHIPPED.read_text("utf-8"), name="labelled.tsv")
+    own = read_shipped_set("regard")
+    assert own is not None and own.labelled_by == "one annotator, a language model"
+    table = written(tmp_path, labelled_sets.SHIPPED_LABELS.read_text("utf-8"), name="labelled.tsv")
     table.with_name("labelled.card.toml").write_text('kind = "person"\nraters = ["Ana"]\n')
-    monkeypatch.setattr(labelled, "SHIPPED", table)
-    labelled._shipped.cache_clear()
+    monkeypatch.setattr(labelled_sets, "SHIPPED_LABELS", table)
+    labelled_sets._read_shipped.cache_clear()
     try:
-        assert labelled.shipped_annotator() == "one person"
-        other = shipped("regard")
+        assert labelled_sets.describe_shipped_annotator() == "one person"
+        other = read_shipped_set("regard")
         assert other is not None and other.statements == own.statements
-        assert "for regard, by one person: kappa" in str(check(Says(["neutral"] * 60)))
-        (flagged, *_) = precision._counted().values()
+        assert "for regard, by one person: kappa" in str(check_shipped_labels(Says(["neutral"] * 60)))
+        (flagged, *_) = precision._read_precisions().values()
         assert "read one by one (by one person)" in str(flagged)
     finally:
-        labelled._shipped.cache_clear()
+        labelled_sets._read_shipped.cache_clear()
 
 
 class Says:
@@ -66,10 +66,10 @@ class Says:
 def test_a_table_of_ones_own_is_a_set_by_its_card(tmp_path: Path) -> None:
     rows = '# a comment\ntext,label,group\nThey steal.,toxic,Elves\n"They, eat.",not toxic,\n'
     (found,) = read_sets(written(tmp_path, rows, CARD + 'license = "CC0-1.0"\nlabelled = "2026"'))
-    assert (found.name, found.by, found.guide) == ("mine", "2 people", "toxicity@1")
+    assert (found.name, found.labelled_by, found.guide) == ("mine", "2 people", "toxicity@1")
     assert (found.license, found.labelled) == ("CC0-1.0", "2026")
     assert found.statements == (
-        Labelled("They steal.", "toxic", "Elves"), Labelled("They, eat.", "not toxic")
+        LabelledStatement("They steal.", "toxic", "Elves"), LabelledStatement("They, eat.", "not toxic")
     )  # fmt: skip
 
 
@@ -78,11 +78,11 @@ def test_published_sets_are_read_as_they_were_published(tmp_path: Path) -> None:
     attack, toxicity = read_sets(written(tmp_path, HATECHECK + cases))
     assert (attack.measure, toxicity.measure) == ("identity_attack", "toxicity")
     assert attack.statements == (
-        Labelled("I hate women.", "attack", "women", "1"),
-        Labelled("I, hate tea.", "no attack", "", "2"),
+        LabelledStatement("I hate women.", "attack", "women", "1"),
+        LabelledStatement("I, hate tea.", "no attack", "", "2"),
     )
     assert [x.label for x in toxicity.statements] == ["toxic", "not toxic"]
-    assert "Röttger" in attack.by and attack.license == "CC-BY-4.0" and attack.learnt
+    assert "Röttger" in attack.labelled_by and attack.license == "CC-BY-4.0" and attack.learnt
 
     rated = "Texan,gun_lovers,-1,1,4,1.33\nTexan,tall,-1,0,3,0.67\nTexan,loud,NA,NA,NA,0\n"
     attack, _ = read_sets(written(tmp_path, SEEGULL + rated))
@@ -100,7 +100,7 @@ def test_published_sets_are_read_as_they_were_published(tmp_path: Path) -> None:
     german = "mhc_case_id," + HATECHECK + "german-1,a,Ich mag Tee.,non-hateful,bakers,2\n"
     attack, _ = read_sets(written(tmp_path, german))
     assert (attack.name, attack.language) == ("Multilingual HateCheck/mine", "de")
-    assert "2022" in attack.by and not attack.learnt
+    assert "2022" in attack.labelled_by and not attack.learnt
 
     said = '-1\tXYZ was a "thief.\n1\tXYZ was kind.\n2\tXYZ was both.\n0\tXYZ sat.\n'
     (regard,) = read_sets(written(tmp_path, said, name="train.tsv"))
@@ -140,30 +140,30 @@ def test_a_bad_set_is_one_line(tmp_path: Path, text: str, card: str, why: str) -
 
 def test_agreement_is_given_over_all_and_by_group_with_a_floor() -> None:
     statements = tuple(
-        Labelled(f"s{n}", "toxic" if n % 4 == 0 else "not toxic", group, f"u{n // 2}", float(n))
-        for group, start in (("Elves", 0), ("Orcs", FEWEST))
-        for n in range(start, start + FEWEST - (group == "Orcs"))
+        LabelledStatement(f"s{n}", "toxic" if n % 4 == 0 else "not toxic", group, f"u{n // 2}", float(n))
+        for group, start in (("Elves", 0), ("Orcs", MIN_GROUP_LABELS))
+        for n in range(start, start + MIN_GROUP_LABELS - (group == "Orcs"))
     )
     of = LabelledSet("set", "toxicity", "person", statements, ("Ana",), learnt=("says",))
     judged = [None, *(Judgement(float(n), "not toxic", {}) for n in range(1, len(statements)))]
-    every, elves = checks("says", of, judged)
+    every, elves = check_by_group("says", of, judged)
     assert (every.group, elves.group) == ("", "Elves")  # Orcs have one too few
     assert (every.set, every.by, every.learnt, every.unjudged) == ("set", "one person", True, 1)
     assert elves.same.value == elves.floor == 15 / 19 and elves.kappa.value == 0
     assert every.rho.value == 1
-    assert not checks("other", of, judged)[0].learnt
+    assert not check_by_group("other", of, judged)[0].learnt
 
 
 def test_statements_of_one_unit_are_resampled_together() -> None:
     """Ten copies of each of six cases tell no more than six cases do."""
     first, second = ["a", "a", "b", "b", "a", "b"] * 10, ["a", "b", "b", "b", "a", "a"] * 10
-    alone, of_alone = kappa(first[:6], second[:6])
-    copies, of_copies = kappa(first, second)
-    units, of_units = kappa(first, second, [str(n % 6) for n in range(60)])
+    alone, of_alone = cohens_kappa(first[:6], second[:6])
+    copies, of_copies = cohens_kappa(first, second)
+    units, of_units = cohens_kappa(first, second, [str(n % 6) for n in range(60)])
     assert alone.value == copies.value == units.value == pytest.approx(4 / 6)
     assert of_units.value == of_copies.value == pytest.approx(of_alone.value)
     assert of_units.high - of_units.low > 2 * (of_copies.high - of_copies.low)
-    few, of_few = kappa(first, second, ["u", "v"] * 30)
+    few, of_few = cohens_kappa(first, second, ["u", "v"] * 30)
     assert not few.has_interval and not of_few.has_interval  # two units tell nothing
 
 
@@ -198,7 +198,7 @@ def test_labels_of_the_store_meet_the_scores_that_are_there(
     study: kgbias.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without reading anything anew: 3 of the 4 labels given are those of the scorer."""
-    monkeypatch.setattr(at_hand, "own_scorers", dict)
+    monkeypatch.setattr(scorer_reliability, "shipped_scorers", dict)
     mine = written(tmp_path, "text,label\nElves love songs.,not toxic\n", CARD)
     spec = {"toxicity": f"scores:{tmp_path / 'scores.csv'}"}
     found = study.scorers(mine, scorers=spec)
@@ -236,7 +236,7 @@ def test_a_scorer_whose_packages_are_missing_is_listed(
     monkeypatch.setattr(scorers, "load_scorer", missing)
     with kgbias.open(tmp_path / "none.db") as study:
         found = study.scorers()
-    assert [row.measure for row in found.rows] == list(at_hand.own_scorers())
+    assert [row.measure for row in found.rows] == list(scorer_reliability.shipped_scorers())
     assert all("scorers" in row.why and not row.checked for row in found.rows)
 
 
@@ -254,5 +254,5 @@ def test_the_price_is_told_beforehand(tmp_path: Path) -> None:
 
 
 def test_without_labels_a_judge_is_unchecked() -> None:
-    found = check(Says([]), LabelledSet("", "regard", "person"))
-    assert isinstance(found, Checked) and "unchecked" in str(found)
+    found = check_shipped_labels(Says([]), LabelledSet("", "regard", "person"))
+    assert isinstance(found, LabelAgreement) and "unchecked" in str(found)

@@ -19,7 +19,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group
 from kgbias.ids import content_id
-from kgbias.measure.labelling import Labelling, guide_of, read_sheet
+from kgbias.measure.labelling import Labelling, read_guide, read_label_sheet
 from kgbias.measures import MEASURES
 from tests.report_data import measured_run
 
@@ -41,30 +41,30 @@ def run(store: SQLiteStore) -> StoredRun:
 def test_guides_have_the_labels_of_their_measures_and_keep_their_text() -> None:
     found = {}
     for name in ("regard", "toxicity", "identity_attack", "acceptability"):
-        guide = guide_of(name)
+        guide = read_guide(name)
         assert {x.name for x in guide.labels} <= MEASURES.own_entries[name].labels.keys()
         assert len(guide.labels) <= 5 and all(x.meaning and x.examples for x in guide.labels)
         found[guide.id] = content_id("guide", repr(guide))
     assert found == GUIDES
     with pytest.raises(UsageError, match="no guide for labelling warmth; there are guides for acc"):
-        guide_of("warmth")
+        read_guide("warmth")
 
 
 def test_raters_share_the_work_and_one_in_five_is_for_two(run: StoredRun) -> None:
     ana = Labelling(run, "regard", "Ana")
-    ben, cem = ana.by_another("Ben"), ana.by_another("Cem")
-    assert [x.id for x in ana.next(1000)] == list(ana.sample.order)
-    for x in ana.next(1000):
-        ana.label(x, "neutral")
-    assert ana.next() == []
-    shared = [id for id in ana.sample.order if ana.sample.shared(id)]
-    assert shared and [x.id for x in ben.next(1000)] == shared
+    ben, cem = ana.for_rater("Ben"), ana.for_rater("Cem")
+    assert [x.id for x in ana.next_tasks(1000)] == list(ana.sample.order)
+    for x in ana.next_tasks(1000):
+        ana.label_statement(x, "neutral")
+    assert ana.next_tasks() == []
+    shared = [id for id in ana.sample.order if ana.sample.is_shared(id)]
+    assert shared and [x.id for x in ben.next_tasks(1000)] == shared
     held = {shared[0]: {"Ben"}}
-    assert [x.id for x in cem.next(1000, held=held)] == shared[1:]
-    for x in ben.next(1000):
-        ben.skip(x)
-    assert cem.next() == []
-    progress = ben.progress()
+    assert [x.id for x in cem.next_tasks(1000, held_statements=held)] == shared[1:]
+    for x in ben.next_tasks(1000):
+        ben.skip_statement(x)
+    assert cem.next_tasks() == []
+    progress = ben.read_progress()
     assert (progress.labelled, progress.skipped, progress.raters) == (0, len(shared), 1)
 
 
@@ -81,38 +81,38 @@ def test_labels_are_read_again_only_if_others_have_written(run: StoredRun) -> No
         answer = desk.done({**asked, **own})
         assert (answer["progress"]["labelled"], answer["latest"]) == (n, own["statement"])
     assert reads == []
-    (by_ben,) = elsewhere.next()
-    elsewhere.label(by_ben, "positive")
+    (by_ben,) = elsewhere.next_tasks()
+    elsewhere.label_statement(by_ben, "positive")
     assert reads == ["regard"]  # Ben's labelling is one of another process, say
     answer = desk.done({**asked, "do": "next"})
     assert reads == ["regard"] * 2
     assert answer["progress"] | {"statements": 0} == {
         "labelled": 3, "skipped": 0, "by_all": 4, "raters": 2, "statements": 0,
     }  # fmt: skip
-    ana.undo()
+    ana.undo_label()
     assert [x.label for x in kept("regard")][-1] == "undo"
     assert desk.done({**asked, "do": "next"})["progress"]["labelled"] == 2
 
 
 def test_a_label_that_is_sent_again_changes_nothing(run: StoredRun) -> None:
     ana = Labelling(run, "regard", "  Ana\n Bee ")
-    (first,) = ana.next()
-    kept = ana.label(first, "1", "a sneer")
+    (first,) = ana.next_tasks()
+    kept = ana.label_statement(first, "1", "a sneer")
     assert (kept.label, kept.rater, kept.kind, kept.sample) == (
         "negative", "Ana Bee", "person", ana.sample.id,
     )  # fmt: skip
-    assert ana.label(first.id, "negative", "a sneer") == kept
+    assert ana.label_statement(first.id, "negative", "a sneer") == kept
     assert len(run.store.labels()) == 1
-    assert ana.undo(first.id) == first and ana.undo(first.id) is None and ana.undo() is None
-    assert ana.next() == [first] and len(run.store.labels()) == 2
+    assert ana.undo_label(first.id) == first and ana.undo_label(first.id) is None and ana.undo_label() is None
+    assert ana.next_tasks() == [first] and len(run.store.labels()) == 2
     with pytest.raises(UsageError, match=r"no label 'bad' of regard; use negative \(1\)"):
-        ana.label(first, "bad")
+        ana.label_statement(first, "bad")
     with pytest.raises(UsageError, match="has no statement 'x'"):
-        ana.skip("x")
+        ana.skip_statement("x")
 
 
 def test_a_masked_statement_does_not_name_the_group(run: StoredRun) -> None:
-    shown = Labelling(run, "regard", "Ana", masked=True).next(1000)
+    shown = Labelling(run, "regard", "Ana", masked=True).next_tasks(1000)
     for x in shown:
         assert x.text.startswith("These people ")
         assert not {"women", "woman", "men", "man"} & set(x.text.lower().strip(".").split())
@@ -139,13 +139,13 @@ def test_a_sheet_is_read_back_whole(run: StoredRun, tmp_path: Path) -> None:
 
     filled(sheet, change)
     for _ in range(2):
-        found = read_sheet(run, sheet)
+        found = read_label_sheet(run, sheet)
         assert [(x.label, x.note) for x in found] == [
             ("negative", ""), ("positive", ""), ("", "cannot tell"),
         ]  # fmt: skip
         assert all(x.rater == "Ana" and x.masked and x.sample for x in found)
     assert len(run.store.labels()) == 3
-    assert {x.rater for x in read_sheet(run, sheet, by="Ben")} == {"Ben"}
+    assert {x.rater for x in read_label_sheet(run, sheet, rater="Ben")} == {"Ben"}
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_wrong_row_of_a_sheet_is_one_line_and_nothing_is_kept(
 
     filled(sheet, change)
     with pytest.raises(DataError, match=said):
-        read_sheet(run, sheet)
+        read_label_sheet(run, sheet)
     assert run.store.labels() == []
 
 
@@ -243,7 +243,7 @@ def test_the_page_keeps_labels_and_gives_raters_different_statements(
     _, ben = posted(app, NEXT | {"rater": "Ben"})
     assert status == 200 and "score" not in json.dumps(ana)
     first = ana["statement"]["id"]
-    shared = Labelling(run, "regard", "Ana").sample.shared(first)
+    shared = Labelling(run, "regard", "Ana").sample.is_shared(first)
     assert (ben["statement"]["id"] == first) == shared
     for _ in range(2):  # the answer was lost, and it is sent again
         status, after = posted(app, NEXT | {"do": "label", "statement": first, "label": "neutral"})

@@ -8,7 +8,7 @@ import pytest
 from kgbias.errors import StoreError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.vectors import StatementVectors, find_nearest, find_neighbours, pack_vectors, unpack_vectors
-from kgbias.measure.meaning import Meanings
+from kgbias.measure.semantic_search import StatementIndex
 
 ROWS = np.array([[1, 0], [0.8, 0.6], [0, 1], [0.6, 0.8], [-1, 0]], dtype=np.float32)
 
@@ -88,5 +88,5 @@ def test_a_run_that_says_nothing_finds_nothing(monkeypatch: pytest.MonkeyPatch) 
         def vectors(self, _: str) -> StatementVectors:
             return StatementVectors([], unpack_vectors([]))
 
-    monkeypatch.setattr("kgbias.measure.meaning.MiniLM", Encoder)
-    assert Meanings.of(cast(StoredRun, Silent())).search("rain", 5) == []
+    monkeypatch.setattr("kgbias.measure.semantic_search.MiniLM", Encoder)
+    assert StatementIndex.build(cast(StoredRun, Silent())).search("rain", 5) == []

@@ -10,30 +10,30 @@ from kgbias.cli import cli
 from kgbias.errors import ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import TopicAssignment, Group, Topic, TopicModel
-from kgbias.measure.configure import MeasureConfig, configure
+from kgbias.measure.configure import MeasureConfig, configure_measurement
 from tests.report_data import measured_run
 
 PAPER = "salinas-2023"
 
 
 def test_nothing_given_is_the_default() -> None:
-    config, selection, said = configure()
+    config, selection, said = configure_measurement()
     assert (config, selection, said) == (MeasureConfig(), {}, "")
-    assert configure(scorers={"regard": None})[0].wanted["regard"] is None
-    assert configure()[0].wanted == {
+    assert configure_measurement(scorers={"regard": None})[0].scorer_specs["regard"] is None
+    assert configure_measurement()[0].scorer_specs == {
         **dict.fromkeys(("regard", "toxicity", "identity_attack", "acceptability"), "offline"),
         **dict.fromkeys(("warmth", "competence"), "minilm"),
     }
 
 
 def test_the_preset_sets_everything_to_the_paper() -> None:
-    config, selection, said = configure(PAPER)
-    assert config.wanted["regard"] == "hf:sasha/regardv3"
-    assert config.wanted["toxicity"] == "hf:unitary/unbiased-toxic-roberta:identity_attack"
-    assert config.wanted["identity_attack"] is None and config.wanted["acceptability"] is None
-    assert not config.axes and config.wanted["warmth"] is None
+    config, selection, said = configure_measurement(PAPER)
+    assert config.scorer_specs["regard"] == "hf:sasha/regardv3"
+    assert config.scorer_specs["toxicity"] == "hf:unitary/unbiased-toxic-roberta:identity_attack"
+    assert config.scorer_specs["identity_attack"] is None and config.scorer_specs["acceptability"] is None
+    assert not config.axes and config.scorer_specs["warmth"] is None
     assert config.topics and config.entropy == "as_published" and config.outliers == "keep"
-    assert config.topic_settings.smallest(4000) == 100  # all triples / 40
+    assert config.topic_settings.min_topic_statements(4000) == 100  # all triples / 40
     assert selection == {"min_acceptability": 0}
     assert "give embedding vectors:FILE to use GloVe" in said
 
@@ -41,9 +41,9 @@ def test_the_preset_sets_everything_to_the_paper() -> None:
 def test_what_is_given_beside_the_preset_wins_and_is_said() -> None:
     scorers = {"regard": "offline", "toxicity": None}
     given = {"scorers": scorers, "embedding": "vectors:g.txt", "topics": False}
-    config, selection, said = configure(PAPER, min_acceptability=0.5, **given)  # type: ignore[arg-type]
-    assert (config.wanted["regard"], config.wanted["toxicity"]) == ("offline", None)
-    assert config.wanted["identity_attack"] is None and not config.topics  # the preset's
+    config, selection, said = configure_measurement(PAPER, min_acceptability=0.5, **given)  # type: ignore[arg-type]
+    assert (config.scorer_specs["regard"], config.scorer_specs["toxicity"]) == ("offline", None)
+    assert config.scorer_specs["identity_attack"] is None and not config.topics  # the preset's
     assert config.embedding == "vectors:g.txt" and selection == {"min_acceptability": 0.5}
     mine = said.partition("given instead: ")[2]
     assert mine == (
@@ -54,14 +54,14 @@ def test_what_is_given_beside_the_preset_wins_and_is_said() -> None:
 
 def test_a_preset_or_a_parameter_that_is_not_there_is_refused() -> None:
     with pytest.raises(UsageError, match="no preset 'paper'; choose from salinas-2023"):
-        configure("paper")
+        configure_measurement("paper")
     with pytest.raises(UsageError, match="no option 'toxic'"):
-        configure(toxic="offline")  # type: ignore[call-arg]
+        configure_measurement(toxic="offline")  # type: ignore[call-arg]
     with pytest.raises(
         UsageError,
         match=r"no measure 'toxic' .did you mean toxicity..; choose from regard, toxicity, iden",
     ):
-        configure(scorers={"toxic": "offline"})
+        configure_measurement(scorers={"toxic": "offline"})
 
 
 def test_a_scorer_of_the_preset_that_cannot_be_had_is_one_line(
@@ -137,10 +137,10 @@ def test_frames_json_and_tables_say_why_a_figure_is_withheld(
 ) -> None:
     from kgbias.graph.selection import select_statements
     from kgbias.graph.store import StoredRun
-    from kgbias.measure.topics.run import ENTROPIES, entropies
+    from kgbias.measure.topics.run import ENTROPY_MEASURES, run_entropies
 
     stored = StoredRun(named, named.find_run(None))
-    stored.save_group_scores(entropies(stored, select_statements(stored)), replacing=ENTROPIES)
+    stored.save_group_scores(run_entropies(stored, select_statements(stored)), replacing=ENTROPY_MEASURES)
     with kgbias.open(named.url) as study:
         row = study.run().groups()[0]
         figure = row.figures["relative_entropy"]

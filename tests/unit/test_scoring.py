@@ -10,8 +10,8 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple, verbalise
 from kgbias.measure.scorers import Judgement
-from kgbias.measure.scoring import measure
-from kgbias.measure.swapped import TRIED
+from kgbias.measure.scoring import measure_run
+from kgbias.measure.counterfactual import TRIAL_STATEMENTS
 from kgbias.models.base import ModelInfo
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("Robots", "gender"))
@@ -28,7 +28,7 @@ class RuleScorer:
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         tried = {
-            verbalise(g.name, *each) for g in GROUPS for said in TRIED.values() for each in said
+            verbalise(g.name, *each) for g in GROUPS for said in TRIAL_STATEMENTS.values() for each in said
         }
         self.read += [text for text in texts if text not in tried]
         if self.measure == "toxicity":
@@ -59,7 +59,7 @@ def run(store: SQLiteStore) -> Run:
 
 
 def test_overall_regard_counts_what_was_said(store: SQLiteStore, run: Run) -> None:
-    measure(StoredRun(store, run), [RuleScorer("regard"), RuleScorer("toxicity")])
+    measure_run(StoredRun(store, run), [RuleScorer("regard"), RuleScorer("toxicity")])
     found = {(s.group_id, s.measure): s for s in store.group_scores(run.id)}
     women, men, robots = (g.id for g in GROUPS)
     overall = found[women, "overall_regard"]
@@ -78,12 +78,12 @@ def test_overall_regard_counts_what_was_said(store: SQLiteStore, run: Run) -> No
 
 def test_nothing_is_scored_twice_unless_the_version_changes(store: SQLiteStore, run: Run) -> None:
     scorer = RuleScorer("regard")
-    measure(StoredRun(store, run), [scorer])
+    measure_run(StoredRun(store, run), [scorer])
     before = store.group_scores(run.id)
-    measure(StoredRun(store, run), [scorer])
+    measure_run(StoredRun(store, run), [scorer])
     assert len(scorer.read) == 4 and store.group_scores(run.id) == before
     newer = RuleScorer("regard", "2")
-    measure(StoredRun(store, run), [newer])
+    measure_run(StoredRun(store, run), [newer])
     assert len(newer.read) == 4
     assert store.metrics(run.id)["regard"].version == "2"
 
@@ -96,18 +96,18 @@ def test_an_interrupted_measure_goes_on(store: SQLiteStore, run: Run) -> None:
             return super().score(texts)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kgbias.measure.scoring.BATCH", 2)
+        patch.setattr("kgbias.measure.scoring.BATCH_STATEMENTS", 2)
         with pytest.raises(KeyboardInterrupt):
-            measure(StoredRun(store, run), [Tired("regard")])
+            measure_run(StoredRun(store, run), [Tired("regard")])
         rested = RuleScorer("regard")
-        measure(StoredRun(store, run), [rested])
+        measure_run(StoredRun(store, run), [rested])
     assert len(rested.read) == 2
     assert len([t for t in store.triples(run.id) if "regard" in t.scores]) == 4
 
 
 def test_an_empty_run(store: SQLiteStore) -> None:
     store.begin_run(RUN)
-    measure(StoredRun(store, RUN), [RuleScorer("regard")])
+    measure_run(StoredRun(store, RUN), [RuleScorer("regard")])
     assert store.group_scores(RUN.id) == []
 
 
@@ -119,5 +119,5 @@ class TooMuch(RuleScorer):
 def test_a_value_out_of_the_range_of_its_measure_is_refused(store: SQLiteStore, run: Run) -> None:
     """Which a scorer of another package may give."""
     with pytest.raises(DataError, match=r"rule gives toxicity the value .*from 0 to 1"):
-        measure(StoredRun(store, run), [TooMuch("toxicity")])
+        measure_run(StoredRun(store, run), [TooMuch("toxicity")])
     assert not any(t.scores for t in store.triples(run.id))

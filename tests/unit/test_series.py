@@ -12,7 +12,7 @@ import kgbias
 from kgbias.crawl.config import CrawlConfig
 from kgbias.errors import Interrupted, RunNotFound, UsageError
 from kgbias.graph.types import GroupScore, Metric, Score
-from kgbias.measure.figures import update_figures
+from kgbias.measure.figures import update_run_figures
 from kgbias.models.base import Request
 from kgbias.study.series import Spread
 from tests.scripted import ScriptedModel
@@ -115,7 +115,7 @@ def test_pooled_figures_cover_recrawls(study: kgbias.Study, model: ScriptedModel
         run.stored.save_scores(Metric("toxicity", "x", "1"), scores)
         regard = [Score(t.id, 0.9, "positive" if t.object == "food" else "") for t in run.triples()]
         run.stored.save_scores(Metric("regard", "x", "1"), regard)
-        update_figures(run.stored)
+        update_run_figures(run.stored)
     found = {(f.group, f.measure): f for f in series.pooled()}
     own = series.figure("Women", "overall_regard")
     pooled = found["Women", "overall_regard"]

@@ -11,7 +11,7 @@ import pytest
 from kgbias.compare.sofa import OVERALL, compare_sofa, length_correlation, rank_agreement
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sofa import ProbeSet, SofaResult
-from kgbias.measure.clusters import cluster_texts, telling_words
+from kgbias.measure.clusters import cluster_texts, distinctive_words
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention
 from kgbias.probe.result import ScoredBy, sofa_result
@@ -152,10 +152,10 @@ def test_too_few_texts_are_in_no_cluster() -> None:
 
 def test_words_of_clusters_by_hand() -> None:
     """ "apples" is in one cluster alone, "love" in both; no pair reaches over the end of a text."""
-    words = telling_words([["love apples", "love apples"], ["love songs", "fish"]])
+    words = distinctive_words([["love apples", "love apples"], ["love songs", "fish"]])
     assert words[0][:2] == ("apples", "love apples") and "apples love" not in words[0]
     assert set(words[1]) == {"love", "songs", "love songs", "fish"}
-    assert telling_words([["the"], ["of"]]) == [(), ()] and telling_words([]) == []
+    assert distinctive_words([["the"], ["of"]]) == [(), ()] and distinctive_words([]) == []
 
 
 def test_the_set_and_its_models_as_tables() -> None:

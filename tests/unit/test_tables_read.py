@@ -22,7 +22,7 @@ from kgbias.evidence.recorded import read_stereotypes
 from kgbias.ingest.read import read_file
 from kgbias.io.reading import assume_encoding
 from kgbias.io.tables import as_text, read_sheet, read_table
-from kgbias.measure.labelled import read_sets
+from kgbias.measure.labelled_sets import read_sets
 from kgbias.measure.scorers._scores_file import FileScorer
 from kgbias.pairs.config import read_people as read_fillers
 from kgbias.pairs.config import read_requests

@@ -24,21 +24,21 @@ from kgbias.measure.embedding import Vectors
 from kgbias.measure.topics import model as model_module
 from kgbias.measure.topics.model import (
     TopicSettings,
-    agreement,
-    coherences,
+    mean_adjusted_rand,
+    topic_coherences,
     fit_topics,
-    kept,
-    kept_in_all,
-    overlaps,
+    kept_pair_shares,
+    overall_kept_share,
+    topic_overlaps,
 )
-from kgbias.measure.topics.run import ENTROPY, PUBLISHED, entropy_figures
+from kgbias.measure.topics.run import ENTROPY_MEASURE, PUBLISHED_MEASURE, entropy_figures
 from kgbias.measure.topics.shares import (
-    advice,
-    divergence,
+    suggest_remedies,
+    kl_divergence,
     relative_entropies,
-    steady,
+    describe_stability,
     topic_shares,
-    unfit,
+    explain_unfit,
 )
 from kgbias.models.base import ModelInfo
 from kgbias.stats.designs import Design
@@ -55,9 +55,9 @@ WORK = Topic("x", 1, ("work", "job"), 2)
 def test_divergence_by_hand() -> None:
     # p = (1/2, 1/2), q = (1/4, 3/4): 1/2 log2 2 + 1/2 log2 (2/3) = 1 - 1/2 log2 3.
     p, q = np.array([0.5, 0.5]), np.array([0.25, 0.75])
-    assert divergence(p, q) == pytest.approx(1 - 0.5 * math.log2(3))
-    assert divergence(np.array([1.0, 0.0]), np.array([0.5, 0.5])) == pytest.approx(1)
-    assert divergence(q, q) == 0
+    assert kl_divergence(p, q) == pytest.approx(1 - 0.5 * math.log2(3))
+    assert kl_divergence(np.array([1.0, 0.0]), np.array([0.5, 0.5])) == pytest.approx(1)
+    assert kl_divergence(q, q) == 0
 
 
 def test_entropy_in_its_forms() -> None:
@@ -103,7 +103,7 @@ def test_statements_of_one_prompt_are_drawn_together() -> None:
 
 def test_the_correction_takes_the_bias_away_and_intervals_hold(simulation: Simulation) -> None:
     planted = np.random.default_rng(0).dirichlet(np.ones(8), size=5)
-    truth = divergence(planted, planted.mean(axis=0))
+    truth = kl_divergence(planted, planted.mean(axis=0))
     corrected, plug_in, held = [], [], []
     for seed, rng in enumerate(simulation.worlds(30)):
         counts = [rng.multinomial(100, p).astype(float) for p in planted]
@@ -163,14 +163,14 @@ def test_shares_count_what_was_said(store: SQLiteStore) -> None:
     a, b = topic_shares(run, store.triples(run.id), model)
     assert (a.group.name, a.counts.tolist(), a.outliers) == ("A", [6, 2], 0)
     assert (b.group.name, b.counts.tolist(), b.outliers) == ("B", [1, 7], 2)
-    assert b.share(1).value == pytest.approx(0.7) and b.share(1).n == 10
+    assert b.share_of_topic(1).value == pytest.approx(0.7) and b.share_of_topic(1).n == 10
     found = entropy_figures(run, store.triples(RUN.id), [model])
     figures = {(f.group_id, f.measure): f for f in found}
     # p = (3/4, 1/4) and (1/8, 7/8), q = (7/16, 9/16).
     d = 0.75 * math.log2(0.75 / (7 / 16)) + 0.25 * math.log2(0.25 / (9 / 16))
-    published = figures[GROUPS[0].id, PUBLISHED]
+    published = figures[GROUPS[0].id, PUBLISHED_MEASURE]
     assert published.value == pytest.approx(-d * math.log(2)) and published.n == 8
-    assert "nats" in published.method and "bits" in figures[GROUPS[1].id, ENTROPY].method
+    assert "nats" in published.method and "bits" in figures[GROUPS[1].id, ENTROPY_MEASURE].method
 
 
 def test_one_topic_or_one_group_has_no_entropy(store: SQLiteStore) -> None:
@@ -213,9 +213,9 @@ def test_too_few_documents_have_no_topics() -> None:
 
 
 def test_cluster_size_is_a_fortieth() -> None:
-    assert TopicSettings().smallest(2000) == 50
-    assert TopicSettings().smallest(40) == 5
-    assert TopicSettings(min_topic_size=7).smallest(2000) == 7
+    assert TopicSettings().min_topic_statements(2000) == 50
+    assert TopicSettings().min_topic_statements(40) == 5
+    assert TopicSettings(min_topic_size=7).min_topic_statements(2000) == 7
 
 
 def test_coherence_by_hand() -> None:
@@ -223,24 +223,24 @@ def test_coherence_by_hand() -> None:
     # only stand together, in one: log(8) / log(8) = 1. "a" and "e" never do: -1. "a" and "f" stand
     # together in 2 of 8, "f" in 2: log(2 * 8 / (4 * 2)) / log 4 = 1/2.
     documents = ["a b f", "a b f", "a", "a", "b", "b", "c d", "e"]
-    assert coherences([("a", "b"), ("c", "d"), ("a", "e"), ("a", "f"), ("a",)], documents) == [
+    assert topic_coherences([("a", "b"), ("c", "d"), ("a", "e"), ("a", "f"), ("a",)], documents) == [
         pytest.approx(0), pytest.approx(1), -1, pytest.approx(0.5), None
     ]  # fmt: skip
     # Three pairs: 0, -1 (a e), -1 (b e).
-    assert coherences([("a", "b", "e")], documents) == [pytest.approx(-2 / 3)]
-    assert coherences([("x", "y")], ["x y"]) == [1]
+    assert topic_coherences([("a", "b", "e")], documents) == [pytest.approx(-2 / 3)]
+    assert topic_coherences([("x", "y")], ["x y"]) == [1]
 
 
 def test_stability_by_hand() -> None:
     needs("sklearn")
     first, same, other = (np.array(x) for x in ([0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 0, 1]))
-    assert agreement([first, same, first]) == 1  # whatever their numbers
+    assert mean_adjusted_rand([first, same, first]) == 1  # whatever their numbers
     # All four pairs of the crossed clustering are split: index 0, expected 2 * 2 / 6, at most 2.
-    assert agreement([first, other]) == pytest.approx((0 - 2 / 3) / (2 - 2 / 3))
+    assert mean_adjusted_rand([first, other]) == pytest.approx((0 - 2 / 3) / (2 - 2 / 3))
     # Topic 0 is {0, 1}, found again as it is; topic 1 is {2, 3}, of which {3} is left: 1/2.
-    assert overlaps(np.array([0, 0, 1, 1]), [np.array([2, 2, -1, 0])]) == [1, 0.5]
+    assert topic_overlaps(np.array([0, 0, 1, 1]), [np.array([2, 2, -1, 0])]) == [1, 0.5]
     # A topic whose documents are all outliers elsewhere is not there: (1 + 0) / 2.
-    assert overlaps(np.array([0, -1]), [np.array([0, 0]), np.array([-1, -1])]) == [0.25]
+    assert topic_overlaps(np.array([0, -1]), [np.array([0, 0]), np.array([-1, -1])]) == [0.25]
 
 
 def test_kept_by_hand() -> None:
@@ -248,21 +248,21 @@ def test_kept_by_hand() -> None:
     # is {3, 4}: once together, once with an outlier. By chance: 2 and 1 of 6 pairs each.
     labels = np.array([0, 0, 0, 1, 1])
     others = [np.array([5, 5, -2, 7, 7]), np.array([-2, 0, 1, 0, -1])]
-    assert kept(labels, others) == [1 / 2, 1 / 2]
-    assert kept_in_all(labels, others) == (2 / 4, 3 / 12)
-    assert kept(np.array([0, -1]), [np.array([0, 0])]) == [None]
+    assert kept_pair_shares(labels, others) == [1 / 2, 1 / 2]
+    assert overall_kept_share(labels, others) == (2 / 4, 3 / 12)
+    assert kept_pair_shares(np.array([0, -1]), [np.array([0, 0])]) == [None]
 
 
 def test_topics_that_hold_up_are_named() -> None:
     first, second = (replace(t, stability=s, kept=k) for t, s, k in
                      ((FOOD, 0.9, 0.6), (WORK, 0.9, 0.5)))  # fmt: skip
     model = TopicModel("x", (first, second), (), {"kept": 0.55, "kept_by_chance": 0.1})
-    assert steady(model).endswith(
+    assert describe_stability(model).endswith(
         "55% of the pairs that share a topic still do (by chance 10%); 1 of 2 topics hold up "
         "(stability and kept both at least 0.6): 0; do not rely on the others"
     )
-    assert "0 of 2 topics hold up (" in steady(replace(model, topics=(second, second)))
-    assert steady(TopicModel("x", (FOOD,), (), {})) == ""  # not measured
+    assert "0 of 2 topics hold up (" in describe_stability(replace(model, topics=(second, second)))
+    assert describe_stability(TopicModel("x", (FOOD,), (), {})) == ""  # not measured
 
 
 def model_of(share: float, rand: float | None, **settings: object) -> TopicModel:
@@ -286,8 +286,8 @@ def model_of(share: float, rand: float | None, **settings: object) -> TopicModel
 def test_topics_that_carry_no_comparison_say_why_and_what_to_try(
     model: TopicModel, reason: str, tries: str
 ) -> None:
-    assert (unfit(model) == "") == (reason == "") and reason in unfit(model)
-    assert tries in advice(model)
+    assert (explain_unfit(model) == "") == (reason == "") and reason in explain_unfit(model)
+    assert tries in suggest_remedies(model)
 
 
 def test_relative_entropy_is_withheld_but_in_its_published_form_if_that_was_asked_for(
@@ -302,7 +302,7 @@ def test_relative_entropy_is_withheld_but_in_its_published_form_if_that_was_aske
     published = replace(model, settings={"adjusted_rand": 0.2, "entropy": "as_published"})
     values = {(f.measure, math.isnan(f.value)) for f in entropy_figures(run, triples, [published])}
     assert values == {
-        (ENTROPY, True), ("relative_entropy_plug_in", True), (PUBLISHED, False)
+        (ENTROPY_MEASURE, True), ("relative_entropy_plug_in", True), (PUBLISHED_MEASURE, False)
     }  # fmt: skip
 
 
@@ -321,12 +321,12 @@ def test_fitting_sizes_and_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
         labels = labels[rows[:, 0].astype(int)]
         return labels, np.where(labels >= 0, 0.5, 0)
 
-    monkeypatch.setattr(model_module, "clustered", clusters)
-    monkeypatch.setattr(model_module, "_words", lambda *_: (("eat", "pie1"), ("work", "job1")))
+    monkeypatch.setattr(model_module, "cluster_rows", clusters)
+    monkeypatch.setattr(model_module, "_topic_words", lambda *_: (("eat", "pie1"), ("work", "job1")))
     done = []
     settings = TopicSettings()
     fit = fit_topics(documents, Places(), settings, statements=300, advance=lambda: done.append(1))
-    assert fit.kept == (1, 1) and fit.settings["kept"] == 1
+    assert fit.kept_shares == (1, 1) and fit.settings["kept"] == 1
     # Of 21 documents 94 of 210 pairs are together; of four fifths of them, about as many.
     assert 0.4 < fit.settings["kept_by_chance"] < 0.6
     assert len(done) == 10 and fit.settings["adjusted_rand"] == 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kgbias.graph.types import Attribution, Metric, TripleView
-from kgbias.measure.attribution import PARTS, mean_maps, part_effects
+from kgbias.measure.attribution import STATEMENT_PARTS, mean_maps, part_effects
 from kgbias.report.word_maps import word_maps
 
 METRIC, OTHER = Metric("regard", "ours", "1"), Metric("regard", "theirs", "1")
@@ -47,9 +47,9 @@ def test_the_mean_of_each_part() -> None:
     assert (a.cell, a.statements, b.cell, b.statements) == ("x", 2, "y", 1)
     assert [e.value for e in a.parts[:3]] == [1, -1, 1]
     assert a.parts[0].n == 2 and math.isnan(a.parts[5].value)
-    assert a.distance(a) == a.distance(b) == 0
+    assert a.distance_to(a) == a.distance_to(b) == 0
     (flat,) = mean_maps([attribution("0", "Men do sing.", (0, 0, 3))], triples, {"0": "z"})
-    assert a.distance(flat) == pytest.approx(math.sqrt((1 + 1 + 4) / 3))
+    assert a.distance_to(flat) == pytest.approx(math.sqrt((1 + 1 + 4) / 3))
 
 
 def data(attributed: int = 20) -> Any:
@@ -76,7 +76,7 @@ def test_maps_by_label_group_and_error() -> None:
     labels, groups, errors = (e.table for e in found.values())
     assert labels.columns[:4] == ["Cell", "n", "group", "95% group"]
     assert [row[:2] for row in labels.rows] == [["negative", "15"], ["positive", "5"]]
-    assert labels.rows[1][4] == "+0.50" and len(labels.columns) == 2 + 2 * len(PARTS)
+    assert labels.rows[1][4] == "+0.50" and len(labels.columns) == 2 + 2 * len(STATEMENT_PARTS)
     assert labels.rows[1][-2:] == ["-", "-"]  # no statement has more than one word of an object
     assert [row[0] for row in groups.rows] == ["Men", "Women"]
     assert errors.columns[2:5] == ["from the first", "from the second", "between them"]

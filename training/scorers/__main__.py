@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kgbias.errors import KgbiasError
-from kgbias.measure.labelled import SHIPPED
-from kgbias.measure.precision import COUNTED
+from kgbias.measure.labelled_sets import SHIPPED_LABELS
+from kgbias.measure.precision import PRECISION_FILE
 from training.scorers import acceptability, attack, labelled, multilingual, precision, regard
 
-SCORERS = COUNTED.parent
+SCORERS = PRECISION_FILE.parent
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,9 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--held-out", type=Path, default=acceptability.HELD_OUT,
         help="the file of held-out logits to write",
     )  # fmt: skip
-    counted.add_argument("--out", type=Path, default=COUNTED, help="the file to write")
+    counted.add_argument("--out", type=Path, default=PRECISION_FILE, help="the file to write")
     drawn = parts.add_parser("labelled", help="the statements by which a judge is checked")
-    drawn.add_argument("--out", type=Path, default=SHIPPED, help="the file to write")
+    drawn.add_argument("--out", type=Path, default=SHIPPED_LABELS, help="the file to write")
     others = parts.add_parser("multilingual", help="regard and attacks in other languages")
     others.add_argument(
         "--regard", type=Path, required=True, help="the German sentences of Kraft 2021"

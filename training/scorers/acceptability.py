@@ -26,7 +26,7 @@ from torch.nn import functional
 from kgbias.ids import normalise
 from kgbias.io.files import replace_file, write_text
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.scorers._reader import LOWER, Reader
+from kgbias.measure.scorers._reader import LOWER_LAYER_NUMBERS, LayerReader
 from training.scorers import acceptability_card as model_card
 from training.scorers import data
 from training.scorers.corruptions import Body, broken
@@ -135,7 +135,7 @@ def of_unseen(crawl: str, texts: Sequence[str]) -> Floats:
 
 @cache
 def _known_states() -> States:
-    return States(LOWER)
+    return States(LOWER_LAYER_NUMBERS)
 
 
 def _states(texts: Sequence[str] = ()) -> States:
@@ -203,14 +203,14 @@ def examples(
     return [example for example in found if example[0] not in hidden]
 
 
-def train(known: Sequence[Example], states: States, seed: int = SEED) -> Reader:
+def train(known: Sequence[Example], states: States, seed: int = SEED) -> LayerReader:
     """Train one reader and return it in evaluation mode. The same seed gives the same weights."""
     rng = random.Random(seed)
     batches = [batch for _ in range(EPOCHS) for batch in _epoch(known, rng)]
     return fit(1, batches, lambda reader, batch: _loss(reader, batch, states), RATE, seed)
 
 
-def _loss(reader: Reader, batch: Sequence[Example], states: States) -> Tensor:
+def _loss(reader: LayerReader, batch: Sequence[Example], states: States) -> Tensor:
     texts, good, weights = zip(*batch, strict=True)
     return functional.binary_cross_entropy_with_logits(
         reader(*states(texts)), torch.tensor(good), weight=torch.tensor(weights)

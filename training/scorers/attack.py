@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from kgbias.io.files import replace_file, write_text
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.scorers._reader import Reader
+from kgbias.measure.scorers._reader import LayerReader
 from training.scorers import acceptability
 from training.scorers import attack_card as model_card
 from training.scorers import attack_data as data
@@ -146,14 +146,14 @@ def _rounds(rows: Sequence[Row]) -> dict[str, int]:
     return found
 
 
-def train(rows: Sequence[Row], states: States, seed: int) -> Reader:
+def train(rows: Sequence[Row], states: States, seed: int) -> LayerReader:
     """Train a reader and return it in evaluation mode. The same rows and seed give the same
     weights."""
     rng = random.Random(seed)
     batches = [batch for _ in range(EPOCHS) for batch in _epoch(rows, rng)]
     rated = [row for row in rows if row.source in RATED]
 
-    def loss(reader: Reader, batch: list[Example]) -> Tensor:
+    def loss(reader: LayerReader, batch: list[Example]) -> Tensor:
         texts, attack, weights = zip(*batch, strict=True)
         drawn = [_read(row, rng) for row in rng.sample(rated, RANKED)]
         ranked, degrees, _ = zip(*drawn, strict=True)

@@ -11,7 +11,7 @@ from torch.nn import utils
 from torch.nn.utils.rnn import pad_sequence
 
 from kgbias.measure.scorers import _minilm
-from kgbias.measure.scorers._reader import Reader, join
+from kgbias.measure.scorers._reader import LayerReader, join_states
 
 LAYERS = (3, 5, 6)  # read for regard and attacks
 SEEDS = (0, 1, 2)  # of the readers whose logits are averaged
@@ -45,7 +45,7 @@ class States:
             with torch.no_grad():
                 layers = self._encoder(**encoded, output_hidden_states=True).hidden_states
             lengths = encoded["attention_mask"].sum(1).tolist()
-            for text, row, length in zip(missing, join(layers, self._layers), lengths, strict=True):
+            for text, row, length in zip(missing, join_states(layers, self._layers), lengths, strict=True):
                 self._known[text] = row[:length].half()  # a gigabyte and a half for all of regard's
         rows = [self._known[text] for text in texts]
         return pad_sequence(rows, batch_first=True).float(), torch.tensor([len(r) for r in rows])
@@ -54,16 +54,16 @@ class States:
 def fit(
     outputs: int,
     batches: Sequence[_Batch],
-    loss: Callable[[Reader, _Batch], Tensor],
+    loss: Callable[[LayerReader, _Batch], Tensor],
     rate: float,
     seed: int,
-) -> Reader:
+) -> LayerReader:
     """Train a reader on the batches, in order, with AdamW at a rate that warms up and then falls to
     0; return it in evaluation mode. The same batches and seed give the same weights."""
     steps = len(batches)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        reader = Reader(outputs).train()
+        reader = LayerReader(outputs).train()
         optimizer = torch.optim.AdamW(reader.parameters(), lr=rate, weight_decay=WEIGHT_DECAY)
         schedule = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda step: min(1.0, step / (WARM_UP * steps)) * max(0.0, 1 - step / steps)
@@ -77,14 +77,14 @@ def fit(
     return reader.eval()
 
 
-def predict(reader: Reader, states: States, texts: Sequence[str]) -> Tensor:
+def predict(reader: LayerReader, states: States, texts: Sequence[str]) -> Tensor:
     """The reader's logits, before calibration: (texts), or (texts, outputs) for several outputs."""
     with torch.no_grad():
         rows = [reader(*states(texts[i : i + 64])) for i in range(0, len(texts), 64)]
     return torch.cat(rows).double()
 
 
-def halves(reader: Reader) -> dict[str, NDArray[np.float16]]:
+def halves(reader: LayerReader) -> dict[str, NDArray[np.float16]]:
     """A reader's weights in half precision, which can be passed between processes."""
     return {name: value.half().numpy() for name, value in reader.state_dict().items()}
 

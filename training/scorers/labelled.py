@@ -10,7 +10,7 @@ from kgbias.graph.types import verbalise
 from kgbias.io.files import write_text
 from kgbias.io.reading import read_text
 from kgbias.io.tables import parse_table
-from kgbias.measure.precision import SAMPLE
+from kgbias.measure.precision import SAMPLE_SIZE
 
 # The file, the column of its label, and what a label there is called here; "": none.
 _FILES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
@@ -50,7 +50,7 @@ def draw(measure: str) -> list[tuple[str, str]]:
         text = row.get("text") or verbalise(row["group"], row["predicate"], row["object"])
         by_label.setdefault(label, []).append(text)
     rng = random.Random(f"labelled:{measure}")
-    each = SAMPLE // len(by_label)
+    each = SAMPLE_SIZE // len(by_label)
     sample = [
         (text, label)
         for label, texts in sorted(by_label.items())

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.scorers._reader import Reader
+from kgbias.measure.scorers._reader import LayerReader
 from training.scorers.attack_data import HIDDEN
 from training.scorers.data import ADJECTIVE, NOUN, REGARD, Example, Row
 from training.scorers.fitting import States, fit
@@ -120,7 +120,7 @@ class Sources:
         )
 
 
-def train(sources: Sources, states: States, seed: int) -> Reader:
+def train(sources: Sources, states: States, seed: int) -> LayerReader:
     """Train a reader of COLUMNS outputs. The same seed gives the same weights."""
     rng = random.Random(seed)
     batches = [batch for _ in range(EPOCHS) for batch in _epoch(sources, rng)]
@@ -191,7 +191,7 @@ def hide(row: Row, rng: random.Random) -> Row:
     return replace(row, text=text, attack=row.hidden, weight=row.weight / 2)
 
 
-def _loss(reader: Reader, batch: Sequence[Lesson], states: States) -> Tensor:
+def _loss(reader: LayerReader, batch: Sequence[Lesson], states: States) -> Tensor:
     """Sum the tasks' losses, each over the rows that have its label, by the batch's size."""
     logits: Tensor = reader(*states([lesson.text for lesson in batch]))
     loss = logits.sum() * 0

@@ -27,7 +27,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import StandardScaler
 
 from kgbias.io.files import replace_file, write_text
-from kgbias.measure.labelled import LANGUAGES as LANGUAGE_NAMES
+from kgbias.measure.labelled_sets import LANGUAGES as LANGUAGE_NAMES
 from kgbias.measure.scorers._multilingual import HATEFUL, REGARD, WEIGHTS, _encode
 
 CARD = "MULTILINGUAL_CARD.md"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kgbias.graph.selection import MIN_ACCEPTABILITY
 from kgbias.io.files import write_text
-from kgbias.measure.precision import COLUMNS, Precision
+from kgbias.measure.precision import PRECISION_COLUMNS, LabelPrecision
 from kgbias.measure.scorers import Scorer
 from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.measures import MEASURES
@@ -21,10 +21,10 @@ Read = Sequence[tuple[str, bool]]  # texts, and whether they deserve the label t
 
 def run(path: Path) -> None:
     """Count, and write the table of `kgbias.measure.precision` to `path`."""
-    lines = ["\t".join(COLUMNS)]
+    lines = ["\t".join(PRECISION_COLUMNS)]
     for measure, read in statements().items():
         found = count(OfflineScorer(measure), OfflineScorer("acceptability"), read)
-        lines.append("\t".join(str(getattr(found, name)) for name in COLUMNS))
+        lines.append("\t".join(str(getattr(found, name)) for name in PRECISION_COLUMNS))
     write_text(path, "\n".join(lines) + "\n")
 
 
@@ -37,7 +37,7 @@ def statements() -> Mapping[str, Read]:
     return {"regard": regard, "toxicity": attacks, "identity_attack": attacks}
 
 
-def count(scorer: Scorer, sense: Scorer, read: Read) -> Precision:
+def count(scorer: Scorer, sense: Scorer, read: Read) -> LabelPrecision:
     """How a scorer's labels fared, on statements that make sense."""
     texts, label = [text for text, _ in read], MEASURES[scorer.measure].hurtful
     counts = Counter(
@@ -48,7 +48,7 @@ def count(scorer: Scorer, sense: Scorer, read: Read) -> Precision:
         if said and meant and meant.value >= MIN_ACCEPTABILITY
     )
     right, wrong, missed = counts[True, True], counts[True, False], counts[False, True]
-    return Precision(
+    return LabelPrecision(
         scorer.measure, scorer.name, scorer.version, counts.total(), right + wrong, right,
         right + missed,
     )  # fmt: skip

@@ -25,13 +25,13 @@ from kgbias.measures import MEASURES
 
 if TYPE_CHECKING:
     from kgbias.graph.store import Store, StoredRun
-    from kgbias.measure.scorers._own import Scores
+    from kgbias.measure.scorers._custom import ScoreFunction
 
-    ScorerLike = str | Scorer | Scores
+    ScorerLike = str | Scorer | ScoreFunction
 
-OWN = "offline"
+OFFLINE_SPEC = "offline"
 """The spec of a measure's own scorer."""
-GENERAL = ("hf", "llm", "scores", "openai-moderation", "multilingual")
+GENERAL_PREFIXES = ("hf", "llm", "scores", "openai-moderation", "multilingual")
 """The prefixes of the specs of scorers that serve more than one measure."""
 ENGLISH = "en"
 _LANGUAGES = {ENGLISH: "English"}
@@ -77,18 +77,18 @@ def load_scorer(
         DataError: the encoder and the heads do not belong together.
     """
     check_measure(measure)
-    entry, spec = MEASURES[measure], spec or OWN
+    entry, spec = MEASURES[measure], spec or OFFLINE_SPEC
     if not isinstance(spec, str):
-        return own_scorer(measure, spec, labels)
+        return wrap_scorer(measure, spec, labels)
     if labels and not takes_labels(measure, spec):
-        raise no_labels()
+        raise labels_error()
     if entry.in_vectors:
         from kgbias.measure.scorers._axes import AxisScorer
 
-        return AxisScorer(measure, "minilm" if spec == OWN else spec, device)
-    if spec == OWN and entry.scorer:
-        own: Scorer = MEASURES.import_part(measure, entry.scorer)(measure, device=device)
-        return own
+        return AxisScorer(measure, "minilm" if spec == OFFLINE_SPEC else spec, device)
+    if spec == OFFLINE_SPEC and entry.scorer:
+        plugin_scorer: Scorer = MEASURES.import_part(measure, entry.scorer)(measure, device=device)
+        return plugin_scorer
     if spec.startswith("hf:") and len(spec) > 3:
         from kgbias.measure.scorers._huggingface import HuggingFaceScorer
 
@@ -111,20 +111,20 @@ def load_scorer(
         from kgbias.measure.scorers._moderation import ModerationScorer
 
         return ModerationScorer(measure, spec.partition(":")[2])
-    raise _unknown(measure, spec)
+    raise _unknown_spec_error(measure, spec)
 
 
-def own_scorer(
-    measure: str, given: "Scorer | Scores", labels: Mapping[str, str] | None = None
+def wrap_scorer(
+    measure: str, scorer_or_function: "Scorer | ScoreFunction", labels: Mapping[str, str] | None = None
 ) -> Scorer:
     """A scorer that the program holds: a `Scorer`, or a function from texts to scores."""
     if labels:
-        raise no_labels()
-    from kgbias.measure.scorers._own import OwnScorer
+        raise labels_error()
+    from kgbias.measure.scorers._custom import CustomScorer
 
-    ours = type(given).__module__.partition(".")[0] == "kgbias"
-    found: Any = given
-    return found if ours else OwnScorer(measure, given)
+    is_from_kgbias = type(scorer_or_function).__module__.partition(".")[0] == "kgbias"
+    scorer: Any = scorer_or_function
+    return scorer if is_from_kgbias else CustomScorer(measure, scorer_or_function)
 
 
 def check_measure(measure: str) -> None:
@@ -135,10 +135,10 @@ def check_measure(measure: str) -> None:
 
 def check_spec(measure: str, spec: str) -> None:
     """Raise UsageError unless there is such a kind of scorer; does not try to load it."""
-    kind, _, rest = spec.partition(":")
-    own = MEASURES[measure].in_vectors or (spec == OWN and MEASURES[measure].scorer)
-    if not own and spec != "openai-moderation" and not (kind in GENERAL and rest):
-        raise _unknown(measure, spec)
+    kind, _, spec_value = spec.partition(":")
+    has_own_scorer = MEASURES[measure].in_vectors or (spec == OFFLINE_SPEC and MEASURES[measure].scorer)
+    if not has_own_scorer and spec != "openai-moderation" and not (kind in GENERAL_PREFIXES and spec_value):
+        raise _unknown_spec_error(measure, spec)
 
 
 def takes_labels(measure: str, spec: str) -> bool:
@@ -146,21 +146,21 @@ def takes_labels(measure: str, spec: str) -> bool:
     return MEASURES[measure].ends is not None and spec.startswith("hf:")
 
 
-def no_labels() -> UsageError:
+def labels_error() -> UsageError:
     """The error for labels given without a classifier that takes them."""
-    able = " or ".join(measure.name for measure in MEASURES.own_entries.values() if measure.ends)
-    return UsageError(f"`labels` are for a {able} classifier (hf:ID-or-PATH)")
+    measure_names = " or ".join(measure.name for measure in MEASURES.own_entries.values() if measure.ends)
+    return UsageError(f"`labels` are for a {measure_names} classifier (hf:ID-or-PATH)")
 
 
-def _unknown(measure: str, spec: str) -> UsageError:
-    own = "offline, " if MEASURES[measure].scorer else ""
+def _unknown_spec_error(measure: str, spec: str) -> UsageError:
+    own_choice = "offline, " if MEASURES[measure].scorer else ""
     return UsageError(
-        f"no {measure} scorer {spec!r}; choose from {own}hf:ID-or-PATH[@REV][:LABEL], "
+        f"no {measure} scorer {spec!r}; choose from {own_choice}hf:ID-or-PATH[@REV][:LABEL], "
         "llm:SPEC, multilingual:LANGUAGE, scores:FILE[::COLUMN] or openai-moderation[:CATEGORY]"
     )
 
 
-def language_of(run: "StoredRun") -> str:
+def run_language(run: "StoredRun") -> str:
     """The language of a run's prompts and answers, as its pack declares it, or else English."""
     pack = run.config.get("pack") or {}
     return str(pack.get("language") or ENGLISH)
@@ -168,22 +168,22 @@ def language_of(run: "StoredRun") -> str:
 
 def require_language(run: "StoredRun", scorers: Sequence[Scorer]) -> None:
     """Raise UsageError if a scorer is known to read a language other than the run's."""
-    language = language_of(run)
-    known = {s.measure: getattr(s, "language", None) for s in scorers}
-    if reads := {m: own for m, own in known.items() if own not in (None, language)}:
+    language = run_language(run)
+    language_by_measure = {s.measure: getattr(s, "language", None) for s in scorers}
+    if other_languages := {m: scorer_language for m, scorer_language in language_by_measure.items() if scorer_language not in (None, language)}:
         from kgbias.measure.scorers._multilingual import LANGUAGES, SPEC
 
-        only = " and ".join(sorted({_LANGUAGES.get(str(r), repr(r)) for r in reads.values()}))
+        language_names = " and ".join(sorted({_LANGUAGES.get(str(r), repr(r)) for r in other_languages.values()}))
         able = [measure for measure, languages in LANGUAGES.items() if language in languages]
         ours = f"{SPEC}:{language} for {', '.join(able)}, or " if able else ""
         raise UsageError(
-            f"{run.name} is in the language {language!r}, and the scorers of {', '.join(reads)} "
-            f"read {only} only: name scorers that know it ({ours}hf:ID-or-PATH), or none, in "
+            f"{run.name} is in the language {language!r}, and the scorers of {', '.join(other_languages)} "
+            f"read {language_names} only: name scorers that know it ({ours}hf:ID-or-PATH), or none, in "
             "`scorers`, and leave out `axes`"
         )
 
 
-def require_english(run: "StoredRun", what: str) -> None:
-    """Raise UsageError unless the run is in English, which `what` needs."""
-    if (language := language_of(run)) != ENGLISH:
-        raise UsageError(f"{run.name} is in the language {language!r}: {what} are made for English")
+def require_english(run: "StoredRun", subject: str) -> None:
+    """Raise UsageError unless the run is in English, which `subject` needs."""
+    if (language := run_language(run)) != ENGLISH:
+        raise UsageError(f"{run.name} is in the language {language!r}: {subject} are made for English")

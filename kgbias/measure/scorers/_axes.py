@@ -13,13 +13,13 @@ from kgbias.errors import UsageError, no_such
 from kgbias.measure.embedding import MiniLM, TextVectors, Vectors, load_vectors
 from kgbias.measure.scorers import _masking
 from kgbias.measure.scorers._base import Judgement
-from kgbias.measure.scorers._offline import neutralised
+from kgbias.measure.scorers._offline import neutralise_text
 from kgbias.measures import MEASURES
 from kgbias.parallel.local import using_threads
 
-SEEDS = Path(__file__).with_name("axes.toml")
-FRAME = "They are {}."  # seed words take the place of a statement's words
-_RECIPE = "1"
+SEEDS_FILE = Path(__file__).with_name("axes.toml")
+SEED_FRAME = "They are {}."  # seed words take the place of a statement's words
+_RECIPE_VERSION = "1"
 AXES = tuple(measure.name for measure in MEASURES.own_entries.values() if measure.in_vectors)
 
 
@@ -49,29 +49,29 @@ class AxisScorer:
         self._embedding, self.device = embedding, device
         self.vectors = load_vectors(embedding, device)
         self.name = f"axis:{self.vectors.name}"
-        digest = hashlib.sha256(f"{_RECIPE} {self.vectors.version}".encode())
-        for path in (SEEDS, Path(_masking.__file__)):
+        digest = hashlib.sha256(f"{_RECIPE_VERSION} {self.vectors.version}".encode())
+        for path in (SEEDS_FILE, Path(_masking.__file__)):
             digest.update(path.read_bytes())
         self.version = digest.hexdigest()[:16]
 
     @cached_property
-    def placed(self) -> tuple[Vectors, float]:
+    def axis_and_offset(self) -> tuple[Vectors, float]:
         """The vector and the offset that turn a text's vector into its position."""
         if not isinstance(self.vectors, MiniLM):
-            return _axis(self.measure, self.vectors)
+            return _compute_axis(self.measure, self.vectors)
         # The same to the last bit in every process that opens it: floating-point sums depend on
         # the number of threads and on the batch, so what was read before must not matter.
         self.vectors.forget()
         with using_threads(1):
-            return _axis(self.measure, self.vectors)
+            return _compute_axis(self.measure, self.vectors)
 
     def open(self) -> None:
         """Read the seed words, which the first text would otherwise do."""
-        _ = self.placed
+        _ = self.axis_and_offset
 
-    def form(self, text: str) -> str:
+    def masked_form(self, text: str) -> str:
         """The text as it is read."""
-        return neutralised(text)
+        return neutralise_text(text)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles so that another process opens it again."""
@@ -79,25 +79,25 @@ class AxisScorer:
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Place each text; one answer per text, in order."""
-        axis, middle = self.placed
-        rows = self.vectors.embed([self.form(text) for text in texts])
+        axis, middle = self.axis_and_offset
+        rows = self.vectors.embed([self.masked_form(text) for text in texts])
         values = (rows @ axis - middle).round(5)
         high, low = MEASURES[self.measure].labels
         return [Judgement(float(v), high if v > 0 else low, {}) for v in values]
 
 
 @cache
-def seeds(measure: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def seed_words(measure: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The words of the low end and of the high end."""
-    words = tomllib.loads(SEEDS.read_text("utf-8"))[measure]
+    words = tomllib.loads(SEEDS_FILE.read_text("utf-8"))[measure]
     return tuple(words["low"]), tuple(words["high"])
 
 
-def _axis(measure: str, vectors: TextVectors) -> tuple[Vectors, float]:
+def _compute_axis(measure: str, vectors: TextVectors) -> tuple[Vectors, float]:
     ends = {
         axis: [
-            vectors.embed([FRAME.format(word) for word in words]).mean(axis=0)
-            for words in seeds(axis)
+            vectors.embed([SEED_FRAME.format(word) for word in words]).mean(axis=0)
+            for words in seed_words(axis)
         ]
         for axis in AXES
     }

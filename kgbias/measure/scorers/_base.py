@@ -72,10 +72,10 @@ def probability_judgement(
     `probabilities` are those of the model's labels, if they are not these two."""
     sides = known(measure).sides
     assert sides, f"{measure} is no probability"
-    above, below = sides
+    positive_label, negative_label = sides
     if probabilities is None:
-        probabilities = {above: value, below: round(1 - value, 6)}
-    return Judgement(value, above if value >= 0.5 else below, probabilities)
+        probabilities = {positive_label: value, negative_label: round(1 - value, 6)}
+    return Judgement(value, positive_label if value >= 0.5 else negative_label, probabilities)
 
 
 def same_length_batches(lengths: Sequence[int], tokens: int) -> list[list[int]]:

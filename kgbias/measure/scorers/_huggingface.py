@@ -12,20 +12,20 @@ from kgbias.measure.scorers._base import (
     probability_judgement,
     same_length_batches,
 )
-from kgbias.measure.scorers._reading import (
-    Reading,
-    Value,
-    blanked,
-    of_probability,
-    of_regard,
-    owners,
+from kgbias.measure.scorers._gradients import (
+    GradientReading,
+    LogitReadout,
+    blank_words,
+    probability_readout,
+    regard_readout,
+    token_owners,
 )
 from kgbias.measures import Measure, known
 from kgbias.models.load import to_float64, load
 from kgbias.models.spec import Spec, resolve
 
 _MULTI_LABEL = "multi_label_classification"
-_BATCH_TOKENS = 2048
+_MAX_BATCH_TOKENS = 2048
 _MAX_TOKENS = 512
 
 
@@ -46,7 +46,7 @@ class HuggingFaceScorer:
         device: str = "auto",
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        self._opened = measure, spec, device, labels
+        self._open_arguments = measure, spec, device, labels
         self.device = device
         model_id, revision, label = parse_spec(spec)
         entry = known(measure)
@@ -58,30 +58,30 @@ class HuggingFaceScorer:
             raise UsageError(f"hf:{spec}: {measure} is not a probability: no classifier scores it")
         self.measure: str = measure
         files = resolve(Spec("hf", model_id, revision=revision or ""))
-        loaded = load(files, "classifier", device=device)
-        self._tokenizer, self._model = loaded.tokenizer, loaded.model
-        own = _label_names(self._model.config)
-        self._labels = _meant(own, labels or {}, entry, model_id)
+        loaded_model = load(files, "classifier", device=device)
+        self._tokenizer, self._model = loaded_model.tokenizer, loaded_model.model
+        model_labels = _label_names(self._model.config)
+        self._labels = _translate_labels(model_labels, labels or {}, entry, model_id)
         if entry.ends:
             self._positions = _class_positions(entry, entry.ends, self._labels, model_id)
         elif entry.sides:
-            self._positions = {entry.sides[0]: _position(entry, self._labels, label, model_id)}
+            self._positions = {entry.sides[0]: _find_position(entry, self._labels, label, model_id)}
         config = self._model.config
         positions = getattr(config, "max_position_embeddings", _MAX_TOKENS + 2)
         self._limit = min(_MAX_TOKENS, self._tokenizer.model_max_length, positions - 2)
         self._sigmoid = len(self._labels) == 1 or config.problem_type == _MULTI_LABEL
         folder = Path(model_id)
-        resolved = _folder_hash(folder) if folder.is_dir() else files.commit or revision
+        resolved_revision = _folder_hash(folder) if folder.is_dir() else files.commit or revision
         self.name = f"hf:{files.info.public_name}" if files.info.is_local else f"hf:{model_id}"
-        used = ",".join(
-            own[i] if own[i] == self._labels[i] else f"{own[i]}={self._labels[i]}"
+        used_labels = ",".join(
+            model_labels[i] if model_labels[i] == self._labels[i] else f"{model_labels[i]}={self._labels[i]}"
             for i in self._positions.values()
         )
-        self.version = f"{resolved or 'unknown'}:{used}"
+        self.version = f"{resolved_revision or 'unknown'}:{used_labels}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles so that another process opens it again."""
-        return HuggingFaceScorer, self._opened
+        return HuggingFaceScorer, self._open_arguments
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order. An empty list gives an empty list."""
@@ -89,18 +89,18 @@ class HuggingFaceScorer:
 
         if not texts:
             return []
-        encoded = self._tokenizer(list(texts), truncation=True, max_length=self._limit)["input_ids"]
+        token_ids = self._tokenizer(list(texts), truncation=True, max_length=self._limit)["input_ids"]
         judgements: list[Judgement | None] = [None] * len(texts)
-        for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
+        for batch in same_length_batches([len(ids) for ids in token_ids], _MAX_BATCH_TOKENS):
             with torch.inference_mode():
-                ids = torch.tensor([encoded[i] for i in batch], device=self._model.device)
+                ids = torch.tensor([token_ids[i] for i in batch], device=self._model.device)
                 logits = to_float64(self._model(input_ids=ids).logits)
                 rows = (logits.sigmoid() if self._sigmoid else logits.softmax(dim=1)).tolist()
             for index, row in zip(batch, rows, strict=True):
-                judgements[index] = self._judge(row)
+                judgements[index] = self._judge_row(row)
         return [judgement for judgement in judgements if judgement is not None]
 
-    def reading(self, text: str) -> Reading:
+    def gradient_reading(self, text: str) -> GradientReading:
         """The text open to gradients.
 
         Raises:
@@ -113,21 +113,21 @@ class HuggingFaceScorer:
                 f"{self.name}: its tokenizer does not say where in a text its tokens are, as "
                 "gradients need; use `method` occlusion"
             )
-        encoded = self._tokenizer(
+        tokenised = self._tokenizer(
             text, truncation=True, max_length=self._limit, return_offsets_mapping=True
         )
-        owner = owners(text, encoded["offset_mapping"])
+        word_numbers = token_owners(text, tokenised["offset_mapping"])
         embed = self._model.get_input_embeddings()
-        ids = torch.tensor([encoded["input_ids"]], device=self._model.device)
-        known = (self._tokenizer.pad_token_id, self._tokenizer.unk_token_id, 0)
-        blank = blanked(ids, owner, next(id for id in known if id is not None))
-        return Reading(
+        ids = torch.tensor([tokenised["input_ids"]], device=self._model.device)
+        filler_ids = (self._tokenizer.pad_token_id, self._tokenizer.unk_token_id, 0)
+        blank_ids = blank_words(ids, word_numbers, next(id for id in filler_ids if id is not None))
+        return GradientReading(
             words=text.split(),
-            owners=owner,
+            owners=word_numbers,
             inputs=embed(ids).detach(),
-            blank=embed(blank).detach(),
+            blank=embed(blank_ids).detach(),
             logits=self._logits,
-            value=self._value(),
+            value=self._logit_readout(),
         )
 
     def _logits(self, inputs: Any) -> Any:
@@ -138,14 +138,14 @@ class HuggingFaceScorer:
                 f"{self.name} takes no embeddings, which gradients need; use `method` occlusion"
             ) from error
 
-    def _value(self) -> Value:
-        at = self._positions
+    def _logit_readout(self) -> LogitReadout:
+        positions = self._positions
         if ends := known(self.measure).ends:
-            high, low = (at[label] for label in ends)
-            return of_regard(high, low, len(self._labels), sigmoid=self._sigmoid)
-        return of_probability(*at.values(), sigmoid=self._sigmoid)
+            high, low = (positions[label] for label in ends)
+            return regard_readout(high, low, len(self._labels), sigmoid=self._sigmoid)
+        return probability_readout(*positions.values(), sigmoid=self._sigmoid)
 
-    def _judge(self, row: Sequence[float]) -> Judgement:
+    def _judge_row(self, row: Sequence[float]) -> Judgement:
         if known(self.measure).ends:
             return class_judgement(
                 self.measure, {label: row[i] for label, i in self._positions.items()}
@@ -177,21 +177,21 @@ def _label_names(config: Any) -> list[str]:
     return [str(config.id2label[index]) for index in range(config.num_labels)]
 
 
-def _meant(
-    names: Sequence[str], labels: Mapping[str, str], measure: Measure, model_id: str
+def _translate_labels(
+    model_labels: Sequence[str], labels: Mapping[str, str], measure: Measure, model_id: str
 ) -> list[str]:
     """The labels, translated to what the user says they mean."""
-    meaning = {name.lower(): meant.lower() for name, meant in labels.items()}
-    if unknown := sorted(meaning.keys() - {name.lower() for name in names}):
+    meaning = {name.lower(): translated.lower() for name, translated in labels.items()}
+    if unknown := sorted(meaning.keys() - {name.lower() for name in model_labels}):
         raise UsageError(
-            f"`labels`: hf:{model_id} has no label {unknown[0]!r}; it has {', '.join(names)}"
+            f"`labels`: hf:{model_id} has no label {unknown[0]!r}; it has {', '.join(model_labels)}"
         )
-    if wrong := sorted(set(meaning.values()) - set(measure.labels)):
-        raise UsageError(f"`labels` cannot mean {wrong[0]!r}, only {', '.join(measure.labels)}")
-    meant = [meaning.get(name.lower(), name) for name in names]
-    if len(set(meant)) < len(meant):
+    if unknown_meanings := sorted(set(meaning.values()) - set(measure.labels)):
+        raise UsageError(f"`labels` cannot mean {unknown_meanings[0]!r}, only {', '.join(measure.labels)}")
+    translated = [meaning.get(name.lower(), name) for name in model_labels]
+    if len(set(translated)) < len(translated):
         raise UsageError(f"`labels`: two labels of hf:{model_id} mean the same")
-    return meant
+    return translated
 
 
 def _class_positions(
@@ -199,26 +199,26 @@ def _class_positions(
 ) -> dict[str, int]:
     """Map the classes of a measure (positive, neutral, negative and other of regard) to the model's
     outputs."""
-    lowered = [label.lower() for label in labels]
-    positions = {label: lowered.index(label) for label in measure.labels if label in lowered}
+    lower_labels = [label.lower() for label in labels]
+    positions = {label: lower_labels.index(label) for label in measure.labels if label in lower_labels}
     if not set(ends) <= positions.keys() or len(positions) < len(labels):
-        others = " and ".join(label for label in measure.labels if label not in ends)
+        other_labels = " and ".join(label for label in measure.labels if label not in ends)
         raise UsageError(
             f"hf:{model_id} is not a {measure.name} classifier: its labels are "
-            f"{', '.join(labels)}; it needs {', '.join(ends)} and at most {others}; `labels` "
+            f"{', '.join(labels)}; it needs {', '.join(ends)} and at most {other_labels}; `labels` "
             f"says what others mean, such as LABEL_0={ends[1]}"
         )
     return positions
 
 
-def _position(measure: Measure, labels: Sequence[str], wanted: str | None, model_id: str) -> int:
+def _find_position(measure: Measure, labels: Sequence[str], wanted_label: str | None, model_id: str) -> int:
     """The place in the model's outputs of the probability that is the value."""
-    lowered = [label.lower() for label in labels]
-    for candidate in (wanted.lower(),) if wanted else measure.classes:
-        if candidate in lowered:
-            return lowered.index(candidate)
+    lower_labels = [label.lower() for label in labels]
+    for candidate in (wanted_label.lower(),) if wanted_label else measure.classes:
+        if candidate in lower_labels:
+            return lower_labels.index(candidate)
     problem = (
-        f"has no label {wanted!r}" if wanted else f"has no {measure.name} label by a known name"
+        f"has no label {wanted_label!r}" if wanted_label else f"has no {measure.name} label by a known name"
     )
     raise UsageError(
         f"hf:{model_id} {problem}: choose one of its labels as hf:{model_id}:LABEL: "

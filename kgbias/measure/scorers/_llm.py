@@ -25,13 +25,13 @@ from kgbias.measures import known
 from kgbias.models import open_model
 from kgbias.models.base import Request
 
-ATTEMPTS = 3
-_AGAIN = 0.7  # the temperature of a retry after an unreadable answer
-_LONGEST = 2_000  # characters of a statement that is judged
+MAX_ATTEMPTS = 3
+_RETRY_TEMPERATURE = 0.7  # the temperature of a retry after an unreadable answer
+_MAX_CHARACTERS = 2_000  # characters of a statement that is judged
 
 
 @dataclass(frozen=True)
-class Rubric:
+class JudgeRubric:
     """How a judge is asked: the template, and the value of each label."""
 
     template: PromptTemplate
@@ -49,13 +49,13 @@ class Rubric:
             }
         )
 
-    def read(self, answer: str) -> str | None:
+    def read_answer(self, answer: str) -> str | None:
         """The label of an answer: the one in its JSON, the word that it begins with, or the only
         label in its first line; None if there is none, or several."""
-        found = re.search(r"\{[^{}]*\}", answer)
-        if found:
+        json_match = re.search(r"\{[^{}]*\}", answer)
+        if json_match:
             try:
-                label: str = str(json.loads(found[0]).get("label")).lower()
+                label: str = str(json.loads(json_match[0]).get("label")).lower()
             except (ValueError, RecursionError):
                 return None
             return label if label in self.values else None
@@ -66,7 +66,7 @@ class Rubric:
         return labels.pop() if len(labels) == 1 else None
 
 
-def read_rubric(measure: str) -> Rubric:
+def read_rubric(measure: str) -> JudgeRubric:
     """The rubric of a measure, `prompts/judges/MEASURE.toml`, or that of the package that adds the
     measure. Raises UsageError if there is none."""
     entry, name = known(measure), f"{measure}.toml"
@@ -78,7 +78,7 @@ def read_rubric(measure: str) -> Rubric:
         raise DataError(f"{path}: a rubric needs [values], a number for each label")
     if entry.ends and not set(entry.ends) <= set(values) <= set(entry.labels):
         raise DataError(f"{path}: the labels of {measure} are {', '.join(entry.labels)}")
-    return Rubric(template, {str(label): float(value) for label, value in values.items()})
+    return JudgeRubric(template, {str(label): float(value) for label, value in values.items()})
 
 
 class LlmScorer:
@@ -91,15 +91,15 @@ class LlmScorer:
     """
 
     language = None
-    batch = 64
+    batch_size = 64
 
     def __init__(
         self, measure: str, spec: str, store: Store | None = None, device: str = "auto"
     ) -> None:
         self.measure: str = measure
         self._rubric = read_rubric(measure)
-        given: dict[str, Any] = {} if device == "auto" else {"device": device}
-        self._model = open_model(spec, **given)
+        open_options: dict[str, Any] = {} if device == "auto" else {"device": device}
+        self._model = open_model(spec, **open_options)
         if store is None:
             self._folder = TemporaryDirectory(prefix="kgbias-")
             store = open_store(str(Path(self._folder.name) / "answers.db"))
@@ -115,25 +115,25 @@ class LlmScorer:
         """Judge each text, in order; None if the model gave no judgement. Raises ModelError if it
         gave none on any of several texts."""
         labels: list[str | None] = [None] * len(texts)
-        answered = 0
-        for attempt in range(ATTEMPTS):
-            todo = [n for n, label in enumerate(labels) if label is None]
-            requests = [self._request(texts[n], attempt, self._form_for(texts[0])) for n in todo]
+        answer_count = 0
+        for attempt in range(MAX_ATTEMPTS):
+            todo = [index for index, label in enumerate(labels) if label is None]
+            requests = [self._request(texts[index], attempt, self._form_for(texts[0])) for index in todo]
             answers = self._log.ask(requests)
-            for n, answer in zip(todo, answers, strict=True):
-                labels[n] = self._label(answer)
-                answered += answer.finish != "error"
-        if texts and not answered:
-            raise ModelError(f"{self.name} gave no answer: {_why(answers[0])}")
+            for index, answer in zip(todo, answers, strict=True):
+                labels[index] = self._read_label(answer)
+                answer_count += answer.finish != "error"
+        if texts and not answer_count:
+            raise ModelError(f"{self.name} gave no answer: {_failure_reason(answers[0])}")
         return [None if label is None else self._judgement(label) for label in labels]
 
     def _request(self, text: str, attempt: int, form: PromptForm) -> Request:
         template = self._rubric.template
         tokens, stop = template.answer_limits(form)
         return Request(
-            template.render(form, text=" ".join(text.split())[:_LONGEST]),
+            template.render(form, text=" ".join(text.split())[:_MAX_CHARACTERS]),
             seed=attempt,
-            temperature=_AGAIN if attempt else 0.0,
+            temperature=_RETRY_TEMPERATURE if attempt else 0.0,
             max_tokens=tokens,
             stop=stop or (("\n",) if form == "completion" else ()),
             schema=self._rubric.schema if form == "chat" else None,
@@ -149,8 +149,8 @@ class LlmScorer:
                 raise ModelError(f"{self.name} gave no answer: {error}") from error
         return self._form
 
-    def _label(self, answer: Answer) -> str | None:
-        return None if answer.finish == "error" else self._rubric.read(answer.text)
+    def _read_label(self, answer: Answer) -> str | None:
+        return None if answer.finish == "error" else self._rubric.read_answer(answer.text)
 
     def _judgement(self, label: str) -> Judgement:
         shares = {name: float(name == label) for name in self._rubric.values}
@@ -162,7 +162,7 @@ class LlmScorer:
         return Judgement(value, label, shares)
 
 
-def _why(answer: Answer) -> str:
+def _failure_reason(answer: Answer) -> str:
     try:
         return str(json.loads(answer.details)["error"])
     except (ValueError, KeyError, TypeError):

@@ -28,7 +28,7 @@ def find_weights() -> ModelFiles:
     return files
 
 
-def check_there(device: str) -> None:
+def check_available(device: str) -> None:
     """Raise unless the packages, the weights and the device are available. For "auto" and "cpu",
     nothing heavy is imported.
 
@@ -45,15 +45,15 @@ def check_there(device: str) -> None:
         find_device(device)
 
 
-def check_sha256(path: Path, expected: str) -> None:
-    """Raise DataError unless the file's SHA-256 is `expected`."""
+def check_sha256(path: Path, expected_digest: str) -> None:
+    """Raise DataError unless the file's SHA-256 is `expected_digest`."""
     try:
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            file_digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    if found != expected:
-        raise DataError(f"{path} has SHA-256 {found[:12]}..., expected {expected[:12]}...")
+    if file_digest != expected_digest:
+        raise DataError(f"{path} has SHA-256 {file_digest[:12]}..., expected {expected_digest[:12]}...")
 
 
 def load_minilm(device: str = "auto") -> LoadedModel:

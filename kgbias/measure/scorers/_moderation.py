@@ -9,11 +9,11 @@ from kgbias.measure.scorers._base import Judgement, probability_judgement
 from kgbias.measures import MEASURES, known
 from kgbias.models.http import BlockingClient, number_between, server_url
 
-BATCH = 32  # texts in one request
-_RETRIES = 8
-_TIMEOUT = 120.0  # seconds for one answer
+BATCH_TEXTS = 32  # texts in one request
+_MAX_RETRIES = 8
+_TIMEOUT_SECONDS = 120.0  # seconds for one answer
 _ROUNDING = 1e-6  # how far a score may lie outside [0, 1]
-_LONGEST = 8_000  # characters of a text that are sent
+_MAX_CHARACTERS = 8_000  # characters of a text that are sent
 
 
 class ModerationScorer:
@@ -30,19 +30,19 @@ class ModerationScorer:
     def __init__(self, measure: str, category: str = "") -> None:
         category = category or known(measure).moderation
         if not known(measure).moderation:
-            able = " and ".join(m.name for m in MEASURES.own_entries.values() if m.moderation)
-            raise UsageError(f"openai-moderation scores {able}, not {measure}")
+            measure_names = " and ".join(m.name for m in MEASURES.own_entries.values() if m.moderation)
+            raise UsageError(f"openai-moderation scores {measure_names}, not {measure}")
         if not os.environ.get("OPENAI_API_KEY"):
             raise UsageError("openai-moderation needs a key in OPENAI_API_KEY")
         self.measure: str = measure
         self._category = category
         url = server_url()
-        self._server = BlockingClient(url, _TIMEOUT, _RETRIES)
-        (first,), version = self._ask(["Hello."])
-        if _key(category) not in first:
-            there = ", ".join(name.replace("_", "/") for name in first)
+        self._server = BlockingClient(url, _TIMEOUT_SECONDS, _MAX_RETRIES)
+        (first_scores,), version = self._request_scores(["Hello."])
+        if _category_key(category) not in first_scores:
+            category_names = ", ".join(name.replace("_", "/") for name in first_scores)
             raise UsageError(
-                f"the moderation endpoint has no category {category!r}; it has: {there[:500]}"
+                f"the moderation endpoint has no category {category!r}; it has: {category_names[:500]}"
             )
         self.name = f"openai-moderation:{category}"
         self.version = version
@@ -50,15 +50,15 @@ class ModerationScorer:
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order."""
         judgements = []
-        for start in range(0, len(texts), BATCH):
-            batch = [text[:_LONGEST] or " " for text in texts[start : start + BATCH]]
-            for scores in self._ask(batch)[0]:
-                if (value := scores.get(_key(self._category))) is None:
+        for start in range(0, len(texts), BATCH_TEXTS):
+            batch = [text[:_MAX_CHARACTERS] or " " for text in texts[start : start + BATCH_TEXTS]]
+            for scores in self._request_scores(batch)[0]:
+                if (value := scores.get(_category_key(self._category))) is None:
                     raise ModelError(f"the moderation endpoint left out {self._category!r}")
                 judgements.append(probability_judgement(self.measure, value, scores))
         return judgements
 
-    def _ask(self, texts: list[str]) -> tuple[list[dict[str, float]], str]:
+    def _request_scores(self, texts: list[str]) -> tuple[list[dict[str, float]], str]:
         """The scores of each text, and the model that gave them."""
         answer = self._server.ask(
             lambda client: client.moderations.with_raw_response.create(input=texts),
@@ -69,24 +69,24 @@ class ModerationScorer:
             count = len(results) if isinstance(results, list) else "no"
             raise ModelError(f"the moderation endpoint gave {count} answers to {len(texts)} texts")
         version = self._server.secrets.clean_line(model, 100) if isinstance(model, str) else ""
-        return [self._scores(result) for result in results], version
+        return [self._category_scores(result) for result in results], version
 
-    def _scores(self, result: Any) -> dict[str, float]:
+    def _category_scores(self, result: Any) -> dict[str, float]:
         """The category scores by one form of their names: "hate/threatening" is hate_threatening.
         Raises ModelError for a score that is not a number from 0 to 1."""
         scores = result.get("category_scores") if isinstance(result, dict) else None
         if not isinstance(scores, dict):
             raise ModelError("the moderation endpoint gives no category scores")
-        found = {}
+        scores_by_key = {}
         for name, score in scores.items():
             if score is None:
                 continue
             value = number_between(score, -_ROUNDING, 1 + _ROUNDING)
             if value is None:
                 raise ModelError("the moderation endpoint gives a score that is not from 0 to 1")
-            found[self._server.secrets.clean(_key(str(name)))] = min(1.0, max(0.0, value))
-        return found
+            scores_by_key[self._server.secrets.clean(_category_key(str(name)))] = min(1.0, max(0.0, value))
+        return scores_by_key
 
 
-def _key(category: str) -> str:
+def _category_key(category: str) -> str:
     return category.replace("/", "_").replace("-", "_")

@@ -18,33 +18,33 @@ from kgbias.measure.scorers._base import (
     probability_judgement,
     same_length_batches,
 )
-from kgbias.measure.scorers._reading import (
-    Reading,
-    Value,
-    aligned,
-    blanked,
-    of_probability,
-    of_regard,
-    owners,
+from kgbias.measure.scorers._gradients import (
+    GradientReading,
+    LogitReadout,
+    align_words,
+    blank_words,
+    probability_readout,
+    regard_readout,
+    token_owners,
 )
 from kgbias.measures import Heads, known
 from kgbias.models.load import find_device
 
-_RECIPE = "1"  # raise it when the way from text to answer changes outside _masking.py and the heads
-Head = tuple[Path, bool]  # the weights, and whether the texts' groups are replaced
-_BATCH_TOKENS = 1024
-_REMEMBERED = 20_000  # texts; the measures read the same ones
-_LAYERS = 6  # of the encoder
-_asked: defaultdict[str, set[Head]] = defaultdict(set)  # heads that scorers were made for
-neutralised = lru_cache(maxsize=4096)(_masking.neutralise)  # each measure reads the same texts
+_RECIPE_VERSION = "1"  # raise it when the way from text to answer changes outside _masking.py and the heads
+HeadKey = tuple[Path, bool]  # the weights, and whether the texts' groups are replaced
+_MAX_BATCH_TOKENS = 1024
+_MAX_KEPT_TEXTS = 20_000  # texts; the measures read the same ones
+_ENCODER_LAYERS = 6  # of the encoder
+_requested_heads: defaultdict[str, set[HeadKey]] = defaultdict(set)  # heads that scorers were made for
+neutralise_text = lru_cache(maxsize=4096)(_masking.neutralise)  # each measure reads the same texts
 
 
-def shipped(measure: str) -> Path:
+def shipped_weights(measure: str) -> Path:
     """The weights that come with kgbias for a measure."""
-    return Path(__file__).with_name(_heads(measure).weights)
+    return Path(__file__).with_name(_heads_of(measure).weights)
 
 
-def _heads(measure: str) -> Heads:
+def _heads_of(measure: str) -> Heads:
     if (heads := known(measure).heads) is None:
         raise UsageError(f"the offline scorer has no heads for {measure}")
     return heads
@@ -83,81 +83,81 @@ class OfflineScorer:
         device: str = "auto",
     ) -> None:
         self.measure: str = measure
-        self._own = _heads(measure)
-        own = not self._own.sees_group
-        self._mask = own if mask is None else mask
-        self._heads = heads or shipped(measure), self._mask
+        self._heads_entry = _heads_of(measure)
+        masks_by_default = not self._heads_entry.sees_group
+        self._masks_group = masks_by_default if mask is None else mask
+        self._head_key = heads or shipped_weights(measure), self._masks_group
         self.device = device
-        _minilm.check_there(device)
+        _minilm.check_available(device)
         if heads:  # not ours, and perhaps not heads at all
-            self.network.open(self._heads)
-        _asked[device].add(self._heads)
-        self.version = _version(self._heads[0])
-        if self._mask != own:
-            self.version += "-masked" if self._mask else "-unmasked"
+            self.network.load_head(self._head_key)
+        _requested_heads[device].add(self._head_key)
+        self.version = _heads_version(self._head_key[0])
+        if self._masks_group != masks_by_default:
+            self.version += "-masked" if self._masks_group else "-unmasked"
 
     def open(self) -> None:
         """Load the network, along with those of the other scorers made for this device, which read
         together. Otherwise the first text does it; a scorer with nothing to read takes no time."""
-        for heads in _asked[self.device]:
-            self.network.open(heads)
+        for heads in _requested_heads[self.device]:
+            self.network.load_head(heads)
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order. An empty list gives an empty list."""
-        texts = [self._masked(text) for text in texts]
+        texts = [self._mask_text(text) for text in texts]
         self.open()
-        return [self._judge(row) for row in self.network.logits(self._heads, texts)]
+        return [self._judge_row(row) for row in self.network.logits(self._head_key, texts)]
 
     @property
-    def head(self) -> Head:
+    def head(self) -> HeadKey:
         """The head that reads texts for this scorer."""
-        return self._heads
+        return self._head_key
 
-    def form(self, text: str) -> str:
+    def masked_form(self, text: str) -> str:
         """The text as it is read."""
-        return self._masked(text)
+        return self._mask_text(text)
 
     @cached_property
-    def network(self) -> "Network":
+    def network(self) -> "OfflineNetwork":
         """The encoder that it shares with others on the same device."""
-        return _network(find_device(self.device))
+        return _network_on(find_device(self.device))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles so that another process opens it again."""
-        opened = partial(OfflineScorer, mask=self._mask, device=self.device)
-        return opened, (self.measure, self._heads[0])
+        open_scorer = partial(OfflineScorer, mask=self._masks_group, device=self.device)
+        return open_scorer, (self.measure, self._head_key[0])
 
     def words(self, text: str) -> list[str]:
         """The words of a text; a mention that is replaced is one of them."""
-        return [word for word, _ in aligned(text, self._masked(text))]
+        return [word for word, _ in align_words(text, self._mask_text(text))]
 
-    def reading(self, text: str) -> Reading:
+    def gradient_reading(self, text: str) -> GradientReading:
         """The text open to gradients, its tokens those of the form that is scored."""
-        masked = self._masked(text)
-        words = aligned(text, masked)
-        owner = {place: n for n, (_, places) in enumerate(words) for place in places}
+        masked_text = self._mask_text(text)
+        words = align_words(text, masked_text)
+        owner_by_place = {place: n for n, (_, places) in enumerate(words) for place in places}
         self.open()
-        read = self.network.reading(self._heads, masked, self._value())
+        network_reading = self.network.gradient_reading(self._head_key, masked_text, self._logit_readout())
         return replace(
-            read,
+            network_reading,
             words=[word for word, _ in words],
-            owners=[None if place is None else owner.get(place) for place in read.owners],
+            owners=[None if place is None else owner_by_place.get(place) for place in network_reading.owners],
         )
 
-    def _value(self) -> Value:
-        ends, classes = known(self.measure).ends, self._own.outputs
+    def _logit_readout(self) -> LogitReadout:
+        ends, classes = known(self.measure).ends, self._heads_entry.outputs
         if ends is None:
-            return of_probability(0, sigmoid=True)
+            return probability_readout(0, sigmoid=True)
         high, low = map(classes.index, ends)
-        return of_regard(high, low, len(classes))
+        return regard_readout(high, low, len(classes))
 
-    def _masked(self, text: str) -> str:
-        if not self._mask:
+    def _mask_text(self, text: str) -> str:
+        if not self._masks_group:
             return text
-        return neutralised(text, agree=not self._own.sees_grammar)
+        return neutralise_text(text, agree=not self._heads_entry.sees_grammar)
 
-    def _judge(self, row: Sequence[float]) -> Judgement:
-        if not self._own.outputs:
+    def _judge_row(self, row: Sequence[float]) -> Judgement:
+        if not self._heads_entry.outputs:
             probability = round(1 / (1 + math.exp(-row[0])), 6)
             return probability_judgement(self.measure, probability)
         powers = [math.exp(logit - max(row)) for logit in row]
@@ -165,129 +165,129 @@ class OfflineScorer:
             self.measure,
             {
                 label: round(power / sum(powers), 6)
-                for label, power in zip(self._own.outputs, powers, strict=True)
+                for label, power in zip(self._heads_entry.outputs, powers, strict=True)
             },
         )
 
 
-class Network:
+class OfflineNetwork:
     """The encoder, and the readers opened on top of it. All readers of texts in the same form, with
     the group replaced or not, read a text at once; their answers are remembered."""
 
     def __init__(self, device: str) -> None:
-        from kgbias.measure.scorers._reader import split
+        from kgbias.measure.scorers._reader import split_encoder
 
         self._device = device
         self._tokenizer = _minilm.load_tokenizer()
-        lower, self._upper = split(_minilm.load_encoder())
+        lower, self._upper = split_encoder(_minilm.load_encoder())
         self._lower = lower.to(device)
-        self._heads: dict[Head, Any] = {}
-        self._known: dict[Head, dict[str, list[float]]] = {}
+        self._heads: dict[HeadKey, Any] = {}
+        self._kept_logits: dict[HeadKey, dict[str, list[float]]] = {}
 
-    def open(self, heads: Head) -> None:
+    def load_head(self, heads: HeadKey) -> None:
         """Load heads from a file, unless they are open."""
         if heads in self._heads:
             return
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        from kgbias.measure.scorers._reader import Calibrated
+        from kgbias.measure.scorers._reader import CalibratedReader
 
         try:
-            loaded = Calibrated(load_file(heads[0]), self._upper)
+            reader = CalibratedReader(load_file(heads[0]), self._upper)
         except (OSError, KeyError, RuntimeError, SafetensorError) as error:
             raise DataError(
                 f"{heads[0]} holds no heads for this version of kgbias: {error}"
             ) from error
-        self._heads[heads], self._known[heads] = loaded.to(self._device), {}
+        self._heads[heads], self._kept_logits[heads] = reader.to(self._device), {}
 
-    def logits(self, heads: Head, texts: Sequence[str]) -> list[list[float]]:
+    def logits(self, heads: HeadKey, texts: Sequence[str]) -> list[list[float]]:
         """The logits that opened heads give each text."""
-        known = self._known[heads]
-        if len(known) > _REMEMBERED and any(text not in known for text in texts):
-            self.forget()
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        self.read(new, {h for h in self._heads if h[1] == heads[1]})
-        return [known[text] for text in texts]
+        kept_logits = self._kept_logits[heads]
+        if len(kept_logits) > _MAX_KEPT_TEXTS and any(text not in kept_logits for text in texts):
+            self.forget_answers()
+        new_texts = [text for text in dict.fromkeys(texts) if text not in kept_logits]
+        self.read_texts(new_texts, {h for h in self._heads if h[1] == heads[1]})
+        return [kept_logits[text] for text in texts]
 
-    def forget(self) -> None:
+    def forget_answers(self) -> None:
         """Forget the remembered answers."""
-        for said in self._known.values():
-            said.clear()
+        for kept_logits in self._kept_logits.values():
+            kept_logits.clear()
 
-    def read(
-        self, texts: Sequence[str], heads: Collection[Head], vectors: bool = False
+    def read_texts(
+        self, texts: Sequence[str], heads: Collection[HeadKey], vectors: bool = False
     ) -> list[tuple[str, Any]]:
         """Read distinct texts once, for all of these heads, and remember their answers. With
         `vectors`, return the mean of the last layer's states over the tokens, [384], for each."""
         import torch
 
-        from kgbias.measure.scorers._reader import above
+        from kgbias.measure.scorers._reader import read_upper_layers
 
         if not texts:
             return []
         limit = _minilm.MAX_TOKENS
-        encoded = self._tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
+        token_ids = self._tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
         depth = [self._heads[head].highest for head in heads]
-        highest = max([*depth, _LAYERS if vectors else 0])
-        found: list[tuple[str, Any]] = []
-        for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
-            own = [texts[index] for index in batch]
+        highest = max([*depth, _ENCODER_LAYERS if vectors else 0])
+        texts_and_means: list[tuple[str, Any]] = []
+        for batch in same_length_batches([len(ids) for ids in token_ids], _MAX_BATCH_TOKENS):
+            batch_texts = [texts[index] for index in batch]
             with torch.inference_mode():
-                ids = torch.tensor([encoded[index] for index in batch], device=self._device)
+                ids = torch.tensor([token_ids[index] for index in batch], device=self._device)
                 mask = torch.ones_like(ids)
                 lower = self._lower(input_ids=ids, attention_mask=mask, output_hidden_states=True)
                 states = tuple(lower.hidden_states)
-                states += tuple(above(self._upper, states, highest))
+                states += tuple(read_upper_layers(self._upper, states, highest))
                 for head in heads:
                     rows = self._heads[head](states).tolist()
-                    self._known[head].update(zip(own, rows, strict=True))
+                    self._kept_logits[head].update(zip(batch_texts, rows, strict=True))
                 if vectors:
-                    means = states[_LAYERS].mean(dim=1).cpu().double().numpy()
-                    found += zip(own, means, strict=True)
-        return found
+                    means = states[_ENCODER_LAYERS].mean(dim=1).cpu().double().numpy()
+                    texts_and_means += zip(batch_texts, means, strict=True)
+        return texts_and_means
 
-    def reading(self, heads: Head, text: str, value: Value) -> Reading:
+    def gradient_reading(self, heads: HeadKey, text: str, value: LogitReadout) -> GradientReading:
         """A text open to gradients, under opened heads."""
         import torch
 
-        encoded = self._tokenizer(
+        tokenised = self._tokenizer(
             text, truncation=True, max_length=_minilm.MAX_TOKENS, return_offsets_mapping=True
         )
         network, embed = self._heads[heads], self._lower.get_input_embeddings()
-        owner = owners(text, encoded["offset_mapping"])
-        ids = torch.tensor([encoded["input_ids"]], device=self._device)
-        blank = blanked(ids, owner, self._tokenizer.pad_token_id)
+        word_numbers = token_owners(text, tokenised["offset_mapping"])
+        ids = torch.tensor([tokenised["input_ids"]], device=self._device)
+        blank_ids = blank_words(ids, word_numbers, self._tokenizer.pad_token_id)
 
         def states(inputs: Any) -> Any:
             mask = torch.ones(inputs.shape[:2], dtype=torch.long, device=inputs.device)
-            read = self._lower(inputs_embeds=inputs, attention_mask=mask, output_hidden_states=True)
-            return network.states(read.hidden_states)
+            lower_states = self._lower(inputs_embeds=inputs, attention_mask=mask, output_hidden_states=True)
+            return network.states(lower_states.hidden_states)
 
-        return Reading(
+        return GradientReading(
             words=text.split(),
-            owners=owner,
+            owners=word_numbers,
             inputs=embed(ids).detach(),
-            blank=embed(blank).detach(),
-            logits=lambda inputs: network.judge(states(inputs)),
+            blank=embed(blank_ids).detach(),
+            logits=lambda inputs: network.calibrated_logits(states(inputs)),
             value=value,
-            halves=(states, network.judge),
+            halves=(states, network.calibrated_logits),
         )
 
 
 @cache
-def _network(device: str) -> "Network":
-    return Network(device)
+def _network_on(device: str) -> "OfflineNetwork":
+    return OfflineNetwork(device)
 
 
 def offline_metric(measure: str) -> Metric:
     """The metric of the shipped scorer of a measure; nothing is loaded."""
-    return Metric(measure, OfflineScorer.name, _version(shipped(measure)))
+    return Metric(measure, OfflineScorer.name, _heads_version(shipped_weights(measure)))
 
 
 @cache
-def _version(heads: Path) -> str:
-    digest = hashlib.sha256(f"{_RECIPE} {_minilm.WEIGHTS_SHA256}".encode())
+def _heads_version(heads: Path) -> str:
+    digest = hashlib.sha256(f"{_RECIPE_VERSION} {_minilm.WEIGHTS_SHA256}".encode())
     for path in (heads, Path(_masking.__file__)):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

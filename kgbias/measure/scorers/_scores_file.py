@@ -14,13 +14,13 @@ from kgbias.io.wording import how
 from kgbias.measure.scorers._base import Judgement, probability_judgement
 from kgbias.measures import Measure, known
 
-DOOR = TableFormat(
+SCORE_TABLE = TableFormat(
     "scores: `scores:FILE`",
     (("sentence", "text", "comment_text"), ("score", "value")),
     ("label",),
     "a score in a column named after the measure",
 )
-_TEXT, _VALUE = DOOR.needed_columns
+_TEXT_COLUMNS, _VALUE_COLUMNS = SCORE_TABLE.needed_columns
 
 
 class FileScorer:
@@ -43,91 +43,91 @@ class FileScorer:
         content = read_bytes(self._path)
         self.name = f"scores:{self._path.name}"
         self.version = hashlib.sha256(content + column.encode()).hexdigest()[:16]
-        rows = _rows(self._path)
-        read = _of_classes if known(measure).ends else _of_values
-        self._judgements = _once(self._path, read(self._path, rows, known(measure), column))
+        rows = _read_rows(self._path)
+        read_judgements = _read_classes if known(measure).ends else _read_values
+        self._judgements = _judgements_by_text(self._path, read_judgements(self._path, rows, known(measure), column))
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         keys = [normalise(text) for text in texts]
-        missing = [t for t, key in zip(texts, keys, strict=True) if key not in self._judgements]
-        if missing:
+        missing_texts = [t for t, key in zip(texts, keys, strict=True) if key not in self._judgements]
+        if missing_texts:
             all_of_run = how("run.export(PATH)", "kgbias export")
             raise DataError(
-                f"{self._path} has no score for {len(missing)} of {len(texts)} sentences, for "
-                f"example {missing[0][:80]!r}; {all_of_run} writes all sentences "
+                f"{self._path} has no score for {len(missing_texts)} of {len(texts)} sentences, for "
+                f"example {missing_texts[0][:80]!r}; {all_of_run} writes all sentences "
                 "of a run"
             )
         return [self._judgements[key] for key in keys]
 
 
-def _rows(path: Path) -> list[Mapping[str, Any]]:
-    rows = [row for _, row in read_sheet(path, DOOR.known_columns).rows]
+def _read_rows(path: Path) -> list[Mapping[str, Any]]:
+    rows = [row for _, row in read_sheet(path, SCORE_TABLE.known_columns).rows]
     if not rows:
         raise DataError(f"{path} holds no rows of scores")
     return rows
 
 
-def _once(path: Path, judged: Iterable[tuple[str, Judgement]]) -> dict[str, Judgement]:
+def _judgements_by_text(path: Path, judgements: Iterable[tuple[str, Judgement]]) -> dict[str, Judgement]:
     """The judgements by text. Raises DataError for a text with two that differ."""
-    found: dict[str, Judgement] = {}
-    for text, judgement in judged:
-        if found.setdefault(text, judgement) != judgement:
+    judgements_by_text: dict[str, Judgement] = {}
+    for text, judgement in judgements:
+        if judgements_by_text.setdefault(text, judgement) != judgement:
             raise DataError(
-                f"{path} has two scores of {text[:80]!r}, {found[text].value:g} and "
+                f"{path} has two scores of {text[:80]!r}, {judgements_by_text[text].value:g} and "
                 f"{judgement.value:g}: keep one of them"
             )
-    return found
+    return judgements_by_text
 
 
-def _of_values(
+def _read_values(
     path: Path, rows: Sequence[Mapping[str, Any]], measure: Measure, column: str
 ) -> Iterator[tuple[str, Judgement]]:
-    there = [name for name in rows[0] if name]
-    text = _first(path, there, _TEXT, "text")
-    names = (column,) if column else (measure.name, *measure.columns, *_VALUE)
-    wanted = _first(path, there, names, "score")
+    columns_present = [name for name in rows[0] if name]
+    text = _find_column(path, columns_present, _TEXT_COLUMNS, "text")
+    names = (column,) if column else (measure.name, *measure.columns, *_VALUE_COLUMNS)
+    value_column = _find_column(path, columns_present, names, "score")
     for number, row in enumerate(rows, 1):
-        if is_missing(as_text(row.get(wanted))):
+        if is_missing(as_text(row.get(value_column))):
             continue  # a text without a score: missed only if it is asked for
-        value = _number(path, number, row, wanted, measure)
+        value = _read_number(path, number, row, value_column, measure)
         if measure.sides:
-            judged = probability_judgement(measure.name, value, {measure.sides[0]: value})
+            judgement = probability_judgement(measure.name, value, {measure.sides[0]: value})
         else:
-            judged = Judgement(value, str(row.get(measure.label_column) or "").strip(), {})
-        yield _key(row, text), judged
+            judgement = Judgement(value, str(row.get(measure.label_column) or "").strip(), {})
+        yield _text_key(row, text), judgement
 
 
-def _of_classes(
+def _read_classes(
     path: Path, rows: Sequence[Mapping[str, Any]], measure: Measure, column: str
 ) -> Iterator[tuple[str, Judgement]]:
-    there = [name for name in rows[0] if name]
-    text = _first(path, there, _TEXT, "text")
-    label = _first(path, there, (column,) if column else (measure.label_column, "label"), "label")
-    numeric = next((name for name in (measure.name, *_VALUE) if name in there), None)
+    columns_present = [name for name in rows[0] if name]
+    text = _find_column(path, columns_present, _TEXT_COLUMNS, "text")
+    label = _find_column(path, columns_present, (column,) if column else (measure.label_column, "label"), "label")
+    numeric = next((name for name in (measure.name, *_VALUE_COLUMNS) if name in columns_present), None)
     for number, row in enumerate(rows, 1):
-        said = str(row.get(label) or "").strip().lower()
-        if said not in measure.labels:
-            raise DataError(f"{path}, row {number}: {said[:40]!r} is not a {measure.name} label")
-        sign = measure.signs.get(said, 0.0)
-        value = _number(path, number, row, numeric, measure) if numeric else sign
-        yield _key(row, text), Judgement(value, said, {})
+        class_label = str(row.get(label) or "").strip().lower()
+        if class_label not in measure.labels:
+            raise DataError(f"{path}, row {number}: {class_label[:40]!r} is not a {measure.name} label")
+        sign = measure.signs.get(class_label, 0.0)
+        value = _read_number(path, number, row, numeric, measure) if numeric else sign
+        yield _text_key(row, text), Judgement(value, class_label, {})
 
 
-def _key(row: Mapping[str, Any], column: str) -> str:
+def _text_key(row: Mapping[str, Any], column: str) -> str:
     return normalise(str(row.get(column) or ""))
 
 
-def _first(path: Path, there: Sequence[str], wanted: Sequence[str], what: str) -> str:
-    found = next((name for name in wanted if name in there), None)
-    if found is None:
+def _find_column(path: Path, columns_present: Sequence[str], wanted_columns: Sequence[str], content: str) -> str:
+    column = next((name for name in wanted_columns if name in columns_present), None)
+    if column is None:
         raise UsageError(
-            f"{path} has no column for the {what}: looked for {', '.join(wanted)}; it has "
-            f"{', '.join(there)}. Name one as scores:FILE::COLUMN"
+            f"{path} has no column for the {content}: looked for {', '.join(wanted_columns)}; it has "
+            f"{', '.join(columns_present)}. Name one as scores:FILE::COLUMN"
         )
-    return found
+    return column
 
 
-def _number(
+def _read_number(
     path: Path, number: int, row: Mapping[str, Any], column: str, measure: Measure
 ) -> float:
     try:

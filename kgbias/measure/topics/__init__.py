@@ -5,25 +5,25 @@ from kgbias.measure.topics.model import EntropyForm, TopicSettings, fit_topics
 from kgbias.measure.topics.run import entropy_figures, measure_topics
 from kgbias.measure.topics.shares import (
     GroupShares,
-    advice,
+    suggest_remedies,
     relative_entropies,
-    steady,
+    describe_stability,
     topic_shares,
-    unfit,
-    verdict,
+    explain_unfit,
+    entropy_verdict,
 )
 
 __all__ = [
     "EntropyForm",
     "GroupShares",
     "TopicSettings",
-    "advice",
+    "suggest_remedies",
     "entropy_figures",
     "fit_topics",
     "measure_topics",
     "relative_entropies",
-    "steady",
+    "describe_stability",
     "topic_shares",
-    "unfit",
-    "verdict",
+    "explain_unfit",
+    "entropy_verdict",
 ]

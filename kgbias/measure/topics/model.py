@@ -42,11 +42,11 @@ from kgbias.measure.embedding import TextVectors, Vectors
 from kgbias.models import english
 from kgbias.parallel.local import keeping_threads
 
-_LONGEST = 2000  # characters read of a text
-_AHEAD = "They "  # spaCy's model reads a statement as a sentence
+_MAX_CHARACTERS = 2000  # characters read of a text
+_SENTENCE_START = "They "  # spaCy's model reads a statement as a sentence
 
 
-def lemmatiser() -> str:
+def lemmatiser_name() -> str:
     """What `lemmatise` uses here: spaCy's English model if it is installed, which can tell from the
     sentence that "left" comes from "leave" in "left home", or else its table of lemmas."""
     if english.is_installed():
@@ -59,15 +59,15 @@ def lemmatise(texts: Sequence[str]) -> list[str]:
     space. A text of stop words alone ("are not") keeps them; one of punctuation alone becomes "".
 
     The lemmas are English; other scripts pass unchanged."""
-    pipeline, ahead = _pipeline()
-    docs = pipeline.pipe([ahead + text[:_LONGEST] for text in texts])
-    return [_kept([token for token in doc if token.idx >= len(ahead)]) for doc in docs]
+    pipeline, sentence_start = _pipeline()
+    docs = pipeline.pipe([sentence_start + text[:_MAX_CHARACTERS] for text in texts])
+    return [_kept_lemmas([token for token in doc if token.idx >= len(sentence_start)]) for doc in docs]
 
 
-def _kept(tokens: Sequence[Any]) -> str:
+def _kept_lemmas(tokens: Sequence[Any]) -> str:
     words = [t for t in tokens if not (t.is_punct or t.is_space or not t.text.strip())]
-    telling = [t for t in words if not (t.is_stop or t.lower_ in _contractions())]
-    return " ".join(t.lemma_.lower() for t in telling or words)
+    content_tokens = [t for t in words if not (t.is_stop or t.lower_ in _contractions())]
+    return " ".join(t.lemma_.lower() for t in content_tokens or words)
 
 
 @cache
@@ -80,7 +80,7 @@ def _contractions() -> frozenset[str]:
 def _pipeline() -> tuple[Any, str]:
     """The pipeline, and the words to put before a text."""
     if english.is_installed():
-        return english.load_english("tagger", "attribute_ruler", "lemmatizer"), _AHEAD
+        return english.load_english("tagger", "attribute_ruler", "lemmatizer"), _SENTENCE_START
     try:
         import spacy
         import spacy_lookups_data  # noqa: F401
@@ -92,11 +92,11 @@ def _pipeline() -> tuple[Any, str]:
     return pipeline, ""
 
 
-SEEDS = 5
-Labels = NDArray[np.int64]  # the topic of each document, -1 for none
+SEED_COUNT = 5
+TopicLabels = NDArray[np.int64]  # the topic of each document, -1 for none
 
 
-def agreement(labels: Sequence[Labels]) -> float:
+def mean_adjusted_rand(labels: Sequence[TopicLabels]) -> float:
     """The mean adjusted Rand index over all pairs of clusterings of the same documents, at most
     1."""
     try:
@@ -107,97 +107,97 @@ def agreement(labels: Sequence[Labels]) -> float:
     return float(np.mean([adjusted_rand_score(one, other) for one, other in pairs]))
 
 
-def overlaps(labels: Labels, others: Sequence[Labels]) -> list[float]:
+def topic_overlaps(labels: TopicLabels, other_labels: Sequence[TopicLabels]) -> list[float]:
     """For each topic of a clustering, in order of number: the Jaccard overlap with the topic of
     another clustering that it shares most with, averaged over the other clusterings; in [0, 1]."""
     return [
-        float(np.mean([_best(labels == number, other) for other in others]))
+        float(np.mean([_best_overlap(labels == number, other) for other in other_labels]))
         for number in np.unique(labels[labels >= 0])
     ]
 
 
-def _best(topic: NDArray[np.bool_], other: Labels) -> float:
-    found = [
-        float((topic & (other == number)).sum() / (topic | (other == number)).sum())
-        for number in np.unique(other[topic])
+def _best_overlap(topic: NDArray[np.bool_], other_labels: TopicLabels) -> float:
+    overlaps_found = [
+        float((topic & (other_labels == number)).sum() / (topic | (other_labels == number)).sum())
+        for number in np.unique(other_labels[topic])
         if number >= 0
     ]
-    return max(found, default=0.0)
+    return max(overlaps_found, default=0.0)
 
 
-FOLDS = 5
-_LEFT_OUT = -2
+FOLD_COUNT = 5
+_LEFT_OUT_LABEL = -2
 
 
-def kept(labels: Labels, others: Sequence[Labels]) -> list[float | None]:
+def kept_pair_shares(labels: TopicLabels, other_clusterings: Sequence[TopicLabels]) -> list[float | None]:
     """For each topic of a clustering, in order of number: the share of the pairs of its documents
     that are together in other clusterings too, in [0, 1], over all of their pairs. A document that
     another clustering left out is -2 there. None for a topic without such a pair."""
-    found = []
+    shares = []
     for number in np.unique(labels[labels >= 0]):
-        own = [other[(labels == number) & (other != _LEFT_OUT)] for other in others]
-        pairs = sum(_pairs(len(rest)) for rest in own)
-        together = sum(_together(rest) for rest in own)
-        found.append(together / pairs if pairs else None)
-    return found
+        other_labels = [other[(labels == number) & (other != _LEFT_OUT_LABEL)] for other in other_clusterings]
+        pairs = sum(_count_pairs(len(labels_of_topic)) for labels_of_topic in other_labels)
+        joined_pairs = sum(_count_joined_pairs(labels_of_topic) for labels_of_topic in other_labels)
+        shares.append(joined_pairs / pairs if pairs else None)
+    return shares
 
 
-def kept_in_all(labels: Labels, others: Sequence[Labels]) -> tuple[float, float]:
+def overall_kept_share(labels: TopicLabels, other_clusterings: Sequence[TopicLabels]) -> tuple[float, float]:
     """The same over the pairs of all topics, and what it would be by chance: the share of all pairs
     that are together in the other clusterings; NaN without pairs."""
-    own = [other[other != _LEFT_OUT] for other in others]
+    clustered_labels = [other[other != _LEFT_OUT_LABEL] for other in other_clusterings]
     topics = np.unique(labels[labels >= 0])
-    mine = [o[(labels == n) & (o != _LEFT_OUT)] for o in others for n in topics]
-    pairs, every = sum(_pairs(len(x)) for x in mine), sum(_pairs(len(x)) for x in own)
+    labels_by_topic = [o[(labels == n) & (o != _LEFT_OUT_LABEL)] for o in other_clusterings for n in topics]
+    pairs, every = sum(_count_pairs(len(x)) for x in labels_by_topic), sum(_count_pairs(len(x)) for x in clustered_labels)
     if not pairs or not every:
         return float("nan"), float("nan")
-    return sum(map(_together, mine)) / pairs, sum(map(_together, own)) / every
+    return sum(map(_count_joined_pairs, labels_by_topic)) / pairs, sum(map(_count_joined_pairs, clustered_labels)) / every
 
 
-def _pairs(n: int) -> int:
+def _count_pairs(n: int) -> int:
     return n * (n - 1) // 2
 
 
-def _together(labels: Labels) -> int:
+def _count_joined_pairs(labels: TopicLabels) -> int:
     """The pairs that share a topic."""
-    return sum(_pairs(int(n)) for n in np.unique(labels[labels >= 0], return_counts=True)[1])
+    return sum(_count_pairs(int(n)) for n in np.unique(labels[labels >= 0], return_counts=True)[1])
 
 
-COHERENCE = "mean NPMI of the words' pairs in the statements (Lau et al. 2014)"
+COHERENCE_METHOD = "mean NPMI of the words' pairs in the statements (Lau et al. 2014)"
 
 
-def coherences(topics: Sequence[Sequence[str]], documents: Sequence[str]) -> list[float | None]:
+def topic_coherences(topics: Sequence[Sequence[str]], documents: Sequence[str]) -> list[float | None]:
     """The coherence of the words of each topic in these documents (words joined by spaces), in
     [-1, 1]; None for a topic of a single word."""
-    held: dict[str, set[int]] = {word: set() for words in topics for word in words}
+    documents_by_word: dict[str, set[int]] = {word: set() for words in topics for word in words}
     for number, document in enumerate(documents):
-        for word in held.keys() & document.split():
-            held[word].add(number)
-    return [_coherence([held[word] for word in words], len(documents)) for words in topics]
+        for word in documents_by_word.keys() & document.split():
+            documents_by_word[word].add(number)
+    return [_words_coherence([documents_by_word[word] for word in words], len(documents)) for words in topics]
 
 
-def _coherence(held: Sequence[set[int]], documents: int) -> float | None:
+def _words_coherence(document_sets: Sequence[set[int]], documents: int) -> float | None:
     """The mean NPMI of words, given the documents that contain each."""
-    values = [_npmi(len(a), len(b), len(a & b), documents) for a, b in combinations(held, 2)]
+    values = [_npmi(len(a), len(b), len(a & b), documents) for a, b in combinations(document_sets, 2)]
     return sum(values) / len(values) if values else None
 
 
-def _npmi(a: int, b: int, both: int, documents: int) -> float:
-    if not both:
+def _npmi(first_count: int, second_count: int, joint_count: int, documents: int) -> float:
+    if not joint_count:
         return -1.0
-    if both == documents:
+    if joint_count == documents:
         return 1.0
-    return log(both * documents / (a * b)) / -log(both / documents)
+    return log(joint_count * documents / (first_count * second_count)) / -log(joint_count / documents)
 
 
 Outliers = Literal["assign", "keep"]
-Selects = Literal["leaf", "eom"]
+ClusterSelection = Literal["leaf", "eom"]
 EntropyForm = Literal["divergence", "as_published"]
-FEWEST = 20  # distinct vectors; with fewer, there is nothing to cluster
-_SMALLEST_CLUSTER = 5
-_DIVISOR = 40  # Salinas et al. 2023, section 5.4
-_NUMBA = ".numba_config.yaml"  # read from the current folder, which may be a stranger's
-_DIMENSIONS, _NEIGHBOURS = 5, 15  # of UMAP, BERTopic's own
+MIN_DISTINCT_VECTORS = 20  # distinct vectors; with fewer, there is nothing to cluster
+_MIN_CLUSTER_SIZE = 5
+_STATEMENTS_PER_MIN_SIZE = 40  # Salinas et al. 2023, section 5.4
+_NUMBA_CONFIG = ".numba_config.yaml"  # read from the current folder, which may be a stranger's
+_UMAP_DIMENSIONS, _UMAP_NEIGHBOURS = 5, 15  # of UMAP, BERTopic's own
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class TopicSettings:
     embedding: str = "minilm"
     min_topic_size: int | None = None
     outliers: Outliers = "keep"
-    clusters: Selects = "leaf"
+    clusters: ClusterSelection = "leaf"
     seed: int = 0
     words: int = 10
     entropy: EntropyForm = "divergence"
@@ -233,16 +233,16 @@ class TopicSettings:
             raise UsageError("`min_topic_size` must be at least 2")
         if self.words < 1:
             raise UsageError("`words` must be at least 1")
-        if not 0 <= self.seed <= 2**32 - SEEDS:
-            raise UsageError(f"the seed of the topics must lie between 0 and 2^32 - {SEEDS}")
+        if not 0 <= self.seed <= 2**32 - SEED_COUNT:
+            raise UsageError(f"the seed of the topics must lie between 0 and 2^32 - {SEED_COUNT}")
 
-    def smallest(self, statements: int) -> int:
+    def min_topic_statements(self, statements: int) -> int:
         """The fewest distinct statements that make a topic, among this many statements."""
-        return self.min_topic_size or max(_SMALLEST_CLUSTER, statements // _DIVISOR)
+        return self.min_topic_size or max(_MIN_CLUSTER_SIZE, statements // _STATEMENTS_PER_MIN_SIZE)
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class TopicFit:
     """The topics of documents.
 
     Attributes:
@@ -251,7 +251,7 @@ class Fit:
         strengths: the cluster membership in [0, 1], 0 if HDBSCAN left the document out.
         coherences: that of each topic's words.
         stabilities: each topic's overlap with the nearest topic of other seeds, in [0, 1].
-        kept: the share of each topic's pairs of documents that share a topic without a fifth of the
+        kept_shares: the share of each topic's pairs of documents that share a topic without a fifth of the
             documents, in [0, 1]; None for a topic without pairs.
         settings: everything that the outcome depends on, and what is known about it as a whole.
     """
@@ -261,7 +261,7 @@ class Fit:
     strengths: tuple[float, ...]
     coherences: tuple[float | None, ...]
     stabilities: tuple[float, ...]
-    kept: tuple[float | None, ...]
+    kept_shares: tuple[float | None, ...]
     settings: dict[str, Any]
 
 
@@ -272,7 +272,7 @@ def fit_topics(
     *,
     statements: int | None = None,
     advance: Callable[[], None] = lambda: None,
-) -> Fit:
+) -> TopicFit:
     """Topics of lemmatised documents: vectors, UMAP, HDBSCAN, and class-based TF-IDF for the words;
     found with five seeds, of which the first gives the topics and the others say how stable they
     are, and with the first seed five times more, without a fifth of the documents.
@@ -283,93 +283,93 @@ def fit_topics(
     any document if fewer than 20 of them have different vectors, or if HDBSCAN finds no cluster."""
     order = sorted((n for n, text in enumerate(documents) if text), key=lambda n: documents[n])
     texts = [documents[n] for n in order]
-    size = settings.smallest(len(documents) if statements is None else statements)
+    size = settings.min_topic_statements(len(documents) if statements is None else statements)
     labels, strengths = [-1] * len(documents), [0.0] * len(documents)
     words: tuple[tuple[str, ...], ...] = ()
-    coherent: tuple[float | None, ...] = ()
-    stable: tuple[float, ...] = ()
-    pairs: tuple[float | None, ...] = ()
-    rand = share = chance = None
+    coherence_values: tuple[float | None, ...] = ()
+    stabilities: tuple[float, ...] = ()
+    kept_shares: tuple[float | None, ...] = ()
+    rand_index = kept_share = chance_share = None
     outliers = len(texts)
-    rows = _embedded(texts, vectors) if len(texts) >= FEWEST else np.zeros((0, 1))
+    rows = _embed_distinct(texts, vectors) if len(texts) >= MIN_DISTINCT_VECTORS else np.zeros((0, 1))
     distinct = len(np.unique(rows, axis=0))
-    if distinct >= FEWEST:
-        runs = []
-        for seed in range(settings.seed, settings.seed + SEEDS):
-            runs.append(clustered(rows, size, seed, settings))
+    if distinct >= MIN_DISTINCT_VECTORS:
+        clusterings = []
+        for seed in range(settings.seed, settings.seed + SEED_COUNT):
+            clusterings.append(cluster_rows(rows, size, seed, settings))
             advance()
-        before, strength = runs[0]
-        outliers = int((before < 0).sum())
-        found = [_settled(own, rows, settings) for own, _ in runs]
-        if (found[0] >= 0).any():
-            rand = round(agreement(found), 6)
-            stable = tuple(round(x, 6) for x in overlaps(found[0], found[1:]))
-            rest = [_without_fifth(rows, size, n, settings, advance) for n in range(FOLDS)]
-            pairs = tuple(None if x is None else round(x, 6) for x in kept(found[0], rest))
-            share, chance = (round(x, 6) for x in kept_in_all(found[0], rest))
-            words = _words(texts, found[0], settings.words)
-            coherent = tuple(
-                None if value is None else round(value, 6) for value in coherences(words, texts)
+        raw_labels, strength = clusterings[0]
+        outliers = int((raw_labels < 0).sum())
+        settled_labels = [_settle_labels(cluster_labels, rows, settings) for cluster_labels, _ in clusterings]
+        if (settled_labels[0] >= 0).any():
+            rand_index = round(mean_adjusted_rand(settled_labels), 6)
+            stabilities = tuple(round(number, 6) for number in topic_overlaps(settled_labels[0], settled_labels[1:]))
+            fold_labels = [_cluster_without_fold(rows, size, n, settings, advance) for n in range(FOLD_COUNT)]
+            kept_shares = tuple(None if number is None else round(number, 6) for number in kept_pair_shares(settled_labels[0], fold_labels))
+            kept_share, chance_share = (round(number, 6) for number in overall_kept_share(settled_labels[0], fold_labels))
+            words = _topic_words(texts, settled_labels[0], settings.words)
+            coherence_values = tuple(
+                None if value is None else round(value, 6) for value in topic_coherences(words, texts)
             )
-        for place, label, member in zip(order, found[0], strength, strict=True):
+        for place, label, member in zip(order, settled_labels[0], strength, strict=True):
             labels[place], strengths[place] = int(label), float(member)
     record = {
         "documents": len(documents),
         "empty": len(documents) - len(texts),
         "distinct": distinct,
         "min_cluster_size": size,
-        "min_cluster_size_rule": f"statements / {_DIVISOR}, at least {_SMALLEST_CLUSTER}"
+        "min_cluster_size_rule": f"statements / {_STATEMENTS_PER_MIN_SIZE}, at least {_MIN_CLUSTER_SIZE}"
         if settings.min_topic_size is None
         else "given",
         "cluster_selection": settings.clusters,
         "outliers_before": outliers,
         "outliers": sum(label < 0 for label in labels) - (len(documents) - len(texts)),
         "outlier_rule": settings.outliers,
-        "adjusted_rand": rand,
-        "kept": share,
-        "kept_by_chance": chance,
-        "coherence": COHERENCE,
+        "adjusted_rand": rand_index,
+        "kept": kept_share,
+        "kept_by_chance": chance_share,
+        "coherence": COHERENCE_METHOD,
         "embedding": vectors.name,
         "embedding_version": vectors.version,
-        "lemmatiser": lemmatiser(),
-        "umap": {"components": _DIMENSIONS, "neighbours": _NEIGHBOURS, "metric": "cosine"},
+        "lemmatiser": lemmatiser_name(),
+        "umap": {"components": _UMAP_DIMENSIONS, "neighbours": _UMAP_NEIGHBOURS, "metric": "cosine"},
         "seed": settings.seed,
-        "seeds": SEEDS,
+        "seeds": SEED_COUNT,
         "entropy": settings.entropy,
-        "versions": _versions(),
+        "versions": _package_versions(),
     }
-    return Fit(words, tuple(labels), tuple(strengths), coherent, stable, pairs, record)
+    return TopicFit(words, tuple(labels), tuple(strengths), coherence_values, stabilities, kept_shares, record)
 
 
-def _without_fifth(
+def _cluster_without_fold(
     rows: Vectors, size: int, fold: int, settings: TopicSettings, advance: Callable[[], None]
-) -> Labels:
+) -> TopicLabels:
     """The topics of the rows without one fifth of them (-2), at random but the same each time. The
     fewest that make a topic are four fifths as many."""
     order = np.random.Generator(np.random.PCG64(settings.seed)).permutation(len(rows))
-    kept = np.sort(np.delete(order, np.arange(fold, len(rows), FOLDS)))
-    fewest = max(2, round(size * (FOLDS - 1) / FOLDS))
-    labels = np.full(len(rows), _LEFT_OUT, dtype=np.int64)
-    found, _ = clustered(rows[kept], fewest, settings.seed, settings)
-    labels[kept] = _settled(found, rows[kept], settings)
+    kept_places = np.sort(np.delete(order, np.arange(fold, len(rows), FOLD_COUNT)))
+    min_size = max(2, round(size * (FOLD_COUNT - 1) / FOLD_COUNT))
+    labels = np.full(len(rows), _LEFT_OUT_LABEL, dtype=np.int64)
+    raw_labels, _ = cluster_rows(rows[kept_places], min_size, settings.seed, settings)
+    labels[kept_places] = _settle_labels(raw_labels, rows[kept_places], settings)
     advance()
     return labels
 
 
-def _embedded(texts: Sequence[str], vectors: TextVectors) -> Vectors:
+def _embed_distinct(texts: Sequence[str], vectors: TextVectors) -> Vectors:
     distinct = list(dict.fromkeys(texts))
     place = {text: n for n, text in enumerate(distinct)}
     return vectors.embed(distinct)[[place[text] for text in texts]]
 
 
-def clustered(
+def cluster_rows(
     rows: Vectors,
     size: int,
     seed: int,
     settings: TopicSettings,
     *,
-    dimensions: int = _DIMENSIONS,
-) -> tuple[Labels, NDArray[np.float64]]:
+    dimensions: int = _UMAP_DIMENSIONS,
+) -> tuple[TopicLabels, NDArray[np.float64]]:
     """The cluster of each row, -1 for none, and the strength of its membership."""
     try:
         from hdbscan import HDBSCAN
@@ -379,9 +379,9 @@ def clustered(
         raise MissingExtra(error.name or "hdbscan", extra="topics") from error
     import warnings
 
-    def placed(init: str) -> Any:
+    def embed_rows(init: str) -> Any:
         return umap(
-            n_neighbors=min(_NEIGHBOURS, len(rows) - 1),
+            n_neighbors=min(_UMAP_NEIGHBOURS, len(rows) - 1),
             n_components=min(dimensions, len(rows) - 2),
             min_dist=0.0,
             metric="cosine",
@@ -393,14 +393,14 @@ def clustered(
     with warnings.catch_warnings(), keeping_threads():
         warnings.simplefilter("ignore")  # deprecations within the libraries
         try:
-            places = placed("spectral")
+            places = embed_rows("spectral")
         except (TypeError, ValueError):  # few points that are far apart have no spectral layout
-            places = placed("random")
-        found = HDBSCAN(
+            places = embed_rows("random")
+        clustering = HDBSCAN(
             min_cluster_size=size, metric="euclidean", cluster_selection_method=settings.clusters
         ).fit(places)
-    labels = np.asarray(found.labels_, dtype=np.int64)
-    strengths = np.where(labels >= 0, np.asarray(found.probabilities_, dtype=np.float64), 0.0)
+    labels = np.asarray(clustering.labels_, dtype=np.int64)
+    strengths = np.where(labels >= 0, np.asarray(clustering.probabilities_, dtype=np.float64), 0.0)
     return labels, strengths.round(6)
 
 
@@ -409,7 +409,7 @@ def load_umap() -> Any:
     """UMAP, with everything that Numba compiles for it kept in Numba's cache. UMAP requests that
     only in some places; the rest costs each process that finds topics nine seconds of processor
     time."""
-    if (settings := Path(_NUMBA).absolute()).exists():
+    if (settings := Path(_NUMBA_CONFIG).absolute()).exists():
         raise UsageError(
             f"topics cannot be found beside {settings}, which says where Numba loads compiled code "
             "from: remove it if it is not yours, or work in another folder"
@@ -426,16 +426,16 @@ def load_umap() -> Any:
     return UMAP
 
 
-def _settled(labels: Labels, rows: Vectors, settings: TopicSettings) -> Labels:
+def _settle_labels(labels: TopicLabels, rows: Vectors, settings: TopicSettings) -> TopicLabels:
     """The labels with the outliers handled, largest topic first."""
     if settings.outliers == "assign" and (labels < 0).any() and (labels >= 0).any():
-        labels = _assigned(labels, rows)
-    found, counts = np.unique(labels[labels >= 0], return_counts=True)
-    place = {int(found[n]): rank for rank, n in enumerate(np.lexsort((found, -counts)))}
+        labels = _assign_outliers(labels, rows)
+    topic_numbers, counts = np.unique(labels[labels >= 0], return_counts=True)
+    place = {int(topic_numbers[n]): rank for rank, n in enumerate(np.lexsort((topic_numbers, -counts)))}
     return np.array([place.get(int(label), -1) for label in labels], dtype=np.int64)
 
 
-def _assigned(labels: Labels, rows: Vectors) -> Labels:
+def _assign_outliers(labels: TopicLabels, rows: Vectors) -> TopicLabels:
     """The labels, each outlier moved to the topic with the most similar mean vector."""
     numbers = sorted(set(labels[labels >= 0]))
     centres = np.stack([rows[labels == number].mean(axis=0) for number in numbers])
@@ -444,7 +444,7 @@ def _assigned(labels: Labels, rows: Vectors) -> Labels:
     return np.where(labels < 0, nearest, labels)
 
 
-def _words(texts: Sequence[str], labels: Labels, most: int) -> tuple[tuple[str, ...], ...]:
+def _topic_words(texts: Sequence[str], labels: TopicLabels, max_words: int) -> tuple[tuple[str, ...], ...]:
     """The words of each topic with the highest class-based TF-IDF, best first."""
     try:
         from sklearn.feature_extraction.text import CountVectorizer
@@ -452,18 +452,18 @@ def _words(texts: Sequence[str], labels: Labels, most: int) -> tuple[tuple[str, 
         raise MissingExtra(error.name or "scikit-learn", extra="topics") from error
     weigh = _load_weighting()
     numbers = range(-1 if (labels < 0).any() else 0, int(labels.max()) + 1)
-    joined = [
+    topic_documents = [
         " ".join(text for text, label in zip(texts, labels, strict=True) if label == number)
         for number in numbers
     ]
     vectorizer = CountVectorizer(token_pattern=r"\S+")
-    counts = vectorizer.fit_transform(joined)
+    counts = vectorizer.fit_transform(topic_documents)
     weights = weigh().fit_transform(counts).toarray()
-    names = vectorizer.get_feature_names_out()
-    best = np.argsort(-weights, axis=1, kind="stable")[:, :most]
+    word_names = vectorizer.get_feature_names_out()
+    best_words = np.argsort(-weights, axis=1, kind="stable")[:, :max_words]
     return tuple(
-        tuple(str(names[n]) for n in row if weight[n] > 0)
-        for number, row, weight in zip(numbers, best, weights, strict=True)
+        tuple(str(word_names[n]) for n in row if weight[n] > 0)
+        for number, row, weight in zip(numbers, best_words, weights, strict=True)
         if number >= 0
     )
 
@@ -483,7 +483,7 @@ def _load_weighting() -> Any:
     return module.ClassTfidfTransformer
 
 
-def _versions() -> dict[str, str]:
+def _package_versions() -> dict[str, str]:
     from importlib.metadata import version
 
     return {name: version(name) for name in ("bertopic", "umap-learn", "hdbscan", "spacy")}

@@ -12,21 +12,21 @@ from kgbias.graph.types import TopicAssignment, GroupScore, Run, Topic, TopicMod
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.scorers import require_english
-from kgbias.measure.topics.model import FOLDS, SEEDS, TopicSettings, fit_topics, lemmatise
-from kgbias.measure.topics.shares import relative_entropies, topic_shares, unfit
+from kgbias.measure.topics.model import FOLD_COUNT, SEED_COUNT, TopicSettings, fit_topics, lemmatise
+from kgbias.measure.topics.shares import relative_entropies, topic_shares, explain_unfit
 from kgbias.measures import WITHHELD
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample
 
-ENTROPY = "relative_entropy"
-PLUG_IN = "relative_entropy_plug_in"
-PUBLISHED = "relative_entropy_as_published"
-ENTROPIES = (ENTROPY, PLUG_IN, PUBLISHED)
-_METHODS = {
-    ENTROPY: "D(group || mean of groups) over topics, bits, bias-corrected; basic bootstrap over ",
-    PLUG_IN: "D(group || mean of groups) over topics, bits, of the shares as counted",
-    PUBLISHED: "Eq. 1 of Salinas et al. 2023: minus D, in nats, of the shares as counted",
+ENTROPY_MEASURE = "relative_entropy"
+PLUG_IN_MEASURE = "relative_entropy_plug_in"
+PUBLISHED_MEASURE = "relative_entropy_as_published"
+ENTROPY_MEASURES = (ENTROPY_MEASURE, PLUG_IN_MEASURE, PUBLISHED_MEASURE)
+_METHOD_TEXTS = {
+    ENTROPY_MEASURE: "D(group || mean of groups) over topics, bits, bias-corrected; basic bootstrap over ",
+    PLUG_IN_MEASURE: "D(group || mean of groups) over topics, bits, of the shares as counted",
+    PUBLISHED_MEASURE: "Eq. 1 of Salinas et al. 2023: minus D, in nats, of the shares as counted",
 }
-_OVER = {
+_RESAMPLING_TEXTS = {
     True: f"prompts and rounds, within the crawl's design, {DEFAULT_DRAWS} draws",
     False: f"statements, taken for independent, {DEFAULT_DRAWS} draws",
 }
@@ -51,72 +51,72 @@ def measure_topics(
     require_english(run, "the lemmas and stop words of `topics`")
     settings, progress = settings or TopicSettings(), progress or SilentProgress()
     vectors = load_vectors(settings.embedding, device)
-    counted = select_statements(run, replace(selection or Selection(), arm=None))
-    said: Counter[str] = Counter()  # a statement counts as often as all arms together said it
-    for t in counted.triples:
-        said[t.id] += t.count
-    triples = {t.id: t for t in counted.triples}.values()
-    chosen = {name: value for name, value in counted.as_dict().items() if name != "arms"}
+    selected = select_statements(run, replace(selection or Selection(), arm=None))
+    count_by_triple: Counter[str] = Counter()  # a statement counts as often as all arms together said it
+    for triple in selected.triples:
+        count_by_triple[triple.id] += triple.count
+    triples = {triple.id: triple for triple in selected.triples}.values()
+    selection_record = {name: value for name, value in selected.as_dict().items() if name != "arms"}
     categories = list(dict.fromkeys(g.category for g in run.groups))
-    progress.stage("topics", len(categories) * (SEEDS + FOLDS))
+    progress.stage("topics", len(categories) * (SEED_COUNT + FOLD_COUNT))
     models = []
-    for done, category in enumerate(categories, start=1):
+    for category_number, category in enumerate(categories, start=1):
         ids = {g.id for g in run.groups if g.category == category}
-        own = sorted((t for t in triples if t.group_id in ids), key=lambda t: t.id)
-        seeds = Counter(done=(done - 1) * (SEEDS + FOLDS))
+        category_triples = sorted((triple for triple in triples if triple.group_id in ids), key=lambda triple: triple.id)
+        seeds = Counter(done=(category_number - 1) * (SEED_COUNT + FOLD_COUNT))
 
         def advance(seeds: Counter[str] = seeds) -> None:
             seeds["done"] += 1
             progress.advance()
 
-        statements = sum(said[t.id] for t in own)
-        fit = fit_topics(
-            lemmatise([f"{t.predicate} {t.object}" for t in own]),
+        statements = sum(count_by_triple[triple.id] for triple in category_triples)
+        topic_fit = fit_topics(
+            lemmatise([f"{triple.predicate} {triple.object}" for triple in category_triples]),
             vectors,
             settings,
             statements=statements,
             advance=advance,
         )
-        progress.advance(done * (SEEDS + FOLDS) - seeds["done"])
+        progress.advance(category_number * (SEED_COUNT + FOLD_COUNT) - seeds["done"])
         topics = tuple(
-            Topic(category, number, words, fit.labels.count(number), coherence, stability, kept)
-            for number, (words, coherence, stability, kept) in enumerate(
-                zip(fit.topics, fit.coherences, fit.stabilities, fit.kept, strict=True)
+            Topic(category, number, words, topic_fit.labels.count(number), coherence, stability, kept_share)
+            for number, (words, coherence, stability, kept_share) in enumerate(
+                zip(topic_fit.topics, topic_fit.coherences, topic_fit.stabilities, topic_fit.kept_shares, strict=True)
             )
         )
-        about = tuple(
+        assignments = tuple(
             TopicAssignment(
-                t.id,
+                triple.id,
                 topics[label].id if label >= 0 else None,
                 strength,
                 assigned=label >= 0 and strength == 0,
             )
-            for t, label, strength in zip(own, fit.labels, fit.strengths, strict=True)
+            for triple, label, strength in zip(category_triples, topic_fit.labels, topic_fit.strengths, strict=True)
         )
-        held = [0] * len(topics)
-        for t, label in zip(own, fit.labels, strict=True):
+        statements_by_topic = [0] * len(topics)
+        for triple, label in zip(category_triples, topic_fit.labels, strict=True):
             if label >= 0:
-                held[label] += said[t.id]
-        record = fit.settings | {
+                statements_by_topic[label] += count_by_triple[triple.id]
+        record = topic_fit.settings | {
             "statements": statements,
-            "largest_share": max(held) / sum(held) if held else None,
-            "selection": chosen,
+            "largest_share": max(statements_by_topic) / sum(statements_by_topic) if statements_by_topic else None,
+            "selection": selection_record,
         }
-        models.append(TopicModel(category, topics, about, record))
+        models.append(TopicModel(category, topics, assignments, record))
     run.save_topics(models)
-    run.save_group_scores(entropies(run, select_statements(run)), replacing=ENTROPIES)
+    run.save_group_scores(run_entropies(run, select_statements(run)), replacing=ENTROPY_MEASURES)
     return run.topics()
 
 
-def entropies(run: StoredRun, counted: SelectedStatements) -> list[GroupScore]:
+def run_entropies(run: StoredRun, selected: SelectedStatements) -> list[GroupScore]:
     """Each group's relative entropy over the run's topics, arm by arm."""
     models = run.topics()
-    draws = Draws.from_run(run, counted) if models else None
+    draws = Draws.from_run(run, selected) if models else None
     return [
         figure
-        for arm in counted.arms
+        for arm in selected.arms
         for figure in entropy_figures(
-            run.record, counted.triples_of_arm(arm), models, draws, arm=counted.arm_label(arm)
+            run.record, selected.triples_of_arm(arm), models, draws, arm=selected.arm_label(arm)
         )
     ]
 
@@ -131,39 +131,39 @@ def entropy_figures(
 ) -> list[GroupScore]:
     """Each group's relative entropy, in the three forms of `relative_entropies`, if its category
     has at least two groups; `draws` says how the triples were drawn (None: independently), `arm` is
-    the arm of all of them. If the topics do not support it (`unfit`), the figures have no value and
+    the arm of all of them. If the topics do not support it (`explain_unfit`), the figures have no value and
     say why, except for Eq. 1 in a model that asks for the published form."""
     figures = []
     for model in models:
         # By id, so that the order of a run's groups changes neither draws nor rounding.
-        shares = sorted(topic_shares(run, triples, model, draws), key=lambda s: s.group.id)
+        shares = sorted(topic_shares(run, triples, model, draws), key=lambda group_shares: group_shares.group.id)
         if len(shares) < 2:
             continue
-        reason = unfit(model)
+        reason = explain_unfit(model)
         published = not reason or model.settings.get("entropy") == "as_published"
-        samples = _samples(triples, model, [s.group.id for s in shares], draws)
-        found_of = relative_entropies([s.counts for s in shares], samples)
-        for s, sample, entropy in zip(shares, samples, found_of, strict=True):
+        samples = _topic_samples(triples, model, [group_shares.group.id for group_shares in shares], draws)
+        relative_entropy_values = relative_entropies([group_shares.counts for group_shares in shares], samples)
+        for group_shares, sample, entropy in zip(shares, samples, relative_entropy_values, strict=True):
             n = entropy.estimate.n
             if not n and not reason:
                 continue
-            found = {
-                ENTROPY: entropy.estimate,
-                PLUG_IN: Estimate.missing(n, entropy.plug_in),
-                PUBLISHED: Estimate.missing(n, entropy.published),
+            estimates_by_measure = {
+                ENTROPY_MEASURE: entropy.estimate,
+                PLUG_IN_MEASURE: Estimate.missing(n, entropy.plug_in),
+                PUBLISHED_MEASURE: Estimate.missing(n, entropy.published),
             }
-            for name, e in found.items():
-                if reason and not (n and published and name == PUBLISHED):
+            for name, estimate in estimates_by_measure.items():
+                if reason and not (n and published and name == PUBLISHED_MEASURE):
                     withheld = Estimate.missing(n)
-                    score = GroupScore.from_estimate(s.group.id, name, withheld, WITHHELD + reason, arm)
+                    score = GroupScore.from_estimate(group_shares.group.id, name, withheld, WITHHELD + reason, arm)
                 else:
-                    over = _OVER[sample is not None] if name == ENTROPY else ""
-                    score = GroupScore.from_estimate(s.group.id, name, e, _METHODS[name] + over, arm)
+                    resampling_text = _RESAMPLING_TEXTS[sample is not None] if name == ENTROPY_MEASURE else ""
+                    score = GroupScore.from_estimate(group_shares.group.id, name, estimate, _METHOD_TEXTS[name] + resampling_text, arm)
                 figures.append(score)
     return figures
 
 
-def _samples(
+def _topic_samples(
     triples: Sequence[TripleView],
     model: TopicModel,
     groups: Sequence[str],
@@ -174,7 +174,7 @@ def _samples(
         return [None] * len(groups)
     number = {topic.id: topic.number for topic in model.topics}
     topics = {a.triple_id: number[a.topic_id] for a in model.about if a.topic_id is not None}
-    own: dict[str, list[TripleView]] = defaultdict(list)
+    triples_by_group: dict[str, list[TripleView]] = defaultdict(list)
     for t in triples:
-        own[t.group_id].append(t)
-    return [draws.labelled_sample(own[group], topics) for group in groups]
+        triples_by_group[t.group_id].append(t)
+    return [draws.labelled_sample(triples_by_group[group], topics) for group in groups]

@@ -17,7 +17,7 @@ import numpy as np
 
 from kgbias.graph.draws import Draws
 from kgbias.graph.types import Group, Run, TopicModel, TripleView
-from kgbias.measure.topics.model import FEWEST
+from kgbias.measure.topics.model import MIN_DISTINCT_VECTORS
 from kgbias.stats.inference import (
     DEFAULT_DRAWS,
     Estimate,
@@ -29,77 +29,77 @@ from kgbias.stats.inference import (
     total,
 )
 
-STABLE = 0.5  # the lowest acceptable mean adjusted Rand index over seeds
-STEADY = 0.6  # the lowest stability (Hennig 2007), and share of pairs kept, of a topic to rely on
-LARGEST = 0.5  # the largest share that one topic may hold of statements with a topic
+MIN_ADJUSTED_RAND = 0.5  # the lowest acceptable mean adjusted Rand index over seeds
+MIN_TOPIC_STABILITY = 0.6  # the lowest stability (Hennig 2007), and share of pairs kept, of a topic to rely on
+MAX_TOPIC_SHARE = 0.5  # the largest share that one topic may hold of statements with a topic
 
 
-def unfit(model: TopicModel) -> str:
+def explain_unfit(model: TopicModel) -> str:
     """Why relative entropy over these topics would mean nothing; "" if it means something.
 
     There must be at least two topics; they must come up again with other seeds (a mean adjusted
     Rand index of at least 0.5); and none may hold more than half of the statements that have a
     topic. What was not measured does not count against them."""
-    rand, largest = model.settings.get("adjusted_rand"), model.settings.get("largest_share")
+    rand, largest_share = model.settings.get("adjusted_rand"), model.settings.get("largest_share")
     if not model.topics:
         return "no topics were found"
     if len(model.topics) < 2:
         return "there is a single topic"
-    if rand is not None and rand < STABLE:
+    if rand is not None and rand < MIN_ADJUSTED_RAND:
         return (
             "the topics are others with other seeds (adjusted Rand index "
-            f"{rand:.2f}, below {STABLE:g})"
+            f"{rand:.2f}, below {MIN_ADJUSTED_RAND:g})"
         )
-    if largest is not None and largest > LARGEST:
-        return f"one topic holds {100 * largest:.0f}% of the statements that have one"
+    if largest_share is not None and largest_share > MAX_TOPIC_SHARE:
+        return f"one topic holds {100 * largest_share:.0f}% of the statements that have one"
     return ""
 
 
-def steady(model: TopicModel) -> str:
+def describe_stability(model: TopicModel) -> str:
     """Which topics stand with other seeds and with fewer statements, as a sentence without its full
     stop; "" if that was not measured."""
-    share, chance = model.settings.get("kept"), model.settings.get("kept_by_chance")
-    if not model.topics or share is None or chance is None:
+    kept_share, chance_share = model.settings.get("kept"), model.settings.get("kept_by_chance")
+    if not model.topics or kept_share is None or chance_share is None:
         return ""
-    found = [
-        str(t.number) for t in model.topics if min(t.stability or 0.0, t.kept or 0.0) >= STEADY
+    steady_topics = [
+        str(t.number) for t in model.topics if min(t.stability or 0.0, t.kept or 0.0) >= MIN_TOPIC_STABILITY
     ]
-    rest = len(model.topics) - len(found)
+    other_count = len(model.topics) - len(steady_topics)
     return (
-        f"without a fifth of the statements, {share:.0%} of the pairs that share a topic still do "
-        f"(by chance {chance:.0%}); {len(found)} of {len(model.topics)} topics hold up "
-        f"(stability and kept both at least {STEADY:g}){': ' if found else ''}{', '.join(found)}"
-        + ("; do not rely on the others" if rest and found else "")
+        f"without a fifth of the statements, {kept_share:.0%} of the pairs that share a topic still do "
+        f"(by chance {chance_share:.0%}); {len(steady_topics)} of {len(model.topics)} topics hold up "
+        f"(stability and kept both at least {MIN_TOPIC_STABILITY:g}){': ' if steady_topics else ''}{', '.join(steady_topics)}"
+        + ("; do not rely on the others" if other_count and steady_topics else "")
     )
 
 
-def verdict(model: TopicModel) -> str:
+def entropy_verdict(model: TopicModel) -> str:
     """What follows for relative entropy, as a sentence without its full stop; "" for nothing."""
-    reason = unfit(model)
+    reason = explain_unfit(model)
     if reason and model.settings.get("entropy") == "as_published":
         return f"Eq. 1 is shown as it was published, but means little: {reason}"
     return f"relative entropy is withheld: {reason}" if reason else ""
 
 
-def advice(model: TopicModel) -> str:
+def suggest_remedies(model: TopicModel) -> str:
     """What to try if topics are unfit, in the parameters of `measure`; "" if they are fit."""
-    reason, s = unfit(model), model.settings
+    reason, settings = explain_unfit(model), model.settings
     if not reason:
         return ""
-    size = s.get("min_cluster_size", 0)
-    if s.get("distinct", FEWEST) < FEWEST:
-        return f"crawl more: topics need at least {FEWEST} different statements"
+    size = settings.get("min_cluster_size", 0)
+    if settings.get("distinct", MIN_DISTINCT_VECTORS) < MIN_DISTINCT_VECTORS:
+        return f"crawl more: topics need at least {MIN_DISTINCT_VECTORS} different statements"
     if not model.topics:
-        tries = [f"a `min_topic_size` below {size}", "another `embedding`", "a larger crawl"]
+        remedies = [f"a `min_topic_size` below {size}", "another `embedding`", "a larger crawl"]
     elif "seeds" in reason:
-        tries = ["a larger crawl", f"a `min_topic_size` above {size}", "another `embedding`"]
+        remedies = ["a larger crawl", f"a `min_topic_size` above {size}", "another `embedding`"]
     else:
-        tries = [f"a `min_topic_size` below {size}", "another `embedding`"]
-        if s.get("cluster_selection") == "eom":
-            tries.insert(0, "`topic_clusters` leaf")
-        if s.get("outlier_rule") == "assign":
-            tries.insert(0, "`outliers` keep")
-    return f"try {', '.join(tries[:-1])} or {tries[-1]}"
+        remedies = [f"a `min_topic_size` below {size}", "another `embedding`"]
+        if settings.get("cluster_selection") == "eom":
+            remedies.insert(0, "`topic_clusters` leaf")
+        if settings.get("outlier_rule") == "assign":
+            remedies.insert(0, "`outliers` keep")
+    return f"try {', '.join(remedies[:-1])} or {remedies[-1]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,30 +110,30 @@ class GroupShares:
         group: the group.
         counts: how many statements are about each topic, in the order of the model's topics; [k].
         outliers: how many are about no topic.
-        drawn: the topic number of each statement, -1 for none, with how they were drawn; None if
+        topic_sample: the topic number of each statement, -1 for none, with how they were drawn; None if
             that is not known.
     """
 
     group: Group
     counts: Values
     outliers: int
-    drawn: Sample | None = None
+    topic_sample: Sample | None = None
 
     @property
     def n(self) -> int:
         """The number of statements about a topic."""
         return int(self.counts.sum())
 
-    def share(self, number: int) -> Estimate:
+    def share_of_topic(self, number: int) -> Estimate:
         """The share of topic `number` among all statements of the group, outliers included; the
         paper's Figure 3. Its interval is Wilson's; statements of one prompt tend to share a topic,
         so it is that of as many independent statements as vary as much."""
-        n, found = self.n + self.outliers, int(self.counts[number])
-        if self.drawn is None:
-            return proportion(found, n)
-        having = replace(self.drawn, values=(self.drawn.values == number).astype(np.float64))
-        counted = bootstrap(having, total)
-        return Estimate(found / n, counted.low / n, min(1.0, counted.high / n), n)
+        n, topic_count = self.n + self.outliers, int(self.counts[number])
+        if self.topic_sample is None:
+            return proportion(topic_count, n)
+        indicator_sample = replace(self.topic_sample, values=(self.topic_sample.values == number).astype(np.float64))
+        count_estimate = bootstrap(indicator_sample, total)
+        return Estimate(topic_count / n, count_estimate.low / n, min(1.0, count_estimate.high / n), n)
 
 
 def topic_shares(
@@ -147,25 +147,25 @@ def topic_shares(
     place = {topic.id: topic.number for topic in model.topics}
     numbers = {a.triple_id: -1 if a.topic_id is None else place[a.topic_id] for a in model.about}
     topic_of = {a.triple_id: a.topic_id for a in model.about}
-    found = []
+    shares = []
     for group in run.groups:
         if group.category != model.category:
             continue
         counts = np.zeros(len(model.topics))
         outliers = 0
-        for t in triples:
-            if t.group_id != group.id or t.id not in topic_of:
+        for triple in triples:
+            if triple.group_id != group.id or triple.id not in topic_of:
                 continue
-            topic = topic_of[t.id]
+            topic = topic_of[triple.id]
             if topic is None:
-                outliers += t.count
+                outliers += triple.count
             else:
-                counts[place[topic]] += t.count
+                counts[place[topic]] += triple.count
         if counts.sum() or outliers:
-            own = [t for t in triples if t.group_id == group.id]
-            drawn = draws.labelled_sample(own, numbers) if draws and draws.is_known else None
-            found.append(GroupShares(group, counts, outliers, drawn))
-    return found
+            group_triples = [triple for triple in triples if triple.group_id == group.id]
+            topic_sample = draws.labelled_sample(group_triples, numbers) if draws and draws.is_known else None
+            shares.append(GroupShares(group, counts, outliers, topic_sample))
+    return shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,28 +184,28 @@ class RelativeEntropy:
     published: float
 
 
-def _redealt(shares: Values, sizes: Sequence[int], rng: np.random.Generator, draws: int) -> Values:
+def _resample_divergences(shares: Values, sizes: Sequence[int], rng: np.random.Generator, draws: int) -> Values:
     """The divergence of groups from their mean, [draws, groups], over samples of these sizes from
     these shares, [groups, k]."""
-    drawn = np.stack(
+    drawn_shares = np.stack(
         [rng.multinomial(n, p / p.sum(), draws) / n for n, p in zip(sizes, shares, strict=True)],
         axis=1,
     )
-    return divergence(drawn, drawn.mean(axis=1, keepdims=True))
+    return kl_divergence(drawn_shares, drawn_shares.mean(axis=1, keepdims=True))
 
 
-def _independent(shares: Values, sizes: Sequence[int], drawn: Values) -> list[int]:
+def _effective_sizes(shares: Values, sizes: Sequence[int], drawn_shares: Values) -> list[int]:
     """How many statements of each group, drawn one by one, vary as much as its resamples do."""
-    found = []
+    effective_sizes = []
     for place, size in enumerate(sizes):
-        varies = float(drawn[:, place].var(axis=0).sum())
-        alone = 1.0 - float(shares[place] @ shares[place])
-        found.append(size if not varies else min(size, max(2, round(alone / varies))))
-    return found
+        resample_variance = float(drawn_shares[:, place].var(axis=0).sum())
+        single_variance = 1.0 - float(shares[place] @ shares[place])
+        effective_sizes.append(size if not resample_variance else min(size, max(2, round(single_variance / resample_variance))))
+    return effective_sizes
 
 
-_ADDED = 0.5  # statements, to each topic of each group
-_FEWEST = 5  # statements with a topic; of fewer, their spread is not known
+_PSEUDO_STATEMENTS = 0.5  # statements, to each topic of each group
+_MIN_TOPIC_STATEMENTS = 5  # statements with a topic; of fewer, their spread is not known
 
 
 def relative_entropies(
@@ -232,64 +232,64 @@ def relative_entropies(
     counts has NaN and n = 0 and takes no part in q. The interval is NaN below five statements.
     """
     nan = float("nan")
-    filled = [n for n, c in enumerate(counts) if c.sum() > 0]
+    filled_groups = [group_number for group_number, c in enumerate(counts) if c.sum() > 0]
     results = [RelativeEntropy(Estimate.missing(), nan, nan)] * len(counts)
-    if not filled:
+    if not filled_groups:
         return results
     rng = np.random.Generator(np.random.PCG64(seed))
-    shares = np.array([counts[n] / counts[n].sum() for n in filled])
-    sizes = [int(counts[n].sum()) for n in filled]
-    values = divergence(shares, shares.mean(axis=0))
-    drawn = np.stack(
+    shares = np.array([counts[group_number] / counts[group_number].sum() for group_number in filled_groups])
+    sizes = [int(counts[group_number].sum()) for group_number in filled_groups]
+    values = kl_divergence(shares, shares.mean(axis=0))
+    drawn_shares = np.stack(
         [
-            _redrawn(p, size, samples[n] if samples else None, draws, rng)
-            for n, size, p in zip(filled, sizes, shares, strict=True)
+            _resample_shares(p, size, samples[group_number] if samples else None, draws, rng)
+            for group_number, size, p in zip(filled_groups, sizes, shares, strict=True)
         ],
         axis=1,
     )
-    replicates = divergence(drawn, drawn.mean(axis=1, keepdims=True))
-    many, whole = _independent(shares, sizes, drawn), shares.mean(axis=0)
-    alike = np.quantile(
-        _redealt(np.broadcast_to(whole, shares.shape), many, rng, draws), (1 + level) / 2, axis=0
+    replicates = kl_divergence(drawn_shares, drawn_shares.mean(axis=1, keepdims=True))
+    effective_sizes, mean_shares = _effective_sizes(shares, sizes, drawn_shares), shares.mean(axis=0)
+    max_chance_divergence = np.quantile(
+        _resample_divergences(np.broadcast_to(mean_shares, shares.shape), effective_sizes, rng, draws), (1 + level) / 2, axis=0
     )
-    smooth = shares * np.array(many)[:, None] + _ADDED
-    smooth /= smooth.sum(axis=1, keepdims=True)
-    others = _redealt(smooth, many, rng, draws)
-    bias = others.mean(axis=0) - divergence(smooth, smooth.mean(axis=0))
-    spread = np.maximum(replicates.std(axis=0), others.std(axis=0))
-    for place, n in enumerate(filled):
-        d, own = float(values[place]), replicates[:, place]
-        value = max(0.0, 2 * d - float(own.mean()))
+    smoothed_shares = shares * np.array(effective_sizes)[:, None] + _PSEUDO_STATEMENTS
+    smoothed_shares /= smoothed_shares.sum(axis=1, keepdims=True)
+    smoothed_divergences = _resample_divergences(smoothed_shares, effective_sizes, rng, draws)
+    bias = smoothed_divergences.mean(axis=0) - kl_divergence(smoothed_shares, smoothed_shares.mean(axis=0))
+    spread = np.maximum(replicates.std(axis=0), smoothed_divergences.std(axis=0))
+    for place, group_number in enumerate(filled_groups):
+        raw_divergence, group_replicates = float(values[place]), replicates[:, place]
+        value = max(0.0, 2 * raw_divergence - float(group_replicates.mean()))
         low = high = nan
-        if sizes[place] >= _FEWEST:
-            half = student_quantile((1 + level) / 2, max(_FEWEST, many[place]) - 1) * float(
+        if sizes[place] >= _MIN_TOPIC_STATEMENTS:
+            half_width = student_quantile((1 + level) / 2, max(_MIN_TOPIC_STATEMENTS, effective_sizes[place]) - 1) * float(
                 spread[place]
             )
-            middle = d - float(bias[place])
+            middle = raw_divergence - float(bias[place])
             # A value cut at 0 must not fall outside its interval.
-            low, high = min(max(0.0, middle - half), value), max(middle + half, value)
-            if d <= alike[place]:
+            low, high = min(max(0.0, middle - half_width), value), max(middle + half_width, value)
+            if raw_divergence <= max_chance_divergence[place]:
                 low = 0.0
         estimate = Estimate(value, low, high, sizes[place])
-        results[n] = RelativeEntropy(estimate, d, -d * float(np.log(2)))
+        results[group_number] = RelativeEntropy(estimate, raw_divergence, -raw_divergence * float(np.log(2)))
     return results
 
 
-def _redrawn(
-    shares: Values, n: int, sample: Sample | None, draws: int, rng: np.random.Generator
+def _resample_shares(
+    shares: Values, statement_count: int, sample: Sample | None, draws: int, rng: np.random.Generator
 ) -> Values:
     """A group's topic shares over resamples, [draws, k]."""
     if sample is None or sample.design is None or sample.places is None:
-        return np.asarray(rng.multinomial(n, shares, size=draws) / n)
-    k, design = len(shares), sample.design
-    cells = design.clusters[sample.places] * k + sample.values.astype(np.int64)
-    held = np.bincount(cells, sample.counts, len(design.strata) * k).reshape(-1, k)
-    found = np.concatenate([often @ held for often in design.weights(draws, rng, k)])
-    total = found.sum(axis=1, keepdims=True)
-    return np.asarray(np.where(total > 0, found / np.where(total > 0, total, 1.0), shares))
+        return np.asarray(rng.multinomial(statement_count, shares, size=draws) / statement_count)
+    topic_number, design = len(shares), sample.design
+    cells = design.clusters[sample.places] * topic_number + sample.values.astype(np.int64)
+    topic_counts = np.bincount(cells, sample.counts, len(design.strata) * topic_number).reshape(-1, topic_number)
+    drawn_counts = np.concatenate([cluster_weights @ topic_counts for cluster_weights in design.weights(draws, rng, topic_number)])
+    total = drawn_counts.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(total > 0, drawn_counts / np.where(total > 0, total, 1.0), shares))
 
 
-def divergence(p: Values, q: Values) -> Values:
+def kl_divergence(p: Values, q: Values) -> Values:
     """D(p || q) in bits along the last axis; 0 log 0 is 0. q must be positive where p is."""
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(p > 0, p * (np.log2(p) - np.log2(np.broadcast_to(q, p.shape))), 0.0)

@@ -24,34 +24,34 @@ from kgbias.measure.scorers._minilm import WEIGHTS_SHA256
 from kgbias.models.spec import resolve_weights
 from kgbias.parallel import Executor
 
-NEAR = 0.37
+MIN_SEARCH_COSINE = 0.37
 """The least cosine at which a statement is about a topic without sharing its words."""
 
-SIMILAR = 0.65
+MIN_SIMILAR_COSINE = 0.65
 """The cosine from which two statements are shown as similar: of 35 pairs of neighbours that reach
 it, 31 are about the same topic by the label of a language model (tests/data/similar.tsv)."""
 
-SHIPPED = f"{MiniLM.name} {WEIGHTS_SHA256[:16]}"
+SHIPPED_ENCODER = f"{MiniLM.name} {WEIGHTS_SHA256[:16]}"
 """The name under which stores keep vectors by the encoder that ships."""
 
-Ends = tuple[str, str]  # the uids of a predicate and an object
+PredicateObject = tuple[str, str]  # the uids of a predicate and an object
 
 
-def encoder_of(vectors: TextVectors) -> str:
+def encoder_name(vectors: TextVectors) -> str:
     """The name under which stores keep what this encoder gives."""
     return f"{vectors.name} {vectors.version}"
 
 
-def kept_as(spec: str, device: str = "auto") -> str:
+def stored_encoder_name(spec: str, device: str = "auto") -> str:
     """The name under which stores keep the sentence vectors of a spec. Raises MissingExtra if a
     package is missing."""
     if spec == "minilm":
-        return encoder_of(MiniLM(device))
+        return encoder_name(MiniLM(device))
     info = resolve_weights(spec).info
     return f"{info.name} {info.revision}"
 
 
-def texts_of(run: StoredRun) -> dict[Ends, str]:
+def statement_texts(run: StoredRun) -> dict[PredicateObject, str]:
     """What the run's triples say, each once: the words in the form in which two texts count as the
     same (`kgbias.ids.normalise`), so that they follow from the ids."""
     return {
@@ -61,7 +61,7 @@ def texts_of(run: StoredRun) -> dict[Ends, str]:
 
 
 @dataclass(frozen=True)
-class Placing:
+class StatementEmbedding:
     """Reading statements, as work whose pieces are lists of texts (`kgbias.parallel.Work`)."""
 
     device: str = "auto"
@@ -73,7 +73,7 @@ class Placing:
 
     @property
     def version(self) -> str:
-        return encoder_of(self.encoder)
+        return encoder_name(self.encoder)
 
     def open(self) -> str:
         self.encoder.embed(["."])
@@ -84,12 +84,12 @@ class Placing:
         self.encoder.forget()  # floating-point sums depend on the batch
         return round_to_half(self.encoder.embed(piece))
 
-    def __reduce__(self) -> tuple[type["Placing"], tuple[str, int]]:
+    def __reduce__(self) -> tuple[type["StatementEmbedding"], tuple[str, int]]:
         """Pickles without the model."""
-        return Placing, (self.device, self.threads)
+        return StatementEmbedding, (self.device, self.threads)
 
 
-def keep_vectors(
+def store_vectors(
     run: StoredRun,
     progress: Progress | None = None,
     *,
@@ -99,44 +99,44 @@ def keep_vectors(
 ) -> int:
     """Write the vectors that the run's statements lack; returns how many that were. May be
     interrupted and repeated: each piece is kept once it is read. `processes` and `executor` are as
-    for `kgbias.measure.scoring.measure`."""
-    from kgbias.measure.scoring import PIECE, processes_for
+    for `kgbias.measure.scoring.measure_run`."""
+    from kgbias.measure.scoring import PIECE_STATEMENTS, choose_processes
     from kgbias.models.load import find_device
     from kgbias.parallel.local import LocalExecutor
 
-    progress, work, texts = progress or SilentProgress(), Placing(device), texts_of(run)
-    there = set(run.vectors(work.version).statements)
-    new = sorted(texts.keys() - there, key=lambda ends: (texts[ends], ends))
+    progress, work, texts = progress or SilentProgress(), StatementEmbedding(device), statement_texts(run)
+    stored_ends = set(run.vectors(work.version).statements)
+    missing_ends = sorted(texts.keys() - stored_ends, key=lambda ends: (texts[ends], ends))
     progress.stage("vectors", len(texts))
-    progress.advance(len(texts) - len(new), cached=len(texts) - len(new))
-    if not new:
+    progress.advance(len(texts) - len(missing_ends), cached=len(texts) - len(missing_ends))
+    if not missing_ends:
         return 0
-    pieces = [new[start : start + PIECE] for start in range(0, len(new), PIECE)]
-    asked = [[texts[ends] for ends in piece] for piece in pieces]
-    with ExitStack() as held:
+    pieces = [missing_ends[start : start + PIECE_STATEMENTS] for start in range(0, len(missing_ends), PIECE_STATEMENTS)]
+    texts_by_piece = [[texts[ends] for ends in piece] for piece in pieces]
+    with ExitStack() as resources:
         if executor is None:
-            number = processes_for(len(new), processes) if find_device(device) == "cpu" else 1
-            executor = held.enter_context(closing(LocalExecutor(number)))
-        for place, rows in held.enter_context(closing(executor.run_pieces(work, asked))):
-            run.store.save_vectors(work.version, StatementVectors(pieces[place], rows))
-            progress.advance(len(pieces[place]))
-    return len(new)
+            process_count = choose_processes(len(missing_ends), processes) if find_device(device) == "cpu" else 1
+            executor = resources.enter_context(closing(LocalExecutor(process_count)))
+        for piece_number, rows in resources.enter_context(closing(executor.run_pieces(work, texts_by_piece))):
+            run.store.save_vectors(work.version, StatementVectors(pieces[piece_number], rows))
+            progress.advance(len(pieces[piece_number]))
+    return len(missing_ends)
 
 
-def vectors_of(run: StoredRun, device: str = "auto") -> dict[Ends, NDArray[np.float32]]:
+def read_vectors(run: StoredRun, device: str = "auto") -> dict[PredicateObject, NDArray[np.float32]]:
     """The vectors of what the run says by the encoder that ships: those that the store keeps; what
     has none there is read now, and not kept. Raises MissingExtra if it has to be read and the
     encoder is not installed."""
-    texts, kept = texts_of(run), run.vectors(SHIPPED)
-    found = dict(zip(kept.statements, kept.rows, strict=True))
-    if new := sorted(texts.keys() - found.keys(), key=lambda ends: (texts[ends], ends)):
-        read = Placing(device)([texts[ends] for ends in new])
-        found |= dict(zip(new, read, strict=True))
-    return found
+    texts, stored_vectors = statement_texts(run), run.vectors(SHIPPED_ENCODER)
+    vectors = dict(zip(stored_vectors.statements, stored_vectors.rows, strict=True))
+    if missing_ends := sorted(texts.keys() - vectors.keys(), key=lambda ends: (texts[ends], ends)):
+        new_rows = StatementEmbedding(device)([texts[ends] for ends in missing_ends])
+        vectors |= dict(zip(missing_ends, new_rows, strict=True))
+    return vectors
 
 
 @dataclass(frozen=True)
-class Meanings:
+class StatementIndex:
     """The statements of a run by what they mean: the id of each (`TripleView.statement_id`), its
     words, and its vector, [n, d], by the `encoder`."""
 
@@ -146,60 +146,60 @@ class Meanings:
     encoder: TextVectors
 
     @classmethod
-    def of(cls, run: StoredRun, device: str = "auto") -> "Meanings":
+    def build(cls, run: StoredRun, device: str = "auto") -> "StatementIndex":
         """Those of the vectors that the store keeps; what has none there is read now, and not kept.
 
         Raises MissingExtra if the encoder is not installed."""
-        encoder, texts, vectors = MiniLM(device), texts_of(run), vectors_of(run, device)
-        order = sorted(texts)
-        rows = np.array([vectors[ends] for ends in order], dtype=np.float32)
-        ids = [statement_id(*ends) for ends in order]
+        encoder, texts, vectors = MiniLM(device), statement_texts(run), read_vectors(run, device)
+        ordered_ends = sorted(texts)
+        rows = np.array([vectors[ends] for ends in ordered_ends], dtype=np.float32)
+        ids = [statement_id(*ends) for ends in ordered_ends]
         width = encoder.embed([]).shape[1]
-        rows = rows.reshape(len(order), width)  # also if nothing was said
-        return cls(ids, [texts[ends] for ends in order], rows, encoder)
+        rows = rows.reshape(len(ordered_ends), width)  # also if nothing was said
+        return cls(ids, [texts[ends] for ends in ordered_ends], rows, encoder)
 
     @classmethod
-    def kept(cls, run: StoredRun, encoder: TextVectors) -> "Meanings":
+    def from_stored(cls, run: StoredRun, encoder: TextVectors) -> "StatementIndex":
         """Those of the vectors that the store keeps, alone: quick, however much a crawl that is
         still running adds."""
-        kept, texts = run.vectors(encoder_of(encoder)), texts_of(run)
-        return cls(kept.ids, [texts[ends] for ends in kept.statements], kept.rows, encoder)
+        stored_vectors, texts = run.vectors(encoder_name(encoder)), statement_texts(run)
+        return cls(stored_vectors.ids, [texts[ends] for ends in stored_vectors.statements], stored_vectors.rows, encoder)
 
     @cached_property
-    def _holding(self) -> dict[str, list[int]]:
+    def _places_by_word(self) -> dict[str, list[int]]:
         """The statements that hold each word, in any form."""
-        found: dict[str, list[int]] = {}
+        places: dict[str, list[int]] = {}
         for n, text in enumerate(self.texts):
             for base in {lemmatise_word(word) for word in topic_words(text)}:
-                found.setdefault(base, []).append(n)
-        return found
+                places.setdefault(base, []).append(n)
+        return places
 
-    def search(self, text: str, most: int) -> list["Hit"]:
-        """What a text finds: at most `most` statements that share one of its words in any form,
+    def search(self, text: str, limit: int) -> list["SearchHit"]:
+        """What a text finds: at most `limit` statements that share one of its words in any form,
         those with more of them first, and then as many of the others that are about the same
-        (`NEAR`), the nearest first."""
-        shared: dict[int, list[str]] = {}
+        (`MIN_SEARCH_COSINE`), the nearest first."""
+        words_by_place: dict[int, list[str]] = {}
         for base, word in {lemmatise_word(word): word for word in topic_words(text)}.items():
-            for n in self._holding.get(base, ()):
-                shared.setdefault(n, []).append(word)
-        to = self.encoder.embed([normalise(text)])[0].astype(np.float32)
-        own = sorted(shared)
-        said = [(own[k], cosine) for k, cosine in find_nearest(self.rows[own], to, len(own))]
-        said.sort(key=lambda hit: -len(shared[hit[0]]))
-        near = find_nearest(self.rows, to, most + len(own), NEAR)
-        about = [hit for hit in near if hit[0] not in shared]
-        denies = is_negated(text)
+            for place in self._places_by_word.get(base, ()):
+                words_by_place.setdefault(place, []).append(word)
+        search_vector = self.encoder.embed([normalise(text)])[0].astype(np.float32)
+        matching = sorted(words_by_place)
+        word_hits = [(matching[k], cosine) for k, cosine in find_nearest(self.rows[matching], search_vector, len(matching))]
+        word_hits.sort(key=lambda hit: -len(words_by_place[hit[0]]))
+        nearest_hits = find_nearest(self.rows, search_vector, limit + len(matching), MIN_SEARCH_COSINE)
+        semantic_hits = [hit for hit in nearest_hits if hit[0] not in words_by_place]
+        query_is_negated = is_negated(text)
         return [
-            Hit(
-                self.ids[n], self.texts[n], cosine, tuple(shared.get(n, ())),
-                is_negated(self.texts[n]) != denies,
+            SearchHit(
+                self.ids[place], self.texts[place], cosine, tuple(words_by_place.get(place, ())),
+                is_negated(self.texts[place]) != query_is_negated,
             )
-            for n, cosine in (*said[:most], *about[:most])
+            for place, cosine in (*word_hits[:limit], *semantic_hits[:limit])
         ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """A statement that was searched for.
 
     Attributes:

@@ -9,26 +9,26 @@ from kgbias.measure.embedding import MiniLM
 from kgbias.measure.scorers._axes import AxisScorer
 from kgbias.measure.scorers._base import Judgement, Scorer
 from kgbias.measure.scorers._huggingface import HuggingFaceScorer
-from kgbias.measure.scorers._offline import Head, OfflineScorer
+from kgbias.measure.scorers._offline import HeadKey, OfflineScorer
 
-Joined = OfflineScorer | AxisScorer
-Spread = Joined | HuggingFaceScorer
+JointScorer = OfflineScorer | AxisScorer
+DistributableScorer = JointScorer | HuggingFaceScorer
 
 
-def joins(scorer: Scorer) -> TypeGuard[Joined]:
+def reads_jointly(scorer: Scorer) -> TypeGuard[JointScorer]:
     """Whether a scorer reads together with others: the offline ones, and axes in their encoder."""
     return isinstance(scorer, OfflineScorer) or (
         isinstance(scorer, AxisScorer) and isinstance(scorer.vectors, MiniLM)
     )
 
 
-def spreads(scorer: Scorer) -> TypeGuard[Spread]:
+def is_distributable(scorer: Scorer) -> TypeGuard[DistributableScorer]:
     """Whether a scorer's answers depend only on the texts, so that it may be asked elsewhere: those
     that read together, and classifiers."""
-    return joins(scorer) or isinstance(scorer, HuggingFaceScorer)
+    return reads_jointly(scorer) or isinstance(scorer, HuggingFaceScorer)
 
 
-def on_cpu(scorers: Sequence[Spread]) -> bool:
+def all_on_cpu(scorers: Sequence[DistributableScorer]) -> bool:
     """Whether all of them run on the CPU, where processes share the work."""
     from kgbias.models.load import find_device
 
@@ -36,10 +36,10 @@ def on_cpu(scorers: Sequence[Spread]) -> bool:
 
 
 @dataclass(frozen=True)
-class Judging:
+class ScoringTask:
     """Scoring of texts, as work whose pieces are lists of texts (`kgbias.parallel.Work`)."""
 
-    scorers: Sequence[Spread]
+    scorers: Sequence[DistributableScorer]
     threads: int
 
     @property
@@ -52,7 +52,7 @@ class Judging:
 
     def open(self) -> str:
         for scorer in self.scorers:
-            if joins(scorer):  # a classifier has been open since it was made or unpickled
+            if reads_jointly(scorer):  # a classifier has been open since it was made or unpickled
                 scorer.open()
         return self.version
 
@@ -60,32 +60,32 @@ class Judging:
         """A list for each scorer. It depends only on these texts: what was read before is
         forgotten, because floating-point sums depend on the batch."""
         self.open()
-        _read_ahead([scorer for scorer in self.scorers if joins(scorer)], piece)
+        _read_ahead([scorer for scorer in self.scorers if reads_jointly(scorer)], piece)
         return [scorer.score(piece) for scorer in self.scorers]
 
 
-def _read_ahead(scorers: Sequence[Joined], texts: Sequence[str]) -> None:
+def _read_ahead(scorers: Sequence[JointScorer], texts: Sequence[str]) -> None:
     """Read the texts ahead for the scorers, which then find the answers remembered."""
     networks = {s.network for s in scorers if isinstance(s, OfflineScorer)}
     vectors = {v for s in scorers if isinstance(v := getattr(s, "vectors", None), MiniLM)}
     for network in networks:
-        network.forget()
+        network.forget_answers()
     for encoder in vectors:
         encoder.forget()
     if not networks:
         return  # axes by themselves compute a vector only once anyway
     (network,) = networks
-    (read,) = vectors or (None,)
-    wanted: dict[str, set[Head | None]] = {}  # None: the vector
+    (vector_encoder,) = vectors or (None,)
+    heads_by_form: dict[str, set[HeadKey | None]] = {}  # None: the vector
     for scorer in scorers:
         head = scorer.head if isinstance(scorer, OfflineScorer) else None
         for text in texts:
-            wanted.setdefault(scorer.form(text), set()).add(head)
-    alike: dict[frozenset[Head | None], list[str]] = {}
-    for text, heads in wanted.items():
-        alike.setdefault(frozenset(heads), []).append(text)
-    for wanting, own in alike.items():
-        by_name = sorted(head for head in wanting if head is not None)
-        found = network.read(own, by_name, vectors=None in wanting)
-        if read is not None:
-            read.know(found)
+            heads_by_form.setdefault(scorer.masked_form(text), set()).add(head)
+    forms_by_heads: dict[frozenset[HeadKey | None], list[str]] = {}
+    for text, heads in heads_by_form.items():
+        forms_by_heads.setdefault(frozenset(heads), []).append(text)
+    for head_set, forms in forms_by_heads.items():
+        sorted_heads = sorted(head for head in head_set if head is not None)
+        texts_and_means = network.read_texts(forms, sorted_heads, vectors=None in head_set)
+        if vector_encoder is not None:
+            vector_encoder.remember_vectors(texts_and_means)

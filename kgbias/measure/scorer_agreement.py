@@ -22,11 +22,11 @@ from kgbias.stats.inference import (
     ranks,
 )
 
-_FEWEST_UNITS = 5  # from fewer, a bootstrap over units says nothing
+_MIN_UNITS = 5  # from fewer, a bootstrap over units says nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class RankChange:
     """A group whose rank differs, by the mean of the measure (`Measure.read`) over the statements
     of its category that both scorers judged; rank 1 is the most hurtful, ties share their mean."""
 
@@ -36,7 +36,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class ScorerAgreement:
     """Two scorers of one measure on the statements of a run that both judged.
 
     Attributes:
@@ -54,7 +54,7 @@ class Agreement:
     same: Estimate
     kappa: Estimate
     rho: Estimate
-    moved: tuple[Moved, ...]
+    moved: tuple[RankChange, ...]
 
     @property
     def n(self) -> int:
@@ -62,59 +62,59 @@ class Agreement:
         return self.same.n
 
 
-def agreements(
+def compare_scorers(
     run: StoredRun,
     triples: Iterable[TripleView],
     metrics: Mapping[str, Metric],
     scorers: Sequence[Metric] | None = None,
-) -> list[Agreement]:
+) -> list[ScorerAgreement]:
     """The agreement of every two scorers of a measure whose scores of these triples are in the
     store; the run's current one (`metrics`) first. A statement that several arms made counts once.
     `scorers` are the run's, if they have been read already."""
     statements: dict[str, TripleView] = {}
-    for t in triples:
-        statements.setdefault(t.id, t)
+    for triple in triples:
+        statements.setdefault(triple.id, triple)
     current = {metric.id for metric in metrics.values()}
     by_measure: dict[str, list[Metric]] = {}
     for metric in sorted(
-        _own(run, scorers), key=lambda m: (m.measure, m.id not in current, _name(m))
+        _own_metrics(run, scorers), key=lambda m: (m.measure, m.id not in current, _scorer_name(m))
     ):
         by_measure.setdefault(metric.measure, []).append(metric)
     category = {group.id: group.category for group in run.record.groups}
-    found = []
-    for several in by_measure.values():
+    agreements_found = []
+    for measure_metrics in by_measure.values():
         scores = (
-            {m.id: run.store.scores(m, list(statements)) for m in several} if several[1:] else {}
+            {m.id: run.store.scores(m, list(statements)) for m in measure_metrics} if measure_metrics[1:] else {}
         )
-        for a, b in combinations(several, 2):
-            both = [t for t in statements.values() if t.id in scores[a.id] and t.id in scores[b.id]]
-            if both:
-                found.append(_agreement(a, b, both, scores[a.id], scores[b.id], category))
-    return found
+        for first, second in combinations(measure_metrics, 2):
+            judged_by_both = [triple for triple in statements.values() if triple.id in scores[first.id] and triple.id in scores[second.id]]
+            if judged_by_both:
+                agreements_found.append(_compare_two(first, second, judged_by_both, scores[first.id], scores[second.id], category))
+    return agreements_found
 
 
-def _own(run: StoredRun, scorers: Sequence[Metric] | None) -> list[Metric]:
+def _own_metrics(run: StoredRun, scorers: Sequence[Metric] | None) -> list[Metric]:
     """The metrics that read statements as they were said."""
-    every = run.scorers() if scorers is None else scorers
-    return [metric for metric in every if not is_swapped(metric)]
+    all_metrics = run.scorers() if scorers is None else scorers
+    return [metric for metric in all_metrics if not is_swapped(metric)]
 
 
-def _agreement(
-    a: Metric,
-    b: Metric,
-    both: Sequence[TripleView],
-    first: Mapping[str, Score],
-    second: Mapping[str, Score],
+def _compare_two(
+    first_metric: Metric,
+    second_metric: Metric,
+    judged_by_both: Sequence[TripleView],
+    first_scores: Mapping[str, Score],
+    second_scores: Mapping[str, Score],
     category: Mapping[str, str],
-) -> Agreement:
-    same, labels = kappa([first[t.id].label for t in both], [second[t.id].label for t in both])
-    values = [np.array([scores[t.id].value for t in both]) for scores in (first, second)]
-    rho = correlation(rank_correlation(*values), len(both))
-    moved = _moved(a.measure, both, first, second, category)
-    return Agreement(a.measure, _name(a), _name(b), same, labels, rho, moved)
+) -> ScorerAgreement:
+    same_share, label_kappa = cohens_kappa([first_scores[t.id].label for t in judged_by_both], [second_scores[t.id].label for t in judged_by_both])
+    values = [np.array([scores[t.id].value for t in judged_by_both]) for scores in (first_scores, second_scores)]
+    rho = correlation_estimate(rank_correlation(*values), len(judged_by_both))
+    changes = _rank_changes(first_metric.measure, judged_by_both, first_scores, second_scores, category)
+    return ScorerAgreement(first_metric.measure, _scorer_name(first_metric), _scorer_name(second_metric), same_share, label_kappa, rho, changes)
 
 
-def kappa(
+def cohens_kappa(
     first: Sequence[str], second: Sequence[str], units: Sequence[str] = ()
 ) -> tuple[Estimate, Estimate]:
     """The share of labels that two judges have in common, and their kappa, (share - chance) /
@@ -132,92 +132,92 @@ def kappa(
     if not n:
         return Estimate.missing(), Estimate.missing()
     labels = sorted({*first, *second})
-    place = {label: i for i, label in enumerate(labels)}
+    label_numbers = {label: i for i, label in enumerate(labels)}
     table = np.zeros((len(labels), len(labels)))
     for x, y in zip(first, second, strict=True):
-        table[place[x], place[y]] += 1
-    value, agreed = _kappa(table), [float(x == y) for x, y in zip(first, second, strict=True)]
+        table[label_numbers[x], label_numbers[y]] += 1
+    value, agreements_seen = _table_kappa(table), [float(x == y) for x, y in zip(first, second, strict=True)]
     if units:
-        if len(set(units)) < _FEWEST_UNITS:
-            return Estimate.missing(n, float(np.mean(agreed))), Estimate.missing(n, value)
-        same, independent = clustered_proportion(units, agreed), proportion(sum(agreed), n)
-        table = table * min(1.0, _width(independent) / _width(same)) ** 2
+        if len(set(units)) < _MIN_UNITS:
+            return Estimate.missing(n, float(np.mean(agreements_seen))), Estimate.missing(n, value)
+        same_share, independent = clustered_proportion(units, agreements_seen), proportion(sum(agreements_seen), n)
+        table = table * min(1.0, _interval_width(independent) / _interval_width(same_share)) ** 2
     else:
-        same = proportion(sum(agreed), n)
-    if math.isnan(value) or n < FEWEST:
-        return same, Estimate.missing(n, value)
-    return same, Estimate(value, *_interval_of_kappa(table, value), n)
+        same_share = proportion(sum(agreements_seen), n)
+    if math.isnan(value) or n < MIN_KAPPA_STATEMENTS:
+        return same_share, Estimate.missing(n, value)
+    return same_share, Estimate(value, *_kappa_interval(table, value), n)
 
 
-def _width(estimate: Estimate) -> float:
+def _interval_width(estimate: Estimate) -> float:
     return estimate.high - estimate.low
 
 
-def _kappa(table: Values) -> float:
+def _table_kappa(table: Values) -> float:
     """Cohen's kappa of a table of counts; NaN if both judges give only one and the same label."""
     shares = table / table.sum()
     chance = float(shares.sum(axis=1) @ shares.sum(axis=0))
     return (float(np.trace(shares)) - chance) / (1 - chance) if chance < 1 else math.nan
 
 
-def _interval_of_kappa(table: Values, value: float) -> tuple[float, float]:
+def _kappa_interval(table: Values, value: float) -> tuple[float, float]:
     labels = len(table)
-    even = np.full((labels, labels), _SEEN_BEFORE / labels**2)
-    prior = (1 - _AGREED) * even + _AGREED * _SEEN_BEFORE / labels * np.eye(labels)
+    even_prior = np.full((labels, labels), _PRIOR_STATEMENTS / labels**2)
+    prior_counts = (1 - _PRIOR_KAPPA) * even_prior + _PRIOR_KAPPA * _PRIOR_STATEMENTS / labels * np.eye(labels)
     rng = np.random.Generator(np.random.PCG64(0))
-    drawn = rng.gamma(table + prior, size=(_DRAWS, labels, labels))
-    drawn /= drawn.sum(axis=(1, 2), keepdims=True)
-    chance = (drawn.sum(axis=2) * drawn.sum(axis=1)).sum(axis=1)
-    kappas = (np.trace(drawn, axis1=1, axis2=2) - chance) / (1 - chance)
+    drawn_tables = rng.gamma(table + prior_counts, size=(_DRAWS, labels, labels))
+    drawn_tables /= drawn_tables.sum(axis=(1, 2), keepdims=True)
+    chance = (drawn_tables.sum(axis=2) * drawn_tables.sum(axis=1)).sum(axis=1)
+    kappas = (np.trace(drawn_tables, axis1=1, axis2=2) - chance) / (1 - chance)
     low, high = (float(end) for end in np.quantile(kappas, [0.025, 0.975]))
     return min(low, value), max(high, value)
 
 
-FEWEST = 20  # statements for an interval of kappa
-_SEEN_BEFORE, _AGREED = 2.0, 0.25  # statements of the prior, and its kappa
+MIN_KAPPA_STATEMENTS = 20  # statements for an interval of kappa
+_PRIOR_STATEMENTS, _PRIOR_KAPPA = 2.0, 0.25  # statements of the prior, and its kappa
 _DRAWS = 5_000
 
 
-def correlation(rho: float, n: int, level: float = 0.95) -> Estimate:
+def correlation_estimate(rho: float, n: int, level: float = 0.95) -> Estimate:
     """A rank correlation with its interval by Fisher's transformation, with the standard error of
     Bonett and Wright (2000), which fits ranks and needs no resampling."""
     if math.isnan(rho) or n < 4:
         return Estimate.missing(n, rho)
     if abs(rho) >= 1:
         return Estimate(rho, rho, rho, n)
-    half = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt((1 + rho * rho / 2) / (n - 3))
-    middle = math.atanh(rho)
-    return Estimate(rho, math.tanh(middle - half), math.tanh(middle + half), n)
+    half_width = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt((1 + rho * rho / 2) / (n - 3))
+    transformed = math.atanh(rho)
+    return Estimate(rho, math.tanh(transformed - half_width), math.tanh(transformed + half_width), n)
 
 
-def _moved(
+def _rank_changes(
     measure: str,
-    both: Sequence[TripleView],
-    first: Mapping[str, Score],
-    second: Mapping[str, Score],
+    judged_by_both: Sequence[TripleView],
+    first_scores: Mapping[str, Score],
+    second_scores: Mapping[str, Score],
     category: Mapping[str, str],
-) -> tuple[Moved, ...]:
+) -> tuple[RankChange, ...]:
     """The groups whose rank in their category differs."""
-    read, sign = known(measure).read, 1 if known(measure).worst == "lowest" else -1
+    read_value, sign = known(measure).read, 1 if known(measure).worst == "lowest" else -1
     means: dict[str, dict[str, tuple[float, float]]] = {}
     by_group: dict[str, list[TripleView]] = {}
-    for t in both:
-        by_group.setdefault(t.group_id, []).append(t)
-    for id, said in by_group.items():
-        weights = np.array([float(t.count) for t in said])
+    for triple in judged_by_both:
+        by_group.setdefault(triple.group_id, []).append(triple)
+    for group_id, group_triples in by_group.items():
+        weights = np.array([float(triple.count) for triple in group_triples])
         weights /= weights.max()
-        pair = [
-            float(np.average([read(scores[t.id]) for t in said], weights=weights))
-            for scores in (first, second)
+        group_means = [
+            float(np.average([read_value(scores[triple.id]) for triple in group_triples], weights=weights))
+            for scores in (first_scores, second_scores)
         ]
-        means.setdefault(category.get(id, ""), {})[said[0].group] = (pair[0], pair[1])
-    moved = []
+        means.setdefault(category.get(group_id, ""), {})[group_triples[0].group] = (group_means[0], group_means[1])
+    changes = []
     for groups in means.values():
         values = np.array(list(groups.values())) * sign
         places = zip(groups, ranks(values[:, 0]), ranks(values[:, 1]), strict=True)
-        moved += [Moved(group, float(a), float(b)) for group, a, b in places if a != b]
-    return tuple(moved)
+        changes += [RankChange(group, float(a), float(b)) for group, a, b in places if a != b]
+    return tuple(changes)
 
 
-def _name(metric: Metric) -> str:
+def _scorer_name(metric: Metric) -> str:
     return f"{metric.scorer}@{metric.version}"

@@ -19,7 +19,7 @@ from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Values
 
 
 @dataclass(frozen=True, slots=True)
-class Disputed:
+class DisputedStatement:
     """A statement that raters labelled differently, with each one's label."""
 
     triple_id: str
@@ -53,65 +53,65 @@ class RaterAgreement:
     alpha: Estimate
     level: str
     confusion: Mapping[tuple[str, str], int]
-    disputed: tuple[Disputed, ...]
+    disputed: tuple[DisputedStatement, ...]
 
 
-def rater_agreements(
+def compare_raters(
     labels: Sequence[Label], triples: Sequence[TripleView]
 ) -> list[RaterAgreement]:
     """The agreement of the raters of each kind and measure on these statements, over all of them
     and by group; `labels` are those in effect. Skipped statements are left out."""
-    of = {t.id: t for t in triples}
-    said: dict[tuple[str, RaterKind], dict[str, dict[str, str]]] = defaultdict(dict)
+    triples_by_id = {t.id: t for t in triples}
+    labels_by_statement: dict[tuple[str, RaterKind], dict[str, dict[str, str]]] = defaultdict(dict)
     for x in labels:
-        if x.label != SKIPPED_LABEL and x.triple_id in of:
-            said[x.measure, x.kind].setdefault(x.triple_id, {})[x.rater] = x.label
-    found = []
-    for (measure, kind), every in sorted(said.items()):
-        several = {id: own for id, own in every.items() if len(own) > 1}
-        groups: dict[str, dict[str, dict[str, str]]] = {"": several}
-        for id, own in several.items():
-            groups.setdefault(of[id].group, {})[id] = own
-        found += [
-            _agreement(known(measure), group, kind, units, of)
+        if x.label != SKIPPED_LABEL and x.triple_id in triples_by_id:
+            labels_by_statement[x.measure, x.kind].setdefault(x.triple_id, {})[x.rater] = x.label
+    agreements = []
+    for (measure, kind), units_of_kind in sorted(labels_by_statement.items()):
+        shared_units = {triple_id: statement_labels for triple_id, statement_labels in units_of_kind.items() if len(statement_labels) > 1}
+        groups: dict[str, dict[str, dict[str, str]]] = {"": shared_units}
+        for triple_id, statement_labels in shared_units.items():
+            groups.setdefault(triples_by_id[triple_id].group, {})[triple_id] = statement_labels
+        agreements += [
+            _compare_measure_raters(known(measure), group, kind, units, triples_by_id)
             for group, units in groups.items()
             if units
         ]
-    return found
+    return agreements
 
 
-def _agreement(
+def _compare_measure_raters(
     measure: Measure,
     group: str,
     kind: RaterKind,
     units: Mapping[str, Mapping[str, str]],
-    of: Mapping[str, TripleView],
+    triples_by_id: Mapping[str, TripleView],
 ) -> RaterAgreement:
-    given = {label for own in units.values() for label in own.values()}
-    ordered = _ordered(measure)
-    level = "ordinal" if ordered and given <= set(ordered) else "nominal"
+    given_labels = {label for statement_labels in units.values() for label in statement_labels.values()}
+    ordered_labels = _ordered_labels(measure)
+    level = "ordinal" if ordered_labels and given_labels <= set(ordered_labels) else "nominal"
     order = (
-        ordered if level == "ordinal" else [*measure.labels, *sorted(given - set(measure.labels))]
+        ordered_labels if level == "ordinal" else [*measure.labels, *sorted(given_labels - set(measure.labels))]
     )
-    alpha = krippendorff([list(own.values()) for own in units.values()], order, level)
+    alpha = krippendorff_alpha([list(statement_labels.values()) for statement_labels in units.values()], order, level)
     confusion: dict[tuple[str, str], int] = defaultdict(int)
-    for own in units.values():
-        for pair in combinations(own.values(), 2):
-            a, b = sorted(pair, key=order.index)
-            confusion[a, b] += 1
+    for statement_labels in units.values():
+        for pair in combinations(statement_labels.values(), 2):
+            first, second = sorted(pair, key=order.index)
+            confusion[first, second] += 1
     disputed = [
-        Disputed(id, of[id].group, of[id].sentence, own)
-        for id, own in units.items()
-        if len(set(own.values())) > 1
+        DisputedStatement(id, triples_by_id[id].group, triples_by_id[id].sentence, statement_labels)
+        for id, statement_labels in units.items()
+        if len(set(statement_labels.values())) > 1
     ]
     disputed.sort(key=lambda d: (-len(set(d.labels.values())), d.sentence))
-    raters = tuple(sorted({name for own in units.values() for name in own}))
+    raters = tuple(sorted({name for statement_labels in units.values() for name in statement_labels}))
     return RaterAgreement(
         measure.name, group, kind, raters, alpha, level, dict(confusion), tuple(disputed)
     )
 
 
-def _ordered(measure: Measure) -> list[str]:
+def _ordered_labels(measure: Measure) -> list[str]:
     """The labels of a measure from one end to the other, without those that stand outside this
     order; empty if there is no order."""
     if measure.sides is not None:
@@ -119,11 +119,11 @@ def _ordered(measure: Measure) -> list[str]:
     if measure.ends is None:
         return []
     high, low = measure.ends
-    between = [label for label in measure.labels if label == "neutral"]
-    return [low, *between, high]
+    middle_labels = [label for label in measure.labels if label == "neutral"]
+    return [low, *middle_labels, high]
 
 
-def krippendorff(
+def krippendorff_alpha(
     units: Sequence[Sequence[str]], order: Sequence[str], level: str = "nominal"
 ) -> Estimate:
     """Krippendorff's alpha of the labels that units got, each from any number of raters, with the
@@ -135,41 +135,41 @@ def krippendorff(
     that differ; (sum of n_g from c to k - (n_c + n_k) / 2)^2 for "ordinal" ones, in the order
     given; for "interval" ones, which are numbers, (c - k)^2. NaN if all labels are the same.
     """
-    place = {label: n for n, label in enumerate(order)}
+    label_numbers = {label: n for n, label in enumerate(order)}
     tables = []
     for unit in units:
         if len(unit) > 1:
-            counts = np.bincount([place[label] for label in unit], minlength=len(order)) * 1.0
+            counts = np.bincount([label_numbers[label] for label in unit], minlength=len(order)) * 1.0
             tables.append((np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1))
     if not tables:
         return Estimate.missing()
-    whole = np.array(tables)
+    all_tables = np.array(tables)
     values = np.array([float(x) for x in order]) if level == "interval" else None
-    alpha = float(_alpha(whole.sum(axis=0)[None], level, values)[0])
+    alpha = float(_table_alphas(all_tables.sum(axis=0)[None], level, values)[0])
     n = len(tables)
     if n < 2 or np.isnan(alpha):
         return Estimate.missing(n, alpha)
     rng = np.random.Generator(np.random.PCG64(0))
-    often = rng.multinomial(n, np.full(n, 1 / n), size=DEFAULT_DRAWS)
-    drawn = _alpha(np.tensordot(often, whole, axes=1), level, values)
-    if not np.nanmax(drawn) > np.nanmin(drawn):  # no disagreement was seen: how rare it is, is open
+    resample_counts = rng.multinomial(n, np.full(n, 1 / n), size=DEFAULT_DRAWS)
+    drawn_alphas = _table_alphas(np.tensordot(resample_counts, all_tables, axes=1), level, values)
+    if not np.nanmax(drawn_alphas) > np.nanmin(drawn_alphas):  # no disagreement was seen: how rare it is, is open
         return Estimate.missing(n, alpha)
-    low, high = percentile_interval(drawn, 0.95)
+    low, high = percentile_interval(drawn_alphas, 0.95)
     return Estimate(alpha, low, high, n)
 
 
-def _alpha(tables: Values, level: str, values: Values | None) -> Values:
+def _table_alphas(tables: Values, level: str, values: Values | None) -> Values:
     """Alpha of tables of coincidences, [draws, labels, labels]."""
     margins = tables.sum(axis=2)
     if level == "ordinal":
         middle = np.cumsum(margins, axis=1) - margins / 2
-        apart = (middle[:, :, None] - middle[:, None, :]) ** 2
+        squared_distances = (middle[:, :, None] - middle[:, None, :]) ** 2
     elif values is not None:
-        apart = np.subtract.outer(values, values)[None] ** 2
+        squared_distances = np.subtract.outer(values, values)[None] ** 2
     else:
-        apart = 1.0 - np.eye(margins.shape[1])[None]
-    seen = (tables * apart).sum(axis=(1, 2))
-    chance = (margins[:, :, None] * margins[:, None, :] * apart).sum(axis=(1, 2))
+        squared_distances = 1.0 - np.eye(margins.shape[1])[None]
+    observed = (tables * squared_distances).sum(axis=(1, 2))
+    expected = (margins[:, :, None] * margins[:, None, :] * squared_distances).sum(axis=(1, 2))
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = 1 - (margins.sum(axis=1) - 1) * seen / chance
-    return np.asarray(np.where(chance > 0, found, np.nan), dtype=np.float64)
+        alphas = 1 - (margins.sum(axis=1) - 1) * observed / expected
+    return np.asarray(np.where(expected > 0, alphas, np.nan), dtype=np.float64)

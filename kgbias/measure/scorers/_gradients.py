@@ -11,7 +11,7 @@ from kgbias.measure.scorers._base import Scorer
 
 
 @dataclass(frozen=True)
-class Value:
+class LogitReadout:
     """What is computed from the logits (batch, labels) of a network, each a tensor (batch).
 
     Attributes:
@@ -25,7 +25,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Reading:
+class GradientReading:
     """One sentence on its way through a network. Tensors have a batch dimension in front.
 
     Attributes:
@@ -44,27 +44,27 @@ class Reading:
     inputs: Any
     blank: Any
     logits: Callable[[Any], Any]
-    value: Value
+    value: LogitReadout
     halves: tuple[Callable[[Any], Any], Callable[[Any], Any]] | None = None
 
 
 @runtime_checkable
-class Readable(Scorer, Protocol):
+class DifferentiableScorer(Scorer, Protocol):
     """A scorer whose network can be looked into."""
 
     has_states: bool  # whether a reading has `halves`
 
-    def reading(self, text: str) -> Reading: ...
+    def gradient_reading(self, text: str) -> GradientReading: ...
 
 
 @runtime_checkable
-class Masking(Scorer, Protocol):
+class MaskingScorer(Scorer, Protocol):
     """A scorer that treats several words of a text as one."""
 
     def words(self, text: str) -> list[str]: ...
 
 
-def owners(text: str, offsets: Sequence[tuple[int, int]]) -> list[int | None]:
+def token_owners(text: str, offsets: Sequence[tuple[int, int]]) -> list[int | None]:
     """For each token, given as its start and end characters, the number of the word of `text`
     (split at white space) that its last character is in; None for a token without text."""
     ends = [word.end() for word in re.finditer(r"\S+", text)]
@@ -74,41 +74,41 @@ def owners(text: str, offsets: Sequence[tuple[int, int]]) -> list[int | None]:
     ]
 
 
-def blanked(ids: Any, owner: Sequence[int | None], blank: int) -> Any:
+def blank_words(ids: Any, owner: Sequence[int | None], blank: int) -> Any:
     """Token ids (1, tokens) with those of words replaced by `blank`; [CLS] and its like stay."""
-    found = ids.clone()
-    found[0, [n for n, word in enumerate(owner) if word is not None]] = blank
-    return found
+    blanked_ids = ids.clone()
+    blanked_ids[0, [n for n, word in enumerate(owner) if word is not None]] = blank
+    return blanked_ids
 
 
-def aligned(text: str, masked: str) -> list[tuple[str, list[int]]]:
+def align_words(text: str, masked_text: str) -> list[tuple[str, list[int]]]:
     """The words of a text, each with the numbers of the words of its masked form
     (`_masking.neutralise`) that stand for it. A mention that was replaced is one word: "Asian
     people loves tea." is "Asian people", read as "They", "loves", read as "love", and "tea."."""
-    own, read = text.split(), masked.split()
-    plain = [[word.casefold() for word in words] for words in (own, read)]
-    found: list[tuple[str, list[int]]] = []
-    matcher = SequenceMatcher(a=plain[0], b=plain[1], autojunk=False)
-    for kind, a, a_end, b, b_end in matcher.get_opcodes():
-        tail = 0
+    own_words, read_words = text.split(), masked_text.split()
+    folded_words = [[word.casefold() for word in words] for words in (own_words, read_words)]
+    words_and_places: list[tuple[str, list[int]]] = []
+    matcher = SequenceMatcher(a=folded_words[0], b=folded_words[1], autojunk=False)
+    for kind, own_start, own_end, read_start, read_end in matcher.get_opcodes():
+        equal_tail = 0
         if kind == "equal":
-            tail = a_end - a
+            equal_tail = own_end - own_start
         elif kind == "replace":  # a verb made to agree is a separate word
             while (
-                tail < min(a_end - a, b_end - b) - 1
-                and _masking.neutralise(f"Women {own[a_end - tail - 1]}")
-                == f"They {read[b_end - tail - 1]}"
+                equal_tail < min(own_end - own_start, read_end - read_start) - 1
+                and _masking.neutralise(f"Women {own_words[own_end - equal_tail - 1]}")
+                == f"They {read_words[read_end - equal_tail - 1]}"
             ):
-                tail += 1
-        if a_end - tail > a:
-            found.append((" ".join(own[a : a_end - tail]), list(range(b, b_end - tail))))
-        elif b_end - tail > b and found:  # a word only in the masked form
-            found[-1][1].extend(range(b, b_end - tail))
-        found += [(own[a_end - n], [b_end - n]) for n in range(tail, 0, -1)]
-    return found
+                equal_tail += 1
+        if own_end - equal_tail > own_start:
+            words_and_places.append((" ".join(own_words[own_start : own_end - equal_tail]), list(range(read_start, read_end - equal_tail))))
+        elif read_end - equal_tail > read_start and words_and_places:  # a word only in the masked form
+            words_and_places[-1][1].extend(range(read_start, read_end - equal_tail))
+        words_and_places += [(own_words[own_end - n], [read_end - n]) for n in range(equal_tail, 0, -1)]
+    return words_and_places
 
 
-def of_probability(position: int, *, sigmoid: bool) -> Value:
+def probability_readout(position: int, *, sigmoid: bool) -> LogitReadout:
     """The probability of one label. `sigmoid`: each label has its own, independent of the
     others."""
 
@@ -118,13 +118,13 @@ def of_probability(position: int, *, sigmoid: bool) -> Value:
     def evidence(logits: Any) -> Any:
         if sigmoid:
             return logits[:, position]
-        others = [n for n in range(logits.shape[1]) if n != position]
-        return logits[:, position] - logits[:, others].logsumexp(dim=1)
+        other_positions = [n for n in range(logits.shape[1]) if n != position]
+        return logits[:, position] - logits[:, other_positions].logsumexp(dim=1)
 
-    return Value(score, evidence)
+    return LogitReadout(score, evidence)
 
 
-def of_regard(positive: int, negative: int, labels: int, *, sigmoid: bool = False) -> Value:
+def regard_readout(positive: int, negative: int, labels: int, *, sigmoid: bool = False) -> LogitReadout:
     """p(positive) - p(negative), of the first `labels` columns of the logits."""
 
     def score(logits: Any) -> Any:
@@ -132,4 +132,4 @@ def of_regard(positive: int, negative: int, labels: int, *, sigmoid: bool = Fals
         probabilities = regard.sigmoid() if sigmoid else regard.softmax(dim=1)
         return probabilities[:, positive] - probabilities[:, negative]
 
-    return Value(score, lambda logits: logits[:, positive] - logits[:, negative])
+    return LogitReadout(score, lambda logits: logits[:, positive] - logits[:, negative])

@@ -1,0 +1,108 @@
+"""A person's own scorer: a function from a list of texts to a judgement of each, or an object with
+such a method `score`."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kgbias.errors import DataError, KgbiasError, UsageError, first_line
+from kgbias.io.traces import use_caller_state
+from kgbias.measure.scorers._base import Judgement, class_judgement, probability_judgement
+from kgbias.measures import Measure, known
+from kgbias.models.identity import code_digest
+
+CUSTOM_PREFIX = "own:"  # begins the names of such scorers
+CustomScore = Judgement | float | str | Mapping[str, float] | None
+ScoreFunction = Callable[[list[str]], Sequence[CustomScore]]
+ACCEPTED_FORMS = (
+    "a function from a list of texts to as many numbers, labels, mappings of labels to "
+    "probabilities, or judgements (kgbias.Judgement); None is no judgement"
+)
+
+
+class CustomScorer:
+    """A scorer that the program holds.
+
+    Of each text it gives a `Judgement`, a number in the range of the measure, a label, the
+    probability of each label, or None. A number alone has a label too: for a measure of classes
+    that of its sign, for a probability the side of 0.5. It is known by its name and its code, so
+    what a changed function says is never taken for what the old one said.
+    """
+
+    def __init__(self, measure: str, scorer_or_function: Any) -> None:
+        stated_measure = getattr(scorer_or_function, "measure", None)
+        if isinstance(stated_measure, str) and stated_measure != measure:
+            raise UsageError(f"`scorers` has a scorer of {stated_measure} for {measure}")
+        score = getattr(scorer_or_function, "score", scorer_or_function)
+        if not callable(score) or isinstance(score, type):
+            raise UsageError(
+                f"a scorer of {measure} is no {type(scorer_or_function).__name__}: give a spec, or {ACCEPTED_FORMS}"
+            )
+        self._score: ScoreFunction = score
+        self.measure: str = measure
+        stated_name = getattr(scorer_or_function, "name", None) or getattr(scorer_or_function, "__name__", type(scorer_or_function).__name__)
+        self.name = str(stated_name) if hasattr(scorer_or_function, "version") else f"{CUSTOM_PREFIX}{stated_name}"
+        self.version = str(getattr(scorer_or_function, "version", None) or code_digest(scorer_or_function))
+        self.language: str | None = getattr(scorer_or_function, "language", None)
+
+    def score(self, texts: Sequence[str]) -> list[Judgement | None]:
+        try:
+            with use_caller_state():
+                values = list(self._score(list(texts)))
+        except KgbiasError:
+            raise
+        except Exception as error:  # anyone's function may raise anything
+            raise DataError(f"the scorer {self.name} failed: {first_line(error)}") from error
+        if len(values) != len(texts):
+            raise DataError(
+                f"the scorer {self.name} was given {len(texts)} texts and returned {len(values)} "
+                f"values: it has to be {ACCEPTED_FORMS}"
+            )
+        measure = known(self.measure)
+        return [self._to_judgement(measure, value) for value in values]
+
+    def _to_judgement(self, measure: Measure, value_given: Any) -> Judgement | None:
+        if value_given is None or isinstance(value_given, Judgement):
+            return value_given
+        if isinstance(value_given, str):
+            return self._judge_label(measure, value_given)
+        if isinstance(value_given, Mapping):
+            return self._judge_probabilities(measure, value_given)
+        try:
+            value = float(value_given)
+        except (TypeError, ValueError):
+            raise self._value_error(measure, value_given) from None
+        if math.isnan(value):
+            return None
+        low, high = measure.range or (-math.inf, math.inf)
+        if not low <= value <= high:
+            raise self._value_error(measure, value_given)
+        if measure.sides:
+            return probability_judgement(measure.name, value)
+        signs = {label: measure.signs.get(label, 0.0) for label in measure.labels}
+        sign = (value > 0) - (value < 0)
+        label = next((label for label, label_sign in signs.items() if label_sign == sign), "")
+        return Judgement(value, label if measure.ends else "", {})
+
+    def _judge_label(self, measure: Measure, label: str) -> Judgement:
+        label = label.strip().lower()
+        if label not in measure.labels:
+            raise self._value_error(measure, label)
+        value = float(label == measure.sides[0]) if measure.sides else measure.signs.get(label, 0.0)
+        return Judgement(value, label, {})
+
+    def _judge_probabilities(self, measure: Measure, given_probabilities: Mapping[str, Any]) -> Judgement:
+        probabilities = {str(label).lower(): float(p) for label, p in given_probabilities.items()}
+        if measure.ends and set(measure.ends) <= probabilities.keys():
+            return class_judgement(measure.name, probabilities)
+        if measure.sides and measure.sides[0] in probabilities:
+            return probability_judgement(measure.name, probabilities[measure.sides[0]], probabilities)
+        raise self._value_error(measure, given_probabilities)
+
+    def _value_error(self, measure: Measure, given_value: object) -> DataError:
+        bounds = "" if measure.range is None else " from {:g} to {:g}".format(*measure.range)
+        labels = f", or a label: {', '.join(measure.labels)}" if measure.labels else ""
+        return DataError(
+            f"the scorer {self.name} gives {measure.name} the value {str(given_value)[:40]!r}: it takes "
+            f"a number{bounds}{labels}"
+        )
