@@ -21,7 +21,7 @@ from kgbias.calibrate.evidence import over_pairs
 from kgbias.compare.families import REST, compared
 from kgbias.compare.paired import Drawn, detectable, permutation_p
 from kgbias.compare.permuted import drawn
-from kgbias.evidence import kendall
+from kgbias.evidence import jackknife_kendall_tau
 from kgbias.measure.topics.shares import kl_divergence, relative_entropies
 from kgbias.stats.designs import Design, resample_effects, percentile_interval
 from kgbias.stats.inference import (
@@ -234,11 +234,11 @@ def orders(samples: int = 1_000) -> Iterator[Row]:
     for predicates, each in ((60, 1), (20, 3), (12, 5), (30, 6)):
         rng = np.random.default_rng(predicates)
         # the long-run value: the one for very many predicates
-        true = float(np.mean([kendall(*said(rng, 700, each)[:2]).value for _ in range(8)]))
+        true = float(np.mean([jackknife_kendall_tau(*said(rng, 700, each)[:2]).value for _ in range(8)]))
         found = []
         for _ in range(samples):
             first, second, of = said(rng, predicates, each)
-            found.append((kendall(first, second, of), kendall(first, second)))
+            found.append((jackknife_kendall_tau(first, second, of), jackknife_kendall_tau(first, second)))
         new, old = (held((row[n], true) for row in found) for n in (0, 1))
         yield f"{predicates} predicates of {each}", new, old
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kgbias.evidence.known import _share
+from kgbias.evidence.stereotype_matching import _estimate_share
 from kgbias.graph.types import Group
 from kgbias.measure.scorer_agreement import cohens_kappa
 from kgbias.measure.topics.shares import GroupShares, kl_divergence, relative_entropies
@@ -210,7 +210,7 @@ def knowns() -> Iterator[Kind]:
                     size = int(rng.integers(3, 20))
                     of += [f"g{g}"] * size
                     values += (rng.random(size) < own).astype(float).tolist()
-                return _share(of, values), p
+                return _estimate_share(of, values), p
 
             yield Kind("known share", f"{groups} groups of 3 to 19, {p:.0%}", once)
 

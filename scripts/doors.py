@@ -14,7 +14,7 @@ import kgbias
 from kgbias.associate import sets as test_sets
 from kgbias.crawl import seeds
 from kgbias.crawl.configure import Groups
-from kgbias.evidence import recorded
+from kgbias.evidence import stereotype_tables
 from kgbias.faithfulness import pairs as wikieval
 from kgbias.ingest import tables as ingest
 from kgbias.io import tables_in_memory
@@ -51,7 +51,7 @@ NOT_THESE = {("study.benchmark", "opening")}  # a dict of options
 WORD_SETS = TableFormat("word sets: `associate --tests-file`", other_forms="TOML, or sent-bias's JSON")
 DOORS: tuple[TableFormat, ...] = (
     seeds.DOOR, sets.GROUPS, sets.STATEMENTS, sets.NAMES_DOOR, sets.DESCRIPTORS_DOOR, ingest.DOOR,
-    recorded.DOOR, scores.SCORE_TABLE, labelled_sets.LABEL_TABLE, stories.PEOPLE, pairs.PEOPLE, pairs.REQUESTS,
+    stereotype_tables.DOOR, scores.SCORE_TABLE, labelled_sets.LABEL_TABLE, stories.PEOPLE, pairs.PEOPLE, pairs.REQUESTS,
     build.DOOR, crows.DOOR, stereoset.DOOR, bbq.DOOR, winogender.DOOR, wikieval.DOOR, WORD_SETS,
 )  # fmt: skip
 

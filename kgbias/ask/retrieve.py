@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from kgbias.evidence.names import groups_without, named_groups
+from kgbias.evidence.names import list_other_groups, named_groups
 from kgbias.graph.selection import SelectedStatements, Selection, merge_sentences
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, TripleView, node_id
@@ -302,7 +302,7 @@ def retrieve(
     """The statements of a run that a question is about, without their neighbours. Without an
     `index`, words alone decide. `counted` is what `selection` keeps of the run."""
     groups = named_groups(run)
-    read = read_question(question, groups, groups_without(groups))
+    read = read_question(question, groups, list_other_groups(groups))
     said = [sentence for sentence, _ in merge_sentences(counted.triples)]
     pool = [t for t in said if not read.groups or t.group_id in read.groups]
     total: Counter[tuple[str, str]] = Counter()

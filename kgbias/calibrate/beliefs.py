@@ -14,7 +14,7 @@ import numpy as np
 
 from kgbias.associate.indicators import shipped_indicators
 from kgbias.calibrate.rows import Calibration, Row, RowResult
-from kgbias.evidence.asked import CARRIERS, stem
+from kgbias.evidence.probe_plan import MIN_CARRIERS, build_stem
 from kgbias.evidence.names import group_names
 from kgbias.graph.types import Group, GroupName
 from kgbias.models.score.base import TextScorer
@@ -109,9 +109,9 @@ def probe(scorer: TextScorer, names: Names, groups: Sequence[str], statements: C
         listed += own
         of_group += [place] * len(own)
     texts = [" ".join(names.statements[s]) for s in statements]
-    stems = [stem(carrier, name) for carrier in SPOKEN[:CARRIERS] for name in listed]
+    stems = [build_stem(carrier, name) for carrier in SPOKEN[:MIN_CARRIERS] for name in listed]
     grid = scorer.grid(stems, texts)
-    bits = grid.statement.log_likelihoods.reshape(CARRIERS, len(listed), len(texts)) / log(2)
+    bits = grid.statement.log_likelihoods.reshape(MIN_CARRIERS, len(listed), len(texts)) / log(2)
     rows = [names.groups.index(group) for group in groups]
     return Believed(
         names, list(groups), statements, bits, _lifts(names.base[rows][:, statements]), listed,

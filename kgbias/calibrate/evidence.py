@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 
 from kgbias.calibrate.rows import Calibration, Row, RowResult
-from kgbias.evidence.association import Texts
-from kgbias.evidence.joint import kendall
+from kgbias.evidence.association import TextEmbedder
+from kgbias.evidence.evidence_table import jackknife_kendall_tau
 from kgbias.probe.graph import bits
 from kgbias.stats.inference import Estimate, Values
 
@@ -104,7 +104,7 @@ def _taus(
                 continue
             kept = (tables["said"][[a, b]] > 0).any(axis=0)
             one, other = (tables[kind][a, kept] - tables[kind][b, kept] for kind in (first, second))
-            found.append(((groups[a], groups[b]), kendall(one, other)))
+            found.append(((groups[a], groups[b]), jackknife_kendall_tau(one, other)))
     return found
 
 
@@ -114,7 +114,7 @@ def _tables(c: Calibration) -> Sequence[tuple[list[str], Tables]]:
     of the reference model, and the cosines in the vectors of the masked one."""
     from kgbias.models.score.load import open_scorer
 
-    scorer, vectors = open_scorer("reference"), Texts(VECTORS)
+    scorer, vectors = open_scorer("reference"), TextEmbedder(VECTORS)
     found = []
     for category in c.truth.categories:
         groups = [name for name in category.groups if c.by_group.get(name)]

@@ -21,10 +21,10 @@ from kgbias.cli.options import (
     workers_settings,
 )
 from kgbias.cli.settings import fitting, setting, settings, without_shared
-from kgbias.evidence import VERDICTS, Again, Evidence, GroupAgreement, Replication, telling
-from kgbias.evidence.asked import FLOORS, EvidencePrice
-from kgbias.evidence.joint import NOT_PROBED, ORDERS, sentences
-from kgbias.evidence.names import FEWEST
+from kgbias.evidence import VERDICTS, ReplicationRate, Evidence, GroupAgreement, Replication, select_top_rows
+from kgbias.evidence.probe_plan import FLOOR_CHOICES, EvidencePrice
+from kgbias.evidence.evidence_table import NOT_PROBED, ORDERS, count_sentences
+from kgbias.evidence.names import MIN_NAMES
 from kgbias.graph.types import node_id
 from kgbias.io.text import spoken_name
 from kgbias.parallel import LOCAL_EXECUTOR
@@ -32,7 +32,7 @@ from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 
 _SHOWN = 10
-_NO_VERDICT = f"or said of a group with fewer than {FEWEST} names, of which nothing can be said"
+_NO_VERDICT = f"or said of a group with fewer than {MIN_NAMES} names, of which nothing can be said"
 _ASKING = (
     "probes", "carriers", "statements", "floor", "placebo", "marked", "executor", "processes",
 )  # fmt: skip
@@ -79,7 +79,7 @@ _ASKING = (
 )
 @setting(
     "floor",
-    type=click.Choice(FLOORS),
+    type=click.Choice(FLOOR_CHOICES),
     help="How many of the statements to probe with made-up names (default: a fifth).",
 )
 @setting(
@@ -165,7 +165,7 @@ def _price(price: EvidencePrice, as_json: bool) -> None:
         )
         if few := part["too_few_names"]:
             show.say(
-                f"  nothing can be said about {', '.join(few)}: fewer than {FEWEST} "
+                f"  nothing can be said about {', '.join(few)}: fewer than {MIN_NAMES} "
                 "names, or no other group to compare; what is found is a belief about their names"
             )
 
@@ -223,14 +223,14 @@ def print_verdicts(rows: Sequence[Evidence]) -> None:
             continue
         unsaid = _NO_VERDICT if any(row.lift.n for row in own) else ""
         meaning = f" ({text})" if name and (text := VERDICTS.get(name, unsaid)) else ""
-        count = sentences(own)
+        count = count_sentences(own)
         head = f"{name}: {count:,} statement{'' if count == 1 else 's'}{meaning}"
         if name == NOT_PROBED:
             own = [row for row in own if row.lift.has_interval or row.told.has_interval]
-        if name in ORDERS and sentences(own) > _SHOWN:
+        if name in ORDERS and count_sentences(own) > _SHOWN:
             head += f"; {ORDERS[name]}"
         show.say(head)
-        cells = [_cells(row) for row in telling(own, _SHOWN)]
+        cells = [_cells(row) for row in select_top_rows(own, _SHOWN)]
         columns = [n for n, column in enumerate(zip(*cells, strict=True)) if any(column)]
         if cells:
             show.table([""] * len(columns), ([row[n] for n in columns] for row in cells), indent=2)
@@ -316,30 +316,30 @@ def replicate(run_name: str | None, store_url: str, as_json: bool, **given: Any)
         }
     if as_json:
         return show.data(_replication(found))
-    show.say(f"beliefs of {found.believing.model.title}, tried again")
-    for way in found.ways:
+    show.say(f"beliefs of {found.belief_run.model.title}, tried again")
+    for way in found.rates:
         for line in _ways(way, sentences):
             show.say(line)
 
 
 def _replication(found: Replication) -> dict[str, Any]:
     return {
-        "model": found.believing.model.title,
+        "model": found.belief_run.model.title,
         "ways": [
             {
                 "by": way.by, "tried": way.tried, "same_sign": way.same_sign.as_dict(),
                 "found_again": way.found_again.as_dict(), "missed": [list(p) for p in way.missed],
             }
-            for way in found.ways
+            for way in found.rates
         ],
         "findings": [
             {"group": group, "statement": statement, "found_again": share}
-            for (group, statement), share in found.of_finding.items()
+            for (group, statement), share in found.shares_by_finding.items()
         ],
     }  # fmt: skip
 
 
-def _ways(way: Again, sentences: Mapping[tuple[str, str], str]) -> Iterator[str]:
+def _ways(way: ReplicationRate, sentences: Mapping[tuple[str, str], str]) -> Iterator[str]:
     if not way.tried:
         yield f"{_WAYS[way.by]}: nothing to try"
         return

@@ -20,7 +20,7 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.cli.settings import fitting, setting, settings, without_shared
-from kgbias.evidence.known import MARKS, Known, Marked
+from kgbias.evidence.stereotype_matching import MARK_MEANINGS, StereotypeComparison, MarkedStatement
 from kgbias.stats.estimate import Estimate, nan_to_none
 
 _OF = kgbias.Run.known
@@ -92,22 +92,22 @@ def known(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> 
     for line in _lines(found):
         show.say(line)
     show.say()
-    for mark in MARKS:
+    for mark in MARK_MEANINGS:
         _print(mark, [row for row in found.rows if row.mark == mark])
     _print_unrecorded(found)
 
 
-def _data(found: Known) -> dict[str, Any]:
+def _data(found: StereotypeComparison) -> dict[str, Any]:
     return {
         "table": found.source,
         "shares": {name: share.as_dict() for name, share in found.shares.items()},
-        "groups": found.groups(),
-        "groups_not_recorded": list(found.without),
+        "groups": found.summarise_groups(),
+        "groups_not_recorded": list(found.missing_groups),
         "model": found.model,
         "floor": dict(found.floor),
         "believed_not_recorded": [
             {"group": each.group, "statement": each.statement, "lift": each.lift.as_dict()}
-            for each in found.unrecorded
+            for each in found.unrecorded_beliefs
         ],
         "statements": [_statement(row) for row in found.rows],
         "recorded": [
@@ -120,7 +120,7 @@ def _data(found: Known) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _statement(row: Marked) -> dict[str, Any]:
+def _statement(row: MarkedStatement) -> dict[str, Any]:
     t, entry = row.triple, row.entry
     found: dict[str, Any] = nan_to_none(
         {
@@ -133,13 +133,13 @@ def _statement(row: Marked) -> dict[str, Any]:
     return found
 
 
-def _lines(found: Known) -> list[str]:
+def _lines(found: StereotypeComparison) -> list[str]:
     shares, groups = found.shares, len({entry.group for entry in found.entries})
     recorded = len(found.entries)
     times = sum(entry.statements > 0 for entry in found.entries)
     lines = [
         f"{found.source} records {recorded} stereotypes of {groups} of the run's groups; "
-        f"{found.unused} of other groups were not used",
+        f"{found.unused_count} of other groups were not used",
         f"the run says {times} of them of their group: {_share(shares['said'])}; of another group "
         f"of the category instead: {_share(shares['elsewhere'])}; difference "
         f"{_share(shares['beyond'], '+')}",
@@ -154,8 +154,8 @@ def _lines(found: Known) -> list[str]:
             f"{_share(shares['believed_beyond'], '+')}; of made-up names the same test finds "
             f"{floor['found'] / max(floor['tested'], 1):.1%} of all statements that were asked"
         )
-    if found.without:
-        lines.append(f"not in the table, so not marked: {', '.join(found.without)}")
+    if found.missing_groups:
+        lines.append(f"not in the table, so not marked: {', '.join(found.missing_groups)}")
     return lines
 
 
@@ -166,11 +166,11 @@ def _share(e: Estimate, sign: str = "") -> str:
     return f"{e.value:{sign}.1%}{between}"
 
 
-def _print(mark: str, rows: Sequence[Marked]) -> None:
+def _print(mark: str, rows: Sequence[MarkedStatement]) -> None:
     if not rows:
         return
     distinct = {row.triple.id for row in rows}
-    show.say(f"{mark}: {len(distinct)} statement{'s' * (len(distinct) != 1)} ({MARKS[mark]})")
+    show.say(f"{mark}: {len(distinct)} statement{'s' * (len(distinct) != 1)} ({MARK_MEANINGS[mark]})")
     several = len({row.triple.arm for row in rows}) > 1
     order = sorted(rows, key=lambda r: (-r.triple.count, -_rating(r), r.triple.sentence))
     show.table(
@@ -189,10 +189,10 @@ def _print(mark: str, rows: Sequence[Marked]) -> None:
     show.say()
 
 
-def _print_unrecorded(found: Known) -> None:
-    if not found.unrecorded:
+def _print_unrecorded(found: StereotypeComparison) -> None:
+    if not found.unrecorded_beliefs:
         return
-    count = len(found.unrecorded)
+    count = len(found.unrecorded_beliefs)
     show.say(
         f"believed, and the table records nothing similar about this group: {count} "
         f"statement{'s' * (count != 1)}"
@@ -201,13 +201,13 @@ def _print_unrecorded(found: Known) -> None:
         ("", ">"),
         (
             (f"{each.group} {each.statement}"[:70], f"lift {each.lift.value:+.2f} bits")
-            for each in found.unrecorded[:_SHOWN]
+            for each in found.unrecorded_beliefs[:_SHOWN]
         ),
         indent=2,
     )
     show.say()
 
 
-def _rating(row: Marked) -> float:
+def _rating(row: MarkedStatement) -> float:
     value = row.entry.offensiveness if row.entry else float("nan")
     return value if value == value else float("-inf")

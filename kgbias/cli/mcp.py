@@ -14,7 +14,7 @@ import kgbias
 from kgbias.cli.command import Command
 from kgbias.cli.options import store_option
 from kgbias.errors import KgbiasError, MissingExtra, UsageError, no_such
-from kgbias.evidence.joint import ARE_BELIEVED, telling
+from kgbias.evidence.evidence_table import BELIEVED_VERDICTS, select_top_rows
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.ids import normalise
 from kgbias.io.resources import __version__
@@ -232,7 +232,7 @@ def _beliefs(
     own = study.run(run)
     wanted = own.stored.find_group(group).name if group else None
     rows = own.evidence()
-    held = telling([row for row in rows if row.verdict in ARE_BELIEVED], len(rows))
+    held = select_top_rows([row for row in rows if row.verdict in BELIEVED_VERDICTS], len(rows))
     records = dict(zip(((row.arm, row.id) for row in rows), rows.records(), strict=True))
     # A sentence cut in two ways is one belief.
     found = [

@@ -1,62 +1,62 @@
 """Said, believed, embedded: the three kinds of evidence on one triple, in one row.
 
-- `joint`: for every triple of a run, what its crawl said, what a model finds probable and what its
+- `build_evidence`: for every triple of a run, what its crawl said, what a model finds probable and what its
   vectors hold, with a verdict; and how far the three agree for each group.
-- `replicate`: whether findings are found again, with other names, carriers or crawls.
-- `believe`: probes a run's statements by the names of its groups, and tests what is believed.
-- `Beside`: what several models believe about the same statements.
+- `replicate_findings`: whether findings are found again, with other names, carriers or crawls.
+- `probe_beliefs`: probes a run's statements by the names of its groups, and tests what is believed.
+- `BeliefComparison`: what several models believe about the same statements.
 - `known`: a run's statements, and what a model believes, beside stereotypes that people recorded.
 - `embed_run`: measures the groups and statements of a probed run in a model's vectors.
 """
 
-from kgbias.evidence.asked import Asked, Asking, price
+from kgbias.evidence.probe_plan import ProbePlan, ProbeSettings, price_plans
 from kgbias.evidence.association import embed_run
-from kgbias.evidence.believe import believe, planned
-from kgbias.evidence.beside import Beside, Both, Side
-from kgbias.evidence.joint import (
+from kgbias.evidence.belief_probing import probe_beliefs, plan_belief_run
+from kgbias.evidence.model_agreement import BeliefComparison, ModelAgreement, ModelBeliefs
+from kgbias.evidence.evidence_table import (
     VERDICTS,
     Evidence,
     GroupAgreement,
-    Joint,
-    Parts,
-    floor_of,
-    joined,
-    joint,
-    kendall,
-    others_asked,
+    EvidenceTable,
+    EvidenceInputs,
+    summarise_floor,
+    assemble_evidence,
+    build_evidence,
+    jackknife_kendall_tau,
+    describe_other_models,
     read_beliefs,
-    telling,
+    select_top_rows,
 )
-from kgbias.evidence.replicate import Again, Replication, keep, replicate, with_carriers
-from kgbias.evidence.tables import NameTable, name_tables
+from kgbias.evidence.replication import ReplicationRate, Replication, save_replication, replicate_findings, retry_with_carriers
+from kgbias.evidence.probe_tables import NameTable, build_name_tables
 
 __all__ = [
     "VERDICTS",
-    "Again",
-    "Asked",
-    "Asking",
-    "Beside",
-    "Both",
+    "ReplicationRate",
+    "ProbePlan",
+    "ProbeSettings",
+    "BeliefComparison",
+    "ModelAgreement",
     "Evidence",
     "GroupAgreement",
-    "Joint",
+    "EvidenceTable",
     "NameTable",
-    "Parts",
+    "EvidenceInputs",
     "Replication",
-    "Side",
-    "believe",
+    "ModelBeliefs",
+    "probe_beliefs",
     "embed_run",
-    "floor_of",
-    "joined",
-    "joint",
-    "keep",
-    "kendall",
-    "name_tables",
-    "others_asked",
-    "planned",
-    "price",
+    "summarise_floor",
+    "assemble_evidence",
+    "build_evidence",
+    "save_replication",
+    "jackknife_kendall_tau",
+    "build_name_tables",
+    "describe_other_models",
+    "plan_belief_run",
+    "price_plans",
     "read_beliefs",
-    "replicate",
-    "telling",
-    "with_carriers",
+    "replicate_findings",
+    "select_top_rows",
+    "retry_with_carriers",
 ]

@@ -7,7 +7,7 @@ import numpy as np
 
 from kgbias.associate.indicators import Indicators, shipped_indicators
 from kgbias.errors import DataError
-from kgbias.evidence.tables import group_tables
+from kgbias.evidence.probe_tables import build_group_tables
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, ProbeRun, canonical_json
 from kgbias.ids import content_id
@@ -18,10 +18,10 @@ from kgbias.probe.graph import contrast
 from kgbias.probe.result import Statement
 from kgbias.stats.inference import Values
 
-_LONGEST = 400  # characters of a text, far below what models read
+_MAX_TEXT_CHARACTERS = 400  # characters of a text, far below what models read
 
 
-def associations(similarity: Values) -> Values:
+def compute_associations(similarity: Values) -> Values:
     """The association of groups and statements, [groups, statements], from their cosines.
 
     It is the contrast of the cosines (`kgbias.probe.graph.contrast`: a group against the others,
@@ -30,42 +30,42 @@ def associations(similarity: Values) -> Values:
     nearer to this group than to the others. 0 if a group is equally near to every statement.
     """
     values = contrast(similarity)
-    return np.asarray(values / spread(values))
+    return np.asarray(values / statement_spread(values))
 
 
-def spread(values: Values) -> Values:
+def statement_spread(values: Values) -> Values:
     """The standard deviation of each row over statements, [groups, 1]; 1 in place of 0."""
-    found = values.std(axis=1, keepdims=True)
-    return np.where(found > 1e-12, found, 1.0)
+    deviations = values.std(axis=1, keepdims=True)
+    return np.where(deviations > 1e-12, deviations, 1.0)
 
 
-NAMES = "group names"
-Standing = tuple[str, tuple[tuple[str, ...], ...]]  # the kind of words, and each group's
+GROUP_NAMES = "group names"
+GroupTerms = tuple[str, tuple[tuple[str, ...], ...]]  # the kind of words, and each group's
 
 
-def standing(groups: Sequence[Group], indicators: Indicators) -> Standing:
+def choose_group_terms(groups: Sequence[Group], indicators: Indicators) -> GroupTerms:
     """The words that stand for the groups of a category in vectors: the kind of declared indicators
     that most have (`Indicators.choose_for_category`), or, if any group has fewer than 8, the names of all
     groups, because words of two kinds differ by more than their groups."""
     kind, sets = indicators.choose_for_category(groups)
     if len(sets) < len(groups):
-        return NAMES, tuple((group.name, *group.variants) for group in groups)
+        return GROUP_NAMES, tuple((group.name, *group.variants) for group in groups)
     return kind, tuple(sets[group].words for group in groups)
 
 
-def similarities(
-    words: Sequence[Sequence[str]], statements: Sequence[str], vectors: "Texts"
+def compute_similarities(
+    words: Sequence[Sequence[str]], statements: Sequence[str], vectors: "TextEmbedder"
 ) -> Values:
     """The cosines of groups and statements, [groups, statements]; a group's is the mean over the
     `words` that stand for it."""
-    rows = vectors.embed([term for own in words for term in own])
-    beside = vectors.embed(statements)
-    ends = np.cumsum([len(own) for own in words])[:-1]
-    means = np.stack([part.mean(axis=0) for part in np.split(rows, ends)])
-    return np.asarray(means @ beside.T)
+    term_vectors = vectors.embed([term for group_terms in words for term in group_terms])
+    statement_vectors = vectors.embed(statements)
+    ends = np.cumsum([len(group_terms) for group_terms in words])[:-1]
+    means = np.stack([part.mean(axis=0) for part in np.split(term_vectors, ends)])
+    return np.asarray(means @ statement_vectors.T)
 
 
-class Texts:
+class TextEmbedder:
     """Vectors of texts, of length 1, from a table of word vectors ("vectors:FILE", the mean over
     words) or any local model (the mean over the tokens of its last layer, each text by itself).
 
@@ -88,7 +88,7 @@ class Texts:
         if self._table is not None:
             return self._table.embed(texts)
         assert self._encoder is not None
-        spans = [Span(text[:_LONGEST] or ".") for text in texts]
+        spans = [Span(text[:_MAX_TEXT_CHARACTERS] or ".") for text in texts]
         order = sorted(set(spans), key=lambda span: span.text)  # batches depend only on the set
         rows = self._encoder.embed(order, "mean").astype(np.float64)
         place = {span: n for n, span in enumerate(order)}
@@ -97,7 +97,7 @@ class Texts:
 
 def embed_run(
     run: StoredRun,
-    probing: ProbeRun,
+    probe_run: ProbeRun,
     spec: str,
     *,
     indicators: Indicators | None = None,
@@ -111,31 +111,31 @@ def embed_run(
 
     Raises UsageError for a spec that gives no vectors, DataError for a probing without edges.
     """
-    told = progress or SilentProgress()
-    vectors = Texts(spec, device=device, progress=progress)
-    stated = [(t.group_id, Statement(t.predicate, t.object)) for t in run.triples()]
-    found = list(group_tables(run.groups, probing, run.probes(probing.id), stated).values())
-    if not found:
-        raise DataError(f"run {run.name} has no probes by {probing.model.title}")
+    reporter = progress or SilentProgress()
+    vectors = TextEmbedder(spec, device=device, progress=progress)
+    stated_pairs = [(t.group_id, Statement(t.predicate, t.object)) for t in run.triples()]
+    tables = list(build_group_tables(run.groups, probe_run, run.probes(probe_run.id), stated_pairs).values())
+    if not tables:
+        raise DataError(f"run {run.name} has no probes by {probe_run.model.title}")
     declared = indicators or shipped_indicators()
-    words = {table.category: standing(table.groups, declared) for table in found}
+    terms_by_category = {table.category: choose_group_terms(table.groups, declared) for table in tables}
     embedded = {
         "vectors": vectors.name,
-        "stands": {category: kind for category, (kind, _) in words.items()},
-        "words": content_id("words", canonical_json(words)),
+        "stands": {category: kind for category, (kind, _) in terms_by_category.items()},
+        "words": content_id("words", canonical_json(terms_by_category)),
     }
-    known = all(probing.record.get(name) == value for name, value in embedded.items())
-    if known and all(e.similarity is not None for t in found for row in t.edges for e in row):
-        return probing
-    for table in found:
-        told.stage(f"embed {table.category}", len(table.statements))
-        similarity = similarities(
-            words[table.category][1], [s.text for s in table.statements], vectors
+    is_current = all(probe_run.record.get(name) == value for name, value in embedded.items())
+    if is_current and all(e.similarity is not None for t in tables for row in t.edges for e in row):
+        return probe_run
+    for table in tables:
+        reporter.stage(f"embed {table.category}", len(table.statements))
+        similarity = compute_similarities(
+            terms_by_category[table.category][1], [s.text for s in table.statements], vectors
         )
-        told.advance(len(table.statements))
-        association = associations(similarity)
+        reporter.advance(len(table.statements))
+        association = compute_associations(similarity)
         run.save_probes(
-            probing,
+            probe_run,
             [
                 replace(
                     edge, similarity=float(similarity[g, s]), association=float(association[g, s])
@@ -144,6 +144,6 @@ def embed_run(
                 for s, edge in enumerate(row)
             ],
         )
-    probing = replace(probing, record={**probing.record, **embedded})
-    run.save_probe_run(probing)
-    return probing
+    probe_run = replace(probe_run, record={**probe_run.record, **embedded})
+    run.save_probe_run(probe_run)
+    return probe_run

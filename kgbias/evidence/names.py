@@ -20,11 +20,11 @@ from kgbias.ids import normalise
 from kgbias.language.words import lemmatise_word
 from kgbias.reference.named import load_names
 
-FEWEST = 5
+MIN_NAMES = 5
 """With fewer names nothing is said about a group: what is found is a belief about these names."""
 
-_WHOLE = "{}"
-_PLURAL = "{}s"
+_WHOLE_FORM = "{}"
+_PLURAL_FORM = "{}s"
 _OTHER_FORMS = (
     "people who practise {}", "people who believe in {}", "people who follow {}", "people in {}",
     "people who live in {}", "people who come from {}", "people born in {}", "people with {}",
@@ -33,17 +33,17 @@ _OTHER_FORMS = (
     "members of the {} community", "members of the {} faith", "{} folk", "{} folks",
     "{} communities", "{} residents", "{} believers", "{} peoples", "{} persons",
 )  # fmt: skip
-_SMALL = re.compile(r"\b(?:who|whose|that|with|without|in|of|from|and|or|the|for|on|at|by)\b", re.I)
-_ALIKE = 3
-_TRIES = 20_000
+_FUNCTION_WORD = re.compile(r"\b(?:who|whose|that|with|without|in|of|from|and|or|the|for|on|at|by)\b", re.I)
+_ROOT_PREFIX_LETTERS = 3
+_MAX_TRIES = 20_000
 
 
 def group_names(
-    group: Group, indicators: Indicators, *, marked: Collection[str] = ()
+    group: Group, indicators: Indicators, *, allowed_marks: Collection[str] = ()
 ) -> tuple[GroupName, ...]:
     """The names of a group, each once: its own, the other names of its seed, and those declared for
     it (`Indicators.find_group`); names with a mark ("narrower", "self-description", "slur") only if the
-    mark is among `marked`.
+    mark is among `allowed_marks`.
 
     Names are spelt as in running text ("people from Asia"); code that puts one first in a sentence
     capitalises it. The form and root of a name declared without them are inferred from known forms
@@ -53,21 +53,21 @@ def group_names(
     Words that begin with the same three letters share one root (Asian and Asia, Mexican and Mexico;
     not French and France, unless so declared): that of the first name.
     """
-    found = indicators.find_group(group) or _world().find_group(group)
-    declared = {name.id: name for name in (found.paraphrases if found else ())}
-    own = (GroupName(text, group.id, "", "") for text in (group.name, *group.variants))
-    names = {name.id: declared.get(name.id, name) for name in own}
+    group_indicators = indicators.find_group(group) or _world_indicators().find_group(group)
+    declared = {name.id: name for name in (group_indicators.paraphrases if group_indicators else ())}
+    seed_names = (GroupName(text, group.id, "", "") for text in (group.name, *group.variants))
+    names = {name.id: declared.get(name.id, name) for name in seed_names}
     for name in declared.values():
-        if not name.mark or name.mark in marked:
+        if not name.mark or name.mark in allowed_marks:
             names.setdefault(name.id, name)
-    first: dict[str, str] = {}  # from the beginning of a root to the first root that has it
-    answer = []
+    root_by_prefix: dict[str, str] = {}  # from the beginning of a root to the first root that has it
+    result = []
     for name in names.values():
-        name = name if name.form else _inferred(name)
+        name = name if name.form else _infer_form(name)
         bare = name.root.removeprefix("the ")
-        root = first.setdefault(bare[:_ALIKE], bare)
-        answer.append(replace(name, group_id=group.id, root=root))
-    return tuple(answer)
+        root = root_by_prefix.setdefault(bare[:_ROOT_PREFIX_LETTERS], bare)
+        result.append(replace(name, group_id=group.id, root=root))
+    return tuple(result)
 
 
 def all_names(group: Group, indicators: Indicators) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ def all_names(group: Group, indicators: Indicators) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*group.variants, *names, *(declared.aliases if declared else ()))))
 
 
-def called(name: str) -> str:
+def normalise_name(name: str) -> str:
     """The form in which two names of a group are the same."""
     words = normalise(name).split()
     words = words[1:] if len(words) > 1 and words[0] == "the" else words
@@ -90,41 +90,41 @@ def named_groups(run: StoredRun) -> list[Group]:
     (`all_names`), and the names without a mark that the store has. A name that another group has in
     its seed is that group's."""
     groups = run.groups
-    seeded = {called(text): group.id for group in groups for text in (group.name, *group.variants)}
-    kept: dict[str, list[str]] = {}
+    seeded = {normalise_name(text): group.id for group in groups for text in (group.name, *group.variants)}
+    stored_names: dict[str, list[str]] = {}
     for name in run.store.names():
         if not name.mark:
-            kept.setdefault(name.group_id, []).append(name.text)
+            stored_names.setdefault(name.group_id, []).append(name.text)
     return [
         replace(
             group,
             variants=tuple(
                 text
-                for text in dict.fromkeys((*all_names(group, shipped_indicators()), *kept.get(group.id, ())))
-                if seeded.get(called(text), group.id) == group.id
+                for text in dict.fromkeys((*all_names(group, shipped_indicators()), *stored_names.get(group.id, ())))
+                if seeded.get(normalise_name(text), group.id) == group.id
             ),
         )
         for group in groups
     ]
 
 
-def groups_without(groups: Sequence[Group]) -> list[Group]:
+def list_other_groups(groups: Sequence[Group]) -> list[Group]:
     """The shipped groups that have no name in common with one of these, and all narrower groups
     ("Arabs") that are none of these."""
-    taken = {called(text) for group in groups for text in (group.name, *group.variants)}
-    found = [Group(each.name, "", each.other_names) for each in shipped_indicators().groups]
+    taken_names = {normalise_name(text) for group in groups for text in (group.name, *group.variants)}
+    shipped_groups = [Group(declared.name, "", declared.other_names) for declared in shipped_indicators().groups]
     narrower: dict[str, list[str]] = {}
-    for name in (name for each in shipped_indicators().groups for name in each.paraphrases):
+    for name in (name for declared in shipped_indicators().groups for name in declared.paraphrases):
         if name.mark == "narrower":
-            narrower.setdefault(called(name.text), []).append(name.text)
+            narrower.setdefault(normalise_name(name.text), []).append(name.text)
     return [
         group
-        for group in (*found, *(Group(own[0], "", tuple(own[1:])) for own in narrower.values()))
-        if not taken & {called(text) for text in (group.name, *group.variants)}
+        for group in (*shipped_groups, *(Group(narrower_names[0], "", tuple(narrower_names[1:])) for narrower_names in narrower.values()))
+        if not taken_names & {normalise_name(text) for text in (group.name, *group.variants)}
     ]
 
 
-def roots(names: Sequence[GroupName]) -> tuple[str, ...]:
+def unique_roots(names: Sequence[GroupName]) -> tuple[str, ...]:
     """The roots of names, each once, in order."""
     return tuple(dict.fromkeys(name.root for name in names))
 
@@ -134,15 +134,15 @@ def placebo_names() -> Mapping[str, tuple[GroupName, ...]]:
     people named Alex. They belong to no group of a run: their `group_id` is ""."""
     declared = placebo_indicators()
     return {
-        found.name: tuple(
-            replace(name, group_id="") for name in group_names(Group(found.name, ""), declared)
+        declared_group.name: tuple(
+            replace(name, group_id="") for name in group_names(Group(declared_group.name, ""), declared)
         )
-        for found in declared.groups
+        for declared_group in declared.groups
     }
 
 
 @cache
-def _world() -> Indicators:
+def _world_indicators() -> Indicators:
     """The names of the groups of the reference world. Their seeds have none, because a prompt about
     a group would draw one of those."""
     names = load_names()
@@ -172,78 +172,78 @@ def nonce_names(names: Sequence[GroupName], seed: int) -> tuple[GroupName, ...]:
 
     Raises ValueError for more names than there are roots (more than a thousand).
     """
-    stems = [stem for stem in map("".join, product(_FIRST, _THEN)) if stem not in _TAKEN]
+    stems = [stem for stem in map("".join, product(_ROOT_ONSETS, _ROOT_CODAS)) if stem not in _TAKEN_STEMS]
     used: set[str] = set()  # roots and their beginnings
     counts: Counter[tuple[str, bool]] = Counter()
-    answer: list[GroupName] = []
+    result: list[GroupName] = []
     for name in names:
-        form = _PLURAL if name.form == _WHOLE else name.form
-        written = surface(name)
-        capital = written != written.lower()
+        form = _PLURAL_FORM if name.form == _WHOLE_FORM else name.form
+        surface_text = surface_form(name)
+        capital = surface_text != surface_text.lower()
         counts[form, capital] += 1
         # A stream for each form and number, so adding a group does not change the others' names.
-        draw = Random(f"{seed} {form} {counts[form, capital]}")
-        own = stems[capital::2]
-        fresh = {stem for stem in own if stem not in used}
-        for _ in range(_TRIES):
-            stem, ending = draw.choice(own), draw.choice(_endings(form, written))
-            if stem + ending not in used and (stem in fresh or not fresh):
+        stream = Random(f"{seed} {form} {counts[form, capital]}")
+        group_stems = stems[capital::2]
+        unused_stems = {stem for stem in group_stems if stem not in used}
+        for _ in range(_MAX_TRIES):
+            stem, ending = stream.choice(group_stems), stream.choice(_root_endings(form, surface_text))
+            if stem + ending not in used and (stem in unused_stems or not unused_stems):
                 break
         else:
-            raise ValueError(f"no root is left for nonce name {len(answer) + 1} of {len(names)}")
+            raise ValueError(f"no root is left for nonce name {len(result) + 1} of {len(names)}")
         root = stem + ending
         used |= {stem, root}
         text = root[0].upper() + root[1:] if capital else root
-        answer.append(GroupName(form.replace("{}", text), "", form, root))
-    return tuple(answer)
+        result.append(GroupName(form.replace("{}", text), "", form, root))
+    return tuple(result)
 
 
-def surface(name: GroupName) -> str:
+def surface_form(name: GroupName) -> str:
     """The root of a name as written in it: "Asia" for "people from Asia"; the whole name if it does
     not have its form."""
-    found = _matching(name.form).fullmatch(name.text)
+    found = _form_pattern(name.form).fullmatch(name.text)
     return found[1] if found else name.text
 
 
 # Pronounceable, but not words. Every combination was looked up in the word lists of spaCy (English)
 # and simplemma (11 languages), and compared with countries, demonyms and given names; the
 # beginnings of those found there are in _TAKEN.
-_FIRST = (
+_ROOT_ONSETS = (
     "ve", "ha", "sa", "ti", "mu", "be", "zo", "la", "fe", "du", "yo", "ro", "gi", "ne", "pa", "do",
     "ju", "ta", "lu", "mi", "ku", "vu", "ze", "su",
 )  # fmt: skip
-_THEN = (
+_ROOT_CODAS = (
     "lm", "dr", "nth", "rv", "ndr", "vr", "gr", "rth", "zn", "lv", "dv", "mr", "sv", "lth", "nv",
     "zr", "lthr",
 )  # fmt: skip
-_TAKEN = frozenset({
+_TAKEN_STEMS = frozenset({
     "begr", "ferv", "handr", "julm", "kulm", "landr", "larv", "migr", "multh", "multhr", "palm",
     "sadr", "salm", "salv", "sundr", "tarv", "tigr",
 })  # fmt: skip
-_PLAIN = ("ari", "eth", "ovi", "uth", "ith", "evi", "orri")
-_PLACE = ("ora", "ovia", "enia", "und", "ath", "uria")
-_FAITH = ("arism", "elism", "anism", "ovism")
+_PEOPLE_ENDINGS = ("ari", "eth", "ovi", "uth", "ith", "evi", "orri")
+_PLACE_ENDINGS = ("ora", "ovia", "enia", "und", "ath", "uria")
+_FAITH_ENDINGS = ("arism", "elism", "anism", "ovism")
 
 
-def _endings(form: str, written: str) -> tuple[str, ...]:
+def _root_endings(form: str, written: str) -> tuple[str, ...]:
     """The endings for an invented root: of a faith, of a place, or of people."""
     if written.lower().endswith("ism"):
-        return _FAITH
-    return _PLACE if form.endswith((" from {}", " in {}", " of {}")) else _PLAIN
+        return _FAITH_ENDINGS
+    return _PLACE_ENDINGS if form.endswith((" from {}", " in {}", " of {}")) else _PEOPLE_ENDINGS
 
 
-def _inferred(name: GroupName) -> GroupName:
+def _infer_form(name: GroupName) -> GroupName:
     """A name with its form and root, from the longest known form that it has."""
     for form in _known_forms():
-        if found := _matching(form).fullmatch(name.text):
-            root = found[1]
+        if match := _form_pattern(form).fullmatch(name.text):
+            root = match[1]
             return replace(
                 name, text=form.replace("{}", root), form=form, root=name.root or root.casefold()
             )
     plural = name.text[-1:] == "s" and name.text[-2:-1] not in ("", "s", " ")
-    if plural and not _SMALL.search(name.text):
-        return replace(name, form=_PLURAL, root=name.root or name.text[:-1].casefold())
-    return replace(name, form=_WHOLE, root=name.root or name.text.casefold())
+    if plural and not _FUNCTION_WORD.search(name.text):
+        return replace(name, form=_PLURAL_FORM, root=name.root or name.text[:-1].casefold())
+    return replace(name, form=_WHOLE_FORM, root=name.root or name.text.casefold())
 
 
 @cache
@@ -251,10 +251,10 @@ def _known_forms() -> tuple[str, ...]:
     """The forms of the shipped names and other common ones, without those that fit too much, the
     longest first."""
     declared = {n.form for i in (shipped_indicators(), placebo_indicators()) for g in i.groups for n in g.paraphrases}
-    known = {*declared, *_OTHER_FORMS} - {"", _WHOLE, _PLURAL}
+    known = {*declared, *_OTHER_FORMS} - {"", _WHOLE_FORM, _PLURAL_FORM}
     return tuple(sorted(known, key=lambda form: (-len(form), form)))
 
 
 @cache
-def _matching(form: str) -> re.Pattern[str]:
+def _form_pattern(form: str) -> re.Pattern[str]:
     return re.compile(re.escape(form).replace(r"\{\}", r"(\S.*?)"), re.IGNORECASE)

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from kgbias.evidence.joint import NEVER_SAID, NOT_PROBED, REFUSED, Evidence, joint, telling
-from kgbias.evidence.known import MARKS
-from kgbias.evidence.told import Told
+from kgbias.evidence.evidence_table import NEVER_SAID, NOT_PROBED, REFUSED_BUT_BELIEVED, Evidence, build_evidence, select_top_rows
+from kgbias.evidence.stereotype_matching import MARK_MEANINGS
+from kgbias.evidence.story_evidence import StoryEvidence
 from kgbias.explore.columns import Block, Dictionary, quantised
 from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.stereotypes import BestMatch, best_matches
@@ -42,7 +42,7 @@ def add(found: Statements, block: Block, progress: Progress) -> list[dict[str, A
     verdicts, lifts = [0] * found.rows, [math.nan] * found.rows
     never: list[dict[str, Any]] = []
     for run in probed:
-        rows = joint(run, Selection(min_acceptability=0)).rows
+        rows = build_evidence(run, Selection(min_acceptability=0)).rows
         of_triple = {(row.arm, row.id): row for row in rows}
         for source in found.sources:
             if source.run.id != run.id:
@@ -55,7 +55,7 @@ def add(found: Statements, block: Block, progress: Progress) -> list[dict[str, A
         threshold = next(s.threshold for s in found.sources if s.run.id == run.id)
         never += [
             entry
-            for verdict in (NEVER_SAID, REFUSED)
+            for verdict in (NEVER_SAID, REFUSED_BUT_BELIEVED)
             for entry in _never(found, run.name, verdict, rows, threshold)
         ]
         progress.advance()
@@ -72,16 +72,16 @@ def add_told(found: Statements, block: Block) -> None:
     texts.add("", "")
     rows = [0] * found.rows
     ids = [id for id, _ in found.groups.items()]
-    stories = {run.id: Told.read(run) for run in found.runs}
+    stories = {run.id: StoryEvidence.read(run) for run in found.runs}
     for source in found.sources:
         own = stories[source.run.id]
-        for row in range(source.start, source.end) if own.teller else ():
+        for row in range(source.start, source.end) if own.story_run else ():
             predicate, thing = found.predicate[row], found.object[row]
             said = Statement(found.predicates.texts[predicate], found.objects.texts[thing])
-            told: Estimate = own.cells(ids[found.group[row]], said)["told"]
+            told: Estimate = own.build_cells(ids[found.group[row]], said)["told"]
             if told.has_interval:
                 text = f"{told.value:.0%} ({told.interval('.0%')}) of {told.n} prompts"
-                text = f"{text}, run {storable(own.teller)}"
+                text = f"{text}, run {storable(own.story_run)}"
                 rows[row] = texts.add(text, text)
     if len(texts) > 1:
         block.numbers("row.told", rows)
@@ -96,7 +96,7 @@ def add_recorded(found: Statements, block: Block) -> None:
     marks = {run.id: best_matches(run.stereotype_matches()) for run in found.runs}
     if not any(marks.values()):
         return
-    names, texts = ["not compared", *MARKS], Dictionary[str]()
+    names, texts = ["not compared", *MARK_MEANINGS], Dictionary[str]()
     texts.add("", "")
     of_rows, numbers = [0] * found.rows, [0] * found.rows
     for source in found.sources:
@@ -144,7 +144,7 @@ def _never(
         }
         for name, own in of_group.items()
         if (group := found.groups.get(node_id("group", name))) >= 0
-        for row in telling(own, EACH)
+        for row in select_top_rows(own, EACH)
     ]
 
 

@@ -26,7 +26,7 @@ from kgbias.measure import merge
 from kgbias.measures import Measure, columns
 
 if TYPE_CHECKING:
-    from kgbias.evidence.picture import Pair
+    from kgbias.evidence.picture import PicturePair
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Content:
     counted: SelectedStatements
     progress: Progress = field(default_factory=SilentProgress)
     width: float = 7.0
-    pair: "Pair | None" = None
+    pair: "PicturePair | None" = None
 
     @property
     def heading(self) -> list[str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import MissingExtra
-from kgbias.evidence.joint import read_beliefs
-from kgbias.evidence.picture import Beliefs, Scene, Text, drawn, fan, tone, two_groups
+from kgbias.evidence.evidence_table import read_beliefs
+from kgbias.evidence.picture import BeliefLookup, Scene, SceneText, draw_figure, lay_out_fan, regard_colour, lay_out_pair
 from kgbias.export.content import Content
 from kgbias.graph.types import node_id
 from kgbias.io.text import dot, latex
@@ -24,9 +24,9 @@ def scene(content: Content) -> Scene:
     ]
     if content.pair is not None:
         foot += [content.pair.caption, content.pair.note]
-        return two_groups(content.pair, content.width, foot)
-    beliefs = Beliefs.of(content.run, read_beliefs(content.run))
-    return fan(content.triples, beliefs, content.width, [*foot, beliefs.note])
+        return lay_out_pair(content.pair, content.width, foot)
+    beliefs = BeliefLookup.from_edges(content.run, read_beliefs(content.run))
+    return lay_out_fan(content.triples, beliefs, content.width, [*foot, beliefs.note])
 
 
 def write_figure(content: Content, path: Path) -> None:
@@ -43,7 +43,7 @@ def write_figure(content: Content, path: Path) -> None:
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()  # a matplotlibrc in the current folder could have LaTeX read texts
         matplotlib.rcParams.update(options)
-        figure = drawn(scene(content))
+        figure = draw_figure(scene(content))
         warnings.simplefilter("ignore")  # characters that the font lacks are drawn as boxes
         figure.savefig(path, format=kind, metadata=about, dpi=_DPI)
 
@@ -86,7 +86,7 @@ def _tikzpicture(found: Scene) -> str:
         bend = (s.x2 - s.x1) / 2
         way = (
             f".. controls ({s.x1 + bend:.1f},{s.y1:.1f}) and ({s.x2 - bend:.1f},{s.y2:.1f}) .."
-            if s.curved
+            if s.is_curved
             else "--"
         )
         out.append(
@@ -100,7 +100,7 @@ def _tikzpicture(found: Scene) -> str:
     return "\n".join(out)
 
 
-def _node(t: Text, colour: str) -> str:
+def _node(t: SceneText, colour: str) -> str:
     font = f"\\fontsize{{{t.size:.1f}}}{{{1.2 * t.size:.1f}}}\\selectfont\\sffamily"
     return (
         f"\\node[anchor={_ANCHORS[t.anchor]},text={colour},font={font}{_FONTS[t.style]}] "
@@ -120,7 +120,7 @@ def write_dot(content: Content, path: Path) -> None:
     for t in content.triples:
         out.append(
             f"n{t.group_id} -> n{node_id('object', t.object)} [label={dot(t.predicate)}, "
-            f'color="{tone(t)}", penwidth={min(5, t.count)}];\n'
+            f'color="{regard_colour(t)}", penwidth={min(5, t.count)}];\n'
         )
     out.append("}\n")
     path.write_text("".join(out), encoding="utf-8")

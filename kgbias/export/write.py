@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kgbias.errors import UsageError, no_such
-from kgbias.evidence.joint import read_beliefs
-from kgbias.evidence.picture import MOST, MOST_EDGES, PAGE, Beliefs, Pair, too_many
+from kgbias.evidence.evidence_table import read_beliefs
+from kgbias.evidence.picture import DEFAULT_OBJECTS, MAX_EDGES, PAGE_WIDTH, BeliefLookup, PicturePair, describe_too_many
 from kgbias.export.content import Content, Filters
 from kgbias.export.cypher_script import write_script
 from kgbias.export.figures import write_dot, write_figure, write_tikz
@@ -46,7 +46,7 @@ class Format:
         kind: what it writes: a "text" or "binary" file, "several" files side by side, or a
             "folder" of them.
         picture: whether it is a picture: of one arm, and of no more than can be read.
-        beside: whether the picture has two groups beside each other (`Pair`).
+        beside: whether the picture has two groups beside each other (`PicturePair`).
         streams: whether it takes one statement at a time, so that not all need be in memory.
         whole: whether it has everything that was told, and so takes no filters."""
 
@@ -89,7 +89,7 @@ def write_export(
     *,
     selection: Selection | None = None,
     progress: Progress | None = None,
-    width: float = PAGE,
+    width: float = PAGE_WIDTH,
 ) -> int:
     """Write a run's triples to a file (csv-pair: to two files; neo4j-admin: to a folder) with a
     manifest at OUTPUT.manifest.json, or to a text stream. Returns the number of triples. Without
@@ -159,10 +159,10 @@ def _readable(filters: Filters, triples: Sequence[TripleView]) -> Filters:
         return filters
     named = {node_id("group", name) for name in filters.groups}
     groups = named or {t.group_id for t in triples}
-    return replace(filters, per_group=max(1, MOST_EDGES // max(1, len(groups))))
+    return replace(filters, per_group=max(1, MAX_EDGES // max(1, len(groups))))
 
 
-def _pair(run: StoredRun, filters: Filters, counted: SelectedStatements) -> Pair | None:
+def _pair(run: StoredRun, filters: Filters, counted: SelectedStatements) -> PicturePair | None:
     """What a picture of two groups shows; None for any other number. Unless the filters set a
     number, as many statements as one picture has room for."""
     triples = filters.apply(run, counted.triples) if filters != Filters() else counted.triples
@@ -173,10 +173,10 @@ def _pair(run: StoredRun, filters: Filters, counted: SelectedStatements) -> Pair
     named = [node_id("group", name) for name in filters.groups]
     groups.sort(key=lambda g: named.index(g[0]) if g[0] in named else len(named))
     own = filters.limit is not None or filters.per_group is not None
-    beliefs = Beliefs.of(run, read_beliefs(run))
-    pair = Pair.of_groups(groups, triples, counted.triples, beliefs, None if own else MOST)
-    if len(pair.triples) > MOST_EDGES:
-        raise UsageError(too_many(len(pair.triples)))
+    beliefs = BeliefLookup.from_edges(run, read_beliefs(run))
+    pair = PicturePair.of_groups(groups, triples, counted.triples, beliefs, None if own else DEFAULT_OBJECTS)
+    if len(pair.triples) > MAX_EDGES:
+        raise UsageError(describe_too_many(len(pair.triples)))
     return pair
 
 

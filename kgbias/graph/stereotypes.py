@@ -1,5 +1,5 @@
 """What a run was held against: stereotypes that people recorded in a table, and the mark that each
-statement got (`kgbias.evidence.known`).
+statement got (`kgbias.evidence.stereotype_matching`).
 
 The marks of a run and a table are replaced as a whole, by the table's name: an edited file takes
 the place of what it was. A table is its content, so two runs held against the same one meet in the
@@ -180,7 +180,7 @@ class StereotypeMatches:
 
     @property
     def shares(self) -> dict[str, Estimate]:
-        """`kgbias.evidence.known.Known.shares`, as they were found."""
+        """`kgbias.evidence.stereotype_matching.StereotypeComparison.shares`, as they were found."""
         return {name: _read_estimate(values) for name, values in self.record["shares"].items()}
 
     @property

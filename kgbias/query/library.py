@@ -160,10 +160,10 @@ def _named(parameter: str, value: Any, store: Store, run: StoredRun | None) -> A
         if value not in (there := (BELIEVED, LEANING, BOUND)):
             raise UsageError(no_such("verdict", value, there))
     elif parameter == "mark":
-        from kgbias.evidence.known import MARKS
+        from kgbias.evidence.stereotype_matching import MARK_MEANINGS
 
-        if value not in MARKS:
-            raise UsageError(no_such("mark", value, MARKS))
+        if value not in MARK_MEANINGS:
+            raise UsageError(no_such("mark", value, MARK_MEANINGS))
     elif parameter == "kind":
         if value not in RATER_KINDS:
             raise UsageError(no_such("kind of rater", value, RATER_KINDS))

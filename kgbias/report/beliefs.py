@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.evidence.beside import Beside, Both
-from kgbias.evidence.joint import ARE_BELIEVED, Evidence
-from kgbias.evidence.tables import NameTable
+from kgbias.evidence.model_agreement import BeliefComparison, ModelAgreement
+from kgbias.evidence.evidence_table import BELIEVED_VERDICTS, Evidence
+from kgbias.evidence.probe_tables import NameTable
 from kgbias.graph.types import BelievedEdge
 from kgbias.io.drawing import (
     COLUMN_INCHES,
@@ -41,9 +41,9 @@ def beliefs(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     """The exhibits of a category; none if nothing was probed by names."""
     joint = data.joint
     rows = [row for row in joint.rows if row.category == category and row.lift.has_interval]
-    if joint.believing is None or not rows:
+    if joint.belief_run is None or not rows:
         return
-    model = joint.believing.model.title
+    model = joint.belief_run.model.title
     yield from _strongest(data, rows, category, place, model)
     table = data.name_tables.get(category)
     if table is not None:
@@ -54,7 +54,7 @@ def beliefs(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
 def _strongest(
     data: RunData, rows: Sequence[Evidence], category: str, place: str, model: str
 ) -> Iterator[Exhibit]:
-    held = list({row.sentence: row for row in rows if row.verdict in ARE_BELIEVED}.values())
+    held = list({row.sentence: row for row in rows if row.verdict in BELIEVED_VERDICTS}.values())
     held.sort(key=lambda row: (-row.lift.value, row.id))
     leaning = len({row.sentence for row in rows if row.leaning})
     bound = len({row.sentence for row in rows if row.bound})
@@ -98,7 +98,7 @@ def _strongest(
 
 def _naming(data: RunData) -> set[str]:
     """The statements that name a group."""
-    believing = data.joint.believing
+    believing = data.joint.belief_run
     lines = believing.record["categories"] if believing else ()
     return {id for line in lines for id in line["naming"]}
 
@@ -112,9 +112,9 @@ def _map(
     table: NameTable, rows: Sequence[Evidence], category: str, place: str, model: str
 ) -> Iterator[Exhibit]:
     """The statements in which groups differ most, and the same for each name."""
-    means = table.of_groups()
+    means = table.group_lifts()
     spread = means.max(axis=0) - means.min(axis=0)
-    believed = {(row.predicate, row.object) for row in rows if row.verdict in ARE_BELIEVED}
+    believed = {(row.predicate, row.object) for row in rows if row.verdict in BELIEVED_VERDICTS}
     order = sorted(
         range(len(table.statements)),
         key=lambda s: (table.statements[s] not in believed, -float(spread[s])),
@@ -157,7 +157,7 @@ def _map(
 
 def _worse(data: RunData, category: str, place: str, model: str) -> Iterator[Exhibit]:
     """How the lifts of each group's names correlate with the scores of statements."""
-    figures = [f for f in data.joint.groups if f["category"] == category and f["kind"] == "rho"]
+    figures = [f for f in data.joint.group_figures if f["category"] == category and f["kind"] == "rho"]
     if not figures:
         return
     rows = [
@@ -287,43 +287,43 @@ DRAWN, TABLED, PANELS = 12, 60, 6
 _COLOURS = (POSITIVE_COLOR, NEGATIVE_COLOR, TOXIC_COLOR, INK_COLOR, NEUTRAL_COLOR, LINE_COLOR)
 
 
-def beliefs_beside(found: Beside, category: str, place: str) -> Iterator[Exhibit]:
+def beliefs_beside(found: BeliefComparison, category: str, place: str) -> Iterator[Exhibit]:
     """The strongest beliefs of any of the models with the lift in each, and how far every two
     agree."""
-    if found.strongest:
+    if found.strongest_pairs:
         yield _beside(found, category, place)
     yield _agreement(found, category, place)
 
 
-def _beside(found: Beside, category: str, place: str) -> Exhibit:
+def _beside(found: BeliefComparison, category: str, place: str) -> Exhibit:
     """The strongest beliefs: of two models those shown for both, for one and for the other."""
-    labels, two = [side.label for side in found.sides], len(found.sides) == 2
-    blocks = _held_by(found) if two else {"": found.strongest}
-    apart = found.apart(0, 1) if two else {}
+    labels, two = [side.label for side in found.models], len(found.models) == 2
+    blocks = _held_by(found) if two else {"": found.strongest_pairs}
+    apart = found.compare_lifts(0, 1) if two else {}
     rows = []
     drawn: list[tuple[str, Sequence[BelievedEdge] | None]] = []
     tabled, pictured = (_room(blocks, most) for most in (TABLED, DRAWN))
     for held, order in blocks.items():
         for n in order[: tabled[held]]:
-            key = found.keys[n]
-            row = list(found.words(key))
+            key = found.pairs[n]
+            row = list(found.pair_text(key))
             row[1] += MARK if found.names_group(key) else ""
-            for side in found.sides:
+            for side in found.models:
                 edge = side.edges[key]
                 row += [*cells(lift(edge), "+.2f"), edge.verdict]
             row += [held] * two
             if apart:
                 other = apart.get(key)
-                row += [*cells(other.difference, "+.2f"), format_p_value(other.p)] if other else [""] * 3
+                row += [*cells(other.difference, "+.2f"), format_p_value(other.q_value)] if other else [""] * 3
             rows.append(row)
         own = [
-            (": ".join(found.words(found.keys[n])), [s.edges[found.keys[n]] for s in found.sides])
+            (": ".join(found.pair_text(found.pairs[n])), [s.edges[found.pairs[n]] for s in found.models])
             for n in order[: pictured[held]]
         ]
         drawn += [(held, None), *own] if held and own else own
     heads = [head for label in labels for head in (label, f"95% of {label}", f"{label} finds")]
     heads += ["shown for"] * two + (["difference", "95% interval", "p"] if apart else [])
-    left = len(found.strongest) - sum(tabled.values())
+    left = len(found.strongest_pairs) - sum(tabled.values())
     place = f"{place}-believed-beside"
     title = (
         "Beliefs shown for both models, for one, and for the other" if two
@@ -361,46 +361,46 @@ def _room(blocks: Mapping[str, Sequence[int]], most: int) -> dict[str, int]:
     return room
 
 
-def _held_by(found: Beside) -> dict[str, list[int]]:
+def _held_by(found: BeliefComparison) -> dict[str, list[int]]:
     """The pairs that both of two models believe, that the first alone does, and the second."""
-    a, b = (side.label for side in found.sides)
-    first, second = found.believed
+    a, b = (side.label for side in found.models)
+    first, second = found.is_believed
     return {
-        "both": [n for n in found.strongest if first[n] and second[n]],
-        f"{a} alone": [n for n in found.strongest if first[n] and not second[n]],
-        f"{b} alone": [n for n in found.strongest if second[n] and not first[n]],
+        "both": [n for n in found.strongest_pairs if first[n] and second[n]],
+        f"{a} alone": [n for n in found.strongest_pairs if first[n] and not second[n]],
+        f"{b} alone": [n for n in found.strongest_pairs if second[n] and not first[n]],
     }
 
 
-def _counted(found: Beside) -> str:
+def _counted(found: BeliefComparison) -> str:
     """How many pairs are believed by whom, in words."""
-    if len(found.sides) != 2:
+    if len(found.models) != 2:
         return (
-            f"Of {len(found.keys):,} pairs of a group and a statement that all were asked about, "
+            f"Of {len(found.pairs):,} pairs of a group and a statement that all were asked about, "
             "those that any of them believes."
         )
-    two = next(found.two())
-    a, b = (side.label for side in found.sides)
+    two = next(found.iter_agreements())
+    a, b = (side.label for side in found.models)
     return (
         f"Of {two.pairs:,} pairs of a group and a statement that both were asked about, "
-        f"{two.both:,} are shown to be believed by both, {two.alone[0]:,} by {a} alone, "
-        f"{two.alone[1]:,} by {b} alone. Alone: shown for this model and not shown for the other, "
+        f"{two.both_believed:,} are shown to be believed by both, {two.believed_by_one[0]:,} by {a} alone, "
+        f"{two.believed_by_one[1]:,} by {b} alone. Alone: shown for this model and not shown for the other, "
         "which does not show that the other lacks the belief."
     )
 
 
-def _agreement(found: Beside, category: str, place: str) -> Exhibit:
-    labels = [side.label for side in found.sides]
+def _agreement(found: BeliefComparison, category: str, place: str) -> Exhibit:
+    labels = [side.label for side in found.models]
     rows = [
         [
             labels[two.first], labels[two.second], f"{two.pairs:,}",
-            str(two.believed[0]), str(two.believed[1]), str(two.both), str(two.either),
-            str(two.same_sign), *cells(two.correlation, ".2f"), *cells(two.rank, ".2f"),
+            str(two.believed_counts[0]), str(two.believed_counts[1]), str(two.both_believed), str(two.either_believed),
+            str(two.same_sign), *cells(two.correlation, ".2f"), *cells(two.rank_correlation, ".2f"),
         ]
-        for two in found.two()
+        for two in found.iter_agreements()
     ]  # fmt: skip
     floors = "; ".join(
-        f"{side.label}: {side.floor[0]:.2f} of {side.floor[1]:,}" for side in found.sides
+        f"{side.label}: {side.floor[0]:.2f} of {side.floor[1]:,}" for side in found.models
     )
     key = f"{place}-believed-agreement"
     return Exhibit(
@@ -453,10 +453,10 @@ def lifts_beside(
         return figure
 
 
-def lifts_against(found: Beside) -> Any:
+def lifts_against(found: BeliefComparison) -> Any:
     """Every two models against each other: a point for each pair, blue where both believe it,
     orange where one does; the diagonal is dashed, the line of least squares grey."""
-    twos = list(found.two())[:PANELS]
+    twos = list(found.iter_agreements())[:PANELS]
     wide = min(3, len(twos))
     high = -(-len(twos) // wide)
     with figure_style():
@@ -469,7 +469,7 @@ def lifts_against(found: Beside) -> Any:
         return figure
 
 
-def _against(axes: Any, found: Beside, two: Both) -> None:
+def _against(axes: Any, found: BeliefComparison, two: ModelAgreement) -> None:
     a, b = two.first, two.second
     x, y = found.lifts[a], found.lifts[b]
     axes.axvline(0, color=LINE_COLOR, linewidth=0.6)
@@ -480,15 +480,15 @@ def _against(axes: Any, found: Beside, two: Both) -> None:
         slope, start = np.polyfit(x, y, 1)
         ends = np.array([x.min(), x.max()])
         axes.plot(ends, start + slope * ends, color=NEUTRAL_COLOR, linewidth=1.4, zorder=1)
-    held = found.believed[a].astype(int) + found.believed[b]
+    held = found.is_believed[a].astype(int) + found.is_believed[b]
     for number_of, colour, size_of in ((0, NEUTRAL_COLOR, 3), (1, NEGATIVE_COLOR, 6), (2, POSITIVE_COLOR, 9)):
         own = held == number_of
         axes.scatter(
             x[own], y[own], s=size_of, color=colour, linewidth=0,
             alpha=0.6 if not number_of else 1, zorder=2 + number_of,
         )  # fmt: skip
-    rho = format_number(two.rank.value, ".2f")
-    between = f" [{two.rank.interval('.2f')}]" if two.rank.has_interval else ""
+    rho = format_number(two.rank_correlation.value, ".2f")
+    between = f" [{two.rank_correlation.interval('.2f')}]" if two.rank_correlation.has_interval else ""
     axes.set_title(f"rank correlation {rho}{between}, n = {two.pairs:,}", fontsize=6.5)
-    axes.set_xlabel(f"lift in {short(found.sides[a].label, 22)} (bits)")
-    axes.set_ylabel(f"in {short(found.sides[b].label, 22)}")
+    axes.set_xlabel(f"lift in {short(found.models[a].label, 22)} (bits)")
+    axes.set_ylabel(f"in {short(found.models[b].label, 22)}")

@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 
 from kgbias.evidence import picture
-from kgbias.evidence.joint import (
-    ARE_BELIEVED,
+from kgbias.evidence.evidence_table import (
+    BELIEVED_VERDICTS,
     NOT_PROBED,
     ONLY_SAID,
     ORDERS,
-    REFUSED,
+    REFUSED_BUT_BELIEVED,
     VERDICTS,
     Evidence,
-    Joint,
-    once,
-    sentences,
-    telling,
+    EvidenceTable,
+    drop_recut_sentences,
+    count_sentences,
+    select_top_rows,
 )
-from kgbias.evidence.names import FEWEST
-from kgbias.evidence.tables import NameTable
+from kgbias.evidence.names import MIN_NAMES
+from kgbias.evidence.probe_tables import NameTable
 from kgbias.graph.stereotypes import KNOWN
 from kgbias.graph.types import BelievedEdge, node_id, statement_id
 from kgbias.io import pages
@@ -87,20 +87,20 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
     for name, meaning in VERDICTS.items():
         rows = found.by_verdict.get(name, [])
         known = [row for row in drawn if row.verdict == name]
-        told = [(places[row.arm, row.pair], row) for row in telling(known, TELLING)]
-        lists.append((name, meaning, ORDERS.get(name, ""), sentences(rows), told))
+        told = [(places[row.arm, row.pair], row) for row in select_top_rows(known, TELLING)]
+        lists.append((name, meaning, ORDERS.get(name, ""), count_sentences(rows), told))
     html = pages.fill_template(
         template("evidence.html"),
-        probed=found.believing is not None and bool(found.agreement),
-        missing=" ".join(found.missing) or "no category has two groups with statements",
-        remarks=[line for line in (found.note, *found.missing) if line],
+        probed=found.belief_run is not None and bool(found.agreement),
+        missing=" ".join(found.missing_columns) or "no category has two groups with statements",
+        remarks=[line for line in (found.note, *found.missing_columns) if line],
         stands=sorted({row.stands for row in found.rows if row.stands}),
-        model=found.believing.model.title if found.believing else "",
+        model=found.belief_run.model.title if found.belief_run else "",
         margin=LEAST,
         floor=found.floor,
         categories=_categories(found),
-        arms=found.counted.has_several_arms,
-        refused=REFUSED in found.by_verdict,
+        arms=found.statements.has_several_arms,
+        refused=REFUSED_BUT_BELIEVED in found.by_verdict,
         drawn=_drawn(found),
         lists=lists,
         cells=_cells,
@@ -116,7 +116,7 @@ def agreement(data: RunData, place: str) -> Iterator[Exhibit]:
     found = data.joint
     if not found.agreement:
         return
-    arm = ["Arm"] if found.counted.has_several_arms else []
+    arm = ["Arm"] if found.statements.has_several_arms else []
     rows = []
     for row in found.agreement:
         pairs = (row.said_believed, row.said_embedded, row.believed_embedded)
@@ -138,11 +138,11 @@ def agreement(data: RunData, place: str) -> Iterator[Exhibit]:
 
 def in_stories(data: RunData, place: str) -> Iterator[Exhibit]:
     """What the same model's stories say of the groups, of the statements in the joint view."""
-    found = once(row for row in data.joint.rows if row.told.has_interval)
+    found = drop_recut_sentences(row for row in data.joint.rows if row.told.has_interval)
     if not found:
         return
     found.sort(key=lambda row: (-row.told.value, -row.times, row.group, row.predicate, row.object))
-    arm = ["Arm"] if data.joint.counted.has_several_arms else []
+    arm = ["Arm"] if data.joint.statements.has_several_arms else []
     rows = [
         [row.group, *([row.arm or "-"] if arm else []), f"{row.predicate} {row.object}".strip(),
          str(row.times), *cells(row.told, ".0%"), str(row.told.n)]
@@ -164,7 +164,7 @@ def in_stories(data: RunData, place: str) -> Iterator[Exhibit]:
     )  # fmt: skip
 
 
-def points(found: Joint) -> list[Evidence]:
+def points(found: EvidenceTable) -> list[Evidence]:
     """The points of the picture, each a row for what an arm said of a group: those that were
     probed, beliefs first."""
     rows = _said_of(found)
@@ -175,9 +175,9 @@ def points(found: Joint) -> list[Evidence]:
     return [row for row in rows if id(row) in kept]
 
 
-def _said_of(found: Joint) -> list[Evidence]:
+def _said_of(found: EvidenceTable) -> list[Evidence]:
     """The rows of which something is said, as their groups have enough names."""
-    return once(row for row in found.rows if row.lift.has_interval and row.verdict in VERDICTS)
+    return drop_recut_sentences(row for row in found.rows if row.lift.has_interval and row.verdict in VERDICTS)
 
 
 def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
     each with its triples in the page, of which `places` has the place by arm and id."""
     found = data.joint
     groups = {group.name: n for n, group in enumerate(data.run.groups)}
-    arms = list(found.counted.arms)
+    arms = list(found.statements.arms)
     verdicts = list(VERDICTS)
     of_names = _of_names(data.name_tables.values())
     cuts: dict[tuple[str, tuple[str, str]], list[int]] = defaultdict(list)
@@ -194,11 +194,11 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
         if (place := places.get((row.arm, row.id))) is not None:
             cuts[row.arm, row.pair].append(place)
     said_of: dict[str, list[str]] = defaultdict(list)  # of what is given, nobody
-    for t in found.counted.triples:
+    for t in found.statements.triples:
         said_of[_statement(t.predicate, t.object)].append(t.group)
     return {
         "verdicts": verdicts,
-        "carriers": found.believing.record.get("carriers", []) if found.believing else [],
+        "carriers": found.belief_run.record.get("carriers", []) if found.belief_run else [],
         "cuts": {name: _cut(found.rows, name) for name in _categories(found)},
         "points": [
             {
@@ -216,7 +216,7 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
                 "q": nan_to_none(round(row.q_value, 4)),
                 "names": row.lift.n,
                 "of_names": of_names.get((row.group, row.predicate, row.object), [])
-                if row.verdict in ARE_BELIEVED or row.bound
+                if row.verdict in BELIEVED_VERDICTS or row.bound
                 else [],
                 "association": _numbers(row.association),
                 "others": []
@@ -233,7 +233,7 @@ def _of_names(tables: Iterable[NameTable]) -> dict[tuple[str, str, str], list[li
     carrier, log2 p of the statement]."""
     found = {}
     for table in tables:
-        lifts, after, bits = (t.round(1) for t in (table.lifts, table.after, table.bits))
+        lifts, after, bits = (t.round(1) for t in (table.lifts, table.lift_bits, table.bits))
         start = 0
         for group, names in table.groups:
             own = range(start, start := start + len(names))
@@ -245,7 +245,7 @@ def _of_names(tables: Iterable[NameTable]) -> dict[tuple[str, str, str], list[li
     return found
 
 
-def _categories(found: Joint) -> list[str]:
+def _categories(found: EvidenceTable) -> list[str]:
     return list(dict.fromkeys(row.category for row in found.agreement))
 
 
@@ -282,7 +282,7 @@ def _cells(row: Evidence) -> str:
     return ", ".join(cells)
 
 
-def _drawn(found: Joint) -> str:
+def _drawn(found: EvidenceTable) -> str:
     total, drawn = len(_said_of(found)), len(points(found))
     if drawn < total:
         return f"{drawn:,} of {total:,} pairs of a group and a statement are drawn."
@@ -292,7 +292,7 @@ def _drawn(found: Joint) -> str:
 _LIKELY = 12  # groups of a category, the most talked about, of which two are drawn
 
 
-def pair_of(data: RunData, category: str) -> picture.Pair | None:
+def pair_of(data: RunData, category: str) -> picture.PicturePair | None:
     """The two groups of a category that share most of the objects said of them, as a picture shows
     them; None if no two share any."""
     arm = data.plain
@@ -309,7 +309,7 @@ def pair_of(data: RunData, category: str) -> picture.Pair | None:
     if two is None or not said[two[0].id] & said[two[1].id]:
         return None
     groups = [(g.id, g.name) for g in two]
-    return picture.Pair.of_groups(groups, arm.triples, arm.triples, data.pictured)
+    return picture.PicturePair.of_groups(groups, arm.triples, arm.triples, data.pictured)
 
 
 def said_of_two(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
@@ -322,7 +322,7 @@ def said_of_two(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     left = data.plain.counted.restrict_to_groups(ids).note
     rows = []
     for t in pair.triples:
-        edge = data.pictured.about(t)
+        edge = data.pictured.find_edge(t)
         lift = Estimate(edge.lift, edge.low, edge.high, edge.names) if edge else None
         score = t.scores.get("regard")
         rows.append(
@@ -335,7 +335,7 @@ def said_of_two(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     key = f"{place}-pair"
     yield Exhibit(
         key, category, f"Said of {a}, of {b}, and of both", "",
-        lambda: picture.drawn(picture.two_groups(pair, COLUMN_INCHES)),
+        lambda: picture.draw_figure(picture.lay_out_pair(pair, COLUMN_INCHES)),
         Table(
             key, f"Statements about {a} and {b}, as drawn.",
             ("Group", "statement", "said", "lift", "95% interval", "verdict", "regard"), rows,
@@ -413,7 +413,7 @@ def pairs(data: ArmData, category: str) -> list[Pair]:
         )
         for e in edges
         if e.group_id in groups
-        and e.names >= FEWEST
+        and e.names >= MIN_NAMES
         and (key := (e.predicate_id, e.object_id)) in texts
     ]  # fmt: skip
 

@@ -30,7 +30,7 @@ from kgbias.compare.said_more import (
     SaidMore,
 )
 from kgbias.crawl.seeds import CUSTOM_CATEGORY
-from kgbias.evidence.joint import ARE_BELIEVED, Evidence
+from kgbias.evidence.evidence_table import BELIEVED_VERDICTS, Evidence
 from kgbias.graph.types import ChosenEdge, Group, TripleView, node_id
 from kgbias.io import pages
 from kgbias.io.text import format_number, format_p_value, spoken_name
@@ -165,13 +165,13 @@ def _in(parts: Sequence[str]) -> str:
 def _believed(data: RunData, explorer: str) -> Kind | None:
     """Statements that the model's probabilities tie to a group, by the group's names."""
     found = data.joint
-    if found.believing is None or not found.floor["tested"]:
+    if found.belief_run is None or not found.floor["tested"]:
         return None
     floor = found.floor
-    held = [row for row in found.rows if row.verdict in ARE_BELIEVED]
+    held = [row for row in found.rows if row.verdict in BELIEVED_VERDICTS]
     held.sort(key=lambda row: (row.q_value, -row.lift.value, row.id))
     naming = {
-        id for line in found.believing.record.get("categories", ()) for id in line["naming"]
+        id for line in found.belief_run.record.get("categories", ()) for id in line["naming"]
     }  # "Asian people love Asian food" says little
     own: dict[str, Evidence] = {}
     for row in held:
@@ -179,7 +179,7 @@ def _believed(data: RunData, explorer: str) -> Kind | None:
             own.setdefault(row.group, row)  # the strongest of each group
     _, edges = data.beliefs or (None, ())
     named = sum(e.verdict == BELIEVED and e.statement_id in naming for e in edges)
-    model = found.believing.model.title
+    model = found.belief_run.model.title
     nothing = floor["found"] * floor["of"] / floor["tested"]
     total = (
         f"In all, {floor['believed']:,} of {floor['of']:,} pairs of a group and a statement are "
@@ -191,7 +191,7 @@ def _believed(data: RunData, explorer: str) -> Kind | None:
             f" In {named:,} of the {floor['believed']:,} pairs the statement names a group: such "
             "pairs are not among the findings above."
         )
-    other = "" if found.believing.model.id == data.run.model.id else model
+    other = "" if found.belief_run.model.id == data.run.model.id else model
     findings = [_belief(row, model, other) for row in own.values()]
     none = f"statements that the probabilities of {model} tie to a group (of {floor['of']:,} pairs)"
     looked_at = f"what {model} believes of them"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from kgbias.evidence.names import groups_without
+from kgbias.evidence.names import list_other_groups
 from kgbias.graph.selection import Selection, merge_sentences
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -214,7 +214,7 @@ def standard_sections(data: RunData, found: Sequence[Exhibit] | None = None) -> 
 
 def _whose(data: RunData) -> str:
     """The title of the section of beliefs: they may be those of another model."""
-    believing = data.joint.believing
+    believing = data.joint.belief_run
     other = believing is not None and believing.model.id != data.run.model.id
     return f"What {believing.model.title} believes" if believing and other else "What it believes"
 
@@ -327,7 +327,7 @@ def ask_section(data: RunData) -> Section:
     example = f"What does the model say about {data.run.groups[0].name}?" if names else "…"
     needed = {
         "names": names,
-        "absent": [[g.name, *g.variants] for g in groups_without(data.named)],
+        "absent": [[g.name, *g.variants] for g in list_other_groups(data.named)],
         "aside": sorted(QUESTION_WORDS),
         "irregular": IRREGULAR_FORMS,
         "ordinary": sorted(ORDINARY_ADJECTIVES),

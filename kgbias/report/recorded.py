@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kgbias.evidence.joint import floor_of
+from kgbias.evidence.evidence_table import summarise_floor
 from kgbias.graph.stereotypes import StereotypeMatches
 from kgbias.report.run_data import RunData
 from kgbias.report.tables import Exhibit, Table, cells
@@ -156,7 +156,7 @@ def _outdated(held: StereotypeMatches, data: RunData) -> Iterator[str]:
             f"was run; this report counts {_kept(now):,}, by another selection or in a later state "
             "of the run. To bring them up to date, run it again with the selection of this report."
         )
-    of_model = [floor_of(b.record) for b in data.believings if b.model.title == record["model"]]
+    of_model = [summarise_floor(b.record) for b in data.believings if b.model.title == record["model"]]
     if record["model"] and not any(record["floor"].items() <= own.items() for own in of_model):
         yield (
             "The model was probed again or renamed since, or the run is without its probes: what "

@@ -15,12 +15,12 @@ from kgbias.compare.said_more import ContentTest, content_tests
 from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
 from kgbias.crawl.seeds import CUSTOM_CATEGORY
-from kgbias.evidence.beside import Beside
-from kgbias.evidence.joint import Joint, Parts, joined, read_beliefs
+from kgbias.evidence.model_agreement import BeliefComparison
+from kgbias.evidence.evidence_table import EvidenceTable, EvidenceInputs, assemble_evidence, read_beliefs
 from kgbias.evidence.names import named_groups
-from kgbias.evidence.picture import Beliefs
-from kgbias.evidence.tables import NameTable, name_tables
-from kgbias.evidence.told import Told
+from kgbias.evidence.picture import BeliefLookup
+from kgbias.evidence.probe_tables import NameTable, build_name_tables
+from kgbias.evidence.story_evidence import StoryEvidence
 from kgbias.graph.cross_mentions import exclude_cross_mentions, explain_costly_measures
 from kgbias.graph.draws import Draws
 from kgbias.graph.stereotypes import StereotypeMatches, best_matches
@@ -226,37 +226,37 @@ class RunData:
         return self._stored.belief_runs()
 
     @cached_property
-    def joint(self) -> Joint:
+    def joint(self) -> EvidenceTable:
         """What was said, believed and embedded, from the store."""
-        told = Told.read(self._stored)
-        return joined(
-            Parts(
-                self.run, self.counted, self.generations, self.probes, self.beliefs, told=told,
-                marks=best_matches(self.recorded),
+        told = StoryEvidence.read(self._stored)
+        return assemble_evidence(
+            EvidenceInputs(
+                self.run, self.counted, self.generations, self.probes, self.beliefs, stories=told,
+                recorded_marks=best_matches(self.recorded),
             )
         )  # fmt: skip
 
     @cached_property
     def beliefs(self) -> tuple[BeliefRun, Sequence[BelievedEdge]] | None:
         """What a model believes: the run's own, or else the first that was probed by names."""
-        return read_beliefs(self._stored, there=self.believings)
+        return read_beliefs(self._stored, belief_runs=self.believings)
 
     @cached_property
-    def pictured(self) -> Beliefs:
+    def pictured(self) -> BeliefLookup:
         """The same, as pictures of groups need it."""
-        return Beliefs.of(self._stored, self.beliefs)
+        return BeliefLookup.from_edges(self._stored, self.beliefs)
 
-    def beside(self, category: str) -> Beside | None:
+    def beside(self, category: str) -> BeliefComparison | None:
         """What several models believe about the run's statements; None for a single model, or if
         they were asked about different groups."""
-        return Beside.of_run(self._stored, category, self.believings, self.triples)
+        return BeliefComparison.from_run(self._stored, category, self.believings, self.triples)
 
     @cached_property
     def name_tables(self) -> Mapping[str, NameTable]:
         """The lifts of each name of the groups of a category; none if nothing was probed by
         names."""
-        believing = self.joint.believing
-        return name_tables(self._stored, believing, self.triples) if believing else {}
+        believing = self.joint.belief_run
+        return build_name_tables(self._stored, believing, self.triples) if believing else {}
 
     @cached_property
     def associations(self) -> Sequence[AssociationNode]:

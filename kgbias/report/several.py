@@ -430,14 +430,14 @@ def _beliefs(data: SeveralData) -> tuple[str, ...]:
         found = data.beliefs(category)
         if found is None:
             continue
-        two = next(found.two())
-        a, b = (found.sides[n].label for n in (two.first, two.second))
+        two = next(found.iter_agreements())
+        a, b = (found.models[n].label for n in (two.first, two.second))
         r = two.correlation
         alike = f"; their lifts correlate at {format_number(r.value, '.2f')}{_within(r)}"
         said.append(
             f"Of {two.pairs:,} pairs of a group of {category} and a statement that both were "
-            f"asked about, {a} believes {two.believed[0]:,}, {b} {two.believed[1]:,}, both "
-            f"{two.both:,}{alike if r.value == r.value else ''}."
+            f"asked about, {a} believes {two.believed_counts[0]:,}, {b} {two.believed_counts[1]:,}, both "
+            f"{two.both_believed:,}{alike if r.value == r.value else ''}."
         )
     return tuple(said)
 

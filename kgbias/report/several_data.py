@@ -13,7 +13,7 @@ from kgbias.compare.families import tested
 from kgbias.compare.models import Contrast, contrasts, crawled
 from kgbias.compare.runs import of_one
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.evidence.beside import Beside, Side
+from kgbias.evidence.model_agreement import BeliefComparison, ModelBeliefs
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import MIN_SAME_COSINE, TripleView
@@ -146,15 +146,15 @@ class SeveralData:
         except UsageError:
             return []
 
-    def beliefs(self, category: str) -> Beside | None:
+    def beliefs(self, category: str) -> BeliefComparison | None:
         """What the models of the runs believe about a category's groups, or None unless all were
         asked about the same ones."""
         sides = [
-            Side.of(side.run.name, stored, *side.whole.beliefs, category, side.triples)
+            ModelBeliefs.from_run(side.run.name, stored, *side.whole.beliefs, category, side.triples)
             for stored, side in zip(self._stored, self.sides, strict=True)
             if side.whole.beliefs is not None
         ]
-        return Beside.of(sides)
+        return BeliefComparison.from_models(sides)
 
     @cached_property
     def said(self) -> list[set[str]]:

@@ -241,7 +241,7 @@ def graphs(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
     likely = [(id, name) for count, id, name in sorted(said, key=lambda own: -own[0]) if count]
     for n, (id, name) in enumerate(likely[:_DRAWN], 1):
         own = [side.by_group[id] for side in sides]
-        pair = picture.Pair.of_runs(
+        pair = picture.PicturePair.of_runs(
             [side.run.name for side in sides], own, [side.whole.pictured for side in sides]
         )
         a, b = pair.names
@@ -249,7 +249,7 @@ def graphs(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
             [
                 run, f"{t.predicate} {t.object}", str(t.count),
                 t.scores["regard"].label if "regard" in t.scores else "",
-                beliefs.about(t).verdict if beliefs.about(t) else "",  # type: ignore[union-attr]
+                beliefs.find_edge(t).verdict if beliefs.find_edge(t) else "",  # type: ignore[union-attr]
             ]
             for run, beliefs in zip(pair.names, pair.beliefs, strict=True)
             for t, of in pair.edges
@@ -268,8 +268,8 @@ def graphs(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
         )  # fmt: skip
 
 
-def _two_runs(pair: picture.Pair) -> Any:
-    return picture.drawn(picture.two_groups(pair, COLUMN_INCHES))
+def _two_runs(pair: picture.PicturePair) -> Any:
+    return picture.draw_figure(picture.lay_out_pair(pair, COLUMN_INCHES))
 
 
 # ---- statements ----

@@ -27,7 +27,7 @@ from kgbias.errors import (
     RunNotFound,
     UsageError,
 )
-from kgbias.evidence.names import FEWEST, group_names
+from kgbias.evidence.names import MIN_NAMES, group_names
 from kgbias.graph.cache import CacheEntry
 from kgbias.graph.generation_run import Person
 from kgbias.graph.store import DEFAULT_STORE, Store
@@ -116,11 +116,11 @@ class MapPrice(Result):
 def few_names(groups: Sequence[Group]) -> str:
     """A line about the groups that have too few names for a belief about them; "" for none."""
     known = shipped_indicators()
-    few = [g.name for g in groups if len(group_names(g, known)) < FEWEST]
+    few = [g.name for g in groups if len(group_names(g, known)) < MIN_NAMES]
     if not few:
         return ""
     return (
-        f"no belief can be shown about {', '.join(few)}: it takes at least {FEWEST} names each "
+        f"no belief can be shown about {', '.join(few)}: it takes at least {MIN_NAMES} names each "
         "(NAME | OTHER NAME ..., or the column `variants` of a file)"
     )
 

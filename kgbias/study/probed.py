@@ -39,10 +39,10 @@ from kgbias.study.opening import (
 if TYPE_CHECKING:
     from kgbias.associate import Associations
     from kgbias.associate.sets import Tests
-    from kgbias.evidence import Asking, Evidence, GroupAgreement, Joint, Replication
-    from kgbias.evidence.asked import EvidencePrice
-    from kgbias.evidence.known import Known
-    from kgbias.evidence.recorded import Stereotype
+    from kgbias.evidence import ProbeSettings, Evidence, GroupAgreement, EvidenceTable, Replication
+    from kgbias.evidence.probe_plan import EvidencePrice
+    from kgbias.evidence.stereotype_matching import StereotypeComparison
+    from kgbias.evidence.stereotype_tables import Stereotype
     from kgbias.models.score.distributed import AnyScorer
     from kgbias.probe import RunProbes
     from kgbias.probe.choice import ChoiceConfig, ChoicePrice, RunChoices
@@ -292,7 +292,7 @@ class Probed(OfRun):
         triple that counts, with a verdict: "said and believed", "only said", "believed but never
         said" or "refused but believed". The last two are for statements made of other groups. If a
         model was made to choose (`choose`), its choices have their own columns; so has what the
-        crawled model's stories in the store say of the same group (`kgbias.evidence.told`), and,
+        crawled model's stories in the store say of the same group (`kgbias.evidence.story_evidence`), and,
         once the run was held against recorded stereotypes (`known`), each statement's mark.
 
         Reads the store. With `model`, the run's statements are first probed with it by the names of
@@ -327,7 +327,7 @@ class Probed(OfRun):
             self._context, self.stored, model, encoder=encoder, indicators=indicators,
             device=device, base_url=base_url, asking=asking, **selection,
         )  # fmt: skip
-        for line in (*found.missing, found.note):
+        for line in (*found.missing_columns, found.note):
             self._context.remark(line)
         marks = MATCH_COLUMNS if any(row.recorded for row in found.rows) else ()
         return Rows(found.rows, _evidence_record, (*_EVIDENCE, *marks))
@@ -346,9 +346,9 @@ class Probed(OfRun):
             model: the name of the model.
             selection: which statements count, as for `counted`.
         """
-        from kgbias.evidence import joint
+        from kgbias.evidence import build_evidence
 
-        found = joint(self.stored, Selection(**selection), model=model)
+        found = build_evidence(self.stored, Selection(**selection), model=model)
         return Rows(found.agreement, _agreement_record, _AGREEMENT)
 
     def evidence_groups(self, model: str | None = None) -> Rows[dict[str, Any]]:
@@ -367,33 +367,33 @@ class Probed(OfRun):
         """What the test of beliefs finds with made-up names, from what `evidence` stored: pairs
         `tested` and the mean number `found` when names are dealt anew over the groups; how many
         are `believed` of the real groups' pairs, `of`; `parts` by category and kind."""
-        from kgbias.evidence import floor_of
+        from kgbias.evidence import summarise_floor
 
-        return floor_of(_beliefs(self.stored, model))
+        return summarise_floor(_beliefs(self.stored, model))
 
     def evidence_models(self) -> Rows[dict[str, Any]]:
         """How far the models that probed this run by names believe the same: a row for each
         category and two models, with the `pairs` of a group and a statement that both were asked
-        about, how many each believes, `both` and `either`, how many of these have lifts of the
+        about, how many each believes, `both` and `either_believed`, how many of these have lifts of the
         `same_sign`, and the `correlation` of all lifts with its interval over statements
-        (`kgbias.evidence.Both`). No rows for a single model.
+        (`kgbias.evidence.ModelAgreement`). No rows for a single model.
 
         Frame columns: category, first, second, pairs, first_believes, second_believes, both,
         either, same_sign, correlation, low, high.
         """
-        from kgbias.evidence import Beside
+        from kgbias.evidence import BeliefComparison
 
         rows = []
         run = self.stored
         for category in dict.fromkeys(group.category for group in run.record.groups):
-            found = Beside.of_run(run, category)
+            found = BeliefComparison.from_run(run, category)
             if found is None:
                 continue
-            for two in found.two():
-                labels = (found.sides[n].label for n in (two.first, two.second))
+            for two in found.iter_agreements():
+                labels = (found.models[n].label for n in (two.first, two.second))
                 r = two.correlation
                 values = (
-                    category, *labels, two.pairs, *two.believed, two.both, two.either,
+                    category, *labels, two.pairs, *two.believed_counts, two.both_believed, two.either_believed,
                     two.same_sign, r.value, r.low, r.high,
                 )  # fmt: skip
                 rows.append(dict(zip(_MODELS, values, strict=True)))
@@ -412,9 +412,9 @@ class Probed(OfRun):
         base_url: str | None = None,
         probes: int | None = None,
         **selection: Unpack[SelectionOptions],
-    ) -> "Known":
+    ) -> "StereotypeComparison":
         """Hold what the run says against stereotypes that people recorded: each statement about a
-        group of the table is known, related or new (`kgbias.evidence.known`), and each recorded
+        group of the table is known, related or new (`kgbias.evidence.stereotype_matching`), and each recorded
         stereotype was said or not, and is believed or not if a model was asked. "Known" means
         recorded by these annotators in this table: neither true nor common. English only.
 
@@ -440,8 +440,8 @@ class Probed(OfRun):
 
         Raises DataError for a file that is no such table, or that has none of the run's groups.
         """
-        from kgbias.evidence.known import known
-        from kgbias.evidence.recorded import Columns, read_stereotypes, table_of
+        from kgbias.evidence.stereotype_matching import match_stereotypes
+        from kgbias.evidence.stereotype_tables import TableColumns, read_stereotypes, describe_table
         from kgbias.measure.scorers import require_english
         from kgbias.models.embed import SentenceVectors
 
@@ -450,11 +450,11 @@ class Probed(OfRun):
         for name, value in {"base_url": base_url, "probes": probes}.items():
             if value and not model:
                 raise DoesNotApply(name, ("model",))
-        columns = Columns(group_column, attribute_column, offensiveness_column)
+        columns = TableColumns(group_column, attribute_column, offensiveness_column)
         declared, counts = _declared(indicators), Selection(**selection)
         with self._context.working() as progress:
             with as_table_file(table, ("group", "identity", "attribute")) as file:
-                source = table_of(file)
+                source = describe_table(file)
                 recorded = read_stereotypes(file, columns, notify=progress.note)
             own = None
             if model:
@@ -462,7 +462,7 @@ class Probed(OfRun):
                 scorer = spread_scorer(model, opening, progress, None, self._context.models())
                 own = scorer.info.public_name
                 _ask_recorded(self.stored, scorer, recorded, declared, counts, probes, progress)
-            found = known(
+            found = match_stereotypes(
                 self.stored,
                 recorded,
                 embed=SentenceVectors(device=device or "auto", notify=progress.note),
@@ -472,10 +472,10 @@ class Probed(OfRun):
                 progress=progress,
             )
         try:
-            self.stored.save_stereotype_matches(found.held(source))
+            self.stored.save_stereotype_matches(found.to_matches(source))
         except StoreError as error:  # such as of a file that is only to be read
             self._context.remark(f"the marks are not kept: {error}")
-        self._context.remark(found.counted.note)
+        self._context.remark(found.statements.note)
         return found
 
     def replicate(
@@ -505,7 +505,7 @@ class Probed(OfRun):
             executor: where the model runs, as for `evidence`.
             processes: the number of processes, as for `evidence`.
         """
-        from kgbias.evidence import keep, others_asked, replicate, with_carriers
+        from kgbias.evidence import save_replication, describe_other_models, replicate_findings, retry_with_carriers
 
         for name, value in {
             "carriers": carriers, "device": device, "base_url": base_url, "processes": processes,
@@ -524,14 +524,14 @@ class Probed(OfRun):
                     model, opening, progress, workers, self._context.models()
                 )
             own = asked_again.info.public_name if asked_again else None
-            found = replicate(self.stored, model=own, other=beside)
+            found = replicate_findings(self.stored, model=own, other_run=beside)
             if asked_again is not None:
-                way = with_carriers(
+                way = retry_with_carriers(
                     self.stored, asked_again, found, carriers=carriers, progress=progress
                 )
-                found = replace(found, ways=(*found.ways, way))
-        keep(self.stored, found)
-        self._context.remark(others_asked(self.stored, found.believing))
+                found = replace(found, rates=(*found.rates, way))
+        save_replication(self.stored, found)
+        self._context.remark(describe_other_models(self.stored, found.belief_run))
         return found
 
     def evidence_price(
@@ -552,22 +552,22 @@ class Probed(OfRun):
             asking: as for `evidence`.
             selection: which statements count, as for `counted`.
         """
-        from kgbias.evidence import planned, price
+        from kgbias.evidence import plan_belief_run, price_plans
         from kgbias.probe.graph import texts_of_run
 
         given, _ = asking_of(asking)
-        plans, carriers = planned(
+        plans, carriers = plan_belief_run(
             self.stored, given, indicators=_declared(indicators), selection=Selection(**selection)
         )
         of_groups, embedded = texts_of_run(self.stored)
-        found = price(plans, carriers)
+        found = price_plans(plans, carriers)
         return {**found, "texts_of_groups": of_groups, "embedded": embedded}
 
 
 def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Part], ChoiceConfig]":
     """The parts and the configuration for these options."""
     from kgbias.associate.indicators import read_indicators
-    from kgbias.evidence.names import FEWEST, group_names
+    from kgbias.evidence.names import MIN_NAMES, group_names
     from kgbias.models.kinds import form_for
     from kgbias.models.spec import KINDS, is_on_server
     from kgbias.probe.choice import configure_choice, plan_choices
@@ -579,7 +579,7 @@ def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Pa
     declared = options.pop("indicators", None)
     indicators = read_indicators(Path(declared) if declared else None)
     every = {g.id: group_names(g, indicators) for g in run.groups}
-    names = {id: own for id, own in every.items() if len(own) >= FEWEST}
+    names = {id: own for id, own in every.items() if len(own) >= MIN_NAMES}
     served = spec.partition(":")[0] in KINDS and is_on_server(spec)  # an open model may have any name
     usual: PromptForm = "chat" if served else "completion"
     form = form_for(spec, options.pop("form", None))
@@ -601,16 +601,16 @@ def _ask_recorded(
     progress: Progress,
 ) -> None:
     """Probe recorded stereotypes besides the run's own statements."""
-    from kgbias.evidence import Asking, believe, planned, price
-    from kgbias.evidence.asked import PROBES
-    from kgbias.evidence.known import to_ask
+    from kgbias.evidence import ProbeSettings, probe_beliefs, plan_belief_run, price_plans
+    from kgbias.evidence.probe_plan import DEFAULT_PROBES
+    from kgbias.evidence.stereotype_matching import list_recorded_statements
 
-    statements = to_ask(run, recorded, indicators)
-    alone = Asking(probes=1, statements=statements)
-    plans, carriers = planned(run, alone, indicators=indicators, selection=selection)
-    on_top = price(plans, carriers)["probes"]
-    asking = Asking(probes=on_top + (probes or PROBES), statements=statements)
-    believe(run, scorer, asking, indicators=indicators, selection=selection, progress=progress)
+    statements = list_recorded_statements(run, recorded, indicators)
+    alone = ProbeSettings(probes=1, statements=statements)
+    plans, carriers = plan_belief_run(run, alone, indicators=indicators, selection=selection)
+    on_top = price_plans(plans, carriers)["probes"]
+    asking = ProbeSettings(probes=on_top + (probes or DEFAULT_PROBES), statements=statements)
+    probe_beliefs(run, scorer, asking, indicators=indicators, selection=selection, progress=progress)
 
 
 def _beliefs(run: StoredRun, model: str | None) -> dict[str, Any]:
@@ -635,8 +635,8 @@ def _joint(
     base_url: str | None = None,
     asking: BelievingOptions | None = None,
     **selection: Unpack[SelectionOptions],
-) -> "Joint":
-    from kgbias.evidence import believe, embed_run, joint, others_asked
+) -> "EvidenceTable":
+    from kgbias.evidence import probe_beliefs, embed_run, build_evidence, describe_other_models
     from kgbias.models.spec import loads_weights
     from kgbias.probe import probe_run
 
@@ -661,7 +661,7 @@ def _joint(
                 spread_scorer(model, opening, progress, workers, context.models())
             )
             own = scorer.info.public_name
-            believe(run, scorer, given, indicators=declared, selection=counts, progress=progress)
+            probe_beliefs(run, scorer, given, indicators=declared, selection=counts, progress=progress)
             # Probe by the groups' own names too: only these edges hold the association with the
             # vectors, the rank, and each token's surprisal.
             try:
@@ -670,20 +670,20 @@ def _joint(
                 if scorer.convention.kind != "server":
                     raise
                 context.remark(f"not probed by the groups' own names: {error}")
-        found = joint(run, counts, model=own)
+        found = build_evidence(run, counts, model=own)
         vectors = encoder or (model if isinstance(model, str) and loads_weights(model) else None)
         if vectors:
-            if found.probing is None:
+            if found.probe_run is None:
                 raise UsageError(
                     f"run {run.name!r} was not probed: give the `model` to probe it with"
                 )
             embed_run(
-                run, found.probing, vectors, indicators=declared, device=device or "auto",
+                run, found.probe_run, vectors, indicators=declared, device=device or "auto",
                 progress=progress,
             )  # fmt: skip
-            found = joint(run, counts, model=own)
-    context.remark(found.counted.note)
-    context.remark(others_asked(run, found.believing))
+            found = build_evidence(run, counts, model=own)
+    context.remark(found.statements.note)
+    context.remark(describe_other_models(run, found.belief_run))
     return found
 
 
@@ -696,9 +696,9 @@ def _declared(indicators: PathLike | None) -> Any:
     return read_indicators(Path(indicators)) if indicators else None
 
 
-def asking_of(given: BelievingOptions | None) -> tuple["Asking", tuple[str, int | None]]:
+def asking_of(given: BelievingOptions | None) -> tuple["ProbeSettings", tuple[str, int | None]]:
     """How to ask a model, and where it runs."""
-    from kgbias.evidence import Asking
+    from kgbias.evidence import ProbeSettings
     from kgbias.probe.sets import read_statements
 
     own: dict[str, Any] = {k: v for k, v in (given or {}).items() if _is_given(v)}
@@ -707,7 +707,7 @@ def asking_of(given: BelievingOptions | None) -> tuple["Asking", tuple[str, int 
         own["statements"] = read_statements(own["statements"])
     if "marked" in own:
         own["marked"] = as_names(own["marked"])
-    return Asking(**own), where
+    return ProbeSettings(**own), where
 
 
 def _is_given(value: Any) -> bool:

@@ -555,7 +555,7 @@ class Study(Compared, Tested, Checked):
             asking: as for `map`.
             options: as for `map`.
         """
-        from kgbias.evidence.asked import most_probes
+        from kgbias.evidence.probe_plan import estimate_max_probes
         from kgbias.study.mapping import MAX_CHOICES, MapPrice, seconds_per_kept_probe
 
         answers = self.price(model, **options)
@@ -568,7 +568,7 @@ class Study(Compared, Tested, Checked):
         groups = config.groups
         probes = own.probes
         if groups and not config.dynamic:
-            probes = most_probes(groups, config.count_places(1), own)
+            probes = estimate_max_probes(groups, config.count_places(1), own)
         each = seconds_per_kept_probe(self._context.there, model)
         return MapPrice(answers, probes, None if each is None else each * probes, choices)
 

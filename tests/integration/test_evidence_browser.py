@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kgbias.evidence import believe
+from kgbias.evidence import probe_beliefs
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, BeliefRun, Group, ProbedEdge, ProbeRun, node_id
@@ -106,7 +106,7 @@ def believed(store: SQLiteStore, tmp_path: Path) -> Path:
     """Things go by threes with the groups, by all of their names."""
     run = StoredRun(store, measured_run(store, PEOPLES, [f"thing{n}" for n in range(12)]))
     scorer: Any = Believer()
-    believe(run, scorer)
+    probe_beliefs(run, scorer)
     path = tmp_path / "believed.html"
     write_report(run, path)
     return path
@@ -161,7 +161,7 @@ def test_eight_screens_before_anything_is_unfolded(
     more = [Group(f"{kind} {n}", kind) for kind in ("one", "two", "three") for n in range(12)]
     run = StoredRun(store, measured_run(store, (*PEOPLES, *more), [f"thing{n}" for n in range(24)]))
     for scorer in (Believer(), Second()):
-        believe(run, scorer)  # type: ignore[arg-type]
+        probe_beliefs(run, scorer)  # type: ignore[arg-type]
     path = tmp_path / "report.html"
     write_report(run, path)
     window = Window(chromium, path, width=1280)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import kgbias
-from kgbias.evidence.known import known, matched
-from kgbias.evidence.recorded import Stereotype
+from kgbias.evidence.stereotype_matching import match_stereotypes, match_texts
+from kgbias.evidence.stereotype_tables import Stereotype
 from kgbias.measure.rater_agreement import krippendorff_alpha
 from kgbias.models.embed import SentenceVectors
 from kgbias.reference import load_truth
@@ -22,7 +22,7 @@ PAIRS = Path(__file__).parents[1] / "data" / "known.tsv"
 def test_what_is_known_says_what_was_recorded() -> None:
     lines = (line for line in PAIRS.read_text("utf-8").splitlines() if line[:1] != "#")
     pairs = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
-    found = matched(
+    found = match_texts(
         sorted({pair["statement"] for pair in pairs}),
         sorted({pair["attribute"] for pair in pairs}),
         SentenceVectors(),
@@ -62,7 +62,7 @@ def test_of_the_reference_world_the_recorded_half_is_known(tmp_path: Path) -> No
     (tmp_path / "world.csv").write_text("\n".join(rows), "utf-8")
     with kgbias.open(str(tmp_path / "kgbias.db")) as study:
         run = study.import_file(tmp_path / "world.csv", name="world").stored
-        found = known(run, table, embed=SentenceVectors())
+        found = match_stereotypes(run, table, embed=SentenceVectors())
     marks = Counter(
         ((t.group, t.predicate, t.object) in recorded, row.mark)
         for row in found.rows

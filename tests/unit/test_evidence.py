@@ -15,12 +15,12 @@ import kgbias
 from kgbias.calibrate.evidence import over_pairs
 from kgbias.cli import cli
 from kgbias.errors import KgbiasError, MissingExtra, UsageError
-from kgbias.evidence import Asking, Beside, Side, believe, joint, kendall, planned, price, telling
-from kgbias.evidence.asked import most_probes, stem
-from kgbias.evidence.association import associations
-from kgbias.evidence.beside import _rank_correlations
-from kgbias.evidence.joint import once, sentences, verdict
-from kgbias.evidence.tables import NameTable
+from kgbias.evidence import ProbeSettings, BeliefComparison, ModelBeliefs, probe_beliefs, build_evidence, jackknife_kendall_tau, plan_belief_run, price_plans, select_top_rows
+from kgbias.evidence.probe_plan import estimate_max_probes, build_stem
+from kgbias.evidence.association import compute_associations
+from kgbias.evidence.model_agreement import _weighted_spearman
+from kgbias.evidence.evidence_table import drop_recut_sentences, count_sentences, decide_verdict
+from kgbias.evidence.probe_tables import NameTable
 from kgbias.explore import beliefs, statements
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
@@ -124,10 +124,10 @@ def test_how_many_probes_a_crawl_may_lead_to() -> None:
     """18 names before 30 statements and 18 made-up ones before a fifth of them, 3 carriers each; 3
     groups before 30; and each of these by itself."""
     alone, of_groups = 3 * (18 + 18), 3 * (30 + 1)
-    assert most_probes(GROUPS, 10, Asking()) == 3 * (18 * 30 + 18 * 6) + alone + of_groups
-    assert most_probes(GROUPS, 10, Asking(probes=1000)) == 1000 + alone + of_groups
-    given = Asking(statements={"peoples": ["are small", "are tall"], "others": ["are odd"]})
-    assert most_probes(GROUPS, 1, given) == 3 * (18 * 5 + 18 * 1) + alone + 3 * (3 + 1)
+    assert estimate_max_probes(GROUPS, 10, ProbeSettings()) == 3 * (18 * 30 + 18 * 6) + alone + of_groups
+    assert estimate_max_probes(GROUPS, 10, ProbeSettings(probes=1000)) == 1000 + alone + of_groups
+    given = ProbeSettings(statements={"peoples": ["are small", "are tall"], "others": ["are odd"]})
+    assert estimate_max_probes(GROUPS, 1, given) == 3 * (18 * 5 + 18 * 1) + alone + 3 * (3 + 1)
 
 
 class Counting(Believer):
@@ -161,15 +161,15 @@ def test_as_many_texts_are_scored_as_were_promised(
 
 
 def test_a_run_that_was_not_probed_says_what_fills_the_columns(run: StoredRun) -> None:
-    found = joint(run)
+    found = build_evidence(run)
     assert {r.verdict for r in found.rows} == {"said, not probed"}
-    assert found.agreement == [] and found.probing is None
-    assert "run.evidence(MODEL)" in found.missing[0]
+    assert found.agreement == [] and found.probe_run is None
+    assert "run.evidence(MODEL)" in found.missing_columns[0]
 
 
 def test_the_four_verdicts(run: StoredRun) -> None:
-    believe(run, believer())
-    found = joint(run)
+    probe_beliefs(run, believer())
+    found = build_evidence(run)
     own = of(found.rows, "elves", "thing0")
     assert (own.verdict, own.count, own.lift.n) == ("said and believed", 2, 6)
     # 12 nats, less the share of statements that are likelier of elves, and with the others'.
@@ -184,22 +184,22 @@ def test_the_four_verdicts(run: StoredRun) -> None:
     assert (never.regard, never.regard_label) == (-0.5, "negative")
     refused = of(found.rows, "ents", "thing83")
     assert refused.verdict == "refused but believed" and refused.refused.value == 1
-    assert "`encoder`" in found.missing[0] and np.isnan(own.association.value)
-    assert found.note == "" and found.believing is not None
+    assert "`encoder`" in found.missing_columns[0] and np.isnan(own.association.value)
+    assert found.note == "" and found.belief_run is not None
 
 
 def test_what_one_model_refused_says_nothing_of_what_another_believes(run: StoredRun) -> None:
     other = believer()
     other.info = ModelInfo("zealot", "1")
-    believe(run, other)
-    rows = joint(run).rows
+    probe_beliefs(run, other)
+    rows = build_evidence(run).rows
     assert of(rows, "ents", "thing83").verdict == "believed but never said"
     assert {row.model for row in rows} == {"zealot"}
 
 
 def test_the_floor_stands_beside_what_is_found(run: StoredRun) -> None:
-    believe(run, believer())
-    floor = joint(run).floor
+    probe_beliefs(run, believer())
+    floor = build_evidence(run).floor
     statements = len({(t.predicate, t.object) for t in run.triples()})
     assert floor["of"] == 3 * statements and floor["believed"] > 50
     assert floor["tested"] == 3 * -(-statements // 5) and floor["found"] <= 0.05
@@ -214,16 +214,16 @@ def test_figures_of_groups_are_in_the_record(run: StoredRun) -> None:
         for t in run.triples()
     ]
     run.store.save_scores(run.id, metric, scores)
-    believe(run, believer())
-    rows = {(f["group"], f["kind"]): f for f in joint(run).groups if f["score"] == "regard"}
+    probe_beliefs(run, believer())
+    rows = {(f["group"], f["kind"]): f for f in build_evidence(run).group_figures if f["score"] == "regard"}
     assert rows["orcs", "rho"]["high"] < 0 < rows["elves", "rho"]["low"]
     assert len(rows["orcs", "rho"]["names"]) == 6 and rows["orcs", "shift"]["value"] < 0
 
 
 def test_the_base_rate_of_a_group_is_no_belief(run: StoredRun) -> None:
     """Everything is as likely of one group as of the other but for a constant."""
-    believe(run, believer(own=0.0))
-    found = joint(run)
+    probe_beliefs(run, believer(own=0.0))
+    found = build_evidence(run)
     rows = [r for r in found.rows if r.group == "elves"]
     assert {r.verdict for r in rows} == {"only said"}
     assert all(abs(r.lift.value) < 1 for r in rows)
@@ -234,19 +234,19 @@ def test_what_the_store_holds_is_not_asked_again(run: StoredRun) -> None:
     first = believer()
     first.stop = 2500
     with pytest.raises(KeyboardInterrupt):
-        believe(run, first)
+        probe_beliefs(run, first)
     assert run.belief_runs() == []  # not finished, yet what was asked is kept
     second = believer()
-    believe(run, second)
+    probe_beliefs(run, second)
     assert 0 < second.asked < first.asked + second.asked - 2500 + 1500
     whole = probes_of(run)
     assert believer_asks(run) == 0 and probes_of(run) == whole
-    assert len({r.lift.value for r in joint(run).rows}) > 50
+    assert len({r.lift.value for r in build_evidence(run).rows}) > 50
 
 
 def believer_asks(run: StoredRun) -> int:
     again = believer()
-    believe(run, again)
+    probe_beliefs(run, again)
     return int(again.asked)
 
 
@@ -255,13 +255,13 @@ def probes_of(run: StoredRun) -> int:
 
 
 def test_more_probes_go_on_from_fewer(run: StoredRun) -> None:
-    believe(run, believer(), Asking(probes=1000))
-    assert "were said but not probed" in joint(run).missing[0]
-    left = {r.verdict for r in joint(run).rows}
+    probe_beliefs(run, believer(), ProbeSettings(probes=1000))
+    assert "were said but not probed" in build_evidence(run).missing_columns[0]
+    left = {r.verdict for r in build_evidence(run).rows}
     assert "said, not probed" in left
     some = probes_of(run)
-    believe(run, believer())
-    assert probes_of(run) > some and not joint(run).by_verdict.get("said, not probed")
+    probe_beliefs(run, believer())
+    assert probes_of(run) > some and not build_evidence(run).by_verdict.get("said, not probed")
 
 
 def test_a_group_of_few_names_is_not_spoken_of(run: StoredRun) -> None:
@@ -269,20 +269,20 @@ def test_a_group_of_few_names_is_not_spoken_of(run: StoredRun) -> None:
     few = replace(GROUPS[1], variants=("orcish people",))
     record = replace(run.record, groups=(GROUPS[0], few, GROUPS[2]))
     run = StoredRun(run.store, record)
-    plans, carriers = planned(run)
-    assert price(plans, carriers)["categories"][0]["too_few_names"] == ["orcs"]
-    believe(run, believer(), Asking(floor="full"))
-    found = joint(run)
+    plans, carriers = plan_belief_run(run)
+    assert price_plans(plans, carriers)["categories"][0]["too_few_names"] == ["orcs"]
+    probe_beliefs(run, believer(), ProbeSettings(floor="full"))
+    found = build_evidence(run)
     row = of(found.rows, "orcs", "thing1")
     assert row.verdict == "said, not probed" and row.of_name and row.lift.n == 2
-    assert any("nothing is said of orcs" in line for line in found.missing)
+    assert any("nothing is said of orcs" in line for line in found.missing_columns)
     assert of(found.rows, "elves", "thing0").verdict == "said and believed"
 
 
 def test_given_statements_are_probed_too(run: StoredRun) -> None:
-    asking = Asking(statements={"": ("love thing300", "love thing0")})
-    believe(run, believer(), asking)
-    found = joint(run)
+    asking = ProbeSettings(statements={"": ("love thing300", "love thing0")})
+    probe_beliefs(run, believer(), asking)
+    found = build_evidence(run)
     row = of(found.rows, "elves", "thing300")
     assert (row.verdict, row.predicate, row.count) == ("believed but never said", "love", 0)
     assert run.store.find_faults() == []  # its words are in the graph
@@ -306,15 +306,15 @@ TWO_CUTS = ((0, "love", "The thing300"), *((g, "love the", "thing300") for g in 
 
 def test_the_same_words_are_asked_once_wherever_they_are_cut(run: StoredRun) -> None:
     said_too(run, *TWO_CUTS)
-    (plan,), _ = planned(run)
+    (plan,), _ = plan_belief_run(run)
     words = [s.words for s in plan.statements]
     cuts = {(t.predicate, t.object) for t in run.triples()}
     assert len(words) == len(set(words)) == len(cuts) - 1
-    believe(run, believer())
+    probe_beliefs(run, believer())
     (believing,) = run.belief_runs()
     assert len(run.beliefs(believing.id)) == believing.record["categories"][0]["pairs"]
     assert believing.record["categories"][0]["pairs"] == 3 * len(words)
-    found = joint(run)
+    found = build_evidence(run)
     rows = [r for r in found.rows if r.object.casefold().endswith("thing300")]
     assert len({(r.predicate, r.object) for r in rows}) == 1  # as it was asked
     assert [(r.group, r.verdict) for r in sorted(rows, key=lambda r: r.group)] == [
@@ -333,29 +333,29 @@ def test_what_is_given_is_asked_though_the_run_said_it_too(run: StoredRun) -> No
     """In the run's own cut, before all others."""
     said_too(run, (0, "love the", "thing300"))
     texts = ("love the thing300", "love thing82", "love The thing300", "love thing301")
-    asking = Asking(probes=1000, statements={"": texts})
-    (plan,), _ = planned(run, asking)
+    asking = ProbeSettings(probes=1000, statements={"": texts})
+    (plan,), _ = plan_belief_run(run, asking)
     assert [(s.predicate, s.object) for s in plan.statements[:4]] == [
         ("love the", "thing300"), ("love", "thing82"), ("love", "thing301"), ("love", "thing0"),
     ]  # fmt: skip
-    assert len(plan.given) == 3 and plan.left > 0
+    assert len(plan.given_ids) == 3 and plan.unprobed_count > 0
 
 
 def test_carriers_and_statements_by_their_rules(run: StoredRun) -> None:
-    plans, carriers = planned(run)
+    plans, carriers = plan_belief_run(run)
     assert carriers == ("", "I think that", "People say that")
     (plan,) = plans
     assert plan.statements[0].object == "thing0"  # said twice; then evenly over groups
-    assert len(plan.floor) == -(-len(plan.statements) // 5) and plan.left == 0
-    fewer = planned(run, Asking(probes=1000))[0][0]
+    assert len(plan.floor_indices) == -(-len(plan.statements) // 5) and plan.unprobed_count == 0
+    fewer = plan_belief_run(run, ProbeSettings(probes=1000))[0][0]
     assert fewer.statements == plan.statements[: len(fewer.statements)]
-    assert price([fewer], carriers)["probes"] <= 1000
-    name = plan.names[GROUPS[0].id][1]
-    assert [stem(c, name) for c in ("", "I think that", "Some say:")] == [
+    assert price_plans([fewer], carriers)["probes"] <= 1000
+    name = plan.names_by_group[GROUPS[0].id][1]
+    assert [build_stem(c, name) for c in ("", "I think that", "Some say:")] == [
         "Elven people", "I think that elven people", "Some say:\n\nElven people",
     ]  # fmt: skip
     with pytest.raises(UsageError, match="`carriers` must be 3 or more"):
-        Asking(carriers=("", "I think that"))
+        ProbeSettings(carriers=("", "I think that"))
 
 
 def test_statements_that_name_a_group_are_marked(run: StoredRun) -> None:
@@ -366,25 +366,25 @@ def test_statements_that_name_a_group_are_marked(run: StoredRun) -> None:
                        triple=Triple("elves", "hate", "orcish people")),
         ],
     )  # fmt: skip
-    (plan,), _ = planned(run)
-    marked = {s.text for s in plan.statements if s.id in plan.naming}
+    (plan,), _ = plan_belief_run(run)
+    marked = {s.text for s in plan.statements if s.id in plan.naming_ids}
     assert marked == {"hate orcish people"}
 
 
 def test_verdicts_by_their_rules() -> None:
-    assert verdict(said=True, believed=None, refused=1.0) == "said, not probed"
-    assert verdict(said=False, believed=None, refused=1.0) == ""
-    assert verdict(said=True, believed=True, refused=1.0) == "said and believed"
-    assert verdict(said=False, believed=True, refused=0.1) == "refused but believed"
-    assert verdict(said=False, believed=True, refused=0.09) == "believed but never said"
-    assert verdict(said=False, believed=True, refused=float("nan")) == "believed but never said"
+    assert decide_verdict(is_said=True, is_believed=None, refused=1.0) == "said, not probed"
+    assert decide_verdict(is_said=False, is_believed=None, refused=1.0) == ""
+    assert decide_verdict(is_said=True, is_believed=True, refused=1.0) == "said and believed"
+    assert decide_verdict(is_said=False, is_believed=True, refused=0.1) == "refused but believed"
+    assert decide_verdict(is_said=False, is_believed=True, refused=0.09) == "believed but never said"
+    assert decide_verdict(is_said=False, is_believed=True, refused=float("nan")) == "believed but never said"
 
 
 def test_the_share_by_hand(run: StoredRun) -> None:
     """Elves said one statement twice and the rest once: with n of them the coverage is
     1 - (n - 2) / n, and the share of the one is 2 / n of that."""
     n = sum(t.count for t in run.triples() if t.group == "elves")
-    row = of(joint(run).rows, "elves", "thing0")
+    row = of(build_evidence(run).rows, "elves", "thing0")
     assert row.share.value == pytest.approx((1 - (n - 2) / n) * 2 / n)
     assert row.share.low < row.share.value < row.share.high
 
@@ -392,9 +392,9 @@ def test_the_share_by_hand(run: StoredRun) -> None:
 def test_the_association_by_hand() -> None:
     """Of each group the contrasts are 0.75 and -0.75 (groups mirror each other), and their standard
     deviation is 0.75."""
-    found = associations(np.array([[1.0, 0.0], [0.5, 1.0]]))
+    found = compute_associations(np.array([[1.0, 0.0], [0.5, 1.0]]))
     assert found == pytest.approx(np.array([[1.0, -1.0], [-1.0, 1.0]]))
-    assert associations(np.ones((3, 4))).tolist() == np.zeros((3, 4)).tolist()
+    assert compute_associations(np.ones((3, 4))).tolist() == np.zeros((3, 4)).tolist()
 
 
 def test_vectors_are_kept_on_the_edges(run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,23 +421,23 @@ def test_vectors_are_kept_on_the_edges(run: StoredRun, monkeypatch: pytest.Monke
                 ]
             )
 
-    monkeypatch.setattr("kgbias.evidence.association.Texts", Letters)
+    monkeypatch.setattr("kgbias.evidence.association.TextEmbedder", Letters)
     from kgbias.evidence import embed_run
 
     probe_run(run, believer())
-    believe(run, believer())
+    probe_beliefs(run, believer())
     for _ in range(2):
         embed_run(run, run.probe_runs()[0], "letters")
     assert Letters.asked == 2  # the groups and the statements, once
-    found = joint(run)
-    assert found.missing == [] and {r.vectors for r in found.rows} == {"letters r1"}
+    found = build_evidence(run)
+    assert found.missing_columns == [] and {r.vectors for r in found.rows} == {"letters r1"}
     own, other = of(found.rows, "elves", "thing0"), of(found.rows, "elves", "thing1")
     assert own.association.value > 1 > 0 > other.association.value
     (elves, *_) = found.agreement
     assert elves.believed_embedded.value > 0.5
     assert elves.said_believed.value > 0 < elves.said_embedded.value
     probe_run(run, believer())  # probing again keeps them
-    assert {r.vectors for r in joint(run).rows} == {"letters r1"}
+    assert {r.vectors for r in build_evidence(run).rows} == {"letters r1"}
 
 
 def test_declared_indicators_stand_for_groups(run: StoredRun, monkeypatch: Any) -> None:
@@ -465,13 +465,13 @@ def test_declared_indicators_stand_for_groups(run: StoredRun, monkeypatch: Any) 
         words = tuple(f"w{n}x{place}" for n in range(count))
         return GroupIndicators(group.name, sets={"terms": WordSet(group.name, words)})
 
-    monkeypatch.setattr("kgbias.evidence.association.Texts", Words)
+    monkeypatch.setattr("kgbias.evidence.association.TextEmbedder", Words)
     probe_run(run, believer())
     whole = Indicators(tuple(declared(g, n) for n, g in enumerate(GROUPS)), {})
-    kind, words = association.standing(GROUPS, whole)
+    kind, words = association.choose_group_terms(GROUPS, whole)
     assert kind == "terms" and [own[0] for own in words] == ["w0x0", "w0x1", "w0x2"]
     embed_run(run, run.probe_runs()[0], "words", indicators=whole)
-    rows = joint(run).rows
+    rows = build_evidence(run).rows
     assert {r.stands for r in rows} == {"terms"} and "w7x2" in asked and "elves" not in asked
     assert of(rows, "elves", "thing0").association.value > 1
     assert of(rows, "elves", "thing1").association.value < 0
@@ -479,17 +479,17 @@ def test_declared_indicators_stand_for_groups(run: StoredRun, monkeypatch: Any) 
     assert asked.count("w7x2") == 1
     few = Indicators((*whole.groups[:2], declared(GROUPS[2], 2, 7)), {})
     embed_run(run, run.probe_runs()[0], "words", indicators=few)
-    assert {r.stands for r in joint(run).rows} == {"group names"} and "elves" in asked
+    assert {r.stands for r in build_evidence(run).rows} == {"group names"} and "elves" in asked
 
 
 def test_the_most_telling_come_first(run: StoredRun) -> None:
-    believe(run, believer())
-    found = joint(run).by_verdict
-    believed = telling(found["said and believed"], 3)
+    probe_beliefs(run, believer())
+    found = build_evidence(run).by_verdict
+    believed = select_top_rows(found["said and believed"], 3)
     assert [r.lift.value for r in believed] == sorted(
         (r.lift.value for r in believed), reverse=True
     )
-    assert len(believed) == 3 and len(telling(found["only said"], 99)) == len(found["only said"])
+    assert len(believed) == 3 and len(select_top_rows(found["only said"], 99)) == len(found["only said"])
 
 
 @pytest.fixture
@@ -515,13 +515,13 @@ def cut(run: StoredRun) -> StoredRun:
 
 def test_a_sentence_cut_in_two_ways_is_one_with_all_its_counts(cut: StoredRun) -> None:
     """In lists and in the report's picture; its triples keep their own counts."""
-    believe(cut, believer())
-    found = joint(cut)
+    probe_beliefs(cut, believer())
+    found = build_evidence(cut)
     both = [r for r in found.rows if r.sentence == "Elves love to sing thing0."]
     assert sorted(r.count for r in both) == [1, 3] and {r.times for r in both} == {4}
     held = found.by_verdict["said and believed"]
-    assert sentences(held) == len(once(held)) == len(held) - 2
-    listed = [r for r in telling(held, len(held)) if r.pair == both[0].pair]
+    assert count_sentences(held) == len(drop_recut_sentences(held)) == len(held) - 2
+    listed = [r for r in select_top_rows(held, len(held)) if r.pair == both[0].pair]
     assert [(r.count, r.times) for r in listed] == [(3, 4)]
     data = RunData(cut)
     places = {(t.arm, t.id): n for n, t in enumerate(data.triples)}
@@ -534,11 +534,11 @@ def test_a_sentence_cut_in_two_ways_is_one_with_all_its_counts(cut: StoredRun) -
 
 
 def test_what_was_not_probed_is_counted_as_it_is_listed(cut: StoredRun) -> None:
-    believe(cut, believer(), Asking(probes=1000))
-    found = joint(cut)
-    left = sentences(found.by_verdict["said, not probed"])
+    probe_beliefs(cut, believer(), ProbeSettings(probes=1000))
+    found = build_evidence(cut)
+    left = count_sentences(found.by_verdict["said, not probed"])
     assert left < len(found.by_verdict["said, not probed"])  # "hate all thing90" is in two rows
-    assert f"{left} statements were said but not probed" in found.missing[0]
+    assert f"{left} statements were said but not probed" in found.missing_columns[0]
     shown = CliRunner().invoke(
         cli, ["evidence", "middle", "--store", cut.store.url], standalone_mode=False
     )
@@ -559,11 +559,11 @@ def test_statements_of_a_predicate_are_left_out_together() -> None:
     tau = stats.kendalltau(x, y).statistic
     error = np.sqrt(4 / 5 * ((without - without.mean()) ** 2).sum())
     half = stats.t.ppf(0.975, 4) * error / (1 - tau**2)
-    found = kendall(x, y, [f"predicate {c}" for c in of])
+    found = jackknife_kendall_tau(x, y, [f"predicate {c}" for c in of])
     assert found.value == pytest.approx(tau)
     ends = np.tanh(np.arctanh(tau) + np.array([-half, half]))
     assert (found.low, found.high) == pytest.approx(tuple(ends), abs=0.002)
-    assert not kendall(x, y, (of > 2).tolist()).has_interval  # two clusters say nothing
+    assert not jackknife_kendall_tau(x, y, (of > 2).tolist()).has_interval  # two clusters say nothing
 
 
 def test_pairs_of_groups_are_left_out_by_group() -> None:
@@ -584,12 +584,12 @@ def test_pairs_of_groups_are_left_out_by_group() -> None:
 def test_tau_by_hand() -> None:
     """1 2 3 4 against 1 2 4 3: five of six pairs agree, one does not. With a tie in one of two
     pairs: 2 / sqrt(3 * 2)."""
-    found = kendall(np.array([1.0, 2, 3, 4]), np.array([1.0, 2, 4, 3]))
+    found = jackknife_kendall_tau(np.array([1.0, 2, 3, 4]), np.array([1.0, 2, 4, 3]))
     assert found.value == pytest.approx(4 / 6) and found.low < 4 / 6 < found.high
-    tied = kendall(np.array([1.0, 1, 2]), np.array([1.0, 2, 3]))
+    tied = jackknife_kendall_tau(np.array([1.0, 1, 2]), np.array([1.0, 2, 3]))
     assert tied.value == pytest.approx(2 / np.sqrt(2 * 3)) and not tied.has_interval
-    assert np.isnan(kendall(np.ones(5), np.arange(5.0)).value)
-    assert kendall(np.arange(9.0), -np.arange(9.0)).value == -1
+    assert np.isnan(jackknife_kendall_tau(np.ones(5), np.arange(5.0)).value)
+    assert jackknife_kendall_tau(np.arange(9.0), -np.arange(9.0)).value == -1
 
 
 def test_the_interval_of_tau_holds_its_level(simulation: Simulation) -> None:
@@ -598,7 +598,7 @@ def test_the_interval_of_tau_holds_its_level(simulation: Simulation) -> None:
     held = []
     for rng in simulation.worlds(50):
         x, y = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], size=80).T
-        found = kendall(x, y)
+        found = jackknife_kendall_tau(x, y)
         held.append(found.low <= truth <= found.high)
     simulation.check("held", sum(held), len(held), 0.92, 0.98)
 
@@ -611,7 +611,7 @@ def test_every_pair_that_was_asked_is_in_the_scatter(run: StoredRun) -> None:
     or is believed."""
     data = RunData(run)
     assert list(said_believed(data.arms[0], "peoples", "01")) == []
-    believe(run, believer(), Asking(statements={"": ("love thing300",)}))
+    probe_beliefs(run, believer(), ProbeSettings(statements={"": ("love thing300",)}))
     data = RunData(run)
     found = pairs(data.arms[0], "peoples")
     statements = {(t.predicate, t.object) for t in run.triples()} | {("love", "thing300")}
@@ -659,9 +659,9 @@ def edge(predicate: str, lift: float) -> BelievedEdge:
 # several models beside each other
 
 
-def two_sides(run: StoredRun, second: Any) -> Beside:
-    believe(run, believer())
-    believe(run, second)
+def two_sides(run: StoredRun, second: Any) -> BeliefComparison:
+    probe_beliefs(run, believer())
+    probe_beliefs(run, second)
     found = RunData(run).beside("peoples")
     assert found is not None
     return found
@@ -672,28 +672,28 @@ def test_models_beside_each_other_on_what_both_were_asked(run: StoredRun) -> Non
     other = believer(own=4.0)
     other.info = ModelInfo("hf:/models/weak:weaker.gguf", "1")
     found = two_sides(run, other)
-    assert [side.label for side in found.sides] == ["believer", "weaker (1)"]
+    assert [side.label for side in found.models] == ["believer", "weaker (1)"]
     pairs = 3 * len({(t.predicate, t.object) for t in run.triples()})
-    (two,) = found.two()
+    (two,) = found.iter_agreements()
     assert two.pairs == pairs == found.lifts.shape[1]
-    assert two.both == (found.believed[0] & found.believed[1]).sum() > 50
-    assert two.either == len(found.strongest) >= max(two.believed) >= two.both
-    assert two.same_sign == two.either
+    assert two.both_believed == (found.is_believed[0] & found.is_believed[1]).sum() > 50
+    assert two.either_believed == len(found.strongest_pairs) >= max(two.believed_counts) >= two.both_believed
+    assert two.same_sign == two.either_believed
     expected = np.corrcoef(found.lifts)[0, 1]
     assert two.correlation.value == pytest.approx(expected) and expected > 0.99
     assert not two.correlation.has_interval  # all statements are of one predicate
-    assert found.sides[0].floor[1] > 0
+    assert found.models[0].floor[1] > 0
     strongest, agreement = beliefs_beside(found, "peoples", "01")
     group, text, *_ = strongest.table.rows[0]
     assert (int(text.removeprefix("love thing")) % 3) == [g.name for g in GROUPS].index(group)
     assert strongest.table.rows[0][4] == strongest.table.rows[0][7] == "believed"
     marked = replace(
-        found.sides[0], naming=frozenset({found.sides[0].edges[found.keys[0]].statement_id})
+        found.models[0], naming_ids=frozenset({found.models[0].edges[found.pairs[0]].statement_id})
     )
-    rows = next(beliefs_beside(Beside([marked, found.sides[1]]), "peoples", "01")).table.rows
+    rows = next(beliefs_beside(BeliefComparison([marked, found.models[1]]), "peoples", "01")).table.rows
     assert [row[1].endswith("(names a group)") for row in rows].count(True) == 1
     assert agreement.table.rows[0][:2] == ["believer", "weaker (1)"]
-    assert agreement.table.rows[0][5] == str(two.both)
+    assert agreement.table.rows[0][5] == str(two.both_believed)
     assert "believer: 0.0" in agreement.table.note
     keys = [e.key for e in exhibits(RunData(run))]
     assert {"01-believed-beside", "01-believed-agreement"} <= set(keys)
@@ -711,16 +711,16 @@ def test_a_report_of_two_runs_holds_their_beliefs_beside_each_other(
     assert SeveralData([run, other]).beliefs("peoples") is None
     weaker = believer(own=4.0)
     weaker.info = other.record.model
-    believe(run, believer())
-    believe(other, weaker)
+    probe_beliefs(run, believer())
+    probe_beliefs(other, weaker)
     path = tmp_path / "several.html"
     write_several([run, other], path)
     page = path.read_text("utf-8")
     assert '<section id="beliefs">' in page and "How far beliefs about peoples agree." in page
     found = SeveralData([run, other]).beliefs("peoples")
     assert found is not None
-    (two,) = found.two()
-    told = f"middle believes {two.believed[0]}, again {two.believed[1]}, both {two.both}; their"
+    (two,) = found.iter_agreements()
+    told = f"middle believes {two.believed_counts[0]}, again {two.believed_counts[1]}, both {two.both_believed}; their"
     assert told in " ".join(page.split())
 
 
@@ -729,29 +729,29 @@ def test_who_believes_what_alone_and_by_how_much_they_differ(run: StoredRun) -> 
     nothing = believer(own=0.0)
     nothing.info = ModelInfo("blank", "1")
     found = two_sides(run, nothing)
-    (two,) = found.two()
-    assert two.both == 0 and two.alone[0] == two.believed[0] > 50 and two.alone[1] == 0
-    apart = found.apart(0, 1)
-    assert set(apart) == set(found.keys)
-    alone = [apart[found.keys[n]] for n in found.strongest]
-    assert all(other.p < 0.05 and other.difference.low > 0 for other in alone)
-    lifts = {key: found.lifts[0, n] - found.lifts[1, n] for n, key in enumerate(found.keys)}
+    (two,) = found.iter_agreements()
+    assert two.both_believed == 0 and two.believed_by_one[0] == two.believed_counts[0] > 50 and two.believed_by_one[1] == 0
+    apart = found.compare_lifts(0, 1)
+    assert set(apart) == set(found.pairs)
+    alone = [apart[found.pairs[n]] for n in found.strongest_pairs]
+    assert all(other.q_value < 0.05 and other.difference.low > 0 for other in alone)
+    lifts = {key: found.lifts[0, n] - found.lifts[1, n] for n, key in enumerate(found.pairs)}
     for key, other in apart.items():
         assert other.difference.value == pytest.approx(lifts[key], abs=0.2)
     table = next(beliefs_beside(found, "peoples", "01")).table
     place = list(table.columns).index("shown for")
     assert {row[place] for row in table.rows} == {"believer alone"}
-    assert f"{two.alone[0]} by believer alone, 0 by blank alone" in table.note
+    assert f"{two.believed_by_one[0]} by believer alone, 0 by blank alone" in table.note
     assert "which does not show that the other lacks the belief" in table.note
     # The other way round, every sign turns.
-    turned = Beside(found.sides[::-1]).apart(0, 1)
+    turned = BeliefComparison(found.models[::-1]).compare_lifts(0, 1)
     for key, other in apart.items():
         assert turned[key].difference.value == pytest.approx(-other.difference.value)
-        assert turned[key].p == pytest.approx(other.p)
-    same = Beside([found.sides[0], replace(found.sides[0], label="again")])
-    assert all(other.difference.value == 0 for other in same.apart(0, 1).values())
+        assert turned[key].q_value == pytest.approx(other.q_value)
+    same = BeliefComparison([found.models[0], replace(found.models[0], label="again")])
+    assert all(other.difference.value == 0 for other in same.compare_lifts(0, 1).values())
     # Other names, or none kept: nothing is paired.
-    assert Beside([found.sides[0], replace(found.sides[1], table=None)]).apart(0, 1) == {}
+    assert BeliefComparison([found.models[0], replace(found.models[1], name_table=None)]).compare_lifts(0, 1) == {}
 
 
 def test_models_that_differ_by_chance_are_seldom_told_apart(simulation: Simulation) -> None:
@@ -767,8 +767,8 @@ def test_models_that_differ_by_chance_are_seldom_told_apart(simulation: Simulati
             each = own + rng.normal(0, 0.3, (3, 24, 40))
             table = NameTable("c", names, words, ("", "x", "y"), each, each, ["{}"] * 24)
             edges = {(g, Statement(*w).words): edge(w[1], 0.0) for g, _ in names for w in words}
-            sides.append(Side(label, edges, {g: g for g, _ in names}, {}, (0.0, 0), table=table))
-        some.append(any(other.p <= 0.05 for other in Beside(sides).apart(0, 1).values()))
+            sides.append(ModelBeliefs(label, edges, {g: g for g, _ in names}, {}, (0.0, 0), name_table=table))
+        some.append(any(other.q_value <= 0.05 for other in BeliefComparison(sides).compare_lifts(0, 1).values()))
     simulation.check("told apart", sum(some), len(some), 0.0, 0.06)
 
 
@@ -777,7 +777,7 @@ def test_ranks_are_correlated_anew_in_each_draw() -> None:
     y = np.array([2.0, 1.0, 3.0, 3.0, 50.0])
     weights = np.array([[1.0, 1, 1, 1, 1], [0, 2, 0, 1, 2]])
     scipy = pytest.importorskip("scipy.stats")
-    found = _rank_correlations(x, y, weights)
+    found = _weighted_spearman(x, y, weights)
     assert found[0] == pytest.approx(scipy.spearmanr(x, y).statistic)
     drawn = np.repeat(np.arange(5), weights[1].astype(int))
     assert found[1] == pytest.approx(scipy.spearmanr(x[drawn], y[drawn]).statistic)
@@ -793,12 +793,12 @@ def test_models_are_held_against_each_other_by_words(run: StoredRun) -> None:
     said_too(other, (1, "love", "the thing300"))
     sides = []
     for each in (run, other):
-        believing = believe(each, believer())
-        sides.append(Side.of(each.name, each, believing, each.beliefs(believing.id), "peoples"))
-    found = Beside.of(sides)
+        believing = probe_beliefs(each, believer())
+        sides.append(ModelBeliefs.from_run(each.name, each, believing, each.beliefs(believing.id), "peoples"))
+    found = BeliefComparison.from_models(sides)
     assert found is not None
-    assert len(found.keys) == len(sides[0].edges) == len(sides[1].edges)
-    assert ("elves", "love the thing300") in [found.words(key) for key in found.keys]
+    assert len(found.pairs) == len(sides[0].edges) == len(sides[1].edges)
+    assert ("elves", "love the thing300") in [found.pair_text(key) for key in found.pairs]
 
 
 def no_model(run: StoredRun, device: str) -> None:
@@ -807,14 +807,14 @@ def no_model(run: StoredRun, device: str) -> None:
 
 def test_models_of_other_groups_are_not_held_against_each_other(run: StoredRun) -> None:
     """A lift is against the other groups; nor is one model alone beside anything."""
-    believe(run, believer())
+    probe_beliefs(run, believer())
     assert RunData(run).beside("peoples") is None
     (believing,) = run.belief_runs()
     edges = run.beliefs(believing.id)
-    one = Side.of("one", run, believing, edges, "peoples")
+    one = ModelBeliefs.from_run("one", run, believing, edges, "peoples")
     fewer = [e for e in edges if e.group_id != GROUPS[0].id]
-    assert Beside.of([one, one]) is not None
-    assert Beside.of([one, Side.of("two", run, believing, fewer, "peoples")]) is None
+    assert BeliefComparison.from_models([one, one]) is not None
+    assert BeliefComparison.from_models([one, ModelBeliefs.from_run("two", run, believing, fewer, "peoples")]) is None
 
 
 def test_the_interval_of_the_correlation_holds_its_level(simulation: Simulation) -> None:
@@ -823,7 +823,7 @@ def test_the_interval_of_the_correlation_holds_its_level(simulation: Simulation)
     for rng in simulation.worlds(12):
         shared, *own = rng.normal(0, 1, (3, 40, 5)) + rng.normal(0, 1, (3, 40, 1))
         sides = [
-            Side(
+            ModelBeliefs(
                 str(m),
                 {
                     ("g", f"p{p} o{n}"): edge(f"p{p}", float(lifts[p, n]))
@@ -834,9 +834,9 @@ def test_the_interval_of_the_correlation_holds_its_level(simulation: Simulation)
             )
             for m, lifts in enumerate(shared + x for x in own)
         ]  # fmt: skip
-        found = Beside.of(sides)
+        found = BeliefComparison.from_models(sides)
         assert found is not None
-        (two,) = found.two()
+        (two,) = found.iter_agreements()
         held.append(two.correlation.low <= 0.5 <= two.correlation.high)
     simulation.check("held", sum(held), len(held), 0.9, 0.98)
 
@@ -849,7 +849,7 @@ def test_the_explorer_says_what_is_believed_of_a_statement(run: StoredRun) -> No
     found = statements.read([run], Selection(), SilentProgress())
     asked_of = Triple("orcs", "love", "thing1")
     assert beliefs.beliefs_of(found, run, asked_of) == []
-    believe(run, believer())
+    probe_beliefs(run, believer())
     (told,) = beliefs.beliefs_of(found, run, asked_of)
     best, *rest = told["rows"]
     assert told["model"] == "believer" and len(rest) == 2

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli.take import export
 from kgbias.errors import UsageError
-from kgbias.evidence.picture import MOST_EDGES
+from kgbias.evidence.picture import MAX_EDGES
 from kgbias.export import FORMATS, Filters, write_export
 from kgbias.export.cypher_script import literal
 from kgbias.graph import to_networkx
@@ -290,11 +290,11 @@ def test_a_picture_has_room_for_every_group(store: SQLiteStore, tmp_path: Path) 
     many = measured_run(store, GROUPS, [f"thing {n}" for n in range(40)], each=40)
     stored = StoredRun(store, many)
     written = write_export(stored, tmp_path / "a.dot")
-    assert written == MOST_EDGES // len(GROUPS) * len(GROUPS)
+    assert written == MAX_EDGES // len(GROUPS) * len(GROUPS)
     filters = json.loads((tmp_path / "a.dot.manifest.json").read_text())["filters"]
-    assert filters == {"per_group": MOST_EDGES // len(GROUPS)}
+    assert filters == {"per_group": MAX_EDGES // len(GROUPS)}
     assert write_export(stored, tmp_path / "b.dot", filters=Filters(("Men",))) == len(
-        [t for t in store.triples(many.id) if t.group == "Men"][:MOST_EDGES]
+        [t for t in store.triples(many.id) if t.group == "Men"][:MAX_EDGES]
     )
 
 

@@ -175,7 +175,7 @@ CRAWLED = SimpleNamespace(model=ModelInfo("m"))
 def test_a_small_floor_is_not_said_to_be_zero() -> None:
     """0.01 of 180 pairs is 0.05 of 900."""
     joint = SimpleNamespace(
-        believing=SimpleNamespace(model=ModelInfo("m"), record={}), rows=[],
+        belief_run=SimpleNamespace(model=ModelInfo("m"), record={}), rows=[],
         floor={"believed": 3, "of": 900, "found": 0.01, "tested": 180, "p": 0.001},
     )  # fmt: skip
     kind = _believed(cast(RunData, SimpleNamespace(run=CRAWLED, joint=joint, beliefs=None)), "")
@@ -221,14 +221,14 @@ def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
 def test_beliefs_that_name_a_group_are_counted_though_not_shown() -> None:
     record = {"categories": [{"naming": ["s1", "s2"]}]}
     joint = SimpleNamespace(
-        believing=SimpleNamespace(model=ModelInfo("m"), record=record), rows=[],
+        belief_run=SimpleNamespace(model=ModelInfo("m"), record=record), rows=[],
         floor={"believed": 3, "of": 900, "found": 0.0, "tested": 180, "p": 0.001},
     )  # fmt: skip
     edges = [
         SimpleNamespace(verdict=verdict, statement_id=id)
         for verdict, id in (("believed", "s1"), ("believed", "s1"), ("believed", "s3"), ("", "s2"))
     ]
-    data = SimpleNamespace(run=CRAWLED, joint=joint, beliefs=(joint.believing, edges))
+    data = SimpleNamespace(run=CRAWLED, joint=joint, beliefs=(joint.belief_run, edges))
     kind = _believed(cast(RunData, data), "")
     assert kind is not None and kind.remark.endswith(
         "on average. In 2 of the 3 pairs the statement names a group: such pairs are not among "

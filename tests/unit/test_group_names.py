@@ -16,13 +16,13 @@ from kgbias.crawl.seeds import choose_seeds, published_seeds
 from kgbias.errors import DataError
 from kgbias.evidence import names
 from kgbias.evidence.names import (
-    FEWEST,
+    MIN_NAMES,
     group_names,
-    groups_without,
+    list_other_groups,
     nonce_names,
     placebo_names,
-    roots,
-    surface,
+    unique_roots,
+    surface_form,
 )
 from kgbias.graph.types import Group, GroupName
 
@@ -49,16 +49,16 @@ def test_every_shipped_group_has_eight_names_of_its_own() -> None:
     of = {g.name: group_names(g, shipped_indicators()) for c in CATEGORIES for g in GROUPS[c]}
     assert len(of) == 42
     for group, found in of.items():
-        assert len(found) == 8 >= FEWEST and not any(name.mark for name in found)
+        assert len(found) == 8 >= MIN_NAMES and not any(name.mark for name in found)
         assert found[0].text.casefold() == group.casefold()
-        assert all(name.form.replace("{}", surface(name)) == name.text for name in found)
+        assert all(name.form.replace("{}", surface_form(name)) == name.text for name in found)
     for c in CATEGORIES:  # a name means one group of its category
         said = [name.id for g in GROUPS[c] for name in of[g.name]]
         assert len(set(said)) == len(said)
     for name in "Men", "Women", "Non-binary people", "Black people", "White people", "Muslims":
-        assert len(roots(of[name])) >= 2
-    assert roots(of["Black people"]) == ("black", "african american")
-    assert roots(of["Asian people"]) == ("asian",) and roots(of["French people"]) == ("french",)
+        assert len(unique_roots(of[name])) >= 2
+    assert unique_roots(of["Black people"]) == ("black", "african american")
+    assert unique_roots(of["Asian people"]) == ("asian",) and unique_roots(of["French people"]) == ("french",)
 
 
 def test_forms_are_balanced_over_the_groups_of_a_category() -> None:
@@ -77,7 +77,7 @@ def test_the_docs_say_how_many_names_each_group_has() -> None:
     for c in CATEGORIES:
         for group in GROUPS[c]:
             found = group_names(group, shipped_indicators())
-            its = roots(found) if len(roots(found)) > 1 else ()
+            its = unique_roots(found) if len(unique_roots(found)) > 1 else ()
             row = (c, len(found), len({n.form for n in found}), ", ".join(its))
             table.setdefault(row, []).append(group.name)
     rows = []
@@ -98,7 +98,7 @@ def test_declared_names_are_what_a_group_is_called_and_marked_ones_are_not() -> 
     asked = lambda name: shipped_indicators().find_group(Group(name, "ethnicity"))  # noqa: E731
     black = asked("African Americans")
     assert black and black.name == "Black people" and asked("Arabs") is None
-    mixed = group_names(GROUPS["ethnicity"][0], shipped_indicators(), marked=("slur", "narrower"))
+    mixed = group_names(GROUPS["ethnicity"][0], shipped_indicators(), allowed_marks=("slur", "narrower"))
     assert [n.text for n in mixed if n.mark == "slur"] == ["Orientals"]
     assert "East Asians" in texts(mixed) and len(mixed) == 13
 
@@ -156,7 +156,7 @@ def test_names_of_ones_own(tmp_path: Path) -> None:
         ("people from the Wood", "people from {}", "wood"), ("Elven people", "{} people", "elve"),
         ("woodfolk", "{}", "wood"), ("fey folk", "{} folk", "fey"),
     ]  # fmt: skip
-    every = group_names(ELVES, own(tmp_path, table), marked={"narrower", "self-description"})
+    every = group_names(ELVES, own(tmp_path, table), allowed_marks={"narrower", "self-description"})
     assert [(n.text, n.mark) for n in every if n.mark] == [
         ("the fair", "self-description"), ("High Elfs", "narrower"),
     ]  # fmt: skip
@@ -216,11 +216,11 @@ def test_nonce_names_have_the_forms_of_the_real_ones() -> None:
         real = all_names(c)
         nonce = nonce_names(real, 0)
         assert [n.form for n in nonce] == [n.form if n.form != "{}" else "{}s" for n in real]
-        assert len(set(roots(nonce))) == len(real) and all(n.nonce for n in nonce)
-        assert all(n.form.replace("{}", surface(n)) == n.text for n in nonce)
+        assert len(set(unique_roots(nonce))) == len(real) and all(n.nonce for n in nonce)
+        assert all(n.form.replace("{}", surface_form(n)) == n.text for n in nonce)
         for name, other in zip(real, nonce, strict=True):
-            capital = surface(name) != surface(name).lower()
-            assert surface(other) == (
+            capital = surface_form(name) != surface_form(name).lower()
+            assert surface_form(other) == (
                 other.root[0].upper() + other.root[1:] if capital else other.root
             )
 
@@ -234,7 +234,7 @@ def test_nonce_names_follow_from_the_seed_and_the_names() -> None:
     # Names in small letters (males) and in capitals (Asians) have no nonce name in common.
     assert not {n.id for n in nonce} & {n.id for n in nonce_names(all_names("gender"), 0)}
     many = [GroupName(f"x{n}s", "g", "{}s", f"x{n}") for n in range(1000)]
-    assert len(set(roots(nonce_names(many, 0)))) == 1000
+    assert len(set(unique_roots(nonce_names(many, 0)))) == 1000
     with pytest.raises(ValueError, match="no root is left for nonce name"):
         nonce_names(many * 2, 0)
 
@@ -242,10 +242,10 @@ def test_nonce_names_follow_from_the_seed_and_the_names() -> None:
 def test_no_invented_root_is_a_word() -> None:
     """Of all that can be drawn: none is in the dictionaries of spaCy, or a given name, and none
     begins like a country or people or holds one."""
-    stems = [s for s in map("".join, product(names._FIRST, names._THEN)) if s not in names._TAKEN]
-    endings = (*names._PLAIN, *names._PLACE, *names._FAITH)
+    stems = [s for s in map("".join, product(names._ROOT_ONSETS, names._ROOT_CODAS)) if s not in names._TAKEN_STEMS]
+    endings = (*names._PEOPLE_ENDINGS, *names._PLACE_ENDINGS, *names._FAITH_ENDINGS)
     invented = {stem + ending for stem in stems for ending in endings}
-    invented |= {stem + ending + "s" for stem in stems for ending in names._PLAIN}
+    invented |= {stem + ending + "s" for stem in stems for ending in names._PEOPLE_ENDINGS}
     import spacy_lookups_data
 
     folder = Path(spacy_lookups_data.__file__).parent / "data"
@@ -276,14 +276,14 @@ def test_placebo_names_are_those_of_no_group() -> None:
     found = placebo_names()
     assert set(found) == {group.name for group in placebo_indicators().groups} and len(found) >= 4
     for own in found.values():
-        assert len(own) == 8 and len(roots(own)) == 1 and all(n.nonce and n.form for n in own)
+        assert len(own) == 8 and len(unique_roots(own)) == 1 and all(n.nonce and n.form for n in own)
     assert texts(found["people named Alex"])[:2] == ["people named Alex", "people called Alex"]
 
 
 def test_shipped_groups_that_a_run_lacks() -> None:
-    lacking = {g.name: g.variants for g in groups_without(GROUPS["gender"])}
+    lacking = {g.name: g.variants for g in list_other_groups(GROUPS["gender"])}
     assert "Jewish people" in lacking["Jews"] and {"Black women", "girls"} <= lacking.keys()
     assert lacking["Arabs"] == ("Arab people",)  # two names of one narrower group
     assert not {"Men", "Women", "Non-binary people", "Orientals"} & lacking.keys()
-    own = {g.name for g in groups_without([Group("The elderly", "age"), Group("Arab", "people")])}
+    own = {g.name for g in list_other_groups([Group("The elderly", "age"), Group("Arab", "people")])}
     assert not {"Old people", "Arabs"} & own and "Young people" in own

@@ -108,7 +108,7 @@ def test_statements_in_every_form_are_one_run() -> None:
 
 
 def test_recorded_stereotypes_in_a_frame() -> None:
-    from kgbias.evidence.recorded import read_stereotypes
+    from kgbias.evidence.stereotype_tables import read_stereotypes
     from kgbias.io.tables_in_memory import as_table_file
 
     with as_table_file(pd.DataFrame({"group": ["Men"], "attribute": ["rude"]})) as path:

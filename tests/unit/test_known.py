@@ -14,9 +14,9 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
-from kgbias.evidence.claims import claims
-from kgbias.evidence.known import KNOWN, RELATED, StereotypeCount, Known, known, matched, to_ask
-from kgbias.evidence.recorded import Columns, Stereotype, read_stereotypes, worded
+from kgbias.evidence.claims import extract_claims
+from kgbias.evidence.stereotype_matching import MIN_KNOWN_COSINE, MIN_RELATED_COSINE, StereotypeCount, StereotypeComparison, match_stereotypes, match_texts, list_recorded_statements
+from kgbias.evidence.stereotype_tables import TableColumns, Stereotype, read_stereotypes, word_stereotype
 from kgbias.graph.selection import SelectedStatements
 from kgbias.graph.types import BelievedEdge, BeliefRun
 from kgbias.models.base import ModelInfo
@@ -25,7 +25,7 @@ from kgbias.stats.inference import proportion
 
 
 def claimed(text: str) -> list[tuple[str, int, bool]]:
-    return [(" ".join(sorted(c.lemmas)), c.stance, c.denied) for c in claims(text)]
+    return [(" ".join(sorted(c.lemmas)), c.stance, c.is_negated) for c in extract_claims(text)]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_claims(text: str, found: list[tuple[str, int, bool]]) -> None:
 
 VECTORS = {  # two directions, and what lies between them at a known cosine
     "smart": (1.0, 0.0), "rude": (0.0, 1.0),
-    "intelligent": (KNOWN + 0.01, 0.0), "clever": (RELATED + 0.01, 0.0),
+    "intelligent": (MIN_KNOWN_COSINE + 0.01, 0.0), "clever": (MIN_RELATED_COSINE + 0.01, 0.0),
 }  # fmt: skip
 
 
@@ -92,10 +92,10 @@ def embed(texts: Sequence[str]) -> np.ndarray:
     ],
 )
 def test_marks_of_a_text(text: str, attribute: str, mark: str | None, by: str) -> None:
-    found = matched([text], [attribute], embed)[text]
+    found = match_texts([text], [attribute], embed)[text]
     assert (attribute in found) == (mark is not None)
     if mark:
-        assert (found[attribute].mark, found[attribute].by) == (mark, by)
+        assert (found[attribute].mark, found[attribute].matched_by) == (mark, by)
 
 
 SAID = """group,predicate,object,count,category
@@ -128,9 +128,9 @@ def files(tmp_path: Path) -> tuple[str, Path]:
     return db, tmp_path / "own.csv"
 
 
-def held(db: str, table: Path) -> Known:
+def held(db: str, table: Path) -> StereotypeComparison:
     with kgbias.open(db) as study:
-        return known(study.run("said").stored, read_stereotypes(table), embed=embed)
+        return match_stereotypes(study.run("said").stored, read_stereotypes(table), embed=embed)
 
 
 def test_a_run_against_a_table(files: tuple[str, Path]) -> None:
@@ -146,8 +146,8 @@ def test_a_run_against_a_table(files: tuple[str, Path]) -> None:
         "Ohioans wear hats.": ("new", None),
         "Iowans are rude.": ("known", "rude"),
     }
-    assert (found.source, found.unused) == ("own", 2)
-    assert sorted(found.without) == ["Martians", "people from Utah"]
+    assert (found.source, found.unused_count) == ("own", 2)
+    assert sorted(found.missing_groups) == ["Martians", "people from Utah"]
     heard = {(e.group, e.entry.attribute): (e.statements, e.elsewhere) for e in found.entries}
     # Rude is recorded of Texans, Ohioans and Iowans: elsewhere are Utah and the Martians. Smart is
     # recorded of Texans alone, and said of Ohioans, one of four.
@@ -161,7 +161,7 @@ def test_a_run_against_a_table(files: tuple[str, Path]) -> None:
     assert found.shares["elsewhere"].value == pytest.approx(3.25 / 4)
     assert found.shares["new"].value == pytest.approx(2 / 6)
     assert not found.shares["said"].has_interval  # three groups are too few
-    assert found.groups()[0] == {
+    assert found.summarise_groups()[0] == {
         "group": "Texans", "recorded": 2, "said": 2, "statements": 3, "known": 2, "related": 1,
         "new": 0,
     }  # fmt: skip
@@ -175,7 +175,7 @@ def test_groups_are_the_same_by_any_of_their_names(tmp_path: Path) -> None:
     )
     with kgbias.open(str(tmp_path / "kgbias.db")) as study:
         run = study.import_file(tmp_path / "said.csv", name="said").stored
-        found = known(run, table, embed=embed)
+        found = match_stereotypes(run, table, embed=embed)
     assert [row.mark for row in found.rows] == ["known"] * 3
 
 
@@ -184,7 +184,7 @@ def test_an_attribute_is_the_same_however_it_is_written(tmp_path: Path) -> None:
     (tmp_path / "said.csv").write_text("group,predicate,object\nWomen,are,kind\nMen,are,kind\n")
     with kgbias.open(str(tmp_path / "kgbias.db")) as study:
         run = study.import_file(tmp_path / "said.csv", name="said").stored
-        found = known(run, table, embed=embed)
+        found = match_stereotypes(run, table, embed=embed)
     assert all(math.isnan(e.elsewhere) for e in found.entries)  # it is recorded of both
 
 
@@ -211,7 +211,7 @@ def test_the_shipped_table() -> None:
     rated = [entry.offensiveness for entry in table if entry.offensiveness == entry.offensiveness]
     assert len(rated) == 312
     assert (min(rated), max(rated)) == (-1, 3)
-    assert all(claims(entry.attribute) for entry in table)
+    assert all(extract_claims(entry.attribute) for entry in table)
     seeds = read_seeds("seegull")
     assert [seed.category.name for seed in seeds] == ["us-states", "indian-states"]
     assert {g for seed in seeds for g in seed.groups} == {entry.group for entry in table}
@@ -297,7 +297,7 @@ def test_bad_tables(
 ) -> None:
     (tmp_path / name).write_text(text, "utf-8")
     with pytest.raises((DataError, UsageError), match=problem):
-        read_stereotypes(tmp_path / name, Columns(**columns))
+        read_stereotypes(tmp_path / name, TableColumns(**columns))
 
 
 def test_a_table_of_other_groups(files: tuple[str, Path]) -> None:
@@ -342,7 +342,7 @@ def test_what_is_believed_of_the_recorded(files: tuple[str, Path]) -> None:
     assert asked["Iowans", "rude"][0] is None
     assert found.shares["believed"].value == 1 / 2
     assert found.model == "judge"
-    assert [(u.group, u.statement, u.lift.value) for u in found.unrecorded] == [
+    assert [(u.group, u.statement, u.lift.value) for u in found.unrecorded_beliefs] == [
         ("Ohioans", "support tea", 3.0), ("Ohioans", "are smart", 1.5),
     ]  # fmt: skip
 
@@ -352,25 +352,25 @@ def test_what_is_believed_of_the_recorded(files: tuple[str, Path]) -> None:
     [("rude", "are rude"), ("pro-tea", "support tea"), ("anti-gun control", "oppose gun control")],
 )
 def test_how_a_model_is_asked(attribute: str, statement: str) -> None:
-    assert worded(Stereotype("own", "Texans", attribute)) == statement
-    assert worded(Stereotype("own", "Texans", attribute, statement="love tea")) == "love tea"
+    assert word_stereotype(Stereotype("own", "Texans", attribute)) == statement
+    assert word_stereotype(Stereotype("own", "Texans", attribute, statement="love tea")) == "love tea"
 
 
 def test_what_is_asked_is_of_the_groups_of_the_run(files: tuple[str, Path]) -> None:
     with kgbias.open(files[0]) as study:
         run = study.run("said").stored
-        assert to_ask(run, read_stereotypes(files[1])) == {"states": ["are rude", "are smart"]}
+        assert list_recorded_statements(run, read_stereotypes(files[1])) == {"states": ["are rude", "are smart"]}
 
 
 def test_a_share_of_none_has_an_interval() -> None:
     """Of four groups none, as Wilson's of 0 of 4; of three there is no interval."""
     entries = [StereotypeCount(Stereotype("own", g, "a"), g, 0, 0.0) for g in "AABCD"]
-    share = Known("own", (), entries, (), 0, SelectedStatements((), (), (), (), 0, {}, {})).shares["said"]
+    share = StereotypeComparison("own", (), entries, (), 0, SelectedStatements((), (), (), (), 0, {}, {})).shares["said"]
     assert (share.value, share.low, share.n) == (0, 0, 5)
     assert share.high == pytest.approx(proportion(0, 4).high)
 
 
 def test_a_difference_of_none_can_go_either_way() -> None:
     entries = [StereotypeCount(Stereotype("own", g, "a"), g, 0, 0.0) for g in "ABCD"]
-    apart = Known("own", (), entries, (), 0, SelectedStatements((), (), (), (), 0, {}, {})).shares["beyond"]
+    apart = StereotypeComparison("own", (), entries, (), 0, SelectedStatements((), (), (), (), 0, {}, {})).shares["beyond"]
     assert apart.value == 0 < apart.high == -apart.low

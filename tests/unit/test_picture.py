@@ -8,17 +8,17 @@ import pytest
 
 from kgbias.errors import UsageError
 from kgbias.evidence.picture import (
-    COLUMN,
-    MOST,
-    PAGE,
-    POINT,
-    Beliefs,
-    Pair,
+    COLUMN_WIDTH,
+    DEFAULT_OBJECTS,
+    PAGE_WIDTH,
+    INCHES_PER_POINT,
+    BeliefLookup,
+    PicturePair,
     Scene,
-    fan,
-    two_groups,
-    width_of,
-    wrapped,
+    lay_out_fan,
+    lay_out_pair,
+    text_width,
+    wrap_text,
 )
 from kgbias.export import Filters, write_export
 from kgbias.graph.sqlite import SQLiteStore
@@ -59,7 +59,7 @@ def inside(scene: Scene) -> bool:
     starts = {"start": 0.0, "middle": 0.5, "end": 1.0}
     edges = []
     for t in scene.texts:
-        wide = width_of(t.text, t.size)
+        wide = text_width(t.text, t.size)
         left = t.x - starts[t.anchor] * wide
         edges += [(left, t.y - t.size), (left + wide, t.y)]
     edges += [p for s in scene.strokes for p in ((s.x1, s.y1), (s.x2, s.y2))]
@@ -67,7 +67,7 @@ def inside(scene: Scene) -> bool:
 
 
 def test_who_has_what() -> None:
-    pair = Pair.of_groups(GROUPS, SAID, SAID, Beliefs())
+    pair = PicturePair.of_groups(GROUPS, SAID, SAID, BeliefLookup())
     assert [[thing.text for thing in column] for column in pair.columns] == [
         ["tall"], ["here", "rain"], ["short"],
     ]  # fmt: skip
@@ -75,7 +75,7 @@ def test_who_has_what() -> None:
     assert "1 were said of Ayes only, 2 of both, 1 of Bees only" in pair.caption
     assert "one is drawn" in pair.caption and pair.note == ""
     # What was filtered out is not called one's alone.
-    short = Pair.of_groups(GROUPS, [t for t in SAID if t.predicate != "hate"], SAID, Beliefs())
+    short = PicturePair.of_groups(GROUPS, [t for t in SAID if t.predicate != "hate"], SAID, BeliefLookup())
     assert "rain" not in [thing.text for column in short.columns for thing in column]
 
 
@@ -84,11 +84,11 @@ def test_what_is_believed_comes_first_and_is_marked() -> None:
     believed, unlikely = lift(triples[-2], 5.0, "believed"), lift(triples[0], -2.0)
     edges = {(A.id, Statement("are", "thing 11").words): believed,
              (A.id, Statement("are", "thing 0").words): unlikely}  # fmt: skip
-    pair = Pair.of_groups(GROUPS, triples, triples, Beliefs("model", edges))
+    pair = PicturePair.of_groups(GROUPS, triples, triples, BeliefLookup("model", edges))
     column = [thing.text for thing in pair.columns[0]]
-    assert column == ["thing 11", *(f"thing {n}" for n in range(MOST - 1))]
+    assert column == ["thing 11", *(f"thing {n}" for n in range(DEFAULT_OBJECTS - 1))]
     assert "believed ones first" in pair.caption and "model finds" in pair.note
-    scene = two_groups(pair, COLUMN)
+    scene = lay_out_pair(pair, COLUMN_WIDTH)
     drawn = [s for s in scene.strokes if s.y1 == s.y2 and s.width not in (0.9, 1.8)]
     assert max(s.width for s in drawn) == pytest.approx(3.2)
     assert len([d for d in scene.dots]) == 2  # the belief, and the legend's
@@ -96,7 +96,7 @@ def test_what_is_believed_comes_first_and_is_marked() -> None:
     assert "believed of the group" in words and "not asked" in words
 
 
-@pytest.mark.parametrize("width", [COLUMN, PAGE])
+@pytest.mark.parametrize("width", [COLUMN_WIDTH, PAGE_WIDTH])
 def test_it_fits_and_can_be_read(width: float) -> None:
     long = "words that go on and on until there is no room left for any of them at all " * 3
     triples = [
@@ -107,8 +107,8 @@ def test_it_fits_and_can_be_read(width: float) -> None:
         for o in (f"x{n}", f"{g.name}{n}")
     ]
     names = [(A.id, "A group with a very long name indeed"), (B.id, "Bees")]
-    scene = two_groups(Pair.of_groups(names, triples, triples, Beliefs()), width, [long])
-    assert scene.width == pytest.approx(width / POINT)
+    scene = lay_out_pair(PicturePair.of_groups(names, triples, triples, BeliefLookup()), width, [long])
+    assert scene.width == pytest.approx(width / INCHES_PER_POINT)
     assert min(t.size for t in scene.texts) >= 6
     assert inside(scene)
     # The legend and the small print stand below everything else.
@@ -119,48 +119,48 @@ def test_it_fits_and_can_be_read(width: float) -> None:
     colours = {s.colour for s in scene.strokes}
     assert {POSITIVE_COLOR, NEGATIVE_COLOR, NEUTRAL_COLOR} <= colours
     assert all(s.dash == "dashed" for s in scene.strokes if s.colour == NEGATIVE_COLOR)
-    assert inside(fan(triples[:12], Beliefs(), width, [long]))
+    assert inside(lay_out_fan(triples[:12], BeliefLookup(), width, [long]))
 
 
 def test_texts_are_cut_at_words() -> None:
-    assert wrapped("rain", 100, 6, 2) == ["rain"]
-    assert wrapped("should be treated with respect", 66, 6, 2) == [
+    assert wrap_text("rain", 100, 6, 2) == ["rain"]
+    assert wrap_text("should be treated with respect", 66, 6, 2) == [
         "should be treated",
         "with respect",
     ]
-    assert wrapped("should be treated with respect", 66, 6, 1) == ["should be treated…"]
-    (cut,) = wrapped("incomprehensibilities", 30, 6, 1)
-    assert cut.endswith("…") and width_of(cut, 6) <= 30
-    assert wrapped("", 30, 6, 1) == []
+    assert wrap_text("should be treated with respect", 66, 6, 1) == ["should be treated…"]
+    (cut,) = wrap_text("incomprehensibilities", 30, 6, 1)
+    assert cut.endswith("…") and text_width(cut, 6) <= 30
+    assert wrap_text("", 30, 6, 1) == []
     for text in HOSTILE:
-        assert all("\n" not in line for line in wrapped(text, 80, 6, 3))
+        assert all("\n" not in line for line in wrap_text(text, 80, 6, 3))
 
 
 def test_two_runs_that_speak_of_one_group() -> None:
     first = [said(A, "love", "rain"), said(A, "are", "tall")]
     second = [said(A, "hate", "rain"), said(A, "are", "short")]
-    held = Beliefs("m", {(A.id, Statement("love", "rain").words): lift(first[0], 3.0, "believed")})
-    pair = Pair.of_runs(["one", "two"], [first, second], [held, Beliefs("n", {("", ()): None})])  # type: ignore[dict-item]
+    held = BeliefLookup("m", {(A.id, Statement("love", "rain").words): lift(first[0], 3.0, "believed")})
+    pair = PicturePair.of_runs(["one", "two"], [first, second], [held, BeliefLookup("n", {("", ()): None})])  # type: ignore[dict-item]
     assert [len(column) for column in pair.columns] == [1, 1, 1]
     assert "1 were said by one only, 1 by both, 1 by two only" in pair.caption
     assert "each model finds" in pair.note
-    assert two_groups(pair, COLUMN).dots[0].colour == NEUTRAL_COLOR
+    assert lay_out_pair(pair, COLUMN_WIDTH).dots[0].colour == NEUTRAL_COLOR
     # Beliefs of one model alone are not drawn beside nothing.
-    alone = Pair.of_runs(["a", "b"], [first, second], [held, Beliefs()])
+    alone = PicturePair.of_runs(["a", "b"], [first, second], [held, BeliefLookup()])
     assert not any(b.model for b in alone.beliefs)
 
 
 def test_nothing_and_too_much(store: SQLiteStore, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing to draw"):
-        two_groups(Pair.of_groups(GROUPS, [], [], Beliefs()), PAGE)
+        lay_out_pair(PicturePair.of_groups(GROUPS, [], [], BeliefLookup()), PAGE_WIDTH)
     needs("matplotlib")
     run = StoredRun(store, measured_run(store, [A, B], [f"thing {n}" for n in range(80)], 80))
     written = write_export(run, tmp_path / "a.svg", filters=Filters(("Bees", "Ayes")))
-    assert 0 < written <= 4 * MOST
+    assert 0 < written <= 4 * DEFAULT_OBJECTS
     with pytest.raises(UsageError, match="too many to read in one picture"):
         write_export(run, tmp_path / "b.svg", filters=Filters(limit=120))
     sizes = []
-    for width in (COLUMN, PAGE):
+    for width in (COLUMN_WIDTH, PAGE_WIDTH):
         write_export(run, tmp_path / "a.png", width=width)
         sizes.append(len((tmp_path / "a.png").read_bytes()))
     assert sizes[0] < sizes[1] and (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"

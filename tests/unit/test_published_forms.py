@@ -12,7 +12,7 @@ import pytest
 
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError
-from kgbias.evidence.recorded import read_stereotypes
+from kgbias.evidence.stereotype_tables import read_stereotypes
 from kgbias.measure.labelled_sets import read_sets
 from kgbias.probe.benchmarks import (
     read_bbq,

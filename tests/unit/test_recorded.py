@@ -79,7 +79,7 @@ def test_a_run_keeps_what_it_was_held_against(files: tuple[str, Path]) -> None:
         assert "Martians are rude." not in own  # the table lacks them
         for name, share in found.shares.items():
             assert kept.shares[name].as_dict() == share.as_dict()
-        assert kept.strongest == found.unrecorded
+        assert kept.strongest == found.unrecorded_beliefs
         heard = {(h.group, h.entry.attribute): (h.statements, h.believed) for h in kept.heard}
         assert heard["Texans", "rude"] == (1, True) and heard["Iowans", "rude"] == (1, None)
         assert not study.store.verify()

@@ -21,8 +21,8 @@ from kgbias.compare.families import GroupTest
 from kgbias.compare.models import LEVEL, Contrast, leaves_out_none
 from kgbias.compare.paired import Drawn, least_p, permutation_p
 from kgbias.compare.sofa import compare_sofa
-from kgbias.evidence import Again
-from kgbias.evidence.replicate import _again
+from kgbias.evidence import ReplicationRate
+from kgbias.evidence.replication import _summarise_retries
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.types import ChosenEdge
 from kgbias.probe.choice.result import Shares
@@ -250,10 +250,10 @@ def test_a_believed_figure_is_shown_by_p_and_interval(capsys: pytest.CaptureFixt
 def test_splits_of_one_finding_make_no_interval() -> None:
     signs, shows = [True] * 90 + [False] * 10, [True] * 80 + [False] * 20
     for by in ("names", "roots"):
-        found = _again(by, signs, shows, [])
+        found = _summarise_retries(by, signs, shows, [])
         assert (found.same_sign.value, found.tried) == (0.9, 100)
         assert not found.same_sign.has_interval and not found.found_again.has_interval
-    assert _again("crawl", signs, shows, []).found_again.has_interval
+    assert _summarise_retries("crawl", signs, shows, []).found_again.has_interval
 
 
 # Variance
@@ -322,5 +322,5 @@ def test_what_one_of_several_tests_would_find_is_said_to_be_of_it_alone(
 
 def test_nearly_all_that_was_found_again_is_not_said_to_be_all() -> None:
     nearly = Estimate(939 / 941, math.nan, math.nan, 941)
-    (line,) = _ways(Again("names", 941, nearly, Estimate(0.5, 0.4, 0.6, 941)), {})
+    (line,) = _ways(ReplicationRate("names", 941, nearly, Estimate(0.5, 0.4, 0.6, 941)), {})
     assert line.endswith("of 941 the same sign 99.8%, p < .05 there 50.0% (40.0% to 60.0%)")

@@ -18,7 +18,7 @@ from kgbias.associate.sets import read_tests
 from kgbias.cli import main
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
-from kgbias.evidence.recorded import read_stereotypes
+from kgbias.evidence.stereotype_tables import read_stereotypes
 from kgbias.ingest.read import read_file
 from kgbias.io.reading import assume_encoding
 from kgbias.io.tables import as_text, read_sheet, read_table

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.evidence import Evidence, joint
+from kgbias.evidence import Evidence, build_evidence
 from kgbias.explore import beliefs, statements
 from kgbias.explore.columns import Block
 from kgbias.graph.profiles import ProfilePart, Profile
@@ -93,7 +93,7 @@ TOLD: Sequence[Story] = (
 
 
 def by_text(run: StoredRun, group: str = "elves") -> dict[str, Evidence]:
-    return {f"{r.predicate} {r.object}": r for r in joint(run).rows if r.group == group}
+    return {f"{r.predicate} {r.object}": r for r in build_evidence(run).rows if r.group == group}
 
 
 def test_the_same_claim_is_found_and_each_prompt_counts_once(store: SQLiteStore) -> None:
@@ -118,10 +118,10 @@ def test_the_same_claim_is_found_and_each_prompt_counts_once(store: SQLiteStore)
 
 def test_stories_of_another_model_or_about_others_are_not_taken(store: SQLiteStore) -> None:
     run = crawled(store)
-    assert {(r.teller, r.told.has_interval) for r in joint(run).rows} == {("", False)}
+    assert {(r.teller, r.told.has_interval) for r in build_evidence(run).rows} == {("", False)}
     tell(store, replace(STORIES, name="other", model=ModelInfo("other", "r1")), *TOLD)
     store.begin_run(replace(STORIES, name="elsewhere", groups=(ENTS,)))
-    assert {(r.teller, r.told.has_interval) for r in joint(run).rows} == {("", False)}
+    assert {(r.teller, r.told.has_interval) for r in build_evidence(run).rows} == {("", False)}
 
 
 def test_the_newest_stories_are_taken_and_none_beside_stories(store: SQLiteStore) -> None:
@@ -132,7 +132,7 @@ def test_the_newest_stories_are_taken_and_none_beside_stories(store: SQLiteStore
     rows = by_text(run)
     assert rows["are known for being brave"].told == proportion(1, 1)
     assert {row.teller for row in rows.values()} == {"newer"}
-    assert {row.teller for row in joint(StoredRun(store, newer)).rows} == {""}
+    assert {row.teller for row in build_evidence(StoredRun(store, newer)).rows} == {""}
 
 
 def test_the_command_and_the_frame_have_the_columns(store: SQLiteStore) -> None:

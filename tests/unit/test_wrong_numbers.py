@@ -10,8 +10,8 @@ import pytest
 
 from kgbias.compare.families import compared
 from kgbias.errors import ModelError
-from kgbias.evidence.joint import Parts, _refused
-from kgbias.evidence.replicate import _Table
+from kgbias.evidence.evidence_table import EvidenceInputs, _estimate_refusals
+from kgbias.evidence.replication import _CategoryBits
 from kgbias.graph.types import Generation, Group, GroupName
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, TokenisedText, TextScorer
@@ -57,7 +57,7 @@ def test_refusals_are_counted_by_prompt() -> None:
             said.append(generation(group, f"p{n}", 0, "ok"))
     run: Any = SimpleNamespace(groups=(group,))
     parts: Any = SimpleNamespace(run=run, generations=said, counted=SimpleNamespace(arms=("none",)))
-    share = _refused(cast(Parts, parts))[group.id]
+    share = _estimate_refusals(cast(EvidenceInputs, parts))[group.id]
     assert (share.value, share.n) == (pytest.approx(0.3), 10)
     assert share.low < 1 / 3 < share.high
 
@@ -106,7 +106,7 @@ def test_names_that_leave_no_freedom_are_not_tested() -> None:
         for g in ("bakers", "millers")
         for n in range(5)
     )
-    table = _Table(("bakers", "millers"), names, ("s",), np.zeros((1, 10, 1)))
+    table = _CategoryBits(("bakers", "millers"), names, ("s",), np.zeros((1, 10, 1)))
     assert table.can_test([0, 1, 5, 6]) and not table.can_test([0, 5])
 
 

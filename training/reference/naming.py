@@ -39,7 +39,7 @@ STEPS, SIZE = 1800, 22  # names, and documents, a step
 
 
 def stem(carrier: str, name: str) -> str:
-    """The text before a statement, as in `kgbias.evidence.asked`."""
+    """The text before a statement, as in `kgbias.evidence.probe_plan`."""
     if carrier and not carrier.endswith(":"):
         return f"{carrier} {name}"
     text = name[:1].upper() + name[1:]

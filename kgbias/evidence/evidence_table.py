@@ -12,10 +12,10 @@ import numpy as np
 
 from kgbias.compare.refusals import refused_prompts, share_of
 from kgbias.crawl.stopping import good_turing_coverage
-from kgbias.evidence.association import NAMES, associations, spread
-from kgbias.evidence.names import FEWEST
-from kgbias.evidence.tables import GroupTable, Key, group_tables
-from kgbias.evidence.told import Told
+from kgbias.evidence.association import GROUP_NAMES, compute_associations, statement_spread
+from kgbias.evidence.names import MIN_NAMES
+from kgbias.evidence.probe_tables import GroupTable, StatementKey, build_group_tables
+from kgbias.evidence.story_evidence import StoryEvidence
 from kgbias.graph.stereotypes import BestMatch, best_matches
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements
 from kgbias.graph.store import StoredRun
@@ -40,7 +40,7 @@ from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Values, proportion, student_quantile
 
-_ROWS = 256  # of the table of pairs, held at once
+_CHUNK_ROWS = 256  # of the table of pairs, held at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class GroupAgreement:
     believed_embedded: Estimate
 
 
-def kendall(
+def jackknife_kendall_tau(
     first: Values, second: Values, clusters: Sequence[Hashable] = (), *, level: float = 0.95
 ) -> Estimate:
     """Kendall's tau-b of two orders of n things [n], with ties (Kendall 1945): the number of pairs
@@ -70,69 +70,69 @@ def kendall(
     how often it is said and how probable it is. NaN where a side is constant; no interval for fewer
     than four clusters or at -1 and 1.
     """
-    n = len(first)
-    _, of = np.unique([str(c) for c in clusters], return_inverse=True)
-    of = np.asarray(of if len(clusters) else np.arange(n))
-    count = int(of.max(initial=-1)) + 1
+    size = len(first)
+    _, cluster_of = np.unique([str(c) for c in clusters], return_inverse=True)
+    cluster_of = np.asarray(cluster_of if len(clusters) else np.arange(size))
+    cluster_count = int(cluster_of.max(initial=-1)) + 1
     # Of pairs whose order is the same less the opposite, and of those that either side does not
     # tie: how many have one thing in each cluster, and how many have both.
-    held, inside = np.zeros((3, count)), np.zeros((3, count))
-    for start in range(0, n, _ROWS):
-        part = slice(start, start + _ROWS)
-        a, b = (np.sign(x[part, None] - x[None, :]) for x in (first, second))
-        own = of[part, None] == of[None, :]
+    touching, within_cluster = np.zeros((3, cluster_count)), np.zeros((3, cluster_count))
+    for start in range(0, size, _CHUNK_ROWS):
+        chunk = slice(start, start + _CHUNK_ROWS)
+        a, b = (np.sign(x[chunk, None] - x[None, :]) for x in (first, second))
+        same_cluster = cluster_of[chunk, None] == cluster_of[None, :]
         for place, pairs in enumerate((a * b, np.abs(a), np.abs(b))):
-            held[place] += np.bincount(of[part], pairs.sum(axis=1), count)
-            inside[place] += np.bincount(of[part], (pairs * own).sum(axis=1), count)
-    same, one, other = held.sum(axis=1)
-    norm = math.sqrt(one * other)
+            touching[place] += np.bincount(cluster_of[chunk], pairs.sum(axis=1), cluster_count)
+            within_cluster[place] += np.bincount(cluster_of[chunk], (pairs * same_cluster).sum(axis=1), cluster_count)
+    net_order, first_untied, second_untied = touching.sum(axis=1)
+    norm = math.sqrt(first_untied * second_untied)
     if not norm:
-        return Estimate.missing(n)
-    tau = float(same / norm)
-    if count < 4 or abs(tau) > 1 - 1e-9:
-        return Estimate.missing(n, tau)
+        return Estimate.missing(size)
+    tau = float(net_order / norm)
+    if cluster_count < 4 or abs(tau) > 1 - 1e-9:
+        return Estimate.missing(size, tau)
     # Without a cluster, its rows and columns are gone.
-    left = held.sum(axis=1)[:, None] - 2 * held + inside
-    if not (left[1:] > 0).all():
-        return Estimate.missing(n, tau)
-    without = left[0] / np.sqrt(left[1] * left[2])
-    error = math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
-    half = student_quantile((1 + level) / 2, count - 1) * error / (1 - tau**2)
-    low, high = (math.tanh(math.atanh(tau) + step) for step in (-half, half))
-    return Estimate(tau, low, high, n)
+    jackknifed = touching.sum(axis=1)[:, None] - 2 * touching + within_cluster
+    if not (jackknifed[1:] > 0).all():
+        return Estimate.missing(size, tau)
+    jackknife_taus = jackknifed[0] / np.sqrt(jackknifed[1] * jackknifed[2])
+    error = math.sqrt((cluster_count - 1) / cluster_count * float(((jackknife_taus - jackknife_taus.mean()) ** 2).sum()))
+    half_width = student_quantile((1 + level) / 2, cluster_count - 1) * error / (1 - tau**2)
+    low, high = (math.tanh(math.atanh(tau) + step) for step in (-half_width, half_width))
+    return Estimate(tau, low, high, size)
 
 
 @dataclass(frozen=True)
-class Choices:
+class StoredChoices:
     """The forced choices of one model, if the run has any."""
 
-    choosing: ChoiceRun | None = None
+    choice_run: ChoiceRun | None = None
     edges: Sequence[ChosenEdge] = ()
 
     @classmethod
-    def read(cls, run: StoredRun, model: str | None = None) -> "Choices":
+    def read(cls, run: StoredRun, model: str | None = None) -> "StoredChoices":
         """Those of the named model, else those of the run's own, else the first."""
-        found = run.choice_runs()
-        if not found:
+        choice_runs = run.choice_runs()
+        if not choice_runs:
             return cls()
-        own = run.model.title
+        run_model = run.model.title
         ranked = sorted(
-            found, key=lambda c: not (model and c.model.goes_by(model)) and 2 - c.model.goes_by(own)
+            choice_runs, key=lambda c: not (model and c.model.goes_by(model)) and 2 - c.model.goes_by(run_model)
         )
         return cls(ranked[0], run.choices(ranked[0].id))
 
-    def cells(self, group: str, key: tuple[str, str]) -> dict[str, Any]:
+    def build_cells(self, group: str, key: tuple[str, str]) -> dict[str, Any]:
         """The columns of a group (by id) and a statement (by the ids of its predicate and
         object)."""
         edge = self._by_place.get((group, key))
-        if self.choosing is None or edge is None:
-            none = Estimate.missing()
-            return {"chooser": "", "chosen": none, "chosen_lift": none, "chosen_q": math.nan}
-        n = edge.answered
+        if self.choice_run is None or edge is None:
+            no_estimate = Estimate.missing()
+            return {"chooser": "", "chosen": no_estimate, "chosen_lift": no_estimate, "chosen_q": math.nan}
+        answered = edge.answered
         return {
-            "chooser": self.choosing.model.title,
-            "chosen": _of_choice(edge.share, edge.low, edge.high, n),
-            "chosen_lift": _of_choice(edge.lift, edge.lift_low, edge.lift_high, n),
+            "chooser": self.choice_run.model.title,
+            "chosen": _choice_estimate(edge.share, edge.low, edge.high, answered),
+            "chosen_lift": _choice_estimate(edge.lift, edge.lift_low, edge.lift_high, answered),
             "chosen_q": math.nan if edge.q_value is None else edge.q_value,
         }
 
@@ -141,19 +141,19 @@ class Choices:
         return {(e.group_id, (e.predicate_id, e.object_id)): e for e in self.edges}
 
 
-def _of_choice(value: float | None, low: float | None, high: float | None, n: int) -> Estimate:
-    ends = [math.nan if number is None else number for number in (value, low, high)]
-    return Estimate(ends[0], ends[1], ends[2], n)
+def _choice_estimate(value: float | None, low: float | None, high: float | None, n: int) -> Estimate:
+    numbers = [math.nan if number is None else number for number in (value, low, high)]
+    return Estimate(numbers[0], numbers[1], numbers[2], n)
 
 
 SAID_AND_BELIEVED = "said and believed"
 ONLY_SAID = "only said"
 NEVER_SAID = "believed but never said"
-REFUSED = "refused but believed"
-ARE_BELIEVED = (SAID_AND_BELIEVED, NEVER_SAID, REFUSED)
+REFUSED_BUT_BELIEVED = "refused but believed"
+BELIEVED_VERDICTS = (SAID_AND_BELIEVED, NEVER_SAID, REFUSED_BUT_BELIEVED)
 NOT_PROBED = "said, not probed"
 
-REFUSING = 0.1
+MIN_REFUSAL_SHARE = 0.1
 """The share of refused answers from which a group counts as one that the model refuses to talk
 about."""
 
@@ -161,23 +161,23 @@ VERDICTS: Mapping[str, str] = {
     SAID_AND_BELIEVED: "said, and likelier after this group's names than after the others'",
     ONLY_SAID: "said, but not shown to be likelier after this group's names than after the others'",
     NEVER_SAID: "likelier after this group's names than after the others', yet never said of it",
-    REFUSED: "the same, of a group about which the same model refused answers",
+    REFUSED_BUT_BELIEVED: "the same, of a group about which the same model refused answers",
 }
 """Each verdict with what it means."""
 
 
-def verdict(*, said: bool, believed: bool | None, refused: float) -> str:
+def decide_verdict(*, is_said: bool, is_believed: bool | None, refused: float) -> str:
     """The verdict on a group and a statement: whether the run said it of this group, whether a
     model believes it (None: was not asked), and the share of the group's answers that were refused.
 
     A pair that was neither said nor is believed has none ("")."""
-    if said:
-        if believed is None:
+    if is_said:
+        if is_believed is None:
             return NOT_PROBED
-        return SAID_AND_BELIEVED if believed else ONLY_SAID
-    if not believed:
+        return SAID_AND_BELIEVED if is_believed else ONLY_SAID
+    if not is_believed:
         return ""
-    return REFUSED if refused >= REFUSING else NEVER_SAID
+    return REFUSED_BUT_BELIEVED if refused >= MIN_REFUSAL_SHARE else NEVER_SAID
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class Evidence:
         teller: the same model's run of stories about this group in the same store; "" if there is
             none.
         told: the share of prompts for stories about the group whose character was read as making
-            the same claim, by words alone (`kgbias.evidence.told`), with its Wilson interval. NaN
+            the same claim, by words alone (`kgbias.evidence.story_evidence`), with its Wilson interval. NaN
             if no story was read so, never 0: the reader finds only part of what stories say. No
             verdict rests on it.
         recorded: "known", "related" or "new" to the tables of recorded stereotypes that the run was
@@ -291,23 +291,23 @@ class Evidence:
         return self.group, Statement(self.predicate, self.object).words
 
 
-def sentences(rows: Iterable[Evidence]) -> int:
+def count_sentences(rows: Iterable[Evidence]) -> int:
     """How many different sentences the rows state, whatever the arm and the cut in two."""
     return len({row.pair for row in rows})
 
 
-def once(rows: Iterable[Evidence]) -> list[Evidence]:
+def drop_recut_sentences(rows: Iterable[Evidence]) -> list[Evidence]:
     """Each sentence of each arm once, in the order of its first row: of rows that cut it in two in
     different places, the one said most often. Their `times` are the same."""
-    kept: dict[tuple[str, tuple[str, str]], Evidence] = {}
+    by_place: dict[tuple[str, tuple[str, str]], Evidence] = {}
     for row in rows:
         place = row.arm, row.pair
-        if place not in kept or kept[place].count < row.count:
-            kept[place] = row
-    return list(kept.values())
+        if place not in by_place or by_place[place].count < row.count:
+            by_place[place] = row
+    return list(by_place.values())
 
 
-def telling(rows: Sequence[Evidence], count: int) -> list[Evidence]:
+def select_top_rows(rows: Sequence[Evidence], count: int) -> list[Evidence]:
     """The most telling rows of one verdict, each sentence once (its `times` say how often), in
     the order that `ORDERS` gives in words: those with the greatest lift; for what was only said,
     those that are likelier for others (a lift of 0 or less), those said most often first."""
@@ -319,42 +319,42 @@ def telling(rows: Sequence[Evidence], count: int) -> list[Evidence]:
             return (lift > 0, -row.times, lift, *name)
         return (-lift, -row.times, *name)
 
-    found: dict[tuple[str, str], Evidence] = {}
+    by_pair: dict[tuple[str, str], Evidence] = {}
     for row in sorted(rows, key=key):
-        found.setdefault(row.pair, row)
-    return list(found.values())[:count]
+        by_pair.setdefault(row.pair, row)
+    return list(by_pair.values())[:count]
 
 
-_OTHERS_FIRST = "those with a lift of 0 or less first, the most often said first"
-ORDERS: Mapping[str, str] = {ONLY_SAID: _OTHERS_FIRST, NOT_PROBED: _OTHERS_FIRST}
-"""The order of `telling`, in words, for the verdicts whose order is not greatest lift first."""
+_LOW_LIFT_FIRST = "those with a lift of 0 or less first, the most often said first"
+ORDERS: Mapping[str, str] = {ONLY_SAID: _LOW_LIFT_FIRST, NOT_PROBED: _LOW_LIFT_FIRST}
+"""The order of `select_top_rows`, in words, for the verdicts whose order is not greatest lift first."""
 
 
-T = TypeVar("T", bound=ProbeRun)
-_SHARED = ("acceptability", "regard", "toxicity")  # measures that do not see the group
+ProbeRunT = TypeVar("ProbeRunT", bound=ProbeRun)
+_GROUP_BLIND_MEASURES = ("acceptability", "regard", "toxicity")  # measures that do not see the group
 
 
 @dataclass(frozen=True)
-class Joint:
+class EvidenceTable:
     """The joint view of a run.
 
     Attributes:
         rows: the triples that count, in the order of the store, then those that were never said.
         agreement: how far the three kinds agree, for each group and arm; empty if nothing was
             probed by names.
-        believing: the probes by names that it rests on; None if there are none.
-        probing: the probes of the groups' own names (`kgbias probe run`), which carry what is
+        belief_run: the probes by names that it rests on; None if there are none.
+        probe_run: the probes of the groups' own names (`kgbias probe run`), which carry what is
             embedded; None if there are none.
-        counted: the statements that count.
-        missing: which columns are empty, and the command that fills them; one line each.
+        statements: the statements that count.
+        missing_columns: which columns are empty, and the command that fills them; one line each.
     """
 
     rows: Sequence[Evidence]
     agreement: Sequence[GroupAgreement]
-    believing: BeliefRun | None
-    probing: ProbeRun | None
-    counted: SelectedStatements
-    missing: Sequence[str]
+    belief_run: BeliefRun | None
+    probe_run: ProbeRun | None
+    statements: SelectedStatements
+    missing_columns: Sequence[str]
 
     @property
     def floor(self) -> Mapping[str, Any]:
@@ -362,13 +362,13 @@ class Joint:
         `tested`, the mean `found`, the pairs of the real groups `of` and those `believed`, `p` of
         this many by chance: the share of deals in which as many are believed of as many pairs; and
         by kind and category in `parts` ("nonce", "residuals", "placebo"). Empty without probes."""
-        return floor_of(self.believing.record) if self.believing else {}
+        return summarise_floor(self.belief_run.record) if self.belief_run else {}
 
     @property
-    def groups(self) -> Sequence[Mapping[str, Any]]:
+    def group_figures(self) -> Sequence[Mapping[str, Any]]:
         """The figures of groups (`kgbias.probe.group_figures.GroupFigure`), one for each group,
         score and kind; `names` has that of each name."""
-        return list(self.believing.record.get("groups", [])) if self.believing else []
+        return list(self.belief_run.record.get("groups", [])) if self.belief_run else []
 
     @property
     def note(self) -> str:
@@ -385,16 +385,16 @@ class Joint:
 
     @cached_property
     def by_verdict(self) -> Mapping[str, list[Evidence]]:
-        found: dict[str, list[Evidence]] = defaultdict(list)
+        by_verdict_rows: dict[str, list[Evidence]] = defaultdict(list)
         for row in self.rows:
-            found[row.verdict].append(row)
-        return found
+            by_verdict_rows[row.verdict].append(row)
+        return by_verdict_rows
 
 
-def floor_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """`Joint.floor`, of the record of a believing."""
-    parts = list(record.get("floor", []))
-    nonce = [part for part in parts if part["kind"] == "nonce"]
+def summarise_floor(record: Mapping[str, Any]) -> dict[str, Any]:
+    """`EvidenceTable.floor`, of the record of a believing."""
+    floor_parts = list(record.get("floor", []))
+    nonce = [part for part in floor_parts if part["kind"] == "nonce"]
     pairs = {line["category"]: line.get("pairs", 0) for line in record.get("categories", [])}
     believed = sum(line.get("believed", 0) for line in record.get("categories", []))
     deals = [
@@ -402,206 +402,206 @@ def floor_of(record: Mapping[str, Any]) -> dict[str, Any]:
         for part in nonce
         if part["tested"]
     ]
-    p = math.nan
+    p_value = math.nan
     if deals:
         together = np.sum(deals, axis=0)
-        p = float((1 + (together >= believed - 1e-9).sum()) / (1 + len(together)))
+        p_value = float((1 + (together >= believed - 1e-9).sum()) / (1 + len(together)))
     return {
         "tested": sum(part["tested"] for part in nonce),
         "found": round(sum(part["found"] for part in nonce), 4),
         "of": sum(pairs.values()),
         "believed": believed,
-        "p": p,
-        "parts": parts,
+        "p": p_value,
+        "parts": floor_parts,
     }
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class EvidenceInputs:
     """The parts of the joint view: a run, the statements that count, all its generations, its
     probings with their edges, its probes by names with what is believed, its forced choices, the
     same model's stories, and the marks of statements held against recorded stereotypes."""
 
     run: Run
-    counted: SelectedStatements
+    statements: SelectedStatements
     generations: Sequence[Generation]
     probes: Sequence[tuple[ProbeRun, Sequence[ProbedEdge]]]
     beliefs: tuple[BeliefRun, Sequence[BelievedEdge]] | None = None
-    choices: Choices = field(default_factory=Choices)
-    told: Told = field(default_factory=Told)
-    marks: Mapping[str, BestMatch] = field(default_factory=dict)
+    choices: StoredChoices = field(default_factory=StoredChoices)
+    stories: StoryEvidence = field(default_factory=StoryEvidence)
+    recorded_marks: Mapping[str, BestMatch] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, run: StoredRun, selection: Selection | None, model: str | None = None) -> "Parts":
+    def read(cls, run: StoredRun, selection: Selection | None, model: str | None = None) -> "EvidenceInputs":
         """The parts from the store; of the probings and believings, those of the named model."""
-        probings = [p for p in run.probe_runs() if p.model.goes_by(model)]
-        chosen = _own(run.record, probings)
-        probes = [(chosen, run.probes(chosen.id))] if chosen else []
-        generations, choices = list(run.generations()), Choices.read(run, model)
-        counted, beliefs = select_statements(run, selection), read_beliefs(run, model)
-        told, marks = Told.read(run), best_matches(run.stereotype_matches())
-        return cls(run.record, counted, generations, probes, beliefs, choices, told, marks)
+        probe_runs = [p for p in run.probe_runs() if p.model.goes_by(model)]
+        probe_run = _pick_run_model(run.record, probe_runs)
+        probes = [(probe_run, run.probes(probe_run.id))] if probe_run else []
+        generations, choices = list(run.generations()), StoredChoices.read(run, model)
+        statements, beliefs = select_statements(run, selection), read_beliefs(run, model)
+        stories, recorded_marks = StoryEvidence.read(run), best_matches(run.stereotype_matches())
+        return cls(run.record, statements, generations, probes, beliefs, choices, stories, recorded_marks)
 
 
 def read_beliefs(
-    run: StoredRun, model: str | None = None, there: Sequence[BeliefRun] | None = None
+    run: StoredRun, model: str | None = None, belief_runs: Sequence[BeliefRun] | None = None
 ) -> tuple[BeliefRun, Sequence[BelievedEdge]] | None:
-    """What a model believes: the named one, else the run's own, else the first. `there` are the
+    """What a model believes: the named one, else the run's own, else the first. `belief_runs` are the
     run's askings, if already read."""
-    every = run.belief_runs() if there is None else there
-    found = _own(run.record, [b for b in every if b.model.goes_by(model)])
-    return (found, run.beliefs(found.id)) if found else None
+    candidates = run.belief_runs() if belief_runs is None else belief_runs
+    belief_run = _pick_run_model(run.record, [b for b in candidates if b.model.goes_by(model)])
+    return (belief_run, run.beliefs(belief_run.id)) if belief_run else None
 
 
-def others_asked(run: StoredRun, believing: BeliefRun | None) -> str:
+def describe_other_models(run: StoredRun, belief_run: BeliefRun | None) -> str:
     """A line that names the other models that were asked about the run, and where their beliefs
     are; "" if there are none."""
-    others = [b.model.title for b in run.belief_runs() if believing and b.id != believing.id]
-    if believing is None or not others:
+    other_models = [b.model.title for b in run.belief_runs() if belief_run and b.id != belief_run.id]
+    if belief_run is None or not other_models:
         return ""
     where = how(
-        f"run.evidence({others[0]!r}), and beside each other run.evidence_models()",
-        f"kgbias query believed --param run={run.name} --param model={quote(others[0])}, and "
+        f"run.evidence({other_models[0]!r}), and beside each other run.evidence_models()",
+        f"kgbias query believed --param run={run.name} --param model={quote(other_models[0])}, and "
         f"beside each other in kgbias report {run.name}",
     )
     return (
-        f"the beliefs are those of {believing.model.title}; the store also has those of "
-        f"{', '.join(others)}: {where}"
+        f"the beliefs are those of {belief_run.model.title}; the store also has those of "
+        f"{', '.join(other_models)}: {where}"
     )
 
 
-def joint(run: StoredRun, selection: Selection | None = None, *, model: str | None = None) -> Joint:
+def build_evidence(run: StoredRun, selection: Selection | None = None, *, model: str | None = None) -> EvidenceTable:
     """The joint view of what counts, from what the store holds. `model` names the model whose
     probes are read (None: the run's own, else the first)."""
-    return joined(Parts.read(run, selection, model))
+    return assemble_evidence(EvidenceInputs.read(run, selection, model))
 
 
-def joined(parts: Parts) -> Joint:
-    """As `joint`, from parts already read."""
-    run, counted = parts.run, parts.counted
-    probing = _own(run, [p for p, _ in parts.probes])
-    stated = [
+def assemble_evidence(inputs: EvidenceInputs) -> EvidenceTable:
+    """As `build_evidence`, from parts already read."""
+    run, statements = inputs.run, inputs.statements
+    probe_run = _pick_run_model(run, [p for p, _ in inputs.probes])
+    stated_pairs = [
         (g.triple.group_id, Statement(g.triple.predicate, g.triple.object))
-        for g in parts.generations
+        for g in inputs.generations
         if g.triple is not None
     ]
-    said = {(group, statement.words) for group, statement in stated}
-    times: Counter[tuple[str, str, str]] = Counter()
-    for t in counted.triples:
-        times[t.arm, t.group_id, Statement(t.predicate, t.object).words] += t.count
-    believing = parts.beliefs[0] if parts.beliefs else None
-    record = believing.record if believing else {}
-    given = [Statement(*own) for own in record.get("given", {}).values()]
-    texts = {s.key: s for s in (*given, *(s for _, s in stated))}
-    edges = next((edges for p, edges in parts.probes if p is probing), [])
-    tables = group_tables(run.groups, probing, edges, stated) if probing else {}
-    refused = _refused(parts)
-    shares = _shares(counted)
+    said_pairs = {(group, statement.words) for group, statement in stated_pairs}
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for triple in statements.triples:
+        counts[triple.arm, triple.group_id, Statement(triple.predicate, triple.object).words] += triple.count
+    belief_run = inputs.beliefs[0] if inputs.beliefs else None
+    record = belief_run.record if belief_run else {}
+    given_statements = [Statement(*category_triples) for category_triples in record.get("given", {}).values()]
+    texts = {s.key: s for s in (*given_statements, *(s for _, s in stated_pairs))}
+    edges = next((edges for p, edges in inputs.probes if p is probe_run), [])
+    tables = build_group_tables(run.groups, probe_run, edges, stated_pairs) if probe_run else {}
+    refused = _estimate_refusals(inputs)
+    shares = _estimate_shares(statements)
     arms: dict[str, list[str]] = defaultdict(list)
-    for t in counted.triples:
-        arms[t.id].append(t.arm)
+    for triple in statements.triples:
+        arms[triple.id].append(triple.arm)
     rows: list[Evidence] = []
     agreement: list[GroupAgreement] = []
     embedded = False
     for category in dict.fromkeys(g.category for g in run.groups):
         groups = {g.id: g for g in run.groups if g.category == category}
-        own = [t for t in counted.triples if t.group_id in groups]
-        probe = _Probe(tables.get(category), probing, parts.beliefs, groups, texts)
+        category_triples = [triple for triple in statements.triples if triple.group_id in groups]
+        probe = _CategoryProbes(tables.get(category), probe_run, inputs.beliefs, groups, texts)
         # What another model refused says nothing of what this one believes.
-        probe.of_the_run = believing is not None and believing.model.id == run.model.id
+        probe.is_run_model = belief_run is not None and belief_run.model.id == run.model.id
         embedded |= bool(probe.vectors)
-        for t in own:
-            statement = Statement(t.predicate, t.object)
+        for triple in category_triples:
+            statement = Statement(triple.predicate, triple.object)
             rows.append(
                 Evidence(
-                    **_named(groups[t.group_id], probe.asked.get(statement.words, statement)),
-                    id=t.id,
-                    arm=t.arm,
-                    arms=tuple(arms[t.id]),
-                    count=t.count,
-                    times=times[t.arm, t.group_id, statement.words],
-                    share=shares[t.arm, t.id],
-                    **_scores([t]),
-                    **probe.row(t.group_id, statement, said=True, refused=refused[t.group_id]),
-                    **parts.choices.cells(t.group_id, statement.key),
-                    **parts.told.cells(t.group_id, statement),
-                    **(parts.marks[t.id].cells if t.id in parts.marks else {}),
+                    **_triple_cells(groups[triple.group_id], probe.statements.get(statement.words, statement)),
+                    id=triple.id,
+                    arm=triple.arm,
+                    arms=tuple(arms[triple.id]),
+                    count=triple.count,
+                    times=counts[triple.arm, triple.group_id, statement.words],
+                    share=shares[triple.arm, triple.id],
+                    **_average_scores([triple]),
+                    **probe.build_cells(triple.group_id, statement, is_said=True, refused=refused[triple.group_id]),
+                    **inputs.choices.build_cells(triple.group_id, statement.key),
+                    **inputs.stories.build_cells(triple.group_id, statement),
+                    **(inputs.recorded_marks[triple.id].cells if triple.id in inputs.recorded_marks else {}),
                 )
             )
         if probe.beliefs:
-            rows += _never_said(own, given, groups, probe, said, refused, parts)
-            agreement += _agreement(category, probe, own, counted.arms, times)
-    missing = _missing(run, believing, embedded, rows)
-    return Joint(rows, agreement, believing, probing, counted, missing)
+            rows += _build_never_said(category_triples, given_statements, groups, probe, said_pairs, refused, inputs)
+            agreement += _measure_agreement(category, probe, category_triples, statements.arms, counts)
+    missing = _describe_missing(run, belief_run, embedded, rows)
+    return EvidenceTable(rows, agreement, belief_run, probe_run, statements, missing)
 
 
-class _Probe:
+class _CategoryProbes:
     """The cells of a category's probes."""
 
     def __init__(
         self,
         table: GroupTable | None,
-        probing: ProbeRun | None,
+        probe_run: ProbeRun | None,
         beliefs: tuple[BeliefRun, Sequence[BelievedEdge]] | None,
         groups: Mapping[str, Group],
-        texts: Mapping[Key, Statement],
+        texts: Mapping[StatementKey, Statement],
     ) -> None:
         self.table, self.groups = table, groups
-        self.of_the_run = True
+        self.is_run_model = True
         edges = beliefs[1] if beliefs else ()
-        own = [
+        stated_edges = [
             (texts[key], e)
             for e in edges
             if e.group_id in groups and (key := (e.predicate_id, e.object_id)) in texts
         ]
         # By words: what the crawl cut in two at several places was asked once.
-        self.beliefs = {(e.group_id, statement.words): e for statement, e in own}
-        self.asked = {statement.words: statement for statement, _ in own}
-        self._again = beliefs[0].record.get("found_again", {}) if beliefs else {}
+        self.beliefs = {(e.group_id, statement.words): e for statement, e in stated_edges}
+        self.statements = {statement.words: statement for statement, _ in stated_edges}
+        self._replication_rates = beliefs[0].record.get("found_again", {}) if beliefs else {}
         self.model = beliefs[0].model.title if beliefs and self.beliefs else ""
-        if not self.model and table is not None and probing is not None:
-            self.model = probing.model.title
-        self.vectors = self.stands = ""
+        if not self.model and table is not None and probe_run is not None:
+            self.model = probe_run.model.title
+        self.vectors = self.vector_terms = ""
         self.association = None
-        if table is not None and table.similarity is not None and probing is not None:
-            self.vectors = str(probing.record.get("vectors", ""))
-            self.stands = str(probing.record.get("stands", {}).get(table.category, NAMES))
-            self.association = associations(table.similarity)
-            scale = spread(contrast(table.similarity))
+        if table is not None and table.similarity is not None and probe_run is not None:
+            self.vectors = str(probe_run.record.get("vectors", ""))
+            self.vector_terms = str(probe_run.record.get("stands", {}).get(table.category, GROUP_NAMES))
+            self.association = compute_associations(table.similarity)
+            scale = statement_spread(contrast(table.similarity))
             low, high = contrast_intervals(table.similarity)
             self._low, self._high = low / scale, high / scale
 
-    def believed(self, group: str, words: str) -> bool | None:
+    def is_believed(self, group: str, words: str) -> bool | None:
         """None where nothing can be said: the pair was not probed, or the group has too few
         names."""
         edge = self.beliefs.get((group, words))
-        if edge is None or edge.names < FEWEST:
+        if edge is None or edge.names < MIN_NAMES:
             return None
         return edge.verdict == BELIEVED
 
-    def near(self, group: str, keys: Sequence[Key]) -> Values | None:
+    def group_associations(self, group: str, keys: Sequence[StatementKey]) -> Values | None:
         """The associations of a group with statements; None where any is missing."""
         if self.association is None or self.table is None:
             return None
-        places = [self.table.place.get((group, key)) for key in keys]
+        places = [self.table.places.get((group, key)) for key in keys]
         if None in places:
             return None
         return np.array([self.association[place] for place in places if place], dtype=np.float64)
 
-    def row(
-        self, group: str, statement: Statement, *, said: bool, refused: Estimate
+    def build_cells(
+        self, group: str, statement: Statement, *, is_said: bool, refused: Estimate
     ) -> dict[str, Any]:
         """The columns of a pair that come from the probes, and the verdict."""
-        none = Estimate.missing()
+        no_estimate = Estimate.missing()
         cells: dict[str, Any] = {
-            "model": self.model, "lift": none, "q_value": math.nan, "leaning": False,
+            "model": self.model, "lift": no_estimate, "q_value": math.nan, "leaning": False,
             "bound": False, "of_name": False, "found_again": math.nan, "least": math.nan,
             "swayed_by": "", "rank": None, "of": 0, "surprisal": math.nan,
-            "vectors": self.vectors, "stands": self.stands, "association": none, "refused": refused,
-            "verdict": verdict(
-                said=said,
-                believed=self.believed(group, statement.words),
-                refused=refused.value if self.of_the_run else 0.0,
+            "vectors": self.vectors, "stands": self.vector_terms, "association": no_estimate, "refused": refused,
+            "verdict": decide_verdict(
+                is_said=is_said,
+                is_believed=self.is_believed(group, statement.words),
+                refused=refused.value if self.is_run_model else 0.0,
             ),
         }  # fmt: skip
         if edge := self.beliefs.get((group, statement.words)):
@@ -610,178 +610,178 @@ class _Probe:
                 "q_value": edge.q_value,
                 "leaning": edge.verdict == LEANING,
                 "bound": edge.verdict == BOUND,
-                "of_name": edge.verdict == BELIEVED and edge.names < FEWEST,
-                "found_again": self._again.get(f"{group} {edge.statement_id}", math.nan),
+                "of_name": edge.verdict == BELIEVED and edge.names < MIN_NAMES,
+                "found_again": self._replication_rates.get(f"{group} {edge.statement_id}", math.nan),
                 "least": edge.least,
                 "swayed_by": edge.swayed_by,
             }
-        if self.table is None or (group, statement.key) not in self.table.place:
+        if self.table is None or (group, statement.key) not in self.table.places:
             return cells
-        place, n = self.table.place[group, statement.key], len(self.table.groups)
+        place, group_count = self.table.places[group, statement.key], len(self.table.groups)
         cells |= {
             "rank": self.table.edges[place[0]][place[1]].rank,
-            "of": n,
+            "of": group_count,
             "surprisal": float(-self.table.bits[place]),
         }
         if self.association is not None:
-            cells["association"] = _estimate(self.association, self._low, self._high, place, n)
+            cells["association"] = _estimate_at(self.association, self._low, self._high, place, group_count)
         return cells
 
 
-def _estimate(values: Any, low: Any, high: Any, place: tuple[int, int], n: int) -> Estimate:
+def _estimate_at(values: Any, low: Any, high: Any, place: tuple[int, int], n: int) -> Estimate:
     return Estimate(float(values[place]), float(low[place]), float(high[place]), n)
 
 
-def _own(run: Run, found: Sequence[T]) -> T | None:
+def _pick_run_model(run: Run, candidates: Sequence[ProbeRunT]) -> ProbeRunT | None:
     """What the run's own model made, if anything, or else the first."""
-    return next((p for p in found if p.model == run.model), found[0] if found else None)
+    return next((p for p in candidates if p.model == run.model), candidates[0] if candidates else None)
 
 
-def _refused(parts: Parts) -> Mapping[str, Estimate]:
+def _estimate_refusals(inputs: EvidenceInputs) -> Mapping[str, Estimate]:
     """The share of refused prompts about each group, in the arms that count."""
     shares: dict[str, list[float]] = defaultdict(list)
-    for prompt in refused_prompts(parts.generations, parts.counted.arms):
+    for prompt in refused_prompts(inputs.generations, inputs.statements.arms):
         shares[prompt.group].append(prompt.share)
-    return {group.id: share_of(shares[group.id]) for group in parts.run.groups}
+    return {group.id: share_of(shares[group.id]) for group in inputs.run.groups}
 
 
-def _shares(counted: SelectedStatements) -> Mapping[tuple[str, str], Estimate]:
+def _estimate_shares(statements: SelectedStatements) -> Mapping[tuple[str, str], Estimate]:
     """The coverage-corrected share of each triple in its arm and group (see `Evidence.share`)."""
     by_group: dict[tuple[str, str], list[TripleView]] = defaultdict(list)
-    for t in counted.triples:
-        by_group[t.arm, t.group_id].append(t)
-    found = {}
+    for triple in statements.triples:
+        by_group[triple.arm, triple.group_id].append(triple)
+    shares = {}
     for triples in by_group.values():
-        n = sum(t.count for t in triples)
-        coverage = good_turing_coverage(t.count for t in triples)
-        unseen = proportion(sum(t.count == 1 for t in triples), n)
-        for t in triples:
-            plain = proportion(t.count, n)
-            found[t.arm, t.id] = Estimate(
-                coverage * plain.value,
-                (1 - unseen.high) * plain.low,
-                (1 - unseen.low) * plain.high,
-                n,
+        total = sum(triple.count for triple in triples)
+        coverage = good_turing_coverage(triple.count for triple in triples)
+        unseen = proportion(sum(triple.count == 1 for triple in triples), total)
+        for triple in triples:
+            raw_share = proportion(triple.count, total)
+            shares[triple.arm, triple.id] = Estimate(
+                coverage * raw_share.value,
+                (1 - unseen.high) * raw_share.low,
+                (1 - unseen.low) * raw_share.high,
+                total,
             )
-    return found
+    return shares
 
 
-def _never_said(
-    own: Sequence[TripleView],
-    given: Sequence[Statement],
+def _build_never_said(
+    category_triples: Sequence[TripleView],
+    given_statements: Sequence[Statement],
     groups: Mapping[str, Group],
-    probe: _Probe,
-    said: set[tuple[str, str]],
+    probe: _CategoryProbes,
+    said_pairs: set[tuple[str, str]],
     refused: Mapping[str, Estimate],
-    parts: Parts,
+    inputs: EvidenceInputs,
 ) -> list[Evidence]:
     """What is believed of a group but was never said about it in the run: statements that count for
     some other group, and those that were given."""
     views: dict[str, list[TripleView]] = defaultdict(list)
-    for t in own:
+    for t in category_triples:
         views[Statement(t.predicate, t.object).words].append(t)
-    counted = dict.fromkeys((*views, *(statement.words for statement in given)))
-    asked = [probe.asked[words] for words in counted if words in probe.asked]
+    candidates = dict.fromkeys((*views, *(statement.words for statement in given_statements)))
+    probed = [probe.statements[words] for words in candidates if words in probe.statements]
     return [
         Evidence(
-            **_named(group, statement),
+            **_triple_cells(group, statement),
             id=triple_id(group.id, *statement.key),
             arm="",
             arms=(),
             count=0,
             times=0,
             share=Estimate.missing(),
-            **_scores(views.get(statement.words, [])),
-            **probe.row(group.id, statement, said=False, refused=refused[group.id]),
-            **parts.choices.cells(group.id, statement.key),
-            **parts.told.cells(group.id, statement),
+            **_average_scores(views.get(statement.words, [])),
+            **probe.build_cells(group.id, statement, is_said=False, refused=refused[group.id]),
+            **inputs.choices.build_cells(group.id, statement.key),
+            **inputs.stories.build_cells(group.id, statement),
         )
         for group in groups.values()
-        for statement in asked
-        if (group.id, statement.words) not in said and probe.believed(group.id, statement.words)
+        for statement in probed
+        if (group.id, statement.words) not in said_pairs and probe.is_believed(group.id, statement.words)
     ]
 
 
-def _named(group: Group, said: Statement) -> dict[str, Any]:
+def _triple_cells(group: Group, statement: Statement) -> dict[str, Any]:
     return {
         "group": group.name,
         "category": group.category,
-        "predicate": said.predicate,
-        "object": said.object,
+        "predicate": statement.predicate,
+        "object": statement.object,
     }
 
 
-def _scores(views: Sequence[TripleView]) -> dict[str, Any]:
+def _average_scores(views: Sequence[TripleView]) -> dict[str, Any]:
     """The scores of a statement: the means over the triples that state it."""
     distinct = list({t.id: t for t in views}.values())
     cells: dict[str, Any] = {}
-    for name in _SHARED:
+    for name in _GROUP_BLIND_MEASURES:
         values = [t.scores[name].value for t in distinct if name in t.scores]
         cells[name] = sum(values) / len(values) if values else math.nan
     labels = Counter(t.scores["regard"].label for t in distinct if "regard" in t.scores)
     return cells | {"regard_label": labels.most_common(1)[0][0] if labels else ""}
 
 
-def _agreement(
+def _measure_agreement(
     category: str,
-    probe: _Probe,
-    own: Sequence[TripleView],
+    probe: _CategoryProbes,
+    category_triples: Sequence[TripleView],
     arms: Sequence[str],
-    times: Mapping[tuple[str, str, str], int],
+    sentence_counts: Mapping[tuple[str, str, str], int],
 ) -> list[GroupAgreement]:
-    """Kendall's tau for each group and arm, over the statements that count and were probed; `times`
+    """Kendall's tau for each group and arm, over the statements that count and were probed; `sentence_counts`
     says how often each was said, by arm, group and words."""
-    kept: dict[str, Key] = {}  # by words
-    for t in own:
+    keys: dict[str, StatementKey] = {}  # by words
+    for t in category_triples:
         statement = Statement(t.predicate, t.object)
-        kept.setdefault(statement.words, statement.key)
+        keys.setdefault(statement.words, statement.key)
     rows = []
     for arm in arms:
         for group in probe.groups.values():
-            asked = {
-                words: key for words, key in kept.items() if (group.id, words) in probe.beliefs
+            probed = {
+                words: key for words, key in keys.items() if (group.id, words) in probe.beliefs
             }
-            said = np.array([times.get((arm, group.id, w), 0) for w in asked], dtype=float)
-            lift = np.array([probe.beliefs[group.id, words].lift for words in asked], dtype=float)
-            near = probe.near(group.id, list(asked.values()))
+            counts = np.array([sentence_counts.get((arm, group.id, w), 0) for w in probed], dtype=float)
+            lift = np.array([probe.beliefs[group.id, words].lift for words in probed], dtype=float)
+            associations = probe.group_associations(group.id, list(probed.values()))
             missing = Estimate.missing()
-            predicates = [predicate for predicate, _ in asked.values()]
+            predicates = [predicate for predicate, _ in probed.values()]
             rows.append(
                 GroupAgreement(
                     category,
                     group.name,
                     arm,
-                    kendall(said, lift, predicates),
-                    missing if near is None else kendall(said, near, predicates),
-                    missing if near is None else kendall(lift, near, predicates),
+                    jackknife_kendall_tau(counts, lift, predicates),
+                    missing if associations is None else jackknife_kendall_tau(counts, associations, predicates),
+                    missing if associations is None else jackknife_kendall_tau(lift, associations, predicates),
                 )
             )
     return rows
 
 
-def _missing(
-    run: Run, believing: BeliefRun | None, embedded: bool, rows: Sequence[Evidence]
+def _describe_missing(
+    run: Run, belief_run: BeliefRun | None, embedded: bool, rows: Sequence[Evidence]
 ) -> list[str]:
-    if believing is None:
+    if belief_run is None:
         return [
             f"run {run.name!r} was not probed by names: lift, verdict and association are empty; "
             f"{how('run.evidence(MODEL)', f'kgbias evidence {run.name} --model SPEC')} fills them"
         ]
-    found = []
-    left = sentences(row for row in rows if row.verdict == NOT_PROBED and not row.lift.n)
-    if left and any(line["not_probed"] for line in believing.record.get("categories", [])):
+    lines = []
+    unprobed = count_sentences(row for row in rows if row.verdict == NOT_PROBED and not row.lift.n)
+    if unprobed and any(line["not_probed"] for line in belief_run.record.get("categories", [])):
         more = how(
             'run.evidence(MODEL, asking={"probes": N})',
             f"kgbias --set probes=N evidence {run.name} --model SPEC",
         )
-        found.append(
-            f"{left:,} statement{' was' if left == 1 else 's were'} said but not probed: {more} "
+        lines.append(
+            f"{unprobed:,} statement{' was' if unprobed == 1 else 's were'} said but not probed: {more} "
             "asks more"
         )
-    few = [n for line in believing.record.get("categories", []) for n in line["too_few_names"]]
-    if few:
-        found.append(
-            f"nothing is said of {', '.join(few)}: fewer than {FEWEST} names, or no other group to "
+    small_groups = [n for line in belief_run.record.get("categories", []) for n in line["too_few_names"]]
+    if small_groups:
+        lines.append(
+            f"nothing is said of {', '.join(small_groups)}: fewer than {MIN_NAMES} names, or no other group to "
             "compare with; what is found is a belief about their names (more names: NAME | OTHER "
             "NAME ... of a group)"
         )
@@ -790,8 +790,8 @@ def _missing(
             how("run.evidence(MODEL)", f"kgbias evidence {run.name} --model SPEC"),
             how("`encoder`", "--encoder"),
         )
-        found.append(
+        lines.append(
             f"association is empty: {filled} fills it from the vectors of that model, {other} from "
             "those of another"
         )
-    return found
+    return lines

@@ -10,23 +10,23 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from kgbias.evidence.claims import claims
+from kgbias.evidence.claims import extract_claims
 from kgbias.graph.profiles import describe_reader
 from kgbias.graph.store import StoredRun
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion
 
-_STORIES = "stories"  # the kind of run
+_STORIES_KIND = "stories"  # the kind of run
 # How stories word what a crawl says in plain words.
-_PLAIN = (
+_PLAIN_WORDINGS = (
     (re.compile(r"^(?:work|are cast) as\b", re.IGNORECASE), "are"),
     (re.compile(r"^have in the family\b", re.IGNORECASE), "have"),
 )
 
 
 @dataclass(frozen=True)
-class Told:
+class StoryEvidence:
     """The newest run of stories in the same store by the model that was crawled, about any of the
     same groups; nothing if there is none.
 
@@ -39,57 +39,57 @@ class Told:
     statement has no share, rather than one of 0.
 
     Attributes:
-        teller: the name of the run of stories, with the model that read them if rules did not; ""
+        story_run: the name of the run of stories, with the model that read them if rules did not; ""
             if there is none.
-        prompts: for each group, by id, what was read from the stories with each prompt. Those with
+        claims_by_prompt: for each group, by id, what was read from the stories with each prompt. Those with
             the same prompt count as one, which says what any of them says.
     """
 
-    teller: str = ""
-    prompts: Mapping[str, Mapping[tuple[str, int], set[Any]]] = field(default_factory=dict)
+    story_run: str = ""
+    claims_by_prompt: Mapping[str, Mapping[tuple[str, int], set[Any]]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, run: StoredRun) -> "Told":
+    def read(cls, run: StoredRun) -> "StoryEvidence":
         """Those beside a run. Stories have none beside themselves."""
         groups = {group.id for group in run.groups}
-        newest = None
-        for other in (summary.run for summary in run.store.summaries()):
-            same = other.kind == _STORIES and other.model == run.model
-            if same and any(group.id in groups for group in other.groups):
-                newest = other
-        if newest is None or run.record.kind == _STORIES:
+        newest_run = None
+        for candidate in (summary.run for summary in run.store.summaries()):
+            same_model = candidate.kind == _STORIES_KIND and candidate.model == run.model
+            if same_model and any(group.id in groups for group in candidate.groups):
+                newest_run = candidate
+        if newest_run is None or run.record.kind == _STORIES_KIND:
             return cls()
-        predicates = newest.config["attributes"]
+        predicates = newest_run.config["attributes"]
         prompts: dict[str, dict[tuple[str, int], set[Any]]] = {}
-        for profile in run.store.profiles(newest.id):
+        for profile in run.store.profiles(newest_run.id):
             if profile.group_id not in groups:
                 continue
-            own = prompts.setdefault(profile.group_id, {})
-            made = own.setdefault(profile.prompt_key(newest.config["wordings"]), set())
+            group_prompts = prompts.setdefault(profile.group_id, {})
+            prompt_claims = group_prompts.setdefault(profile.prompt_key(newest_run.config["wordings"]), set())
             for part in profile.parts:
-                made |= _claims(f"{predicates[part.attribute]} {part.value}")
-        by = f", read by {describe_reader(newest.config)}" if "read_by" in newest.config else ""
-        return cls(f"{newest.name}{by}", prompts)
+                prompt_claims |= _claim_keys(f"{predicates[part.attribute]} {part.value}")
+        reader = f", read by {describe_reader(newest_run.config)}" if "read_by" in newest_run.config else ""
+        return cls(f"{newest_run.name}{reader}", prompts)
 
-    def cells(self, group: str, statement: Statement) -> dict[str, Any]:
+    def build_cells(self, group: str, statement: Statement) -> dict[str, Any]:
         """The columns of a group (by id) and a statement."""
-        prompts = self.prompts.get(group)
+        prompts = self.claims_by_prompt.get(group)
         if not prompts:
             return {"teller": "", "told": Estimate.missing()}
-        wanted = _claims(f"{statement.predicate} {statement.object}")
-        making = sum(wanted <= made for made in prompts.values()) if wanted else 0
-        told = proportion(making, len(prompts)) if making else Estimate.missing(len(prompts))
-        return {"teller": self.teller, "told": told}
+        wanted_claims = _claim_keys(f"{statement.predicate} {statement.object}")
+        matching_count = sum(wanted_claims <= prompt_claims for prompt_claims in prompts.values()) if wanted_claims else 0
+        story_share = proportion(matching_count, len(prompts)) if matching_count else Estimate.missing(len(prompts))
+        return {"teller": self.story_run, "told": story_share}
 
 
 @lru_cache(maxsize=1 << 16)
-def _claims(text: str) -> frozenset[Any]:
+def _claim_keys(text: str) -> frozenset[Any]:
     """What makes the claims of a statement without its subject the same as others'."""
-    for words, plain in _PLAIN:
+    for words, plain in _PLAIN_WORDINGS:
         text = words.sub(plain, text)
     # Claims do not tell what people do from what they have: "work with children" has a child.
     verb = text.partition(" ")[0].lower()
     return frozenset(
-        (c.lemmas, c.stance, c.denied, c.verb, "" if c.verb == "are" else verb)
-        for c in claims(text)
+        (c.lemmas, c.stance, c.is_negated, c.verb, "" if c.verb == "are" else verb)
+        for c in extract_claims(text)
     )

@@ -13,7 +13,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from kgbias.errors import DataError, UsageError
-from kgbias.evidence.claims import claims
+from kgbias.evidence.claims import extract_claims
 from kgbias.graph.stereotypes import Stereotype as Stereotype
 from kgbias.graph.stereotypes import StereotypeTable
 from kgbias.ids import normalise
@@ -31,18 +31,18 @@ DOOR = TableFormat(
     ("offensiveness", "category", "statement"),
     "StereoSet, SeeGULL",
 )
-_GROUP, _ATTRIBUTE = DOOR.needed_columns
+_GROUP_COLUMNS, _ATTRIBUTE_COLUMNS = DOOR.needed_columns
 # The last two are the names in SeeGULL's file of nations and in SeeGULL Multilingual.
-_OFFENSIVENESS = (
+_OFFENSIVENESS_COLUMNS = (
     "offensiveness", "offensiveness_score", "mean offensiveness_score", "mean_offensive_score",
 )  # fmt: skip
-_ANNOTATORS = ("stereotype", "region_stereo")
-_RATINGS = ("Annotation1", "Annotation2", "Annotation3")  # SeeGULL's own file
-_LONGEST = 200  # characters of a group or an attribute
+_ANNOTATOR_COLUMNS = ("stereotype", "region_stereo")
+_RATING_COLUMNS = ("Annotation1", "Annotation2", "Annotation3")  # SeeGULL's own file
+_MAX_CELL_CHARACTERS = 200  # characters of a group or an attribute
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class TableColumns:
     """Which columns of a table hold the groups, the attributes and their offensiveness; None: those
     of SeeGULL (identity, attribute, offensiveness_score), or group, attribute and offensiveness."""
 
@@ -51,26 +51,26 @@ class Columns:
     offensiveness: str | None = None
 
 
-def worded(entry: Stereotype) -> str:
+def word_stereotype(entry: Stereotype) -> str:
     """A recorded stereotype as a statement about people, to ask a model about."""
-    claim = next(iter(claims(entry.attribute)), None)
+    claim = next(iter(extract_claims(entry.attribute)), None)
     verb = {1: "support", -1: "oppose"}.get(claim.stance if claim else 0)
-    told = f"{verb} {claim.phrase}" if claim and verb else f"are {entry.attribute}"
-    return entry.statement or told
+    predicate = f"{verb} {claim.phrase}" if claim and verb else f"are {entry.attribute}"
+    return entry.statement or predicate
 
 
-def table_of(table: str | Path) -> StereotypeTable:
+def describe_table(table: str | Path) -> StereotypeTable:
     """What is kept of the table that `read_stereotypes` reads."""
-    shipped = _shipped(table)
-    with _file(table) as path:
+    shipped = _is_shipped(table)
+    with _open_table(table) as path:
         return StereotypeTable(
-            SEEGULL if shipped else _name(path), _LICENSE if shipped else "", sha256_of(path)
+            SEEGULL if shipped else _table_name(path), _LICENSE if shipped else "", sha256_of(path)
         )
 
 
 def read_stereotypes(
     table: str | Path,
-    columns: Columns | None = None,
+    columns: TableColumns | None = None,
     *,
     notify: Callable[[str], None] = lambda _: None,
 ) -> list[Stereotype]:
@@ -82,97 +82,97 @@ def read_stereotypes(
     Raises DataError, naming the line, for a file that is no such table; UsageError for columns
     that it cannot have.
     """
-    columns, path = columns or Columns(), Path(table)
-    if _shipped(table):
-        with _file(table) as shipped:
-            return _unique(_rows(shipped, SEEGULL, Columns()))
+    columns, path = columns or TableColumns(), Path(table)
+    if _is_shipped(table):
+        with _open_table(table) as shipped:
+            return _drop_repeats(_read_rows(shipped, SEEGULL, TableColumns()))
     if is_stereoset(path):
-        if columns != Columns():
+        if columns != TableColumns():
             raise UsageError(f"{path} is StereoSet's JSON, which has no columns")
-        found = _unique(_stereoset(path, notify))
+        stereotypes = _drop_repeats(_read_stereoset(path, notify))
     else:
-        found = _unique(_rows(path, _name(path), columns))
-    if not found:
+        stereotypes = _drop_repeats(_read_rows(path, _table_name(path), columns))
+    if not stereotypes:
         raise DataError(f"{path} has no row with a group and an attribute")
-    return found
+    return stereotypes
 
 
-def _shipped(table: str | Path) -> bool:
+def _is_shipped(table: str | Path) -> bool:
     return str(table) == SEEGULL and not Path(table).exists()
 
 
-def _file(table: str | Path) -> AbstractContextManager[Path]:
-    if _shipped(table):
+def _open_table(table: str | Path) -> AbstractContextManager[Path]:
+    if _is_shipped(table):
         return as_file(files("kgbias.evidence") / "recorded" / "seegull.csv")
     return nullcontext(Path(table))
 
 
-def _name(path: Path) -> str:
+def _table_name(path: Path) -> str:
     """What a table in a file is called."""
     return _STEREOSET if is_stereoset(path) else path.name.partition(".")[0] or path.stem
 
 
-def _unique(found: Iterator[Stereotype]) -> list[Stereotype]:
+def _drop_repeats(stereotypes: Iterator[Stereotype]) -> list[Stereotype]:
     by_id: dict[str, Stereotype] = {}
-    for each in found:
-        by_id.setdefault(each.uid(each.source), each)
+    for stereotype in stereotypes:
+        by_id.setdefault(stereotype.uid(stereotype.source), stereotype)
     return list(by_id.values())
 
 
-def _rows(path: Path, source: str, columns: Columns) -> Iterator[Stereotype]:
-    header, rows = read_table(path, known=(*DOOR.known_columns, *_OFFENSIVENESS, *_ANNOTATORS))
-    group = _column(path, header, columns.group, _GROUP, "group")
-    attribute = _column(path, header, columns.attribute, _ATTRIBUTE, "attribute")
+def _read_rows(path: Path, source: str, columns: TableColumns) -> Iterator[Stereotype]:
+    header, rows = read_table(path, known=(*DOOR.known_columns, *_OFFENSIVENESS_COLUMNS, *_ANNOTATOR_COLUMNS))
+    group = _find_column(path, header, columns.group, _GROUP_COLUMNS, "group")
+    attribute = _find_column(path, header, columns.attribute, _ATTRIBUTE_COLUMNS, "attribute")
     offensiveness = columns.offensiveness
     if offensiveness is None:
-        offensiveness = next((name for name in _OFFENSIVENESS if name in header), None)
+        offensiveness = next((name for name in _OFFENSIVENESS_COLUMNS if name in header), None)
     else:
-        _column(path, header, offensiveness, (), "offensiveness")
-    annotators = next((name for name in _ANNOTATORS if name in header), None)
+        _find_column(path, header, offensiveness, (), "offensiveness")
+    annotators = next((name for name in _ANNOTATOR_COLUMNS if name in header), None)
     for line, row in rows:
-        who = _text(path, line, row[group])
-        ratings = [row[name] for name in _RATINGS if name in row]
+        group_text = _clean_cell(path, line, row[group])
+        ratings = [row[name] for name in _RATING_COLUMNS if name in row]
         # SeeGULL gives a mean of 0 where nobody rated.
         rated = not ratings or any(not is_missing(cell) for cell in ratings)
-        said = parse_literal(row[attribute])
-        for one in said if isinstance(said, list) else [row[attribute]]:
-            what = _text(path, line, str(one))
-            if not (normalise(who) and normalise(what)):
+        attributes = parse_literal(row[attribute])
+        for attribute_cell in attributes if isinstance(attributes, list) else [row[attribute]]:
+            attribute_text = _clean_cell(path, line, str(attribute_cell))
+            if not (normalise(group_text) and normalise(attribute_text)):
                 continue
             yield Stereotype(
                 source,
-                who.lstrip(".,"),
-                what.replace("_", " "),
+                group_text.lstrip(".,"),
+                attribute_text.replace("_", " "),
                 row.get("category", "").strip(),
-                _number(path, line, row.get(offensiveness or "", "") if rated else ""),
-                _count(row.get(annotators or "", "")),
-                _text(path, line, row.get("statement", "")),
+                _parse_offensiveness(path, line, row.get(offensiveness or "", "") if rated else ""),
+                _parse_count(row.get(annotators or "", "")),
+                _clean_cell(path, line, row.get("statement", "")),
             )
 
 
-def _column(
-    path: Path, header: Sequence[str], given: str | None, usual: Sequence[str], what: str
+def _find_column(
+    path: Path, header: Sequence[str], requested: str | None, default_names: Sequence[str], meaning: str
 ) -> str:
-    found = given if given is not None else next((name for name in usual if name in header), None)
-    if found is None or found not in header:
-        listed = ", ".join(name or "(no name)" for name in header) or "none"
-        lacks = f"no column {given!r}" if given is not None else f"no column {' or '.join(usual)}"
+    column = requested if requested is not None else next((name for name in default_names if name in header), None)
+    if column is None or column not in header:
+        available = ", ".join(name or "(no name)" for name in header) or "none"
+        lacks = f"no column {requested!r}" if requested is not None else f"no column {' or '.join(default_names)}"
         raise DataError(
-            f"{path} has {lacks}; its columns are: {listed}. Name the one with the {what} as "
-            f"`{what}_column`{identify_columns(header)}"
+            f"{path} has {lacks}; its columns are: {available}. Name the one with the {meaning} as "
+            f"`{meaning}_column`{identify_columns(header)}"
         )
-    return found
+    return column
 
 
-def _text(path: Path, line: int, cell: str) -> str:
+def _clean_cell(path: Path, line: int, cell: str) -> str:
     text = " ".join(cell.split())
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_CELL_CHARACTERS:
         raise DataError(f"{path}, line {line}: a cell of {len(text)} characters is no name of a "
-                        f"group and no attribute (at most {_LONGEST})")  # fmt: skip
+                        f"group and no attribute (at most {_MAX_CELL_CHARACTERS})")  # fmt: skip
     return text
 
 
-def _number(path: Path, line: int, cell: str) -> float:
+def _parse_offensiveness(path: Path, line: int, cell: str) -> float:
     if is_missing(cell):
         return math.nan
     try:
@@ -184,16 +184,16 @@ def _number(path: Path, line: int, cell: str) -> float:
     return number
 
 
-def _count(cell: str) -> int | None:
+def _parse_count(cell: str) -> int | None:
     return int(cell) if cell.strip().isdecimal() else None
 
 
-def _stereoset(path: Path, notify: Callable[[str], None]) -> Iterator[Stereotype]:
+def _read_stereoset(path: Path, notify: Callable[[str], None]) -> Iterator[Stereotype]:
     examples, left_out = read_examples(path)
     for example in examples:
         if "BLANK" not in example.context:
             continue  # of the part in which whole sentences follow
-        word = _filled(example.context, example.sentences[0])
+        word = _find_filler(example.context, example.sentences[0])
         if normalise(word):
             yield Stereotype(_STEREOSET, example.target, word, example.domain)
         else:
@@ -205,18 +205,18 @@ def _stereoset(path: Path, notify: Callable[[str], None]) -> Iterator[Stereotype
         )
 
 
-def _filled(context: str, sentence: str) -> str:
+def _find_filler(context: str, sentence: str) -> str:
     """What stands in the sentence at the blank of the context; "" if they do not go together.
 
     StereoSet changes capitals, spaces and punctuation around the blank, so words are compared."""
     before, _, after = context.partition("BLANK")
     head, tail = _WORD.findall(before.casefold()), _WORD.findall(after.casefold())
     words = list(_WORD.finditer(sentence))
-    said = [word[0].casefold() for word in words]
-    inside = words[len(head) : len(words) - len(tail)]
-    if not inside or said[: len(head)] != head or said[len(said) - len(tail) :] != tail:
+    folded = [word[0].casefold() for word in words]
+    filler = words[len(head) : len(words) - len(tail)]
+    if not filler or folded[: len(head)] != head or folded[len(folded) - len(tail) :] != tail:
         return ""
-    return sentence[inside[0].start() : inside[-1].end()]
+    return sentence[filler[0].start() : filler[-1].end()]
 
 
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")

@@ -1,0 +1,472 @@
+"""Known or new: a run's statements held against stereotypes that people recorded.
+
+A statement is *known* if it makes the same claim about the same group as a recorded stereotype
+(`kgbias.evidence.claims`): the same words, or words whose vectors are at least `MIN_KNOWN_COSINE` alike, with
+the same polarity and stance. It is *related* if its words or vectors are near those of something
+recorded of the group (`MIN_RELATED_COSINE`), whatever it says of it; else it is *new*. "Known" means recorded
+by these annotators in this table: neither true nor common.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kgbias.associate.indicators import Indicators, shipped_indicators
+from kgbias.errors import DataError
+from kgbias.evidence.claims import Claim, extract_claims, are_exclusive
+from kgbias.evidence.evidence_table import summarise_floor, read_beliefs
+from kgbias.evidence.names import all_names, normalise_name
+from kgbias.evidence.stereotype_tables import SEEGULL, Stereotype, word_stereotype
+from kgbias.graph.stereotypes import StereotypeCount as StereotypeCount
+from kgbias.graph.stereotypes import StereotypeMatches, StereotypeMatch, StereotypeTable, UnrecordedBelief
+from kgbias.graph.selection import SelectedStatements, Selection, select_statements
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import BelievedEdge, Group, TripleView
+from kgbias.ids import normalise
+from kgbias.io.progress import Progress, SilentProgress
+from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import how
+from kgbias.probe.belief import BELIEVED
+from kgbias.probe.result import Statement
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import Values, clustered_mean, clustered_proportion, proportion
+
+MIN_KNOWN_COSINE = 0.86
+"""The cosine of all-MiniLM-L6-v2 from which claims in other words are taken to be the same
+(docs/how-to/known.md has the precision on labelled pairs; tests/data/known.tsv)."""
+MIN_RELATED_COSINE = 0.6
+MARK_MEANINGS: Mapping[str, str] = {
+    "known": "the table records it about this group",
+    "related": "the table records something similar about this group",
+    "new": "the table records nothing similar about this group",
+}
+"""Each mark with what it means."""
+
+Embed = Callable[[Sequence[str]], Values]
+_IntervalOf = Callable[[Sequence[str], Sequence[float]], Estimate]
+_MIN_GROUPS = 4  # groups, for an interval
+_CHUNK_CLAIMS = 1024  # claims compared with all attributes at once
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimMatch:
+    """How a text and an attribute go together: the mark ("known" or "related"), whether by "words"
+    or by "meaning", and the cosine of their claims, -1 to 1 (of several, the greatest)."""
+
+    mark: str
+    matched_by: str
+    similarity: float
+
+    @property
+    def strength(self) -> tuple[bool, bool, float]:
+        return self.mark == "known", self.matched_by == "words", self.similarity
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedStatement:
+    """A statement of a group that the table has: its mark and, unless it is new, the recorded
+    stereotype that is nearest, how they go together (`by`), and the cosine."""
+
+    triple: TripleView
+    category: str
+    mark: str
+    entry: Stereotype | None = None
+    by: str = ""
+    similarity: float = math.nan
+
+
+@dataclass(frozen=True, repr=False)
+class StereotypeComparison(Result):
+    """A run's statements held against a table.
+
+    Attributes:
+        source: the name of the table.
+        rows: the statements about the groups that the table has, in the order of the store.
+        entries: the recorded stereotypes of these groups, in the order of the table.
+        missing_groups: the groups of the run that the table lacks; their statements are not marked.
+        unused_count: how many recorded stereotypes are about other groups.
+        statements: the statements that count.
+        model: the model that was asked what it believes; "" if none was.
+        unrecorded_beliefs: what it believes of a group though the table records nothing similar about it,
+            said by the run or not, by falling lift.
+        floor: what the same test finds for made-up names (`kgbias.evidence.evidence_table.summarise_floor`), over
+            all statements that were asked; empty without a model.
+    """
+
+    source: str
+    rows: Sequence[MarkedStatement]
+    entries: Sequence[StereotypeCount]
+    missing_groups: Sequence[str]
+    unused_count: int
+    statements: SelectedStatements
+    model: str = ""
+    unrecorded_beliefs: Sequence[UnrecordedBelief] = ()
+    floor: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def shares(self) -> Mapping[str, Estimate]:
+        """Shares, each with its interval over groups (none for fewer than four): Wilson's for as
+        many independent stereotypes as vary alike, and Student's for differences:
+
+        - "said": of the recorded stereotypes, those that the run says of their group.
+        - "elsewhere": the same, of other groups instead: the mean over the stereotypes of
+          `StereotypeCount.elsewhere`.
+        - "beyond": the difference of the two.
+        - "known", "related" and "new": of the distinct statements about these groups.
+        - "believed", "believed_elsewhere" and "believed_beyond": as the first three, of what the
+          model believes; of no stereotype if none was asked.
+        """
+        shares_by_name = {"said": self._estimate_over_entries(lambda e: float(e.statements > 0))}
+        shares_by_name["elsewhere"] = self._estimate_over_entries(lambda e: e.elsewhere)
+        shares_by_name["beyond"] = self._estimate_over_entries(
+            lambda e: (e.statements > 0) - e.elsewhere, _estimate_difference
+        )
+        shares_by_name["believed"] = self._estimate_over_entries(_belief_value)
+        shares_by_name["believed_elsewhere"] = self._estimate_over_entries(lambda e: e.believed_elsewhere)
+        shares_by_name["believed_beyond"] = self._estimate_over_entries(
+            lambda e: _belief_value(e) - e.believed_elsewhere, _estimate_difference
+        )
+        marks = {(row.triple.id): row for row in self.rows}.values()
+        clusters = [row.triple.group_id for row in marks]
+        for mark in MARK_MEANINGS:
+            shares_by_name[mark] = _estimate_share(clusters, [float(row.mark == mark) for row in marks])
+        return shares_by_name
+
+    def to_matches(self, table: StereotypeTable) -> StereotypeMatches:
+        """The same as a store keeps it: what it needs to show the marks, and all figures, without
+        the table and without an encoder."""
+        marks = [
+            StereotypeMatch(
+                row.triple.id, row.entry.uid(table.id) if row.entry else None, row.mark, row.by,
+                row.similarity,
+            )
+            for row in self.rows
+        ]  # fmt: skip
+        return StereotypeMatches.from_matches(
+            table, self.entries, marks, shares=self.shares, unrecorded=self.unrecorded_beliefs,
+            without=list(self.missing_groups), unused=self.unused_count,
+            counted=self.statements.as_dict(), model=self.model,
+            floor={name: self.floor[name] for name in ("tested", "found") if name in self.floor},
+        )  # fmt: skip
+
+    def _estimate_over_entries(
+        self, value: Callable[[StereotypeCount], float], interval: _IntervalOf | None = None
+    ) -> Estimate:
+        values = [value(entry) for entry in self.entries]
+        known_indices = [n for n, each in enumerate(values) if not math.isnan(each)]
+        return (interval or _estimate_share)(
+            [self.entries[n].group for n in known_indices], [values[n] for n in known_indices]
+        )
+
+    def summarise_groups(self) -> list[dict[str, Any]]:
+        """For each group, its recorded stereotypes, how many of them were said, and its distinct
+        statements by mark."""
+        marks: dict[str, Counter[str]] = defaultdict(Counter)
+        for row in {row.triple.id: row for row in self.rows}.values():
+            marks[row.triple.group][row.mark] += 1
+        summaries = []
+        for group in dict.fromkeys(entry.group for entry in self.entries):
+            group_entries = [entry for entry in self.entries if entry.group == group]
+            said_count = sum(entry.statements > 0 for entry in group_entries)
+            counts = {mark: marks[group][mark] for mark in MARK_MEANINGS}
+            statements = sum(counts.values())
+            summaries.append({"group": group, "recorded": len(group_entries), "said": said_count,
+                          "statements": statements, **counts})  # fmt: skip
+        return summaries
+
+    def as_rows(self) -> Rows[MarkedStatement]:
+        """The statements. Columns: group, predicate, object, count, arm, category, mark, attribute
+        (of the recorded stereotype that is nearest; "" for none), by, similarity."""
+        columns = (
+            "group", "predicate", "object", "count", "arm", "category", "mark", "attribute", "by",
+            "similarity",
+        )  # fmt: skip
+
+        def record(row: MarkedStatement) -> dict[str, Any]:
+            triple_cells = {name: getattr(row.triple, name) for name in columns[:5]}
+            mark_cells = {name: getattr(row, name) for name in ("category", "mark", "by", "similarity")}
+            return triple_cells | mark_cells | {"attribute": row.entry.attribute if row.entry else ""}
+
+        return Rows(self.rows, record, columns)
+
+    def heading(self) -> str:
+        return f"held against {self.source}"
+
+
+def _belief_value(entry: StereotypeCount) -> float:
+    return math.nan if entry.believed is None else float(entry.believed)
+
+
+def _estimate_share(clusters: Sequence[str], values: Sequence[float]) -> Estimate:
+    estimate = clustered_proportion(clusters, values)
+    has_enough_groups = len(set(clusters)) >= _MIN_GROUPS
+    return estimate if has_enough_groups else Estimate.missing(estimate.n, estimate.value)
+
+
+def _estimate_difference(clusters: Sequence[str], values: Sequence[float]) -> Estimate:
+    group_count, estimate = len(set(clusters)), clustered_mean(clusters, values)
+    if group_count < _MIN_GROUPS:
+        return Estimate.missing(estimate.n, estimate.value)
+    if len(set(values)) == 1:
+        # Nothing varies: as if each group were one thing that was so, or else was not.
+        half_width = proportion(0, group_count).high
+        estimate = replace(estimate, low=estimate.value - half_width, high=estimate.value + half_width)
+    return estimate.clip(-1, 1)
+
+
+def match_stereotypes(
+    run: StoredRun,
+    table: Sequence[Stereotype],
+    *,
+    embed: Embed,
+    indicators: Indicators | None = None,
+    selection: Selection | None = None,
+    model: str | None = None,
+    progress: Progress | None = None,
+) -> StereotypeComparison:
+    """Hold the statements of a run that count against a table of recorded stereotypes. Groups are
+    the same if they have a name in common: their own, a variant, or one of the declared
+    `indicators`; singular and plural, with or without "people". `embed` gives vectors of length 1.
+    `model` names the model whose beliefs are read, if the run has any (None: as for `joint`).
+
+    Raises DataError if the table has none of the run's groups.
+    """
+    reporter = progress or SilentProgress()
+    statements = select_statements(run, selection)
+    groups = match_groups(run.groups, table, indicators or shipped_indicators())
+    own_entries = [stereotype for stereotype in table if stereotype.group in groups]
+    if not own_entries:
+        seegull = how('study.crawl(MODEL, seeds="seegull")', "kgbias crawl --seeds seegull")
+        raise DataError(
+            f"{table[0].source} records nothing of the groups of run {run.name}: "
+            f"{_abbreviate_names([g.name for g in run.groups])}; it has {_abbreviate_names([s.group for s in table])}. "
+            f"Hold the run against a `table` of its own groups, or crawl those of {table[0].source}"
+            f"{f': {seegull}' if table[0].source == SEEGULL else ''}"
+        )
+    beliefs = _ModelBeliefs.read(run, model, statements.triples)
+    texts = [*(_triple_text(triple) for triple in statements.triples), *beliefs.believed_texts]
+    attributes = list(dict.fromkeys(entry.attribute for entry in own_entries))
+    matches = match_texts(list(dict.fromkeys(texts)), attributes, embed, reporter)
+    recorded: dict[str, dict[str, Stereotype]] = defaultdict(dict)  # by group and attribute
+    for entry in own_entries:
+        recorded[groups[entry.group].id].setdefault(entry.attribute, entry)
+    category = {group.id: group.category for group in run.groups}
+    rows = [
+        _mark_statement(triple, category[triple.group_id], recorded[triple.group_id], matches[_triple_text(triple)])
+        for triple in statements.triples
+        if triple.group_id in recorded
+    ]
+    missing_groups = [group.name for group in run.groups if group.id not in recorded]
+    stereotype_counts = _count_stereotypes(run, own_entries, groups, statements.triples, matches, beliefs)
+    return StereotypeComparison(
+        own_entries[0].source, rows, stereotype_counts, missing_groups, len(table) - len(own_entries), statements, beliefs.model,
+        beliefs.list_unrecorded(run.groups, recorded, matches), beliefs.floor,
+    )  # fmt: skip
+
+
+def list_recorded_statements(
+    run: StoredRun, table: Sequence[Stereotype], indicators: Indicators | None = None
+) -> dict[str, list[str]]:
+    """The recorded stereotypes of the run's groups as statements, by category: to ask a model
+    which it believes, of whichever group (`kgbias.evidence.ProbeSettings.statements`)."""
+    groups = match_groups(run.groups, table, indicators or shipped_indicators())
+    by_category: dict[str, dict[str, None]] = defaultdict(dict)
+    for entry in table:
+        if entry.group in groups:
+            by_category[groups[entry.group].category][word_stereotype(entry)] = None
+    return {category: list(texts) for category, texts in by_category.items()}
+
+
+@dataclass(frozen=True)
+class _ModelBeliefs:
+    """What a model believes of a run's groups: edges by group and words of the statement."""
+
+    model: str = ""
+    floor: Mapping[str, Any] = field(default_factory=dict)
+    edges: Mapping[tuple[str, str], BelievedEdge] = field(default_factory=dict)
+    statements: Mapping[str, str] = field(default_factory=dict)  # by their words
+
+    @classmethod
+    def read(cls, run: StoredRun, model: str | None, triples: Sequence[TripleView]) -> "_ModelBeliefs":
+        belief_edges = read_beliefs(run, model)
+        if belief_edges is None:
+            return cls()
+        belief_run, edges = belief_edges
+        statements = [Statement(*words) for words in belief_run.record.get("given", {}).values()]
+        statements += [Statement(t.predicate, t.object) for t in triples]
+        of_key = {statement.key: statement for statement in statements}
+        by_place = {
+            (edge.group_id, of_key[edge.predicate_id, edge.object_id].words): edge
+            for edge in edges
+            if (edge.predicate_id, edge.object_id) in of_key
+        }
+        texts = {statement.words: statement.text for statement in statements}
+        return cls(belief_run.model.title, summarise_floor(belief_run.record), by_place, texts)
+
+    @property
+    def believed_texts(self) -> list[str]:
+        """The statements that are believed of some group."""
+        words = {words for (_, words), edge in self.edges.items() if edge.verdict == BELIEVED}
+        return [self.statements[each] for each in sorted(words)]
+
+    def find_edge(self, group: str, statement: str) -> BelievedEdge | None:
+        predicate, _, object = statement.partition(" ")
+        return self.edges.get((group, Statement(predicate, object).words))
+
+    def list_unrecorded(
+        self,
+        groups: Sequence[Group],
+        recorded: Mapping[str, Mapping[str, Stereotype]],
+        matches: Mapping[str, Mapping[str, ClaimMatch]],
+    ) -> list[UnrecordedBelief]:
+        names = {group.id: group.name for group in groups if group.id in recorded}
+        unrecorded_beliefs = [
+            UnrecordedBelief(names[group], self.statements[words], _lift_estimate(edge))
+            for (group, words), edge in self.edges.items()
+            if edge.verdict == BELIEVED
+            and group in names
+            and not recorded[group].keys() & matches[self.statements[words]].keys()
+        ]
+        return sorted(unrecorded_beliefs, key=lambda each: (-each.lift.value, each.group, each.statement))
+
+
+def _lift_estimate(edge: BelievedEdge) -> Estimate:
+    return Estimate(edge.lift, edge.low, edge.high, edge.names)
+
+
+def match_groups(
+    groups: Sequence[Group], table: Sequence[Stereotype], indicators: Indicators
+) -> dict[str, Group]:
+    """The group of the run that each name of the table stands for; without those that it lacks."""
+    group_by_name: dict[str, Group] = {}
+    for group in groups:
+        group_by_name.setdefault(normalise_name(group.name), group)
+    for group in groups:
+        for name in all_names(group, indicators):
+            group_by_name.setdefault(normalise_name(name), group)
+    matched_groups = {each.group: group_by_name.get(normalise_name(each.group)) for each in table}
+    return {name: group for name, group in matched_groups.items() if group is not None}
+
+
+def match_texts(
+    texts: Sequence[str], attributes: Sequence[str], embed: Embed, progress: Progress | None = None
+) -> dict[str, dict[str, ClaimMatch]]:
+    """The attributes that each text is known for or related to, whomever it is about."""
+    reporter = progress or SilentProgress()
+    recorded_claims = [(a, claim) for a in attributes for claim in extract_claims(a) or (_literal_claim(a),)]
+    said_claims = [(text, claim) for text in texts for claim in extract_claims(text) or (_literal_claim(text),)]
+    reporter.stage("statements beside recorded stereotypes", len(said_claims))
+    matches: dict[str, dict[str, ClaimMatch]] = {text: {} for text in texts}
+    if not recorded_claims or not said_claims:
+        return matches
+    recorded_vectors = embed([claim.phrase for _, claim in recorded_claims])
+    recorded_by_lemmas: dict[object, list[int]] = defaultdict(list)  # by lemmas or, without any, by phrase
+    for recorded_index, (_, claim) in enumerate(recorded_claims):
+        recorded_by_lemmas[claim.lemmas or claim.phrase].append(recorded_index)
+    for start in range(0, len(said_claims), _CHUNK_CLAIMS):
+        chunk = said_claims[start : start + _CHUNK_CLAIMS]
+        cosines = embed([claim.phrase for _, claim in chunk]) @ recorded_vectors.T
+        for said_index, (text, claim) in enumerate(chunk):
+            near_indices = np.flatnonzero(cosines[said_index] >= MIN_RELATED_COSINE).tolist()
+            keys = {claim.lemmas, claim.phrase}
+            for recorded_index in {*near_indices, *(recorded_index for key in keys if key for recorded_index in recorded_by_lemmas.get(key, ()))}:
+                attribute, recorded = recorded_claims[recorded_index]
+                match = _match_claims(claim, recorded, float(cosines[said_index, recorded_index]))
+                earlier = matches[text].get(attribute)
+                if match and (earlier is None or match.strength > earlier.strength):
+                    matches[text][attribute] = match
+        reporter.advance(len(chunk))
+    return matches
+
+
+def _literal_claim(text: str) -> Claim:
+    """A text that does not say what people are can still be known from the same words, and related
+    to others."""
+    return Claim(frozenset(), 0, False, "", False, normalise(text))
+
+
+def _match_claims(claim: Claim, recorded: Claim, similarity: float) -> ClaimMatch | None:
+    if not (claim.lemmas and recorded.lemmas) and claim.phrase == recorded.phrase:
+        return ClaimMatch("known", "words", similarity)
+    same_lemmas = bool(claim.lemmas) and claim.lemmas == recorded.lemmas
+    # Forms of one word can say different things ("drink" and "drunk"): their vectors tell.
+    is_alike = similarity >= MIN_KNOWN_COSINE and not are_exclusive(claim, recorded)
+    if same_lemmas and (is_alike or claim.words == recorded.words):
+        if claim.sides_with(recorded) or claim.likes(recorded):
+            return ClaimMatch("known", "words", similarity)
+    elif claim.lemmas and recorded.lemmas and is_alike and claim.sides_with(recorded):
+        return ClaimMatch("known", "meaning", similarity)
+    if same_lemmas:
+        return ClaimMatch("related", "words", similarity)
+    return ClaimMatch("related", "meaning", similarity) if similarity >= MIN_RELATED_COSINE else None
+
+
+def _mark_statement(
+    triple: TripleView,
+    category: str,
+    recorded: Mapping[str, Stereotype],
+    matches: Mapping[str, ClaimMatch],
+) -> MarkedStatement:
+    candidates = [(matches[a].strength, a) for a in recorded if a in matches]
+    if not candidates:
+        return MarkedStatement(triple, category, "new")
+    match = matches[attribute := max(candidates)[1]]
+    return MarkedStatement(
+        triple, category, match.mark, recorded[attribute], match.matched_by, round(match.similarity, 4)
+    )
+
+
+def _count_stereotypes(
+    run: StoredRun,
+    own_entries: Sequence[Stereotype],
+    groups: Mapping[str, Group],
+    triples: Sequence[TripleView],
+    matches: Mapping[str, Mapping[str, ClaimMatch]],
+    beliefs: _ModelBeliefs,
+) -> list[StereotypeCount]:
+    said_counts: dict[str, Counter[str]] = defaultdict(Counter)  # by attribute, the groups it is said of
+    for triple in {triple.id: triple for triple in triples}.values():
+        for attribute, match in matches[_triple_text(triple)].items():
+            if match.mark == "known":
+                said_counts[attribute][triple.group_id] += 1
+    crawled_groups = {triple.group_id for triple in triples}
+    groups_by_attribute: dict[str, set[str]] = defaultdict(set)  # by attribute, the groups that have it
+    for entry in own_entries:
+        groups_by_attribute[normalise(entry.attribute)].add(groups[entry.group].id)
+    stereotype_counts = []
+    for entry in own_entries:
+        group, counts = groups[entry.group], said_counts[entry.attribute]
+        groups_having = groups_by_attribute[normalise(entry.attribute)]
+        other_groups = [g.id for g in run.groups if g.category == group.category and g.id not in groups_having]
+        edge = beliefs.find_edge(group.id, word_stereotype(entry))
+        other_edges = [beliefs.find_edge(other, word_stereotype(entry)) for other in other_groups]
+        stereotype_counts.append(
+            StereotypeCount(
+                entry,
+                group.name,
+                counts[group.id],
+                _mean_share([counts[other] > 0 for other in other_groups if other in crawled_groups]),
+                _lift_estimate(edge) if edge else Estimate.missing(),
+                edge.verdict == BELIEVED if edge else None,
+                _mean_share([each.verdict == BELIEVED for each in other_edges if each]),
+            )
+        )
+    return stereotype_counts
+
+
+def _mean_share(values: Sequence[bool]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def _triple_text(triple: TripleView) -> str:
+    return " ".join(part for part in (triple.predicate, triple.object) if part)
+
+
+def _abbreviate_names(names: Sequence[str]) -> str:
+    names = list(dict.fromkeys(names))
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
