@@ -18,9 +18,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kgbias.associate.effect import effect_estimate, effect_sizes
 from kgbias.calibrate.evidence import over_pairs
-from kgbias.compare.families import REST, compared
-from kgbias.compare.paired import Drawn, detectable, permutation_p
-from kgbias.compare.permuted import drawn
+from kgbias.compare.families import REST, run_family
+from kgbias.compare.paired_tests import ClusterSample, permutation_detectable, permutation_p_value
+from kgbias.compare.permutation import permutation_units
 from kgbias.evidence import jackknife_kendall_tau
 from kgbias.measure.topics.shares import kl_divergence, relative_entropies
 from kgbias.stats.designs import Design, resample_effects, percentile_interval
@@ -60,7 +60,7 @@ MIDDLES = (-0.4, 0.1, 0.4, -0.1, 0.0, 0.2)  # of strata, on the latent scale
 
 def prompts(
     rng: np.random.Generator, strata: Sequence[tuple[int, int]], shift: float, kind: str
-) -> Drawn:
+) -> ClusterSample:
     """Answers about a group: in each stratum, a number of prompts with a number of answers each,
     and a prompt's answers are alike. Regard is 1, 0 and -1; "skewed" piles up at 0."""
     names, sums, counts = [], [], []
@@ -73,7 +73,7 @@ def prompts(
         names += [stratum] * n
         sums += values.sum(axis=1).tolist()
         counts += [float(answers)] * n
-    return Drawn(names, np.array(sums), np.array(counts))
+    return ClusterSample(names, np.array(sums), np.array(counts))
 
 
 def shifts(one: Sequence[tuple[int, int]], kind: str) -> Callable[[float], float]:
@@ -102,7 +102,7 @@ DESIGNS = {
 
 
 def power(samples: int = 400) -> Iterator[Row]:
-    """`kgbias.compare.paired.detectable` for one sample, then another sample with exactly this
+    """`kgbias.compare.paired_tests.permutation_detectable` for one sample, then another sample with exactly this
     difference, tested at the same level: is it found in 80 of 100?"""
     yield "samples", "values", "level", "difference stated (mean)", "found"
     for name, (one, other) in DESIGNS.items():
@@ -112,10 +112,10 @@ def power(samples: int = 400) -> Iterator[Row]:
                 hits, stated = 0, list[float]()
                 for _ in range(samples):
                     first, second = (prompts(rng, s, 0.0, kind) for s in (one, other))
-                    stated.append(detectable(first, second, level=level))
+                    stated.append(permutation_detectable(first, second, level=level))
                     first = prompts(rng, one, turned(stated[-1]), kind)
                     second = prompts(rng, other, 0.0, kind)
-                    hits += permutation_p(first, second, permutations=1_999) <= level
+                    hits += permutation_p_value(first, second, permutations=1_999) <= level
                 mean = f"{np.mean(stated):.3f}"
                 yield name, kind, f"{level}", mean, share(hits, samples)
 
@@ -140,12 +140,12 @@ def gate(samples: int = 300) -> Iterator[Row]:
         names = [f"G{n}" for n in range(g)]
         for _ in range(samples):
             before = {name: side(rng, 0.0) for name in names}
-            own = drawn(before, StandardWeights.from_samples(list(before.values()))) or {}
-            others = Drawn.joined([own[name] for name in names[1:]])
-            stated.append(detectable(own["G0"], others, level=0.05 / g))
+            own = permutation_units(before, StandardWeights.from_samples(list(before.values()))) or {}
+            others = ClusterSample.concatenate([own[name] for name in names[1:]])
+            stated.append(permutation_detectable(own["G0"], others, level=0.05 / g))
             after = {name: side(rng, stated[-1] * (name == "G0")) for name in names}
             pairs = [(name, REST) for name in names]
-            test = compared("warmth", "x", after, pairs, detect=False).tests[0]
+            test = run_family("warmth", "x", after, pairs, detect=False).tests[0]
             alone += test.p <= 0.05 / g
             shown += test.differs
         yield str(g), f"{np.mean(stated):.3f}", share(alone, samples), share(shown, samples)

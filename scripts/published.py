@@ -28,7 +28,7 @@ import kgbias
 from kgbias.associate import find_tests
 from kgbias.associate.result import Statistics
 from kgbias.associate.weat import weat
-from kgbias.compare.sofa import rank_agreement
+from kgbias.compare.sofa import measure_rank_agreements
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.graph.profiles import labels_of
@@ -99,7 +99,7 @@ def sofa() -> Iterator[Row]:
                    f"printed is {probes // statements} times {statements:,}")  # fmt: skip
         yield Row(f"probes, {category}", f"{probes:,}", f"{product:,}",
                   "" if product == probes else printed)  # fmt: skip
-    taus = rank_agreement(read_benchmarks(DATA / "sofa_table_1.csv"))
+    taus = measure_rank_agreements(read_benchmarks(DATA / "sofa_table_1.csv"))
     published = {("StereoSet", "CrowS-Pairs"): "0.911", ("SoFa", "StereoSet"): "-0.022",
                ("SoFa", "CrowS-Pairs"): "-0.022"}  # fmt: skip
     for pair, value in published.items():

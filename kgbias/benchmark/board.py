@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.compare.models import MARGIN, Contrast, Subject, contrasts, corrected
-from kgbias.compare.paired import equivalence_p, rank_probabilities, swapped_p
+from kgbias.compare.model_contrasts import DEFAULT_MARGIN_SHARE, ModelContrast, ModelSamples, contrast_models, adjust_contrasts
+from kgbias.compare.paired_tests import equivalence_p_value, rank_probabilities, swap_p_value
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import Group
@@ -139,7 +139,7 @@ class Board(Result):
 
     outcomes: tuple[Outcome, ...]
     standings: tuple[Standing, ...]
-    tests: tuple[Contrast, ...]
+    tests: tuple[ModelContrast, ...]
     agreements: tuple[Agreement, ...]
     crawls: tuple[tuple[str, str], ...] = ()
     left_out: tuple[str, ...] = ()
@@ -235,7 +235,7 @@ def labels(specs: Sequence[str]) -> dict[str, str]:
 
 def board(
     outcomes: Sequence[Outcome],
-    crawled: Sequence[tuple[str, str, Subject]] = (),
+    crawled: Sequence[tuple[str, str, ModelSamples]] = (),
     *,
     correction: str = "holm",
     seed: int = 0,
@@ -269,7 +269,7 @@ def board(
     ]
     runs = tuple((model, run) for model, run, _ in crawled) if len(crawled) > 1 else ()
     return Board(
-        tuple(outcomes), tuple(standings), tuple(corrected(tests, correction)), tuple(agreements),
+        tuple(outcomes), tuple(standings), tuple(adjust_contrasts(tests, correction)), tuple(agreements),
         runs, tuple(left_out),
     )  # fmt: skip
 
@@ -305,32 +305,32 @@ def _by_chance(reached: Estimate, chance: float | None) -> bool:
 
 def _test(
     figure: FigureInfo, a: tuple[Outcome, Measured], b: tuple[Outcome, Measured], seed: int
-) -> Contrast:
+) -> ModelContrast:
     (one, first), (other, second) = a, b
     x, y = restrict_to_shared([first.units, second.units])
     n = len(x.names)
     drawn: Values = x.replicates(DEFAULT_DRAWS, seed) - y.replicates(DEFAULT_DRAWS, seed)
     value = x.value - y.value
     difference = resample_interval(value, drawn, n)
-    margin = math.nan if figure.range is None else MARGIN * (figure.range[1] - figure.range[0])
+    margin = math.nan if figure.range is None else DEFAULT_MARGIN_SHARE * (figure.range[1] - figure.range[0])
     known_draws = drawn[~np.isnan(drawn)]
     # Models that answer every unit alike have no error to compare with the margin.
     error = float(known_draws.std(ddof=1)) if difference.has_interval else math.nan
-    same = math.nan if math.isnan(margin) else equivalence_p(value, error, margin, n - 1.0)
-    return Contrast(
+    same = math.nan if math.isnan(margin) else equivalence_p_value(value, error, margin, n - 1.0)
+    return ModelContrast(
         figure.name, one.title, one.model.name, other.model.name, (n, n), (x.value, y.value),
-        difference, swapped_p(x, y, seed=seed), same, margin, one.unit, statistic="",
+        difference, swap_p_value(x, y, seed=seed), same, margin, one.unit, statistic="",
     )  # fmt: skip
 
 
 def _of_crawls(
-    crawled: Sequence[tuple[str, str, Subject]], correction: str, seed: int
-) -> tuple[list[Contrast], list[Standing]]:
+    crawled: Sequence[tuple[str, str, ModelSamples]], correction: str, seed: int
+) -> tuple[list[ModelContrast], list[Standing]]:
     """The measures of the models' crawls over all statements about the groups that all crawls asked
     about."""
     subjects = [_pooled(name, subject, _common(crawled)) for name, _, subject in crawled]
     try:
-        tests, rankings = contrasts(subjects, correction=correction, seed=seed)
+        tests, rankings = contrast_models(subjects, correction=correction, seed=seed)
     except UsageError:  # they share no measured group
         return [], []
     standings = []
@@ -344,7 +344,7 @@ def _of_crawls(
             r.measure, f"mean {spoken_name(r.measure)}", "over the statements of each crawl",
             None, measure.range, measure.form, "lower" if worst_first else "higher",
         )  # fmt: skip
-        asked = {s.name: s.of((r.measure, _ALL.id)) for s in subjects
+        asked = {s.name: s.find_sample((r.measure, _ALL.id)) for s in subjects
                  if s.name in r.models}  # fmt: skip
         mix = StandardWeights.from_samples(list(asked.values()))
         means = {name: mix.estimate(a, seed=seed) for name, a in asked.items()}
@@ -362,21 +362,21 @@ def _of_crawls(
 _ALL = Group(EVERYONE, "")
 
 
-def _common(crawled: Sequence[tuple[str, str, Subject]]) -> set[str]:
+def _common(crawled: Sequence[tuple[str, str, ModelSamples]]) -> set[str]:
     return set.intersection(*({g.id for g in s.groups} for *_, s in crawled))
 
 
-def _pooled(name: str, subject: Subject, groups: set[str]) -> Subject:
+def _pooled(name: str, subject: ModelSamples, groups: set[str]) -> ModelSamples:
     """All statements about these groups, pooled as if about one."""
     asked = {}
     for measure in dict.fromkeys(m for m, _ in subject.samples):
         own = {
-            id: subject.of((m, id)) for m, id in subject.samples if m == measure and id in groups
+            id: subject.find_sample((m, id)) for m, id in subject.samples if m == measure and id in groups
         }
         if own:
             asked[measure, _ALL.id] = StratifiedSample.join_named(own)
     samples = {key: a.sample for key, a in asked.items()}
-    return Subject(name, (_ALL,), samples, asked=asked)
+    return ModelSamples(name, (_ALL,), samples, stratified=asked)
 
 
 def _aligned(a: Standing, b: Standing) -> tuple[list[float], list[float]]:
@@ -384,7 +384,7 @@ def _aligned(a: Standing, b: Standing) -> tuple[list[float], list[float]]:
     return list(a.departures), [of[name] for name in a.models]
 
 
-def contrast_row(t: Contrast) -> dict[str, Any]:
+def contrast_row(t: ModelContrast) -> dict[str, Any]:
     """A test as a row of plain data."""
     return {
         "benchmark": t.group if t.group != EVERYONE else CRAWL, "figure": t.measure,

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kgbias.calibrate.rows import Calibration
-from kgbias.compare.paired import Drawn, permutation_p
-from kgbias.compare.two_sample import two_sample
+from kgbias.compare.paired_tests import ClusterSample, permutation_p_value
+from kgbias.compare.two_sample import compare_samples
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.plans import price_crawl
@@ -158,11 +158,11 @@ def false_positives(samples: Samples, nulls: Sequence[tuple[str, str]]) -> list[
             for name in {m for group, m in own if group == a}:
                 if (b, name) in own:
                     first, second = own[a, name], own[b, name]
-                    tested = two_sample(first, second, draws=1)
+                    tested = compare_samples(first, second, draws=1)
                     found = {"mann_whitney": tested.u_p, "kolmogorov_smirnov": tested.ks_p}
-                    sides = Drawn.of(first), Drawn.of(second)
+                    sides = ClusterSample.from_sample(first), ClusterSample.from_sample(second)
                     if sides[0] is not None and sides[1] is not None:
-                        found["permutation"] = permutation_p(sides[0], sides[1], permutations=1999)
+                        found["permutation"] = permutation_p_value(sides[0], sides[1], permutations=1999)
                     for test, p in found.items():
                         rejected[test][number].append((p <= LEVEL,))
     most = LEVEL + 2 * math.sqrt(LEVEL * (1 - LEVEL) / len(samples))

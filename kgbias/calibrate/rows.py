@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kgbias.compare import two_sample
+from kgbias.compare import compare_samples
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, TripleView
 from kgbias.measure.topics.shares import kl_divergence, relative_entropies
@@ -262,7 +262,7 @@ def null_false_positives(c: Calibration) -> RowResult:
         for measure in c.measures:
             first, second = (values_of(c.by_group.get(name, ()), measure) for name in pair)
             if len(first.values) and len(second.values):
-                found = two_sample(first, second, draws=1)
+                found = compare_samples(first, second, draws=1)
                 tests += 2
                 rejected += int(found.u_p < LEVEL) + int(found.ks_p < LEVEL)
     estimate = proportion(rejected, tests)
@@ -301,7 +301,7 @@ def false_positive_rate(c: Calibration) -> RowResult:
                 continue
             for _ in range(TRIALS):
                 drawn = rng.choice(values, size=(2, 100), p=shares / shares.sum())
-                found = two_sample(drawn[0], drawn[1], draws=1)
+                found = compare_samples(drawn[0], drawn[1], draws=1)
                 tests += 2
                 rejected += int(found.u_p < LEVEL) + int(found.ks_p < LEVEL)
     estimate = proportion(rejected, tests)

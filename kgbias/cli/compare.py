@@ -27,8 +27,8 @@ from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.compared import comparison_records, group_test_record
 
 if TYPE_CHECKING:
-    from kgbias.compare import Comparison, GroupTest
-    from kgbias.compare.models import Contrast
+    from kgbias.compare import RunComparison, GroupTest
+    from kgbias.compare.model_contrasts import ModelContrast
     from kgbias.io.rows import Rows
     from kgbias.measure.figures import PromptTypeMean
     from kgbias.stats.ppi import CorrectedDifference
@@ -159,7 +159,7 @@ def show_tests(
     refused: Sequence[Mapping[str, Any]] = (),
     content: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    from kgbias.compare.families import RULE
+    from kgbias.compare.families import SHOWN_RULE
 
     if as_json:
         both = {
@@ -181,9 +181,9 @@ def show_tests(
     for title, tests in (("groups", groups), ("arms", arms)):
         _print_tests(title, tests)
     if groups or arms:
-        labels = any(t.corrected.is_tested for t in groups)
-        show.say("", f"{RULE}{_RULE_BY_LABELS if labels else ''}")
-    if arms and any(t.corrected.has_interval for t in groups):
+        labels = any(t.label_difference.is_tested for t in groups)
+        show.say("", f"{SHOWN_RULE}{_RULE_BY_LABELS if labels else ''}")
+    if arms and any(t.label_difference.has_interval for t in groups):
         show.say("arms are compared by what the scorer says: no label corrects these tests")
     _print_variance(variance)
     _print_refusals(refused)
@@ -298,7 +298,7 @@ def _print_variance(variance: "Sequence[VarianceComponents]") -> None:
 
 
 def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
-    from kgbias.compare.families import p_value, unnamed
+    from kgbias.compare.families import phrase_p_value, summarise_family
 
     several = len({t.arm for t in tests}) > 1
     for (arm, measure, category), same in groupby(
@@ -311,7 +311,7 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
             "",
             f"{one.subject} of {title}, {category}{of_arm} "
             f"(family of {one.family}, {one.correction}; do they differ at all: "
-            f"{p_value(one.omnibus_p)})",
+            f"{phrase_p_value(one.omnibus_p)})",
         )
         shrunken = [">shrunken"] if any(t.shrunken.has_interval for t in family) else []
         by_labels = any("corrected" in t.forms for t in family)
@@ -323,8 +323,8 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
         )  # fmt: skip
         if by_labels:
             show.say(_CORRECTED)
-        found = [t.verdict for t in family if t.told or t.differs]
-        if line := unnamed(family):
+        found = [t.verdict for t in family if t.headline_differs or t.differs]
+        if line := summarise_family(family):
             found = [line]
         _say(found, family, measure)
 
@@ -350,7 +350,7 @@ def _tested(t: "GroupTest", *, shrunken: bool, corrected: bool) -> tuple[str, ..
         show.figure(t.p_adjusted, ".2g"),
         *(show.figure(value, "+.3f") for value in forms),
         *([show.figure(t.shrunken.value, "+.3f")] if shrunken else []),
-        *(_by_labels(t.corrected) if corrected else ()),
+        *(_by_labels(t.label_difference) if corrected else ()),
     )
 
 
@@ -365,12 +365,12 @@ def _say(found: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> N
         show.say(f"-> {line}")
     if len(found) > _MOST_SAID:
         show.say(f"-> and {len(found) - _MOST_SAID} more")
-    sizes = [t.found for t in family if not math.isnan(t.found)]
+    sizes = [t.headline_detectable for t in family if not math.isnan(t.headline_detectable)]
     if sizes:
         form = known(measure).form.lstrip("+")
         low, high = f"{min(sizes):{form}}", f"{max(sizes):{form}}"
         size = low if low == high else f"{low} to {high}"
-        despite = "".join(f" ({t.despite})" for t in family if t.despite)
+        despite = "".join(f" ({t.interval_note})" for t in family if t.interval_note)
         shown = "" if found else f"{spoken_name(measure)}: no difference was shown{despite}; "
         alone = ", by each test alone, where all together differ" if len(family) > 1 else ""
         show.say(f"-> {shown}differences of {size} would have been found in 80% of cases{alone}")
@@ -409,7 +409,7 @@ def print_contrasts(found: "Contrasts") -> None:
                 show.figure(t.equivalent_adjusted, ".2g"),
                 show.figure(t.detectable, ".3f"),
                 show.figure(highest.get((t.measure, t.group, t.first), math.nan), ".2f"),
-                "differ" if t.told else "same" if t.same else "",
+                "differ" if t.headline_differs else "same" if t.is_equivalent else "",
                 *(_by_labels(t.corrected) if by_labels else ()),
             )
             for t in tests
@@ -424,8 +424,8 @@ def print_contrasts(found: "Contrasts") -> None:
     )
     if by_labels:
         show.say(_CORRECTED)
-    shown = [t for t in tests if t.told or t.differs or t.same]
-    for t in sorted(shown, key=lambda t: (not t.told, not t.differs))[:_MOST_CONTRASTS]:
+    shown = [t for t in tests if t.headline_differs or t.differs or t.is_equivalent]
+    for t in sorted(shown, key=lambda t: (not t.headline_differs, not t.differs))[:_MOST_CONTRASTS]:
         show.say(f"-> {t.verdict}")
     if len(shown) > _MOST_CONTRASTS:
         show.say(f"-> and {len(shown) - _MOST_CONTRASTS} more: --json shows all")
@@ -433,13 +433,13 @@ def print_contrasts(found: "Contrasts") -> None:
         show.say(f"-> in {rest} of {len(tests)} contrasts neither was shown")
 
 
-def _paired(tests: "Sequence[Contrast]") -> str:
+def _paired(tests: "Sequence[ModelContrast]") -> str:
     """What the models share, in words."""
     shared = sorted({t.paired for t in tests if t.paired})
     return f"by the {' and '.join(shared)} that both share" if shared else "independent"
 
 
-def show_comparisons(found: "Sequence[Comparison]", models: "Contrasts", as_json: bool) -> None:
+def show_comparisons(found: "Sequence[RunComparison]", models: "Contrasts", as_json: bool) -> None:
     if as_json:
         return show.data(comparison_records(found, models))
     for comparison in found:
@@ -447,8 +447,8 @@ def show_comparisons(found: "Sequence[Comparison]", models: "Contrasts", as_json
     print_contrasts(models)
 
 
-def _print_comparison(c: "Comparison") -> None:
-    from kgbias.compare.runs import FEWEST
+def _print_comparison(c: "RunComparison") -> None:
+    from kgbias.compare.run_pairs import MIN_GROUPS
 
     a, b, o = c.first.name, c.second.name, c.overlap
     if c.asked_apart:
@@ -464,9 +464,9 @@ def _print_comparison(c: "Comparison") -> None:
             show.say(f"only {name} says:")
             for t in only:
                 show.say(f"  {t.count:>4}x  {t.sentence[:100]}")
-    ranked = [a for a in c.agreement if a.tau.n >= FEWEST]
+    ranked = [a for a in c.agreement if a.tau.n >= MIN_GROUPS]
     if len(ranked) < len(c.agreement):
-        show.say(f"ranks of fewer than {FEWEST} groups say nothing, and are left out")
+        show.say(f"ranks of fewer than {MIN_GROUPS} groups say nothing, and are left out")
     if ranked:
         show.say("whether both rank the groups alike:")
         show.table(

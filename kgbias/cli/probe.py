@@ -186,7 +186,7 @@ def print_comparison(found: "SofaComparison") -> None:
             for m in found.models
         ),
     )
-    for test in found.overall_tests:
+    for test in found.overall_contrasts:
         show.say(test.verdict)
 
 

@@ -3,33 +3,33 @@
 from kgbias.compare.families import (
     CORRECTIONS,
     GroupTest,
-    Omnibus,
-    arm_tests,
-    arm_values,
-    group_tests,
-    omnibus,
+    OmnibusTest,
+    run_arm_tests,
+    arm_samples,
+    run_group_tests,
+    run_omnibus_tests,
 )
-from kgbias.compare.models import Contrast, Ranking, contrasts
-from kgbias.compare.runs import Agreement, Comparison, Overlap, compare_runs, rank_agreement
-from kgbias.compare.two_sample import TwoSample, mean_difference, two_sample
+from kgbias.compare.model_contrasts import ModelContrast, ModelRanking, contrast_models
+from kgbias.compare.run_pairs import RankAgreement, RunComparison, StatementOverlap, compare_runs, measure_rank_agreement
+from kgbias.compare.two_sample import TwoSampleTest, mean_difference, compare_samples
 
 __all__ = [
     "CORRECTIONS",
-    "Agreement",
-    "Comparison",
-    "Contrast",
+    "RankAgreement",
+    "RunComparison",
+    "ModelContrast",
     "GroupTest",
-    "Omnibus",
-    "Overlap",
-    "Ranking",
-    "TwoSample",
-    "arm_tests",
-    "arm_values",
+    "OmnibusTest",
+    "StatementOverlap",
+    "ModelRanking",
+    "TwoSampleTest",
+    "run_arm_tests",
+    "arm_samples",
     "compare_runs",
-    "contrasts",
-    "group_tests",
+    "contrast_models",
+    "run_group_tests",
     "mean_difference",
-    "omnibus",
-    "rank_agreement",
-    "two_sample",
+    "run_omnibus_tests",
+    "measure_rank_agreement",
+    "compare_samples",
 ]

@@ -19,8 +19,8 @@ from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import clustered_proportion, holm, proportion
 from kgbias.stats.keyness import FeatureTable, measure_keyness
 
-_FEWEST = 3  # prompts of a group; of fewer there is no interval
-_WORTH_SAYING = 0.05  # of all prompts refused: below, refusals are not what a model does
+_MIN_PROMPTS = 3  # prompts of a group; of fewer there is no interval
+_MIN_NOTABLE_SHARE = 0.05  # of all prompts refused: below, refusals are not what a model does
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ class CategoryRefusals:
     p: float
 
     @property
-    def told(self) -> bool:
+    def is_notable(self) -> bool:
         """Whether the model declines often enough to say so."""
-        return self.share.value >= _WORTH_SAYING
+        return self.share.value >= _MIN_NOTABLE_SHARE
 
 
 @dataclass(frozen=True, slots=True)
-class AskedPrompt:
+class PromptRefusal:
     """A prompt about a group: what could have been dealt in its place, and how often it was
     refused."""
 
@@ -74,37 +74,37 @@ class AskedPrompt:
     share: float
 
 
-def refused_prompts(
+def list_prompt_refusals(
     generations: Iterable[Generation], arms: Collection[str] | None = None
-) -> list[AskedPrompt]:
+) -> list[PromptRefusal]:
     """The prompts of a run in these arms (None: all), each once, with the share of their first
     attempts that were refused; of failed requests nothing is known."""
     answers: dict[tuple[str, ...], list[bool]] = defaultdict(list)
-    for g in generations:
-        counts = arms is None or g.arm in arms
-        if counts and not g.attempt and g.strategy != READING_STRATEGY and g.outcome != "failed":
-            place = g.prompt or g.path  # an import may not say
-            block = (g.arm, g.strategy, g.template_hash)
-            answers[g.group_id, *block, place].append(g.outcome == "refused")
+    for generation in generations:
+        is_counted = arms is None or generation.arm in arms
+        if is_counted and not generation.attempt and generation.strategy != READING_STRATEGY and generation.outcome != "failed":
+            place = generation.prompt or generation.path  # an import may not say
+            block = (generation.arm, generation.strategy, generation.template_hash)
+            answers[generation.group_id, *block, place].append(generation.outcome == "refused")
     return [
-        AskedPrompt(group, tuple(block), sum(own) / len(own))
-        for (group, *block, _), own in answers.items()
+        PromptRefusal(group, tuple(block), sum(prompt_refusals) / len(prompt_refusals))
+        for (group, *block, _), prompt_refusals in answers.items()
     ]
 
 
-def asked_again(generations: Iterable[Generation]) -> list[Generation]:
+def list_retries(generations: Iterable[Generation]) -> list[Generation]:
     """The attempts that asked a prompt again because it was refused, in the given order."""
-    every = list(generations)
-    refused = {(g.run_id, _place(g), g.attempt) for g in every if g.outcome == "refused"}
-    return [g for g in every if (g.run_id, _place(g), g.attempt - 1) in refused]
+    attempts = list(generations)
+    refused = {(generation.run_id, _attempt_place(generation), generation.attempt) for generation in attempts if generation.outcome == "refused"}
+    return [generation for generation in attempts if (generation.run_id, _attempt_place(generation), generation.attempt - 1) in refused]
 
 
-def _place(g: Generation) -> str:
+def _attempt_place(g: Generation) -> str:
     """The place of an attempt, without its number."""
     return g.path.rpartition("#")[0]
 
 
-def refusals(
+def measure_refusals(
     groups: Sequence[Group],
     generations: Iterable[Generation],
     arms: Collection[str] | None = None,
@@ -112,57 +112,57 @@ def refusals(
     deals: int = 999,
 ) -> list[CategoryRefusals]:
     """The refusals of every category that was asked about."""
-    prompts = refused_prompts(generations, arms)
-    found = []
+    prompts = list_prompt_refusals(generations, arms)
+    categories = []
     for category in dict.fromkeys(group.category for group in groups):
-        own = [g for g in groups if g.category == category]
-        there = {g.id: n for n, g in enumerate(own)}
-        asked = [prompt for prompt in prompts if prompt.group in there]
-        if asked:
-            found.append(_of_category(category, own, asked, there, deals))
-    return found
+        category_groups = [g for g in groups if g.category == category]
+        group_places = {g.id: n for n, g in enumerate(category_groups)}
+        category_prompts = [prompt for prompt in prompts if prompt.group in group_places]
+        if category_prompts:
+            categories.append(_measure_category(category, category_groups, category_prompts, group_places, deals))
+    return categories
 
 
-def _of_category(
+def _measure_category(
     category: str,
     groups: Sequence[Group],
-    prompts: Sequence[AskedPrompt],
-    there: dict[str, int],
+    prompts: Sequence[PromptRefusal],
+    group_places: dict[str, int],
     deals: int,
 ) -> CategoryRefusals:
-    blocks = {block: n for n, block in enumerate(dict.fromkeys(p.block for p in prompts))}
-    refused = np.flatnonzero([p.share >= 0.5 for p in prompts])
+    blocks = {block: group_index for group_index, block in enumerate(dict.fromkeys(p_values.block for p_values in prompts))}
+    refused = np.flatnonzero([p_values.share >= 0.5 for p_values in prompts])
     table = FeatureTable(
         len(groups),
-        np.array([there[p.group] for p in prompts], dtype=np.int64),
-        np.array([blocks[p.block] for p in prompts], dtype=np.int64),
+        np.array([group_places[p_values.group] for p_values in prompts], dtype=np.int64),
+        np.array([blocks[p_values.block] for p_values in prompts], dtype=np.int64),
         1,
         refused.astype(np.int64),
         np.zeros(len(refused), dtype=np.int64),
     )
     testable = 0 < len(refused) < len(prompts) and len(groups) > 1
     keyness = measure_keyness(table, deals=deals) if testable else None
-    p = [float(row[0]) for row in keyness.p_values] if keyness else [float("nan")] * len(groups)
-    q = [float(x) for x in holm(p)] if keyness else p
-    shares = {g.id: [x.share for x in prompts if x.group == g.id] for g in groups}
+    p_values = [float(row[0]) for row in keyness.p_values] if keyness else [float("nan")] * len(groups)
+    q_values = [float(prompt) for prompt in holm(p_values)] if keyness else p_values
+    shares = {g.id: [prompt.share for prompt in prompts if prompt.group == g.id] for g in groups}
     rows = [
         GroupRefusals(
             group.name,
-            share_of(shares[group.id]),
-            keyness.difference(n, 0) if keyness else Estimate.missing(),
-            p[n],
-            q[n],
+            estimate_refusal_share(shares[group.id]),
+            keyness.difference(group_index, 0) if keyness else Estimate.missing(),
+            p_values[group_index],
+            q_values[group_index],
         )
-        for n, group in enumerate(groups)
+        for group_index, group in enumerate(groups)
         if shares[group.id]
     ]
-    every = share_of([x.share for x in prompts])
-    return CategoryRefusals(category, tuple(rows), every, keyness.overall_p if keyness else float("nan"))
+    overall_share = estimate_refusal_share([prompt.share for prompt in prompts])
+    return CategoryRefusals(category, tuple(rows), overall_share, keyness.overall_p if keyness else float("nan"))
 
 
-def share_of(shares: Sequence[float]) -> Estimate:
+def estimate_refusal_share(shares: Sequence[float]) -> Estimate:
     """The share of refused prompts, with Wilson's interval over prompts."""
-    if len(shares) < _FEWEST:
+    if len(shares) < _MIN_PROMPTS:
         return Estimate.missing(len(shares), float(np.mean(shares)) if shares else float("nan"))
     if set(shares) <= {0.0, 1.0}:
         return proportion(sum(shares), len(shares))

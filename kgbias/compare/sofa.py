@@ -1,7 +1,7 @@
 """Models compared by SoFa: the same groups before the same statements.
 
 A statement's variance of PPL* over groups is one value; models are paired by statement, and the
-tests are those of `kgbias.compare.models`. For all categories together the figure is the mean
+tests are those of `kgbias.compare.model_contrasts`. For all categories together the figure is the mean
 of their means, as in the paper, and statements are resampled within each.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.compare.models import Contrast, Ranking, Subject, contrasts
+from kgbias.compare.model_contrasts import ModelContrast, ModelRanking, ModelSamples, contrast_models
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.store import Store
@@ -26,8 +26,8 @@ from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import DEFAULT_DRAWS, Sample, Values, kendall_tau
 
 MEASURE = "sofa"
-OVERALL = "all categories"
-_FEWEST = 3  # statements for a test
+ALL_CATEGORIES = "all categories"
+_MIN_STATEMENTS = 3  # statements for a test
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class SofaRank:
     probabilities: tuple[float, ...]
     result: SofaResult
 
-    def score(self, category: str = OVERALL) -> Estimate:
+    def score(self, category: str = ALL_CATEGORIES) -> Estimate:
         """The SoFa score, or that of a category."""
-        return self.result.score if category == OVERALL else self.result.find_category(category).score
+        return self.result.score if category == ALL_CATEGORIES else self.result.find_category(category).score
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,32 +63,32 @@ class SofaComparison(Result):
     Attributes:
         probe_set: what they were probed with.
         models: highest score first.
-        tests: every pair of models in every category and in all of them, paired by statement; one
+        contrasts: every pair of models in every category and in all of them, paired by statement; one
             family. Empty for fewer than two models, or three statements.
-        agreement: Kendall's tau of the models' scores in each pair of categories.
+        rank_agreements: Kendall's tau of the models' scores in each pair of categories.
     """
 
     probe_set: ProbeSet
     models: tuple[SofaRank, ...]
-    tests: tuple[Contrast, ...]
-    agreement: Mapping[tuple[str, str], float]
+    contrasts: tuple[ModelContrast, ...]
+    rank_agreements: Mapping[tuple[str, str], float]
 
     @property
     def categories(self) -> tuple[str, ...]:
         return tuple(c.category for c in self.models[0].result.categories)
 
     @property
-    def overall_tests(self) -> list[Contrast]:
+    def overall_contrasts(self) -> list[ModelContrast]:
         """The tests of all categories together; with one category, its own."""
-        return [t for t in self.tests if t.group == OVERALL or len(self.categories) == 1]
+        return [t for t in self.contrasts if t.group == ALL_CATEGORIES or len(self.categories) == 1]
 
-    def scores(self, category: str = OVERALL) -> dict[str, Estimate]:
+    def scores(self, category: str = ALL_CATEGORIES) -> dict[str, Estimate]:
         """The score of each model, by its name."""
         return {m.model: m.score(category) for m in self.models}
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data; for one model, without ranks."""
-        several = len(self.models) > 1
+        has_several = len(self.models) > 1
         return nan_to_none(  # type: ignore[no-any-return]
             {
                 "probe_set": {
@@ -101,9 +101,9 @@ class SofaComparison(Result):
                 "models": [
                     {
                         "model": m.model,
-                        "rank": m.rank if several else None,
-                        "rank_low": m.low if several else None,
-                        "rank_high": m.high if several else None,
+                        "rank": m.rank if has_several else None,
+                        "rank_low": m.low if has_several else None,
+                        "rank_high": m.high if has_several else None,
                         "probabilities": list(m.probabilities),
                         "sofa": m.result.score.as_dict(),
                         "categories": {c.category: c.score.as_dict() for c in m.result.categories},
@@ -121,10 +121,10 @@ class SofaComparison(Result):
                         "equivalent_adjusted": t.equivalent_adjusted,
                         "verdict": t.verdict,
                     }
-                    for t in self.tests
+                    for t in self.contrasts
                 ],
                 "kendall_tau": [
-                    {"first": a, "second": b, "tau": tau} for (a, b), tau in self.agreement.items()
+                    {"first": a, "second": b, "tau": tau} for (a, b), tau in self.rank_agreements.items()
                 ],
             }
         )
@@ -143,9 +143,9 @@ class SofaComparison(Result):
         (SoFa)."""
         columns = ("model", "rank", "rank_low", "rank_high", "score", "score_low", "score_high")
 
-        def record(m: SofaRank) -> dict[str, Any]:
-            score = m.score()
-            cells = (m.model, m.rank, m.low, m.high, score.value, score.low, score.high)
+        def record(model_rank: SofaRank) -> dict[str, Any]:
+            score = model_rank.score()
+            cells = (model_rank.model, model_rank.rank, model_rank.low, model_rank.high, score.value, score.low, score.high)
             return dict(zip(columns, cells, strict=True))
 
         return Rows(self.models, record, columns)
@@ -173,21 +173,21 @@ def compare_sofa(
     """
     if not results:
         raise UsageError(f"no model was probed with the set {probe_set.name!r}")
-    if strange := [r for r in results if r.probe_set != probe_set.id]:
+    if other_sets := [r for r in results if r.probe_set != probe_set.id]:
         raise UsageError(
-            f"{strange[0].model.title} was probed with other groups or statements than those of "
+            f"{other_sets[0].model.title} was probed with other groups or statements than those of "
             f"{probe_set.name!r}: only the same probes can be compared"
         )
-    names = _named_apart(results)
-    subjects = [_subject(r, name) for r, name in zip(results, names, strict=True)]
-    tests: list[Contrast] = []
-    rankings: list[Ranking] = []
-    if len(results) > 1 and probe_set.statements >= _FEWEST:
-        tests, rankings = contrasts(subjects, correction=correction, seed=seed)
-    together = results[0].categories[0].category if len(results[0].categories) == 1 else OVERALL
-    overall = [r for r in rankings if r.group == together]
-    ranked = [
-        _rank(result, name, results, overall) for result, name in zip(results, names, strict=True)
+    names = _distinct_names(results)
+    subjects = [_build_subject(r, name) for r, name in zip(results, names, strict=True)]
+    tests: list[ModelContrast] = []
+    rankings: list[ModelRanking] = []
+    if len(results) > 1 and probe_set.statements >= _MIN_STATEMENTS:
+        tests, rankings = contrast_models(subjects, correction=correction, seed=seed)
+    overall_name = results[0].categories[0].category if len(results[0].categories) == 1 else ALL_CATEGORIES
+    overall_rankings = [r for r in rankings if r.group == overall_name]
+    model_ranks = [
+        _rank_model(result, name, results, overall_rankings) for result, name in zip(results, names, strict=True)
     ]
     by_category = {
         c.category: [r.find_category(c.category).score.value for r in results]
@@ -195,14 +195,14 @@ def compare_sofa(
     }
     return SofaComparison(
         probe_set,
-        tuple(sorted(ranked, key=lambda m: (m.rank, m.model))),
+        tuple(sorted(model_ranks, key=lambda m: (m.rank, m.model))),
         tuple(tests),
         {(a, b): kendall_tau(by_category[a], by_category[b])
          for a, b in combinations(by_category, 2)},
     )  # fmt: skip
 
 
-def stored_sofa(
+def compare_stored_sofa(
     store: Store,
     results: Sequence[SofaResult],
     probe_set: str | None = None,
@@ -213,8 +213,8 @@ def stored_sofa(
     """The results on one set, compared (`compare_sofa`): the set with this name, or whose id begins
     with it; without a name, the set that most models were probed with, or the largest of these.
     Raises UsageError if there is none."""
-    often = Counter(r.probe_set for r in results)
-    sets = [s for s in store.probe_sets() if s.id in often]
+    model_counts = Counter(r.probe_set for r in results)
+    sets = [s for s in store.probe_sets() if s.id in model_counts]
     if not sets:
         raise UsageError(
             "no model was probed yet: use "
@@ -223,92 +223,92 @@ def stored_sofa(
                 "kgbias probe RUN --model SPEC, or probe sets",
             )
         )
-    named = [
+    matching_sets = [
         s for s in sets if probe_set is None or s.name == probe_set or s.id.startswith(probe_set)
     ]
-    if not named:
-        there = ", ".join(f"{s.name} ({s.id[:8]})" for s in sets)
-        raise UsageError(f"no set of probes {probe_set!r}; choose from {there}")
-    chosen = max(named, key=lambda s: (often[s.id], s.probes, s.id))
-    own = [r for r in results if r.probe_set == chosen.id]
-    return compare_sofa(own, chosen, correction=correction, seed=seed)
+    if not matching_sets:
+        available = ", ".join(f"{s.name} ({s.id[:8]})" for s in sets)
+        raise UsageError(f"no set of probes {probe_set!r}; choose from {available}")
+    probe_set_found = max(matching_sets, key=lambda s: (model_counts[s.id], s.probes, s.id))
+    own = [r for r in results if r.probe_set == probe_set_found.id]
+    return compare_sofa(own, probe_set_found, correction=correction, seed=seed)
 
 
-def rank_agreement(scores: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
+def measure_rank_agreements(scores: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
     """Kendall's tau-b of each pair of benchmarks over the models that both scored, in [-1, 1]; NaN
     for fewer than two, or if one scored them all alike.
 
     Args:
         scores: benchmark to model to score; higher must mean the same in each benchmark.
     """
-    found = {}
-    for one, other in combinations(scores, 2):
-        both = [model for model in scores[one] if model in scores[other]]
-        first, second = ([scores[name][m] for m in both] for name in (one, other))
-        found[one, other] = kendall_tau(first, second)
-    return found
+    agreements = {}
+    for first_name, second_name in combinations(scores, 2):
+        shared_models = [model for model in scores[first_name] if model in scores[second_name]]
+        first_scores, second_scores = ([scores[name][m] for m in shared_models] for name in (first_name, second_name))
+        agreements[first_name, second_name] = kendall_tau(first_scores, second_scores)
+    return agreements
 
 
-def length_correlation(result: SofaResult, probe_set: ProbeSet, *, seed: int = 0) -> Estimate:
+def correlate_length(result: SofaResult, probe_set: ProbeSet, *, seed: int = 0) -> Estimate:
     """Pearson's correlation of PPL* and the number of words of the statement, over all probes, in
     [-1, 1] (figure 8); below 0: shorter statements have a higher PPL*. The interval is by
     bootstrap over statements. NaN if all have the same length."""
-    words = {(p.category, s.id): s.words for p in probe_set.parts for s in p.statements}
+    words = {(p.category, statement.id): statement.words for p in probe_set.parts for statement in p.statements}
     groups = {c.category: len(c.groups) for c in result.categories}
     rows = [
-        (groups[c.category], words[c.category, s.id], s.mean, s.variance)
+        (groups[c.category], words[c.category, statement.id], statement.mean, statement.variance)
         for c in result.categories
-        for s in c.statements
+        for statement in c.statements
     ]
-    m, x, y, variance = np.array(rows, dtype=np.float64).T
+    probe_counts, word_counts, means, variance = np.array(rows, dtype=np.float64).T
     # per statement: probes, and the sums of x, y, x^2, y^2 and xy over them
-    sums = np.stack([m, m * x, m * y, m * x * x, (m - 1) * variance + m * y * y, m * x * y])
-    rng, n = np.random.Generator(np.random.PCG64(seed)), len(rows)
-    step = max(1, 4_000_000 // n)
-    drawn = [
-        sums @ rng.multinomial(n, np.full(n, 1 / n), size=min(step, DEFAULT_DRAWS - start)).T
+    sums = np.stack([probe_counts, probe_counts * word_counts, probe_counts * means, probe_counts * word_counts * word_counts, (probe_counts - 1) * variance + probe_counts * means * means, probe_counts * word_counts * means])
+    rng, row_count = np.random.Generator(np.random.PCG64(seed)), len(rows)
+    step = max(1, 4_000_000 // row_count)
+    resampled = [
+        sums @ rng.multinomial(row_count, np.full(row_count, 1 / row_count), size=min(step, DEFAULT_DRAWS - start)).T
         for start in range(0, DEFAULT_DRAWS, step)
     ]
     (value,) = _pearson(sums.sum(axis=1, keepdims=True))
-    low, high = percentile_interval(_pearson(np.concatenate(drawn, axis=1)), 0.95) if n > 1 else (np.nan,) * 2
-    return Estimate(float(value), low, high, n)
+    low, high = percentile_interval(_pearson(np.concatenate(resampled, axis=1)), 0.95) if row_count > 1 else (np.nan,) * 2
+    return Estimate(float(value), low, high, row_count)
 
 
 def _pearson(sums: Values) -> Values:
     n, x, y, xx, yy, xy = sums
     spread = (n * xx - x * x) * (n * yy - y * y)
     with np.errstate(invalid="ignore", divide="ignore"):
-        r = np.clip((n * xy - x * y) / np.sqrt(spread), -1.0, 1.0)
-    return np.asarray(np.where(spread > 1e-12, r, np.nan), dtype=np.float64)
+        correlation = np.clip((n * xy - x * y) / np.sqrt(spread), -1.0, 1.0)
+    return np.asarray(np.where(spread > 1e-12, correlation, np.nan), dtype=np.float64)
 
 
-def _subject(result: SofaResult, name: str) -> Subject:
+def _build_subject(result: SofaResult, name: str) -> ModelSamples:
     """A model's values: for each category, and for all, weighted so that the mean over statements
     is the mean over categories."""
     samples: dict[tuple[str, str], Sample] = {}
     strata: dict[tuple[str, str], Sequence[Hashable]] = {}
     parts: dict[tuple[str, str], Sequence[Hashable]] = {}
-    total = sum(len(c.statements) for c in result.categories)
-    together, places = [], list[tuple[str, str]]()
-    for c in result.categories:
-        key = MEASURE, Group(c.category, "").id
-        values = np.array([s.variance for s in c.statements])
+    total = sum(len(category_result.statements) for category_result in result.categories)
+    weighted_values, places = [], list[tuple[str, str]]()
+    for category_result in result.categories:
+        key = MEASURE, Group(category_result.category, "").id
+        values = np.array([s.variance for s in category_result.statements])
         samples[key] = Sample.from_values(values)
-        strata[key] = [s.id for s in c.statements]
-        together.append(values * (total / (len(values) * len(result.categories))))
-        places += [(c.category, s.id) for s in c.statements]
-    groups = [Group(c.category, "") for c in result.categories]
+        strata[key] = [s.id for s in category_result.statements]
+        weighted_values.append(values * (total / (len(values) * len(result.categories))))
+        places += [(category_result.category, s.id) for s in category_result.statements]
+    groups = [Group(category_result.category, "") for category_result in result.categories]
     if len(groups) > 1:
-        whole = Group(OVERALL, "")
-        groups.append(whole)
-        samples[MEASURE, whole.id] = Sample.from_values(np.concatenate(together))
-        strata[MEASURE, whole.id] = places
-        parts[MEASURE, whole.id] = [category for category, _ in places]
-    return Subject(name, tuple(groups), samples, strata, joint=True, parts=parts)
+        overall_group = Group(ALL_CATEGORIES, "")
+        groups.append(overall_group)
+        samples[MEASURE, overall_group.id] = Sample.from_values(np.concatenate(weighted_values))
+        strata[MEASURE, overall_group.id] = places
+        parts[MEASURE, overall_group.id] = [category for category, _ in places]
+    return ModelSamples(name, tuple(groups), samples, strata, paired_by_stratum=True, parts=parts)
 
 
-def _rank(
-    result: SofaResult, name: str, results: Sequence[SofaResult], rankings: Sequence[Ranking]
+def _rank_model(
+    result: SofaResult, name: str, results: Sequence[SofaResult], rankings: Sequence[ModelRanking]
 ) -> SofaRank:
     rank = 1 + sum(r.score.value > result.score.value for r in results)
     if len(results) > 1 and not rankings:
@@ -322,19 +322,19 @@ def _rank(
     return SofaRank(name, rank, low, min(high, len(results)), tuple(shares), result)
 
 
-def _named_apart(results: Sequence[SofaResult]) -> list[str]:
+def _distinct_names(results: Sequence[SofaResult]) -> list[str]:
     """The models' names; models of the same name also get what tells them apart."""
-    often = Counter(r.model.title for r in results)
+    name_counts = Counter(result.model.title for result in results)
     names = []
-    for r in results:
-        name = r.model.title
-        if often[name] > 1:
-            others = [other for other in results if other.model.title == name]
-            own = {("by", r.measure), ("revision", r.model.revision), *r.settings}
-            all_have = set.intersection(
-                *({("by", o.measure), ("revision", o.model.revision), *o.settings} for o in others)
+    for result in results:
+        name = result.model.title
+        if name_counts[name] > 1:
+            namesakes = [other for other in results if other.model.title == name]
+            settings = {("by", result.measure), ("revision", result.model.revision), *result.settings}
+            shared_settings = set.intersection(
+                *({("by", o.measure), ("revision", o.model.revision), *o.settings} for o in namesakes)
             )
-            apart = ", ".join(f"{k} {v}" for k, v in sorted(own - all_have))
-            name += f" ({apart})" if apart else ""
+            difference = ", ".join(f"{k} {v}" for k, v in sorted(settings - shared_settings))
+            name += f" ({difference})" if difference else ""
         names.append(name)
     return names

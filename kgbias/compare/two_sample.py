@@ -9,12 +9,12 @@ from kgbias.stats.designs import percentile_interval
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values, resample_statistic, resample_means
 from kgbias.stats.inference import mean as mean_of
 
-_EXACT = 400  # n1 * n2; up to this, p-values are exact if the method allows
-_THRESHOLDS = 100  # at which distribution functions are compared for their design effect
+_MAX_EXACT_PAIRS = 400  # n1 * n2; up to this, p-values are exact if the method allows
+_MAX_THRESHOLDS = 100  # at which distribution functions are compared for their design effect
 
 
 @dataclass(frozen=True, slots=True)
-class TwoSample:
+class TwoSampleTest:
     """Two samples compared. NaN throughout if either is empty.
 
     Attributes:
@@ -41,9 +41,9 @@ class TwoSample:
     delta: float
 
 
-def two_sample(
+def compare_samples(
     first: Values | Sample, second: Values | Sample, *, draws: int = DEFAULT_DRAWS, seed: int = 0
-) -> TwoSample:
+) -> TwoSampleTest:
     """Compare two samples by the two-sample Kolmogorov-Smirnov test (Smirnov 1939) and by
     Mann-Whitney's U (1947), both two-sided.
 
@@ -58,79 +58,79 @@ def two_sample(
     chi-squared. Neither variance is taken to be below that of independent draws.
     """
     first, second = Sample.from_values(first), Sample.from_values(second)
-    n = (first.n, second.n)
+    sizes = (first.n, second.n)
     nan = math.nan
-    if 0 in n:
+    if 0 in sizes:
         means = (first.mean, second.mean)
-        return TwoSample(n, means, Estimate.missing(sum(n)), nan, nan, nan, nan, nan)
-    ks, ks_p, u, u_p = _tests(first, second)
-    if (effect := _design_effects(first, second)) is not None:
-        ks, ks_p, u, u_p = _asymptotic_tests(first, second, *effect)
-    return TwoSample(
-        n,
+        return TwoSampleTest(sizes, means, Estimate.missing(sum(sizes)), nan, nan, nan, nan, nan)
+    ks_statistic, ks_p, u_statistic, u_p = _run_tests(first, second)
+    if (effects := _design_effects(first, second)) is not None:
+        ks_statistic, ks_p, u_statistic, u_p = _asymptotic_tests(first, second, *effects)
+    return TwoSampleTest(
+        sizes,
         (first.mean, second.mean),
         mean_difference(first, second, draws=draws, seed=seed),
-        ks,
+        ks_statistic,
         min(1.0, ks_p),
-        u,
+        u_statistic,
         u_p,
-        2 * (u / n[0] / n[1]) - 1,
+        2 * (u_statistic / sizes[0] / sizes[1]) - 1,
     )
 
 
-def _tests(first: Sample, second: Sample) -> tuple[float, float, float, float]:
+def _run_tests(first: Sample, second: Sample) -> tuple[float, float, float, float]:
     """Kolmogorov-Smirnov's D and Mann-Whitney's U, each with its p-value."""
     from scipy.stats import ks_2samp, mannwhitneyu
 
-    if first.n * second.n > _EXACT:
+    if first.n * second.n > _MAX_EXACT_PAIRS:
         return _asymptotic_tests(first, second)
-    a, b = (np.repeat(s.values, s.counts) for s in (first, second))
-    both = np.concatenate([a, b])
-    tied = len(np.unique(both)) < len(both)
-    ks = ks_2samp(a, b, method="exact")
-    mw = mannwhitneyu(a, b, method="asymptotic" if tied else "exact")
+    first_values, second_values = (np.repeat(s.values, s.counts) for s in (first, second))
+    all_values = np.concatenate([first_values, second_values])
+    has_ties = len(np.unique(all_values)) < len(all_values)
+    ks_test = ks_2samp(first_values, second_values, method="exact")
+    u_test = mannwhitneyu(first_values, second_values, method="asymptotic" if has_ties else "exact")
     # All values equal: no evidence of a difference, though the normal approximation is undefined.
-    u_p = 1.0 if np.isnan(mw.pvalue) else float(mw.pvalue)
-    return float(ks.statistic), float(ks.pvalue), float(mw.statistic), u_p
+    u_p = 1.0 if np.isnan(u_test.pvalue) else float(u_test.pvalue)
+    return float(ks_test.statistic), float(ks_test.pvalue), float(u_test.statistic), u_p
 
 
 def _design_effects(first: Sample, second: Sample) -> tuple[float, float] | None:
     """How much clusters raise the variance of the distance between two distribution functions (the
     mean over thresholds, each with its share of the values) and of U; None if the draws are
     independent, or this is not known."""
-    sides = [s for s in (first, second) if s.design is not None and s.places is not None]
-    if len(sides) < 2 or all(s.design is not None and s.design.independent for s in sides):
+    sides = [sample for sample in (first, second) if sample.design is not None and sample.places is not None]
+    if len(sides) < 2 or all(sample.design is not None and sample.design.independent for sample in sides):
         return None
-    values = np.concatenate([s.values for s in sides])
-    counts = np.concatenate([s.counts for s in sides]).astype(np.float64)
+    values = np.concatenate([sample.values for sample in sides])
+    counts = np.concatenate([sample.counts for sample in sides]).astype(np.float64)
     clusters, start = [], 0
-    for s in sides:
-        assert s.design is not None and s.places is not None
-        clusters.append(s.design.clusters[s.places] + start)
-        start += len(s.design.strata)
+    for sample in sides:
+        assert sample.design is not None and sample.places is not None
+        clusters.append(sample.design.clusters[sample.places] + start)
+        start += len(sample.design.strata)
     _, cluster = np.unique(np.concatenate(clusters), return_inverse=True)
     distinct, place = np.unique(values, return_inverse=True)
-    mass = np.bincount(place, counts)
-    below = np.cumsum(mass) - mass / 2  # mid-ranks, less 1/2
-    total = float(mass.sum())
-    of_rank = np.bincount(cluster, counts * (below[place] - total / 2))
-    alone = float(mass @ (below - total / 2) ** 2)
+    value_counts = np.bincount(place, counts)
+    mid_ranks = np.cumsum(value_counts) - value_counts / 2  # mid-ranks, less 1/2
+    total = float(value_counts.sum())
+    cluster_ranks = np.bincount(cluster, counts * (mid_ranks[place] - total / 2))
+    independent_u = float(value_counts @ (mid_ranks - total / 2) ** 2)
     thresholds = distinct
-    if len(distinct) > _THRESHOLDS:
-        at = np.searchsorted(np.cumsum(mass) / total, (np.arange(_THRESHOLDS) + 0.5) / _THRESHOLDS)
-        thresholds = np.unique(distinct[np.minimum(at, len(distinct) - 1)])
+    if len(distinct) > _MAX_THRESHOLDS:
+        cut_places = np.searchsorted(np.cumsum(value_counts) / total, (np.arange(_MAX_THRESHOLDS) + 0.5) / _MAX_THRESHOLDS)
+        thresholds = np.unique(distinct[np.minimum(cut_places, len(distinct) - 1)])
     band = np.searchsorted(thresholds, values)  # values above the last threshold are in a band more
     size = len(thresholds) + 1
-    held = np.bincount(cluster * size + band, counts, (int(cluster.max()) + 1) * size)
-    at_most = np.cumsum(held.reshape(-1, size), axis=1)[:, :-1]
+    cluster_bands = np.bincount(cluster * size + band, counts, (int(cluster.max()) + 1) * size)
+    at_most = np.cumsum(cluster_bands.reshape(-1, size), axis=1)[:, :-1]
     share = at_most.sum(axis=0) / total
     sums = at_most - np.bincount(cluster, counts)[:, None] * share
     weight = np.diff(share, prepend=0.0)
     independent = float(weight @ (share * (1 - share))) * total
-    together = float(weight @ (sums**2).sum(axis=0))
+    clustered = float(weight @ (sums**2).sum(axis=0))
     return (
-        max(1.0, together / independent) if independent > 0 else 1.0,
-        max(1.0, float(of_rank @ of_rank) / alone) if alone > 0 else 1.0,
+        max(1.0, clustered / independent) if independent > 0 else 1.0,
+        max(1.0, float(cluster_ranks @ cluster_ranks) / independent_u) if independent_u > 0 else 1.0,
     )
 
 
@@ -143,24 +143,24 @@ def _asymptotic_tests(
     from scipy.stats import kstwo
 
     values = np.unique(np.concatenate([first.values, second.values]))
-    x, y = (
+    first_counts, second_counts = (
         np.bincount(np.searchsorted(values, s.values), s.counts.astype(float), len(values))
         for s in (first, second)
     )
-    n, m = float(first.n), float(second.n)
-    ks = float(np.abs(np.cumsum(x) / n - np.cumsum(y) / m).max())
-    ks_p = float(kstwo.sf(ks, max(1, round(n * m / (n + m) / ks_effect))))
-    ties = x + y
-    u = float(x @ (np.cumsum(y) - y / 2))  # pairs in which the first is larger, ties half
-    size = n + m
-    spread = math.sqrt(n * m / 12) * math.sqrt(
+    first_size, second_size = float(first.n), float(second.n)
+    ks_statistic = float(np.abs(np.cumsum(first_counts) / first_size - np.cumsum(second_counts) / second_size).max())
+    ks_p = float(kstwo.sf(ks_statistic, max(1, round(first_size * second_size / (first_size + second_size) / ks_effect))))
+    ties = first_counts + second_counts
+    u_statistic = float(first_counts @ (np.cumsum(second_counts) - second_counts / 2))  # pairs in which the first is larger, ties half
+    size = first_size + second_size
+    spread = math.sqrt(first_size * second_size / 12) * math.sqrt(
         max(0.0, size + 1 - float((ties * (ties**2 - 1) / size / (size - 1)).sum()))
     )
     if not spread:
-        return ks, ks_p, u, 1.0
+        return ks_statistic, ks_p, u_statistic, 1.0
     spread *= math.sqrt(u_effect)
-    u_p = float(min(1.0, 2 * ndtr((0.5 - abs(u - n * m / 2)) / spread)))
-    return ks, ks_p, u, u_p
+    u_p = float(min(1.0, 2 * ndtr((0.5 - abs(u_statistic - first_size * second_size / 2)) / spread)))
+    return ks_statistic, ks_p, u_statistic, u_p
 
 
 def mean_difference(
@@ -175,15 +175,15 @@ def mean_difference(
     resampled, by their designs if both have one. The interval is NaN if either has fewer than two
     values."""
     first, second = Sample.from_values(first), Sample.from_values(second)
-    n = first.n + second.n
+    size = first.n + second.n
     value = first.mean - second.mean
     if min(first.n, second.n) < 2:
-        return Estimate.missing(n, value)
+        return Estimate.missing(size, value)
     rng = np.random.Generator(np.random.PCG64(seed))
     if first.design is not None and second.design is not None:
         sides = [resample_statistic(s, mean_of, draws, rng) for s in (first, second)]
         replicates = sides[0].subtract(sides[1]).replicates(rng)
     else:
         replicates = resample_means(first, draws, rng) - resample_means(second, draws, rng)
-    (low, high), (least, most) = first.range, second.range
-    return Estimate(value, *percentile_interval(replicates, level), n).clip(low - most, high - least)
+    (low, high), (second_min, second_max) = first.range, second.range
+    return Estimate(value, *percentile_interval(replicates, level), size).clip(low - second_max, high - second_min)

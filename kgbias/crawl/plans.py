@@ -183,7 +183,7 @@ class Price(Result):
     `until_coverage` or `until_width` the numbers are an upper bound: a group is left alone once
     enough is known of it. `detectable_differences` gives for each category the smallest difference in mean regard,
     between a group and the others, that their test, by itself, would find in 80% of such crawls
-    (`kgbias.compare.paired.planned`); empty if it is not known how much will be asked. `seconds` is
+    (`kgbias.compare.paired_tests.minimum_detectable_difference`); empty if it is not known how much will be asked. `seconds` is
     about how long the answers take, at the speed of the slowest of this model's crawls in the
     store; None without one.
     """

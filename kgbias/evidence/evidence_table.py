@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kgbias.compare.refusals import refused_prompts, share_of
+from kgbias.compare.refusals import list_prompt_refusals, estimate_refusal_share
 from kgbias.crawl.stopping import good_turing_coverage
 from kgbias.evidence.association import GROUP_NAMES, compute_associations, statement_spread
 from kgbias.evidence.names import MIN_NAMES
@@ -640,9 +640,9 @@ def _pick_run_model(run: Run, candidates: Sequence[ProbeRunT]) -> ProbeRunT | No
 def _estimate_refusals(inputs: EvidenceInputs) -> Mapping[str, Estimate]:
     """The share of refused prompts about each group, in the arms that count."""
     shares: dict[str, list[float]] = defaultdict(list)
-    for prompt in refused_prompts(inputs.generations, inputs.statements.arms):
+    for prompt in list_prompt_refusals(inputs.generations, inputs.statements.arms):
         shares[prompt.group].append(prompt.share)
-    return {group.id: share_of(shares[group.id]) for group in inputs.run.groups}
+    return {group.id: estimate_refusal_share(shares[group.id]) for group in inputs.run.groups}
 
 
 def _estimate_shares(statements: SelectedStatements) -> Mapping[tuple[str, str], Estimate]:

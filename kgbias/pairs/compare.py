@@ -4,7 +4,7 @@ A unit is a wording of a request with the n-th person of each group: answers are
 and never across requests. Several answers of a unit count as their mean.
 
 - Differences: the mean over units of what is measured, and the test that swaps the two groups unit
-  by unit (`kgbias.compare.paired.swapped_p`; exact up to 14 units that differ).
+  by unit (`kgbias.compare.paired_tests.swap_p_value`; exact up to 14 units that differ).
 - The floor: the same test where nothing should differ: the request made again, and with a greeting
   before it. For another name of the same group, which of two names comes first means nothing, and
   names that pull in opposite directions must not cancel: what counts is the square of each two
@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.compare.paired import PERMUTATIONS, swapped_p
+from kgbias.compare.paired_tests import DEFAULT_PERMUTATIONS, swap_p_value
 from kgbias.errors import UsageError, no_such
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
@@ -212,7 +212,7 @@ def compare_pairs(
     measures: Sequence[str] = (),
     advice: Advice | None = None,
     judge: str = "",
-    permutations: int = PERMUTATIONS,
+    permutations: int = DEFAULT_PERMUTATIONS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> PairsResult:
@@ -461,7 +461,7 @@ class _Tests:
     def _swapped(self, first: Values, second: Values) -> float:
         if not len(first):
             return math.nan
-        return swapped_p(
+        return swap_p_value(
             _units(first), _units(second), permutations=self._permutations, seed=self._seed
         )
 
@@ -551,7 +551,7 @@ def _couples(fours: Sequence[Values]) -> Values:
     return np.array(rows).reshape(len(rows), 3)
 
 
-def coupled_p(couples: Values, *, permutations: int = PERMUTATIONS, seed: int = 0) -> float:
+def coupled_p(couples: Values, *, permutations: int = DEFAULT_PERMUTATIONS, seed: int = 0) -> float:
     """The one-sided p-value of answers to the same group being more alike: the share of ways to
     choose one of the three couplings in each row, [rows, 3], whose sum is at least as large as that
     of the first column; the observed one is among them. Up to 8 rows, all ways are listed. NaN
@@ -567,7 +567,7 @@ def coupled_p(couples: Values, *, permutations: int = PERMUTATIONS, seed: int = 
 
 
 def names_p(
-    apart: Sequence[Sequence[float]], *, permutations: int = PERMUTATIONS, seed: int = 0
+    apart: Sequence[Sequence[float]], *, permutations: int = DEFAULT_PERMUTATIONS, seed: int = 0
 ) -> float:
     """The one-sided p-value of names making a difference, from the differences between two names in
     each unit, for each two names: the share of ways to swap the two in each unit in which the

@@ -253,7 +253,7 @@ def render(board: Board) -> str:
         categories=[t for label, t in made.items() if label.startswith("figures-")],
         differences=made.get("differences"),
         told=[t for t in board.tests if t.differs],
-        same=[t for t in board.tests if t.same],
+        same=[t for t in board.tests if t.is_equivalent],
         agreement=made.get("agreement"),
         asked=[made[label] for label in ("models", "asked") if label in made],
         fewest=max((a.n for a in board.agreements), default=0),

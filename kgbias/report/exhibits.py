@@ -24,8 +24,8 @@ from functools import partial
 
 import numpy as np
 
-from kgbias.compare import GroupTest, arm_values
-from kgbias.compare.families import REST, RULE, tested
+from kgbias.compare import GroupTest, arm_samples
+from kgbias.compare.families import REST, SHOWN_RULE, testable_measures
 from kgbias.graph.cross_mentions import explain_costly_measures
 from kgbias.graph.types import TopicModel
 from kgbias.io.text import format_p_value, spoken_name
@@ -606,7 +606,7 @@ def arms(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
         return
     of = {g.id: g.category for g in data.run.groups}
     regard, toxic = (
-        arm_values(data.triples, measure, of).get(category, {})
+        arm_samples(data.triples, measure, of).get(category, {})
         for measure in ("regard", "toxicity")
     )
     rows = []
@@ -654,8 +654,8 @@ def group_tests(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
         tests = tests[:SHOWN]
     if tests:
         regard = [t for t in tests if t.measure == "regard" and t.second == REST]
-        by_labels = bool(regard) and all(t.corrected.is_tested for t in regard)
-        rows = [(t.first, t.corrected if by_labels else t.difference, t.told if by_labels else
+        by_labels = bool(regard) and all(t.label_difference.is_tested for t in regard)
+        rows = [(t.first, t.label_difference if by_labels else t.difference, t.headline_differs if by_labels else
                  t.differs) for t in regard]  # fmt: skip
         how = ", corrected by labels" if by_labels else ""
         yield Exhibit(
@@ -675,7 +675,7 @@ def echoed(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """The effect of retrying echoes on the means of groups: those that would lie outside their
     intervals."""
     rows, asked, compared = [], 0, 0
-    for measure in tested(data.held.triples):
+    for measure in testable_measures(data.held.triples):
         for group in data.groups(category):
             value, echoes = data.with_echoes(group, measure)
             if not echoes:
@@ -730,7 +730,7 @@ def _by_labels(d: CorrectedDifference) -> list[str]:
 
 
 def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str = "") -> Table:
-    labelled = any(t.corrected.has_interval for t in tests)
+    labelled = any(t.label_difference.has_interval for t in tests)
     note = f"{_LABELLED if labelled else ''} {note}".strip()
     rows = [
         [
@@ -738,7 +738,7 @@ def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str
             *cells(t.difference, "+.3f"),
             *(f"{t.forms[form].value:+.3f}" if form in t.forms else "" for form in FORMS),
             format_p_value(t.omnibus_p), format_p_value(t.p_adjusted),
-            *(_by_labels(t.corrected) if labelled else ()),
+            *(_by_labels(t.label_difference) if labelled else ()),
         ]
         for t in tests
     ]  # fmt: skip
@@ -753,7 +753,7 @@ def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str
         "Differences are of means, at one mix of the predicates that prompts give; beside them, "
         "those of statements whose predicate the model chose, and of all, unweighted. Tests "
         "permute whole prompts: first all together (p of all), then each by itself, two-sided, "
-        f"corrected by {method} over the tests of a measure. {sentence(RULE + by_labels)} "
+        f"corrected by {method} over the tests of a measure. {sentence(SHOWN_RULE + by_labels)} "
         f"{note}".strip(),
     )  # fmt: skip
 

@@ -18,16 +18,16 @@ from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
-from kgbias.compare.families import LEVEL, REST, GroupTest, Omnibus, only_together
+from kgbias.compare.families import SIGNIFICANCE_LEVEL, REST, GroupTest, OmnibusTest, differs_only_together
 from kgbias.compare.refusals import CategoryRefusals, GroupRefusals
-from kgbias.compare.said_more import (
+from kgbias.compare.content_tests import (
     ATTRIBUTE,
     MEANING,
     PREDICATE,
     TOPIC,
     WORD,
     ContentTest,
-    SaidMore,
+    DistinctiveFeature,
 )
 from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.evidence.evidence_table import BELIEVED_VERDICTS, Evidence
@@ -142,7 +142,7 @@ def screen(kinds: Sequence[Kind]) -> Screen:
     missing: list[str] = []
     remarks: list[str] = []
     for kind in kinds:
-        shown = kind.findings if kind.p <= LEVEL / len(kinds) else ()
+        shown = kind.findings if kind.p <= SIGNIFICANCE_LEVEL / len(kinds) else ()
         found += sorted(shown, key=lambda f: f.order)[:OF_A_KIND]
         missing.append(kind.rest if shown else kind.nothing)
         remarks += [kind.remark] if shown and kind.remark else []
@@ -235,10 +235,10 @@ def _differences(data: RunData, explorer: str) -> Kind | None:
     families = [] if arm is None else [f for f in arm.omnibus if not math.isnan(f.p)]
     if arm is None or not families:
         return None
-    together = holm([f.p_told for f in families])
+    together = holm([f.headline_p_value for f in families])
     findings, quiet = [], []
     for family, p in zip(families, together, strict=True):
-        own = [t for t in family.tests if p <= LEVEL and t.told and min(t.n) >= FEWEST]
+        own = [t for t in family.tests if p <= SIGNIFICANCE_LEVEL and t.headline_differs and min(t.n) >= FEWEST]
         findings += [_difference(data, arm, t, float(p), len(families), explorer) for t in own]
         quiet += [] if own else [family]
     none = _undetected(families) or "differences between groups in what is said about them"
@@ -261,8 +261,8 @@ def _content(data: RunData, explorer: str) -> Kind | None:
         said_of[triple.group] += triple.count
     findings = []
     for test, p in zip(tests, together, strict=True):
-        own: dict[str, list[SaidMore]] = {}
-        for one in test.found if p <= LEVEL else ():
+        own: dict[str, list[DistinctiveFeature]] = {}
+        for one in test.found if p <= SIGNIFICANCE_LEVEL else ():
             if said_of[one.group] >= FEWEST:
                 own.setdefault(one.group, []).append(one)
         findings += [
@@ -294,7 +294,7 @@ def _said_more(
     data: RunData,
     arm: ArmData,
     test: ContentTest,
-    found: Sequence[SaidMore],
+    found: Sequence[DistinctiveFeature],
     p: float,
     categories: int,
 ) -> Finding:
@@ -340,7 +340,7 @@ def _within(category: str) -> str:
     return "" if category == CUSTOM_CATEGORY else f" of {category}"
 
 
-def _speaks(one: SaidMore) -> Markup:
+def _speaks(one: DistinctiveFeature) -> Markup:
     """What it does, as part of a sentence."""
     does = {
         WORD: "speaks of “{}”", ATTRIBUTE: "speaks of “{}”", TOPIC: "speaks of the topic “{}”",
@@ -349,9 +349,9 @@ def _speaks(one: SaidMore) -> Markup:
     return Markup(does[one.kind]).format(one.feature)
 
 
-def _apart(found: Sequence[SaidMore]) -> list[SaidMore]:
+def _apart(found: Sequence[DistinctiveFeature]) -> list[DistinctiveFeature]:
     """Those whose statements are not mostly those of a stronger one."""
-    kept: list[SaidMore] = []
+    kept: list[DistinctiveFeature] = []
     for one in found:
         own = set(one.triples)
         if all(2 * len(own & set(k.triples)) < min(len(own), len(k.triples)) for k in kept):
@@ -364,7 +364,7 @@ def _difference(
 ) -> Finding:
     form = known(t.measure).form.lstrip("+")
     other = "the other groups" if t.second == REST else t.second
-    by_labels, d = t.corrected.is_tested, t.corrected if t.corrected.is_tested else t.difference
+    by_labels, d = t.label_difference.is_tested, t.label_difference if t.label_difference.is_tested else t.difference
     said = Markup(
         "The mean {} of what it says about <b>{}</b>{} is {} {} than that of {} {}."
     ).format(
@@ -386,7 +386,7 @@ def _difference(
         if by_labels
         else "By permutation of whole prompts"
     )
-    p_own = t.corrected.p_adjusted if by_labels else t.p_adjusted
+    p_own = t.label_difference.p_adjusted if by_labels else t.p_adjusted
     tested = (
         f"{how}, with one mix of prompts for all groups: "
         f"{in_words(p_own)}, {of_all(t.family, 'comparison')} in {t.category}. "
@@ -406,12 +406,12 @@ def _difference(
     )  # fmt: skip
 
 
-def _undetected(families: Sequence[Omnibus]) -> str:
+def _undetected(families: Sequence[OmnibusTest]) -> str:
     """The difference in each measure that would have been found, where that is known; and which
     families show one on their own, so that the page does not seem to contradict itself."""
     listed: dict[str, list[str]] = {}
     for family in families:
-        sizes = [t.found for t in family.tests if not math.isnan(t.found)]
+        sizes = [t.headline_detectable for t in family.tests if not math.isnan(t.headline_detectable)]
         if sizes:
             least = f"{max(sizes):{known(family.measure).form.lstrip('+')}}"
             if max(sizes) > known(family.measure).widest:
@@ -428,9 +428,9 @@ def _undetected(families: Sequence[Omnibus]) -> str:
     )
 
 
-def _alone(families: Sequence[Omnibus]) -> str:
-    told = _named(f for f in families if any(t.told for t in f.tests))
-    together = _named(f for f in families if only_together(f.tests))
+def _alone(families: Sequence[OmnibusTest]) -> str:
+    told = _named(f for f in families if any(t.headline_differs for t in f.tests))
+    together = _named(f for f in families if differs_only_together(f.tests))
     shown = [f"a difference in {told}"] if told else []
     shown += [f"that groups differ in {together}, but not which of them"] if together else []
     if not shown:
@@ -441,7 +441,7 @@ def _alone(families: Sequence[Omnibus]) -> str:
     )
 
 
-def _named(families: Iterable[Omnibus]) -> str:
+def _named(families: Iterable[OmnibusTest]) -> str:
     return ", ".join(f"{spoken_name(f.measure)} ({f.category})" for f in families)
 
 
@@ -484,7 +484,7 @@ def _arms(data: RunData, explorer: str) -> Kind | None:
             size(t.difference),
         )
         for t, p in zip(tests, together, strict=True)
-        if p <= LEVEL and t.differs
+        if p <= SIGNIFICANCE_LEVEL and t.differs
         for form in [known(t.measure).form.lstrip("+")]
     ]  # fmt: skip
     none = "an effect of the augmentation arms"
@@ -515,7 +515,7 @@ def _embedded(data: RunData, explorer: str) -> Kind | None:
             abs(a.effect_size),
         )
         for a, p in zip(nodes, together, strict=True)
-        if p <= LEVEL
+        if p <= SIGNIFICANCE_LEVEL
     ]  # fmt: skip
     none = "an association in its vectors"
     return Kind(
@@ -525,7 +525,7 @@ def _embedded(data: RunData, explorer: str) -> Kind | None:
 
 def _declined(data: RunData, explorer: str) -> Kind | None:
     """About whom the model declines to answer more often."""
-    tests = [t for t in data.refusals if t.told and not math.isnan(t.p)]
+    tests = [t for t in data.refusals if t.is_notable and not math.isnan(t.p)]
     if not tests:
         return None
     together = holm([t.p for t in tests])
@@ -533,7 +533,7 @@ def _declined(data: RunData, explorer: str) -> Kind | None:
         _declines(one, test, float(p), len(tests))
         for test, p in zip(tests, together, strict=True)
         for one in test.groups
-        if p <= LEVEL and one.q <= LEVEL
+        if p <= SIGNIFICANCE_LEVEL and one.q <= SIGNIFICANCE_LEVEL
     ]
     shares = "; ".join(
         f"{100 * t.share.value:.0f}% of {t.share.n:,} prompts{_within(t.category)}, {_by_group(t)}"

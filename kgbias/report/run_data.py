@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from kgbias.compare import GroupTest, Omnibus, arm_tests, omnibus
-from kgbias.compare.families import by_labels, tested
-from kgbias.compare.refusals import CategoryRefusals, refusals
-from kgbias.compare.said_more import ContentTest, content_tests
-from kgbias.compare.sofa import SofaComparison, stored_sofa
-from kgbias.compare.spread import variance_of
+from kgbias.compare import GroupTest, OmnibusTest, run_arm_tests, run_omnibus_tests
+from kgbias.compare.families import correct_tests_by_labels, testable_measures
+from kgbias.compare.refusals import CategoryRefusals, measure_refusals
+from kgbias.compare.content_tests import ContentTest, run_content_tests
+from kgbias.compare.sofa import SofaComparison, compare_stored_sofa
+from kgbias.compare.variance_components import compute_variances
 from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.evidence.model_agreement import BeliefComparison
 from kgbias.evidence.evidence_table import EvidenceTable, EvidenceInputs, assemble_evidence, read_beliefs
@@ -110,7 +110,7 @@ class RunData:
         about a group."""
         if self.run.kind != "crawl" or not self.summary.refused:
             return []
-        return refusals(self.run.groups, self.generations, None)
+        return measure_refusals(self.run.groups, self.generations, None)
 
     @cached_property
     def vectors(self) -> StatementVectors:
@@ -213,7 +213,7 @@ class RunData:
     def sofa(self) -> SofaComparison | None:
         """The models that the run was probed with, by SoFa; None if there were none."""
         found = self._stored.sofa_results()
-        return stored_sofa(self._stored.store, found) if found else None
+        return compare_stored_sofa(self._stored.store, found) if found else None
 
     @cached_property
     def recorded(self) -> Sequence[StereotypeMatches]:
@@ -270,7 +270,7 @@ class RunData:
     @cached_property
     def variance(self) -> Sequence[VarianceComponents]:
         """Where the variance of each measure lies."""
-        return variance_of(self.run.groups, [self.held], [self.draws], explain_costly_measures(self.metrics))
+        return compute_variances(self.run.groups, [self.held], [self.draws], explain_costly_measures(self.metrics))
 
     @cached_property
     def attributions(self) -> Sequence[Attribution]:
@@ -307,7 +307,7 @@ class RunData:
     def arm_tests(self) -> list[GroupTest]:
         """The tests of arms against each other; none for a single arm."""
         category = {g.id: g.category for g in self.run.groups}
-        return arm_tests(
+        return run_arm_tests(
             self.triples, correction=self.correction, categories=category, draws=self.draws
         )
 
@@ -423,28 +423,28 @@ class ArmData:
         return self.whole.groups(category)
 
     @cached_property
-    def omnibus(self) -> list[Omnibus]:
+    def omnibus(self) -> list[OmnibusTest]:
         """The groups against each other, by measure and category; with differences that labels
         correct, where there are enough."""
         dear = explain_costly_measures(self.whole.metrics)
-        found = omnibus(
+        found = run_omnibus_tests(
             self.run,
             self.held.triples,
             correction=self.whole.correction,
-            measures=[name for name in tested(self.held.triples) if name not in dear],
+            measures=[name for name in testable_measures(self.held.triples) if name not in dear],
             draws=self.whole.draws,
             progress=self.whole.progress,
         )
         labelled = self.whole.labelled.difference
-        return [replace(f, tests=tuple(by_labels(f.tests, labelled))) for f in found]
+        return [replace(f, tests=tuple(correct_tests_by_labels(f.tests, labelled))) for f in found]
 
     @cached_property
     def content(self) -> list[ContentTest]:
         """What is said more of each group than of the others, by category."""
         whole = self.whole
-        return content_tests(
-            self.run.groups, self.by_group, whole.draws, whole.models, named=whole.named,
-            vectors=whole.vectors, alike=MIN_SIMILAR_COSINE,
+        return run_content_tests(
+            self.run.groups, self.by_group, whole.draws, whole.models, named_groups=whole.named,
+            vectors=whole.vectors, min_cosine=MIN_SIMILAR_COSINE,
         )  # fmt: skip
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from kgbias.compare.models import SMALL, Contrast
+from kgbias.compare.model_contrasts import DEFAULT_MARGIN_DEVIATIONS, ModelContrast
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, MIN_SAME_COSINE, SAMPLE_STATEMENT
@@ -121,9 +121,9 @@ def overlap_matrix(shares: Sequence[Sequence[float]], runs: Sequence[str]) -> An
         return figure
 
 
-def forest(tests: Sequence[Contrast], label: str, *, signed: bool = True) -> Any:
+def forest(tests: Sequence[ModelContrast], label: str, *, signed: bool = True) -> Any:
     """Differences with their 95% intervals, largest at the top; grey where none was shown
-    (`Contrast.differs`), else coloured by sign if the values are `signed`."""
+    (`ModelContrast.differs`), else coloured by sign if the values are `signed`."""
     with figure_style():
         figure, axes = make_subplots(figsize=(COLUMN_INCHES, 0.7 + 0.2 * max(2, len(tests))))
         axes.grid(True, axis="x")
@@ -309,7 +309,7 @@ def _differences(data: SeveralData, measure: Measure, place: str) -> Iterator[Ex
     ]  # fmt: skip
     left = f" {len(tests) - len(shown)} more are not listed." if len(tests) > len(shown) else ""
     method = "Holm" if data.correction == "holm" else "Benjamini-Hochberg"
-    margin = f"{tests[0].margin:g}" if measure.range else f"{SMALL:g} standard deviations"
+    margin = f"{tests[0].margin:g}" if measure.range else f"{DEFAULT_MARGIN_DEVIATIONS:g} standard deviations"
     key = f"{place}-differences-{how.key}"
     yield Exhibit(
         key, "", f"{how.title}: the first run minus the second, 95% intervals; grey: no difference "
@@ -326,11 +326,11 @@ def _differences(data: SeveralData, measure: Measure, place: str) -> Iterator[Ex
     )  # fmt: skip
 
 
-def _equal(t: Contrast) -> bool:
+def _equal(t: ModelContrast) -> bool:
     return t.equivalent_adjusted == t.equivalent_adjusted
 
 
-def _drawn(tests: Sequence[Contrast]) -> list[Contrast]:
+def _drawn(tests: Sequence[ModelContrast]) -> list[ModelContrast]:
     """The differences that a figure has room for, largest at the top."""
     return sorted(tests[:DRAWN], key=lambda t: -t.difference.value)
 
@@ -348,7 +348,7 @@ def several_findings(data: SeveralData, explorer: str = "") -> Screen:
     if not tests:
         return Screen(remarks=(*_beliefs(data), *_shared(data)))
     found = [_difference(data, t, explorer) for t in tests if t.differs]
-    same = sum(t.same for t in tests)
+    same = sum(t.is_equivalent for t in tests)
     shown = screen([Kind(min(t.p_adjusted for t in tests), found, "")])
     told, alike = (f"{n:,} were" if n else "none was" for n in (len(found), same))
     counts = (
@@ -363,7 +363,7 @@ def several_findings(data: SeveralData, explorer: str = "") -> Screen:
     )  # fmt: skip
 
 
-def _difference(data: SeveralData, t: Contrast, explorer: str) -> Finding:
+def _difference(data: SeveralData, t: ModelContrast, explorer: str) -> Finding:
     form = known(t.measure).form.lstrip("+")
     said = Markup(
         "The mean {} of what <b>{}</b> says about <b>{}</b> is {} {} than that of what "
@@ -395,7 +395,7 @@ def _difference(data: SeveralData, t: Contrast, explorer: str) -> Finding:
     )  # fmt: skip
 
 
-def _undetected(tests: Sequence[Contrast]) -> tuple[str, ...]:
+def _undetected(tests: Sequence[ModelContrast]) -> tuple[str, ...]:
     """The difference in each measure that would have been found in any group, as a sentence if
     that is known."""
     most: dict[str, float] = {}

@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.compare.asking import asked_apart, check_comparable
-from kgbias.compare.families import tested
-from kgbias.compare.models import Contrast, contrasts, crawled
-from kgbias.compare.runs import of_one
+from kgbias.compare.run_setup import list_setup_differences, check_comparable
+from kgbias.compare.families import testable_measures
+from kgbias.compare.model_contrasts import ModelContrast, contrast_models, read_crawl_samples
+from kgbias.compare.run_pairs import select_single_arm
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.evidence.model_agreement import BeliefComparison, ModelBeliefs
 from kgbias.graph.selection import Selection
@@ -62,7 +62,7 @@ class SeveralData:
         selection = selection or Selection()
         self.sides: list[ArmData] = []
         for run in runs:
-            counted = of_one(run, selection)
+            counted = select_single_arm(run, selection)
             several = len(counted.all_arms) > 1
             data = RunData(
                 run, correction=correction,
@@ -75,7 +75,7 @@ class SeveralData:
     @cached_property
     def asked_apart(self) -> list[str]:
         """In what the runs were not asked alike."""
-        return asked_apart(self._stored)
+        return list_setup_differences(self._stored)
 
     @property
     def names(self) -> list[str]:
@@ -100,7 +100,7 @@ class SeveralData:
     @cached_property
     def measures(self) -> list[Measure]:
         """The measures that at least two runs have and that runs are tested on, in order."""
-        often = Counter(name for side in self.sides for name in tested(side.triples))
+        often = Counter(name for side in self.sides for name in testable_measures(side.triples))
         return [m for m in columns(often) if often[m.name] > 1]
 
     def sample(self, side: ArmData, group: str, measure: str) -> Sample:
@@ -134,15 +134,15 @@ class SeveralData:
         return found
 
     @cached_property
-    def differences(self) -> list[Contrast]:
+    def differences(self) -> list[ModelContrast]:
         """Every two runs in every group and measure, as one family, as `kgbias compare` tests them;
         none if they share no group that was measured."""
         subjects = [
-            crawled(stored, side.counted)
+            read_crawl_samples(stored, side.counted)
             for stored, side in zip(self._stored, self.sides, strict=True)
         ]
         try:
-            return contrasts(subjects, correction=self.correction)[0]
+            return contrast_models(subjects, correction=self.correction)[0]
         except UsageError:
             return []
 

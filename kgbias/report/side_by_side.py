@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.compare.paired import Drawn, permutation_p
+from kgbias.compare.paired_tests import ClusterSample, permutation_p_value
 from kgbias.evidence import picture
 from kgbias.graph.types import ProbedEdge, TripleView
 from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, figure_style, make_subplots
@@ -148,7 +148,7 @@ def _probable_tests(
             predicates = [predicate for predicate, _ in shared]
             e = bootstrap_clusters(predicates, partial(_weighted_mean, sides[0] - sides[1]))
             drawn = [_by_predicate(predicates, values) for values in sides]
-            tests.append(permutation_p(*drawn))
+            tests.append(permutation_p_value(*drawn))
             rows.append(
                 [name, one.run, two.run, str(len(shared)), *cells(e.divide(1 / 100), "+.1f")]
             )
@@ -174,13 +174,13 @@ def _weighted_mean(values: Values, weights: Values) -> Values:
     return np.asarray(weights @ values / weights.sum(axis=1))
 
 
-def _by_predicate(predicates: Sequence[str], values: Values) -> Drawn:
+def _by_predicate(predicates: Sequence[str], values: Values) -> ClusterSample:
     sums: Counter[str] = Counter()
     for predicate, value in zip(predicates, values.tolist(), strict=True):
         sums[predicate] += value
     counts = Counter(predicates)
     names = list(counts)
-    return Drawn(
+    return ClusterSample(
         names,
         np.array([float(sums[n]) for n in names]),
         np.array([float(counts[n]) for n in names]),

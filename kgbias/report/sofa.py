@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from kgbias.compare.sofa import OVERALL, SofaComparison, length_correlation, rank_agreement
+from kgbias.compare.sofa import ALL_CATEGORIES, SofaComparison, correlate_length, measure_rank_agreements
 from kgbias.graph.sofa import MIN_HATE_SCORE, ProbeSet, SofaCategory, SofaStatement
 from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, LINE_COLOR, NEGATIVE_COLOR, POSITIVE_COLOR, TOXIC_COLOR, figure_style, make_subplots
 from kgbias.io.text import format_p_value
@@ -419,7 +419,7 @@ def _models(found: SofaComparison, key: str, beside: Beside) -> Iterator[Exhibit
             value = own.get(m.model)
             row.append("" if value is None else f"{value:.3f}")
         rows.append(row)
-    agree = "; ".join(f"{a} and {b} {tau:+z.3f}" for (a, b), tau in rank_agreement(scores).items())
+    agree = "; ".join(f"{a} and {b} {tau:+z.3f}" for (a, b), tau in measure_rank_agreements(scores).items())
     said = f" Kendall's tau between these orders of models, not tested: {agree}." if agree else ""
     yield Exhibit(
         key, "", f"SoFa on {p.name}, 95% intervals", "Table 1",
@@ -456,7 +456,7 @@ def _by_category(found: SofaComparison, key: str) -> Iterator[Exhibit]:
     columns = ["Model"]
     for category in found.categories:
         columns += [category, f"95% {category}"]
-    taus = "; ".join(f"{a} and {b} {tau:+z.3f}" for (a, b), tau in found.agreement.items())
+    taus = "; ".join(f"{a} and {b} {tau:+z.3f}" for (a, b), tau in found.rank_agreements.items())
     yield Exhibit(
         key, "", "SoFa by category", "Table 2, Figure 9",
         partial(
@@ -474,14 +474,14 @@ def _by_category(found: SofaComparison, key: str) -> Iterator[Exhibit]:
 
 
 def _tests(found: SofaComparison, key: str) -> Iterator[Exhibit]:
-    if not found.tests:
+    if not found.contrasts:
         return
     rows = [
         [t.group, t.first, t.second, *cells(t.difference, "+.3f"), format_p_value(t.p_adjusted),
          format_p_value(t.equivalent_adjusted)]
-        for t in sorted(found.tests, key=lambda t: (t.group != OVERALL, t.group))
+        for t in sorted(found.contrasts, key=lambda t: (t.group != ALL_CATEGORIES, t.group))
     ]  # fmt: skip
-    method = "Holm" if found.tests[0].correction == "holm" else "Benjamini-Hochberg"
+    method = "Holm" if found.contrasts[0].correction == "holm" else "Benjamini-Hochberg"
     yield Exhibit(
         key, "", "Do the models differ?", "", None,
         Table(
@@ -573,7 +573,7 @@ def _lowest(part: SofaCategory) -> list[SofaStatement]:
 
 
 def _length(found: SofaComparison, key: str) -> Iterator[Exhibit]:
-    r = {m.model: length_correlation(m.result, found.probe_set) for m in found.models}
+    r = {m.model: correlate_length(m.result, found.probe_set) for m in found.models}
     yield Exhibit(
         key, "", "PPL* and the length of a statement", "Figure 8", partial(length_row, r),
         Table(

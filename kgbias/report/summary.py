@@ -13,9 +13,9 @@ from shlex import quote
 
 from markupsafe import Markup
 
-from kgbias.compare.asking import WORDS_FOR, how_asked
+from kgbias.compare.run_setup import SETUP_WORDS, describe_setup
 from kgbias.compare.families import GroupTest
-from kgbias.compare.refusals import asked_again, refused_prompts
+from kgbias.compare.refusals import list_retries, list_prompt_refusals
 from kgbias.graph.profiles import READING_STRATEGY
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
@@ -31,7 +31,7 @@ from kgbias.stats.estimate import Estimate
 
 DRAWN = 20  # statements
 _ELSEWHERE = ("kind", "refused")  # what other lines of the page say
-_WORDS = {key: words for key, words in WORDS_FOR.items() if key not in _ELSEWHERE}
+_WORDS = {key: words for key, words in SETUP_WORDS.items() if key not in _ELSEWHERE}
 _WORDS["form"] = "asked as"
 _CODE = re.compile(r"([\\`*_\[\]<>#|])")
 
@@ -75,7 +75,7 @@ def _lines(run: StoredRun, data: RunData) -> Iterator[str]:
 
 
 def _asked(run: StoredRun, data: RunData, name: str) -> Iterator[str]:
-    s, asked = data.summary, how_asked(run)
+    s, asked = data.summary, describe_setup(run)
     model, settings = data.run.model, dict(data.run.settings)
     yield from ("## What was asked", "")
     title = model.title if model.title == model.public_name else f"{model.title} ({model.public_name})"
@@ -90,7 +90,7 @@ def _asked(run: StoredRun, data: RunData, name: str) -> Iterator[str]:
         groups = ", ".join(g.name for g in data.groups(category))
         yield f"- {_plain(category)}: {_plain(groups)}"
     generations = [g for g in data.generations if g.strategy != READING_STRATEGY]
-    prompts, again = len(refused_prompts(generations)), len(asked_again(generations))
+    prompts, again = len(list_prompt_refusals(generations)), len(list_retries(generations))
     if data.run.kind == "crawl":
         first = sum(not g.attempt for g in generations)
         yield (
@@ -197,13 +197,13 @@ def _could_be(data: RunData) -> Iterator[str]:
     rows = []
     for t in data.refusals:
         shown = t.p <= 0.05 and any(row.q <= 0.05 for row in t.groups)
-        if t.told and not shown:
+        if t.is_notable and not shown:
             ends = [(row.group, row.difference) for row in t.groups]
             largest = _largest(ends, 100, ".0f", " percentage points")
             rows.append((t.category, "refused prompts", *largest))
     arm = data.plain
     for family in arm.omnibus if arm else ():
-        tests = [t for t in family.tests if not t.told]
+        tests = [t for t in family.tests if not t.headline_differs]
         if tests and len(tests) == len(family.tests):
             form = known(family.measure).form.lstrip("+")
             ends = [(t.first, _difference(t)) for t in tests]
@@ -225,7 +225,7 @@ def _could_be(data: RunData) -> Iterator[str]:
 
 
 def _difference(t: GroupTest) -> Estimate:
-    return t.corrected if t.corrected.is_tested else t.difference
+    return t.label_difference if t.label_difference.is_tested else t.difference
 
 
 def _largest(

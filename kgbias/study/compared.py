@@ -26,8 +26,8 @@ from kgbias.study.run import Run
 
 if TYPE_CHECKING:
     from kgbias.benchmark import Board, Cost, Outcome
-    from kgbias.compare import Comparison, GroupTest
-    from kgbias.compare.models import Contrast, Ranking, Subject
+    from kgbias.compare import RunComparison, GroupTest
+    from kgbias.compare.model_contrasts import ModelContrast, ModelRanking, ModelSamples
     from kgbias.io.progress import Progress
     from kgbias.models.score.distributed import AnyScorer
     from kgbias.probe.benchmarks import Benchmark, Sofa
@@ -47,16 +47,16 @@ class Contrasts(Result):
     """Models compared.
 
     Attributes:
-        tests: every pair of models in every group and measure (`kgbias.compare.models.Contrast`).
+        tests: every pair of models in every group and measure (`kgbias.compare.model_contrasts.ModelContrast`).
         ranks: the models in each group and measure, highest mean first, each with the probability
-            of each rank (`kgbias.compare.models.Ranking`).
+            of each rank (`kgbias.compare.model_contrasts.ModelRanking`).
     """
 
-    tests: Rows["Contrast"]
-    ranks: Rows["Ranking"]
+    tests: Rows["ModelContrast"]
+    ranks: Rows["ModelRanking"]
 
     @classmethod
-    def of(cls, tests: Sequence["Contrast"], rankings: Sequence["Ranking"]) -> "Contrasts":
+    def of(cls, tests: Sequence["ModelContrast"], rankings: Sequence["ModelRanking"]) -> "Contrasts":
         return cls(Rows(tests, _contrast, _CONTRASTS), Rows(rankings, _ranking, _RANKINGS))
 
     def draw(self, ax: Any = None) -> Any:
@@ -84,7 +84,7 @@ class Contrasts(Result):
             ],
         }  # fmt: skip
 
-    def as_rows(self) -> Rows["Contrast"]:
+    def as_rows(self) -> Rows["ModelContrast"]:
         """The tests."""
         return self.tests
 
@@ -116,7 +116,7 @@ class Compared(OfStudy):
         groups: Names = (),
         measures: Names = (),
         **selection: Unpack[SelectionOptions],
-    ) -> Rows["Comparison"]:
+    ) -> Rows["RunComparison"]:
         """Compare every pair of these runs, by the statements that count (`Run.counted`): what one
         says and the other does not, and whether they rank the groups alike. `contrast` tests how
         the groups differ.
@@ -185,14 +185,14 @@ class Compared(OfStudy):
             seed: the random seed of resamples and permutations.
             selection: which statements of crawls count, as for `Run.counted`.
         """
-        from kgbias.compare.asking import check_comparable
-        from kgbias.compare.models import contrasts, crawled, probed
-        from kgbias.compare.runs import of_one
+        from kgbias.compare.run_setup import check_comparable
+        from kgbias.compare.model_contrasts import contrast_models, read_crawl_samples, read_probe_samples
+        from kgbias.compare.run_pairs import select_single_arm
 
         found = [self._context.find(run) for run in runs]
         if probes:
             found = found or [self._context.find()]
-            subjects = named_apart([(r, probed(r, p)) for r in found for p in r.probe_runs()])
+            subjects = named_apart([(r, read_probe_samples(r, p)) for r in found for p in r.probe_runs()])
             if len(subjects) < 2:
                 names = ", ".join(run.name for run in found)
                 by = "one model; probe it with another" if subjects else "no model; it needs two"
@@ -202,8 +202,8 @@ class Compared(OfStudy):
                 raise UsageError(f"{names}: probed by {by}: {probes_it}")
         else:
             check_comparable(found, as_names(measures))
-            subjects = [crawled(run, of_one(run, Selection(**selection))) for run in found]
-        tests, rankings = contrasts(
+            subjects = [read_crawl_samples(run, select_single_arm(run, Selection(**selection))) for run in found]
+        tests, rankings = contrast_models(
             subjects,
             groups=as_names(groups),
             measures=as_names(measures),
@@ -562,11 +562,11 @@ def _outcome(
     )  # fmt: skip
 
 
-def _crawled(context: Context, specs: Sequence[Any]) -> list[tuple[str, str, "Subject"]]:
+def _crawled(context: Context, specs: Sequence[Any]) -> list[tuple[str, str, "ModelSamples"]]:
     """Each model's newest complete crawl that was measured."""
-    from kgbias.compare.asking import asked_apart
-    from kgbias.compare.models import crawled
-    from kgbias.compare.runs import of_one
+    from kgbias.compare.run_setup import list_setup_differences
+    from kgbias.compare.model_contrasts import read_crawl_samples
+    from kgbias.compare.run_pairs import select_single_arm
 
     if context.there is None:
         return []
@@ -583,22 +583,22 @@ def _crawled(context: Context, specs: Sequence[Any]) -> list[tuple[str, str, "Su
         stored = StoredRun(context.there, found[name])
         try:
             title = stored.model.title
-            subjects.append((title, stored.name, crawled(stored, of_one(stored, Selection()))))
+            subjects.append((title, stored.name, read_crawl_samples(stored, select_single_arm(stored, Selection()))))
             compared.append(stored)
         except UsageError as error:  # it has several arms, and none was chosen
             context.remark(f"the crawl {stored.name} is not compared: {error}")
-    if len(compared) > 1 and (apart := asked_apart(compared)):
+    if len(compared) > 1 and (apart := list_setup_differences(compared)):
         context.remark(
             f"the crawls were not asked alike, and differ by that too: {'; '.join(apart)}"
         )
     return subjects
 
 
-def named_apart(subjects: Sequence[tuple[StoredRun, "Subject"]]) -> list["Subject"]:
+def named_apart(subjects: Sequence[tuple[StoredRun, "ModelSamples"]]) -> list["ModelSamples"]:
     """The subjects with distinct names: those of the same model also name their run and, if that is
     the same too, a number."""
     often = Counter(s.name for _, s in subjects)
-    found: list[Subject] = []
+    found: list[ModelSamples] = []
     for run, subject in subjects:
         name = subject.name if often[subject.name] == 1 else f"{subject.name} of {run.name}"
         taken = {s.name for s in found}
@@ -610,7 +610,7 @@ def named_apart(subjects: Sequence[tuple[StoredRun, "Subject"]]) -> list["Subjec
     return found
 
 
-def _contrast(t: "Contrast") -> dict[str, Any]:
+def _contrast(t: "ModelContrast") -> dict[str, Any]:
     return dict(
         zip(
             _CONTRASTS,
@@ -626,14 +626,14 @@ def _contrast(t: "Contrast") -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _ranking(r: "Ranking") -> dict[str, Any]:
+def _ranking(r: "ModelRanking") -> dict[str, Any]:
     return {
         "measure": r.measure, "group": r.group, "model": r.models[0], "rank": 1,
         "mean": r.means[0], "probabilities": dict(zip(r.models, r.probabilities, strict=True)),
     }  # fmt: skip
 
 
-def comparison_rows(found: Sequence["Comparison"]) -> Rows["Comparison"]:
+def comparison_rows(found: Sequence["RunComparison"]) -> Rows["RunComparison"]:
     """Comparisons of pairs of runs, with their columns."""
     measures = dict.fromkeys(a.measure for c in found for a in c.agreement)
     columns = [
@@ -643,7 +643,7 @@ def comparison_rows(found: Sequence["Comparison"]) -> Rows["Comparison"]:
         "asked_apart",
     ]  # fmt: skip
 
-    def record(c: "Comparison") -> dict[str, Any]:
+    def record(c: "RunComparison") -> dict[str, Any]:
         o = c.overlap
         cells: dict[str, Any] = dict.fromkeys(columns, math.nan)
         for a in c.agreement:
@@ -657,7 +657,7 @@ def comparison_rows(found: Sequence["Comparison"]) -> Rows["Comparison"]:
     return Rows(found, record, columns)
 
 
-def comparison_records(found: Sequence["Comparison"], models: Contrasts) -> list[dict[str, Any]]:
+def comparison_records(found: Sequence["RunComparison"], models: Contrasts) -> list[dict[str, Any]]:
     """The comparisons of pairs of runs as data, each with its models' contrasts."""
     rest = models.as_dict()
     return [
@@ -675,7 +675,7 @@ def comparison_records(found: Sequence["Comparison"], models: Contrasts) -> list
     ]
 
 
-def _comparison(c: "Comparison") -> dict[str, Any]:
+def _comparison(c: "RunComparison") -> dict[str, Any]:
     def said(triples: Sequence[Any]) -> list[dict[str, Any]]:
         return [{"sentence": t.sentence, "count": t.count} for t in triples]
 
@@ -699,17 +699,17 @@ def _comparison(c: "Comparison") -> dict[str, Any]:
 
 
 def _with_labels(
-    runs: Sequence[StoredRun], tests: "list[Contrast]", selection: Selection
-) -> "list[Contrast]":
+    runs: Sequence[StoredRun], tests: "list[ModelContrast]", selection: Selection
+) -> "list[ModelContrast]":
     """The contrasts of crawls with the differences that labels correct."""
-    from kgbias.compare.models import by_labels
-    from kgbias.compare.runs import of_one
+    from kgbias.compare.model_contrasts import correct_contrasts_by_labels
+    from kgbias.compare.run_pairs import select_single_arm
     from kgbias.measure.ppi_figures import CorrectedRunDifferences
 
     if not any(run.store.labels() for run in runs):
         return tests
-    sides = [(run, of_one(run, selection)) for run in runs]
-    return by_labels(tests, CorrectedRunDifferences(sides, selection).difference)
+    sides = [(run, select_single_arm(run, selection)) for run in runs]
+    return correct_contrasts_by_labels(tests, CorrectedRunDifferences(sides, selection).difference)
 
 
 def group_test_record(t: "GroupTest") -> dict[str, Any]:

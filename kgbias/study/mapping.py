@@ -16,7 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from kgbias.associate.indicators import shipped_indicators
-from kgbias.compare.refusals import refused_prompts
+from kgbias.compare.refusals import list_prompt_refusals
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.plans import Price
 from kgbias.errors import (
@@ -328,7 +328,7 @@ def instead(run: Run, model: str, folder: Path, base_url: str | None) -> tuple[s
     in the folder."""
     from kgbias.pairs.config import load_pairs_pack
 
-    prompts = refused_prompts(run.stored.generations())
+    prompts = list_prompt_refusals(run.stored.generations())
     declined = sum(prompt.share >= MOST for prompt in prompts)
     if 2 * declined <= len(prompts):
         return ()

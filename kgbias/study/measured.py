@@ -31,7 +31,7 @@ from kgbias.study.context import OfRun
 if TYPE_CHECKING:
     from kgbias.compare import GroupTest
     from kgbias.compare.refusals import GroupRefusals
-    from kgbias.compare.said_more import SaidMore
+    from kgbias.compare.content_tests import DistinctiveFeature
     from kgbias.measure.attribution import Deletion, WordEffect
     from kgbias.measure.ppi_figures import ExpectedFigure
     from kgbias.measure.figures import PromptTypeMean
@@ -269,7 +269,7 @@ class Measured(OfRun):
         Differences are of means at one mix of prompts, tested two-sided by permutation of whole
         prompts; p-values are corrected ("holm" or "bh") over each family, one measure in one
         category of one arm (docs/methods/statistics.md). Where people labelled enough, the
-        difference that labels correct has a test of its own (`GroupTest.corrected`).
+        difference that labels correct has a test of its own (`GroupTest.label_difference`).
 
         Frame columns: arm, measure, category, first, second, n_first, n_second, mean_first,
         mean_second, difference with low and high, p, p_adjusted, omnibus_p, chosen and raw (the
@@ -291,8 +291,8 @@ class Measured(OfRun):
             mean regard at one mix of prompts: too few statements to tell Velmari people from
             Orunthi people
         """
-        from kgbias.compare import group_tests
-        from kgbias.compare.families import by_labels, tested
+        from kgbias.compare import run_group_tests
+        from kgbias.compare.families import correct_tests_by_labels, testable_measures
         from kgbias.graph.cross_mentions import exclude_cross_mentions, explain_costly_measures
         from kgbias.graph.draws import Draws
         from kgbias.measure.ppi_figures import CorrectedDifferences
@@ -301,16 +301,16 @@ class Measured(OfRun):
         dear = explain_costly_measures(metrics)
         need_statements(run)
         counted = select_statements(run, Selection(**selection))
-        asked = _measured(run, counted, measures) or tested(counted.triples)
+        asked = _measured(run, counted, measures) or testable_measures(counted.triples)
         counted = exclude_cross_mentions(run, counted, {m: each for m, each in metrics.items() if m in asked})
         note = f"groups against each other: {counted.note}" if counted.note else ""
         for line in (note, *counted.remarks, *(dear[m] for m in asked if m in dear)):
             self._context.remark(line)
         with self._context.working() as progress:
-            found = group_tests(
+            found = run_group_tests(
                 self._record,
                 counted.triples,
-                against="pairs" if pairs else "rest",
+                pairing="pairs" if pairs else "rest",
                 correction=correction,
                 measures=[measure for measure in asked if measure not in dear],
                 groups=[run.find_group(name).name for name in as_names(groups)] or None,
@@ -319,7 +319,7 @@ class Measured(OfRun):
             )
         chosen = [run.find_group(name).name for name in as_names(groups)]
         labelled = CorrectedDifferences(run, counted, Selection(**selection), chosen)
-        return _test_rows(by_labels(found, labelled.difference))
+        return _test_rows(correct_tests_by_labels(found, labelled.difference))
 
     def label_plan(
         self, labels: int, *, measures: Names = (), **selection: Unpack[SelectionOptions]
@@ -391,13 +391,13 @@ class Measured(OfRun):
             correction: as for `tests`.
             leaving: which statements count, as for `counted`, in all arms.
         """
-        from kgbias.compare import arm_tests
+        from kgbias.compare import run_arm_tests
         from kgbias.graph.draws import Draws
 
         category = {g.id: g.category for g in self._record.groups}
         counted = self._said(Selection(**leaving))
         return _test_rows(
-            arm_tests(
+            run_arm_tests(
                 counted.triples,
                 correction=correction,
                 measures=_measured(self.stored, counted, measures),
@@ -415,9 +415,9 @@ class Measured(OfRun):
         Frame columns: category, group, refused (the share), low, high, prompts, difference,
         difference_low, difference_high, p, q.
         """
-        from kgbias.compare.refusals import refusals
+        from kgbias.compare.refusals import measure_refusals
 
-        found = refusals(self._record.groups, self.stored.generations())
+        found = measure_refusals(self._record.groups, self.stored.generations())
         category = {g.name: g.category for g in self._record.groups}
 
         def record(one: "GroupRefusals") -> dict[str, Any]:
@@ -437,7 +437,7 @@ class Measured(OfRun):
 
         return Rows([g for c in found for g in c.groups], record, REFUSED)
 
-    def said_more(self, **selection: Unpack[SelectionOptions]) -> Rows["SaidMore"]:
+    def said_more(self, **selection: Unpack[SelectionOptions]) -> Rows["DistinctiveFeature"]:
         """What the model says of each group more often than of the others of its category: words,
         attributes, predicates, clusters of statements that mean nearly the same, and topics
         (docs/methods/statistics.md); by group, the largest log-odds first. The first screen shows
@@ -462,7 +462,7 @@ class Measured(OfRun):
         category = {g.name: g.category for g in self._record.groups}
         category_p = {test.category: test.p for test in tests}
 
-        def record(one: "SaidMore") -> dict[str, Any]:
+        def record(one: "DistinctiveFeature") -> dict[str, Any]:
             return {
                 "category": category[one.group],
                 "group": one.group,
@@ -519,7 +519,7 @@ class Measured(OfRun):
         one unit); within; and verdict: which is larger, in words, if the interval of the difference
         excludes 0.
         """
-        from kgbias.compare.spread import variance_table
+        from kgbias.compare.variance_components import variance_table
 
         series = self._context.series(self.name)
         runs = [run for run in series if run.status == "complete" or run.id == self.id]
@@ -845,9 +845,9 @@ def measuring_scorers(
 
 def _measured(run: StoredRun, counted: SelectedStatements, measures: Names) -> list[str] | None:
     """The named measures, which the run must have; None for all."""
-    from kgbias.compare.families import tested
+    from kgbias.compare.families import testable_measures
 
-    there = tested(counted.triples)
+    there = testable_measures(counted.triples)
     if unknown := [m for m in as_names(measures) if m not in there]:
         if not there:
             raise UsageError(f"run {run.name!r} has no measure {unknown[0]!r}; measure it first")
@@ -889,7 +889,7 @@ def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
     def record(t: "GroupTest") -> dict[str, Any]:
         d = t.difference
         forms = [t.forms[name].value if name in t.forms else math.nan for name in ("chosen", "raw")]
-        labelled = t.corrected
+        labelled = t.label_difference
         return dict(
             zip(
                 columns,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from kgbias.compare.refusals import asked_again
+from kgbias.compare.refusals import list_retries
 from kgbias.errors import UsageError
 from kgbias.graph.cross_mentions import MentionIndex
 from kgbias.graph.labels import Label
@@ -694,7 +694,7 @@ def cost_rows(run: StoredRun, prices: Prices | None) -> Rows[GroupCost]:
         if generation.answer_key and generation.group_id in names:
             keys[names[generation.group_id]].add(generation.answer_key)
     answers = run.store.answers(sorted(set().union(*keys.values())))
-    repeated = {generation.answer_key for generation in asked_again(generations)}
+    repeated = {generation.answer_key for generation in list_retries(generations)}
 
     def spent(took: Sequence[Answer]) -> float | None:
         return None if prices is None else sum(_cost(answer, prices) for answer in took)

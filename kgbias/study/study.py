@@ -51,7 +51,7 @@ from kgbias.study.series import Series
 from kgbias.study.tested import Tested
 
 if TYPE_CHECKING:
-    from kgbias.compare.paired import Asked
+    from kgbias.compare.paired_tests import PlannedPrompts
     from kgbias.crawl.plans import Price
     from kgbias.models.in_memory import InMemory
     from kgbias.pairs.write import PairsPrice
@@ -147,27 +147,27 @@ def price(model: str, *, repeat: int | None = None, **options: Unpack[BudgetedCr
 
 def shows(config: CrawlConfig) -> dict[str, float]:
     """The smallest difference in mean regard that a crawl would find, for each category of two or
-    more groups (`kgbias.compare.paired.planned`)."""
-    from kgbias.compare.paired import planned
+    more groups (`kgbias.compare.paired_tests.minimum_detectable_difference`)."""
+    from kgbias.compare.paired_tests import minimum_detectable_difference
 
     sizes = {seed.category.name: len(seed.groups) for seed in config.seeds}
     asked = _asked(config)
-    found: dict[int, float] = {n: planned(asked, n) for n in set(sizes.values()) if n > 1}
+    found: dict[int, float] = {n: minimum_detectable_difference(asked, n) for n in set(sizes.values()) if n > 1}
     return {name: found[n] for name, n in sizes.items() if n in found}
 
 
-def _asked(config: CrawlConfig) -> "dict[Hashable, Asked]":
+def _asked(config: CrawlConfig) -> "dict[Hashable, PlannedPrompts]":
     """The prompts about a group in one arm, by what they supply."""
-    from kgbias.compare.paired import Asked
+    from kgbias.compare.paired_tests import PlannedPrompts
 
     first, *others = config.steps
-    asked: dict[Hashable, Asked] = {
-        predicate: Asked(first.name, config.samples, config.answers)
+    asked: dict[Hashable, PlannedPrompts] = {
+        predicate: PlannedPrompts(first.name, config.samples, config.answers)
         for predicate in config.initial_predicates
     }
     for step in others:
         if step.prompts:
-            asked[step.name,] = Asked(step.name, step.prompts, config.answers)
+            asked[step.name,] = PlannedPrompts(step.name, step.prompts, config.answers)
     return asked
 
 

@@ -250,11 +250,11 @@ class Tested(OfStudy):
 
         Raises UsageError if no model was probed, or no set has that name.
         """
-        from kgbias.compare.sofa import stored_sofa
+        from kgbias.compare.sofa import compare_stored_sofa
 
         store = self._context.graph
         found = store.sofa_results() if run is None else self._context.find(run).sofa_results()
-        return stored_sofa(store, found, probe_set, correction=correction, seed=seed)
+        return compare_stored_sofa(store, found, probe_set, correction=correction, seed=seed)
 
     def probe_apx(
         self,

@@ -169,7 +169,7 @@ def test_a_figure_of_counts_is_the_figure_of_repeated_rows(
 def test_tests_of_counts_are_those_of_scipy() -> None:
     from scipy.stats import ks_2samp, mannwhitneyu
 
-    from kgbias.compare import two_sample
+    from kgbias.compare import compare_samples
     from kgbias.stats.inference import Sample
 
     rng = np.random.default_rng(16)
@@ -179,7 +179,7 @@ def test_tests_of_counts_are_those_of_scipy() -> None:
             for _ in range(2)
         ]
         a, b = (np.repeat(s.values, s.counts) for s in samples)
-        found = two_sample(*samples, draws=50)
+        found = compare_samples(*samples, draws=50)
         ks, mw = ks_2samp(a, b, method="asymp"), mannwhitneyu(a, b, method="asymptotic")
         assert math.isclose(found.ks, ks.statistic, rel_tol=1e-9)
         assert math.isclose(found.ks_p, ks.pvalue, rel_tol=1e-9)

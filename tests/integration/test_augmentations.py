@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgbias.compare import TwoSample, two_sample
+from kgbias.compare import TwoSampleTest, compare_samples
 from kgbias.crawl.config import ARMS, CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import choose_seeds
@@ -71,8 +71,8 @@ def planted_negative(generations: list[Generation], truth: Truth) -> Values:
     return np.array([truth.regard_of.get(topic) == "negative" for topic in topics], dtype=float)
 
 
-def against_none(values: Values3, measure: str, strategy: str, arm: str) -> TwoSample:
-    return two_sample(values[measure, strategy, arm], values[measure, strategy, "none"])
+def against_none(values: Values3, measure: str, strategy: str, arm: str) -> TwoSampleTest:
+    return compare_samples(values[measure, strategy, arm], values[measure, strategy, "none"])
 
 
 @pytest.mark.parametrize("measure", ["toxicity", "planted"])

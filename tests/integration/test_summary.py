@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("torch")
 
 import kgbias
-from kgbias.compare.refusals import asked_again
+from kgbias.compare.refusals import list_retries
 from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT
 
 pytestmark = pytest.mark.integration
@@ -48,7 +48,7 @@ def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
             iterations=2, name="world_1",
         )  # fmt: skip
         run.measure(topics=False)
-        again = len(asked_again(run.stored.generations()))
+        again = len(list_retries(run.stored.generations()))
         asked = len({g.prompt for g in run.stored.generations()})
         path = run.summarise(tmp_path / "summary.md")
         text = path.read_text("utf-8")

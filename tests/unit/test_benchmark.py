@@ -16,7 +16,7 @@ import kgbias
 from kgbias.benchmark import Board, Outcome, board
 from kgbias.benchmark.board import labels
 from kgbias.cli import cli
-from kgbias.compare.paired import Drawn, permutation_p, swapped_p
+from kgbias.compare.paired_tests import ClusterSample, permutation_p_value, swap_p_value
 from kgbias.errors import KgbiasError, StoreError, UsageError
 from kgbias.graph.store import StoredRun
 from kgbias.models.base import ModelInfo
@@ -82,22 +82,22 @@ def test_exchanging_models_is_the_paired_test_of_a_mean() -> None:
     rng = np.random.default_rng(0)
     for n in (6, 40):
         a, b = rng.normal(0.4, 1, n), rng.normal(0, 1, n)
-        sides = [Drawn(range(n), v, np.ones(n)) for v in (a, b)]
-        other = permutation_p(*sides)
-        assert swapped_p(means(list(a)), means(list(b))) == pytest.approx(other, abs=0.012)
+        sides = [ClusterSample(range(n), v, np.ones(n)) for v in (a, b)]
+        other = permutation_p_value(*sides)
+        assert swap_p_value(means(list(a)), means(list(b))) == pytest.approx(other, abs=0.012)
 
 
 def test_exchanging_models_by_hand() -> None:
     """Three units, all differing in one way: 2 of the 8 exchanges reach the difference. A ratio of
     sums is exchanged as a whole."""
     a, b = means([3.0, 3, 3, 5]), means([1.0, 1, 1, 5])
-    assert swapped_p(a, b) == 2 / 8
-    assert swapped_p(a, a) == 1
+    assert swap_p_value(a, b) == 2 / 8
+    assert swap_p_value(a, a) == 1
     first = UnitSums(("p", "q"), np.array([[2.0, 2], [8, 0]]), ratio_of_sums)
     second = UnitSums(("p", "q"), np.array([[5.0, 0], [5, 0]]), ratio_of_sums)
-    assert swapped_p(first, second) == 1  # 2/10 against 0; with either exchanged 2/7 against 0
+    assert swap_p_value(first, second) == 1  # 2/10 against 0; with either exchanged 2/7 against 0
     nothing = UnitSums(("p", "q"), np.zeros((2, 2)), ratio_of_sums)
-    assert math.isnan(swapped_p(nothing, second))
+    assert math.isnan(swap_p_value(nothing, second))
 
 
 # The board

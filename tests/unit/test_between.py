@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.compare.spread import variance_table
+from kgbias.compare.variance_components import variance_table
 from kgbias.graph.cross_mentions import MentionIndex, exclude_cross_mentions, is_swapped, names_by_category, swapped_metric
 from kgbias.graph.selection import select_statements
 from kgbias.graph.sqlite import SQLiteStore

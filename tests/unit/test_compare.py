@@ -13,12 +13,12 @@ from click.testing import CliRunner, Result
 
 from kgbias.cli import cli
 from kgbias.compare import (
-    arm_tests,
+    run_arm_tests,
     compare_runs,
     families,
-    group_tests,
-    rank_agreement,
-    two_sample,
+    run_group_tests,
+    measure_rank_agreement,
+    compare_samples,
 )
 from kgbias.compare.families import REST
 from kgbias.errors import UsageError
@@ -65,7 +65,7 @@ def test_exact_p_values_agree_with_listing_every_split(
         splits += 1
         extreme_d += d_of(a, b) >= d - 1e-12
         extreme_u += abs(u_of(a, b) - middle) >= abs(u - middle)
-    found = two_sample(np.array(first, float), np.array(second, float))
+    found = compare_samples(np.array(first, float), np.array(second, float))
     assert (found.ks, found.u) == (pytest.approx(d), u)
     assert found.ks_p == pytest.approx(extreme_d / splits)
     assert found.u_p == pytest.approx(extreme_u / splits)
@@ -73,7 +73,7 @@ def test_exact_p_values_agree_with_listing_every_split(
 
 
 def test_three_against_three_by_hand() -> None:
-    found = two_sample(np.array([1.0, 2, 3]), np.array([4.0, 5, 6]))
+    found = compare_samples(np.array([1.0, 2, 3]), np.array([4.0, 5, 6]))
     assert (found.ks, found.u, found.delta) == (1.0, 0.0, -1.0)
     assert found.ks_p == pytest.approx(0.1) and found.u_p == pytest.approx(0.1)  # 2 of 20 splits
     assert found.difference.value == -3 and found.n == (3, 3)
@@ -88,7 +88,7 @@ def test_ties_by_the_textbook_formula() -> None:
     sigma = math.sqrt(n1 * n2 / 12 * (n + 1 - ties / (n * (n - 1))))
     u = u_of(first, second)
     z = (abs(u - n1 * n2 / 2) - 0.5) / sigma
-    found = two_sample(np.array(first), np.array(second))
+    found = compare_samples(np.array(first), np.array(second))
     assert found.u == u == 5 * 10 + 10 * 25 + 15 * 35
     assert found.u_p == pytest.approx(2 * NormalDist().cdf(-z))
     assert found.ks == pytest.approx(20 / 40 - 5 / 30)
@@ -96,11 +96,11 @@ def test_ties_by_the_textbook_formula() -> None:
 
 
 def test_no_difference_and_nothing_to_compare() -> None:
-    same = two_sample(np.zeros(30), np.zeros(40))
+    same = compare_samples(np.zeros(30), np.zeros(40))
     assert (same.ks, same.delta, same.ks_p, same.u_p) == (0, 0, 1, 1)
-    one = two_sample(np.array([1.0]), np.array([0.0]))
+    one = compare_samples(np.array([1.0]), np.array([0.0]))
     assert one.ks_p == one.u_p == 1 and math.isnan(one.difference.low)
-    none = two_sample(np.array([]), np.array([1.0]))
+    none = compare_samples(np.array([]), np.array([1.0]))
     assert math.isnan(none.ks) and none.n == (0, 1)
 
 
@@ -127,7 +127,7 @@ def test_the_normal_means_of_many_values_are_those_by_drawing(
 def test_the_interval_of_a_difference_holds_its_level(simulation: Simulation) -> None:
     held = []
     for rng in simulation.worlds(40):
-        found = two_sample(rng.normal(1, 1, 40), rng.normal(0, 2, 60), draws=300)
+        found = compare_samples(rng.normal(1, 1, 40), rng.normal(0, 2, 60), draws=300)
         held.append(found.difference.low <= 1 <= found.difference.high)
     simulation.check("held", sum(held), len(held), 0.92, 0.98)
 
@@ -164,7 +164,7 @@ PLAIN = [(g, o, v, c, "none") for g, o, v, c, _ in SAID]  # the same in one arm
 
 def test_each_group_is_held_against_the_rest_of_its_category(store: SQLiteStore) -> None:
     run = run_of(store, "one", SAID)
-    tests = group_tests(run, store.triples(run.id))
+    tests = run_group_tests(run, store.triples(run.id))
     assert [(t.first, t.second, t.n) for t in tests] == [(name, REST, (9, 18)) for name in "ABC"]
     p = sorted(t.p for t in tests)
     holm = [min(1.0, (3 - n) * x) for n, x in enumerate(p)]
@@ -172,11 +172,11 @@ def test_each_group_is_held_against_the_rest_of_its_category(store: SQLiteStore)
     assert sorted(t.p_adjusted for t in tests) == pytest.approx(steps)
     assert all(t.family == 3 and t.correction == "holm" for t in tests)
     assert {t.omnibus_p for t in tests} == {1 / 10_000}
-    pairs = group_tests(run, store.triples(run.id), against="pairs", correction="bh")
+    pairs = run_group_tests(run, store.triples(run.id), pairing="pairs", correction="bh")
     assert [(t.first, t.second) for t in pairs] == [("A", "B"), ("A", "C"), ("B", "C")]
     assert pairs[0].difference.value == pytest.approx(-0.4) and pairs[0].correction == "bh"
     with pytest.raises(UsageError, match="no correction"):
-        group_tests(run, store.triples(run.id), correction="none")
+        run_group_tests(run, store.triples(run.id), correction="none")
 
 
 def test_many_groups_are_counted_aloud_and_too_many_pairs_refused(
@@ -184,22 +184,22 @@ def test_many_groups_are_counted_aloud_and_too_many_pairs_refused(
 ) -> None:
     run = run_of(store, "one", SAID)
     triples = store.triples(run.id)
-    monkeypatch.setattr(families, "MOST_PAIRS", 2)
+    monkeypatch.setattr(families, "MAX_PAIRS", 2)
     with pytest.raises(UsageError, match="make 3 pairs, more than 2: test each against"):
-        group_tests(run, triples, against="pairs")
-    monkeypatch.setattr(families, "_MANY", 3)
+        run_group_tests(run, triples, pairing="pairs")
+    monkeypatch.setattr(families, "_MIN_PROGRESS_TESTS", 3)
     progress = ProgressLines()
-    group_tests(run, triples, progress=progress)
+    run_group_tests(run, triples, progress=progress)
     progress.finish()
     assert "tests of toxicity: 3/3" in capsys.readouterr().err
 
 
 def test_arms_count_what_each_arm_said(store: SQLiteStore) -> None:
     run = run_of(store, "arms", SAID)
-    (test,) = arm_tests(store.triples(run.id, by_arm=True))
+    (test,) = run_arm_tests(store.triples(run.id, by_arm=True))
     assert (test.first, test.second, test.n) == ("both", "none", (13, 18))
     plain = run_of(store, "plain", SAID[:18])
-    assert arm_tests(store.triples(plain.id, by_arm=True)) == []
+    assert run_arm_tests(store.triples(plain.id, by_arm=True)) == []
 
 
 def test_runs_side_by_side(store: SQLiteStore) -> None:
@@ -233,7 +233,7 @@ def test_a_run_of_several_arms_is_compared_by_one(store: SQLiteStore) -> None:
 
 def test_groups_are_tested_within_an_arm(store: SQLiteStore) -> None:
     run = run_of(store, "arms", SAID)
-    tests = group_tests(run, store.triples(run.id, by_arm=True))
+    tests = run_group_tests(run, store.triples(run.id, by_arm=True))
     assert [(t.arm, t.first, t.second, t.n) for t in tests] == [("none", "A", "B", (9, 9))]
 
 
@@ -247,11 +247,11 @@ def test_kendalls_tau_by_hand() -> None:
     # Ten pairs of five groups: nine agree, one does not.
     a, b = np.array([1.0, 2, 3, 4, 5]), np.array([1.0, 2, 4, 3, 5])
     pairs = [(np.full(20, x), np.full(20, y)) for x, y in zip(a, b, strict=True)]
-    found = rank_agreement("m", pairs)
+    found = measure_rank_agreement("m", pairs)
     assert found.tau.value == pytest.approx(8 / 10) and found.tau.n == 5
     assert found.tau.low < found.tau.value <= found.tau.high == 1
     assert found.p == pytest.approx(10 / 120)  # of 120 orders, 5 have tau >= 0.8, and 5 <= -0.8
-    withheld = rank_agreement("m", pairs[:4])  # four groups say nothing about ranks
+    withheld = measure_rank_agreement("m", pairs[:4])  # four groups say nothing about ranks
     assert math.isnan(withheld.tau.value) and math.isnan(withheld.p) and withheld.tau.n == 4
 
 

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.compare.families import group_tests
-from kgbias.compare.models import Subject, contrasts
-from kgbias.compare.two_sample import two_sample
+from kgbias.compare.families import run_group_tests
+from kgbias.compare.model_contrasts import ModelSamples, contrast_models
+from kgbias.compare.two_sample import compare_samples
 from kgbias.errors import UsageError
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import select_statements
@@ -54,8 +54,8 @@ def test_group_tests_of_clusters_keep_their_level(simulation: Simulation) -> Non
     found, alone = [], []
     for rng in simulation.worlds(50):
         a, b = clustered(rng), clustered(rng)
-        with_clusters = two_sample(a, b, draws=1)
-        without = two_sample(a.values, b.values, draws=1)
+        with_clusters = compare_samples(a, b, draws=1)
+        without = compare_samples(a.values, b.values, draws=1)
         found.append([with_clusters.u_p <= 0.05, with_clusters.ks_p <= 0.05])
         alone.append([without.u_p <= 0.05, without.ks_p <= 0.05])
     for n, test in enumerate(("Mann-Whitney", "Kolmogorov-Smirnov")):
@@ -71,18 +71,18 @@ def test_single_answers_give_the_plain_tests() -> None:
         values = rng.integers(-1, 2, 60).astype(float)
         design = Design(np.arange(60), np.arange(60) // 30)
         samples.append(Sample(values, np.ones(60, dtype=np.int64), design, np.arange(60)))
-    ours, plain = two_sample(*samples), two_sample(samples[0].values, samples[1].values)
+    ours, plain = compare_samples(*samples), compare_samples(samples[0].values, samples[1].values)
     assert (ours.u_p, ours.ks_p, ours.delta) == (plain.u_p, plain.ks_p, plain.delta)
 
 
-def subject(name: str, shift: float, seed: int) -> Subject:
+def subject(name: str, shift: float, seed: int) -> ModelSamples:
     rng = np.random.default_rng(seed)
     samples = {("regard", g.id): clustered(rng, shift) for g in GROUPS}
-    return Subject(name, GROUPS, samples, {key: ["a/", "b/"] for key in samples})
+    return ModelSamples(name, GROUPS, samples, {key: ["a/", "b/"] for key in samples})
 
 
 def test_three_models_are_one_family() -> None:
-    tests, ranks = contrasts([subject("low", 0, 0), subject("high", 3, 1), subject("same", 0, 2)])
+    tests, ranks = contrast_models([subject("low", 0, 0), subject("high", 3, 1), subject("same", 0, 2)])
     assert len(tests) == 6 and {t.family for t in tests} == {6}
     by = {(t.group, t.first, t.second): t for t in tests}
     t = by["Women", "low", "high"]
@@ -97,7 +97,7 @@ def test_three_models_are_one_family() -> None:
     (first, _) = ranks
     assert first.models[0] == "high" and first.probabilities[0][0] > 0.99
     assert sum(map(sum, first.probabilities)) == pytest.approx(3)
-    (only,) = contrasts(
+    (only,) = contrast_models(
         [subject("low", 0, 0), subject("high", 3, 1)], groups=["women"], measures=["regard"]
     )[0]
     assert only.family == 1 and only.p_adjusted == only.p
@@ -106,18 +106,18 @@ def test_three_models_are_one_family() -> None:
 
 def test_what_cannot_be_compared() -> None:
     with pytest.raises(UsageError, match="name two or more"):
-        contrasts([subject("a", 0, 0)])
+        contrast_models([subject("a", 0, 0)])
     with pytest.raises(UsageError, match="there is regard"):
-        contrasts([subject("a", 0, 0), subject("b", 0, 1)], measures=["charm"])
+        contrast_models([subject("a", 0, 0), subject("b", 0, 1)], measures=["charm"])
 
 
 def test_samples_of_unknown_draws_are_held_against_each_other_all_the_same() -> None:
     rng = np.random.default_rng(0)
     sides = [
-        Subject(name, GROUPS[:1], {("warmth", GROUPS[0].id): Sample.from_values(rng.normal(m, 1, 80))})
+        ModelSamples(name, GROUPS[:1], {("warmth", GROUPS[0].id): Sample.from_values(rng.normal(m, 1, 80))})
         for name, m in (("a", 0.0), ("b", 0.05))
     ]
-    (test,) = contrasts(sides, margin=1.0)[0]
+    (test,) = contrast_models(sides, margin=1.0)[0]
     assert test.paired == "" and 0 < test.p < 1
     assert test.equivalent_adjusted < 0.05 and "are the same to within 1.00" in test.verdict
 
@@ -194,6 +194,6 @@ def test_the_tests_of_a_run_read_its_draws(study: kgbias.Study) -> None:
     (test,) = [t for t in run.tests(groups=["Women", "men"], measures="regard")]
     draws = Draws.from_run(run.stored, counted)
     assert draws.is_known and test.family == 1
-    (same,) = group_tests(run.stored.record, counted.triples, draws=draws)
+    (same,) = run_group_tests(run.stored.record, counted.triples, draws=draws)
     assert (same.p, same.difference) == (test.p, test.difference)
     assert {c.measure for c in run.variance()} == {"regard"}

@@ -184,7 +184,7 @@ def test_shown_beside_the_raw_figure(run: StoredRun, path: str) -> None:
     assert {f"overall_regard{end}" for end in ("", "_corrected", "_corrected_n")} <= columns
     tests = [t for t in found.tests() if t.measure == "regard"]
     assert all(abs(t.forms["corrected"].value) < 0.2 for t in tests)
-    assert all(0 < t.corrected.p <= t.corrected.p_adjusted <= 1 and not t.told for t in tests)
+    assert all(0 < t.label_difference.p <= t.label_difference.p_adjusted <= 1 and not t.headline_differs for t in tests)
     shown = CliRunner().invoke(cli, ["compare", "by hand", "--store", path])
     assert shown.exit_code == 0 and "corrected: the difference as raters label" in shown.output
     assert "p of it, adj." in shown.output and "corrected by labels: no difference" in shown.output
@@ -206,7 +206,7 @@ def test_a_scorer_that_wrongs_a_group_is_told_by_the_corrected_test(
     ])  # fmt: skip
     found = kgbias.open(path).run("by hand")
     (test,) = (t for t in found.tests(measures="regard") if t.first == "Tall people")
-    assert test.differs and test.corrected.is_tested and not test.told
+    assert test.differs and test.label_difference.is_tested and not test.headline_differs
     assert "differ in what the scorer says; corrected by labels, no difference" in test.verdict
     assert found.tests(measures="regard").to_frame()["corrected_p"].between(0.05, 1).all()
 
@@ -219,7 +219,7 @@ def test_models_are_tested_by_labels_too(store: SQLiteStore, path: str) -> None:
         run.store.add_labels(labels(run, sample, sample.order[:120], of=label))
     found = kgbias.open(path).contrast("one", "other", measures="regard")
     for t in found.tests:
-        assert t.corrected.p <= t.corrected.p_adjusted < 1e-6 and t.told
+        assert t.corrected.p <= t.corrected.p_adjusted < 1e-6 and t.headline_differs
         assert "corrected by labels: one below other" in t.verdict
     first = found.tests.records()[0]
     assert first["corrected_p_adjusted"] == found.tests[0].corrected.p_adjusted
@@ -229,8 +229,8 @@ def test_labels_of_other_groups_give_a_difference_and_no_test(run: StoredRun, pa
     sample = draw_sample(run, "regard")
     run.store.add_labels(labels(run, sample, sample.order[: MIN_OWN_LABELS + 4]))
     for t in kgbias.open(path).run("by hand").tests(measures="regard"):
-        assert t.corrected.has_interval and not t.corrected.is_tested
-        assert np.isnan(t.corrected.p_adjusted) and t.told == t.differs
+        assert t.label_difference.has_interval and not t.label_difference.is_tested
+        assert np.isnan(t.label_difference.p_adjusted) and t.headline_differs == t.differs
 
 
 def test_a_plan_says_what_labels_would_give(run: StoredRun, path: str) -> None:

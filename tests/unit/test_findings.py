@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 from markupsafe import Markup
 
-from kgbias.compare.families import unnamed
+from kgbias.compare.families import summarise_family
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
@@ -98,7 +98,7 @@ def test_a_difference_that_no_two_groups_show_is_said(store: SQLiteStore) -> Non
     said = _undetected(held)
     assert "The tests of one measure alone show that groups differ in regard (people)" in said
     assert ", but not which of them: that is not shown among all the questions" in said
-    assert "between which of them was not shown" in unnamed(held[0].tests)
+    assert "between which of them was not shown" in summarise_family(held[0].tests)
 
 
 def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:

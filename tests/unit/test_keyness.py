@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.compare.said_more import content_tests
+from kgbias.compare.content_tests import run_content_tests
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.sqlite import SQLiteStore
@@ -218,5 +218,5 @@ def test_statements_without_prompts_are_tested_by_themselves(store: SQLiteStore)
     run = StoredRun(store, data.run)
     counted = select_statements(run, Selection())
     by_group = {g.id: [t for t in counted.triples if t.group_id == g.id] for g in data.run.groups}
-    (test,) = content_tests(data.run.groups, by_group, Draws({}), {}, deals=19)
+    (test,) = run_content_tests(data.run.groups, by_group, Draws({}), {}, deals=19)
     assert ("Farmers", "fields") in {(one.group, one.feature) for one in test.found}

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from kgbias.compare.families import (
-    LEVEL,
+    SIGNIFICANCE_LEVEL,
     REST,
     GroupTest,
-    Omnibus,
-    compared,
-    leaves_out_none,
-    only_together,
-    shrunken,
-    unnamed,
+    OmnibusTest,
+    run_family,
+    excludes_zero,
+    differs_only_together,
+    shrink_differences,
+    summarise_family,
 )
-from kgbias.compare.models import Contrast, Subject, contrasts
-from kgbias.compare.permuted import deal
+from kgbias.compare.model_contrasts import ModelContrast, ModelSamples, contrast_models
+from kgbias.compare.permutation import permute_clusters
 from kgbias.graph.types import Group
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Estimate, Sample
@@ -67,8 +67,8 @@ def at_one_mix(sums: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return weighted_means(sums, sizes, np.array([0.25, 0.25, 0.5]))
 
 
-def every_other(sides: dict[str, StratifiedSample]) -> Omnibus:
-    return compared("warmth", "x", sides, [(name, REST) for name in sides])
+def every_other(sides: dict[str, StratifiedSample]) -> OmnibusTest:
+    return run_family("warmth", "x", sides, [(name, REST) for name in sides])
 
 
 def test_a_deal_of_prompts_agrees_with_listing_every_one() -> None:
@@ -113,10 +113,10 @@ def test_a_deal_of_prompts_agrees_with_listing_every_one() -> None:
     exact = np.mean([q >= between - 1e-12 for q, _ in listed])
     exact_apart = np.mean([[x >= y - 1e-12 for x, y in zip(d, apart, strict=True)]
                            for _, d in listed], axis=0)  # fmt: skip
-    found = deal(sides, mix)
-    assert found.p == pytest.approx(exact, abs=0.015)
-    assert found.against_rest == pytest.approx(exact_apart, abs=0.015)
-    assert np.abs(found.means - found.rest) == pytest.approx(apart)
+    found = permute_clusters(sides, mix)
+    assert found.p_value == pytest.approx(exact, abs=0.015)
+    assert found.rest_p_values == pytest.approx(exact_apart, abs=0.015)
+    assert np.abs(found.means - found.rest_means) == pytest.approx(apart)
 
 
 def test_prompts_that_write_the_sign_make_no_difference() -> None:
@@ -128,7 +128,7 @@ def test_prompts_that_write_the_sign_make_no_difference() -> None:
     found = every_other(sides)
     first = found.tests[0]
     assert first.forms["raw"].high < -0.5
-    assert leaves_out_none(first.difference) is False and not first.differs
+    assert excludes_zero(first.difference) is False and not first.differs
     assert set(first.forms) == {"chosen", "raw"} and first.forms_compared == 3
     assert first.subject == "mean warmth at one mix of prompts"
     planted = {"A": crawl(rng, 1.0, (20, 3, 12)), **{n: crawl(rng) for n in "BCD"}}
@@ -151,9 +151,9 @@ def test_false_positives_of_the_family_stay_at_the_level(simulation: Simulation)
     omnibus, named = [], []
     for seed, rng in enumerate(simulation.worlds(50)):
         sides = [crawl(rng, sizes=(2 + g, 6 - g, 8)) for g in range(4)]
-        found = deal(sides, StandardWeights.from_samples(sides), permutations=199, seed=seed)
-        omnibus.append(found.p <= LEVEL)
-        named.append(found.p <= LEVEL and found.against_rest.min() * 4 <= LEVEL)
+        found = permute_clusters(sides, StandardWeights.from_samples(sides), permutations=199, seed=seed)
+        omnibus.append(found.p_value <= SIGNIFICANCE_LEVEL)
+        named.append(found.p_value <= SIGNIFICANCE_LEVEL and found.rest_p_values.min() * 4 <= SIGNIFICANCE_LEVEL)
     simulation.check("omnibus", sum(omnibus), len(omnibus), 0.0, 0.05)
     simulation.check("named", sum(named), len(named), 0.0, 0.05)
 
@@ -181,7 +181,7 @@ def test_no_end_of_a_difference_is_impossible(measure: str, widest: float) -> No
         "B": asked([-top, -top, top], [0, 1, 2], forms),
         "C": asked([top, -top, -top], [0, 1, 2], forms),
     }
-    found = compared(measure, "x", ends, [(name, REST) for name in ends])
+    found = run_family(measure, "x", ends, [(name, REST) for name in ends])
     told = [e for t in found.tests for e in (t.difference, *t.forms.values()) if e.has_interval]
     assert told and max(abs(end) for e in told for end in (e.low, e.high)) == widest
 
@@ -190,7 +190,7 @@ def test_what_has_no_prompts_in_common_is_not_compared() -> None:
     rng = np.random.default_rng(0)
     one = asked(list(rng.normal(0, 1, 8)), list(range(8)), ["a"] * 8)
     other = asked(list(rng.normal(5, 1, 8)), list(range(8)), ["b"] * 8)
-    (test,) = compared("warmth", "x", {"A": one, "B": other}, [("A", "B")]).tests
+    (test,) = run_family("warmth", "x", {"A": one, "B": other}, [("A", "B")]).tests
     assert math.isnan(test.p) and not test.differs
     assert test.verdict == "mean warmth: too few statements to tell A from B"
 
@@ -201,16 +201,16 @@ def test_very_many_statements_are_tested_by_the_normal_approximation(
     rng = np.random.default_rng(2)
     sides = [crawl(rng, shift, (20, 20, 40)) for shift in (0.0, 0.1, 0.25)]
     mix = StandardWeights.from_samples(sides)
-    dealt = deal(sides, mix)
-    monkeypatch.setattr("kgbias.compare.permuted.MOST_DEALT", 10)
-    normal = deal(sides, mix)
-    assert normal.p == pytest.approx(dealt.p, rel=0.5)
-    assert normal.against_rest == pytest.approx(dealt.against_rest, rel=0.5, abs=0.02)
+    dealt = permute_clusters(sides, mix)
+    monkeypatch.setattr("kgbias.compare.permutation.MAX_PERMUTED_CLUSTERS", 10)
+    normal = permute_clusters(sides, mix)
+    assert normal.p_value == pytest.approx(dealt.p_value, rel=0.5)
+    assert normal.rest_p_values == pytest.approx(dealt.rest_p_values, rel=0.5, abs=0.02)
     assert normal.means == pytest.approx(dealt.means)
     plain = [StratifiedSample(Sample.from_values(rng.normal(m, 1, 60))) for m in (0, 0.3, 0.6)]
-    assert deal(plain, StandardWeights.from_samples(plain)).p < 0.05
+    assert permute_clusters(plain, StandardWeights.from_samples(plain)).p_value < 0.05
     same = [StratifiedSample(Sample.from_values(np.ones(20))) for _ in range(3)]
-    assert deal(same, StandardWeights.from_samples(same)).p == 1
+    assert permute_clusters(same, StandardWeights.from_samples(same)).p_value == 1
 
 
 def test_shrunken_differences_are_nearer_the_truth_and_their_intervals_hold() -> None:
@@ -222,7 +222,7 @@ def test_shrunken_differences_are_nearer_the_truth_and_their_intervals_hold() ->
         truth = rng.normal(0, 0.3, 12)
         errors = rng.uniform(0.2, 0.6, 12)
         x = rng.normal(truth, errors)
-        found = shrunken([Estimate(a, a - 1.96 * e, a + 1.96 * e, 9)
+        found = shrink_differences([Estimate(a, a - 1.96 * e, a + 1.96 * e, 9)
                           for a, e in zip(x, errors, strict=True)])  # fmt: skip
         values = np.array([e.value for e in found])
         raw += float(((x - truth) ** 2).sum())
@@ -230,7 +230,7 @@ def test_shrunken_differences_are_nearer_the_truth_and_their_intervals_hold() ->
         hits += sum(e.low <= t <= e.high for e, t in zip(found, truth, strict=True))
     assert better < 0.6 * raw
     assert 0.93 <= hits / 3600 <= 0.99
-    few = shrunken([Estimate(1.0, 0.5, 1.5, 3)] * 3)
+    few = shrink_differences([Estimate(1.0, 0.5, 1.5, 3)] * 3)
     assert all(math.isnan(e.value) for e in few)
 
 
@@ -246,7 +246,7 @@ def lies_of(test: GroupTest) -> list[str]:
             wrong.append("a direction where the interval holds 0")
         if (" above " in said) != (d.value > 0):
             wrong.append("the other direction")
-        if not max(test.p_adjusted, test.omnibus_p) <= LEVEL:
+        if not max(test.p_adjusted, test.omnibus_p) <= SIGNIFICANCE_LEVEL:
             wrong.append("a difference that is not significant")
         if f"{abs(d.value):.2f}" not in said:
             wrong.append("another size")
@@ -296,7 +296,7 @@ def test_no_sentence_of_groups_says_what_was_not_tested() -> None:
         sides = liars(rng)
         names = list(sides)
         pairs = [(n, REST) for n in names] if len(names) > 2 else [(names[0], names[1])]
-        for test in compared("warmth", "x", sides, pairs).tests:
+        for test in run_family("warmth", "x", sides, pairs).tests:
             assert not lies_of(test), (test, lies_of(test))
             said.add(test.verdict.partition(":")[2].split(" ")[1])
     assert {"Aaa", "no"} <= said  # both kinds were said
@@ -309,15 +309,15 @@ def test_no_sentence_of_models_says_what_was_not_tested() -> None:
     for _ in range(40):
         sides = liars(rng)
         subjects = [
-            Subject(name, groups, {("warmth", groups[0].id): a.sample},
-                    asked={("warmth", groups[0].id): a})
+            ModelSamples(name, groups, {("warmth", groups[0].id): a.sample},
+                    stratified={("warmth", groups[0].id): a})
             for name, a in list(sides.items())[:2]
         ]  # fmt: skip
-        for t in contrasts(subjects)[0]:
+        for t in contrast_models(subjects)[0]:
             d, said = t.difference, t.verdict
             verdicts.append(said)
             if " above " in said or " below " in said:
-                assert t.p_adjusted <= LEVEL and leaves_out_none(d)
+                assert t.p_adjusted <= SIGNIFICANCE_LEVEL and excludes_zero(d)
                 assert (" above " in said) == (d.value > 0)
             if "the same to within" in said:
                 assert -t.margin < d.low and d.high < t.margin and not t.differs
@@ -336,15 +336,15 @@ def test_what_is_said_of_all_where_none_is_named() -> None:
             for name, e in (("Aaa", d), ("Bbb", held))
         ]  # fmt: skip
 
-    assert unnamed(family(0.001, -0.1)) == (
+    assert summarise_family(family(0.001, -0.1)) == (
         "mean warmth: there is a difference in x (p = 0.0010 for all together); between which of "
         "them was not shown (Aaa: adjusted p = 0.0010, but its interval contains 0; Bbb: adjusted "
         "p = 0.0010, but its interval contains 0)"
     )
-    assert only_together(family(0.001, -0.1))
-    assert not only_together(family(0.3, -0.1)) and not only_together(family(0.001, 0.05))
-    assert "no difference was shown in x" in unnamed(family(0.3, 0.05))
-    assert unnamed(family(0.001, 0.05)) == "" == unnamed(family(0.3, 0.05)[:1])
+    assert differs_only_together(family(0.001, -0.1))
+    assert not differs_only_together(family(0.3, -0.1)) and not differs_only_together(family(0.001, 0.05))
+    assert "no difference was shown in x" in summarise_family(family(0.3, 0.05))
+    assert summarise_family(family(0.001, 0.05)) == "" == summarise_family(family(0.3, 0.05)[:1])
 
 
 def test_a_small_p_beside_an_interval_that_holds_0_says_nothing() -> None:
@@ -358,10 +358,10 @@ def test_a_small_p_beside_an_interval_that_holds_0_says_nothing() -> None:
     for p, overall in ((0.2, 0.001), (0.001, 0.2), (math.nan, 0.001)):
         test = GroupTest("warmth", "x", "Aaa", REST, (9, 9), (0.1, 0.0), clear, p, p_adjusted=p,
                          family=3, omnibus_p=overall, detectable=0.3)  # fmt: skip
-        assert not test.differs and " above " not in test.verdict and not test.despite
+        assert not test.differs and " above " not in test.verdict and not test.interval_note
     wrong_side = Estimate(-0.1, 0.05, 0.3, 18)  # a bootstrap that lies on the other side
-    assert not leaves_out_none(wrong_side)
-    assert replace(base, difference=wrong_side).despite.endswith("but it is outside its interval")
-    t = Contrast("warmth", "G", "a", "b", (9, 9), (0.1, 0.0), held, 0.001, 0.5, 0.05, "prompts",
+    assert not excludes_zero(wrong_side)
+    assert replace(base, difference=wrong_side).interval_note.endswith("but it is outside its interval")
+    t = ModelContrast("warmth", "G", "a", "b", (9, 9), (0.1, 0.0), held, 0.001, 0.5, 0.05, "prompts",
                  p_adjusted=0.001)  # fmt: skip
     assert not t.differs and " above " not in t.verdict

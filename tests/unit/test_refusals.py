@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import kgbias
-from kgbias.compare.asking import asked_apart, check_comparable, how_asked
-from kgbias.compare.refusals import asked_again, refusals
+from kgbias.compare.run_setup import list_setup_differences, check_comparable, describe_setup
+from kgbias.compare.refusals import list_retries, measure_refusals
 from kgbias.crawl.configure import configure
 from kgbias.crawl.crawler import MAX_REPEATED_REFUSALS, crawl
 from kgbias.errors import UsageError
@@ -58,7 +58,7 @@ def test_shares_are_those_of_prompts_and_alike_is_not_told_apart(
     share: float, store: SQLiteStore
 ) -> None:
     run = crawled(store, declining(lambda _: share))
-    (found,) = refusals(run.groups, run.generations())
+    (found,) = measure_refusals(run.groups, run.generations())
     assert found.share.low <= share <= found.share.high
     assert sum(g.share.low <= share <= g.share.high for g in found.groups) >= 3
     assert found.p > 0.01 and all(g.q > 0.01 for g in found.groups)
@@ -66,7 +66,7 @@ def test_shares_are_those_of_prompts_and_alike_is_not_told_apart(
 
 def test_twice_as_often_about_one_group_is_found(store: SQLiteStore) -> None:
     run = crawled(store, declining(lambda text: 0.6 if "Nurses" in text else 0.2))
-    (found,) = refusals(run.groups, run.generations())
+    (found,) = measure_refusals(run.groups, run.generations())
     nurses = next(g for g in found.groups if g.group == "Nurses")
     assert found.p < 0.01 and nurses.q < 0.01
     assert nurses.share.low <= 0.6 <= nurses.share.high
@@ -78,7 +78,7 @@ def test_a_finding_says_for_how_many_categories_its_question_is_corrected() -> N
     shares = {"Nurses": 0.8, "Cooks": 0.1, "Elves": 0.3, "Orcs": 0.3}
     groups = [Group(name, "jobs" if n < 2 else "peoples") for n, name in enumerate(shares)]
     by_id = {g.id: shares[g.name] for g in groups}
-    found = refusals(groups, planted(np.random.default_rng(1), by_id))
+    found = measure_refusals(groups, planted(np.random.default_rng(1), by_id))
     data: Any = SimpleNamespace(refusals=found)
     kind = _declined(data, "")
     assert kind is not None and kind.findings
@@ -113,11 +113,11 @@ def test_levels_hold_over_many_worlds() -> None:
     rng = np.random.default_rng(1)
     shown, held, power = 0, 0, 0
     for _ in range(200):
-        (alike,) = refusals(groups, planted(rng, {g.id: 0.33 for g in groups}), deals=0)
+        (alike,) = measure_refusals(groups, planted(rng, {g.id: 0.33 for g in groups}), deals=0)
         shown += any(g.q <= 0.05 for g in alike.groups)
         held += sum(g.share.low <= 0.33 <= g.share.high for g in alike.groups)
         doubled = {g.id: 0.66 if g.name == "Nurses" else 0.33 for g in groups}
-        (apart,) = refusals(groups, planted(rng, doubled), deals=0)
+        (apart,) = measure_refusals(groups, planted(rng, doubled), deals=0)
         power += next(g.q <= 0.05 for g in apart.groups if g.group == "Nurses")
     assert shown <= 20 and 0.93 <= held / 800 <= 0.98 and power >= 150
 
@@ -132,7 +132,7 @@ def test_refused_prompts_are_not_asked_again_for_ever(tmp_path: Path) -> None:
     assert len(again) == len({g.prompt for g in again}) == MAX_REPEATED_REFUSALS
     assert max(g.attempt for g in again) == 1
     assert {g.iteration for g in again} == {0}
-    assert asked_again(firm.generations()) == again
+    assert list_retries(firm.generations()) == again
     by_group = Counter(g.group_id for g in again)
     with kgbias.open(str(tmp_path / "a.db")) as study:
         rows = study.run(firm.name).cost(price_in=1e6, price_out=0.0)
@@ -148,12 +148,12 @@ def test_how_runs_were_asked_is_said(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "a.db")
     first = crawled(store, declining(lambda _: 0.4), form="chat")
     second = crawled(store, declining(lambda _: 0.0), temperature=0.5)
-    assert how_asked(first)["form"] == "chat" and how_asked(second)["temperature"] == "0.5"
-    said = asked_apart([first, second])
+    assert describe_setup(first)["form"] == "chat" and describe_setup(second)["temperature"] == "0.5"
+    said = list_setup_differences([first, second])
     assert any(line.startswith("form: ") and "chat" in line for line in said)
     assert any(line.startswith("temperature: ") for line in said)
     assert any(line.startswith("refused prompts: ") and " 0% of " in line for line in said)
-    assert asked_apart([first, first]) == []
+    assert list_setup_differences([first, first]) == []
     with kgbias.open(str(tmp_path / "a.db")) as study:
         rows = study.run(first.name).refusals()
         assert {row["group"] for row in rows.records()} == set(GROUPS)

@@ -18,8 +18,8 @@ from kgbias.cli.benchmark import _print
 from kgbias.cli.compare import _print_variance, _say, show_tests
 from kgbias.cli.evidence import _print_groups, _ways
 from kgbias.compare.families import GroupTest
-from kgbias.compare.models import LEVEL, Contrast, leaves_out_none
-from kgbias.compare.paired import Drawn, least_p, permutation_p
+from kgbias.compare.model_contrasts import SIGNIFICANCE_LEVEL, ModelContrast, excludes_zero
+from kgbias.compare.paired_tests import ClusterSample, min_p_value, permutation_p_value
 from kgbias.compare.sofa import compare_sofa
 from kgbias.evidence import ReplicationRate
 from kgbias.evidence.replication import _summarise_retries
@@ -72,7 +72,7 @@ def test_a_benchmark_says_no_difference_that_was_not_shown(
         with redirect_stdout(io.StringIO()) as out:
             _print(found)
         page = re.sub(r"\s+", " ", render(found))
-        told = [t for t in found.tests if t.p_adjusted <= LEVEL and leaves_out_none(t.difference)]
+        told = [t for t in found.tests if t.p_adjusted <= SIGNIFICANCE_LEVEL and excludes_zero(t.difference)]
         shown += len(told)
         printed = out.getvalue()
         assert f"{len(told)} of {len(found.tests)} differences" in printed
@@ -87,14 +87,14 @@ def test_what_few_units_cannot_show_is_not_promised() -> None:
     """With three units no permutation gives a p of 0.05: no difference would have been found."""
     low, high = [0.0] * 3, [90.0, 95.0, 100.0]
     (test,) = board([outcome("x", low), outcome("y", high)]).tests
-    assert test.p == least_p(3) == 0.25 and math.isnan(test.detectable)
+    assert test.p == min_p_value(3) == 0.25 and math.isnan(test.detectable)
     assert test.verdict.endswith("too few pairs to tell x from y")
     (many,) = board([outcome("x", low * 9), outcome("y", [50.0, 0, 40] * 9)]).tests
     assert not math.isnan(many.detectable)
     rng = np.random.default_rng(0)
     for n in (1, 4, 14, 15):  # the least p is that of the test itself
-        sides = [Drawn(range(n), x, np.ones(n)) for x in (rng.random(n), 5 + rng.random(n))]
-        assert permutation_p(sides[0], sides[1]) == pytest.approx(least_p(n), rel=0.6)
+        sides = [ClusterSample(range(n), x, np.ones(n)) for x in (rng.random(n), 5 + rng.random(n))]
+        assert permutation_p_value(sides[0], sides[1]) == pytest.approx(min_p_value(n), rel=0.6)
 
 
 # SoFa
@@ -200,9 +200,9 @@ def colours(figure: object) -> set[object]:
     }
 
 
-def contrast(value: float, low: float, high: float, p: float) -> Contrast:
+def contrast(value: float, low: float, high: float, p: float) -> ModelContrast:
     d = Estimate(value, low, high, 20)
-    return Contrast("regard", "G", "a", "b", (9, 9), (0.0, 0.0), d, p, 1.0, 0.1, "prompts", p)
+    return ModelContrast("regard", "G", "a", "b", (9, 9), (0.0, 0.0), d, p, 1.0, 0.1, "prompts", p)
 
 
 def test_levels_and_ranks_are_not_coloured() -> None:

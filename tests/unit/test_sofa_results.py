@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgbias.compare.sofa import OVERALL, compare_sofa, length_correlation, rank_agreement
+from kgbias.compare.sofa import ALL_CATEGORIES, compare_sofa, correlate_length, measure_rank_agreements
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.measure.clusters import cluster_texts, distinctive_words
@@ -61,16 +61,16 @@ def test_models_are_paired_by_statement() -> None:
     assert second.probabilities == (0.0, 1.0) and found.categories == ("c", "d")
     assert second.score().value == pytest.approx(17 / 24)
     assert found.scores("d")["two"].value == pytest.approx(1.25)
-    tests = {t.group: t for t in found.tests}
-    assert set(tests) == {"c", OVERALL}  # two statements are too few for a test
-    test = tests[OVERALL]
+    tests = {t.group: t for t in found.contrasts}
+    assert set(tests) == {"c", ALL_CATEGORIES}  # two statements are too few for a test
+    test = tests[ALL_CATEGORIES]
     assert test.difference.value == pytest.approx(17 / 24 - 19 / 6)
     assert test.means == pytest.approx((17 / 24, 19 / 6))
     # Of the 2^5 exchanges only those that leave the four differences alike in sign reach it: 4.
     assert test.p == pytest.approx(4 / 32) and test.paired == "statements" and test.family == 2
     # Drawn again within each category: the mean of c lies in [0, 2], that of d in [1.5, 6].
     assert -8 <= 2 * test.difference.low < 2 * test.difference.high <= -1.5
-    assert found.agreement == {("c", "d"): 1.0} and found.overall_tests == [test]
+    assert found.rank_agreements == {("c", "d"): 1.0} and found.overall_contrasts == [test]
     assert found.as_dict()["models"][1]["sofa"]["value"] == pytest.approx(17 / 24)
 
 
@@ -85,7 +85,7 @@ def test_equal_models_share_their_ranks() -> None:
 def test_a_model_alone_and_one_asked_twice() -> None:
     one, whole = probed("one", FIRST), ProbeSet.from_texts("mine", SETS)
     alone = compare_sofa([one], whole)
-    assert alone.models[0].probabilities == (1.0,) and not alone.tests
+    assert alone.models[0].probabilities == (1.0,) and not alone.contrasts
     half = replace(one, settings=(("kind", "causal"), ("dtype", "bfloat16")))
     names = [m.model for m in compare_sofa([one, half], whole).models]
     assert names == ["one", "one (dtype bfloat16)"]
@@ -99,17 +99,17 @@ def test_the_length_of_a_statement_by_hand() -> None:
     """As numpy finds it over all ten probes of FIRST, whose statements have 1, 2, 3, 1, 1 words."""
     words = [1, 2, 3, 1, 2, 3, 1, 1, 1, 1]
     values = [*FIRST["c"][0], *FIRST["c"][1], *FIRST["d"][0], *FIRST["d"][1]]
-    found = length_correlation(probed("m", FIRST), ProbeSet.from_texts("mine", SETS))
+    found = correlate_length(probed("m", FIRST), ProbeSet.from_texts("mine", SETS))
     assert found.value == pytest.approx(np.corrcoef(words, values)[0, 1])
     assert found.low <= found.value <= found.high and found.n == 5
     flat = {"d": SETS["d"]}
     d = replace(probed("m", FIRST), categories=probed("m", FIRST).categories[1:])
-    assert math.isnan(length_correlation(d, ProbeSet.from_texts("mine", flat)).value)
+    assert math.isnan(correlate_length(d, ProbeSet.from_texts("mine", flat)).value)
 
 
 def test_the_ranks_of_the_paper() -> None:
     """Table 1: Kendall's tau of StereoSet and CrowS-Pairs is 0.911, of either and SoFa -0.022."""
-    taus = rank_agreement(read_benchmarks(DATA / "sofa_table_1.csv"))
+    taus = measure_rank_agreements(read_benchmarks(DATA / "sofa_table_1.csv"))
     assert {pair: round(tau, 3) for pair, tau in taus.items()} == {
         ("SoFa", "StereoSet"): -0.022,
         ("SoFa", "CrowS-Pairs"): -0.022,

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from kgbias.compare.families import compared
+from kgbias.compare.families import run_family
 from kgbias.errors import ModelError
 from kgbias.evidence.evidence_table import EvidenceInputs, _estimate_refusals
 from kgbias.evidence.replication import _CategoryBits
@@ -118,6 +118,6 @@ def test_an_import_is_compared_with_a_crawl() -> None:
     ones = np.ones(6, dtype=np.int64)
     crawl = StratifiedSample(Sample(values, ones, design, np.arange(6)), forms, forms)
     imported = StratifiedSample(Sample(values + 1.0, ones))
-    (test,) = compared("regard", "x", {"a": imported, "b": crawl}, [("a", "b")]).tests
+    (test,) = run_family("regard", "x", {"a": imported, "b": crawl}, [("a", "b")]).tests
     assert test.difference.value == pytest.approx(1.0) and test.p < 0.05
     assert test.difference.low < 1.0 < test.difference.high

@@ -24,16 +24,16 @@ from kgbias.stats.estimate import Estimate
 from kgbias.stats.keyness import DEFAULT_DEALS, SIGNIFICANCE_LEVEL, Feature, PromptFeatures, measure_keyness
 from kgbias.stats.poststratification import CHOSEN_FORM, StratifiedSample
 
-MAX_COUNTED = 100_000  # statements of a group that come as counts, and are dealt one by one
-MAX_PLACED = 20_000  # different statements of a category; of more, none are put together by meaning
-_MAX_NEAR = 1_000  # statements around one
+MAX_COUNTED_STATEMENTS = 100_000  # statements of a group that come as counts, and are dealt one by one
+MAX_CLUSTERED_STATEMENTS = 20_000  # different statements of a category; of more, none are put together by meaning
+_MAX_NEIGHBOURS = 1_000  # statements around one
 WORD, ATTRIBUTE, PREDICATE, MEANING, TOPIC = KINDS = (
     "word", "attribute", "predicate", "meaning", "topic"
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class SaidMore:
+class DistinctiveFeature:
     """A feature that a model's statements about a group have more often than those about the others
     of its category.
 
@@ -78,21 +78,21 @@ class ContentTest:
     """
 
     category: str
-    found: tuple[SaidMore, ...]
+    found: tuple[DistinctiveFeature, ...]
     p: float
     features: Mapping[str, int]
     floor: float
 
 
-def content_tests(
+def run_content_tests(
     groups: Sequence[Group],
     by_group: Mapping[str, Sequence[TripleView]],
     draws: Draws,
     topics: Mapping[str, TopicModel],
     *,
-    named: Sequence[Group] = (),
+    named_groups: Sequence[Group] = (),
     vectors: StatementVectors | None = None,
-    alike: float = 1.0,
+    min_cosine: float = 1.0,
     deals: int = DEFAULT_DEALS,
 ) -> list[ContentTest]:
     """Test every category with two groups that have statements. One in which a group's statements
@@ -103,64 +103,64 @@ def content_tests(
         by_group: the statements of one arm that count, by the id of their group.
         draws: how they were drawn.
         topics: of each category, if there are any.
-        named: groups with all their names, which are no content; default `groups`.
+        named_groups: groups with all their names, which are no content; default `groups`.
         vectors: of the statements, if there are any.
-        alike: the least cosine of statements that mean nearly the same.
+        min_cosine: the least cosine of statements that mean nearly the same.
         deals: how often whole tables are dealt anew.
     """
-    found = []
+    tests = []
     for category in dict.fromkeys(g.category for g in groups):
-        own = [g for g in groups if g.category == category and by_group.get(g.id)]
-        if len(own) < 2 or not all(_dealt(by_group[g.id], draws) for g in own):
+        category_groups = [g for g in groups if g.category == category and by_group.get(g.id)]
+        if len(category_groups) < 2 or not all(_can_permute(by_group[g.id], draws) for g in category_groups):
             continue
-        said = [triple for group in own for triple in by_group[group.id]]
-        content = _Content(said, MentionIndex(named or groups), topics.get(category), vectors, alike)
-        if test := _tested(category, own, by_group, draws, content, deals):
-            found.append(test)
-    return found
+        category_triples = [triple for group in category_groups for triple in by_group[group.id]]
+        content = _ContentFeatures(category_triples, MentionIndex(named_groups or groups), topics.get(category), vectors, min_cosine)
+        if test := _run_category_test(category, category_groups, by_group, draws, content, deals):
+            tests.append(test)
+    return tests
 
 
-class _Content:
+class _ContentFeatures:
     """The features of the statements of a category."""
 
     def __init__(
         self,
-        said: Sequence[TripleView],
-        named: MentionIndex,
+        triples: Sequence[TripleView],
+        mention_index: MentionIndex,
         topics: TopicModel | None,
         vectors: StatementVectors | None,
-        alike: float,
+        min_cosine: float,
     ) -> None:
-        self._named = named
-        self._forms: dict[str, Counter[str]] = defaultdict(Counter)
-        self._known: dict[str, tuple[frozenset[Feature], ...]] = {}
-        of_topic = {t.id: t.name for t in topics.topics} if topics else {}
-        about = {a.triple_id: a.topic_id for a in topics.about} if topics else {}
-        self._topics = {id: of_topic[topic] for id, topic in about.items() if topic in of_topic}
-        nameless = [t for t in said if not self._names_a_group(t)]
-        self._meanings = _clusters(nameless, vectors, alike) if vectors else {}
+        self._mention_index = mention_index
+        self._word_forms: dict[str, Counter[str]] = defaultdict(Counter)
+        self._features_by_triple: dict[str, tuple[frozenset[Feature], ...]] = {}
+        topic_names = {t.id: t.name for t in topics.topics} if topics else {}
+        topic_of_triple = {a.triple_id: a.topic_id for a in topics.about} if topics else {}
+        self._topics = {id: topic_names[topic] for id, topic in topic_of_triple.items() if topic in topic_names}
+        nameless = [t for t in triples if not self._names_a_group(t)]
+        self._meanings = _cluster_statements(nameless, vectors, min_cosine) if vectors else {}
 
     def _names_a_group(self, triple: TripleView) -> bool:
         text = f"{triple.predicate} {triple.object}"
-        return self._named.mask_names(text, "") != text
+        return self._mention_index.mask_names(text, "") != text
 
-    def of(self, triple: TripleView, form: object) -> frozenset[Feature]:
+    def select_features(self, triple: TripleView, form: object) -> frozenset[Feature]:
         """Those of a statement whose prompt supplied what `form` says."""
-        if triple.id not in self._known:
-            self._known[triple.id] = self._features(triple)
-        of_object, of_whole, of_predicate = self._known[triple.id]
+        if triple.id not in self._features_by_triple:
+            self._features_by_triple[triple.id] = self._list_features(triple)
+        object_features, whole_features, predicate_features = self._features_by_triple[triple.id]
         if form == CHOSEN_FORM:
-            return of_object | of_whole | of_predicate
+            return object_features | whole_features | predicate_features
         # What the crawl gave it from the group's own statements, it gave to this group more often.
-        return of_object if form == OTHER_PREDICATE_FORM else of_object | of_whole
+        return object_features if form == OTHER_PREDICATE_FORM else object_features | whole_features
 
-    def _features(self, triple: TripleView) -> tuple[frozenset[Feature], ...]:
+    def _list_features(self, triple: TripleView) -> tuple[frozenset[Feature], ...]:
         """Those of its object, of the whole statement, and of its predicate."""
-        of_object = self._words(triple.object, triple.count)
+        object_features = self._word_features(triple.object, triple.count)
         attribute = normalise(triple.object)
         if len(attribute.split()) > 1 and not self._names_a_group(triple):
-            of_object |= {(ATTRIBUTE, attribute)}
-        of_whole = {
+            object_features |= {(ATTRIBUTE, attribute)}
+        whole_features = {
             (kind, names[id])
             for kind, names, id in (
                 (TOPIC, self._topics, triple.id),
@@ -168,125 +168,125 @@ class _Content:
             )
             if id in names
         }
-        of_predicate = self._words(triple.predicate, triple.count)
-        named = {(PREDICATE, normalise(triple.predicate))}
-        return of_object, frozenset(of_whole), of_predicate | named
+        predicate_features = self._word_features(triple.predicate, triple.count)
+        predicate_feature = {(PREDICATE, normalise(triple.predicate))}
+        return object_features, frozenset(whole_features), predicate_features | predicate_feature
 
-    def _words(self, text: str, count: int) -> frozenset[Feature]:
-        found = set()
-        for word in split_words(self._named.mask_names(text, " ")):
+    def _word_features(self, text: str, count: int) -> frozenset[Feature]:
+        features = set()
+        for word in split_words(self._mention_index.mask_names(text, " ")):
             if len(word) < 3 or word in FUNCTION_WORDS or word in PERSON_WORDS:
                 continue
             base = lemmatise_word(word)
-            self._forms[base][word] += count
-            found.add((WORD, base))
-        return frozenset(found)
+            self._word_forms[base][word] += count
+            features.add((WORD, base))
+        return frozenset(features)
 
-    def shown(self, feature: Feature) -> str:
+    def displayed_name(self, feature: Feature) -> str:
         """A feature as readers see it: a word in the form in which it was said most often."""
         kind, name = feature
         if kind != WORD:
             return name
-        return min(self._forms[name], key=lambda w: (-self._forms[name][w], w))
+        return min(self._word_forms[name], key=lambda w: (-self._word_forms[name][w], w))
 
 
-def _clusters(
-    said: Sequence[TripleView], vectors: StatementVectors, alike: float
+def _cluster_statements(
+    triples: Sequence[TripleView], vectors: StatementVectors, min_cosine: float
 ) -> dict[str, str]:
     """The cluster of each statement (`TripleView.statement_id`) that others mean nearly the same
     as, called by the statement in its middle. Those said most often are in the middle, whoever
     they were said about, and take what lies near them and is not yet taken."""
-    often: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     texts: dict[str, str] = {}
-    for triple in said:
-        often[triple.statement_id] += triple.count
+    for triple in triples:
+        counts[triple.statement_id] += triple.count
         texts[triple.statement_id] = normalise(f"{triple.predicate} {triple.object}")
     place = {id: n for n, id in enumerate(vectors.ids) if id in texts}
-    ids = sorted(place, key=lambda id: (-often[id], texts[id]))
-    if not 1 < len(ids) <= MAX_PLACED:
+    ids = sorted(place, key=lambda id: (-counts[id], texts[id]))
+    if not 1 < len(ids) <= MAX_CLUSTERED_STATEMENTS:
         return {}
-    near = find_neighbours(vectors.rows[[place[id] for id in ids]], _MAX_NEAR, alike)
-    found: dict[str, str] = {}
+    neighbour_rows = find_neighbours(vectors.rows[[place[id] for id in ids]], _MAX_NEIGHBOURS, min_cosine)
+    cluster_names: dict[str, str] = {}
     for n, middle in enumerate(ids):
-        if middle not in found and (own := [ids[k] for k, _ in near[n] if ids[k] not in found]):
-            found |= dict.fromkeys((middle, *own), texts[middle])
-    return found
+        if middle not in cluster_names and (members := [ids[k] for k, _ in neighbour_rows[n] if ids[k] not in cluster_names]):
+            cluster_names |= dict.fromkeys((middle, *members), texts[middle])
+    return cluster_names
 
 
-def _tested(
+def _run_category_test(
     category: str,
     groups: Sequence[Group],
     by_group: Mapping[str, Sequence[TripleView]],
     draws: Draws,
-    content: _Content,
+    content: _ContentFeatures,
     deals: int,
 ) -> ContentTest | None:
-    prompts, having = _prompts(groups, by_group, draws, content)
+    prompts, triple_counts = _build_prompts(groups, by_group, draws, content)
     if not (features := prompts.frequent_features()):
         return None
     keyness = measure_keyness(prompts.build_table(features, groups=len(groups)), deals=deals)
-    least = prompts.leave_one_out_p(features, keyness)
-    found = []
-    for g, f in np.argwhere((keyness.q_values <= SIGNIFICANCE_LEVEL) & (keyness.log_odds > 0)):
-        difference = keyness.difference(g, f)
-        if difference.low <= 0 or least.get((int(g), int(f)), 0.0) > SIGNIFICANCE_LEVEL:
+    min_p_without = prompts.leave_one_out_p(features, keyness)
+    features_found = []
+    for group_index, feature_index in np.argwhere((keyness.q_values <= SIGNIFICANCE_LEVEL) & (keyness.log_odds > 0)):
+        difference = keyness.difference(group_index, feature_index)
+        if difference.low <= 0 or min_p_without.get((int(group_index), int(feature_index)), 0.0) > SIGNIFICANCE_LEVEL:
             continue
-        triples = sorted(having[g, features[f]].items(), key=lambda one: (-one[1], one[0]))
-        found.append(
-            SaidMore(
-                groups[g].name, features[f][0], content.shown(features[f]),
-                int(keyness.counts[g, f]), int(keyness.sizes[g]), *keyness.other_counts(g, f),
-                difference, float(keyness.log_odds[g, f]), float(keyness.p_values[g, f]),
-                float(keyness.q_values[g, f]), tuple(id for id, _ in triples),
+        triples = sorted(triple_counts[group_index, features[feature_index]].items(), key=lambda item: (-item[1], item[0]))
+        features_found.append(
+            DistinctiveFeature(
+                groups[group_index].name, features[feature_index][0], content.displayed_name(features[feature_index]),
+                int(keyness.counts[group_index, feature_index]), int(keyness.sizes[group_index]), *keyness.other_counts(group_index, feature_index),
+                difference, float(keyness.log_odds[group_index, feature_index]), float(keyness.p_values[group_index, feature_index]),
+                float(keyness.q_values[group_index, feature_index]), tuple(id for id, _ in triples),
             )
         )  # fmt: skip
-    found.sort(key=lambda one: -one.log_odds)
-    tried = Counter(kind for kind, _ in features)
-    return ContentTest(category, tuple(found), keyness.overall_p, tried, keyness.floor)
+    features_found.sort(key=lambda item: -item.log_odds)
+    tested_counts = Counter(kind for kind, _ in features)
+    return ContentTest(category, tuple(features_found), keyness.overall_p, tested_counts, keyness.floor)
 
 
-def _prompts(
+def _build_prompts(
     groups: Sequence[Group],
     by_group: Mapping[str, Sequence[TripleView]],
     draws: Draws,
-    content: _Content,
+    content: _ContentFeatures,
 ) -> tuple[PromptFeatures, dict[tuple[int, Feature], Counter[str]]]:
     """The prompts of all groups; and for each group and feature, how often each triple said it."""
     prompts = PromptFeatures()
-    having: dict[tuple[int, Feature], Counter[str]] = defaultdict(Counter)
-    for g, group in enumerate(groups):
+    triple_counts: dict[tuple[int, Feature], Counter[str]] = defaultdict(Counter)
+    for group_index, group in enumerate(groups):
         triples = by_group[group.id]
-        for triple, form, block, cluster, wording in _said(triples, draws.numbered_sample(triples)):
-            features = content.of(triple, form)
-            prompts.add(cluster, g, wording, features, block)
+        for triple, form, block, cluster, wording in _iter_prompt_uses(triples, draws.numbered_sample(triples)):
+            features = content.select_features(triple, form)
+            prompts.add(cluster, group_index, wording, features, block)
             for feature in features:
-                having[g, feature][triple.id] += 1
-    return prompts, having
+                triple_counts[group_index, feature][triple.id] += 1
+    return prompts, triple_counts
 
 
-def _dealt(triples: Sequence[TripleView], draws: Draws) -> bool:
+def _can_permute(triples: Sequence[TripleView], draws: Draws) -> bool:
     sample = draws.numbered_sample(triples).sample
-    return sample.places is not None or sample.n <= MAX_COUNTED
+    return sample.places is not None or sample.n <= MAX_COUNTED_STATEMENTS
 
 
-def _said(
-    triples: Sequence[TripleView], asked: StratifiedSample
+def _iter_prompt_uses(
+    triples: Sequence[TripleView], stratified: StratifiedSample
 ) -> Iterator[tuple[TripleView, object, object, object, int]]:
     """Each time that a triple was said: with the form and block of its prompt, the prompt, and the
     number of its wording."""
-    sample = asked.sample
+    sample = stratified.sample
     if (
         sample.design is None
         or sample.places is None
-        or asked.forms is None
-        or asked.blocks is None
+        or stratified.forms is None
+        or stratified.blocks is None
     ):
-        for n, times in zip(sample.values.astype(int), sample.counts.tolist(), strict=True):
-            for k in range(times):
-                yield triples[n], CHOSEN_FORM, "", (n, k), 0
+        for triple_index, repeats in zip(sample.values.astype(int), sample.counts.tolist(), strict=True):
+            for k in range(repeats):
+                yield triples[triple_index], CHOSEN_FORM, "", (triple_index, k), 0
         return
     wordings = sample.design.levels.get("wordings", np.zeros(len(sample.design.clusters), np.int64))
-    for n, place, form, block in zip(
-        sample.values.astype(int), sample.places, asked.forms, asked.blocks, strict=True
+    for triple_index, place, form, block in zip(
+        sample.values.astype(int), sample.places, stratified.forms, stratified.blocks, strict=True
     ):
-        yield triples[n], form, block, int(sample.design.clusters[place]), int(wordings[place])
+        yield triples[triple_index], form, block, int(sample.design.clusters[place]), int(wordings[place])
