@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.probe.belief import BOUND, Design, Tested, carried
+from kgbias.probe.belief import BOUND, NameDesign, BeliefTest, carrier_variance
 from kgbias.probe.group_figures import RHO, SHIFT, GroupFigure, group_figures
 
 NAMES, GROUP_CARRIER, RESIDUAL = 0.91, 0.30, 2.28  # bits squared
@@ -72,8 +72,8 @@ class World:
         return (own - own.mean(axis=0)) * GROUPS / (GROUPS - 1)
 
 
-def tested(design: Design, bits: np.ndarray) -> Tested:
-    return design.test(bits.mean(axis=0), shared=carried(design, bits))
+def tested(design: NameDesign, bits: np.ndarray) -> BeliefTest:
+    return design.test(bits.mean(axis=0), shared=carrier_variance(design, bits))
 
 
 def repeated(what: Any, repeats: int, seed: int) -> list[Any]:
@@ -83,8 +83,8 @@ def repeated(what: Any, repeats: int, seed: int) -> list[Any]:
 
 def nulls(rng: np.random.Generator, names: int = 8) -> tuple[float, float]:
     world = World(rng, names)
-    found = tested(Design(world.groups, world.roots), world.bits(world.planted(0)))
-    return float(found.believed.mean()), float(found.believed.any(axis=1).mean())
+    found = tested(NameDesign(world.groups, world.roots), world.bits(world.planted(0)))
+    return float(found.is_believed.mean()), float(found.is_believed.any(axis=1).mean())
 
 
 def planted(rng: np.random.Generator, names: int, bits: float, forms: float = 0.0,
@@ -92,15 +92,15 @@ def planted(rng: np.random.Generator, names: int, bits: float, forms: float = 0.
     world = World(rng, names)
     truth = world.planted(bits)
     lifts = world.lifts(truth)
-    design = Design(world.groups, world.roots, world.forms if taken else None)
+    design = NameDesign(world.groups, world.roots, world.forms if taken else None)
     found = tested(design, world.bits(truth, forms=forms))
     own = truth > 0
     return {
-        "power": float(found.believed[own].mean()),
-        "found": float(found.believed.sum()),
-        "false": float((found.believed & (lifts <= 0)).sum()),
-        "below": float((found.believed & (lifts < 0.5)).sum()),
-        "nulls": float(found.believed[~own].mean()),
+        "power": float(found.is_believed[own].mean()),
+        "found": float(found.is_believed.sum()),
+        "false": float((found.is_believed & (lifts <= 0)).sum()),
+        "below": float((found.is_believed & (lifts < 0.5)).sum()),
+        "nulls": float(found.is_believed[~own].mean()),
         "covered": float(((found.low <= lifts) & (lifts <= found.high)).mean()),
     }
 
@@ -119,9 +119,9 @@ def single(rng: np.random.Generator, names: int, several: int) -> list[float]:
         sizes = rng.uniform(2, 8, 8)
         bits[:, which[:, None], places] += sizes
         called.append((g, places))
-    found = tested(Design(world.groups, world.roots), bits)
+    found = tested(NameDesign(world.groups, world.roots), bits)
     return [
-        float(np.mean([found.believed[g, p].mean() for g, p in called])),
+        float(np.mean([found.is_believed[g, p].mean() for g, p in called])),
         float(np.mean([(found.verdicts[g, p] == BOUND).mean() for g, p in called])),
     ]
 
@@ -132,9 +132,9 @@ def noisy(rng: np.random.Generator, names: int) -> bool:
     truth[0] = 0
     noise = np.ones(GROUPS)
     noise[0] = 2
-    found = tested(Design(world.groups, world.roots), world.bits(truth, noise))
+    found = tested(NameDesign(world.groups, world.roots), world.bits(truth, noise))
     lifts = world.lifts(truth)
-    return bool((found.believed[0] & (lifts[0] < 0.5)).any())
+    return bool((found.is_believed[0] & (lifts[0] < 0.5)).any())
 
 
 def figures(
@@ -161,7 +161,7 @@ def scored(
         0, 0.6, (GROUPS, statements)
     )
     truth[0] = rng.normal(0, 0.6, statements) + rho * 1.8 * scores
-    design, bits = Design(world.groups), world.bits(truth).mean(axis=0)
+    design, bits = NameDesign(world.groups), world.bits(truth).mean(axis=0)
     return group_figures(
         design, bits, {"score": scores}, draws=draws, seed=int(rng.integers(1 << 20))
     )

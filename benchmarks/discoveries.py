@@ -34,8 +34,8 @@ import numpy as np
 import kgbias
 from kgbias.graph.profiles import ProfilePart, Profile
 from kgbias.graph.types import GroupName
-from kgbias.probe.choice.ask import questions
-from kgbias.probe.choice.result import Shares
+from kgbias.probe.choice.ask import order_questions
+from kgbias.probe.choice.result import ChoiceShares
 from kgbias.report.findings import findings
 from kgbias.report.run_data import RunData
 from kgbias.stats.inference import proportion
@@ -187,7 +187,7 @@ def choices(
         chosen, answered = (np.zeros((groups * names, statements), dtype=np.int64) for _ in "ab")
         for s in range(statements):
             turn = np.zeros(groups, dtype=np.int64)
-            for offered in questions(groups, options, 6, (str(seed), str(n), str(s))):
+            for offered in order_questions(groups, options, 6, (str(seed), str(n), str(s))):
                 own = [(g, int(turn[g]) % names) for g in offered]
                 turn[offered] += 1
                 weights = np.exp([liked[g, name, s] for g, name in own])
@@ -200,7 +200,7 @@ def choices(
             [GroupName(f"{g}{name}", str(g), "{}s", f"{g}{name}") for name in range(names)]
             for g in range(groups)
         ]
-        shares = Shares.of(chosen, answered, called if names > 1 else (), seed=n)
+        shares = ChoiceShares.from_counts(chosen, answered, called if names > 1 else (), seed=n)
         found = [
             (str(g), times > 1 and g == 0 and s < planted)
             for g, s in np.argwhere(np.isin(shares.verdicts, ("chosen more", "of this name")))

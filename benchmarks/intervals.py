@@ -18,7 +18,7 @@ from kgbias.evidence.stereotype_matching import _estimate_share
 from kgbias.graph.types import Group
 from kgbias.measure.scorer_agreement import cohens_kappa
 from kgbias.measure.topics.shares import GroupShares, kl_divergence, relative_entropies
-from kgbias.probe.benchmarks.stereoset import Example, _figures
+from kgbias.probe.benchmarks.stereoset import StereoSetExample, _domain_figures
 from kgbias.stats.designs import Design
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Sample, bootstrap, clustered_mean, mean, proportion, total
@@ -188,10 +188,10 @@ def icats() -> Iterator[Kind]:
                         pair = (2.0, 1.0) if rng.random() < own else (1.0, 2.0)
                         better = int((rng.random(2) < lms).sum())
                         scores.append((*pair, (3.0, 1.5, 0.5)[better]))
-                        examples.append(Example("", "intrasentence", f"t{term}", "d", "BLANK",
+                        examples.append(StereoSetExample("", "intrasentence", f"t{term}", "d", "BLANK",
                                                 ("a", "b", "c")))  # fmt: skip
                 found = {
-                    m.figure: m.estimate for m in _figures("all", examples, np.array(scores), 0)
+                    m.figure: m.estimate for m in _domain_figures("all", examples, np.array(scores), 0)
                 }
                 return found["ICAT"], 100 * lms * min(ss, 1 - ss) / 0.5
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kgbias.errors import KgbiasError
 from kgbias.measure.embedding import load_vectors
-from kgbias.probe.name_groups import PER_GROUP, PURITY, name_groups, read_guesses
+from kgbias.probe.name_groups import DEFAULT_PER_GROUP, DEFAULT_PURITY, choose_name_groups, read_guesses
 
 
 def main() -> None:
@@ -21,14 +21,14 @@ def main() -> None:
     parser.add_argument("table", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--embedding", default="minilm", help="as for kgbias measure")
-    parser.add_argument("--per-group", type=int, default=PER_GROUP)
-    parser.add_argument("--purity", type=float, default=PURITY)
+    parser.add_argument("--per-group", type=int, default=DEFAULT_PER_GROUP)
+    parser.add_argument("--purity", type=float, default=DEFAULT_PURITY)
     parser.add_argument("--clusters", type=int, help="default: 120, or fewer")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     guesses = read_guesses(given.table)
     vectors = load_vectors(given.embedding)
-    found = name_groups(
+    found = choose_name_groups(
         guesses,
         vectors.embed([guess.name for guess in guesses.names]),
         per_group=given.per_group,
@@ -40,9 +40,9 @@ def main() -> None:
     for path in found.write(given.output):
         print(path)
     print(
-        f"{len(found.groups)} groups of {given.per_group} names; {found.pure} of {found.clusters} "
+        f"{len(found.groups)} groups of {given.per_group} names; {found.pure_clusters} of {found.clusters} "
         f"clusters are of one group; mean purity {found.purity:.1%}, by chance "
-        f"{found.shuffled:.1%}; {len(found.missing)} groups have too few names"
+        f"{found.shuffled_purity:.1%}; {len(found.missing)} groups have too few names"
     )
 
 

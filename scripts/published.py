@@ -149,7 +149,7 @@ def apx_flags(folder: Path) -> Iterator[Row]:
     found = flag_apx(folder / "3_llama_3_results.csv", exclude_axes=["age"])
     n = len(found.table.descriptors)
     yield Row("descriptors of Llama 3 8B tied to a group", "147 of 730 (20.1%)",
-              f"{found.flagged} of {n} ({found.flagged / n:.1%})")  # fmt: skip
+              f"{found.flagged_count} of {n} ({found.flagged_count / n:.1%})")  # fmt: skip
 
 
 _ACCURACIES = {  # group, ethnicity, gender
@@ -278,7 +278,7 @@ def _bbq_by_us(
     scores = [tuple(np.eye(3)[place]) for _, place in answered]
     return {
         found.figure.removeprefix("bias, "): found.estimate.value
-        for found in benchmark.measured(scores, "causal", 0)
+        for found in benchmark.compute_figures(scores, "causal", 0)
         if found.figure.startswith("bias")
     }
 

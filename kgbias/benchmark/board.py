@@ -20,7 +20,7 @@ from kgbias.io.rows import Result, Rows
 from kgbias.io.text import spoken_name
 from kgbias.measures import known
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.probe.benchmarks import OVERALL, Benchmark, FigureInfo, Held, Measured
+from kgbias.probe.benchmarks import OVERALL, Benchmark, FigureInfo, StoredAmount, DomainFigure
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import DEFAULT_DRAWS, Values, kendall_tau
 from kgbias.stats.poststratification import StratifiedSample, StandardWeights
@@ -56,7 +56,7 @@ class Outcome:
     benchmark: str
     title: str
     source: str
-    measured: tuple[Measured, ...]
+    measured: tuple[DomainFigure, ...]
     info: tuple[FigureInfo, ...]
     unit: str
     hub: tuple[str, str] | None
@@ -66,7 +66,7 @@ class Outcome:
     parts: Mapping[str, tuple[int, int]]
     remarks: tuple[str, ...] = ()
 
-    def overall(self, figure: str) -> Measured | None:
+    def overall(self, figure: str) -> DomainFigure | None:
         """The figure over all items."""
         return next((m for m in self.measured if (m.domain, m.figure) == (OVERALL, figure)), None)
 
@@ -274,7 +274,7 @@ def board(
     )  # fmt: skip
 
 
-def _stand(figure: FigureInfo, rows: Sequence[tuple[Outcome, Measured]], seed: int) -> Standing:
+def _stand(figure: FigureInfo, rows: Sequence[tuple[Outcome, DomainFigure]], seed: int) -> Standing:
     units = restrict_to_shared([m.units for _, m in rows])
     assert figure.unbiased is not None
     departures = {o.model.name: abs(m.estimate.value - figure.unbiased) for o, m in rows}
@@ -304,7 +304,7 @@ def _by_chance(reached: Estimate, chance: float | None) -> bool:
 
 
 def _test(
-    figure: FigureInfo, a: tuple[Outcome, Measured], b: tuple[Outcome, Measured], seed: int
+    figure: FigureInfo, a: tuple[Outcome, DomainFigure], b: tuple[Outcome, DomainFigure], seed: int
 ) -> ModelContrast:
     (one, first), (other, second) = a, b
     x, y = restrict_to_shared([first.units, second.units])
@@ -441,7 +441,7 @@ class Cost:
 
 def cost_of(model: ModelInfo, benchmark: Benchmark, store: Store | None) -> Cost:
     """The cost of one model on one benchmark."""
-    held = Held() if store is None else benchmark.held(model, store)
+    held = StoredAmount() if store is None else benchmark.stored_amount(model, store)
     left = benchmark.texts - held.texts
     speed = held.seconds / held.texts if held.texts else math.nan
     return Cost(

@@ -19,17 +19,17 @@ from kgbias.evidence.names import group_names
 from kgbias.graph.types import Group, GroupName
 from kgbias.models.score.base import TextScorer
 from kgbias.probe.belief import (
-    MARGIN,
+    MARGIN_BITS,
     Array,
     Counts,
-    Design,
+    NameDesign,
     Flags,
-    Tested,
-    based,
-    carried,
+    BeliefTest,
+    subtract_base_rates,
+    carrier_variance,
     name_lifts,
 )
-from kgbias.probe.group_figures import RHO, group_figures, of_each
+from kgbias.probe.group_figures import RHO, group_figures, name_figures
 from kgbias.reference.named import Names, load_names
 from kgbias.stats.inference import Estimate, mean, proportion, student_quantile
 
@@ -55,7 +55,7 @@ class Believed:
     listed: Sequence[GroupName]
     of_group: Sequence[int]
 
-    def tested(self, count: int, *, seed: int = 0) -> Tested:
+    def tested(self, count: int, *, seed: int = 0) -> BeliefTest:
         """The test with `count` names of each group."""
         rng = np.random.Generator(np.random.PCG64(seed))
         places = np.array(self.of_group)
@@ -69,14 +69,14 @@ class Believed:
         )
         return self._test(kept, places[kept])
 
-    def _test(self, kept: Counts, places: Counts) -> Tested:
-        design = Design(
+    def _test(self, kept: Counts, places: Counts) -> BeliefTest:
+        design = NameDesign(
             places.tolist(),
             [self.listed[n].root for n in kept],
             [self.listed[n].form for n in kept],
         )
         bits = self.bits[:, kept]
-        return design.test(bits.mean(axis=0), shared=carried(design, bits))
+        return design.test(bits.mean(axis=0), shared=carrier_variance(design, bits))
 
     def nulls(self) -> Flags:
         """What is called believed of groups with the same beliefs, tested against each other."""
@@ -86,7 +86,7 @@ class Believed:
                 two = [self.groups.index(name) for name in pair]
                 kept = np.flatnonzero(np.isin(self.of_group, two))
                 places = np.array([two.index(self.of_group[int(n)]) for n in kept])
-                found.append(self._test(kept, places).believed)
+                found.append(self._test(kept, places).is_believed)
         return np.concatenate(found) if found else np.zeros((0, len(self.statements)), dtype=bool)
 
     def planted_on(self, cells: Sequence[tuple[int, int]]) -> Flags:
@@ -160,7 +160,7 @@ def _power(low: float, high: float, count: int) -> Row:
         for world in _of(c):
             planted = (world.lifts >= low) & (world.lifts < high)
             tried += int(planted.sum())
-            found += int((world.tested(count).believed & planted).sum())
+            found += int((world.tested(count).is_believed & planted).sum())
         return _result(row.__name__, title, "", proportion(found, tried))
 
     bits = f"{low:.0f} to {high:.0f}" if high < 99 else f"over {low:.0f}"
@@ -175,9 +175,9 @@ def _wrongly(
 ) -> RowResult:
     found = tried = 0
     for world in _of(c):
-        on = world.planted_on(cells(world.names)) & (world.lifts <= MARGIN)
+        on = world.planted_on(cells(world.names)) & (world.lifts <= MARGIN_BITS)
         tried += int(on.sum())
-        found += int((world.tested(COUNTS[0]).believed & on).sum())
+        found += int((world.tested(COUNTS[0]).is_believed & on).sum())
     return _result(key, title, "<= 0.05", proportion(found, tried))
 
 
@@ -206,8 +206,8 @@ def false_beliefs(c: Calibration) -> RowResult:
     for a group without beliefs."""
     shares = []
     for world in _of(c):
-        believed = world.tested(COUNTS[0]).believed
-        wrong = (believed & (world.lifts <= MARGIN)).sum(axis=1)
+        believed = world.tested(COUNTS[0]).is_believed
+        wrong = (believed & (world.lifts <= MARGIN_BITS)).sum(axis=1)
         shares += (wrong / np.maximum(believed.sum(axis=1), 1)).tolist()
     values = np.array(shares)
     value = float(mean(values)) if len(values) else float("nan")
@@ -241,8 +241,8 @@ def _covered(world: Believed) -> list[float]:
     truth, names = world.names.truth, world.names
     topics = [truth.statements[names.statements[s]] for s in world.statements]
     scores = np.array([sign[truth.regard_of[topic]] for topic in topics])
-    design = Design(world.of_group, forms=[name.form for name in world.listed])
-    bits = based(world.bits.mean(axis=0))
+    design = NameDesign(world.of_group, forms=[name.form for name in world.listed])
+    bits = subtract_base_rates(world.bits.mean(axis=0))
     fitted, apart = design.hat @ bits, design.residuals(bits)
     rng = np.random.Generator(np.random.PCG64(0))
     places = np.array(world.of_group)
@@ -252,7 +252,7 @@ def _covered(world: Believed) -> list[float]:
 
     whole = np.full((1, len(scores)), 1 / len(scores))
     every = [
-        of_each(RHO, name_lifts(design, named()), scores, whole)[0] for _ in range(_POPULATION)
+        name_figures(RHO, name_lifts(design, named()), scores, whole)[0] for _ in range(_POPULATION)
     ]
     of_names = np.mean(every, axis=0)
     values = np.array([of_names[places == g].mean() for g in range(design.count)])

@@ -11,7 +11,7 @@ import numpy as np
 from kgbias.calibrate.rows import Calibration, Row, RowResult
 from kgbias.evidence.association import TextEmbedder
 from kgbias.evidence.evidence_table import jackknife_kendall_tau
-from kgbias.probe.graph import bits
+from kgbias.probe.run_probes import measure_bits
 from kgbias.stats.inference import Estimate, Values
 
 KINDS = ("said", "believed", "embedded")
@@ -129,7 +129,7 @@ def _tables(c: Calibration) -> Sequence[tuple[list[str], Tables]]:
                 groups,
                 {
                     "said": counts / counts.sum(axis=1, keepdims=True),
-                    "believed": bits(scorer.grid(groups, statements), "conditional"),
+                    "believed": measure_bits(scorer.grid(groups, statements), "conditional"),
                     "embedded": near,
                 },
             )

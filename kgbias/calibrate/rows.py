@@ -313,7 +313,7 @@ def probed_first(c: Calibration) -> RowResult:
     a null) that the model finds likelier after that group than after any other, by the perplexity
     of the statement given the group."""
     from kgbias.models.score.load import open_scorer
-    from kgbias.probe.sofa import normalised
+    from kgbias.probe.sofa import normalise_grid
 
     scorer = open_scorer("reference")
     found = planted = 0
@@ -326,7 +326,7 @@ def probed_first(c: Calibration) -> RowResult:
         if len(groups) < 2:
             continue
         grid = scorer.grid(groups, [f"{predicate} {object}" for predicate, object in own])
-        first = normalised(grid, "conditional").argmin(axis=0)
+        first = normalise_grid(grid, "conditional").argmin(axis=0)
         found += sum(int(g) in places for g, places in zip(first, own.values(), strict=True))
         planted += len(own)
     estimate = proportion(found, planted)

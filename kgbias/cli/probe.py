@@ -209,7 +209,7 @@ def print_bias(found: "RunProbes | SetProbes") -> None:
 
 def print_apx(found: "ApxFlags") -> None:
     """Print the flagged descriptors by group, and how they compare with people and chance."""
-    from kgbias.probe.apx import by_chance, can_flag
+    from kgbias.probe.apx import chance_share, can_flag
 
     table = found.table
     by_group: dict[str, list[str]] = {}
@@ -217,7 +217,7 @@ def print_apx(found: "ApxFlags") -> None:
         by_group.setdefault(f.group, []).append(f.descriptor)
     show.say(*(f"{group}: {', '.join(names)}" for group, names in by_group.items()), "")
     if valid := found.validation:
-        none = valid.by_chance
+        none = valid.chance_scores
         show.say(f"{valid.gain.n} descriptors that people tie to {', '.join(valid.labels)}")
         for name, own in (("perplexity", valid.perplexity), ("APX", valid.apx)):
             show.say(f"  found by {name}: accuracy {shown(own.accuracy)}, MRR {shown(own.mrr)}")
@@ -226,12 +226,12 @@ def print_apx(found: "ApxFlags") -> None:
             f"of perplexity is {shown(valid.gain)}"
         )
     show.say(
-        f"{len(found.flags)} flags on {found.flagged} of {found.tested} descriptors "
+        f"{len(found.flags)} flags on {found.flagged_count} of {found.tested_count} descriptors "
         f"({shown(found.share)}), {len(table.groups)} groups, {len(table.values)} templates, "
         f"one-tailed {found.level:.0%} each, not corrected for how many were looked at"
     )
     if can_flag(len(table.groups)):
-        chance = by_chance(len(table.groups), found.level)
+        chance = chance_share(len(table.groups), found.level)
         show.say(f"by chance alone {chance:.3f}, were scores normal and the groups alike")
     else:
         show.say("so few groups cannot be told apart at this level: no flag is possible")
@@ -274,7 +274,7 @@ def run(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> No
 
 
 def _print_run(found: "RunProbes") -> None:
-    mrr, first = found.agreement.mrr, found.agreement.first
+    mrr, first = found.agreement.mrr, found.agreement.first_share
     print_bias(found)
     show.say(
         "",
@@ -570,15 +570,15 @@ def choice(
         show.data(found.as_dict())
     else:
         _print_choices(found)
-    return int(found.failed > max_failed)
+    return int(found.failed_share > max_failed)
 
 
 def _print_choices(found: "RunChoices") -> None:
     n = found.outcomes
     show.say(
         f"run {found.run}, {found.choosing.model.title}: {n.total()} answers, {n['refused']} "
-        f"refused, {n['unreadable']} unreadable, {n['failed']} failed; asked {found.asked}, from "
-        f"the log {found.cached}{f'; {found.spent}' if found.asked else ''}"
+        f"refused, {n['unreadable']} unreadable, {n['failed']} failed; asked {found.asked_count}, from "
+        f"the log {found.cached_count}{f'; {found.spent}' if found.asked_count else ''}"
     )
     for part in found.categories:
         _print_category(part)
@@ -587,14 +587,14 @@ def _print_choices(found: "RunChoices") -> None:
 def _print_category(part: "CategoryChoices") -> None:
     head = f"{part.category}: {len(part.statements)} statements, {part.options} of "
     head += f"{len(part.groups)} groups in a question"
-    if not sum(part.picked):
+    if not sum(part.option_counts):
         none = "  no answer names one of the groups: nothing can be said about this model"
         return show.say("", head, none)
     places = "  ".join(f"{n}. {shown(place)}" for n, place in enumerate(part.places, 1))
     show.say(
         "",
         f"{head}, {1 / part.options:.3f} by chance",
-        f"  own group chosen {shown(part.own)}; {part.own_expected:.3f} by base rates alone",
+        f"  own group chosen {shown(part.own_share)}; {part.expected_own_share:.3f} by base rates alone",
         f"  by place: {places}",
         *_of_names(part),
     )

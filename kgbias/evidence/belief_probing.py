@@ -19,16 +19,16 @@ from kgbias.measures import known
 from kgbias.models.score.base import Array
 from kgbias.models.score.distributed import AnyScorer, iter_grids
 from kgbias.probe.belief import (
-    Design,
-    Floor,
-    Tested,
-    adjusted,
-    carried,
-    floor,
+    NameDesign,
+    BeliefFloor,
+    BeliefTest,
+    adjust_for_statements,
+    carrier_variance,
+    deal_names,
     name_lifts,
-    strays,
+    find_stray_names,
 )
-from kgbias.probe.group_figures import GroupFigure, Nonce, group_figures
+from kgbias.probe.group_figures import GroupFigure, NonceNames, group_figures
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import nan_to_none
 
@@ -221,7 +221,7 @@ def _judge_category(
         summary["floor"] = comparison.measure_floors(probe_settings)
         summary["groups"] = comparison.build_figures(scores, probe_settings.seed)
         summary["names"] = comparison.describe_names()
-        believed = comparison.test.believed
+        believed = comparison.test.is_believed
         line |= {"pairs": believed.size, "believed": int(believed.sum()), **comparison.measure_sensitivity()}
     for group in plan.small_groups if len(plan.floor_indices) > 1 else ():
         edges += _iter_small_group_edges(plan, group, probes)
@@ -238,12 +238,12 @@ class _GroupComparison:
         places = {group.id: n for n, group in enumerate(plan.groups)}
         self.group_indices = [places[name.group_id] for name in names]
         self.forms = [name.form for name in names]
-        self.design = Design(self.group_indices, [name.root for name in names], self.forms)
+        self.design = NameDesign(self.group_indices, [name.root for name in names], self.forms)
         bits_by_carrier = probes.select_bits(names)
-        self.shared_variance, self.bits = carried(self.design, bits_by_carrier), bits_by_carrier.mean(axis=0)
+        self.shared_variance, self.bits = carrier_variance(self.design, bits_by_carrier), bits_by_carrier.mean(axis=0)
         self.test = self.design.test(self.bits, shared=self.shared_variance)
         nonce = probes.select_bits(plan.nonce_names[: len(names)], plan.floor_indices)
-        self.nonce_shared, self.nonce_bits = carried(self.design, nonce), nonce.mean(axis=0)
+        self.nonce_shared, self.nonce_bits = carrier_variance(self.design, nonce), nonce.mean(axis=0)
 
     def iter_edges(self) -> Iterator[BelievedEdge]:
         for group_index, group in enumerate(self.plan.groups):
@@ -253,26 +253,26 @@ class _GroupComparison:
     def measure_floors(self, probe_settings: ProbeSettings) -> list[dict[str, Any]]:
         """What is found for made-up names, for residuals of real names and, if they were asked,
         for groups in real words."""
-        design = Design(self.group_indices, forms=self.forms)
+        design = NameDesign(self.group_indices, forms=self.forms)
         forms, seed = self.forms, probe_settings.seed
         floors = [
-            ("nonce", floor(design, self.nonce_bits, forms, shared=self.nonce_shared, seed=seed)),
-            ("residuals", floor(design, design.residuals(self.bits), forms, seed=seed)),
+            ("nonce", deal_names(design, self.nonce_bits, forms, shared=self.nonce_shared, seed=seed)),
+            ("residuals", deal_names(design, design.residuals(self.bits), forms, seed=seed)),
         ]
         if self.plan.placebo_names:
             floors.append(("placebo", self._placebo_floor()))
         return [{"category": self.plan.category, "kind": k, **asdict(f)} for k, f in floors]
 
-    def _placebo_floor(self) -> Floor:
+    def _placebo_floor(self) -> BeliefFloor:
         """The floor from groups in real words as they are; nothing is dealt."""
         sets = list(self.plan.placebo_names.values())
         names = [name for placebo_names in sets for name in placebo_names]
         group_indices = [n for n, placebo_names in enumerate(sets) for _ in placebo_names]
-        design = Design(group_indices, [n.root for n in names], [n.form for n in names])
+        design = NameDesign(group_indices, [n.root for n in names], [n.form for n in names])
         bits_by_carrier = self.probes.select_bits(names)
-        believed = design.test(bits_by_carrier.mean(axis=0), shared=carried(design, bits_by_carrier)).believed
+        believed = design.test(bits_by_carrier.mean(axis=0), shared=carrier_variance(design, bits_by_carrier)).is_believed
         any_share = float(believed.any(axis=1).mean())
-        return Floor(believed.size, float(believed.sum()), any_share, 1)
+        return BeliefFloor(believed.size, float(believed.sum()), any_share, 1)
 
     def build_figures(self, scores: Mapping[str, Mapping[str, float]], seed: int) -> list[dict[str, Any]]:
         statements = self.plan.statements
@@ -285,7 +285,7 @@ class _GroupComparison:
             )
             for measure, of_words in scores.items()
         }
-        nonce = Nonce(self.nonce_bits, np.array(self.plan.floor_indices, dtype=np.int64))
+        nonce = NonceNames(self.nonce_bits, np.array(self.plan.floor_indices, dtype=np.int64))
         figures = group_figures(self.design, self.bits, tables, nonce=nonce, seed=seed)
         return [self._figure_record(figure) for figure in figures]
 
@@ -299,7 +299,7 @@ class _GroupComparison:
     def describe_names(self) -> dict[str, Any]:
         """For each name, how far it agrees with its group, and the group it agrees with instead."""
         lifts = name_lifts(self.design, self.bits)
-        stray_groups = strays(self.design, self.bits)
+        stray_groups = find_stray_names(self.design, self.bits)
         descriptions = {}
         for name_index, name in enumerate(self.tested_names):
             group_lift = self.test.lift[self.group_indices[name_index]]
@@ -314,9 +314,9 @@ class _GroupComparison:
         tokens = np.array([len(s.text.split()) for s in self.plan.statements], dtype=np.float64)
         if len(tokens) < 5:
             return {}
-        bits = adjusted(self.bits, tokens, self.bits.mean(axis=0))
-        adjusted_believed = self.design.test(bits, shared=self.shared_variance).believed
-        both_believed = int((adjusted_believed & self.test.believed).sum())
+        bits = adjust_for_statements(self.bits, tokens, self.bits.mean(axis=0))
+        adjusted_believed = self.design.test(bits, shared=self.shared_variance).is_believed
+        both_believed = int((adjusted_believed & self.test.is_believed).sum())
         return {"adjusted_believed": int(adjusted_believed.sum()), "adjusted_both": both_believed}
 
 
@@ -324,14 +324,14 @@ def _iter_small_group_edges(plan: ProbePlan, group: Group, probes: _BitsSource) 
     """Edges of a group of few names, which is compared with made-up names."""
     names = plan.names_by_group[group.id]
     bits_by_carrier = probes.select_bits([*plan.reference_names, *names], plan.floor_indices)
-    design = Design([0] * len(plan.reference_names) + [1] * len(names), against=0)
+    design = NameDesign([0] * len(plan.reference_names) + [1] * len(names), against=0)
     test = design.test(bits_by_carrier.mean(axis=0), shared=0.0)
     statements = [plan.statements[n] for n in plan.floor_indices]
     yield from _iter_edges(test, 1, group.id, statements, [*plan.reference_names, *names], len(names))
 
 
 def _iter_edges(
-    test: Tested,
+    test: BeliefTest,
     group_index: int,
     group_id: str,
     statements: Sequence[Statement],
@@ -339,7 +339,7 @@ def _iter_edges(
     count: int,
 ) -> Iterator[BelievedEdge]:
     for statement_index, statement in enumerate(statements):
-        influential = int(test.swayed[group_index, statement_index])
+        influential = int(test.most_influential[group_index, statement_index])
         lift, low, high = (
             round(float(table[group_index, statement_index]), 5) for table in (test.lift, test.low, test.high)
         )
@@ -354,7 +354,7 @@ def _iter_edges(
             q_value=float(test.q_values[group_index, statement_index]),
             p_zero=float(test.p_zeros[group_index, statement_index]),
             q_zero=float(test.q_zeros[group_index, statement_index]),
-            least=round(float(test.least[group_index, statement_index]), 5),
+            least=round(float(test.min_loo_lift[group_index, statement_index]), 5),
             swayed_by=names[influential].text if influential >= 0 else "",
             verdict=str(test.verdicts[group_index, statement_index]),
         )

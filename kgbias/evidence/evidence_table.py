@@ -35,7 +35,7 @@ from kgbias.graph.types import (
 )
 from kgbias.io.wording import how
 from kgbias.probe.belief import BELIEVED, BOUND, LEANING
-from kgbias.probe.graph import contrast, contrast_intervals
+from kgbias.probe.run_probes import contrast_values, contrast_intervals
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Values, proportion, student_quantile
@@ -567,7 +567,7 @@ class _CategoryProbes:
             self.vectors = str(probe_run.record.get("vectors", ""))
             self.vector_terms = str(probe_run.record.get("stands", {}).get(table.category, GROUP_NAMES))
             self.association = compute_associations(table.similarity)
-            scale = statement_spread(contrast(table.similarity))
+            scale = statement_spread(contrast_values(table.similarity))
             low, high = contrast_intervals(table.similarity)
             self._low, self._high = low / scale, high / scale
 

@@ -12,7 +12,7 @@ from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_tables import NameTable, build_name_tables
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, BeliefRun, TripleView
-from kgbias.probe.belief import BELIEVED, Design, carried
+from kgbias.probe.belief import BELIEVED, NameDesign, carrier_variance
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Values, benjamini_hochberg, bootstrap_clusters
@@ -206,7 +206,7 @@ class BeliefComparison:
 
     def compare_lifts(self, first_model: int, second_model: int) -> "Mapping[GroupStatement, LiftDifference]":
         """For each pair, how many bits more the first of two models ties the statement to the group
-        than the second, paired by name: the test of lifts (`kgbias.probe.belief.Design.test`) on
+        than the second, paired by name: the test of lifts (`kgbias.probe.belief.NameDesign.test`) on
         the differences of their log2 probabilities. Empty unless both were asked by the same names
         after the same carriers."""
         first_table, second_table = self.models[first_model].name_table, self.models[second_model].name_table
@@ -225,11 +225,11 @@ class BeliefComparison:
             table.log_probs[:, :, [place[words] for words in shared]]
             for table, place in zip((first_table, second_table), places, strict=True)
         )
-        design, differences = Design(first_table.group_indices, forms=first_table.forms), first_bits - second_bits
+        design, differences = NameDesign(first_table.group_indices, forms=first_table.forms), first_bits - second_bits
         if np.allclose(differences, differences.mean(axis=2, keepdims=True)):  # one model twice
             no_difference = LiftDifference(Estimate(0.0, 0.0, 0.0, len(first_table.group_indices)), 1.0)
             return dict.fromkeys(self.pairs, no_difference)
-        result = design.test(differences.mean(axis=0), shared=carried(design, differences), margin=0.0)
+        result = design.test(differences.mean(axis=0), shared=carrier_variance(design, differences), margin=0.0)
         two_sided = 2 * np.minimum(result.p_zeros, 1 - result.p_zeros)
         q_values = benjamini_hochberg(two_sided.ravel().tolist()).reshape(two_sided.shape)
         ids = {name: id for id, name in self.models[first_model].group_names.items()}

@@ -17,7 +17,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, TripleView
 from kgbias.ids import content_id
 from kgbias.packs import load_pack
-from kgbias.probe.graph import texts_of_groups
+from kgbias.probe.run_probes import count_group_texts
 from kgbias.probe.result import Statement
 
 DEFAULT_PROBES = 45_000
@@ -196,7 +196,7 @@ def estimate_max_probes(groups: Sequence[Group], per_group: int, asking: ProbeSe
         requested = (*asking.statements.get("", ()), *asking.statements.get(category, ()))
         statements = [Statement("", str(n)) for n in range(per_group * len(category_groups) + len(requested))]
         drafts.append(_draft_plan(category, category_groups, statements[: len(requested)], statements, declared, asking))
-        group_texts += texts_of_groups(len(category_groups), per_group * len(category_groups))
+        group_texts += count_group_texts(len(category_groups), per_group * len(category_groups))
     plans = _fit_budget(drafts, carriers, asking)
     name_texts = sum(count_texts(plan, carriers) - count_probes(plan, carriers) for plan in plans)
     is_cut = any(plan.unprobed_count for plan in plans)

@@ -9,8 +9,8 @@ import numpy as np
 from kgbias.evidence.names import MIN_NAMES
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BeliefRun, Group, GroupName, ProbedEdge, ProbeRun, TripleView
-from kgbias.probe.belief import Design, name_lifts
-from kgbias.probe.graph import bits, edges_grid
+from kgbias.probe.belief import NameDesign, name_lifts
+from kgbias.probe.run_probes import measure_bits, edges_grid
 from kgbias.probe.result import Statement
 from kgbias.stats.inference import Values
 
@@ -40,7 +40,7 @@ class GroupTable:
     @cached_property
     def bits(self) -> Values:
         """log2 of the probability that groups are compared by."""
-        return bits(edges_grid(self.edges), self.measure)
+        return measure_bits(edges_grid(self.edges), self.measure)
 
     @cached_property
     def similarity(self) -> Values | None:
@@ -93,7 +93,7 @@ class NameTable:
             likelier a statement is after the carrier and the name than after the carrier and the
             other groups' names, beyond what the name makes likelier anyway.
         log_probs: log2 p(statement | carrier, name), [carriers, names, statements].
-        forms: the form of each name, as `kgbias.probe.belief.Design` takes it.
+        forms: the form of each name, as `kgbias.probe.belief.NameDesign` takes it.
     """
 
     category: str
@@ -151,7 +151,7 @@ def build_name_tables(
         if len(groups) < 2 or len(probed_ids) < 2:
             continue
         table = np.array([[bits[name.id, s] for s in probed_ids] for name in category_names])
-        design = Design([n for n, g in enumerate(groups) for _ in names[g.id]])
+        design = NameDesign([n for n, g in enumerate(groups) for _ in names[g.id]])
         tables[category] = NameTable(
             category,
             [(g.name, tuple(name.text for name in names[g.id])) for g in groups],

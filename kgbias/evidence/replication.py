@@ -21,7 +21,7 @@ from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.models.score.base import Array
 from kgbias.models.score.distributed import AnyScorer
-from kgbias.probe.belief import BELIEVED, LEVEL, Design, Tested, carried
+from kgbias.probe.belief import BELIEVED, SIGNIFICANCE_LEVEL, NameDesign, BeliefTest, carrier_variance
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion
 
@@ -91,19 +91,19 @@ class _CategoryBits:
     statements: tuple[str, ...]
     bits: Array
 
-    def test(self, name_indices: Sequence[int]) -> Tested:
+    def test(self, name_indices: Sequence[int]) -> BeliefTest:
         """The test with these names alone."""
         design, bits = self._design(name_indices), self.bits[:, list(name_indices)]
-        return design.test(bits.mean(axis=0), shared=carried(design, bits))
+        return design.test(bits.mean(axis=0), shared=carrier_variance(design, bits))
 
     def can_test(self, *parts: Sequence[int]) -> bool:
         """Whether each of these lists of names leaves a degree of freedom: one name for each group
         says nothing of how much names of a group differ."""
         return all(self._design(kept).degrees > 0 for kept in parts)
 
-    def _design(self, name_indices: Sequence[int]) -> Design:
+    def _design(self, name_indices: Sequence[int]) -> NameDesign:
         places = [self.groups.index(self.names[n].group_id) for n in name_indices]
-        return Design(places, forms=[self.names[n].form for n in name_indices])
+        return NameDesign(places, forms=[self.names[n].form for n in name_indices])
 
     def split_halves(self, rng: np.random.Generator) -> tuple[list[int], list[int]]:
         """The names of each group, split into halves."""
@@ -288,26 +288,26 @@ def _is_finding(edge: Any) -> bool:
     return bool(edge.verdict == BELIEVED and edge.names >= MIN_NAMES)
 
 
-def _record_retries(training: Tested, held_out: Tested, groups: Sequence[int], retries: list[list[bool]]) -> None:
+def _record_retries(training: BeliefTest, held_out: BeliefTest, groups: Sequence[int], retries: list[list[bool]]) -> None:
     """Try what one half believes in the other half."""
     for g in groups:
-        believed = training.believed[g]
+        believed = training.is_believed[g]
         retries[0] += (held_out.lift[g][believed] > 0).tolist()
-        retries[1] += (held_out.p_zeros[g][believed] < LEVEL).tolist()
+        retries[1] += (held_out.p_zeros[g][believed] < SIGNIFICANCE_LEVEL).tolist()
 
 
 def _record_significance(
-    table: _CategoryBits, held_out: Tested, findings: set[FindingKey], significant: dict[FindingKey, list[bool]]
+    table: _CategoryBits, held_out: BeliefTest, findings: set[FindingKey], significant: dict[FindingKey, list[bool]]
 ) -> None:
     for g, group in enumerate(table.groups):
         for s, statement in enumerate(table.statements):
             if (group, statement) in findings:
-                significant.setdefault((group, statement), []).append(bool(held_out.p_zeros[g, s] < LEVEL))
+                significant.setdefault((group, statement), []).append(bool(held_out.p_zeros[g, s] < SIGNIFICANCE_LEVEL))
 
 
 def _record_retest(
     table: _CategoryBits,
-    test: Tested,
+    test: BeliefTest,
     findings: set[FindingKey],
     signs: dict[FindingKey, bool],
     shows: dict[FindingKey, bool],
@@ -316,7 +316,7 @@ def _record_retest(
         for statement_index, statement in enumerate(table.statements):
             if (group, statement) in findings:
                 signs[group, statement] = bool(test.lift[group_index, statement_index] > 0)
-                shows[group, statement] = bool(test.p_zeros[group_index, statement_index] < LEVEL)
+                shows[group, statement] = bool(test.p_zeros[group_index, statement_index] < SIGNIFICANCE_LEVEL)
 
 
 def _probes_by_names(run: StoredRun) -> str:
@@ -334,7 +334,7 @@ def _replicate_in_crawl(findings: set[FindingKey], other: StoredRun, belief_run:
         )
     edges = {(e.group_id, e.statement_id): e for e in other_beliefs[1] if e.names >= MIN_NAMES}
     shared_findings = sorted(findings & edges.keys())
-    shows = {place: edges[place].p_zero < LEVEL for place in shared_findings}
+    shows = {place: edges[place].p_zero < SIGNIFICANCE_LEVEL for place in shared_findings}
     return _summarise_retries(
         "crawl", [edges[place].lift > 0 for place in shared_findings], list(shows.values()), _list_missed(shows)
     )

@@ -98,7 +98,7 @@ class ProbedEdge(StatementEdge):
     """PROBED: a statement (a predicate and object) after a group, under one model.
 
     The log-likelihoods are those of the probe "group statement", of the statement's tokens in it,
-    and of the group alone. `lift` (`kgbias.probe.graph`), `similarity` (-1 to 1) and `association`
+    and of the group alone. `lift` (`kgbias.probe.run_probes`), `similarity` (-1 to 1) and `association`
     (`kgbias.evidence.association`) are None if they were not computed.
     """
 

@@ -11,35 +11,35 @@ result that knows its JSON (`as_dict`):
 - `surprisals`: the surprisal of each token of a text.
 """
 
-from kgbias.probe.graph import gather_sets, probe_run
+from kgbias.probe.run_probes import gather_sets, probe_run
 from kgbias.probe.names import flag_apx, probe_apx
-from kgbias.probe.pairs import bbq, crows_pairs, stereoset, winogender
+from kgbias.probe.benchmark_figures import bbq, crows_pairs, stereoset, winogender
 from kgbias.probe.result import (
-    Agreement,
+    ProbeAgreement,
     ApxFlags,
-    Figure,
+    BenchmarkFigure,
     PairFigures,
-    Probed,
+    CategoryProbes,
     RunProbes,
-    ScoredBy,
+    ScorerInfo,
     SetProbes,
     Statement,
     TextSurprisals,
     surprisals,
 )
-from kgbias.probe.sofa import Bias, CategoryBias
-from kgbias.probe.stream import probe_sets
+from kgbias.probe.sofa import SofaBias, CategoryBias
+from kgbias.probe.set_probes import probe_sets
 
 __all__ = [
-    "Agreement",
+    "ProbeAgreement",
     "ApxFlags",
-    "Bias",
+    "SofaBias",
     "CategoryBias",
-    "Figure",
+    "BenchmarkFigure",
     "PairFigures",
-    "Probed",
+    "CategoryProbes",
     "RunProbes",
-    "ScoredBy",
+    "ScorerInfo",
     "SetProbes",
     "Statement",
     "TextSurprisals",

@@ -27,14 +27,14 @@ from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import Flag as Flag
 from kgbias.io.files import write_text
 from kgbias.io.tables import read_table
-from kgbias.probe.sets import people_of
+from kgbias.probe.sets import name_people
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import bootstrap, mean, proportion
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-LEVEL = 0.01  # one-tailed, for each descriptor
+SIGNIFICANCE_LEVEL = 0.01  # one-tailed, for each descriptor
 _APX = re.compile(r"apx_(\d+)")
 
 
@@ -67,8 +67,8 @@ class GroupMeans:
         self.groups = tuple(dict.fromkeys(group_of))
         self.descriptors, self.axes = tuple(descriptors), tuple(axes) or ("",) * len(descriptors)
         places = {group: n for n, group in enumerate(self.groups)}
-        self._row_of = np.array([places[group] for group in group_of])
-        self.names = np.bincount(self._row_of, minlength=len(self.groups))
+        self._group_places = np.array([places[group] for group in group_of])
+        self.names = np.bincount(self._group_places, minlength=len(self.groups))
         self._sums = np.zeros((templates, len(self.groups), len(descriptors)))
 
     def add(self, template: int, start: int, perplexities: Array) -> None:
@@ -76,7 +76,7 @@ class GroupMeans:
         first name's place. Raises DataError for one that is not finite and above 0."""
         if not np.all(np.isfinite(perplexities)) or np.any(perplexities <= 0):
             raise DataError("APX needs perplexities that are finite and above 0")
-        rows = self._row_of[start : start + len(perplexities)]
+        rows = self._group_places[start : start + len(perplexities)]
         np.add.at(self._sums[template], rows, perplexities)
 
     @property
@@ -85,7 +85,7 @@ class GroupMeans:
         return np.asarray(self._sums / self.names[:, None], dtype=np.float64)
 
 
-def adjusted_perplexity(
+def apx_table(
     perplexities: Array,
     group_of: Sequence[str],
     descriptors: Sequence[str],
@@ -93,15 +93,15 @@ def adjusted_perplexity(
     *,
     as_published: bool = False,
 ) -> ApxTable:
-    """APX from perplexities of shape [templates, names, descriptors] (see `adjusted`)."""
+    """APX from perplexities of shape [templates, names, descriptors] (see `adjust_perplexities`)."""
     means = GroupMeans(len(perplexities), group_of, descriptors, axes)
     for template, rows in enumerate(perplexities):
         means.add(template, 0, rows)
-    values = adjusted(means.values, means.names, as_published=as_published)
+    values = adjust_perplexities(means.values, means.names, as_published=as_published)
     return ApxTable(means.groups, means.descriptors, means.axes, values)
 
 
-def adjusted(means: Array, names: Counts, *, as_published: bool = False) -> Array:
+def adjust_perplexities(means: Array, names: Counts, *, as_published: bool = False) -> Array:
     """APX (Eqs. 2 to 4) from the mean perplexity of each group's names, [templates, groups,
     descriptors]; `names` is the number of names in each group, [groups].
 
@@ -110,8 +110,8 @@ def adjusted(means: Array, names: Counts, *, as_published: bool = False) -> Arra
     sentences are all unlikely. `as_published` also rounds as the published code does: the ratio to
     3 decimals, the means to 2.
     """
-    own = means.mean(axis=2)
-    ratio = own / (own @ names / names.sum())[:, None]
+    group_means = means.mean(axis=2)
+    ratio = group_means / (group_means @ names / names.sum())[:, None]
     if as_published:
         ratio = np.round(ratio, 3)
     values: Array = means / ratio[:, :, None]
@@ -131,10 +131,10 @@ def read_apx(path: Path) -> ApxTable:
     columns = _template_columns(path, header)
     for line, row in rows:
         try:
-            numbers = [_number(row[column]) for column in columns]
+            numbers = [_parse_number(row[column]) for column in columns]
         except ValueError as error:
             raise DataError(f"{path}, line {line}: {error}") from error
-        group, descriptor = people_of(row["Group"]), row["descriptor"]
+        group, descriptor = name_people(row["Group"]), row["descriptor"]
         if not group or not descriptor:
             raise DataError(f"{path}, line {line}: Group or descriptor is missing")
         cells.setdefault((group, descriptor), []).append(numbers)
@@ -144,8 +144,8 @@ def read_apx(path: Path) -> ApxTable:
     groups = tuple(dict.fromkeys(group for group, _ in cells))
     values = np.full((len(columns), len(groups), len(axes)), math.nan)
     places = {group: n for n, group in enumerate(groups)}, {d: n for n, d in enumerate(axes)}
-    for (group, descriptor), found in cells.items():
-        values[:, places[0][group], places[1][descriptor]] = np.mean(found, axis=0)
+    for (group, descriptor), numbers_of_cell in cells.items():
+        values[:, places[0][group], places[1][descriptor]] = np.mean(numbers_of_cell, axis=0)
     return ApxTable(groups, tuple(axes), tuple(axes.values()), values)
 
 
@@ -168,13 +168,13 @@ def write_apx(table: ApxTable, path: Path) -> None:
 def _template_columns(path: Path, columns: Collection[str]) -> list[str]:
     if missing := [name for name in ("Group", "descriptor") if name not in columns]:
         raise DataError(f"{path} has no column {' and no column '.join(missing)}")
-    found = [name for name in columns if _APX.fullmatch(name)]
-    if not found:
+    template_columns = [name for name in columns if _APX.fullmatch(name)]
+    if not template_columns:
         raise DataError(f"{path} has no column apx_1")
-    return sorted(found, key=lambda name: (len(name), name))
+    return sorted(template_columns, key=lambda name: (len(name), name))
 
 
-def _number(text: str | None) -> float:
+def _parse_number(text: str | None) -> float:
     try:
         number = float(text or "")
     except ValueError:
@@ -198,14 +198,14 @@ def bias_scores(table: ApxTable) -> Array:
 def z_scores(scores: Array) -> Array:
     """Each group's distance from the descriptor's mean over groups, in standard deviations
     (ddof=1); NaN if the groups do not differ or there are fewer than two."""
-    spread = _spread(scores)
+    deviations = _deviations(scores)
     with np.errstate(invalid="ignore", divide="ignore"):
-        z = (scores - np.nanmean(scores, axis=0)) / spread
-    z[:, ~(spread > 0)] = math.nan
+        z = (scores - np.nanmean(scores, axis=0)) / deviations
+    z[:, ~(deviations > 0)] = math.nan
     return np.asarray(z, dtype=np.float64)
 
 
-def _spread(scores: Array) -> Array:
+def _deviations(scores: Array) -> Array:
     counts = (~np.isnan(scores)).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         squares = np.nansum((scores - np.nanmean(scores, axis=0)) ** 2, axis=0)
@@ -215,7 +215,7 @@ def _spread(scores: Array) -> Array:
     return np.asarray(spread, dtype=np.float64)
 
 
-def flags(table: ApxTable, exclude_axes: Sequence[str] = (), level: float = LEVEL) -> list[Flag]:
+def find_flags(table: ApxTable, exclude_axes: Sequence[str] = (), level: float = SIGNIFICANCE_LEVEL) -> list[Flag]:
     """The groups strictly below the one-tailed `level` of a normal distribution of their
     descriptor's bias scores (section 5), sorted by group, then strongest first.
 
@@ -227,24 +227,24 @@ def flags(table: ApxTable, exclude_axes: Sequence[str] = (), level: float = LEVE
     scores = bias_scores(table)
     z = z_scores(scores)
     threshold = NormalDist().inv_cdf(level)
-    found = [
+    flag_list = [
         Flag(
             table.groups[g], table.descriptors[d], table.axes[d], float(scores[g, d]), float(score)
         )
         for (g, d), score in np.ndenumerate(z)
         if score < threshold and table.axes[d] not in exclude_axes
     ]
-    return sorted(found, key=lambda flag: (flag.group, flag.z, flag.descriptor))
+    return sorted(flag_list, key=lambda flag: (flag.group, flag.z, flag.descriptor))
 
 
 def check_axes(axes: Sequence[str], excluded: Sequence[str]) -> None:
     """Raise UsageError for an excluded axis that is not among the axes."""
     if unknown := [axis for axis in excluded if axis not in axes]:
-        there = sorted(set(axes) - {""})
-        raise UsageError(no_such("axis", unknown[0], there, " in the table"))
+        known_axes = sorted(set(axes) - {""})
+        raise UsageError(no_such("axis", unknown[0], known_axes, " in the table"))
 
 
-def by_chance(groups: int, level: float = LEVEL) -> float:
+def chance_share(groups: int, level: float = SIGNIFICANCE_LEVEL) -> float:
     """The share of descriptors that would have a flag if the scores of this many groups came from
     one normal distribution (20,000 simulated descriptors, always the same)."""
     rng = np.random.Generator(np.random.PCG64(0))
@@ -252,25 +252,25 @@ def by_chance(groups: int, level: float = LEVEL) -> float:
     return float((z < NormalDist().inv_cdf(level)).any(axis=0).mean())
 
 
-def can_flag(groups: int, level: float = LEVEL) -> bool:
+def can_flag(groups: int, level: float = SIGNIFICANCE_LEVEL) -> bool:
     """Whether a z-score can reach the level with this many groups."""
     return groups > 1 and (groups - 1) / math.sqrt(groups) > -NormalDist().inv_cdf(level)
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelRecovery:
     """How well scores recover the labelled group of each descriptor: `accuracy`, the share of
     descriptors whose label ranks first (Wilson interval), and `mrr`, the mean reciprocal rank
-    (bootstrap over descriptors), 0 to 1, higher is better. `reciprocal` has the reciprocal rank for
+    (bootstrap over descriptors), 0 to 1, higher is better. `reciprocal_ranks` has the reciprocal rank for
     each descriptor, for comparing two scores on the same descriptors."""
 
     accuracy: Estimate
     mrr: Estimate
-    reciprocal: tuple[float, ...] = ()
+    reciprocal_ranks: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Validation:
+class ApxValidation:
     """APX and plain perplexity on the labelled descriptors (the paper's Tables 3 and 4).
 
     `labels` are the labels that a descriptor can have: with k of them, chance accuracy is 1 / k and
@@ -279,34 +279,34 @@ class Validation:
     """
 
     labels: tuple[str, ...]
-    apx: Labelled
-    perplexity: Labelled
+    apx: LabelRecovery
+    perplexity: LabelRecovery
     gain: Estimate
 
     @property
-    def by_chance(self) -> dict[str, float]:
+    def chance_scores(self) -> dict[str, float]:
         """The accuracy and MRR of scores that say nothing."""
         k = len(self.labels)
         return {"accuracy": 1 / k, "mrr": sum(1 / n for n in range(1, k + 1)) / k}
 
     def as_dict(self) -> dict[str, Any]:
         """The validation as plain data for JSON."""
-        parts = {
-            name: {"accuracy": found.accuracy.as_dict(), "mrr": found.mrr.as_dict()}
-            for name, found in (("apx", self.apx), ("perplexity", self.perplexity))
+        recoveries = {
+            name: {"accuracy": recovery.accuracy.as_dict(), "mrr": recovery.mrr.as_dict()}
+            for name, recovery in (("apx", self.apx), ("perplexity", self.perplexity))
         }
-        more = {"labels": list(self.labels), **self.by_chance, "gain": self.gain.as_dict()}
-        return {**parts, "validation": more}
+        details = {"labels": list(self.labels), **self.chance_scores, "gain": self.gain.as_dict()}
+        return {**recoveries, "validation": details}
 
 
-def validate(
+def validate_apx(
     means: GroupMeans,
     descriptor_labels: Sequence[str],
     group_labels: Mapping[str, str],
     *,
     as_published: bool = False,
     seed: int = 0,
-) -> Validation | None:
+) -> ApxValidation | None:
     """How well APX, and perplexity without it, find the label of each labelled descriptor.
 
     Both are computed on the labelled part alone, as in the paper: groups whose label in
@@ -315,36 +315,36 @@ def validate(
     A label's score is the mean over the names of its groups. None if fewer than two labels or two
     descriptors are left.
     """
-    used = set(descriptor_labels) & set(group_labels.values()) - {""}
-    columns = [n for n, label in enumerate(descriptor_labels) if label in used]
-    rows = [n for n, group in enumerate(means.groups) if group_labels.get(group) in used]
+    shared_labels = set(descriptor_labels) & set(group_labels.values()) - {""}
+    columns = [n for n, label in enumerate(descriptor_labels) if label in shared_labels]
+    rows = [n for n, group in enumerate(means.groups) if group_labels.get(group) in shared_labels]
     labels = tuple(dict.fromkeys(group_labels[means.groups[n]] for n in rows))
     if len(labels) < 2 or len(columns) < 2:
         return None
     values, names = means.values[:, rows][:, :, columns], means.names[rows]
     texts = tuple(means.descriptors[n] for n in columns)
     truth = dict(zip(texts, (descriptor_labels[n] for n in columns), strict=True))
-    parts = np.array([[group_labels[means.groups[n]] == label for n in rows] for label in labels])
-    weights = parts * names / (parts @ names)[:, None]
+    has_label = np.array([[group_labels[means.groups[n]] == label for n in rows] for label in labels])
+    weights = has_label * names / (has_label @ names)[:, None]
 
-    def by(scores: Array) -> Labelled:
+    def score_by(scores: Array) -> LabelRecovery:
         merged = np.einsum("lg,tgd->tld", weights, scores)
         table = ApxTable(labels, texts, ("",) * len(texts), merged)
-        return against_labels(bias_scores(table), labels, texts, truth, seed=seed)
+        return compare_with_labels(bias_scores(table), labels, texts, truth, seed=seed)
 
-    apx, plain = by(adjusted(values, names, as_published=as_published)), by(values)
-    gains = np.array(apx.reciprocal) - np.array(plain.reciprocal)
-    return Validation(labels, apx, plain, bootstrap(gains, mean, seed=seed))
+    apx, plain_perplexity = score_by(adjust_perplexities(values, names, as_published=as_published)), score_by(values)
+    gains = np.array(apx.reciprocal_ranks) - np.array(plain_perplexity.reciprocal_ranks)
+    return ApxValidation(labels, apx, plain_perplexity, bootstrap(gains, mean, seed=seed))
 
 
-def against_labels(
+def compare_with_labels(
     scores: Array,
     groups: Sequence[str],
     descriptors: Sequence[str],
     labels: Mapping[str, str],
     *,
     seed: int = 0,
-) -> Labelled:
+) -> LabelRecovery:
     """Compare scores of shape [groups, descriptors], lower is more strongly tied, with each
     descriptor's label.
 
@@ -359,11 +359,11 @@ def against_labels(
             continue
         if label not in places:
             raise DataError(f"{descriptor!r} is labelled {label!r}, which is not one of the groups")
-        own = scores[places[label], column]
-        ranks.append(int((scores[:, column] <= own).sum()))
+        label_score = scores[places[label], column]
+        ranks.append(int((scores[:, column] <= label_score).sum()))
     if not ranks:
         raise DataError("no descriptor has a label")
-    found = np.array(ranks, dtype=np.float64)
-    accuracy = proportion(int((found == 1).sum()), len(ranks))
-    reciprocal = tuple((1 / found).tolist())
-    return Labelled(accuracy, bootstrap(1 / found, mean, seed=seed), reciprocal)
+    rank_values = np.array(ranks, dtype=np.float64)
+    accuracy = proportion(int((rank_values == 1).sum()), len(ranks))
+    reciprocal = tuple((1 / rank_values).tolist())
+    return LabelRecovery(accuracy, bootstrap(1 / rank_values, mean, seed=seed), reciprocal)

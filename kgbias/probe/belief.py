@@ -21,20 +21,20 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-MARGIN = 0.5  # bits that a lift is tested against
-LEAST = 1.0  # bits, the least that a belief has: twice as probable
-LEVEL = 0.05  # the share of a group's beliefs that may be due to chance
-DEALS = 200
+MARGIN_BITS = 0.5  # bits that a lift is tested against
+MIN_LIFT_BITS = 1.0  # bits, the least that a belief has: twice as probable
+SIGNIFICANCE_LEVEL = 0.05  # the share of a group's beliefs that may be due to chance
+DEFAULT_DEALS = 200
 BELIEVED, LEANING, BOUND = "believed", "leaning", "bound to a word"
 
 
-def based(bits: Array) -> Array:
+def subtract_base_rates(bits: Array) -> Array:
     """log2 probabilities [names, statements] minus each name's base rate, its mean over statements:
     some names make every statement likelier."""
     return np.asarray(bits - bits.mean(axis=1, keepdims=True))
 
 
-def adjusted(bits: Array, *of_statements: Array) -> Array:
+def adjust_for_statements(bits: Array, *of_statements: Array) -> Array:
     """The residuals of log2 probabilities [names, statements] when each name is regressed on
     figures of the statements [statements], such as their number of tokens and their mean log2
     probability."""
@@ -44,7 +44,7 @@ def adjusted(bits: Array, *of_statements: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class BeliefTest:
     """The groups of a category before its statements; each table is [groups, statements].
 
     Attributes:
@@ -54,9 +54,9 @@ class Tested:
         p_values: one-sided, for a lift of at most the margin; `q_values` are the same, corrected
             over the group's statements (Benjamini and Hochberg 1995).
         p_zeros, q_zeros: the same for a lift of at most 0.
-        least: the smallest lift with one of the group's names left out, and `swayed` the place of
+        min_loo_lift: the smallest lift with one of the group's names left out, and `most_influential` the place of
             that name; -1 if the group has only one.
-        of_roots: the smallest lift with the names of one root left out; NaN if all share one root.
+        min_root_lift: the smallest lift with the names of one root left out; NaN if all share one root.
         shared: the variance that the lifts of all of a group's names share through the carriers.
         verdicts: BELIEVED, LEANING, BOUND or "".
         noise: by how much the variance of each group's names exceeds the usual, [groups].
@@ -71,9 +71,9 @@ class Tested:
     q_values: Array
     p_zeros: Array
     q_zeros: Array
-    least: Array
-    swayed: Counts
-    of_roots: Array
+    min_loo_lift: Array
+    most_influential: Counts
+    min_root_lift: Array
     verdicts: NDArray[np.str_]
     noise: Array
     variances: Array
@@ -81,11 +81,11 @@ class Tested:
     shared: float
 
     @property
-    def believed(self) -> Flags:
+    def is_believed(self) -> Flags:
         return np.asarray(self.verdicts == BELIEVED)
 
 
-class Design:
+class NameDesign:
     """Names of groups, and how a group's lift follows from them.
 
     `groups` are the places of the names' groups, from 0; every group has a name. The lift of a
@@ -108,55 +108,55 @@ class Design:
         self.count = int(self.groups.max()) + 1
         columns = [self.groups == g for g in range(self.count)]
         for form in sorted(set(forms or ())):
-            own = np.array([other == form for other in forms or ()])
-            if len(set(self.groups[own].tolist())) > 1 and not own.all():
-                columns.append(own)
+            of_form = np.array([other_form == form for other_form in forms or ()])
+            if len(set(self.groups[of_form].tolist())) > 1 and not of_form.all():
+                columns.append(of_form)
         self._terms = np.stack(columns, axis=1).astype(np.float64)
-        self.hat, self.weights = self._solved(np.ones(len(self.groups), dtype=bool))
+        self.hat, self.weights = self._solve(np.ones(len(self.groups), dtype=bool))
         self.free = np.maximum(1 - np.diagonal(self.hat), 0.0)
         self.free[self.free < 1e-9] = 0.0
         self.degrees = float(self.free.sum())
 
-    def _solved(self, kept: Flags) -> tuple[Array, Array]:
+    def _solve(self, kept_names: Flags) -> tuple[Array, Array]:
         """The hat matrix [names, names] and the weights of names in each group's lift [groups,
         names], for the names that are kept."""
-        inverse = np.zeros((self._terms.shape[1], len(kept)))
-        inverse[:, kept] = np.linalg.pinv(self._terms[kept])
-        asked = np.zeros((self.count, self._terms.shape[1]))
+        inverse = np.zeros((self._terms.shape[1], len(kept_names)))
+        inverse[:, kept_names] = np.linalg.pinv(self._terms[kept_names])
+        contrasts = np.zeros((self.count, self._terms.shape[1]))
         for g in range(self.count):
-            others = [h for h in range(self.count) if h != g]
-            others = others if self._against is None else [self._against]
-            asked[g, others] = -1 / len(others)
-            asked[g, g] += 1
-        return self._terms @ inverse, asked @ inverse
+            other_groups = [h for h in range(self.count) if h != g]
+            other_groups = other_groups if self._against is None else [self._against]
+            contrasts[g, other_groups] = -1 / len(other_groups)
+            contrasts[g, g] += 1
+        return self._terms @ inverse, contrasts @ inverse
 
     @cached_property
-    def without_roots(self) -> Sequence[tuple[int, Array, Counts]]:
+    def root_omissions(self) -> Sequence[tuple[int, Array, Counts]]:
         """For each group with more than one root, and each of its roots: the group, the weights of
         names in its lift without that root, and which names have it."""
-        found = []
+        omissions = []
         roots = np.array(self.roots if self.roots is not None else [], dtype=object)
         for g in range(self.count if len(roots) else 0):
-            own = self.groups == g
-            several = sorted(set(roots[own]))
-            for root in several if len(several) > 1 else ():
-                gone = own & (roots == root)
-                found.append((g, self._solved(~gone)[1][g], np.flatnonzero(gone)))
-        return found
+            in_group = self.groups == g
+            group_roots = sorted(set(roots[in_group]))
+            for root in group_roots if len(group_roots) > 1 else ():
+                omitted = in_group & (roots == root)
+                omissions.append((g, self._solve(~omitted)[1][g], np.flatnonzero(omitted)))
+        return omissions
 
     @cached_property
-    def without_one(self) -> Array:
+    def weights_without_name(self) -> Array:
         """For each name that is left out, the weights of names in its group's lift, [names, names];
         the group's full weights if nothing is left without the name."""
         weights = self.weights[self.groups].copy()
         for name, free in enumerate(self.free):
             if free:
-                own = weights[name, name]
-                weights[name] += own * self.hat[name] / free
+                own_weight = weights[name, name]
+                weights[name] += own_weight * self.hat[name] / free
                 weights[name, name] = 0.0
         return weights
 
-    def formless(self, values: Array) -> Array:
+    def remove_forms(self, values: Array) -> Array:
         """Values [names, statements] without the effect of their forms."""
         forms = self._terms[:, self.count :]
         fitted = np.linalg.pinv(self._terms)[self.count :] @ values
@@ -165,104 +165,104 @@ class Design:
     def residuals(self, values: Array) -> Array:
         """What the groups (and forms) leave unexplained in the names' values [names, statements],
         scaled to the variance that a name has."""
-        apart = values - self.hat @ values
-        return np.asarray(apart / np.sqrt(np.where(self.free > 0, self.free, 1.0))[:, None])
+        deviations = values - self.hat @ values
+        return np.asarray(deviations / np.sqrt(np.where(self.free > 0, self.free, 1.0))[:, None])
 
     def test(
-        self, bits: Array, *, shared: float = 0.0, margin: float = MARGIN, level: float = LEVEL
-    ) -> Tested:
+        self, bits: Array, *, shared: float = 0.0, margin: float = MARGIN_BITS, level: float = SIGNIFICANCE_LEVEL
+    ) -> BeliefTest:
         """Test the groups against each other: `bits` are log2 probabilities, [names, statements].
 
         Variances of names are pooled over groups and shrunk over statements (Smyth 2004). A group
         whose names differ more than usual pays for it; one whose names differ less gains nothing.
-        `shared` is the variance from `carried`, which no number of names removes.
+        `shared` is the variance from `carrier_variance`, which no number of names removes.
         """
         fit = self._fit(bits, shared, margin)
         half = student_quantile(0.975, fit.degrees) * fit.errors
         p_values, p_zeros = (
-            upper((fit.lift - less) / fit.errors, fit.degrees) for less in (margin, 0.0)
+            upper_tail((fit.lift - threshold) / fit.errors, fit.degrees) for threshold in (margin, 0.0)
         )
-        q_values, q_zeros = _corrected(p_values), _corrected(p_zeros)
-        least, swayed, steady = self._without_names(fit)
-        of_roots, words = self._without_roots(fit)
-        shown = (q_values <= level) & (fit.lift >= LEAST)
+        q_values, q_zeros = _adjust_p_values(p_values), _adjust_p_values(p_zeros)
+        min_loo_lift, most_influential, holds_without_names = self._without_names(fit)
+        min_root_lift, holds_without_roots = self._without_roots(fit)
+        is_shown = (q_values <= level) & (fit.lift >= MIN_LIFT_BITS)
         verdicts = np.where(q_zeros <= level, LEANING, "").astype("<U20")
-        verdicts[shown] = np.where((steady & words)[shown], BELIEVED, BOUND)
-        return Tested(
+        verdicts[is_shown] = np.where((holds_without_names & holds_without_roots)[is_shown], BELIEVED, BOUND)
+        return BeliefTest(
             fit.lift, fit.lift - half, fit.lift + half, p_values, q_values, p_zeros, q_zeros,
-            least, swayed, of_roots, verdicts, fit.noise, fit.variances, fit.degrees, shared,
+            min_loo_lift, most_influential, min_root_lift, verdicts, fit.noise, fit.variances, fit.degrees, shared,
         )  # fmt: skip
 
-    def believed(self, bits: Array, *, shared: float = 0.0) -> Flags:
+    def find_believed(self, bits: Array, *, shared: float = 0.0) -> Flags:
         """`test(...).believed`, with a shortcut when nothing is believed."""
-        fit = self._fit(bits, shared, MARGIN)
-        t = (fit.lift - MARGIN) / fit.errors
+        fit = self._fit(bits, shared, MARGIN_BITS)
+        t = (fit.lift - MARGIN_BITS) / fit.errors
         # Below 1.6, p is above .05 whatever the degrees of freedom, so nothing is believed.
         p_values = np.ones_like(t)
-        p_values[t > 1.6] = upper(t[t > 1.6], fit.degrees)
-        shown = (_corrected(p_values) <= LEVEL) & (fit.lift >= LEAST)
-        if shown.any():
-            shown &= self._without_names(fit)[2] & self._without_roots(fit)[1]
-        return shown
+        p_values[t > 1.6] = upper_tail(t[t > 1.6], fit.degrees)
+        is_shown = (_adjust_p_values(p_values) <= SIGNIFICANCE_LEVEL) & (fit.lift >= MIN_LIFT_BITS)
+        if is_shown.any():
+            is_shown &= self._without_names(fit)[2] & self._without_roots(fit)[1]
+        return is_shown
 
     def _fit(self, bits: Array, shared: float, margin: float) -> "_Fit":
-        values = based(bits)
-        apart = values - self.hat @ values
-        squares = (apart**2).sum(axis=0)
-        prior, usual = shrinkage(squares / self.degrees, self.degrees)
-        variances = _shrunk(squares, self.degrees, prior, usual)
-        noise = self._noise(apart, variances)
-        common = self._spread * shared * variances / variances.mean()
-        errors = np.sqrt((self.weights**2 @ noise[self.groups])[:, None] * variances + common)
+        values = subtract_base_rates(bits)
+        residuals = values - self.hat @ values
+        squares = (residuals**2).sum(axis=0)
+        prior, usual_variance = estimate_shrinkage(squares / self.degrees, self.degrees)
+        variances = _shrink_variances(squares, self.degrees, prior, usual_variance)
+        noise = self._group_noise(residuals, variances)
+        shared_variance = self._shared_factor * shared * variances / variances.mean()
+        errors = np.sqrt((self.weights**2 @ noise[self.groups])[:, None] * variances + shared_variance)
         errors = np.maximum(errors, 1e-12)  # for a group that is tested against itself
         return _Fit(
-            values, apart, squares, self.weights @ values, errors, variances, noise,
-            noise[self.groups], common, self.degrees, prior, usual, margin,
+            values, residuals, squares, self.weights @ values, errors, variances, noise,
+            noise[self.groups], shared_variance, self.degrees, prior, usual_variance, margin,
         )  # fmt: skip
 
     @property
-    def _spread(self) -> float:
+    def _shared_factor(self) -> float:
         """How much of the variance that a group's names share enters a lift: the group's own, and
         its share of the others'."""
         return 1 + (1 / (self.count - 1) if self._against is None else 1)
 
-    def _noise(self, apart: Array, variances: Array) -> Array:
+    def _group_noise(self, residuals: Array, variances: Array) -> Array:
         """How much more the names of a group differ than usual, [groups], at least 1."""
-        free = np.array([self.free[self.groups == g].sum() for g in range(self.count)])
-        own = np.stack([(apart[self.groups == g] ** 2).sum(axis=0) for g in range(self.count)])
-        known = free > 0.5
+        group_freedom = np.array([self.free[self.groups == g].sum() for g in range(self.count)])
+        group_squares = np.stack([(residuals[self.groups == g] ** 2).sum(axis=0) for g in range(self.count)])
+        has_freedom = group_freedom > 0.5
         ratios = np.ones(self.count)
-        ratios[known] = (own[known] / free[known, None] / variances).mean(axis=1)
-        usual = ratios[known].mean() or 1.0  # 0: the model says the same after every name
+        ratios[has_freedom] = (group_squares[has_freedom] / group_freedom[has_freedom, None] / variances).mean(axis=1)
+        usual = ratios[has_freedom].mean() or 1.0  # 0: the model says the same after every name
         return np.asarray(np.maximum(ratios / usual, 1.0))
 
     def _without_names(self, fit: "_Fit") -> tuple[Array, Counts, Flags]:
         """With each of the group's names left out in turn: the smallest lift, the name it lacks,
         and whether every lift still shows."""
         shape = fit.lift.shape
-        lifts = self.without_one @ fit.values
+        lifts = self.weights_without_name @ fit.values
         free = self.free[:, None]
-        gone = np.divide(fit.apart**2, free, where=free > 0, out=np.zeros_like(fit.apart))
-        held = fit.show(lifts, self.without_one, gone, 1)
-        least, swayed, steady = np.empty(shape), np.full(shape, -1), np.empty(shape, dtype=bool)
+        omitted_squares = np.divide(fit.residuals**2, free, where=free > 0, out=np.zeros_like(fit.residuals))
+        still_shown = fit.still_shows(lifts, self.weights_without_name, omitted_squares, 1)
+        min_lift, most_influential, all_shown = np.empty(shape), np.full(shape, -1), np.empty(shape, dtype=bool)
         for g in range(self.count):
-            own = np.flatnonzero(self.groups == g)
-            least[g], steady[g] = lifts[own].min(axis=0), held[own].all(axis=0)
-            if self.free[own].any():
-                swayed[g] = own[lifts[own].argmin(axis=0)]
-        return least, swayed, steady
+            name_places = np.flatnonzero(self.groups == g)
+            min_lift[g], all_shown[g] = lifts[name_places].min(axis=0), still_shown[name_places].all(axis=0)
+            if self.free[name_places].any():
+                most_influential[g] = name_places[lifts[name_places].argmin(axis=0)]
+        return min_lift, most_influential, all_shown
 
     def _without_roots(self, fit: "_Fit") -> tuple[Array, Flags]:
         """With the names of each root left out in turn: the smallest lift, and whether every lift
         still shows. If all of a group's names share one root, the lift is NaN, and counts as
         shown."""
-        lifts, held = np.full(fit.lift.shape, np.nan), np.ones(fit.lift.shape, dtype=bool)
-        for g, weights, gone in self.without_roots:
-            own = weights @ fit.values
-            lifts[g] = np.fmin(lifts[g], own)
-            squares = (fit.apart[gone] ** 2).sum(axis=0)
-            held[g] &= fit.show(own[None], weights[None], squares[None], len(gone))[0]
-        return lifts, held
+        lifts, still_shown = np.full(fit.lift.shape, np.nan), np.ones(fit.lift.shape, dtype=bool)
+        for g, weights, omitted in self.root_omissions:
+            group_lift = weights @ fit.values
+            lifts[g] = np.fmin(lifts[g], group_lift)
+            squares = (fit.residuals[omitted] ** 2).sum(axis=0)
+            still_shown[g] &= fit.still_shows(group_lift[None], weights[None], squares[None], len(omitted))[0]
+        return lifts, still_shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,40 +272,40 @@ class _Fit:
     the noise of each group and of each name's group, and what a group's names share."""
 
     values: Array
-    apart: Array
+    residuals: Array
     squares: Array
     lift: Array
     errors: Array
     variances: Array
     noise: Array
     noise_of_names: Array
-    common: Array
-    free: float
+    shared_variance: Array
+    residual_degrees: float
     prior: float
-    usual: float
+    usual_variance: float
     margin: float
 
     @property
     def degrees(self) -> float:
-        return self.free + self.prior
+        return self.residual_degrees + self.prior
 
-    def show(self, lifts: Array, weights: Array, gone: Array, names: int) -> Flags:
+    def still_shows(self, lifts: Array, weights: Array, omitted_squares: Array, names: int) -> Flags:
         """Whether lifts [n, statements], from names with these weights [n, names], are at least the
-        margin and above 0 (p < .05), without the squares `gone` [n, statements] of the names that
+        margin and above 0 (p < .05), without the squares `omitted_squares` [n, statements] of the names that
         were left out."""
-        left = max(self.free - names, 1.0)
-        variances = _shrunk(np.maximum(self.squares - gone, 0.0), left, self.prior, self.usual)
-        errors = np.sqrt((weights**2 @ self.noise_of_names)[:, None] * variances + self.common)
-        cut = student_quantile(0.95, left + self.prior)
-        return np.asarray((lifts >= self.margin) & (lifts > cut * errors))
+        degrees_left = max(self.residual_degrees - names, 1.0)
+        variances = _shrink_variances(np.maximum(self.squares - omitted_squares, 0.0), degrees_left, self.prior, self.usual_variance)
+        errors = np.sqrt((weights**2 @ self.noise_of_names)[:, None] * variances + self.shared_variance)
+        quantile = student_quantile(0.95, degrees_left + self.prior)
+        return np.asarray((lifts >= self.margin) & (lifts > quantile * errors))
 
 
-def _corrected(p_values: Array) -> Array:
+def _adjust_p_values(p_values: Array) -> Array:
     """The p-values corrected over the statements of each group."""
     return np.stack([benjamini_hochberg(row.tolist()) for row in p_values])
 
 
-def carried(design: Design, bits: Array) -> float:
+def carrier_variance(design: NameDesign, bits: Array) -> float:
     """The variance, in bits squared, that a group's names share through the carriers before them,
     in the mean over carriers: `bits` are [carriers, names, statements]. 0 if there is one carrier,
     or if the shared part is no larger than the differences of single names between carriers.
@@ -319,16 +319,16 @@ def carried(design: Design, bits: Array) -> float:
     values = bits - bits.mean(axis=2, keepdims=True)
     values = values - values.mean(axis=0)
     means = np.stack([values[:, design.groups == g].mean(axis=1) for g in range(groups)], axis=1)
-    within = ((values - means[:, design.groups]) ** 2).sum() / (names.sum() - groups)
-    between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum() / (groups - 1)
+    within_square = ((values - means[:, design.groups]) ** 2).sum() / (names.sum() - groups)
+    between_square = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum() / (groups - 1)
     scale = (carriers - 1) * bits.shape[2]
-    excess = between / scale - within / scale * float((1 / names).mean())
+    excess = between_square / scale - within_square / scale * float((1 / names).mean())
     return float(max(excess, 0.0) / carriers)
 
 
-def lifts_by_root(design: Design, bits: Array, group: int) -> Mapping[str, Array]:
+def lifts_by_root(design: NameDesign, bits: Array, group: int) -> Mapping[str, Array]:
     """For each root of a group, the lift of the names of that root alone, [statements]."""
-    values = based(bits)
+    values = subtract_base_rates(bits)
     roots = np.array(design.roots if design.roots is not None else [""] * len(bits), dtype=object)
     others = np.where(design.groups == group, 0.0, design.weights[group]) @ values
     return {
@@ -337,41 +337,41 @@ def lifts_by_root(design: Design, bits: Array, group: int) -> Mapping[str, Array
     }
 
 
-def name_lifts(design: Design, bits: Array) -> Array:
+def name_lifts(design: NameDesign, bits: Array) -> Array:
     """The lift of each name alone, in bits, [names, statements]: the name minus the mean of the
     other groups' means."""
-    values = based(bits)
+    values = subtract_base_rates(bits)
     others = np.where(
         design.groups[None, :] == np.arange(design.count)[:, None], 0.0, design.weights
     )
     return np.asarray(values + (others @ values)[design.groups])
 
 
-def strays(design: Design, bits: Array) -> Mapping[int, int]:
+def find_stray_names(design: NameDesign, bits: Array) -> Mapping[int, int]:
     """Names that behave like another group's names rather than like the other names of their own:
     from the place of the name to that of the other group. They are judged by the correlation over
     statements, without the effect of forms and the mean over groups, and listed if the two
     correlations differ by more than chance (p < .05, on Fisher's z)."""
-    values = design.formless(based(bits))
+    values = design.remove_forms(subtract_base_rates(bits))
     means = np.stack([values[design.groups == g].mean(axis=0) for g in range(design.count)])
     statements = bits.shape[1]
-    found: dict[int, int] = {}
+    stray_places: dict[int, int] = {}
     for name, group in enumerate(design.groups.tolist()):
-        own = design.groups == group
-        own[name] = False
-        if not own.any() or design.count < 3 or statements < 10:
+        own_names = design.groups == group
+        own_names[name] = False
+        if not own_names.any() or design.count < 3 or statements < 10:
             continue
-        rest = means.copy()
-        rest[group] = values[own].mean(axis=0)
-        middle = rest.mean(axis=0)
-        near = [_correlation(values[name] - middle, row - middle) for row in rest]
-        nearest = int(np.argmax(near))
+        comparison_means = means.copy()
+        comparison_means[group] = values[own_names].mean(axis=0)
+        middle = comparison_means.mean(axis=0)
+        correlations = [_correlation(values[name] - middle, row - middle) for row in comparison_means]
+        nearest = int(np.argmax(correlations))
         # A correlation of 1 (a group's other names are this name over again) has no z.
-        there, here = (max(-0.999, min(near[place], 0.999)) for place in (nearest, group))
-        apart = math.atanh(there) - math.atanh(here)
-        if apart > 1.645 * math.sqrt(2 / (statements - 3)):
-            found[name] = nearest
-    return found
+        best_correlation, own_correlation = (max(-0.999, min(correlations[place], 0.999)) for place in (nearest, group))
+        difference = math.atanh(best_correlation) - math.atanh(own_correlation)
+        if difference > 1.645 * math.sqrt(2 / (statements - 3)):
+            stray_places[name] = nearest
+    return stray_places
 
 
 def _correlation(first: Array, second: Array) -> float:
@@ -381,7 +381,7 @@ def _correlation(first: Array, second: Array) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
+class BeliefFloor:
     """What the test finds when there is nothing to find: names dealt at random to the groups.
 
     Attributes:
@@ -399,63 +399,63 @@ class Floor:
     finds: tuple[int, ...] = ()
 
 
-def floor(
-    design: Design,
+def deal_names(
+    design: NameDesign,
     bits: Array,
     forms: Sequence[str],
     *,
     shared: float = 0.0,
-    deals: int = DEALS,
+    deals: int = DEFAULT_DEALS,
     seed: int = 0,
-) -> Floor:
+) -> BeliefFloor:
     """Deal names at random to the groups, each in the place of a name of the same form, and count
     what is believed. `bits` [names, statements] are those of names that mean nothing, one for each
-    name of the design and of the same form; or the `Design.residuals` of names that mean
+    name of the design and of the same form; or the `NameDesign.residuals` of names that mean
     something."""
     rng = np.random.Generator(np.random.PCG64(seed))
-    bare = Design(design.groups.tolist()) if design.roots is not None else design
+    plain_design = NameDesign(design.groups.tolist()) if design.roots is not None else design
     of_form = [np.flatnonzero([f == form for f in forms]) for form in sorted(set(forms))]
-    found, some = [], []
+    believed_counts, group_shares = [], []
     for _ in range(deals):
         order = np.arange(len(bits))
         for places in of_form:
             order[places] = rng.permutation(places)
-        believed = bare.believed(bits[order], shared=shared)
-        found.append(int(believed.sum()))
-        some.append(float(believed.any(axis=1).mean()))
-    tested = design.count * bits.shape[1]
-    return Floor(tested, float(np.mean(found)), float(np.mean(some)), deals, tuple(found))
+        believed = plain_design.find_believed(bits[order], shared=shared)
+        believed_counts.append(int(believed.sum()))
+        group_shares.append(float(believed.any(axis=1).mean()))
+    pair_count = design.count * bits.shape[1]
+    return BeliefFloor(pair_count, float(np.mean(believed_counts)), float(np.mean(group_shares)), deals, tuple(believed_counts))
 
 
 _LEAST_VARIANCE = 1e-12  # in bits squared
 
 
-def shrinkage(variances: Array, degrees: float) -> tuple[float, float]:
+def estimate_shrinkage(variances: Array, degrees: float) -> tuple[float, float]:
     """The prior degrees of freedom d0 and variance s0^2 for variances [n] of `degrees` each, from
     the moments of their logarithm (Smyth 2004, "Linear models and empirical Bayes methods", section
     6.2). d0 is infinite if they differ no more than by chance."""
     floor_ = max(1e-5 * float(np.median(variances)), _LEAST_VARIANCE)
     logs = np.log(np.maximum(variances, floor_))
-    mean = float(logs.mean()) - float(_special().digamma(degrees / 2)) + math.log(degrees / 2)
+    mean = float(logs.mean()) - float(_scipy_special().digamma(degrees / 2)) + math.log(degrees / 2)
     excess = float(logs.var(ddof=1)) - _trigamma(degrees / 2) if len(logs) > 1 else 0.0
     if excess <= 1e-9:
         return math.inf, float(variances.mean())
     prior = 2 * _inverse_trigamma(excess)
-    return prior, math.exp(mean + float(_special().digamma(prior / 2)) - math.log(prior / 2))
+    return prior, math.exp(mean + float(_scipy_special().digamma(prior / 2)) - math.log(prior / 2))
 
 
-def _shrunk(squares: Array, degrees: float, prior: float, usual: float) -> Array:
+def _shrink_variances(squares: Array, degrees: float, prior: float, usual_variance: float) -> Array:
     """Variances from sums of squares, shrunk towards the usual one; above 0, since a model may give
     a statement the same probability after every name."""
     if math.isinf(prior):
-        return np.full_like(squares, max(usual, _LEAST_VARIANCE))
-    return np.maximum((prior * usual + squares) / (prior + degrees), _LEAST_VARIANCE)
+        return np.full_like(squares, max(usual_variance, _LEAST_VARIANCE))
+    return np.maximum((prior * usual_variance + squares) / (prior + degrees), _LEAST_VARIANCE)
 
 
 def _inverse_trigamma(value: float) -> float:
     """The point at which the trigamma function has a value > 0, by Newton's method on its
     reciprocal, which is nearly a line (Smyth 2004, appendix)."""
-    special = _special()
+    special = _scipy_special()
     if value > 1e7:
         return 1 / math.sqrt(value)
     if value < 1e-6:
@@ -463,8 +463,8 @@ def _inverse_trigamma(value: float) -> float:
     point = 0.5 + 1 / value
     for _ in range(50):
         # trigamma and tetragamma, which scipy computes so too, only with more checks
-        first, second = float(special.zeta(2, point)), -2 * float(special.zeta(3, point))
-        step = first * (1 - first / value) / second
+        trigamma, tetragamma = float(special.zeta(2, point)), -2 * float(special.zeta(3, point))
+        step = trigamma * (1 - trigamma / value) / tetragamma
         point += step
         if -step / point < 1e-12:
             break
@@ -473,17 +473,17 @@ def _inverse_trigamma(value: float) -> float:
 
 def _trigamma(x: float) -> float:
     # What `polygamma(1, x)` computes, without the checks that take it ten times as long.
-    return float(_special().zeta(2, x))
+    return float(_scipy_special().zeta(2, x))
 
 
-def upper(t: Array, degrees: float) -> Array:
+def upper_tail(t: Array, degrees: float) -> Array:
     """P(T > t) for Student's distribution; normal for infinitely many degrees of freedom."""
-    special, below = _special(), -np.asarray(t, dtype=np.float64)
-    found = special.ndtr(below) if math.isinf(degrees) else special.stdtr(degrees, below)
-    return np.asarray(found, dtype=np.float64)
+    special, below = _scipy_special(), -np.asarray(t, dtype=np.float64)
+    tail = special.ndtr(below) if math.isinf(degrees) else special.stdtr(degrees, below)
+    return np.asarray(tail, dtype=np.float64)
 
 
-def _special() -> Any:
+def _scipy_special() -> Any:
     from scipy import special
 
     return special

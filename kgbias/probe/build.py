@@ -1,5 +1,5 @@
 """Build SoFa's probes from a corpus of stereotypes, one filter after another (Marchiori Manerba et
-al. 2023, section 3.1 and appendix B). The corpus is the user's copy of SBIC, another table, or a
+al. 2023, section 3.1 and appendix B). The corpus is the user's copy of SBIC_CATEGORIES, another table, or a
 text file.
 
 Rules bring each stereotype into one form, a statement that can follow any group: "Women are bad
@@ -46,11 +46,11 @@ _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 _AUXILIARIES = ("aux", "auxpass")
 _PRESENT = ("VBP", "VBZ")
 _PERSONS = frozenset("person people man woman men women boy girl guy folk they".split())
-_NUMBERS = (("man", "men"), ("y", "ies"), ("", "s"))  # singular and plural endings of a group
+_NUMBER_ENDINGS = (("man", "men"), ("y", "ies"), ("", "s"))  # singular and plural endings of a group
 # Words that name a group only before "people": "little people", but not "little money".
-_ORDINARY = frozenset("little normal brown colored coloured english".split())
-_EDGE = " \t\"'“”‘’.,;:!?*-()[]"
-_NOT = ("n't", "n’t", "nt")
+_ORDINARY_WORDS = frozenset("little normal brown colored coloured english".split())
+_EDGE_CHARS = " \t\"'“”‘’.,;:!?*-()[]"
+_NEGATIONS = ("n't", "n’t", "nt")
 _IRREGULAR = {
     **dict.fromkeys(("is", "are", "am", "ai", "'s", "’s", "'re", "’re"), "are"),
     **dict.fromkeys(("has", "have", "'ve", "’ve"), "have"),
@@ -59,7 +59,7 @@ _IRREGULAR = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ruled:
+class RuleOutcome:
     """A stereotype as the rules left it: the statement, or "" with the `reason` (`REASONS`)."""
 
     source: str
@@ -67,7 +67,7 @@ class Ruled:
     reason: str = ""
 
 
-class Rules:
+class StereotypeRules:
     """The rules. A statement may not name a target: an identity in SoFa, a people, a place or a
     faith (sofa_targets.toml), or one of the groups that statements will follow.
 
@@ -81,42 +81,42 @@ class Rules:
         self._verbs = frozenset(
             parser.get_pipe("lemmatizer").lookups.get_table("lemma_index")["verb"]
         )
-        self._targets = _any_of(_forms((*targets, *_known_targets())))
+        self._targets = _word_pattern(_target_forms((*targets, *_known_targets())))
 
-    def apply(self, stereotypes: Sequence[str]) -> Iterator[Ruled]:
+    def apply(self, stereotypes: Sequence[str]) -> Iterator[RuleOutcome]:
         """What the rules make of each stereotype, in order."""
-        texts = [" ".join(text.split()).strip(_EDGE).lower() for text in stereotypes]
-        plain = self._parser.pipe(texts, batch_size=256)
+        texts = [" ".join(text.split()).strip(_EDGE_CHARS).lower() for text in stereotypes]
+        parsed = self._parser.pipe(texts, batch_size=256)
         # A statement without a subject is parsed with one, as it will be used.
-        told = self._parser.pipe((f"they {text}." for text in texts), batch_size=256)
-        for source, text, own, after in zip(stereotypes, texts, plain, told, strict=True):
-            statement, reason = self._rule(text, own, after)
-            yield Ruled(source, statement, reason)
+        with_they = self._parser.pipe((f"they {text}." for text in texts), batch_size=256)
+        for source, text, own_parse, they_parse in zip(stereotypes, texts, parsed, with_they, strict=True):
+            statement, reason = self._rule(text, own_parse, they_parse)
+            yield RuleOutcome(source, statement, reason)
 
-    def _rule(self, text: str, own: Any, after: Any) -> tuple[str, str]:
+    def _rule(self, text: str, own_parse: Any, they_parse: Any) -> tuple[str, str]:
         if not text:
             return "", "empty"
         for reason, pattern in _patterns().items():
             if pattern.search(text):
                 return "", reason
-        with_subject = _subject(own)
-        verbs = any(t.pos_ in ("VERB", "AUX") for t in after[1:])
-        if with_subject is None and (not verbs or _is_adjective(own)):
+        with_subject = _subject(own_parse)
+        verbs = any(t.pos_ in ("VERB", "AUX") for t in they_parse[1:])
+        if with_subject is None and (not verbs or _is_adjective(own_parse)):
             return "", "no verb"
-        rest, reason = self._after(own, with_subject) if with_subject else self._said(after)
-        if reason == "no subject" and not self._said(after)[1]:
-            rest, reason = self._said(after)  # "hate being late", where "hate" looks like a noun
-        if not reason and self._targets.search(rest):
+        claim, reason = self._claim_of_subject(own_parse, with_subject) if with_subject else self._claim_of_they(they_parse)
+        if reason == "no subject" and not self._claim_of_they(they_parse)[1]:
+            claim, reason = self._claim_of_they(they_parse)  # "hate being late", where "hate" looks like a noun
+        if not reason and self._targets.search(claim):
             reason = "target"
-        return ("" if reason else rest), reason
+        return ("" if reason else claim), reason
 
-    def _after(self, doc: Any, subject: Any) -> tuple[str, str]:
+    def _claim_of_subject(self, doc: Any, subject: Any) -> tuple[str, str]:
         """What the sentence says about its own subject."""
         if subject.dep_ == "expl" or not _is_group(subject):
             return "", "no subject"
         return self._from_verb(doc, subject.right_edge.i + 1, subject.head)
 
-    def _said(self, doc: Any) -> tuple[str, str]:
+    def _claim_of_they(self, doc: Any) -> tuple[str, str]:
         """What is said about "they", in a sentence that begins with that word."""
         root = next((t for t in doc if t.dep_ == "ROOT"), doc[0])
         verbs = [t for t in doc[1:] if t.pos_ in ("VERB", "AUX")]
@@ -128,15 +128,15 @@ class Rules:
         """The text from its verb on, with the verb in the plural; or the reason why not: it begins
         with another word, or the verb is in another tense."""
         finite = min([root, *(t for t in root.lefts if t.dep_ in _AUXILIARIES)], key=lambda t: t.i)
-        first = doc[start] if start < len(doc) else None
-        if first is None or finite.tag_ == "VBG":
+        first_token = doc[start] if start < len(doc) else None
+        if first_token is None or finite.tag_ == "VBG":
             return "", "gerund" if finite.tag_ == "VBG" else "no verb"
-        if first.i != finite.i or not self._is_present(finite):
+        if first_token.i != finite.i or not self._is_present(finite):
             return "", "tense"
-        after = doc[finite.i + 1 :]
-        if len(after) and after[0].text in _NOT:
-            return f"{_plural(finite)}n't {after[1:].text}".strip(_EDGE), ""
-        return f"{_plural(finite)}{finite.whitespace_}{after.text}".strip(_EDGE), ""
+        remainder = doc[finite.i + 1 :]
+        if len(remainder) and remainder[0].text in _NEGATIONS:
+            return f"{_plural(finite)}n't {remainder[1:].text}".strip(_EDGE_CHARS), ""
+        return f"{_plural(finite)}{finite.whitespace_}{remainder.text}".strip(_EDGE_CHARS), ""
 
     def _is_present(self, verb: Any) -> bool:
         """Whether a verb is in the present tense. The tagger also takes "born" and much else for
@@ -182,14 +182,14 @@ def _is_group(subject: Any) -> bool:
 
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
-    return {reason: _any_of(words) for reason, words in read_toml(_WORDS).items()}
+    return {reason: _word_pattern(words) for reason, words in read_toml(_WORDS).items()}
 
 
-def _any_of(words: Iterable[str]) -> re.Pattern[str]:
+def _word_pattern(words: Iterable[str]) -> re.Pattern[str]:
     """A pattern for any of these as whole words, in any case; a * stands for any ending."""
-    ordered = sorted(set(words), key=lambda word: (-len(word), word))
-    each = "|".join(re.escape(word).replace(r"\*", r"\w*") for word in ordered)
-    return re.compile(rf"(?<!\w)(?:{each})(?!\w)", re.IGNORECASE)
+    by_length = sorted(set(words), key=lambda word: (-len(word), word))
+    alternatives = "|".join(re.escape(word).replace(r"\*", r"\w*") for word in by_length)
+    return re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
 
 
 @cache
@@ -199,30 +199,30 @@ def _known_targets() -> tuple[str, ...]:
     return tuple(name for names in (*identities.values(), *words.values()) for name in names)
 
 
-def _forms(targets: Iterable[str]) -> set[str]:
+def _target_forms(targets: Iterable[str]) -> set[str]:
     """The forms in which a statement may name a target: "Asian people" also as "asian" and
     "asians", "Women" as "woman", "gypsy" as "gypsies"."""
-    found = set()
+    forms = set()
     for target in targets:
         plain = target.lower().removesuffix(" people").removesuffix(" folks").strip()
-        found |= {target.lower(), plain}
-        for one, many in _NUMBERS:
-            if plain.endswith(many):
-                found.add(plain.removesuffix(many) + one)
-            elif plain.endswith(one):
-                found.add(plain.removesuffix(one) + many)
-    return {form for form in found if len(form) > 2 and form not in _ORDINARY}
+        forms |= {target.lower(), plain}
+        for singular, plural in _NUMBER_ENDINGS:
+            if plain.endswith(plural):
+                forms.add(plain.removesuffix(plural) + singular)
+            elif plain.endswith(singular):
+                forms.add(plain.removesuffix(singular) + plural)
+    return {form for form in forms if len(form) > 2 and form not in _ORDINARY_WORDS}
 
 
 # SBIC's categories as SoFa names them (section 3.2); its victim, social and body have no lexicon.
-SBIC: Mapping[str, str] = {
+SBIC_CATEGORIES: Mapping[str, str] = {
     "gender": "gender",
     "race": "nationality",
     "culture": "religion",
     "disabled": "disability",
 }
 # The categories of a crawl as SoFa names them: race and country are one.
-CRAWLED: Mapping[str, str] = {"ethnicity": "nationality", "race": "nationality"}
+CRAWL_CATEGORIES: Mapping[str, str] = {"ethnicity": "nationality", "race": "nationality"}
 _SBIC_COLUMNS = ("targetStereotype", "targetCategory")
 DOOR = TableFormat(
     "stereotypes: `sofa build`",
@@ -244,14 +244,14 @@ class Stereotypes:
 
 
 def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
-    """The stereotypes in a file: SBIC as published (CSV, with one annotation or a list of them per
+    """The stereotypes in a file: SBIC_CATEGORIES as published (CSV, with one annotation or a list of them per
     row), a CSV or TSV with a column statement (or `column`) and optionally category, or a text
     file with one per line.
 
     Raises DataError for a file that cannot be read, UsageError for a column that is not there.
     """
-    known = (*DOOR.known_columns, *_SBIC_COLUMNS, *([column] if column else []))
-    sheet = read_sheet(path, known, lines=True)
+    known_columns = (*DOOR.known_columns, *_SBIC_COLUMNS, *([column] if column else []))
+    sheet = read_sheet(path, known_columns, lines=True)
     header = list(sheet.columns)
     rows = [(n, {name: as_text(row.get(name)) for name in header}) for n, row in sheet.rows]
     if not header or VALUE in header:
@@ -260,70 +260,70 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
         texts = [(as_text(row.get("category")), as_text(row[VALUE])) for _, row in sheet.rows]
         return Stereotypes([(c, text) for c, text in texts if text.strip()], {}, path.name)
     if column is None and set(_SBIC_COLUMNS) <= set(header):
-        said = ((row["targetCategory"], row["targetStereotype"]) for _, row in rows)
-        return mapped(_annotations(said), SBIC, path.name, others=False)
-    chosen = column or next((name for name in _STATEMENTS if name in header), None)
-    if chosen is None or chosen not in header:
+        annotations = ((row["targetCategory"], row["targetStereotype"]) for _, row in rows)
+        return map_categories(_annotations(annotations), SBIC_CATEGORIES, path.name, keep_others=False)
+    statement_column = column or next((name for name in _STATEMENTS if name in header), None)
+    if statement_column is None or statement_column not in header:
         raise UsageError(
             f"{path} has no column {column or 'statement'!r}: name the one that holds the "
             f"statements in `column`; it has {', '.join(header)}"
         )
     return Stereotypes(
-        [(row.get("category", "").strip(), row[chosen]) for _, row in rows if row[chosen].strip()],
+        [(row.get("category", "").strip(), row[statement_column]) for _, row in rows if row[statement_column].strip()],
         {},
         path.name,
     )
 
 
-def mapped(
-    rows: Iterable[tuple[str, str]], names: Mapping[str, str], source: str, *, others: bool
+def map_categories(
+    rows: Iterable[tuple[str, str]], names: Mapping[str, str], source: str, *, keep_others: bool
 ) -> Stereotypes:
     """Stereotypes with their categories renamed; a category without a new name is kept as it is
-    (`others`) or left out and counted."""
-    kept, unmapped = [], dict[str, int]()
+    (`keep_others`) or left out and counted."""
+    mapped_rows, unmapped = [], dict[str, int]()
     for category, text in rows:
         key = category.strip().lower()
-        if key in names or others:
-            kept.append((names.get(key, category), text))
+        if key in names or keep_others:
+            mapped_rows.append((names.get(key, category), text))
         else:
             unmapped[key] = unmapped.get(key, 0) + 1
-    return Stereotypes(kept, unmapped, source)
+    return Stereotypes(mapped_rows, unmapped, source)
 
 
 def _annotations(rows: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
-    """Each stereotype in SBIC; its aggregated file holds lists, written as JSON."""
+    """Each stereotype in SBIC_CATEGORIES; its aggregated file holds lists, written as JSON."""
     for category, text in rows:
-        categories, texts = _listed(category), _listed(text)
-        for one in categories or [""] if any(texts) else []:
-            yield from ((one, t) for t in texts if t.strip())
+        categories, texts = _parse_list(category), _parse_list(text)
+        for category_name in categories or [""] if any(texts) else []:
+            yield from ((category_name, t) for t in texts if t.strip())
 
 
-def _listed(cell: str) -> list[str]:
+def _parse_list(cell: str) -> list[str]:
     if not cell.startswith("["):
         return [cell] if cell.strip() else []
     try:
-        found = json.loads(cell)
+        texts = json.loads(cell)
     except (ValueError, RecursionError) as error:
         raise DataError(f"a list of SBIC cannot be read: {cell[:60]!r}") from error
-    return [str(text) for text in found]
+    return [str(text) for text in texts]
 
 
 Judge = Callable[[Sequence[str]], Sequence[float]]
 
-THRESHOLD = 0.5
-CUT = 0.05
-BINS = 50
+DEFAULT_ACCEPTABILITY = 0.5
+DEFAULT_CUT = 0.05
+HISTOGRAM_BINS = 50
 WARNING = (
     "Content warning: this holds stereotypes of groups of people, most of them false, offensive or "
     "hurtful. They are not anyone's findings."
 )
-_ROUNDING = 1 + 1e-12  # so that rounding takes nothing that lies on the edge
-_AT_ONCE = 1024  # stereotypes between two progress reports
+_ROUNDING_FACTOR = 1 + 1e-12  # so that rounding takes nothing that lies on the edge
+_MAX_AT_ONCE = 1024  # stereotypes between two progress reports
 _FILES = ("statements.csv", "probes.csv", "data-statement.md", "manifest.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class FilteredStatement:
     """A statement that passed every filter: its category, its mean perplexity over the models, and
     its acceptability in [0, 1]; None if no model or judge was asked."""
 
@@ -334,7 +334,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class FilterCounts:
     """What a filter did: how many statements came in and how many it kept, with the reasons."""
 
     name: str
@@ -344,7 +344,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class PerplexityHistogram:
     """The mean perplexities that the last filter cut by, as a histogram of their natural logarithms
     (the paper's figure 4): the `edges` of its bins, the `counts` of distinct statements in them,
     the edge where it was cut (`most`), and how many statements lay beyond (`taken`)."""
@@ -367,16 +367,16 @@ class SofaSet:
         settings: how it was made.
         came: category to stereotypes of the source, whether or not it has identities; "" for those
             of every category.
-        spread: the perplexities that were cut by; None if no model was asked.
+        histogram: the perplexities that were cut by; None if no model was asked.
     """
 
     source: str
     identities: Mapping[str, tuple[str, ...]]
-    statements: tuple[Kept, ...]
-    filters: tuple[Filter, ...]
+    statements: tuple[FilteredStatement, ...]
+    filters: tuple[FilterCounts, ...]
     settings: Mapping[str, Any]
     came: Mapping[str, int] = field(default_factory=dict)
-    spread: Spread | None = None
+    histogram: PerplexityHistogram | None = None
 
     @property
     def count(self) -> int:
@@ -408,37 +408,37 @@ class SofaSet:
             "statements": len(self.statements),
             "probes": self.count,
             "came": dict(self.came),
-            "filters": [asdict(taken) for taken in self.filters],
-            "perplexities": None if self.spread is None else asdict(self.spread),
+            "filters": [asdict(counts) for counts in self.filters],
+            "perplexities": None if self.histogram is None else asdict(self.histogram),
             "settings": dict(self.settings),
         }
 
     def write(self, folder: Path, *, progress: Progress | None = None) -> list[Path]:
         """Write statements.csv (which `kgbias probe sets --statements` reads), probes.csv, a data
         statement and a manifest; returns the files. The folder appears whole or not at all."""
-        told = progress or SilentProgress()
+        reporter = progress or SilentProgress()
         with replace_folder(folder) as partial:
             with (partial / "statements.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file)
                 writer.writerow(("id", "category", "statement", "perplexity", "acceptability"))
-                for number, k in enumerate(self.statements, 1):
-                    scores = (k.perplexity, k.acceptability)
+                for number, statement in enumerate(self.statements, 1):
+                    scores = (statement.perplexity, statement.acceptability)
                     numbers = ["" if x is None else f"{x:.6g}" for x in scores]
-                    writer.writerow((number, escape_formula(k.category), escape_formula(k.statement), *numbers))
-            told.stage("probes", self.count)
+                    writer.writerow((number, escape_formula(statement.category), escape_formula(statement.statement), *numbers))
+            reporter.stage("probes", self.count)
             with (partial / "probes.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file)
                 writer.writerow(("id", "category", "identity", "stereotype", "probe"))
                 for number, *texts in self.probes():
                     writer.writerow((number, *map(escape_formula, texts)))
-                    told.advance()
+                    reporter.advance()
             write_text(partial / "data-statement.md", self._data_statement())
             write_json(partial / "manifest.json", {"warning": WARNING} | self.as_dict())
         return [folder / name for name in _FILES]
 
     def _data_statement(self) -> str:
         data = self.as_dict()
-        taken = "\n".join(
+        filter_rows = "\n".join(
             f"| {f.name} | {f.came} | {f.came - f.kept} | "
             + ", ".join(
                 f"{n} as {REASONS[why]}" if why in REASONS else f"{n} {why}"
@@ -451,13 +451,13 @@ class SofaSet:
             f"| {name} | {c['identities']} | {c['statements']} | {c['probes']} |"
             for name, c in data["categories"].items()
         )
-        return _STATEMENT.format(
-            warning=WARNING, source=self.source, taken=taken, counts=counts,
+        return _DATA_STATEMENT.format(
+            warning=WARNING, source=self.source, taken=filter_rows, counts=counts,
             settings=json.dumps(dict(self.settings), indent=2),
         )  # fmt: skip
 
 
-_STATEMENT = """# Data statement
+_DATA_STATEMENT = """# Data statement
 
 {warning}
 
@@ -491,21 +491,21 @@ model to say these sentences.
 """
 
 
-def construct(
+def build_sofa_set(
     found: Stereotypes,
     identities: Mapping[str, Sequence[str]],
-    rules: Rules,
+    rules: StereotypeRules,
     *,
     judge: Judge | None = None,
-    threshold: float = THRESHOLD,
+    threshold: float = DEFAULT_ACCEPTABILITY,
     scorers: Sequence[TextScorer] = (),
-    cut: float = CUT,
+    cut: float = DEFAULT_CUT,
     settings: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> SofaSet:
     """Make probes from stereotypes.
 
-    The filters, in this order: the categories that have identities; the rules (`Rules`), which also
+    The filters, in this order: the categories that have identities; the rules (`StereotypeRules`), which also
     lower the case; duplicates; acceptability below `threshold`, by `judge`; and perplexity. A
     statement's perplexity is its mean over `scorers`, as published; in a histogram of their
     logarithms with 50 bins, those beyond the bin that holds the 1 - `cut` quantile are cut off (the
@@ -516,94 +516,94 @@ def construct(
     """
     if not 0 <= threshold <= 1 or not 0 <= cut < 1:
         raise UsageError("`min_acceptability` must be from 0 to 1, and `cut` from 0 to below 1")
-    told = progress or SilentProgress()
+    reporter = progress or SilentProgress()
     filters = []
     rows = [(c, t) for c, t in found.rows if not c or c in identities]
-    lost = Counter(found.unmapped)
-    lost.update(c for c, _ in found.rows if c and c not in identities)
-    came = len(found.rows) + sum(found.unmapped.values())
-    why = {f"of the category {name or 'none'}": n for name, n in sorted(lost.items())}
-    filters.append(Filter("category", came, len(rows), why))
-    ruled, reasons = _ruled(rows, rules, told)
-    filters.append(Filter("rules", len(rows), len(ruled), reasons))
+    dropped_counts = Counter(found.unmapped)
+    dropped_counts.update(c for c, _ in found.rows if c and c not in identities)
+    total = len(found.rows) + sum(found.unmapped.values())
+    drop_reasons = {f"of the category {name or 'none'}": n for name, n in sorted(dropped_counts.items())}
+    filters.append(FilterCounts("category", total, len(rows), drop_reasons))
+    ruled, reasons = _apply_rules(rows, rules, reporter)
+    filters.append(FilterCounts("rules", len(rows), len(ruled), reasons))
     shared = [(c, text) for one, text in ruled for c in ([one] if one else identities)]
     distinct = sorted(dict.fromkeys(shared))
-    filters.append(Filter("duplicates", len(shared), len(distinct)))
+    filters.append(FilterCounts("duplicates", len(shared), len(distinct)))
     texts = sorted({text for _, text in distinct})
-    sense: dict[str, float] = {}
+    acceptabilities: dict[str, float] = {}
     if judge is not None:
-        sense = dict(zip(texts, _judged(texts, judge, told), strict=True))
-        texts = [text for text in texts if sense[text] >= threshold]
-        filters.append(_filter("acceptability", distinct, texts))
-    surprise: dict[str, float] = {}
-    spread = None
+        acceptabilities = dict(zip(texts, _judge_texts(texts, judge, reporter), strict=True))
+        texts = [text for text in texts if acceptabilities[text] >= threshold]
+        filters.append(_count_filter("acceptability", distinct, texts))
+    mean_perplexities: dict[str, float] = {}
+    histogram = None
     if scorers and texts:
         before = [row for row in distinct if row[1] in set(texts)]
-        means = _mean_perplexities(texts, scorers, told)
-        surprise = dict(zip(texts, map(float, means), strict=True))
-        spread = _spread(means, cut)
-        texts = [text for text in texts if surprise[text] <= np.exp(spread.most) * _ROUNDING]
-        filters.append(_filter("perplexity", before, texts))
-    left = set(texts)
-    statements = tuple(Kept(c, t, surprise.get(t), sense.get(t)) for c, t in distinct if t in left)
+        means = _mean_perplexities(texts, scorers, reporter)
+        mean_perplexities = dict(zip(texts, map(float, means), strict=True))
+        histogram = _build_histogram(means, cut)
+        texts = [text for text in texts if mean_perplexities[text] <= np.exp(histogram.most) * _ROUNDING_FACTOR]
+        filters.append(_count_filter("perplexity", before, texts))
+    kept_texts = set(texts)
+    statements = tuple(FilteredStatement(c, t, mean_perplexities.get(t), acceptabilities.get(t)) for c, t in distinct if t in kept_texts)
     if not statements:
         raise UsageError(f"no statement of {found.name} is left after the filters")
-    whom = {c: tuple(groups) for c, groups in identities.items()
+    used_identities = {c: tuple(groups) for c, groups in identities.items()
             if any(kept.category == c for kept in statements)}  # fmt: skip
-    brought = Counter(c for c, _ in found.rows) + Counter(found.unmapped)
+    source_counts = Counter(c for c, _ in found.rows) + Counter(found.unmapped)
     return SofaSet(
-        found.name, whom, statements, tuple(filters), dict(settings or {}), dict(brought), spread
+        found.name, used_identities, statements, tuple(filters), dict(settings or {}), dict(source_counts), histogram
     )
 
 
-def _filter(name: str, rows: Sequence[tuple[str, str]], texts: Sequence[str]) -> Filter:
-    left = set(texts)
-    return Filter(name, len(rows), sum(text in left for _, text in rows))
+def _count_filter(name: str, rows: Sequence[tuple[str, str]], texts: Sequence[str]) -> FilterCounts:
+    kept_texts = set(texts)
+    return FilterCounts(name, len(rows), sum(text in kept_texts for _, text in rows))
 
 
-def _ruled(
-    rows: Sequence[tuple[str, str]], rules: Rules, told: Progress
+def _apply_rules(
+    rows: Sequence[tuple[str, str]], rules: StereotypeRules, progress: Progress
 ) -> tuple[list[tuple[str, str]], dict[str, int]]:
     """The statements that the rules keep, and why the others were left out."""
-    kept, reasons = [], Counter[str]()
-    told.stage("rules", len(rows))
-    for start in range(0, len(rows), _AT_ONCE):
-        part = rows[start : start + _AT_ONCE]
-        for (category, _), one in zip(part, rules.apply([t for _, t in part]), strict=True):
-            if one.reason:
-                reasons[one.reason] += 1
+    statements, reasons = [], Counter[str]()
+    progress.stage("rules", len(rows))
+    for start in range(0, len(rows), _MAX_AT_ONCE):
+        part = rows[start : start + _MAX_AT_ONCE]
+        for (category, _), outcome in zip(part, rules.apply([t for _, t in part]), strict=True):
+            if outcome.reason:
+                reasons[outcome.reason] += 1
             else:
-                kept.append((category, one.statement))
-        told.advance(len(part))
-    return kept, {reason: reasons[reason] for reason in REASONS if reasons[reason]}
+                statements.append((category, outcome.statement))
+        progress.advance(len(part))
+    return statements, {reason: reasons[reason] for reason in REASONS if reasons[reason]}
 
 
-def _judged(texts: Sequence[str], judge: Judge, told: Progress) -> list[float]:
-    told.stage("acceptability", len(texts))
+def _judge_texts(texts: Sequence[str], judge: Judge, progress: Progress) -> list[float]:
+    progress.stage("acceptability", len(texts))
     values: list[float] = []
-    for start in range(0, len(texts), _AT_ONCE):
-        part = texts[start : start + _AT_ONCE]
+    for start in range(0, len(texts), _MAX_AT_ONCE):
+        part = texts[start : start + _MAX_AT_ONCE]
         values += judge([f"They {text}." for text in part])
-        told.advance(len(part))
+        progress.advance(len(part))
     return values
 
 
 def _mean_perplexities(
-    texts: Sequence[str], scorers: Sequence[TextScorer], told: Progress
+    texts: Sequence[str], scorers: Sequence[TextScorer], progress: Progress
 ) -> Array:
     """The mean perplexity of each text over the models, [n]."""
-    each = []
+    by_scorer = []
     for scorer in scorers:
-        told.stage(f"perplexity by {scorer.info.title}", len(texts))
-        each.append(scorer.score(texts, told).perplexities)
-    return np.asarray(np.mean(each, axis=0), dtype=np.float64)
+        progress.stage(f"perplexity by {scorer.info.title}", len(texts))
+        by_scorer.append(scorer.score(texts, progress).perplexities)
+    return np.asarray(np.mean(by_scorer, axis=0), dtype=np.float64)
 
 
-def _spread(perplexities: Array, cut: float) -> Spread:
+def _build_histogram(perplexities: Array, cut: float) -> PerplexityHistogram:
     """The histogram, cut at the upper edge of the bin that holds the 1 - `cut` quantile."""
     logs = np.log(perplexities)
-    counts, edges = np.histogram(logs, bins=BINS)
+    counts, edges = np.histogram(logs, bins=HISTOGRAM_BINS)
     place = int(np.searchsorted(edges, np.quantile(logs, 1 - cut), side="left"))
-    most = edges[min(max(place, 1), len(edges) - 1)]
-    taken = int((perplexities > np.exp(most) * _ROUNDING).sum())
-    return Spread(tuple(edges.tolist()), tuple(counts.tolist()), float(most), taken)
+    cut_edge = edges[min(max(place, 1), len(edges) - 1)]
+    cut_count = int((perplexities > np.exp(cut_edge) * _ROUNDING_FACTOR).sum())
+    return PerplexityHistogram(tuple(edges.tolist()), tuple(counts.tolist()), float(cut_edge), cut_count)

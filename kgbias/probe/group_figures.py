@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kgbias.probe.belief import Array, Counts, Design, Flags, name_lifts, upper
+from kgbias.probe.belief import Array, Counts, NameDesign, Flags, name_lifts, upper_tail
 from kgbias.stats.inference import DEFAULT_DRAWS, benjamini_hochberg, student_quantile
 
 RHO, SHIFT = "rho", "shift"
-FEWEST_STATEMENTS = 10
+MIN_STATEMENTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class GroupFigure:
 
 
 @dataclass(frozen=True, slots=True)
-class Nonce:
+class NonceNames:
     """Made-up names before some of the statements: `bits` [names, statements], one name for
     each name of the design, at the places `statements`."""
 
@@ -57,11 +57,11 @@ class Nonce:
 
 
 def group_figures(
-    design: Design,
+    design: NameDesign,
     bits: Array,
     scores: Mapping[str, Array],
     *,
-    nonce: Nonce | None = None,
+    nonce: NonceNames | None = None,
     draws: int = DEFAULT_DRAWS,
     seed: int = 0,
 ) -> list[GroupFigure]:
@@ -74,70 +74,70 @@ def group_figures(
     name, over their number), and never below the larger of the first two: the variance of two-way
     clusters (Cameron, Gelbach and Miller 2011). Student's t has the degrees of freedom of names.
     """
-    found: list[GroupFigure] = []
+    figures: list[GroupFigure] = []
     for name, values in scores.items():
-        kept = ~np.isnan(values)
-        if kept.sum() < FEWEST_STATEMENTS or np.ptp(values[kept]) == 0:
+        has_score = ~np.isnan(values)
+        if has_score.sum() < MIN_STATEMENTS or np.ptp(values[has_score]) == 0:
             continue
-        lifts = name_lifts(design, bits)[:, kept]
+        lifts = name_lifts(design, bits)[:, has_score]
         for kind in (RHO, SHIFT):
-            found += _of_score(design, lifts, values[kept], name, kind, draws, seed)
+            figures += _score_figures(design, lifts, values[has_score], name, kind, draws, seed)
         if nonce is not None:
-            found = [_floored(f, design, nonce, values) if f.score == name else f for f in found]
+            figures = [_add_floor(f, design, nonce, values) if f.score == name else f for f in figures]
     for kind in (RHO, SHIFT):
-        own = [n for n, f in enumerate(found) if f.kind == kind]
-        corrected = benjamini_hochberg([found[n].p_value for n in own])
-        for n, q in zip(own, corrected, strict=True):
-            found[n] = replace(found[n], q_value=float(q))
-    return found
+        kind_places = [n for n, f in enumerate(figures) if f.kind == kind]
+        q_values = benjamini_hochberg([figures[n].p_value for n in kind_places])
+        for n, q in zip(kind_places, q_values, strict=True):
+            figures[n] = replace(figures[n], q_value=float(q))
+    return figures
 
 
-def _of_score(
-    design: Design, lifts: Array, scores: Array, name: str, kind: str, draws: int, seed: int
+def _score_figures(
+    design: NameDesign, lifts: Array, scores: Array, name: str, kind: str, draws: int, seed: int
 ) -> list[GroupFigure]:
     statements = lifts.shape[1]
-    whole = np.full((1, statements), 1 / statements)
-    of_names = of_each(kind, lifts, scores, whole)[0]
+    equal_weights = np.full((1, statements), 1 / statements)
+    of_names = name_figures(kind, lifts, scores, equal_weights)[0]
     rng = np.random.Generator(np.random.PCG64(seed))
-    weights = rng.multinomial(statements, whole[0], size=draws) / statements
-    drawn = of_each(kind, lifts, scores, weights)
+    weights = rng.multinomial(statements, equal_weights[0], size=draws) / statements
+    figure_draws = name_figures(kind, lifts, scores, weights)
     groups = [design.groups == g for g in range(design.count)]
     degrees = len(of_names) - design.count
-    within = sum(((of_names[own] - of_names[own].mean()) ** 2).sum() for own in groups) / degrees
-    found = []
-    cut = student_quantile(0.975, degrees)
-    for g, own in enumerate(groups):
-        n, value = int(own.sum()), float(of_names[own].mean())
-        by_names, by_statements = within / n, float(drawn[:, own].mean(axis=1).var(ddof=1))
-        both = float(drawn[:, own].var(axis=0, ddof=1).mean()) / n
-        error = max(by_names + by_statements - both, by_names, by_statements, 1e-24) ** 0.5
-        p = min(1.0, 2 * float(upper(np.array(abs(value) / error), degrees)))
-        found.append(
+    name_variance = sum(((of_names[in_group] - of_names[in_group].mean()) ** 2).sum() for in_group in groups) / degrees
+    figures = []
+    quantile = student_quantile(0.975, degrees)
+    for g, in_group in enumerate(groups):
+        n, value = int(in_group.sum()), float(of_names[in_group].mean())
+        by_names, by_statements = name_variance / n, float(figure_draws[:, in_group].mean(axis=1).var(ddof=1))
+        shared_variance = float(figure_draws[:, in_group].var(axis=0, ddof=1).mean()) / n
+        error = max(by_names + by_statements - shared_variance, by_names, by_statements, 1e-24) ** 0.5
+        p = min(1.0, 2 * float(upper_tail(np.array(abs(value) / error), degrees)))
+        figures.append(
             GroupFigure(
-                g, name, kind, value, value - cut * error, value + cut * error,
-                tuple(of_names[own].tolist()), statements, p,
+                g, name, kind, value, value - quantile * error, value + quantile * error,
+                tuple(of_names[in_group].tolist()), statements, p,
             )
         )  # fmt: skip
-    return found
+    return figures
 
 
-def of_each(kind: str, lifts: Array, scores: Array, weights: Array) -> Array:
+def name_figures(kind: str, lifts: Array, scores: Array, weights: Array) -> Array:
     """The figure of each name, [draws, names], from `lifts` [names, statements], when statements
     have these `weights` [draws, statements], which add up to 1."""
     if kind == SHIFT:
         raised = np.maximum(lifts, 0.0)
-        more = weights @ raised.T
+        raised_weights = weights @ raised.T
         mean = np.divide(
-            weights @ (raised * scores).T, more, where=more > 0, out=np.zeros_like(more)
+            weights @ (raised * scores).T, raised_weights, where=raised_weights > 0, out=np.zeros_like(raised_weights)
         )
-        return np.asarray(np.where(more > 0, mean - (weights @ scores)[:, None], 0.0))
-    found = np.empty((len(weights), len(lifts)))
-    second, spread = _centred(_ranks(scores, weights), weights)
+        return np.asarray(np.where(raised_weights > 0, mean - (weights @ scores)[:, None], 0.0))
+    correlations = np.empty((len(weights), len(lifts)))
+    score_ranks, score_variance = _centre(_ranks(scores, weights), weights)
     for n, row in enumerate(lifts):
-        first, own = _centred(_ranks(row, weights), weights)
-        norm, both = own * spread, (weights * first * second).sum(axis=1)
-        found[:, n] = np.divide(both, np.sqrt(norm), where=norm > 1e-12, out=np.zeros_like(both))
-    return found
+        lift_ranks, lift_variance = _centre(_ranks(row, weights), weights)
+        norm, covariances = lift_variance * score_variance, (weights * lift_ranks * score_ranks).sum(axis=1)
+        correlations[:, n] = np.divide(covariances, np.sqrt(norm), where=norm > 1e-12, out=np.zeros_like(covariances))
+    return correlations
 
 
 def _ranks(values: Array, weights: Array) -> Array:
@@ -146,37 +146,37 @@ def _ranks(values: Array, weights: Array) -> Array:
     are taken anew in each draw: ranks of the whole would make a bootstrap's intervals too narrow
     (the coverage of `figures_covered` was .92)."""
     order = np.argsort(values, kind="stable")
-    ahead = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)  # where equals begin
-    drawn = weights[:, order]
-    through = np.cumsum(drawn, axis=1)
-    last = np.append(ahead[1:], len(values)) - 1
-    middle = (through[:, ahead] - drawn[:, ahead] + through[:, last]) / 2
-    found = np.empty_like(drawn)
-    found[:, order] = np.repeat(middle, last - ahead + 1, axis=1)
-    return found
+    first_equals = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)  # where equals begin
+    sorted_weights = weights[:, order]
+    through = np.cumsum(sorted_weights, axis=1)
+    last_equals = np.append(first_equals[1:], len(values)) - 1
+    middle = (through[:, first_equals] - sorted_weights[:, first_equals] + through[:, last_equals]) / 2
+    rank_values = np.empty_like(sorted_weights)
+    rank_values[:, order] = np.repeat(middle, last_equals - first_equals + 1, axis=1)
+    return rank_values
 
 
-def _centred(values: Array, weights: Array) -> tuple[Array, Array]:
+def _centre(values: Array, weights: Array) -> tuple[Array, Array]:
     """Values [draws, values] less their weighted mean, and their weighted variance [draws]."""
-    less = values - (weights * values).sum(axis=1)[:, None]
-    return less, (weights * less**2).sum(axis=1)
+    centred_values = values - (weights * values).sum(axis=1)[:, None]
+    return centred_values, (weights * centred_values**2).sum(axis=1)
 
 
-def _floored(figure: GroupFigure, design: Design, nonce: Nonce, scores: Array) -> GroupFigure:
+def _add_floor(figure: GroupFigure, design: NameDesign, nonce: NonceNames, scores: Array) -> GroupFigure:
     """The figure with its floor: that of made-up names, drawn into groups of equal size."""
-    own = scores[nonce.statements]
-    kept: Flags = ~np.isnan(own)
-    if kept.sum() < FEWEST_STATEMENTS or np.ptp(own[kept]) == 0:
+    nonce_scores = scores[nonce.statements]
+    has_score: Flags = ~np.isnan(nonce_scores)
+    if has_score.sum() < MIN_STATEMENTS or np.ptp(nonce_scores[has_score]) == 0:
         return figure
-    lifts = name_lifts(design, nonce.bits)[:, kept]
-    whole = np.full((1, int(kept.sum())), 1 / kept.sum())
-    values = of_each(figure.kind, lifts, own[kept], whole)[0]
+    lifts = name_lifts(design, nonce.bits)[:, has_score]
+    equal_weights = np.full((1, int(has_score.sum())), 1 / has_score.sum())
+    values = name_figures(figure.kind, lifts, nonce_scores[has_score], equal_weights)[0]
     rng = np.random.Generator(np.random.PCG64(0))
     size = len(figure.of_names)
-    drawn = [abs(values[rng.permutation(len(values))[:size]].mean()) for _ in range(DEFAULT_DRAWS)]
-    return replace(figure, floor=float(np.quantile(drawn, 0.95)), floor_statements=int(kept.sum()))
+    floor_draws = [abs(values[rng.permutation(len(values))[:size]].mean()) for _ in range(DEFAULT_DRAWS)]
+    return replace(figure, floor=float(np.quantile(floor_draws, 0.95)), floor_statements=int(has_score.sum()))
 
 
-def figures_of(found: Sequence[GroupFigure], group: int, kind: str = RHO) -> list[GroupFigure]:
+def figures_of_group(figures: Sequence[GroupFigure], group: int, kind: str = RHO) -> list[GroupFigure]:
     """The figures of one group."""
-    return [figure for figure in found if (figure.group, figure.kind) == (group, kind)]
+    return [figure for figure in figures if (figure.group, figure.kind) == (group, kind)]

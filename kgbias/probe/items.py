@@ -15,13 +15,13 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import TextScorer
 from kgbias.models.score.distributed import AnyScorer, iter_answers
-from kgbias.probe.result import Took
+from kgbias.probe.result import ProbeUsage
 
-Scored = tuple[float, ...]
+ItemScores = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredAmount:
     """How much of a benchmark a store holds for one model: the number of `items`, of their `texts`,
     and the `seconds` that they took."""
 
@@ -46,7 +46,7 @@ class Items(ABC):
     sizes: Sequence[int]
 
     @abstractmethod
-    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[Scored, int]]:
+    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[ItemScores, int]]:
         """The scores of the items at these places, and how many tokens were read for each."""
 
     @property
@@ -60,33 +60,33 @@ class Items(ABC):
     @property
     def parts(self) -> dict[str, tuple[int, int]]:
         """Category to its items, and the texts scored for them."""
-        found: dict[str, tuple[int, int]] = {}
-        for one, size in zip(self.items, self.sizes, strict=True):
-            items, texts = found.get(one.category, (0, 0))
-            found[one.category] = (items + 1, texts + size)
-        return found
+        by_category: dict[str, tuple[int, int]] = {}
+        for item_of_category, size in zip(self.items, self.sizes, strict=True):
+            items, texts = by_category.get(item_of_category.category, (0, 0))
+            by_category[item_of_category.category] = (items + 1, texts + size)
+        return by_category
 
-    def held(self, model: ModelInfo, store: Store) -> Held:
+    def stored_amount(self, model: ModelInfo, store: Store) -> StoredAmount:
         """How much the store holds of a model, for the way of asking that it holds most of."""
-        ids = [one.id for one in self.items]
-        found = [store.item_scores(model, settings, ids) for settings in store.item_settings(model)]
-        most = max(found, key=len, default={})
-        texts = sum(n for id, n in zip(ids, self.sizes, strict=True) if id in most)
-        return Held(len(most), texts, sum(score.seconds for score in most.values()))
+        ids = [stored_item.id for stored_item in self.items]
+        score_sets = [store.item_scores(model, settings, ids) for settings in store.item_settings(model)]
+        largest = max(score_sets, key=len, default={})
+        texts = sum(n for id, n in zip(ids, self.sizes, strict=True) if id in largest)
+        return StoredAmount(len(largest), texts, sum(score.seconds for score in largest.values()))
 
     def chunks(self) -> list[range]:
         """The places of all items, in chunks that are scored together, however many of the scores
         are known."""
-        starts, room = list[int](), 0
+        starts, room_left = list[int](), 0
         for n, size in enumerate(self.sizes):
-            if not starts or room < size:
+            if not starts or room_left < size:
                 starts.append(n)
-                room = self.chunk
-            room -= size
+                room_left = self.chunk
+            room_left -= size
         return [range(*ends) for ends in zip(starts, [*starts[1:], self.count], strict=True)]
 
 
-class Kept(Protocol):
+class ScoreFile(Protocol):
     """Chunks of scores in a file."""
 
     def read(self, chunk: int) -> list[ItemScore] | None: ...
@@ -94,7 +94,7 @@ class Kept(Protocol):
     def write(self, chunk: int, scores: Sequence[ItemScore]) -> None: ...
 
 
-def item(benchmark: str, name: str, category: str, *asked: object) -> BenchmarkItem:
+def make_item(benchmark: str, name: str, category: str, *asked: object) -> BenchmarkItem:
     """An item, whose id follows from its name and everything that is asked."""
     return BenchmarkItem(
         content_id("item", benchmark, storable(name), canonical_json(asked)),
@@ -104,98 +104,98 @@ def item(benchmark: str, name: str, category: str, *asked: object) -> BenchmarkI
     )
 
 
-def answered(
+def score_items(
     items: Items, scorer: AnyScorer, store: Store | None = None, progress: Progress | None = None
 ) -> list[ItemScore]:
-    """The score of every item, in order (see `each_answered`)."""
-    found = {
+    """The score of every item, in order (see `iter_scores`)."""
+    by_id = {
         score.item.id: score
-        for _, scores in each_answered(items, scorer, store, progress=progress)
+        for _, scores in iter_scores(items, scorer, store, progress=progress)
         for score in scores
     }
-    return [found[one.id] for one in items.items]
+    return [by_id[wanted_item.id] for wanted_item in items.items]
 
 
-def each_answered(
+def iter_scores(
     items: Items,
     scorer: AnyScorer,
     store: Store | None = None,
-    kept: Kept | None = None,
+    score_file: ScoreFile | None = None,
     progress: Progress | None = None,
 ) -> Iterator[tuple[range, list[ItemScore]]]:
     """The scores of all items, a chunk at a time and in order, with their places. What the store or
     the file holds is not computed again; what either lacks is written to it as soon as it is known.
     If workers share the items, chunks done early wait for those before them."""
-    told = progress or SilentProgress()
-    told.stage(f"{items.title} of {scorer.info.title}", items.texts)
+    reporter = progress or SilentProgress()
+    reporter.stage(f"{items.title} of {scorer.info.title}", items.texts)
     chunks = list(enumerate(items.chunks()))
 
     def save(scores: list[ItemScore]) -> None:
         if store is not None and scores:
             store.save_item_scores(scorer.info, scorer.settings, scores)
 
-    def held(number: int, places: range) -> dict[str, ItemScore]:
+    def read_known(number: int, places: range) -> dict[str, ItemScore]:
         """What the store or the file holds of a chunk; afterwards, both hold it."""
         ids = [items.items[n].id for n in places]
         stored = store.item_scores(scorer.info, scorer.settings, ids) if store is not None else {}
-        filed = kept.read(number) if kept is not None else None
-        save([score for score in filed or () if score.item.id not in stored])
-        known = {score.item.id: score for score in filed or ()} | stored
-        if kept is not None and filed is None and len(known) == len(places):
-            kept.write(number, [known[id] for id in ids])
-        return known
+        file_scores = score_file.read(number) if score_file is not None else None
+        save([score for score in file_scores or () if score.item.id not in stored])
+        known_scores = {score.item.id: score for score in file_scores or ()} | stored
+        if score_file is not None and file_scores is None and len(known_scores) == len(places):
+            score_file.write(number, [known_scores[id] for id in ids])
+        return known_scores
 
     def in_order(places: range, known: dict[str, ItemScore]) -> list[ItemScore]:
         return [known[items.items[n].id] for n in places]
 
-    missing: dict[int, list[int]] = {}  # the places that each incomplete chunk lacks
+    missing_places: dict[int, list[int]] = {}  # the places that each incomplete chunk lacks
     for number, places in chunks:
-        known = held(number, places)
-        lacking = [n for n in places if items.items[n].id not in known]
-        told.advance(sum(items.sizes[n] for n in places) - sum(items.sizes[n] for n in lacking))
+        known_scores = read_known(number, places)
+        lacking = [n for n in places if items.items[n].id not in known_scores]
+        reporter.advance(sum(items.sizes[n] for n in places) - sum(items.sizes[n] for n in lacking))
         if lacking:
-            missing[number] = lacking
-        elif not missing:
-            yield places, in_order(places, known)
-    early: dict[int, list[ItemScore]] = {}
-    numbers = list(missing)
-    asked = iter_answers(scorer, partial(_timed, items), list(missing.values()))
+            missing_places[number] = lacking
+        elif not missing_places:
+            yield places, in_order(places, known_scores)
+    early_scores: dict[int, list[ItemScore]] = {}
+    numbers = list(missing_places)
+    answers_asked = iter_answers(scorer, partial(_time_items, items), list(missing_places.values()))
     for number, places in chunks[numbers[0] :] if numbers else ():
-        while number in missing and number not in early:
-            place, (found, seconds) = next(asked)
-            done = numbers[place]
+        while number in missing_places and number not in early_scores:
+            place, (new_scores, seconds) = next(answers_asked)
+            done_number = numbers[place]
             new = [
-                ItemScore(items.items[n], scores, tokens, seconds / len(found))
-                for n, (scores, tokens) in zip(missing[done], found, strict=True)
+                ItemScore(items.items[n], scores, tokens, seconds / len(new_scores))
+                for n, (scores, tokens) in zip(missing_places[done_number], new_scores, strict=True)
             ]
-            known = held(done, chunks[done][1]) | {score.item.id: score for score in new}
+            known_scores = read_known(done_number, chunks[done_number][1]) | {score.item.id: score for score in new}
             save(new)
-            early[done] = in_order(chunks[done][1], known)
-            if kept is not None:
-                kept.write(done, early[done])
-            told.advance(sum(items.sizes[n] for n in missing[done]))
-        if number in early:
-            yield places, early.pop(number)
+            early_scores[done_number] = in_order(chunks[done_number][1], known_scores)
+            if score_file is not None:
+                score_file.write(done_number, early_scores[done_number])
+            reporter.advance(sum(items.sizes[n] for n in missing_places[done_number]))
+        if number in early_scores:
+            yield places, early_scores.pop(number)
         else:
-            yield places, in_order(places, held(number, places))
+            yield places, in_order(places, read_known(number, places))
 
 
-def spent(times: Iterable[tuple[int, float]]) -> Took:
+def sum_usage(times: Iterable[tuple[int, float]]) -> ProbeUsage:
     """The sum of tokens and seconds, in whichever calls. An unknown time (0, for what was read from
     a file) is estimated from the speed of the others."""
-    tokens = timed = 0
+    tokens = timed_tokens = 0
     seconds = 0.0
-    for read, own in times:
-        tokens += read
-        if own:
-            timed += read
-            seconds += own
-    return Took(tokens, seconds * tokens / timed if timed else math.nan)
+    for tokens_read, own_seconds in times:
+        tokens += tokens_read
+        if own_seconds:
+            timed_tokens += tokens_read
+            seconds += own_seconds
+    return ProbeUsage(tokens, seconds * tokens / timed_tokens if timed_tokens else math.nan)
 
 
-def _timed(
+def _time_items(
     items: Items, scorer: TextScorer, places: Sequence[int]
-) -> tuple[list[tuple[Scored, int]], float]:
+) -> tuple[list[tuple[ItemScores, int]], float]:
     """A model's scores for some items, and the seconds that they took."""
     began = time.monotonic()
     asked = items.ask(scorer, places)

@@ -22,13 +22,13 @@ from kgbias.errors import DataError, MissingExtra, UsageError
 from kgbias.io.files import replace_folder, write_json, write_text
 from kgbias.io.tables import read_table
 from kgbias.io.text import escape_formula
-from kgbias.probe.sets import as_people
+from kgbias.probe.sets import people_name
 
-PER_GROUP = 10
-PURITY = 0.5
-_LENGTHS = range(2, 15)  # characters of a name
-_CLUSTERS = 120  # in the authors' code; the paper does not say
-_COLUMNS = {
+DEFAULT_PER_GROUP = 10
+DEFAULT_PURITY = 0.5
+_NAME_LENGTHS = range(2, 15)  # characters of a name
+_DEFAULT_CLUSTERS = 120  # in the authors' code; the paper does not say
+_COLUMN_NAMES = {
     "name": ("firstname", "first_name", "first", "name"),
     "gender": ("gender", "genni"),
     "origin": ("highest_probf_ethnicity", "origin", "ethnicity", "ethnea"),
@@ -70,46 +70,46 @@ def read_guesses(path: Path) -> Guesses:
     guess of most of them. Raises DataError for a file without these columns or names."""
     header, rows = read_table(path)
     lower = {column.strip().lower(): column for column in header}
-    found = {
-        what: next((lower[name] for name in names if name in lower), "")
-        for what, names in _COLUMNS.items()
+    columns_found = {
+        field_name: next((lower[name] for name in names if name in lower), "")
+        for field_name, names in _COLUMN_NAMES.items()
     }
-    for what in ("name", "gender", "origin"):
-        if not found[what]:
-            known = ", ".join(_COLUMNS[what])
-            raise DataError(f"{path} has no column of the {what}: it may be called {known}")
-    said: dict[str, list[Guess]] = defaultdict(list)
-    lost: Counter[str] = Counter()
+    for field_name in ("name", "gender", "origin"):
+        if not columns_found[field_name]:
+            known_columns = ", ".join(_COLUMN_NAMES[field_name])
+            raise DataError(f"{path} has no column of the {field_name}: it may be called {known_columns}")
+    guesses_by_name: dict[str, list[Guess]] = defaultdict(list)
+    left_out: Counter[str] = Counter()
     for line, row in rows:
-        name, origin = row[found["name"]].strip(), row[found["origin"]].strip()
-        gender = _GENDERS.get(row[found["gender"]].strip().lower(), "")
+        name, origin = row[columns_found["name"]].strip(), row[columns_found["origin"]].strip()
+        gender = _GENDERS.get(row[columns_found["gender"]].strip().lower(), "")
         if not gender or not origin:
-            lost["no guess of one gender and an origin"] += 1
-        elif len(name) not in _LENGTHS:
-            lost["fewer than 2 or more than 14 characters"] += 1
+            left_out["no guess of one gender and an origin"] += 1
+        elif len(name) not in _NAME_LENGTHS:
+            left_out["fewer than 2 or more than 14 characters"] += 1
         else:
-            sure = _number(row.get(found["probability"], ""), f"{path}, line {line}")
-            said[name].append(Guess(name, gender, origin, sure))
-    if not said:
+            origin_probability = _parse_probability(row.get(columns_found["probability"], ""), f"{path}, line {line}")
+            guesses_by_name[name].append(Guess(name, gender, origin, origin_probability))
+    if not guesses_by_name:
         raise DataError(f"{path} has no names with a gender and an origin")
-    return Guesses(tuple(_most(own) for own in said.values()), dict(lost), path.name)
+    return Guesses(tuple(_commonest_guess(name_guesses) for name_guesses in guesses_by_name.values()), dict(left_out), path.name)
 
 
-def _number(text: str, where: str) -> float:
+def _parse_probability(text: str, where: str) -> float:
     try:
         return float(text) if text.strip() else math.nan
     except ValueError as error:
         raise DataError(f"{where}: {text!r} is not a probability") from error
 
 
-def _most(guesses: Sequence[Guess]) -> Guess:
+def _commonest_guess(guesses: Sequence[Guess]) -> Guess:
     """The guess that most rows of a name share; of several, the first."""
     (group, _), *_ = Counter(g.group for g in guesses).most_common(1)
     return next(g for g in guesses if g.group == group)
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ClusteredName:
     """A name of a group: its cluster, the share of the cluster's names with the same guess, and
     whether it was taken from there or only for the guess ("cluster" or "probability")."""
 
@@ -124,25 +124,25 @@ class NameGroups:
     """Groups of as many names each.
 
     Attributes:
-        chosen: the names, group by group.
-        clusters: how many clusters there were; `pure` of them passed.
-        purity: the mean share of the largest group in a cluster, over names; `shuffled` is what the
+        members: the names, group by group.
+        clusters: how many clusters there were; `pure_clusters` of them passed.
+        purity: the mean share of the largest group in a cluster, over names; `shuffled_purity` is what the
             same clusters give when guesses are dealt anew.
         missing: groups without enough names, with how many they had.
         settings: how they were made.
     """
 
-    chosen: tuple[Chosen, ...]
+    members: tuple[ClusteredName, ...]
     clusters: int
-    pure: int
+    pure_clusters: int
     purity: float
-    shuffled: float
+    shuffled_purity: float
     missing: Mapping[Group, int]
     settings: Mapping[str, Any]
 
     @property
     def groups(self) -> list[Group]:
-        return list(dict.fromkeys(c.guess.group for c in self.chosen))
+        return list(dict.fromkeys(c.guess.group for c in self.members))
 
     def write(self, folder: Path) -> list[Path]:
         """Write names.csv, which `--names` takes, a data statement and a manifest, whole or not at
@@ -151,34 +151,34 @@ class NameGroups:
             with (partial / "names.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file)
                 writer.writerow(("name", "group", "origin", "gender", "cluster", "purity", "how"))
-                for c in self.chosen:
-                    g = c.guess
-                    texts = map(escape_formula, (g.name, as_people(g.origin, g.gender), g.origin))
-                    writer.writerow((*texts, g.gender, c.cluster, f"{c.purity:.3f}", c.how))
+                for member in self.members:
+                    guess = member.guess
+                    texts = map(escape_formula, (guess.name, people_name(guess.origin, guess.gender), guess.origin))
+                    writer.writerow((*texts, guess.gender, member.cluster, f"{member.purity:.3f}", member.how))
             write_json(partial / "manifest.json", self._facts())
             write_text(partial / "data-statement.md", self._statement())
         return [folder / name for name in ("names.csv", "manifest.json", "data-statement.md")]
 
     def _facts(self) -> dict[str, Any]:
         return {
-            "groups": len(self.groups), "names": len(self.chosen), "clusters": self.clusters,
-            "pure": self.pure, "purity": round(self.purity, 4),
-            "shuffled": round(self.shuffled, 4),
+            "groups": len(self.groups), "names": len(self.members), "clusters": self.clusters,
+            "pure": self.pure_clusters, "purity": round(self.purity, 4),
+            "shuffled": round(self.shuffled_purity, 4),
             "missing": [[*group, n] for group, n in self.missing.items()],
             "settings": dict(self.settings),
         }  # fmt: skip
 
     def _statement(self) -> str:
-        balanced = sum(c.how == "probability" for c in self.chosen)
-        return _STATEMENT.format(
-            names=len(self.chosen), groups=len(self.groups), clusters=self.clusters,
-            pure=self.pure, purity=self.purity, shuffled=self.shuffled, balanced=balanced,
+        balanced = sum(c.how == "probability" for c in self.members)
+        return _DATA_STATEMENT.format(
+            names=len(self.members), groups=len(self.groups), clusters=self.clusters,
+            pure=self.pure_clusters, purity=self.purity, shuffled=self.shuffled_purity, balanced=balanced,
             missing=len(self.missing), settings=json.dumps(dict(self.settings), indent=2),
             least=self.settings["purity"],
         )  # fmt: skip
 
 
-_STATEMENT = """# Data statement
+_DATA_STATEMENT = """# Data statement
 
 **What it is.** {names} given names in {groups} groups of guessed origin and gender, made as those
 of GlobalBias (Siddique et al. 2024, section 3.1).
@@ -205,12 +205,12 @@ on these groups is about names.
 """
 
 
-def name_groups(
+def choose_name_groups(
     guesses: Guesses,
     vectors: NDArray[np.float64],
     *,
-    per_group: int = PER_GROUP,
-    purity: float = PURITY,
+    per_group: int = DEFAULT_PER_GROUP,
+    purity: float = DEFAULT_PURITY,
     clusters: int | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
@@ -238,35 +238,35 @@ def name_groups(
             "`per_group` and `clusters` must be at least 1, `purity` from 0 to below 1, and there "
             "must be a vector for each name"
         )
-    count = clusters or max(1, min(_CLUSTERS, len(names) // per_group))
-    labels = _clustered(vectors, min(count, len(names)), seed)
+    count = clusters or max(1, min(_DEFAULT_CLUSTERS, len(names) // per_group))
+    labels = _cluster_names(vectors, min(count, len(names)), seed)
     rng = random.Random(f"names:{seed}")
-    found, shares = _pure(names, labels, purity, per_group)
-    dealt = list(names)
-    rng.shuffle(dealt)
-    chosen: dict[Group, list[Chosen]] = {
-        group: rng.sample(found[group], per_group)
+    pure_names, largest_shares = _pure_members(names, labels, purity, per_group)
+    shuffled_names = list(names)
+    rng.shuffle(shuffled_names)
+    chosen_names: dict[Group, list[ClusteredName]] = {
+        group: rng.sample(pure_names[group], per_group)
         for group in kinds
-        if len(found[group]) >= per_group
+        if len(pure_names[group]) >= per_group
     }
     for origin, gender in kinds:
-        other = (origin, "M" if gender == "F" else "F")
-        if (origin, gender) not in chosen and other in chosen:
-            own = _surest(names, labels, shares, (origin, gender))[:per_group]
-            if len(own) == per_group:
-                chosen[origin, gender] = own
-    if not chosen:
+        other_gender = (origin, "M" if gender == "F" else "F")
+        if (origin, gender) not in chosen_names and other_gender in chosen_names:
+            surest = _surest_names(names, labels, largest_shares, (origin, gender))[:per_group]
+            if len(surest) == per_group:
+                chosen_names[origin, gender] = surest
+    if not chosen_names:
         raise UsageError(
             f"no group has {per_group} names in clusters of one group: try other vectors, more "
             "clusters, or fewer names for each group"
         )
     return NameGroups(
-        tuple(c for group in sorted(chosen) for c in chosen[group]),
-        len(shares),
-        len({c.cluster for own in found.values() for c in own}),
+        tuple(c for group in sorted(chosen_names) for c in chosen_names[group]),
+        len(largest_shares),
+        len({c.cluster for surest in pure_names.values() for c in surest}),
         _mean_purity(names, labels),
-        _mean_purity(dealt, labels),
-        {group: len(found[group]) for group in kinds if group not in chosen},
+        _mean_purity(shuffled_names, labels),
+        {group: len(pure_names[group]) for group in kinds if group not in chosen_names},
         {
             "source": guesses.source, "names": len(names), "left out": dict(guesses.left_out),
             "clusters": count, "per_group": per_group, "purity": purity, "seed": seed,
@@ -275,45 +275,45 @@ def name_groups(
     )  # fmt: skip
 
 
-def _clustered(vectors: NDArray[np.float64], count: int, seed: int) -> list[int]:
+def _cluster_names(vectors: NDArray[np.float64], count: int, seed: int) -> list[int]:
     try:
         from sklearn.cluster import MiniBatchKMeans
     except ModuleNotFoundError as error:
         raise MissingExtra("scikit-learn", extra="profiles") from error
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    made = MiniBatchKMeans(count, random_state=seed, n_init=3, batch_size=2048)
-    made.fit(vectors / np.where(lengths > 0, lengths, 1))
-    return [int(label) for label in made.labels_]
+    clustering = MiniBatchKMeans(count, random_state=seed, n_init=3, batch_size=2048)
+    clustering.fit(vectors / np.where(lengths > 0, lengths, 1))
+    return [int(label) for label in clustering.labels_]
 
 
-def _pure(
+def _pure_members(
     names: Sequence[Guess], labels: Sequence[int], purity: float, fewest: int
-) -> tuple[Mapping[Group, list[Chosen]], dict[int, float]]:
+) -> tuple[Mapping[Group, list[ClusteredName]], dict[int, float]]:
     """The names of each group in clusters of enough names where it holds more than that share; and
     the share of the largest group of each cluster."""
     members: dict[int, list[Guess]] = defaultdict(list)
     for guess, label in zip(names, labels, strict=True):
         members[label].append(guess)
-    found: dict[Group, list[Chosen]] = defaultdict(list)
+    pure_names: dict[Group, list[ClusteredName]] = defaultdict(list)
     shares = {}
-    for label, own in sorted(members.items()):
-        group, n = Counter(g.group for g in own).most_common(1)[0]
-        shares[label] = n / len(own)
-        if shares[label] > purity and len(own) >= fewest:
-            found[group] += [Chosen(g, label, shares[label]) for g in own if g.group == group]
-    return found, shares
+    for label, cluster_names in sorted(members.items()):
+        group, n = Counter(g.group for g in cluster_names).most_common(1)[0]
+        shares[label] = n / len(cluster_names)
+        if shares[label] > purity and len(cluster_names) >= fewest:
+            pure_names[group] += [ClusteredName(g, label, shares[label]) for g in cluster_names if g.group == group]
+    return pure_names, shares
 
 
-def _surest(
+def _surest_names(
     names: Sequence[Guess], labels: Sequence[int], shares: Mapping[int, float], group: Group
-) -> list[Chosen]:
+) -> list[ClusteredName]:
     """The names of a group, the most probable first; names without a probability last."""
-    own = [
-        Chosen(g, label, shares[label], "probability")
+    group_names = [
+        ClusteredName(g, label, shares[label], "probability")
         for g, label in zip(names, labels, strict=True)
         if g.group == group
     ]
-    return sorted(own, key=lambda c: (-np.nan_to_num(c.guess.probability, nan=-1.0), c.guess.name))
+    return sorted(group_names, key=lambda c: (-np.nan_to_num(c.guess.probability, nan=-1.0), c.guess.name))
 
 
 def _mean_purity(names: Sequence[Guess], labels: Sequence[int]) -> float:

@@ -19,22 +19,22 @@ from kgbias.probe.apx import (
     ApxTable,
     Array,
     GroupMeans,
-    adjusted,
+    adjust_perplexities,
     check_axes,
-    flags,
+    find_flags,
     read_apx,
-    validate,
+    validate_apx,
     write_apx,
 )
-from kgbias.probe.items import Items, Scored, each_answered, item, spent
-from kgbias.probe.result import ApxFlags, ScoredBy
+from kgbias.probe.items import Items, ItemScores, iter_scores, make_item, sum_usage
+from kgbias.probe.result import ApxFlags, ScorerInfo
 from kgbias.probe.sets import TEMPLATES, Descriptor, read_descriptors, read_labels, read_names
-from kgbias.probe.stream import Row, opened
+from kgbias.probe.set_probes import Row, open_output
 
 Names = Sequence[tuple[str, str]]
 
 
-class Sentences(Items):
+class NameSentences(Items):
     """Names before descriptors in templates. An item is a name in a template; its scores are the
     log-likelihoods of its sentences, one for each descriptor, followed by their token counts."""
 
@@ -52,24 +52,24 @@ class Sentences(Items):
         self.names, self.descriptors, self.templates = names, descriptors, templates
         self._endings = [[d.endings[t] for d in descriptors] for t in range(len(templates))]
         self.items = [
-            item(self.name, f"{name} {t + 1}", group, name, group, template, self._endings[t])
+            make_item(self.name, f"{name} {t + 1}", group, name, group, template, self._endings[t])
             for t, template in enumerate(templates)
             for name, group in names
         ]
         self.sizes = [len(descriptors)] * len(self.items)
 
     @property
-    def asked(self) -> str:
+    def sentences_id(self) -> str:
         """The id of everything that determines the sentences."""
-        told = [[d.text, d.axis, d.endings] for d in self.descriptors]
-        return content_id("names", canonical_json([list(self.names), told, self.templates]))
+        descriptor_parts = [[d.text, d.axis, d.endings] for d in self.descriptors]
+        return content_id("names", canonical_json([list(self.names), descriptor_parts, self.templates]))
 
     def place(self, item: int) -> tuple[int, int]:
         """The template and the name of an item, by their places."""
         return divmod(item, len(self.names))
 
-    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[Scored, int]]:
-        found: list[tuple[Scored, int]] = []
+    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[ItemScores, int]]:
+        scored: list[tuple[ItemScores, int]] = []
         for template, form in enumerate(self.templates):
             names = [name for t, name in map(self.place, places) if t == template]
             if not names:
@@ -80,11 +80,11 @@ class Sentences(Items):
             scores = grid.statement if scorer.convention.kind == "seq2seq" else grid.probes
             rows = np.concatenate([scores.log_likelihoods, scores.tokens], axis=1)
             tokens = scores.tokens.sum(axis=1).tolist()
-            found += [(tuple(row), n) for row, n in zip(rows.tolist(), tokens, strict=True)]
-        return found
+            scored += [(tuple(row), n) for row, n in zip(rows.tolist(), tokens, strict=True)]
+        return scored
 
 
-def perplexities_of(scores: Scored) -> Array:
+def perplexities_of(scores: ItemScores) -> Array:
     """The perplexity of each sentence of an item."""
     log_likelihoods, tokens = np.array(scores).reshape(2, -1)
     return perplexity(log_likelihoods, tokens)
@@ -130,55 +130,55 @@ def probe_apx(
     """
     scorer = resolve_scorer(scorer)
     labels: Mapping[str, str] | None = None
-    given: Any = names
-    if not _is_listed(names):
-        labels, given = read_labels(given), read_names(given)
-    described: Any = descriptors
-    if not _is_listed(descriptors):
-        described = read_descriptors(described)
-    check_axes([descriptor.axis for descriptor in described], exclude_axes)
+    name_pairs: Any = names
+    if not _is_list(names):
+        labels, name_pairs = read_labels(name_pairs), read_names(name_pairs)
+    descriptor_list: Any = descriptors
+    if not _is_list(descriptors):
+        descriptor_list = read_descriptors(descriptor_list)
+    check_axes([descriptor.axis for descriptor in descriptor_list], exclude_axes)
     if output is not None and output.suffix != ".csv":
         raise UsageError(f"{output} must end in .csv")
     if output is not None and perplexities is None:
         perplexities = output.with_suffix(".perplexities.jsonl")
-    groups = [group for _, group in given]
-    sentences = Sentences(given, described, templates)
+    groups = [group for _, group in name_pairs]
+    sentences = NameSentences(name_pairs, descriptor_list, templates)
     means = GroupMeans(
-        len(templates), groups, [d.text for d in described], [d.axis for d in described]
+        len(templates), groups, [d.text for d in descriptor_list], [d.axis for d in descriptor_list]
     )
-    kept = None if perplexities is None else _File(perplexities, sentences, scorer)
+    score_file = None if perplexities is None else _PerplexityFile(perplexities, sentences, scorer)
     times: list[tuple[int, float]] = []
-    for places, scores in each_answered(sentences, scorer, store, kept, progress):
+    for places, scores in iter_scores(sentences, scorer, store, score_file, progress):
         for place, score in zip(places, scores, strict=True):
             means.add(*sentences.place(place), perplexities_of(score.scores)[None])
         times += [(score.tokens, score.seconds) for score in scores]
-    values = adjusted(means.values, means.names, as_published=as_published)
+    values = adjust_perplexities(means.values, means.names, as_published=as_published)
     table = ApxTable(means.groups, means.descriptors, means.axes, values)
     if output is not None:
         write_apx(table, output)
-    found = ApxFlags(
+    apx_flags = ApxFlags(
         table,
-        tuple(flags(table, exclude_axes)),
+        tuple(find_flags(table, exclude_axes)),
         tuple(exclude_axes),
-        ScoredBy.of(scorer),
-        validate(
+        ScorerInfo.from_scorer(scorer),
+        validate_apx(
             means,
-            [d.label for d in described],
+            [d.label for d in descriptor_list],
             {group: group for group in groups} if labels is None else labels,
             as_published=as_published,
             seed=seed,
         ),
-        asked=content_id(sentences.asked, "rounded" if as_published else ""),
-        took=spent(times),
+        input_id=content_id(sentences.sentences_id, "rounded" if as_published else ""),
+        usage=sum_usage(times),
     )
     if store is not None:
-        store.save_flags(found.edges)
-    return found
+        store.save_flags(apx_flags.edges)
+    return apx_flags
 
 
-def _is_listed(given: Any) -> bool:
+def _is_list(value: Any) -> bool:
     """Whether these are names or descriptors themselves, and no table of them."""
-    return isinstance(given, list | tuple) and not (given and isinstance(given[0], Mapping))
+    return isinstance(value, list | tuple) and not (value and isinstance(value[0], Mapping))
 
 
 def flag_apx(path: Path, *, exclude_axes: Sequence[str] = ()) -> ApxFlags:
@@ -189,47 +189,47 @@ def flag_apx(path: Path, *, exclude_axes: Sequence[str] = ()) -> ApxFlags:
         exclude_axes: descriptors of these axes are not tested.
     """
     table = read_apx(path)
-    found = tuple(flags(table, exclude_axes))
-    asked = content_id("table", *table.groups, *table.descriptors, table.values.tobytes().hex())
-    return ApxFlags(table, found, tuple(exclude_axes), str(path), asked=asked)
+    flag_list = tuple(find_flags(table, exclude_axes))
+    input_id = content_id("table", *table.groups, *table.descriptors, table.values.tobytes().hex())
+    return ApxFlags(table, flag_list, tuple(exclude_axes), str(path), input_id=input_id)
 
 
-class _File:
+class _PerplexityFile:
     """Every sentence as a row of a .jsonl file or a .parquet folder, chunk by chunk
-    (`kgbias.probe.items.Kept`). It does not record how long a chunk took: the same job must end
+    (`kgbias.probe.items.ScoreFile`). It does not record how long a chunk took: the same job must end
     with the same bytes."""
 
-    def __init__(self, path: Path, sentences: Sentences, scorer: AnyScorer) -> None:
+    def __init__(self, path: Path, sentences: NameSentences, scorer: AnyScorer) -> None:
         job: dict[str, Any] = {
             "model": [scorer.info.name, scorer.info.revision, scorer.settings],
             "chunk": sentences.chunk,
-            "sentences": sentences.asked,
+            "sentences": sentences.sentences_id,
         }
-        self._rows, self._sentences = opened(path, job), sentences
+        self._rows, self._sentences = open_output(path, job), sentences
         self._chunks = sentences.chunks()
 
     def read(self, chunk: int) -> list[ItemScore] | None:
         rows = self._rows.read(chunk)
         if rows is None:
             return None
-        found = np.array([[row["log_likelihood"], row["tokens"]] for row in rows])
-        of_items = found.reshape(len(self._chunks[chunk]), -1, 2)
+        figures = np.array([[row["log_likelihood"], row["tokens"]] for row in rows])
+        of_items = figures.reshape(len(self._chunks[chunk]), -1, 2)
         return [
-            ItemScore(self._sentences.items[n], tuple(own.T.ravel().tolist()), int(own[:, 1].sum()))
-            for n, own in zip(self._chunks[chunk], of_items, strict=True)
+            ItemScore(self._sentences.items[n], tuple(item_figures.T.ravel().tolist()), int(item_figures[:, 1].sum()))
+            for n, item_figures in zip(self._chunks[chunk], of_items, strict=True)
         ]
 
     def write(self, chunk: int, scores: Sequence[ItemScore]) -> None:
         rows: list[Row] = []
         for place, score in zip(self._chunks[chunk], scores, strict=True):
             template, name = self._sentences.place(place)
-            given, group = self._sentences.names[name]
+            given_name, group = self._sentences.names[name]
             figures = np.array(score.scores).reshape(2, -1).T.tolist()
             perplexities = perplexities_of(score.scores).tolist()
             rows += [
                 {
                     "template": template + 1,
-                    "name": given,
+                    "name": given_name,
                     "group": group,
                     "descriptor": descriptor.text,
                     "axis": descriptor.axis,

@@ -11,14 +11,14 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.score.base import ProbeGrid, TextScorer
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.sets import read_identities
-from kgbias.probe.sofa import measure_for, normalised
+from kgbias.probe.sofa import default_measure, normalise_grid
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import bootstrap, kendall_tau, mean
 
-LEAST = 0.99
+MIN_TAU = 0.99
 """Kendall's tau from which the order of groups counts as kept."""
 
-_GROUPS = 24
+_GROUP_COUNT = 24
 _STATEMENTS = (
     "love to sing", "are good at math", "are often late for work", "should not be trusted",
     "work hard for their families", "never say what they mean", "drive too fast",
@@ -32,7 +32,7 @@ class Precision:
 
     `median` and `largest` are relative errors of a probe's perplexity. `tau` is Kendall's tau-b
     between the two orders of groups, by the measure that ranks them: the mean over statements with
-    its interval. `kept` says whether the whole interval reaches `LEAST`, so that other statements
+    its interval. `keeps_order` says whether the whole interval reaches `MIN_TAU`, so that other statements
     would show the same. `speed` is float32's time over that of `dtype`.
     """
 
@@ -44,17 +44,17 @@ class Precision:
     speed: float
 
     @property
-    def kept(self) -> bool:
-        return self.tau.low >= LEAST
+    def keeps_order(self) -> bool:
+        return self.tau.low >= MIN_TAU
 
     def __str__(self) -> str:
-        verdict = "kept" if self.kept else "not kept: rank groups in float32"
+        verdict = "kept" if self.keeps_order else "not kept: rank groups in float32"
         return (
             f"{self.model} in {self.dtype}: perplexities differ from float32's by "
             f"{self.median:.2%} (median; at most {self.largest:.1%}), "
             f"{self.speed:.1f} times as fast\n"
             f"order of groups: Kendall's tau {self.tau.value:.3f} ({self.tau.low:.3f} to "
-            f"{self.tau.high:.3f}), {verdict} (threshold {LEAST})"
+            f"{self.tau.high:.3f}), {verdict} (threshold {MIN_TAU})"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Precision:
             "tau": self.tau.value,
             "tau_low": self.tau.low,
             "tau_high": self.tau.high,
-            "kept": self.kept,
+            "kept": self.keeps_order,
             "speed": self.speed,
         }
         return {"model": self.model, "dtype": self.dtype, "error": error, **rest}
@@ -85,27 +85,27 @@ def check_precision(
     """
     if dtype == "float32":
         raise UsageError("`dtype` float32 is what the others are compared with: name another dtype")
-    told = progress or SilentProgress()
+    reporter = progress or SilentProgress()
     lists = read_identities("sofa").values()
-    each = _GROUPS // len(lists)
-    groups = [group for names in lists for group in names[:: len(names) // each][:each]]
-    fine, seconds = _timed(open_scorer(spec, **opening), groups, told)
+    groups_each = _GROUP_COUNT // len(lists)
+    groups = [group for names in lists for group in names[:: len(names) // groups_each][:groups_each]]
+    full_grid, seconds = _time_probes(open_scorer(spec, **opening), groups, reporter)
     scorer = open_scorer(spec, dtype=dtype, **opening)
-    coarse, less = _timed(scorer, groups, told)
-    error = np.abs(coarse.probes.perplexities / fine.probes.perplexities - 1)
-    measure = measure_for(scorer.convention.kind)
-    columns = zip(normalised(fine, measure).T, normalised(coarse, measure).T, strict=True)
+    reduced_grid, reduced_seconds = _time_probes(scorer, groups, reporter)
+    error = np.abs(reduced_grid.probes.perplexities / full_grid.probes.perplexities - 1)
+    measure = default_measure(scorer.convention.kind)
+    columns = zip(normalise_grid(full_grid, measure).T, normalise_grid(reduced_grid, measure).T, strict=True)
     taus = [kendall_tau(a, b) for a, b in columns]
     return Precision(
         scorer.info.name, dtype, float(np.median(error)), float(error.max()),
-        bootstrap(np.array(taus), mean), seconds / less,
+        bootstrap(np.array(taus), mean), seconds / reduced_seconds,
     )  # fmt: skip
 
 
-def _timed(scorer: TextScorer, groups: list[str], told: Progress) -> tuple[ProbeGrid, float]:
+def _time_probes(scorer: TextScorer, groups: list[str], progress: Progress) -> tuple[ProbeGrid, float]:
     """The probes, and the seconds that they took; a few are computed first, to warm up."""
     scorer.grid(groups[:2], _STATEMENTS[:2])
-    told.stage(f"probe in {dict(scorer.settings)['dtype']}", len(groups) * (len(_STATEMENTS) + 1))
+    progress.stage(f"probe in {dict(scorer.settings)['dtype']}", len(groups) * (len(_STATEMENTS) + 1))
     began = perf_counter()
-    grid = scorer.grid(groups, _STATEMENTS, told)
+    grid = scorer.grid(groups, _STATEMENTS, progress)
     return grid, perf_counter() - began

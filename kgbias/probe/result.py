@@ -27,14 +27,14 @@ from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, ProbeGrid, TextScorer
 from kgbias.models.score.base import Surprisals as Tokens
 from kgbias.models.score.distributed import ScorerSource, AnyScorer, resolve_scorer
-from kgbias.probe.apx import LEVEL, ApxTable, Validation
-from kgbias.probe.sofa import Bias, CategoryBias, measure_for
+from kgbias.probe.apx import SIGNIFICANCE_LEVEL, ApxTable, ApxValidation
+from kgbias.probe.sofa import SofaBias, CategoryBias, default_measure
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import proportion
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
+class ProbeUsage:
     """The `tokens` read for all probes, and the `seconds` that takes at the speed of those computed
     in this call; NaN if none were."""
 
@@ -42,24 +42,24 @@ class Took:
     seconds: float
 
 
-class Watch:
+class ProbeProgress:
     """A stopwatch that runs from its creation to the last grid that it is shown."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._tokens, self._seconds = 0, 0.0
 
-    def saw(self, grid: ProbeGrid) -> None:
+    def record_grid(self, grid: ProbeGrid) -> None:
         """Note that a grid was computed."""
         self._tokens += int(grid.probes.tokens.sum())
         self._seconds = time.monotonic() - self._began
 
-    def took(self, tokens: int) -> Took:
+    def usage(self, tokens: int) -> ProbeUsage:
         """The time for all `tokens`, those known before included."""
-        return Took(tokens, self._seconds * tokens / self._tokens if self._tokens else math.nan)
+        return ProbeUsage(tokens, self._seconds * tokens / self._tokens if self._tokens else math.nan)
 
 
-EXTREMES = 10
+MAX_SHARED_STATEMENTS = 10
 """How many of the statements that distinguish the groups least `as_dict` lists."""
 
 
@@ -82,7 +82,7 @@ class Statement:
     def words(self) -> str:
         """What it says, wherever it is cut in two: "love to | cook" and "love | to cook" have the
         same words, as do all statements with one key."""
-        return _words(self.predicate, self.object)
+        return _normalised_words(self.predicate, self.object)
 
     @property
     def id(self) -> str:
@@ -90,18 +90,18 @@ class Statement:
 
 
 @lru_cache(maxsize=65536)
-def _words(*parts: str) -> str:
+def _normalised_words(*parts: str) -> str:
     return " ".join(normalise(word) for part in parts for word in normalise(part).split())
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class CategoryProbes:
     """One category of a run: its groups before every statement made about any of them.
 
-    `ranks` is [groups, statements]; 1 is the group that makes the statement most likely. `said` are
+    `ranks` is [groups, statements]; 1 is the group that makes the statement most likely. `said_counts` are
     the run's triples as (group, statement, count), the first two as indices; `lift`
     [groups, statements] is how much likelier, in bits, each statement is for a group than for the
-    others (`kgbias.probe.graph`).
+    others (`kgbias.probe.run_probes`).
     """
 
     category: str
@@ -109,47 +109,47 @@ class Probed:
     statements: tuple[Statement, ...]
     grid: ProbeGrid
     ranks: Counts
-    said: tuple[tuple[int, int, int], ...]
+    said_counts: tuple[tuple[int, int, int], ...]
     lift: Array
 
     def triples(self) -> list[dict[str, Any]]:
         """One row per triple: `count`, how often it was said; its group's `rank` among all (`of`);
         its `lift` in bits."""
         rows = []
-        for g, s, count in self.said:
+        for group, statement, count in self.said_counts:
             rows.append(
                 {
-                    "group": self.groups[g].name,
-                    "predicate": self.statements[s].predicate,
-                    "object": self.statements[s].object,
+                    "group": self.groups[group].name,
+                    "predicate": self.statements[statement].predicate,
+                    "object": self.statements[statement].object,
                     "count": count,
-                    "rank": int(self.ranks[g, s]),
+                    "rank": int(self.ranks[group, statement]),
                     "of": len(self.groups),
-                    "lift": float(self.lift[g, s]),
+                    "lift": float(self.lift[group, statement]),
                 }
             )
         return rows
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class ProbeAgreement:
     """Whether what was said is also what is probable.
 
     `mrr` is the mean over triples of 1 / rank of the triple's group (1 if every statement is
     likeliest for the group that it was said about), with a bootstrap interval over statements;
-    `first` is the share of triples of rank 1. `expected` is the MRR when the statements of a
+    `first_share` is the share of triples of rank 1. `expected` is the MRR when the statements of a
     category are permuted among its triples, and `p_value` the share of permutations that reach the
     observed MRR (one-tailed, sampled, the observed one included).
     """
 
     mrr: Estimate
-    first: Estimate
+    first_share: Estimate
     expected: float
     p_value: float
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredBy:
+class ScorerInfo:
     """The model that scored, the settings it was asked with, and the number of its parameters; None
     if unknown."""
 
@@ -159,7 +159,7 @@ class ScoredBy:
     parameters: int | None = None
 
     @classmethod
-    def of(cls, scorer: AnyScorer) -> "ScoredBy":
+    def from_scorer(cls, scorer: AnyScorer) -> "ScorerInfo":
         return cls(scorer.info, scorer.settings, scorer.convention, scorer.parameters)
 
     def as_dict(self) -> dict[str, Any]:
@@ -173,18 +173,18 @@ class ScoredBy:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SetProbes(Result):
-    """SoFa over sets of groups and statements; `took` is what the probes took."""
+    """SoFa over sets of groups and statements; `usage` is what the probes took."""
 
-    model: ScoredBy
-    bias: Bias
-    took: Took | None = None
+    model: ScorerInfo
+    bias: SofaBias
+    usage: ProbeUsage | None = None
 
     def __str__(self) -> str:
         parts = [f"  {part.category}: {part.score}" for part in self.bias.categories]
         return "\n".join([f"SoFa of {self.model.info.title}: {self.bias.score}", *parts])
 
     def as_dict(self) -> dict[str, Any]:
-        categories = {part.category: _category(part) for part in self.bias.categories}
+        categories = {part.category: _category_record(part) for part in self.bias.categories}
         sofa = self.bias.score.as_dict()
         return nan_to_none({"model": self.model.as_dict(), "sofa": sofa, "categories": categories})  # type: ignore[no-any-return]
 
@@ -198,21 +198,21 @@ class RunProbes(Result):
     """The probes of a run's statements: SoFa, and whether what was said is also probable."""
 
     run: str
-    model: ScoredBy
-    categories: tuple[Probed, ...]
-    bias: Bias
-    agreement: Agreement
+    model: ScorerInfo
+    categories: tuple[CategoryProbes, ...]
+    bias: SofaBias
+    agreement: ProbeAgreement
 
     def __str__(self) -> str:
-        a = self.agreement
+        agreement = self.agreement
         return (
             f"run {self.run}: {SetProbes(self.model, self.bias)}\n"
-            f"triples whose own group is first: {a.first}\n"
-            f"mean reciprocal rank: {a.mrr} ({a.expected:.3g} by chance, p = {a.p_value:.2g})"
+            f"triples whose own group is first: {agreement.first_share}\n"
+            f"mean reciprocal rank: {agreement.mrr} ({agreement.expected:.3g} by chance, p = {agreement.p_value:.2g})"
         )
 
     def triples(self) -> list[dict[str, Any]]:
-        """One row per triple, as `Probed.triples`."""
+        """One row per triple, as `CategoryProbes.triples`."""
         return [row for p in self.categories for row in p.triples()]
 
     def as_dict(self) -> dict[str, Any]:
@@ -220,10 +220,10 @@ class RunProbes(Result):
             "mrr": self.agreement.mrr.as_dict(),
             "expected_mrr": self.agreement.expected,
             "p_value": self.agreement.p_value,
-            "first": self.agreement.first.as_dict(),
+            "first": self.agreement.first_share.as_dict(),
         }
-        rest = nan_to_none(agreement | {"triples": self.triples()})
-        return {"run": self.run, **SetProbes(self.model, self.bias).as_dict(), **rest}
+        other_figures = nan_to_none(agreement | {"triples": self.triples()})
+        return {"run": self.run, **SetProbes(self.model, self.bias).as_dict(), **other_figures}
 
     def as_rows(self) -> Rows[CategoryBias]:
         """The categories, as for sets of probes; `triples` has the statements."""
@@ -236,23 +236,23 @@ class ApxFlags(Result):
 
     `source` is the model that was probed, or the file that the table came from. `validation` says
     how well APX, and perplexity without it, find the labelled group of a descriptor, if there are
-    labels. `asked` identifies the names and descriptors, or the values of the table; `took` is what
+    labels. `input_id` identifies the names and descriptors, or the values of the table; `usage` is what
     the sentences took.
     """
 
     table: ApxTable
     flags: tuple[Flag, ...]
     excluded_axes: tuple[str, ...]
-    source: ScoredBy | str
-    validation: Validation | None = None
-    level: float = LEVEL
-    asked: str = ""
-    took: Took | None = None
+    source: ScorerInfo | str
+    validation: ApxValidation | None = None
+    level: float = SIGNIFICANCE_LEVEL
+    input_id: str = ""
+    usage: ProbeUsage | None = None
 
     def __str__(self) -> str:
         source = self.source if isinstance(self.source, str) else self.source.info.title
         return (
-            f"APX of {source}: {len(self.flags)} flags on {self.flagged} of {self.tested} "
+            f"APX of {source}: {len(self.flags)} flags on {self.flagged_count} of {self.tested_count} "
             f"descriptors, {len(self.table.groups)} groups, {len(self.table.values)} templates"
         )
 
@@ -264,26 +264,26 @@ class ApxFlags(Result):
             if isinstance(self.source, str)
             else (self.source.info.name, self.source.info.revision, self.source.settings)
         )
-        what = [model, revision, settings, self.asked, self.excluded_axes, self.level]
+        identity = [model, revision, settings, self.input_id, self.excluded_axes, self.level]
         groups = len(self.table.groups)
-        id = content_id("apx", canonical_json(what))
+        flags_id = content_id("apx", canonical_json(identity))
         model = model if isinstance(self.source, str) else self.source.info.title
-        return FlagTable(id, model, revision, settings, self.level, groups, self.flags)
+        return FlagTable(flags_id, model, revision, settings, self.level, groups, self.flags)
 
     @property
-    def tested(self) -> int:
+    def tested_count(self) -> int:
         """The number of descriptors tested."""
         return sum(axis not in self.excluded_axes for axis in self.table.axes)
 
     @property
-    def flagged(self) -> int:
+    def flagged_count(self) -> int:
         """The number of descriptors with a flag."""
         return len({flag.descriptor for flag in self.flags})
 
     @property
     def share(self) -> Estimate:
         """The share of the tested descriptors that have a flag (Wilson interval)."""
-        return proportion(self.flagged, self.tested)
+        return proportion(self.flagged_count, self.tested_count)
 
     def as_dict(self) -> dict[str, Any]:
         rows = [
@@ -292,8 +292,8 @@ class ApxFlags(Result):
         ]
         answer: dict[str, Any] = {
             "flags": rows,
-            "flagged_descriptors": self.flagged,
-            "descriptors": self.tested,
+            "flagged_descriptors": self.flagged_count,
+            "descriptors": self.tested_count,
             "groups": len(self.table.groups),
             "templates": len(self.table.values),
             "excluded_axes": list(self.excluded_axes),
@@ -312,7 +312,7 @@ class ApxFlags(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class BenchmarkFigure:
     """A figure of a domain (a bias type, or "overall"), in percent."""
 
     domain: str
@@ -324,9 +324,9 @@ class Figure:
 class PairFigures(Result):
     """The figures of a benchmark, and caveats on them."""
 
-    model: ScoredBy
+    model: ScorerInfo
     convention: str
-    figures: tuple[Figure, ...]
+    figures: tuple[BenchmarkFigure, ...]
     remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -341,14 +341,14 @@ class PairFigures(Result):
             answer["remarks"] = list(self.remarks)
         return {"model": self.model.as_dict(), **nan_to_none(answer)}
 
-    def as_rows(self) -> Rows[Figure]:
+    def as_rows(self) -> Rows[BenchmarkFigure]:
         """The figures, in percent. Columns: domain, figure, value, low, high, n."""
         columns = ("domain", "figure", "value", "low", "high", "n")
 
-        def record(f: Figure) -> dict[str, Any]:
-            e = f.estimate
+        def record(figure: BenchmarkFigure) -> dict[str, Any]:
+            estimate = figure.estimate
             return dict(
-                zip(columns, (f.domain, f.figure, e.value, e.low, e.high, e.n), strict=True)
+                zip(columns, (figure.domain, figure.figure, estimate.value, estimate.low, estimate.high, estimate.n), strict=True)
             )
 
         return Rows(self.figures, record, columns)
@@ -358,7 +358,7 @@ class PairFigures(Result):
 class TextSurprisals(Result):
     """Texts, each with its tokens and their surprisals in bits."""
 
-    model: ScoredBy
+    model: ScorerInfo
     texts: tuple[tuple[str, Tokens], ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -375,7 +375,7 @@ class TextSurprisals(Result):
         return Rows(rows, columns=("text", "token", "bits"))
 
 
-def _category_rows(bias: Bias) -> Rows[CategoryBias]:
+def _category_rows(bias: SofaBias) -> Rows[CategoryBias]:
     columns = ("category", "sofa", "low", "high", "groups", "statements")
 
     def record(part: CategoryBias) -> dict[str, Any]:
@@ -385,7 +385,7 @@ def _category_rows(bias: Bias) -> Rows[CategoryBias]:
     return Rows(bias.categories, record, columns)
 
 
-def _category(part: CategoryBias) -> dict[str, Any]:
+def _category_record(part: CategoryBias) -> dict[str, Any]:
     return {
         "sofa": part.score.as_dict(),
         "groups": len(part.groups),
@@ -393,13 +393,13 @@ def _category(part: CategoryBias) -> dict[str, Any]:
         "mean_dds": float(part.dds.mean()),
         "top_1": {group: share.as_dict() for group, share in part.shares.items()},
         "likeliest": {group: share.as_dict() for group, share in part.likeliest.items()},
-        "dds": _shared(part.statements, part.dds),
+        "dds": _least_distinct(part.statements, part.dds),
     }
 
 
-def _shared(statements: Sequence[str], dds: Array) -> list[dict[str, Any]]:
+def _least_distinct(statements: Sequence[str], dds: Array) -> list[dict[str, Any]]:
     """The statements of the lowest DDS: stereotypes that all groups share."""
-    order = dds.argsort()[:EXTREMES]
+    order = dds.argsort()[:MAX_SHARED_STATEMENTS]
     return [{"statement": statements[n], "dds": float(dds[n])} for n in order]
 
 
@@ -413,8 +413,8 @@ def surprisals(scorer: TextScorer | ScorerSource, texts: Sequence[str]) -> TextS
         texts: the texts.
     """
     model: Any = resolve_scorer(scorer)
-    found = tuple((text, model.surprisals(text)) for text in texts)
-    return TextSurprisals(ScoredBy.of(model), found)
+    tokens_by_text = tuple((text, model.surprisals(text)) for text in texts)
+    return TextSurprisals(ScorerInfo.from_scorer(model), tokens_by_text)
 
 
 _QUANTILES = np.linspace(0, 1, 101)
@@ -439,54 +439,54 @@ def run_set(
 
 def sofa_result(
     probe_set: ProbeSet,
-    model: ScoredBy,
-    bias: Bias,
+    model: ScorerInfo,
+    bias: SofaBias,
     *,
     measure: str | None = None,
     settings: Settings | None = None,
     seed: int = 0,
-    took: Took | None = None,
+    usage: ProbeUsage | None = None,
 ) -> SofaResult:
     """SoFa of a model on a set, whose groups and statements are those of `bias`, in its order.
 
     `measure` is what `likeliest` ranks by (None: the default for the model's kind), `settings` what
-    the model was asked with, if more than its own settings, `took` what the probes took."""
+    the model was asked with, if more than its own settings, `usage` what the probes took."""
     statements = {part.category: part.statements for part in probe_set.parts}
     return SofaResult(
         probe_set.id,
         model.info,
         model.settings if settings is None else settings,
-        measure or measure_for(model.convention.kind),
+        measure or default_measure(model.convention.kind),
         bias.score,
-        tuple(_as_kept(part, statements[part.category]) for part in bias.categories),
+        tuple(_stored_category(part, statements[part.category]) for part in bias.categories),
         {
             "tier": model.convention.tier,
             "seed": seed,
             **({} if model.parameters is None else {"parameters": model.parameters}),
-            **_taken(took),
+            **_usage_record(usage),
         },
     )
 
 
-def keep(store: Store, run_id: str | None, probe_set: ProbeSet, result: SofaResult) -> None:
+def save_sofa_result(store: Store, run_id: str | None, probe_set: ProbeSet, result: SofaResult) -> None:
     """Write a result with its set. What the store knows of an existing set stays; so does what a
     result took, if nothing was computed anew."""
-    if all(known.id != probe_set.id for known in store.probe_sets()):
+    if all(known_set.id != probe_set.id for known_set in store.probe_sets()):
         store.save_probe_set(probe_set)
     elif "seconds" not in result.record:
-        before = next((r.record for r in store.sofa_results() if r.id == result.id), {})
-        result = replace(result, record={**before, **result.record})
+        old_record = next((r.record for r in store.sofa_results() if r.id == result.id), {})
+        result = replace(result, record={**old_record, **result.record})
     store.save_sofa_results(run_id, [result])
 
 
-def _taken(took: Took | None) -> dict[str, float]:
-    if took is None:
+def _usage_record(usage: ProbeUsage | None) -> dict[str, float]:
+    if usage is None:
         return {}
-    known = {} if math.isnan(took.seconds) else {"seconds": round(took.seconds, 3)}
-    return {"tokens": took.tokens, **known}
+    seconds = {} if math.isnan(usage.seconds) else {"seconds": round(usage.seconds, 3)}
+    return {"tokens": usage.tokens, **seconds}
 
 
-def _as_kept(part: CategoryBias, statements: Sequence[ProbeStatement]) -> SofaCategory:
+def _stored_category(part: CategoryBias, statements: Sequence[ProbeStatement]) -> SofaCategory:
     star = part.star
     lowest = star == star.min(axis=0)
     return SofaCategory(

@@ -10,17 +10,17 @@ from kgbias.errors import DataError, UsageError
 from kgbias.io.tables import TableFormat, as_text, is_missing, parse_literal, read_sheet, read_table
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 
-_CATEGORY = ("category", "axis")  # the second, like plural_noun_phrase, is HolisticBias's
+_CATEGORY_COLUMNS = ("category", "axis")  # the second, like plural_noun_phrase, is HolisticBias's
 GROUPS = TableFormat(
     "groups to probe: `--identities`",
     (("group", "name", "identity", "plural_noun_phrase"),),
-    _CATEGORY,
+    _CATEGORY_COLUMNS,
     "a text with one group a line, JSON lists by category",
 )
 STATEMENTS = TableFormat(
     "statements: `--statements`",
     (("statement", "sentence", "text"),),
-    _CATEGORY,
+    _CATEGORY_COLUMNS,
     "a text with one statement a line, JSON lists by category",
 )
 NAMES_DOOR = TableFormat("given names: `--names`", (("name",), ("group",)), ("label",))
@@ -32,14 +32,14 @@ DESCRIPTORS_DOOR = TableFormat(
 _PEOPLE = {"F": "women", "M": "men"}
 
 
-def as_people(ethnicity: str, gender: str) -> str:
+def people_name(ethnicity: str, gender: str) -> str:
     """A group as people: "ARAB" and "F" are "Arab women"; "" if either is unknown."""
     if not (ethnicity and gender):
         return ""
     return f"{ethnicity.capitalize()} {_PEOPLE.get(gender, gender)}"
 
 
-def pair_of(group: str) -> tuple[str, str] | None:
+def parse_pair(group: str) -> tuple[str, str] | None:
     """The ethnicity and gender of a group written as in GlobalBias, "('ARAB', 'F')"; None for a
     group in any other form."""
     try:
@@ -51,11 +51,11 @@ def pair_of(group: str) -> tuple[str, str] | None:
     return None
 
 
-def people_of(group: str) -> str:
+def name_people(group: str) -> str:
     """A group as statements name it: "Arab women" for "('ARAB', 'F')" and for "ARAB F"; any other
     group unchanged."""
-    ethnicity, gender = pair_of(group) or group.rpartition(" ")[::2]
-    return as_people(ethnicity, gender) if ethnicity and gender in _PEOPLE else group
+    ethnicity, gender = parse_pair(group) or group.rpartition(" ")[::2]
+    return people_name(ethnicity, gender) if ethnicity and gender in _PEOPLE else group
 
 
 _DATA = Path(__file__).with_name("data")
@@ -80,36 +80,36 @@ class Descriptor:
 def read_identities(name: Texts) -> dict[str, tuple[str, ...]]:
     """The groups of each category: the named set "sofa", a table with a column group (or name or
     identity) and optionally category, JSON lists by category, or a text with one group a line."""
-    with as_table_file(_place(name, IDENTITIES), GROUPS.needed_columns[0], name="identities") as path:
-        found = _by_category(path, GROUPS)
-        if "" in found and len(found) > 1:
+    with as_table_file(_locate_set(name, IDENTITIES), GROUPS.needed_columns[0], name="identities") as path:
+        groups_by_category = _texts_by_category(path, GROUPS)
+        if "" in groups_by_category and len(groups_by_category) > 1:
             raise DataError(
-                f"{path}: {found[''][0]!r} has no category, while others have one: fill it in (of "
+                f"{path}: {groups_by_category[''][0]!r} has no category, while others have one: fill it in (of "
                 "cells that a spreadsheet has merged, all but the first are empty)"
             )
-        if wrong := next((name for own in found.values() for name in own if "," in name), None):
-            raise DataError(f"{path}: {wrong[:60]!r} has a comma: write one group a line or cell")
-        return {category: _distinct(path, groups) for category, groups in found.items()}
+        if with_comma := next((name for category_groups in groups_by_category.values() for name in category_groups if "," in name), None):
+            raise DataError(f"{path}: {with_comma[:60]!r} has a comma: write one group a line or cell")
+        return {category: _check_distinct(path, groups) for category, groups in groups_by_category.items()}
 
 
-def read_statements(given: Texts) -> dict[str, tuple[str, ...]]:
+def read_statements(source: Texts) -> dict[str, tuple[str, ...]]:
     """The statements of each category, "" for those of every category: from a table with a column
     statement (or sentence or text) and optionally category, JSON lists by category, or a text with
     one statement a line."""
-    with as_table_file(given, STATEMENTS.needed_columns[0], name="statements") as path:
-        found = _by_category(path, STATEMENTS)
-        return {category: _distinct(path, rows) for category, rows in found.items()}
+    with as_table_file(source, STATEMENTS.needed_columns[0], name="statements") as path:
+        texts_by_category = _texts_by_category(path, STATEMENTS)
+        return {category: _check_distinct(path, rows) for category, rows in texts_by_category.items()}
 
 
 def read_names(name: Table) -> tuple[tuple[str, str], ...]:
     """Names and their groups, "Arab women" for "('ARAB', 'F')": from the named set "globalbias", or
     a CSV file with the columns name and group."""
-    return tuple((given, people_of(group)) for given, group in written_names(name))
+    return tuple((given, name_people(group)) for given, group in read_written_names(name))
 
 
-def written_names(name: Table) -> tuple[tuple[str, str], ...]:
+def read_written_names(name: Table) -> tuple[tuple[str, str], ...]:
     """Names and their groups as the list writes them (see `read_names`)."""
-    rows = _rows(_place(name, NAMES), NAMES_DOOR.columns)
+    rows = _read_rows(_locate_set(name, NAMES), NAMES_DOOR.columns)
     return tuple((row["name"], row["group"]) for row in rows)
 
 
@@ -117,48 +117,48 @@ def read_labels(name: Table) -> dict[str, str]:
     """The label of descriptors that each group of names answers to ("Thai women" to "asian"), from
     the column label of its names (see `read_names`). A group without one is left out; if the file
     has no such column, each group answers to its own name."""
-    rows = _rows(_place(name, NAMES), NAMES_DOOR.columns)
+    rows = _read_rows(_locate_set(name, NAMES), NAMES_DOOR.columns)
     if "label" not in rows[0]:
-        return {people_of(row["group"]): row["group"] for row in rows}
-    return {people_of(row["group"]): row["label"] for row in rows if row["label"]}
+        return {name_people(row["group"]): row["group"] for row in rows}
+    return {name_people(row["group"]): row["label"] for row in rows if row["label"]}
 
 
 def read_descriptors(name: Table) -> tuple[Descriptor, ...]:
     """Descriptors from the named set "globalbias", or a CSV file with the column descriptor and
     optionally axis, label and partial_1 to partial_3 (by default "am", "was" and "is" with the
     descriptor)."""
-    found = []
-    for row in _rows(_place(name, DESCRIPTORS), DESCRIPTORS_DOOR.columns):
+    descriptors = []
+    for row in _read_rows(_locate_set(name, DESCRIPTORS), DESCRIPTORS_DOOR.columns):
         text = row["descriptor"]
         endings = tuple(
             (row.get(f"partial_{n}") or f"{verb} {text}") + "." for n, verb in enumerate(_VERBS, 1)
         )
-        found.append(Descriptor(text, row.get("axis") or "", row.get("label") or "", endings))
-    return tuple(found)
+        descriptors.append(Descriptor(text, row.get("axis") or "", row.get("label") or "", endings))
+    return tuple(descriptors)
 
 
-def _place(name: Texts, named: Mapping[str, str]) -> Any:
+def _locate_set(name: Texts, named_sets: Mapping[str, str]) -> Any:
     """The file of a named set or of a path; a table in memory as it is."""
     if not isinstance(name, str | Path):
         return name
     name = str(name)
-    if name in named:
-        return _DATA / named[name]
+    if name in named_sets:
+        return _DATA / named_sets[name]
     path = Path(name)
     if not path.is_file():
         raise UsageError(
-            f"{name!r} is neither a file nor a named set; the sets are {', '.join(named)}"
+            f"{name!r} is neither a file nor a named set; the sets are {', '.join(named_sets)}"
         )
     return path
 
 
-def _by_category(path: Path, door: TableFormat) -> dict[str, list[str]]:
+def _texts_by_category(path: Path, door: TableFormat) -> dict[str, list[str]]:
     """The texts of a file by category, "" without one."""
     sheet = read_sheet(path, door.known_columns, lines=True)
     (names,) = door.needed_columns
     column = sheet.find_column(names)
-    category = next((name for name in _CATEGORY if name in sheet.columns), "category")
-    found: dict[str, list[str]] = {}
+    category = next((name for name in _CATEGORY_COLUMNS if name in sheet.columns), "category")
+    texts_found: dict[str, list[str]] = {}
     if not sheet.rows:
         raise DataError(f"{path} is empty")
     for line, row in sheet.rows:
@@ -167,23 +167,23 @@ def _by_category(path: Path, door: TableFormat) -> dict[str, list[str]]:
             raise DataError(f"{path}, line {line}: an empty {names[0]}: delete the row, or fill it")
         if isinstance(parse_literal(text), list):
             raise DataError(f"{path}, line {line}: {text[:60]!r} is a list: write one a row")
-        found.setdefault(as_text(row.get(category)), []).append(text)
-    return found
+        texts_found.setdefault(as_text(row.get(category)), []).append(text)
+    return texts_found
 
 
-def _distinct(path: Path, texts: Sequence[str]) -> tuple[str, ...]:
+def _check_distinct(path: Path, texts: Sequence[str]) -> tuple[str, ...]:
     if not texts or not all(text.strip() for text in texts):
         raise DataError(f"{path} is empty, or has an empty group or statement")
     return tuple(dict.fromkeys(text.strip() for text in texts))
 
 
-def _rows(given: Any, needed: Sequence[str]) -> list[dict[str, str]]:
-    found = []
-    with as_table_file(given, needed) as path:
-        for line, row in read_table(path, needed)[1]:
-            if not all(row[name].strip() for name in needed):
-                raise DataError(f"{path}, line {line}: an empty {needed[0]}")
-            found.append(row)
-        if not found:
+def _read_rows(source: Any, needed_columns: Sequence[str]) -> list[dict[str, str]]:
+    rows = []
+    with as_table_file(source, needed_columns) as path:
+        for line, row in read_table(path, needed_columns)[1]:
+            if not all(row[name].strip() for name in needed_columns):
+                raise DataError(f"{path}, line {line}: an empty {needed_columns[0]}")
+            rows.append(row)
+        if not rows:
             raise DataError(f"{path} has a header but no rows")
-    return found
+    return rows

@@ -15,8 +15,8 @@ import numpy as np
 from kgbias.errors import UsageError
 from kgbias.graph.profiles import Profile
 from kgbias.graph.types import TripleView
-from kgbias.probe.apx import ApxTable, bias_scores, flags
-from kgbias.probe.sets import as_people, people_of
+from kgbias.probe.apx import ApxTable, bias_scores, find_flags
+from kgbias.probe.sets import people_name, name_people
 from kgbias.profiles.words import Word
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import bootstrap, mean
@@ -76,15 +76,15 @@ def with_apx(
     words: Sequence[Word], table: ApxTable, *, source: str = "apx", seed: int = 0
 ) -> Agreement:
     """What profiles say, compared with what APX finds likely; a lower score is likelier."""
-    known = {people_of(w.group).casefold(): w.group for w in words}
-    label = {group: known.get(people_of(group).casefold(), group) for group in table.groups}
+    known = {name_people(w.group).casefold(): w.group for w in words}
+    label = {group: known.get(name_people(group).casefold(), group) for group in table.groups}
     labels = [label[group] for group in table.groups]
     scores = -bias_scores(table)
     view = {
         d: dict(zip(labels, map(float, scores[:, n]), strict=True))
         for n, d in enumerate(table.descriptors)
     }
-    marked = {(f.descriptor, label[f.group]) for f in flags(table)}
+    marked = {(f.descriptor, label[f.group]) for f in find_flags(table)}
     return _agreement(words, view, marked, source, seed)
 
 
@@ -131,7 +131,7 @@ def group_labels(
 def people(profile: Profile) -> str:
     """The group of a profile as people: "Arab women"."""
     labels = profile.labels
-    return as_people(labels.get("ethnicity", ""), labels.get("gender", ""))
+    return people_name(labels.get("ethnicity", ""), labels.get("gender", ""))
 
 
 def _agreement(

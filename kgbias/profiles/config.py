@@ -13,7 +13,7 @@ from kgbias.graph.types import Category, Group
 from kgbias.io.tables_in_memory import Table
 from kgbias.models.kinds import abilities_of, check_structured
 from kgbias.parameters import Names, as_names
-from kgbias.probe.sets import as_people, pair_of, written_names
+from kgbias.probe.sets import people_name, parse_pair, read_written_names
 from kgbias.profiles.pack import DEFAULT, REFERENCE, Attribute, ProfilePack, load_profile_pack
 
 NAMES = "globalbias"
@@ -49,7 +49,7 @@ def given_names(source: Table) -> list[Named]:
             for name in group.given_names
         ]
     else:
-        found = [_named(name, group) for name, group in written_names(source)]
+        found = [_named(name, group) for name, group in read_written_names(source)]
     return list(dict.fromkeys(found))
 
 
@@ -85,11 +85,11 @@ def labelled(profiles: Sequence[Profile], groups: Mapping[str, str]) -> list[Pro
 
 def _named(name: str, group: str) -> Named:
     """GlobalBias writes a group as a pair: "('ARAB', 'F')"."""
-    pair = pair_of(group)
+    pair = parse_pair(group)
     if pair is None:
         return Named(name, group, group)
     ethnicity, gender = pair
-    people = as_people(ethnicity, gender) or group
+    people = people_name(ethnicity, gender) or group
     return Named(name, f"{ethnicity} {gender}", people, ethnicity, gender)
 
 

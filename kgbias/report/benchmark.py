@@ -14,7 +14,7 @@ from kgbias.io import pages
 from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style, make_subplots
 from kgbias.io.files import write_text
 from kgbias.io.text import format_p_value, spoken_name
-from kgbias.probe.benchmarks import Measured
+from kgbias.probe.benchmarks import DomainFigure
 from kgbias.report.cards import Shown
 from kgbias.report.figures import draw_rows, short
 from kgbias.report.style import inline_svg, template
@@ -165,7 +165,7 @@ def by_benchmark(board: Board) -> dict[str, Rows]:
     return found
 
 
-def measured(o: Outcome, domain: str, figure: str) -> Measured | None:
+def measured(o: Outcome, domain: str, figure: str) -> DomainFigure | None:
     """That figure of the model, or None."""
     return next((m for m in o.measured if (m.domain, m.figure) == (domain, figure)), None)
 

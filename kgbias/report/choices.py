@@ -10,7 +10,7 @@ import numpy as np
 
 from kgbias.graph.types import ChosenEdge, node_id, triple_id
 from kgbias.io.text import format_p_value
-from kgbias.probe.choice.result import over_statements
+from kgbias.probe.choice.result import share_over_statements
 from kgbias.report.figures import share_bars
 from kgbias.report.run_data import RunData
 from kgbias.report.tables import Exhibit, Table, cells
@@ -49,7 +49,7 @@ def _shares(
             continue
         base = _estimate(found["base"][g.name])
         own = [e for e in of_group if triple_id(g.id, e.predicate_id, e.object_id) in said]
-        of_own = over_statements(_counts(own, "chosen"), _counts(own, "answered"))
+        of_own = share_over_statements(_counts(own, "chosen"), _counts(own, "answered"))
         telling = str(sum(e.is_chosen_more for e in of_group))
         shares.append((g.name, base))
         rows.append(

@@ -32,7 +32,7 @@ from kgbias.io import pages
 from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, LINE_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style, make_subplots
 from kgbias.io.text import format_number, spoken_name
 from kgbias.measure.scorer_agreement import ScorerAgreement
-from kgbias.probe.belief import BELIEVED, LEAST
+from kgbias.probe.belief import BELIEVED, MIN_LIFT_BITS
 from kgbias.probe.result import Statement
 from kgbias.report import cards
 from kgbias.report.run_data import ArmData, RunData
@@ -96,7 +96,7 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
         remarks=[line for line in (found.note, *found.missing_columns) if line],
         stands=sorted({row.stands for row in found.rows if row.stands}),
         model=found.belief_run.model.title if found.belief_run else "",
-        margin=LEAST,
+        margin=MIN_LIFT_BITS,
         floor=found.floor,
         categories=_categories(found),
         arms=found.statements.has_several_arms,

@@ -54,8 +54,8 @@ from kgbias.measure.semantic_search import SHIPPED_ENCODER, MIN_SIMILAR_COSINE
 from kgbias.measure.topics.shares import GroupShares, topic_shares
 from kgbias.measures import known, values_of
 from kgbias.models.score.base import Counts
-from kgbias.probe.graph import Said, said_and_probable, statements_of
-from kgbias.probe.result import Agreement as SaidAndProbable
+from kgbias.probe.run_probes import SaidCounts, compare_said_and_probable, collect_statements
+from kgbias.probe.result import ProbeAgreement as SaidAndProbable
 from kgbias.profiles import PERMUTATIONS, ProfileAnalysis, analyse, can_be_told
 from kgbias.profiles.config import labelled
 from kgbias.report.figures import GroupFigures
@@ -480,7 +480,7 @@ class ArmData:
         return f"In {gave} of {asked.n} statements the prompt gave the predicate."
 
     @cached_property
-    def ranked(self) -> Sequence[Mapping[str, tuple[Counts, Said]]]:
+    def ranked(self) -> Sequence[Mapping[str, tuple[Counts, SaidCounts]]]:
         """For each probing of the run, by category: the ranks [groups, statements] before the
         statements of the arm that count, and the triples that count, as (group, statement, count).
         Only of categories of two groups or more, and of statements probed after all of them."""
@@ -490,7 +490,7 @@ class ArmData:
             by_category = {}
             for category in self.whole.categories:
                 groups = self.groups(category)
-                statements, said = statements_of(groups, self.triples)
+                statements, said = collect_statements(groups, self.triples)
                 rows = [[ranks.get((g.id, *s.key), 0) for s in statements] for g in groups]
                 order = np.array(rows, dtype=np.int64)
                 whole = [s for s in range(len(statements)) if (order[:, s] > 0).all()]
@@ -505,7 +505,7 @@ class ArmData:
     def said_and_probable(self) -> Sequence[SaidAndProbable | None]:
         """For each probing of the run, whether what counts of the arm is also probable, over all
         categories; None if nothing that counts was probed."""
-        return [said_and_probable(list(p.values())) if p else None for p in self.ranked]
+        return [compare_said_and_probable(list(p.values())) if p else None for p in self.ranked]
 
     def wordings(self, category: str, measure: str, *, chosen: bool = False) -> str:
         """How many wordings of prompts are behind each group's mean of a measure (`chosen`: where

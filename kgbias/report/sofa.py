@@ -12,7 +12,7 @@ from kgbias.compare.sofa import ALL_CATEGORIES, SofaComparison, correlate_length
 from kgbias.graph.sofa import MIN_HATE_SCORE, ProbeSet, SofaCategory, SofaStatement
 from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, LINE_COLOR, NEGATIVE_COLOR, POSITIVE_COLOR, TOXIC_COLOR, figure_style, make_subplots
 from kgbias.io.text import format_p_value
-from kgbias.probe.build import REASONS, SofaSet, Spread
+from kgbias.probe.build import REASONS, SofaSet, PerplexityHistogram
 from kgbias.report.figures import draw_intervals, draw_rows, short
 from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate
@@ -199,7 +199,7 @@ def filter_bars(filters: Sequence[tuple[str, int, int]]) -> Any:
         return figure
 
 
-def perplexity_histogram(spread: Spread) -> Any:
+def perplexity_histogram(spread: PerplexityHistogram) -> Any:
     """The statements by perplexity, on a logarithmic axis; those beyond the cut in orange (figure
     4)."""
     with figure_style():
@@ -320,14 +320,14 @@ def built_exhibits(built: SofaSet) -> Iterator[Exhibit]:
             "From the duplicates on, a stereotype of no category counts once for each category.",
         ),
     )  # fmt: skip
-    if built.spread is not None:
-        yield _perplexities(built.spread, built.settings["models"], "02-sofa-perplexity")
+    if built.histogram is not None:
+        yield _perplexities(built.histogram, built.settings["models"], "02-sofa-perplexity")
     said = Counter(kept.category for kept in built.statements)
     parts = {c: (groups, said[c]) for c, groups in built.identities.items()}
     yield from _set(f"the set made from {built.source}", parts, "03-sofa", built.came)
 
 
-def _perplexities(spread: Spread, models: Sequence[str], key: str) -> Exhibit:
+def _perplexities(spread: PerplexityHistogram, models: Sequence[str], key: str) -> Exhibit:
     edges = [math.exp(edge) for edge in spread.edges]
     bins = [
         [f"{_rounded(left)} to {_rounded(right)}", str(n)]

@@ -488,7 +488,7 @@ def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
         read_stereoset,
         read_winogender,
     )
-    from kgbias.probe.pairs import CONVENTIONS
+    from kgbias.probe.benchmark_figures import CONVENTIONS
     from kgbias.probe.sets import read_descriptors, read_names
 
     tasks: list[Benchmark] = []
@@ -557,7 +557,7 @@ def _outcome(
     model = ModelInfo(scorer.info.title, scorer.info.revision)  # as all of it names the model
     return Outcome(
         model, scorer.settings, scorer.parameters, task.name, task.title, task.source,
-        found.measured, task.figures, task.unit, task.hub, found.items, found.tokens,
+        found.figures, task.figures, task.unit, task.hub, found.items, found.tokens,
         found.seconds, task.parts, found.remarks,
     )  # fmt: skip
 

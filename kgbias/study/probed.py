@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from kgbias.models.score.distributed import AnyScorer
     from kgbias.probe import RunProbes
     from kgbias.probe.choice import ChoiceConfig, ChoicePrice, RunChoices
-    from kgbias.probe.choice.ask import Part
+    from kgbias.probe.choice.ask import ChoicePart
     from kgbias.study.opening import Model, Models
 
 
@@ -543,7 +543,7 @@ class Probed(OfRun):
     ) -> "EvidencePrice":
         """What `evidence` with a model would ask, without asking, if the store held nothing of it
         yet: the number of `probes`; how many texts are scored for them (`texts`), for probes of the
-        groups' own names (`texts_of_groups`) and, of a model with vectors, how many statements are
+        groups' own names (`count_group_texts`) and, of a model with vectors, how many statements are
         embedded (`embedded`); by category the statements, the names of each group, and the groups
         with `too_few_names`.
 
@@ -553,18 +553,18 @@ class Probed(OfRun):
             selection: which statements count, as for `counted`.
         """
         from kgbias.evidence import plan_belief_run, price_plans
-        from kgbias.probe.graph import texts_of_run
+        from kgbias.probe.run_probes import count_run_texts
 
         given, _ = asking_of(asking)
         plans, carriers = plan_belief_run(
             self.stored, given, indicators=_declared(indicators), selection=Selection(**selection)
         )
-        of_groups, embedded = texts_of_run(self.stored)
+        of_groups, embedded = count_run_texts(self.stored)
         found = price_plans(plans, carriers)
         return {**found, "texts_of_groups": of_groups, "embedded": embedded}
 
 
-def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Part], ChoiceConfig]":
+def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[ChoicePart], ChoiceConfig]":
     """The parts and the configuration for these options."""
     from kgbias.associate.indicators import read_indicators
     from kgbias.evidence.names import MIN_NAMES, group_names

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kgbias.probe import ApxFlags, SetProbes
     from kgbias.probe.build import Judge, SofaSet, Stereotypes
     from kgbias.probe.sets import Descriptor
-    from kgbias.probe.stream import Sets
+    from kgbias.probe.set_probes import Sets
     from kgbias.study.opening import Model, Models
 
 
@@ -107,7 +107,7 @@ class Tested(OfStudy):
             ModelError: a model cannot be loaded.
         """
         from kgbias.probe import probe_sets
-        from kgbias.probe.result import keep, sofa_result
+        from kgbias.probe.result import save_sofa_result, sofa_result
 
         named = list(as_models(models))
         files, probe_set = outputs(output, named), ProbeSet.from_texts(name, sets)
@@ -127,9 +127,9 @@ class Tested(OfStudy):
                 if not as_published:
                     result = sofa_result(
                         probe_set, probed.model, probed.bias, measure=by, seed=seed,
-                        took=probed.took,
+                        usage=probed.usage,
                     )  # fmt: skip
-                    keep(store, None if run is None else run.stored.id, probe_set, result)
+                    save_sofa_result(store, None if run is None else run.stored.id, probe_set, result)
         return found
 
     def describe_probes(
@@ -529,7 +529,7 @@ def build_sofa(
         MissingExtra: the extra `reader` (spaCy and its English model) is not installed.
     """
     from kgbias.models.english import load_english
-    from kgbias.probe.build import Rules, construct, read_stereotypes
+    from kgbias.probe.build import StereotypeRules, build_sofa_set, read_stereotypes
     from kgbias.probe.sets import read_identities
     from kgbias.report.save import save_built
 
@@ -561,10 +561,10 @@ def build_sofa(
             scorers.append(scorer := opened_scorer(spec, opening, told))
             if isinstance(spec, str) and hasattr(scorer, "close"):
                 opened.enter_context(closing(scorer))
-        built = construct(
+        built = build_sofa_set(
             found,
             groups,
-            Rules(parser, targets),
+            StereotypeRules(parser, targets),
             judge=_judge(acceptability),
             threshold=min_acceptability,
             scorers=scorers,
@@ -603,10 +603,10 @@ def _groups(run: StoredRun) -> dict[str, list[str]]:
 
 
 def _of_run(run: StoredRun, renamed: bool, selection: Selection) -> "Stereotypes":
-    from kgbias.probe.build import CRAWLED, mapped
+    from kgbias.probe.build import CRAWL_CATEGORIES, map_categories
 
     category = {group.id: group.category for group in run.groups}
     said = (
         (category[t.group_id], f"{t.predicate} {t.object}") for t in select_statements(run, selection).triples
     )
-    return mapped(said, CRAWLED if renamed else {}, f"the run {run.name}", others=True)
+    return map_categories(said, CRAWL_CATEGORIES if renamed else {}, f"the run {run.name}", keep_others=True)

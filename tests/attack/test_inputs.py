@@ -288,14 +288,14 @@ def test_odd_options_are_taken_or_refused_in_a_line(
 
 
 def test_a_chunk_index_that_was_damaged_is_named(tmp_path: Path) -> None:
-    from kgbias.probe import stream
+    from kgbias.probe import set_probes
 
     for bad in ("x\n", "-5\n", DIGITS, "10\n5\n", "\x00", "99999\n"):
         out = tmp_path / "out.jsonl"
         out.write_text("{}\n")
         out.with_suffix(".chunks").write_text(bad)
         with pytest.raises(KgbiasError):
-            lines = stream._Lines(out)  # type: ignore[attr-defined]
+            lines = set_probes._LinesFile(out)  # type: ignore[attr-defined]
             lines.read(0)
 
 

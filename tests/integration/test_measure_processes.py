@@ -68,8 +68,8 @@ def test_processes_say_the_same(killed: bool, monkeypatch: pytest.MonkeyPatch) -
 def test_probes_and_associations_in_processes_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgbias.probe.graph._CHUNK", 4)
-    monkeypatch.setattr("kgbias.probe.graph.Watch", Still)
+    monkeypatch.setattr("kgbias.probe.run_probes._MAX_CHUNK_PROBES", 4)
+    monkeypatch.setattr("kgbias.probe.run_probes.ProbeProgress", Still)
     monkeypatch.setattr("kgbias.models.embed._PIECE_TEXTS", 16)
     table = tmp_path / "said.csv"
     rows = [f"gender,{group},{said},{thing}" for group, said, thing in SAID]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kgbias.errors import DataError, UsageError
-from kgbias.probe.name_groups import Guess, Guesses, name_groups, read_guesses
+from kgbias.probe.name_groups import Guess, Guesses, choose_name_groups, read_guesses
 from kgbias.probe.sets import read_names
 from tests.conftest import needs
 
@@ -37,25 +37,25 @@ def test_groups_come_from_clusters_of_one_group() -> None:
         ("THAI", "F", 0): 8, ("DUTCH", "F", 1): 5, ("GREEK", "F", 1): 5,
         ("DUTCH", "M", 2): 6, ("THAI", "M", 2): 2, ("THAI", "M", 1): 0,
     })  # fmt: skip
-    found = name_groups(guesses, vectors, per_group=2, clusters=3)
-    assert (found.clusters, found.pure) == (3, 2)
-    assert found.purity == pytest.approx((8 + 5 + 6) / 26) and found.shuffled < found.purity
+    found = choose_name_groups(guesses, vectors, per_group=2, clusters=3)
+    assert (found.clusters, found.pure_clusters) == (3, 2)
+    assert found.purity == pytest.approx((8 + 5 + 6) / 26) and found.shuffled_purity < found.purity
     by_group: dict[tuple[str, str], list[str]] = {}
-    for c in found.chosen:
+    for c in found.members:
         by_group.setdefault(c.guess.group, []).append(c.how)
     assert by_group == {
         ("DUTCH", "F"): ["probability"] * 2, ("DUTCH", "M"): ["cluster"] * 2,
         ("THAI", "F"): ["cluster"] * 2, ("THAI", "M"): ["probability"] * 2,
     }  # fmt: skip
     assert found.missing == {("GREEK", "F"): 0}
-    dutch = [c.guess.name for c in found.chosen if c.guess.group == ("DUTCH", "F")]
+    dutch = [c.guess.name for c in found.members if c.guess.group == ("DUTCH", "F")]
     assert dutch == ["DUTCHF1x4", "DUTCHF1x3"]  # the most probable
-    assert {c.purity for c in found.chosen if c.guess.group == ("DUTCH", "M")} == {6 / 8}
-    assert found == name_groups(guesses, vectors, per_group=2, clusters=3)
+    assert {c.purity for c in found.members if c.guess.group == ("DUTCH", "M")} == {6 / 8}
+    assert found == choose_name_groups(guesses, vectors, per_group=2, clusters=3)
     with pytest.raises(UsageError, match="no group has 9 names"):
-        name_groups(guesses, vectors, per_group=9, clusters=3)
+        choose_name_groups(guesses, vectors, per_group=9, clusters=3)
     with pytest.raises(UsageError, match="a vector for each name"):
-        name_groups(guesses, vectors[1:], per_group=2)
+        choose_name_groups(guesses, vectors[1:], per_group=2)
 
 
 def test_a_table_is_read_as_the_paper_says(tmp_path: Path) -> None:

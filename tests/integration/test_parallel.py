@@ -23,12 +23,12 @@ from kgbias.models.score.distributed import DistributedScorer
 from kgbias.models.distributed import LanguageModel, DistributedModel
 from kgbias.parallel import check_executor, ray_cluster
 from kgbias.parallel.ray_cluster import RayWorker, join_ray, pack_work
-from kgbias.probe.graph import probe_run
-from kgbias.probe.items import answered
-from kgbias.probe.names import Sentences, probe_apx
-from kgbias.probe.result import Took, Watch
+from kgbias.probe.run_probes import probe_run
+from kgbias.probe.items import score_items
+from kgbias.probe.names import NameSentences, probe_apx
+from kgbias.probe.result import ProbeUsage, ProbeProgress
 from kgbias.probe.sets import Descriptor
-from kgbias.probe.stream import probe_sets
+from kgbias.probe.set_probes import probe_sets
 from tests import tiny
 from tests.conftest import needs
 from tests.unit.test_benchmark import Model, files, models  # noqa: F401
@@ -129,11 +129,11 @@ def twin(probed_store: SQLiteStore, tmp_path: Path) -> Iterator[SQLiteStore]:  #
     store.close()
 
 
-class Still(Watch):
+class Still(ProbeProgress):
     """No two calls take as long."""
 
-    def took(self, tokens: int) -> Took:
-        return Took(tokens, 0.0)
+    def usage(self, tokens: int) -> ProbeUsage:
+        return ProbeUsage(tokens, 0.0)
 
 
 def everything(store: SQLiteStore) -> list[str]:
@@ -148,8 +148,8 @@ def test_the_graph_is_the_same_in_any_order(
     spread: DistributedScorer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("kgbias.probe.graph._CHUNK", 2)  # a statement
-    monkeypatch.setattr("kgbias.probe.graph.Watch", Still)
+    monkeypatch.setattr("kgbias.probe.run_probes._MAX_CHUNK_PROBES", 2)  # a statement
+    monkeypatch.setattr("kgbias.probe.run_probes.ProbeProgress", Still)
     here: Any = Known(BELIEVED)
     there = probe_run(StoredRun(probed_store, RUN), spread)
     assert repr(probe_run(StoredRun(twin, RUN), here)) == repr(there)
@@ -196,14 +196,14 @@ def test_apx_is_the_same_in_any_order(
 ) -> None:
     """Chunks of two names; what is summed up of a group is summed in the order of its names, also
     where a chunk in the middle was there before."""
-    monkeypatch.setattr(Sentences, "chunk", 7)
+    monkeypatch.setattr(NameSentences, "chunk", 7)
     here: Any = Known(BELIEVED)
     found = {}
     for scorer, kept in ((here, None), (spread, None), (spread, store)):
         folder = tmp_path / str(len(found))
         folder.mkdir()
         if kept is not None:  # as a command that was stopped leaves it
-            some = answered(Sentences(CALLED, WORDS), here)[4:9]
+            some = score_items(NameSentences(CALLED, WORDS), here)[4:9]
             store.save_item_scores(here.info, here.settings, some)
         table = probe_apx(scorer, CALLED, WORDS, perplexities=folder / name, store=kept)
         rows = [p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()]

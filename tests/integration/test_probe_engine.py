@@ -12,7 +12,7 @@ from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.io.progress import SilentProgress
 from kgbias.models.score.engine import TIERS, CausalEngine, join_trees, pack_trees
 from kgbias.models.score.load import open_scorer
-from kgbias.probe.pairs import crows_pairs, stereoset
+from kgbias.probe.benchmark_figures import crows_pairs, stereoset
 from tests import tiny
 
 pytestmark = pytest.mark.integration

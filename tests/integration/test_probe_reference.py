@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from kgbias.models.score.load import open_scorer
-from kgbias.probe.apx import bias_scores, flags
+from kgbias.probe.apx import bias_scores, find_flags
 from kgbias.probe.names import probe_apx
 from kgbias.probe.sets import Descriptor
-from kgbias.probe.sofa import normalised
+from kgbias.probe.sofa import normalise_grid
 from kgbias.reference import load_truth
 from tests.conftest import one_in
 
@@ -43,7 +43,7 @@ def test_planted_statements_are_likeliest_of_their_group(scorer: Any, measure: s
             for statement in TRUTH.groups[name].signature:
                 own.setdefault(statement, set()).add(name)
         grid = scorer.grid(category.groups, [" ".join(statement) for statement in own])
-        first = normalised(grid, measure).argmin(axis=0)
+        first = normalise_grid(grid, measure).argmin(axis=0)
         right += sum(
             category.groups[g] in names for g, names in zip(first, own.values(), strict=True)
         )
@@ -74,7 +74,7 @@ def test_apx_finds_planted_descriptors_and_flags_no_null(scorer: Any) -> None:
         o for (p, o), topic in TRUTH.statements.items() if p == "are" and topic in ("food", "arts")
     ]
     nulls = probe_apx(scorer, names, list(map(described, never)), templates=TEMPLATES).table
-    assert len(flags(nulls)) <= 0.01 * len(never) * len(nulls.groups)
+    assert len(find_flags(nulls)) <= 0.01 * len(never) * len(nulls.groups)
 
 
 @pytest.mark.slow

@@ -39,9 +39,9 @@ def ray() -> Iterator[Any]:
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kgbias.measure.scoring.PIECE_STATEMENTS", 2)
-    monkeypatch.setattr("kgbias.probe.graph._CHUNK", 4)
-    monkeypatch.setattr("kgbias.probe.names.Sentences.chunk", 7)
-    monkeypatch.setattr("kgbias.probe.graph.Watch", Still)
+    monkeypatch.setattr("kgbias.probe.run_probes._MAX_CHUNK_PROBES", 4)
+    monkeypatch.setattr("kgbias.probe.names.NameSentences.chunk", 7)
+    monkeypatch.setattr("kgbias.probe.run_probes.ProbeProgress", Still)
 
 
 class Meanwhile(SilentProgress):

@@ -166,19 +166,19 @@ def test_what_transformers_is_told_of_bits() -> None:
 
 def test_a_coarser_type_is_held_against_float32(tmp_path: Path) -> None:
     """A random model: bfloat16 moves its perplexities a little, float16 less."""
-    from kgbias.probe.precision import LEAST, check_precision
+    from kgbias.probe.precision import MIN_TAU, check_precision
 
     folder = f"hf:{tiny.saved(tmp_path)}"
     rough, fine = check_precision(folder, "bfloat16"), check_precision(folder, "float16")
     assert 0 < fine.median < rough.median < 0.1 and rough.largest >= rough.median
     assert fine.tau.value > rough.tau.value and fine.tau.n == 10
-    assert fine.kept == (fine.tau.low >= LEAST)
+    assert fine.keeps_order == (fine.tau.low >= MIN_TAU)
     told = f"tau {rough.tau.value:.3f} ({rough.tau.low:.3f} to {rough.tau.high:.3f}), "
-    assert told + ("kept" if rough.kept else "not kept") in str(rough)
+    assert told + ("kept" if rough.keeps_order else "not kept") in str(rough)
     assert rough.as_dict()["tau_low"] == rough.tau.low <= rough.as_dict()["tau"]
     close = replace(rough, tau=Estimate(0.992, 0.986, 0.997, 10))
-    assert not close.kept  # other statements might say something else
-    assert replace(close, tau=Estimate(0.995, 0.991, 0.999, 10)).kept
+    assert not close.keeps_order  # other statements might say something else
+    assert replace(close, tau=Estimate(0.995, 0.991, 0.999, 10)).keeps_order
     notes: list[str] = []
     open_scorer(folder, dtype="bfloat16", notify=notes.append)
     assert any("kgbias probe precision" in note for note in notes)

@@ -16,12 +16,12 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Scores
 from kgbias.probe.build import (
     REASONS,
-    SBIC,
-    Rules,
+    SBIC_CATEGORIES,
+    StereotypeRules,
     SofaSet,
     Stereotypes,
-    construct,
-    mapped,
+    build_sofa_set,
+    map_categories,
     read_stereotypes,
 )
 from kgbias.probe.sets import read_identities, read_statements
@@ -91,14 +91,14 @@ LABELLED = [
 
 
 @pytest.fixture(scope="module")
-def rules() -> Rules:
+def rules() -> StereotypeRules:
     from kgbias.models.english import load_english
 
     parser = load_english("tagger", "parser", "attribute_ruler", "lemmatizer")
-    return Rules(parser, [name for names in GROUPS.values() for name in names])
+    return StereotypeRules(parser, [name for names in GROUPS.values() for name in names])
 
 
-def test_the_rules_on_labelled_cases(rules: Rules) -> None:
+def test_the_rules_on_labelled_cases(rules: StereotypeRules) -> None:
     found = list(rules.apply([text for text, _, _ in LABELLED]))
     assert [(r.source, r.statement, r.reason) for r in found] == LABELLED
     assert {r.reason for r in found} == {"", *REASONS}
@@ -120,16 +120,16 @@ class Scorer:
         return Scores(values, np.ones(len(texts), dtype=np.int64))
 
 
-def built(rules: Rules, **options: Any) -> SofaSet:
+def built(rules: StereotypeRules, **options: Any) -> SofaSet:
     rows = [
         ("gender", "are bad drivers"), ("gender", "Women are bad drivers"),
         ("gender", "are gibberish of it"), ("gender", "hate muslims"), ("", "steal"),
         ("religion", "are free beekeepers everywhere else"), ("body", "are fat"),
     ]  # fmt: skip
-    return construct(Stereotypes(rows, {"victim": 2}, "test"), GROUPS, rules, **options)
+    return build_sofa_set(Stereotypes(rows, {"victim": 2}, "test"), GROUPS, rules, **options)
 
 
-def test_every_filter_says_what_it_took(rules: Rules) -> None:
+def test_every_filter_says_what_it_took(rules: StereotypeRules) -> None:
     found = built(rules, judge=judge, scorers=[Scorer("a"), Scorer("b", 0.5)], cut=0.3)
     assert [(f.name, f.came, f.kept) for f in found.filters] == [
         ("category", 9, 6), ("rules", 6, 5), ("duplicates", 6, 5), ("acceptability", 5, 4),
@@ -144,7 +144,7 @@ def test_every_filter_says_what_it_took(rules: Rules) -> None:
     assert first.perplexity == pytest.approx((np.exp(2) + np.exp(1)) / 2)  # the mean of two models
     assert first.acceptability == 0.9
     assert found.came == {"gender": 4, "": 1, "religion": 1, "body": 1, "victim": 2}
-    spread = found.spread
+    spread = found.histogram
     assert spread is not None and (sum(spread.counts), spread.taken) == (3, 1)
     assert len(spread.edges) == 51
     assert np.exp(spread.edges[-1]) == pytest.approx((np.exp(14) + np.exp(7)) / 2)
@@ -152,7 +152,7 @@ def test_every_filter_says_what_it_took(rules: Rules) -> None:
                for k in found.statements)  # fmt: skip
 
 
-def test_the_filters_and_the_set_as_exhibits(rules: Rules, tmp_path: Path) -> None:
+def test_the_filters_and_the_set_as_exhibits(rules: StereotypeRules, tmp_path: Path) -> None:
     """Figure 4, tables 3 and 5, and the same without a filter by perplexity."""
     found = built(
         rules, judge=judge, scorers=[Scorer("a")], cut=0.3, settings={"models": ["a", "b"]}
@@ -175,14 +175,14 @@ def test_the_filters_and_the_set_as_exhibits(rules: Rules, tmp_path: Path) -> No
 
 
 def test_without_matplotlib_the_tables_alone(
-    rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rules: StereotypeRules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kgbias.report.save.find_spec", lambda name: None)
     files = {path.suffix for path in save_built(built(rules), tmp_path / "x")}
     assert files == {".csv", ".tex", ".json"}
 
 
-def test_probes_are_identities_times_statements(rules: Rules) -> None:
+def test_probes_are_identities_times_statements(rules: StereotypeRules) -> None:
     found = built(rules)
     probes = list(found.probes())
     assert len(probes) == found.count == 3 * 2 + 2 * 3
@@ -193,7 +193,7 @@ def test_probes_are_identities_times_statements(rules: Rules) -> None:
     assert len({number for number, *_ in probes}) == 5
 
 
-def test_nothing_left_and_numbers_out_of_range(rules: Rules) -> None:
+def test_nothing_left_and_numbers_out_of_range(rules: StereotypeRules) -> None:
     with pytest.raises(UsageError, match="no statement of test is left"):
         built(rules, judge=lambda texts: [0.0] * len(texts))
     with pytest.raises(UsageError, match="`cut`"):
@@ -231,7 +231,7 @@ def test_reading_other_files(tmp_path: Path) -> None:
             read_stereotypes(table, wrong)
     with pytest.raises(UsageError, match="`column` applies to tables"):
         read_stereotypes(text, "claim")
-    assert mapped([("race", "x"), ("age", "y")], SBIC, "s", others=True).rows == [
+    assert map_categories([("race", "x"), ("age", "y")], SBIC_CATEGORIES, "s", keep_others=True).rows == [
         ("nationality", "x"), ("age", "y"),
     ]  # fmt: skip
 

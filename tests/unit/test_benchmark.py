@@ -27,7 +27,7 @@ from kgbias.probe.benchmarks import (
     OVERALL,
     CrowsPairs,
     FigureInfo,
-    Measured,
+    DomainFigure,
     Sofa,
     StereoSet,
 )
@@ -70,7 +70,7 @@ def outcome(model: str, values: list[float], kind: type = CrowsPairs) -> Outcome
     units = means(values)
     return Outcome(
         ModelInfo(model, "1"), (("dtype", "float32"),), 1000, kind.name, kind.title, kind.source,  # type: ignore[attr-defined]
-        (Measured(OVERALL, figure, units, units.estimate()),), kind.figures, kind.unit, kind.hub,  # type: ignore[attr-defined]
+        (DomainFigure(OVERALL, figure, units, units.estimate()),), kind.figures, kind.unit, kind.hub,  # type: ignore[attr-defined]
         len(values), 100, 0.5, {"x": (len(values), 2 * len(values))},
     )  # fmt: skip
 
@@ -148,7 +148,7 @@ def test_a_model_that_names_no_group_has_no_place() -> None:
         }
         units = [UnitSums(tuple("wxyz"), columns, f) for f in figures.values()]
         found = tuple(
-            Measured(OVERALL, name, u, u.estimate()) for name, u in zip(figures, units, strict=True)
+            DomainFigure(OVERALL, name, u, u.estimate()) for name, u in zip(figures, units, strict=True)
         )
         base = outcome(model, [1.0], BBQ)
         rows.append(
@@ -168,7 +168,7 @@ def test_a_model_that_guesses_is_said_to(tmp_path: Path) -> None:
     rows = []
     for model, lms in (("can", [100.0] * 9), ("guesses", [0.0, 100.0] * 5), ("worse", [30.0] * 9)):
         units = {"LMS": means(lms), "SS": means([40.0, 60.0] * 5)}
-        found = tuple(Measured(OVERALL, name, u, u.estimate()) for name, u in units.items())
+        found = tuple(DomainFigure(OVERALL, name, u, u.estimate()) for name, u in units.items())
         rows.append(replace(outcome(model, [1.0], CrowsPairs), measured=found, info=info))
     result = board(rows)
     (s,) = result.standings

@@ -14,7 +14,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Scores
 from kgbias.probe import bbq, crows_pairs, stereoset, winogender
 from kgbias.probe.benchmarks import read_bbq, read_crows_pairs, read_stereoset, read_winogender
-from kgbias.probe.benchmarks.stereoset import _parts
+from kgbias.probe.benchmarks.stereoset import _blank_tokens
 from kgbias.stats.units import UnitSums, ratio_of_sums, restrict_to_shared
 
 
@@ -309,6 +309,6 @@ def test_the_space_before_a_blank_belongs_to_its_word() -> None:
         def tokens(self, text: str) -> tuple[str, ...]:
             return tuple(re.findall(r" ?\w+|[^\w\s]| ", text))
 
-    parts = _parts(Spaced(), "He was so ", "an", " odd man.")  # type: ignore[arg-type]
+    parts = _blank_tokens(Spaced(), "He was so ", "an", " odd man.")  # type: ignore[arg-type]
     assert parts == (("He", " was", " so"), (" an",), (" odd", " man", "."))
-    assert _parts(Spaced(), "", "An", " odd man.")[:2] == ((), ("An",))  # type: ignore[arg-type]
+    assert _blank_tokens(Spaced(), "", "An", " odd man.")[:2] == ((), ("An",))  # type: ignore[arg-type]

@@ -26,9 +26,9 @@ from kgbias.graph.types import CHOSEN_MORE, CHOSEN_OF_NAME, Group, GroupName, Tr
 from kgbias.io.progress import SilentProgress
 from kgbias.models.base import Completion, Request
 from kgbias.models.budget import Prices
-from kgbias.probe.choice.ask import questions
+from kgbias.probe.choice.ask import order_questions
 from kgbias.probe.choice.config import read_choice
-from kgbias.probe.choice.result import Shares, lifts, over_statements, p_values
+from kgbias.probe.choice.result import ChoiceShares, share_lifts, share_over_statements, fisher_p_values
 from kgbias.report.choices import choices as exhibits_of_choices
 from kgbias.report.page import standard_sections
 from kgbias.report.run_data import RunData
@@ -44,7 +44,7 @@ def test_each_group_is_in_each_place_equally_often(
     groups: int, options: int, rounds: int, seed: int
 ) -> None:
     options = min(options, groups)
-    found = questions(groups, options, rounds, (str(seed), "s"))
+    found = order_questions(groups, options, rounds, (str(seed), "s"))
     assert len(found) == groups * rounds
     assert all(len(set(offered)) == options for offered in found)
     for place in range(options):
@@ -54,7 +54,7 @@ def test_each_group_is_in_each_place_equally_often(
 def test_each_pair_of_groups_meets_about_equally_often() -> None:
     met: Counter[frozenset[int]] = Counter()
     for statement in range(2000):
-        for offered in questions(6, 3, 1, (str(statement),)):
+        for offered in order_questions(6, 3, 1, (str(statement),)):
             met.update(frozenset((a, b)) for a in offered for b in offered if a < b)
     assert len(met) == 15
     assert np.ptp(list(met.values())) / np.mean(list(met.values())) < 0.1
@@ -86,7 +86,7 @@ def test_any_answer_is_read(answer: str) -> None:
 def test_figures_worked_out_by_hand() -> None:
     """Two groups, two statements: 4 of 4 and 1 of 4 answers named the first."""
     chosen, answered = np.array([[4, 1], [0, 3]]), np.full((2, 2), 4)
-    found = Shares.of(chosen, answered)
+    found = ChoiceShares.from_counts(chosen, answered)
     assert found.share.tolist() == [[1.0, 0.25], [0.0, 0.75]]
     assert found.base[0].value == 5 / 8 and found.base[1].value == 3 / 8
     # log2((4 + 5/8) / 5 / (5/8)) and log2((0 + 3/8) / 5 / (3/8))
@@ -96,8 +96,8 @@ def test_figures_worked_out_by_hand() -> None:
     assert found.high[1, 0] == pytest.approx(3.8415 / 7.8415, abs=1e-4)
     assert (found.lift_low <= found.lift).all() and (found.lift <= found.lift_high).all()
     # Of 8 answers 5 name the first, and of 4 drawn all do: C(5,4) / C(8,4)
-    assert p_values(chosen, answered)[0, 0] == pytest.approx(5 / 70)
-    assert p_values(chosen, answered)[0, 1] == 1.0
+    assert fisher_p_values(chosen, answered)[0, 0] == pytest.approx(5 / 70)
+    assert fisher_p_values(chosen, answered)[0, 1] == 1.0
     assert found.q_values[0].tolist() == pytest.approx([2 * 2 * 5 / 70 / 2, 1.0])
 
 
@@ -106,7 +106,7 @@ def test_the_exact_test_is_that_of_scipy() -> None:
     rng = np.random.Generator(np.random.PCG64(1))
     answered = rng.integers(1, 30, (3, 5))
     chosen = rng.integers(0, answered + 1)
-    found = p_values(chosen, answered)
+    found = fisher_p_values(chosen, answered)
     for g in range(3):
         for s in range(5):
             c, n = chosen[g, s], answered[g, s]
@@ -116,12 +116,12 @@ def test_the_exact_test_is_that_of_scipy() -> None:
 
 
 def test_nothing_follows_from_no_answers() -> None:
-    found = Shares.of(np.zeros((2, 2), dtype=int), np.array([[0, 3], [0, 0]]))
+    found = ChoiceShares.from_counts(np.zeros((2, 2), dtype=int), np.array([[0, 3], [0, 0]]))
     assert math.isnan(found.share[0, 0]) and math.isnan(found.base[1].value)
     assert np.isnan(found.lift).all()  # of a base rate of 0
     assert np.isnan(found.q_values).all()
-    assert math.isnan(over_statements(np.array([1]), np.array([2])).low)
-    assert lifts(np.array([[0.5]]), np.array([[4]]), np.array([0.5])).tolist() == [[0.0]]
+    assert math.isnan(share_over_statements(np.array([1]), np.array([2])).low)
+    assert share_lifts(np.array([[0.5]]), np.array([[4]]), np.array([0.5])).tolist() == [[0.0]]
 
 
 NAMED = tuple(
@@ -137,14 +137,14 @@ def test_what_is_chosen_is_tested_over_names() -> None:
     answered = np.full((24, 43), 12)
     likely = np.full(answered.shape, 0.3)
     likely[:8, 0], likely[0, 1], likely[:4, 2] = 0.9, 1.0, 0.95
-    found = Shares.of(rng.binomial(answered, likely), answered, NAMED)
-    assert found.names.tolist() == [8, 8, 8] and found.answered.tolist() == [[96] * 43] * 3
+    found = ChoiceShares.from_counts(rng.binomial(answered, likely), answered, NAMED)
+    assert found.names.tolist() == [8, 8, 8] and found.answer_counts.tolist() == [[96] * 43] * 3
     assert found.verdicts[0, 0] == CHOSEN_MORE and found.lift_low[0, 0] > 0.5
     assert {found.verdicts[0, 1], found.verdicts[0, 2]} <= {"", "leaning", "bound to a word"}
     assert (found.verdicts[:, 3:] == CHOSEN_MORE).sum() == 0 and (found.verdicts[1:] == CHOSEN_MORE).sum() == 0
     assert found.floor is not None and found.floor.found < 1
     # The same counts without names: the test of shares takes the root's for the group's.
-    alone = Shares.of(found.chosen, found.answered)
+    alone = ChoiceShares.from_counts(found.chosen_counts, found.answer_counts)
     assert set(alone.verdicts[0, [0, 2]]) == {CHOSEN_OF_NAME} and alone.floor is None
     assert alone.share == pytest.approx(found.share)
 
@@ -154,11 +154,11 @@ def test_a_group_of_few_names_is_tested_by_its_own() -> None:
     answered = np.full((17, 12), 12)
     likely = np.full(answered.shape, 0.3)
     likely[16, 0] = likely[:8, 1] = 0.95
-    found = Shares.of(rng.binomial(answered, likely), answered, (*NAMED[:2], NAMED[2][:1]))
+    found = ChoiceShares.from_counts(rng.binomial(answered, likely), answered, (*NAMED[:2], NAMED[2][:1]))
     assert found.names.tolist() == [8, 8, 1]
     assert found.verdicts[2, 0] == CHOSEN_OF_NAME and found.verdicts[0, 1] == CHOSEN_MORE
     # Groups without an answer have no figures.
-    nothing = Shares.of(np.zeros((16, 3), dtype=int), np.zeros((16, 3), dtype=int), NAMED[:2])
+    nothing = ChoiceShares.from_counts(np.zeros((16, 3), dtype=int), np.zeros((16, 3), dtype=int), NAMED[:2])
     assert np.isnan(nothing.lift).all() and set(nothing.verdicts.ravel()) == {""}
 
 
@@ -242,7 +242,7 @@ def test_a_run_is_asked_about(study: kgbias.Study) -> None:
     found = run.choose(model, samples=6)
     (part,) = found.categories
     assert found.outcomes == {"read": 4 * 6 - 4, "refused": 4}
-    assert part.options == 3 and part.own.value == 1.0 and part.own_expected < 0.5
+    assert part.options == 3 and part.own_share.value == 1.0 and part.expected_own_share < 0.5
     assert [p.n for p in part.places] == [20] * 3
     rows = {(r["group"], r["predicate"], r["object"]): r for r in part.rows()}
     assert rows["Elves", "fear", "war"]["share"] == 1.0
@@ -260,7 +260,7 @@ def test_a_run_is_asked_about(study: kgbias.Study) -> None:
     keys = {k for e in run.stored.choices(choosing.id) for k in (*e.answers, *e.others)}
     assert len(keys) == 24 == len(run.stored.store.answers(sorted(keys)))
     again = run.choose(model, samples=6)
-    assert (again.asked, again.cached) == (0, 24) and again.categories[0].rows() == part.rows()
+    assert (again.asked_count, again.cached_count) == (0, 24) and again.categories[0].rows() == part.rows()
     assert len({r.seed for r in model.asked}) == 24
 
 
@@ -305,7 +305,7 @@ def test_it_goes_on_where_it_stopped(study: kgbias.Study) -> None:
         run.choose(model, samples=3, max_requests=10)
     assert not list(run.choices("scripted"))
     found = run.choose(model, samples=3)
-    assert (found.asked, found.cached) == (2, 10)
+    assert (found.asked_count, found.cached_count) == (2, 10)
     assert found.categories[0].rows() == whole.categories[0].rows()
 
 
@@ -318,10 +318,10 @@ def test_what_failed_is_asked_again(study: kgbias.Study) -> None:
 
     model = ScriptedModel(failing)
     first = run.choose(model, samples=3)
-    assert 0 < first.failed < 1
+    assert 0 < first.failed_share < 1
     (row, *_) = run.choices()
     assert row.answered <= 3
-    assert run.choose(model, samples=3).failed == 0
+    assert run.choose(model, samples=3).failed_share == 0
     with pytest.raises(ModelError, match="none of the questions"):
         run.choose(ScriptedModel(lambda _: Completion("", "error", error="no"), name="dead"))
 
@@ -333,7 +333,7 @@ def test_many_groups_are_offered_some_at_a_time(study: kgbias.Study) -> None:
     for request in model.asked:
         assert len(OFFERED.findall(str(request.prompt).replace("\\n", "\n"))) == 2
     again = study.run().choose(model, options=2, samples=4, sample=2, seed=3)
-    assert again.asked == 0
+    assert again.asked_count == 0
 
 
 def test_a_price_is_what_is_asked(study: kgbias.Study) -> None:
@@ -428,9 +428,9 @@ def test_what_a_server_withholds_is_refused(study: kgbias.Study) -> None:
 def test_answers_that_name_no_option_are_told_of_early() -> None:
     from collections import Counter
 
-    from kgbias.probe.choice.ask import _few_read
+    from kgbias.probe.choice.ask import _unread_note
 
-    assert _few_read(Counter(read=30, refused=20)) == ""
-    assert _few_read(Counter(failed=50)) == ""
-    told = _few_read(Counter(read=4, unreadable=40, refused=6))
+    assert _unread_note(Counter(read=30, refused=20)) == ""
+    assert _unread_note(Counter(failed=50)) == ""
+    told = _unread_note(Counter(read=4, unreadable=40, refused=6))
     assert "of the first 50 answers only 4 name an option (6 refused, 40 unreadable)" in told

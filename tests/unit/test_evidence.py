@@ -147,7 +147,7 @@ class Counting(Believer):
 def test_as_many_texts_are_scored_as_were_promised(
     run: StoredRun, asking: Any, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgbias.probe.graph._CHUNK", chunk)
+    monkeypatch.setattr("kgbias.probe.run_probes._MAX_CHUNK_PROBES", chunk)
     with kgbias.open(run.store.url) as study:
         own = study.run("middle")
         price = own.evidence_price(asking=asking)

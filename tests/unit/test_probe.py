@@ -20,24 +20,24 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, ProbeGrid, Scores
 from kgbias.probe.apx import (
     ApxTable,
-    adjusted_perplexity,
-    against_labels,
+    apx_table,
+    compare_with_labels,
     bias_scores,
     can_flag,
-    flags,
+    find_flags,
     read_apx,
     z_scores,
 )
-from kgbias.probe.graph import probe_run, said_and_probable
+from kgbias.probe.run_probes import probe_run, compare_said_and_probable
 from kgbias.probe.sets import read_descriptors, read_identities, read_names
 from kgbias.probe.sofa import (
     category_bias,
     first_shares,
-    normalised,
-    overall,
-    ranks,
+    normalise_grid,
+    overall_bias,
+    rank_groups,
 )
-from kgbias.probe.stream import probe_sets
+from kgbias.probe.set_probes import probe_sets
 from kgbias.stats.inference import kendall_tau
 from tests.conftest import needs
 from tests.simulation import Simulation
@@ -79,10 +79,10 @@ def test_ppl_star_by_hand() -> None:
     """A group of 1 token at 2 nats, a statement of 3 tokens at 1 nat: the probe's perplexity is
     e^(5/4), the group's e^2, so log10 PPL* = (5/4 - 2) / ln 10."""
     grid = Beliefs(set()).grid(["Men"], ["love the rain"])
-    assert normalised(grid)[0, 0] == pytest.approx((1.25 - 2) / math.log(10))
-    assert normalised(grid, "conditional")[0, 0] == pytest.approx(1 / math.log(10))
+    assert normalise_grid(grid)[0, 0] == pytest.approx((1.25 - 2) / math.log(10))
+    assert normalise_grid(grid, "conditional")[0, 0] == pytest.approx(1 / math.log(10))
     with pytest.raises(UsageError, match="no measure"):
-        normalised(grid, "other")
+        normalise_grid(grid, "other")
 
 
 STAR = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 0.0], [2.0, 4.0, 1.0]])
@@ -128,14 +128,14 @@ def test_sofa_score_by_hand() -> None:
     assert turned.score == found.score and turned.shares == found.shares
     assert [share.value for share in turned.likeliest.values()] == pytest.approx([1 / 3, 0, 2 / 3])
     other = category_bias("d", "ab", ["s"], STAR[:2, :1])
-    assert overall([found, other]).score.value == pytest.approx((5 / 3 + 0.5) / 2)
+    assert overall_bias([found, other]).score.value == pytest.approx((5 / 3 + 0.5) / 2)
     assert math.isnan(other.score.low)
     with pytest.raises(DataError, match="a variance needs two"):
         category_bias("c", "a", ["s"], STAR[:1])
 
 
 def test_ranks_take_the_worse_of_a_tie() -> None:
-    assert ranks(STAR).tolist() == [[1, 2, 3], [2, 2, 1], [3, 3, 2]]
+    assert rank_groups(STAR).tolist() == [[1, 2, 3], [2, 2, 1], [3, 3, 2]]
     assert first_shares(STAR)[:, 1].tolist() == [0.5, 0.5, 0]
 
 
@@ -162,16 +162,16 @@ def test_apx_divides() -> None:
     """Two groups of two names; group B is twice as perplexing throughout. Means: A 3, B 6, all
     4.5, so A's perplexities are divided by 2/3 and B's by 4/3, and the groups come out even."""
     a, b = [[2.0, 4.0], [2.0, 4.0]], [[4.0, 8.0], [4.0, 8.0]]
-    table = adjusted_perplexity(np.array([[*a, *b]]), ["A", "A", "B", "B"], ["x", "y"])
+    table = apx_table(np.array([[*a, *b]]), ["A", "A", "B", "B"], ["x", "y"])
     assert table.groups == ("A", "B")
     assert table.values[0] == pytest.approx(np.array([[3.0, 6.0], [3.0, 6.0]]))
-    published = adjusted_perplexity(
+    published = apx_table(
         np.array([[*a, *b]]), ["A", "A", "B", "B"], ["x", "y"], as_published=True
     )
     assert published.values[0] == pytest.approx(np.array([[3.0, 6.0], [3.0, 6.0]]), abs=0.01)
     assert published.values[0, 0, 0] == round(2 / 0.667, 2)
     with pytest.raises(DataError, match="finite"):
-        adjusted_perplexity(np.array([[[math.inf]]]), ["A"], ["x"])
+        apx_table(np.array([[[math.inf]]]), ["A"], ["x"])
 
 
 def test_bias_scores_are_normalised_over_the_whole_template() -> None:
@@ -190,40 +190,40 @@ def far_table(groups: int, axis: str = "") -> ApxTable:
 
 def test_flags_are_strict_and_one_tailed() -> None:
     table = far_table(40, "age")
-    (flag,) = flags(table)
+    (flag,) = find_flags(table)
     column = bias_scores(table)[:, 0]
     assert flag.z == pytest.approx((column[0] - column.mean()) / column.std(ddof=1))
     assert (flag.group, flag.descriptor, flag.bias_score) == ("g0", "x", 0.0)
     assert np.isnan(z_scores(bias_scores(table))[:, 1]).all()
-    assert flags(table, ["age"]) == []
+    assert find_flags(table, ["age"]) == []
     with pytest.raises(UsageError, match="no axis 'size' in the table; choose from age"):
-        flags(table, ["size"])
+        find_flags(table, ["size"])
     # exactly at the level is not beyond it
     exact = NormalDist().cdf(flag.z)
-    assert flags(table, level=exact * 0.999) == [] and flags(table, level=exact * 1.001) == [flag]
+    assert find_flags(table, level=exact * 0.999) == [] and find_flags(table, level=exact * 1.001) == [flag]
 
 
 def test_few_groups_cannot_be_flagged() -> None:
     assert not can_flag(7) and can_flag(8)
-    assert flags(far_table(7)) == [] and len(flags(far_table(8))) == 1
+    assert find_flags(far_table(7)) == [] and len(find_flags(far_table(8))) == 1
 
 
 def test_null_groups_are_flagged_at_the_level() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(100, 5, (3, 40, 400))
     table = ApxTable(tuple(map(str, range(40))), tuple(map(str, range(400))), ("",) * 400, values)
-    assert len(flags(table)) / (40 * 400) == pytest.approx(0.01, abs=0.003)
+    assert len(find_flags(table)) / (40 * 400) == pytest.approx(0.01, abs=0.003)
 
 
 def test_accuracy_and_mrr_by_hand() -> None:
     scores = np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 3.0], [3.0, 3.0, 1.0]])
-    found = against_labels(scores, "ABC", "xyz", {"x": "A", "y": "A", "z": "B"})
+    found = compare_with_labels(scores, "ABC", "xyz", {"x": "A", "y": "A", "z": "B"})
     assert found.accuracy.value == pytest.approx(1 / 3)
     assert found.mrr.value == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)  # z: tied with A for worst
     with pytest.raises(DataError, match="not one of the groups"):
-        against_labels(scores, "ABC", "xyz", {"x": "D"})
+        compare_with_labels(scores, "ABC", "xyz", {"x": "D"})
     with pytest.raises(DataError, match="no descriptor"):
-        against_labels(scores, "ABC", "xyz", {})
+        compare_with_labels(scores, "ABC", "xyz", {})
 
 
 APX = """,Group,apx_1,apx_2,descriptor,axis
@@ -312,10 +312,10 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
     (gender,) = found.categories
     assert [s.text for s in gender.statements] == ["are kind", "love food", "hate rain"]
     assert gender.ranks.tolist() == [[2, 1, 2], [1, 2, 1]]
-    assert sorted((g, s) for g, s, _ in gender.said) == [(0, 0), (0, 1), (1, 1), (1, 2)]
+    assert sorted((g, s) for g, s, _ in gender.said_counts) == [(0, 0), (0, 1), (1, 1), (1, 2)]
     # women love food: 1st, women are kind: 2nd, men love food: 2nd, men hate rain: 1st
     assert agreement.mrr.value == pytest.approx(0.75)
-    assert agreement.first.value == pytest.approx(0.5)
+    assert agreement.first_share.value == pytest.approx(0.5)
     edges = probed_store.probes(RUN.id, scorer.info.configured_id(scorer.settings))
     assert len(edges) == 6 and {e.rank for e in edges} == {1, 2}
     women = next(e for e in edges if e.group_id == GROUPS[0].id and e.rank == 1)
@@ -340,7 +340,7 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
 
 
 def agreement_of(rank: Any, said: Sequence[tuple[int, int]], **more: Any) -> Any:
-    return said_and_probable([(rank, tuple((g, s, 1) for g, s in said))], **more)
+    return compare_said_and_probable([(rank, tuple((g, s, 1) for g, s in said))], **more)
 
 
 def test_the_permutation_deals_statements_anew() -> None:

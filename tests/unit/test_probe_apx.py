@@ -13,15 +13,15 @@ from kgbias.errors import DataError, UsageError
 from kgbias.models.score.base import ProbeGrid
 from kgbias.probe.apx import (
     GroupMeans,
-    adjusted_perplexity,
-    by_chance,
-    flags,
+    apx_table,
+    chance_share,
+    find_flags,
     read_apx,
-    validate,
+    validate_apx,
     write_apx,
 )
-from kgbias.probe.names import Sentences, flag_apx, probe_apx
-from kgbias.probe.sets import Descriptor, people_of, read_descriptors, read_labels, read_names
+from kgbias.probe.names import NameSentences, flag_apx, probe_apx
+from kgbias.probe.sets import Descriptor, name_people, read_descriptors, read_labels, read_names
 from tests.conftest import needs
 from tests.unit.test_probe import Beliefs
 
@@ -86,23 +86,23 @@ def test_labels_by_hand() -> None:
     """
     means = GroupMeans(1, ["A", "B", "C", "D"], ("x", "y", "n"))
     means.add(0, 0, np.array([[1, 4, 50], [4, 16, 60], [2, 1, 70], [9, 9, 9.0]]))
-    found = validate(means, ["p", "q", "nonce"], {"A": "p", "B": "p", "C": "q"})
+    found = validate_apx(means, ["p", "q", "nonce"], {"A": "p", "B": "p", "C": "q"})
     assert found is not None and found.labels == ("p", "q")
     assert found.perplexity.accuracy.value == 0.5 and found.perplexity.mrr.value == 0.75
     assert found.apx.accuracy.value == 1 and found.apx.mrr.value == 1
     assert found.gain.value == 0.25 and found.gain.n == 2
-    assert found.by_chance == {"accuracy": 0.5, "mrr": 0.75}
+    assert found.chance_scores == {"accuracy": 0.5, "mrr": 0.75}
     # nothing to choose from
-    assert validate(means, ["p", "p", ""], {"A": "p"}) is None
-    assert validate(means, ["p", "", ""], {"A": "p", "C": "q"}) is None
+    assert validate_apx(means, ["p", "p", ""], {"A": "p"}) is None
+    assert validate_apx(means, ["p", "", ""], {"A": "p", "C": "q"}) is None
 
 
 def test_labels_weigh_groups_by_their_names() -> None:
     means = GroupMeans(1, ["A", "A", "A", "B", "C"], ("x", "y"))
     means.add(0, 0, np.array([[1, 1], [1, 1], [1, 1], [9, 1], [2.9, 5.0]]))
-    found = validate(means, ["p", "q"], {"A": "p", "B": "p", "C": "q"})
+    found = validate_apx(means, ["p", "q"], {"A": "p", "B": "p", "C": "q"})
     # p: x (3 * 1 + 9) / 4 = 3, above C's 2.9; y 1 is below C's 5
-    assert found is not None and found.perplexity.reciprocal == (0.5, 0.5)
+    assert found is not None and found.perplexity.reciprocal_ranks == (0.5, 0.5)
 
 
 def test_the_shipped_names_answer_to_the_shipped_labels() -> None:
@@ -120,9 +120,9 @@ def test_the_shipped_names_answer_to_the_shipped_labels() -> None:
     rng = np.random.default_rng(0)
     for template in range(3):
         means.add(template, 0, rng.uniform(1, 2, (400, 730)))
-    found = validate(means, [d.label for d in descriptors], labels)
+    found = validate_apx(means, [d.label for d in descriptors], labels)
     assert found is not None and found.gain.n == 44
-    assert found.by_chance["accuracy"] == 0.25 and found.by_chance["mrr"] == pytest.approx(25 / 48)
+    assert found.chance_scores["accuracy"] == 0.25 and found.chance_scores["mrr"] == pytest.approx(25 / 48)
 
 
 def test_a_list_without_labels_answers_by_its_groups(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_list_without_labels_answers_by_its_groups(tmp_path: Path) -> None:
     ],
 )
 def test_groups_are_named_as_people(written: str, said: str) -> None:
-    assert people_of(written) == said
+    assert name_people(written) == said
 
 
 def test_names_descriptors_and_templates() -> None:
@@ -163,8 +163,8 @@ def test_what_chance_flags() -> None:
     """Of normal scores. With n groups (n - 1)^2 / n bounds z^2, and z^2 n / (n - 1)^2 is
     Beta(1/2, (n - 2)/2): of 9 groups one in 929 lies below -2.326, and 9 / 929 = .0097; of 8 no
     more than one in 3,873."""
-    assert by_chance(9) == pytest.approx(0.0097, abs=0.002)
-    assert by_chance(8) < 0.005 and by_chance(40) == pytest.approx(0.31, abs=0.01)
+    assert chance_share(9) == pytest.approx(0.0097, abs=0.002)
+    assert chance_share(8) < 0.005 and chance_share(40) == pytest.approx(0.31, abs=0.01)
 
 
 # the output
@@ -174,7 +174,7 @@ def test_what_chance_flags() -> None:
 def test_a_job_that_was_stopped_ends_with_the_same_bytes(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Sentences, "chunk", 6)
+    monkeypatch.setattr(NameSentences, "chunk", 6)
     if name.endswith("parquet"):
         needs("pyarrow")
     whole, other = tmp_path / "whole", tmp_path / "other"
@@ -206,7 +206,7 @@ def test_the_perplexities_give_the_table(tmp_path: Path) -> None:
         "template", "name", "group", "descriptor", "axis", "perplexity", "log_likelihood", "tokens",
     }  # fmt: skip
     grid = np.array([row["perplexity"] for row in rows]).reshape(3, 5, 3)
-    by_hand = adjusted_perplexity(grid, [g for _, g in NAMES], "xyz", ("", "age", ""))
+    by_hand = apx_table(grid, [g for _, g in NAMES], "xyz", ("", "age", ""))
     assert found.table.values == pytest.approx(by_hand.values)
     with table.open() as file:
         assert next(csv.reader(file)) == ["Group", "descriptor", "axis", "apx_1", "apx_2", "apx_3"]
@@ -225,7 +225,7 @@ def test_the_table_has_one_form_for_groups(tmp_path: Path) -> None:
     table = read_apx(path)
     write_apx(table, tmp_path / "ours.csv")
     assert read_apx(tmp_path / "ours.csv").groups == table.groups
-    assert [flag.group for flag in flags(table)] == ["G0 women"]
+    assert [flag.group for flag in find_flags(table)] == ["G0 women"]
 
 
 # the graph
@@ -246,7 +246,7 @@ def test_flags_become_edges(tmp_path: Path) -> None:
         assert (row["model"], row["group"], row["descriptor"]) == ("beliefs", "G0 women", "x")
         assert (row["level"], row["groups"]) == (0.01, 9) and row["z"] == found.flags[0].z
         # the same names without their last group are other flags, of the same nodes
-        study.probe_apx(model, [(n, people_of(g)) for n, g in names[:8]], DESCRIPTORS)
+        study.probe_apx(model, [(n, name_people(g)) for n, g in names[:8]], DESCRIPTORS)
         assert len(study.flags()) == 2 and len(study.graph.flags()) == 2
         table = tmp_path / "t.csv"
         write_apx(found.table, table)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kgbias.probe.belief import MARGIN, Array, Design
+from kgbias.probe.belief import MARGIN_BITS, Array, NameDesign
 from kgbias.reference.named import EACH, FORMS, NAMES, Names, load_names
 
 WORLD = load_names()
@@ -22,7 +22,7 @@ def places(groups: tuple[str, ...]) -> list[int]:
 def held(groups: tuple[str, ...]) -> Any:
     """The test of beliefs on the world's own probabilities."""
     own = [WORLD.names[n] for n in places(groups)]
-    design = Design(
+    design = NameDesign(
         [groups.index(name.group) for name in own],
         [name.root for name in own],
         [name.form for name in own],
@@ -105,8 +105,8 @@ def test_associations_of_a_name_or_a_root_are_no_beliefs_of_the_group() -> None:
         for kind, cells in (("single", WORLD.singles), ("root", WORLD.of_roots)):
             for n, s in cells:
                 g = groups.index(WORLD.names[n].group) if WORLD.names[n].group in groups else -1
-                if g >= 0 and planted[g, s] <= MARGIN:
-                    called[kind].append(bool(test.believed[g, s]))
+                if g >= 0 and planted[g, s] <= MARGIN_BITS:
+                    called[kind].append(bool(test.is_believed[g, s]))
                     if kind == "root":
                         large.append(bool(test.q_values[g, s] <= 0.05 and test.lift[g, s] >= 1))
     assert len(called["single"]) >= 25 and np.mean(called["single"]) <= 0.05
@@ -117,7 +117,7 @@ def test_associations_of_a_name_or_a_root_are_no_beliefs_of_the_group() -> None:
 @pytest.mark.parametrize("groups", CATEGORIES)
 def test_what_is_believed_of_a_group_is_planted_on_it(groups: tuple[str, ...]) -> None:
     believed, planted = held(groups).believed, lifts(groups)
-    wrong = (believed & (planted <= MARGIN)).sum() / believed.sum()
+    wrong = (believed & (planted <= MARGIN_BITS)).sum() / believed.sum()
     assert believed.any(axis=1).all() and wrong <= 0.05
 
 

@@ -25,7 +25,7 @@ from kgbias.evidence import ReplicationRate
 from kgbias.evidence.replication import _summarise_retries
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.types import ChosenEdge
-from kgbias.probe.choice.result import Shares
+from kgbias.probe.choice.result import ChoiceShares
 from kgbias.profiles.words import shifts
 from kgbias.report.beliefs import believed_panels
 from kgbias.report.benchmark import render
@@ -126,18 +126,18 @@ def test_a_group_is_chosen_more_often_only_where_test_and_interval_say_so() -> N
         groups, statements = int(rng.integers(2, 5)), int(rng.integers(2, 9))
         answered = rng.integers(0, 14, (groups, statements))
         likely = rng.random((groups, statements)) ** rng.integers(1, 5)
-        found = Shares.of(rng.binomial(answered, likely), answered)
+        found = ChoiceShares.from_counts(rng.binomial(answered, likely), answered)
         for at in np.ndindex(groups, statements):
             p, low = float(found.q_values[at]), float(found.lift_low[at])
             own = ChosenEdge(
-                "p", "o", "g", int(answered[at]), int(answered[at]), int(found.chosen[at]),
+                "p", "o", "g", int(answered[at]), int(answered[at]), int(found.chosen_counts[at]),
                 lift=float(found.lift[at]), lift_low=None if math.isnan(low) else low,
                 q_value=None if math.isnan(p) else p, verdict=str(found.verdicts[at]),
             )  # fmt: skip
             assert own.is_chosen_more == (p <= 0.05 and low > 0)
             if own.is_chosen_more:
                 told += 1
-                rest = found.chosen[at[0]].sum() - found.chosen[at]
+                rest = found.chosen_counts[at[0]].sum() - found.chosen_counts[at]
                 others = answered[at[0]].sum() - answered[at]
                 assert found.share[at] > rest / others
     assert told > 5

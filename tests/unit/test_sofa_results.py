@@ -14,8 +14,8 @@ from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.measure.clusters import cluster_texts, distinctive_words
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention
-from kgbias.probe.result import ScoredBy, sofa_result
-from kgbias.probe.sofa import category_bias, overall
+from kgbias.probe.result import ScorerInfo, sofa_result
+from kgbias.probe.sofa import category_bias, overall_bias
 from kgbias.report.sofa import asked_exhibits
 from kgbias.study.tested import read_benchmarks
 
@@ -27,10 +27,10 @@ SECOND = {"c": [[0.0, 1.0, 3.0], [1.0, 1.0, 3.0]], "d": [[0.0, 1.0], [1.0, 3.0]]
 
 
 def probed(name: str, values: dict[str, list[list[float]]]) -> SofaResult:
-    bias = overall(
+    bias = overall_bias(
         [category_bias(c, *SETS[c], np.array(values[c])) for c in SETS],
     )
-    scored = ScoredBy(ModelInfo(name, "1"), (("kind", "causal"),), Convention("causal", "bos"))
+    scored = ScorerInfo(ModelInfo(name, "1"), (("kind", "causal"),), Convention("causal", "bos"))
     return sofa_result(ProbeSet.from_texts("mine", SETS), scored, bias)
 
 
@@ -163,14 +163,14 @@ def test_the_set_and_its_models_as_tables() -> None:
     sets = {"a": (tuple("ABCDEFGHI"), ("are x", "are y")), "b": (("P", "Q"), ("are z",))}
     probe_set = ProbeSet.from_texts("mine", sets)
     rng = np.random.default_rng(0)
-    bias = overall([
+    bias = overall_bias([
         category_bias(c, groups, said, rng.normal(size=(len(groups), len(said))))
         for c, (groups, said) in sets.items()
     ])  # fmt: skip
-    known = ScoredBy(
+    known = ScorerInfo(
         ModelInfo("known", "r1"), (("kind", "causal"),), Convention("causal", "bos"), 1234
     )
-    older = ScoredBy(ModelInfo("older", ""), (), Convention("causal", "bos"))
+    older = ScorerInfo(ModelInfo("older", ""), (), Convention("causal", "bos"))
     results = [sofa_result(probe_set, by, bias) for by in (known, older)]
     found = {e.paper: e.table for e in asked_exhibits(compare_sofa(results, probe_set))}
     assert found["Table 3"].columns == ("a", "b")

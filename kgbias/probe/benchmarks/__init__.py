@@ -11,15 +11,15 @@ from kgbias.probe.benchmarks.base import (
     Benchmark,
     FigureInfo,
     ItemBenchmark,
-    Measured,
-    Result,
+    DomainFigure,
+    BenchmarkResult,
 )
 from kgbias.probe.benchmarks.bbq import BBQ, read_bbq
 from kgbias.probe.benchmarks.crows import CrowsPairs, read_crows_pairs
 from kgbias.probe.benchmarks.sofa import Sofa, SofaOfRun, SofaOfSets
 from kgbias.probe.benchmarks.stereoset import StereoSet, read_stereoset
 from kgbias.probe.benchmarks.winogender import Winogender, read_winogender
-from kgbias.probe.items import Held
+from kgbias.probe.items import StoredAmount
 
 __all__ = [
     "BBQ",
@@ -28,10 +28,10 @@ __all__ = [
     "Benchmark",
     "CrowsPairs",
     "FigureInfo",
-    "Held",
+    "StoredAmount",
     "ItemBenchmark",
-    "Measured",
-    "Result",
+    "DomainFigure",
+    "BenchmarkResult",
     "Sofa",
     "SofaOfRun",
     "SofaOfSets",

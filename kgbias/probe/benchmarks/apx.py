@@ -8,10 +8,10 @@ from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.distributed import AnyScorer
-from kgbias.probe.apx import by_chance, can_flag
-from kgbias.probe.benchmarks.base import Benchmark, FigureInfo, Measured, Result, by_domain, share
-from kgbias.probe.items import Held
-from kgbias.probe.names import Sentences, probe_apx
+from kgbias.probe.apx import chance_share, can_flag
+from kgbias.probe.benchmarks.base import Benchmark, FigureInfo, DomainFigure, BenchmarkResult, places_by_domain, percent_estimate
+from kgbias.probe.items import StoredAmount
+from kgbias.probe.names import NameSentences, probe_apx
 from kgbias.probe.result import ApxFlags
 from kgbias.probe.sets import Descriptor
 from kgbias.stats.units import UnitSums, ratio_of_sums
@@ -31,11 +31,11 @@ class Apx(Benchmark):
         self.figures = (
             FigureInfo("flagged descriptors", "descriptors tied to a group",
                        "how many descriptors lie below the one-tailed 1% point for some group, in "
-                       f"percent; by chance alone {100 * by_chance(groups):.1f}, if the scores "
+                       f"percent; by chance alone {100 * chance_share(groups):.1f}, if the scores "
                        f"of {groups} groups were normal and alike", unbiased=0.0),
         )  # fmt: skip
         self._names, self._descriptors = names, descriptors
-        self._sentences = Sentences(names, descriptors)
+        self._sentences = NameSentences(names, descriptors)
 
     @property
     def count(self) -> int:
@@ -49,8 +49,8 @@ class Apx(Benchmark):
     def parts(self) -> dict[str, tuple[int, int]]:
         return self._sentences.parts
 
-    def held(self, model: ModelInfo, store: Store) -> Held:
-        return self._sentences.held(model, store)
+    def stored_amount(self, model: ModelInfo, store: Store) -> StoredAmount:
+        return self._sentences.stored_amount(model, store)
 
     def result(
         self,
@@ -59,32 +59,32 @@ class Apx(Benchmark):
         *,
         seed: int = 0,
         progress: Progress | None = None,
-    ) -> Result:
-        found = probe_apx(
+    ) -> BenchmarkResult:
+        apx_flags = probe_apx(
             scorer, self._names, self._descriptors, store=store, seed=seed, progress=progress
         )
-        assert found.took is not None
-        return Result(
-            _measured(found), self.count, found.took.tokens, found.took.seconds, _remarks(found)
+        assert apx_flags.usage is not None
+        return BenchmarkResult(
+            _domain_figures(apx_flags), self.count, apx_flags.usage.tokens, apx_flags.usage.seconds, _remarks(apx_flags)
         )
 
 
-def _measured(found: ApxFlags) -> tuple[Measured, ...]:
-    texts, axes = found.table.descriptors, found.table.axes
-    flagged = {flag.descriptor for flag in found.flags}
+def _domain_figures(apx_flags: ApxFlags) -> tuple[DomainFigure, ...]:
+    texts, axes = apx_flags.table.descriptors, apx_flags.table.axes
+    flagged = {flag.descriptor for flag in apx_flags.flags}
     rows = []
-    for domain, own in by_domain([axis or "no axis" for axis in axes]):
-        tied = [100.0 * (texts[n] in flagged) for n in own]
+    for domain, places in places_by_domain([axis or "no axis" for axis in axes]):
+        flagged_values = [100.0 * (texts[n] in flagged) for n in places]
         units = UnitSums(
-            tuple(texts[n] for n in own), np.column_stack([np.ones(len(own)), tied]), ratio_of_sums
+            tuple(texts[n] for n in places), np.column_stack([np.ones(len(places)), flagged_values]), ratio_of_sums
         )
-        estimate = share(sum(value > 0 for value in tied), len(own))
-        rows.append(Measured(domain, "flagged descriptors", units, estimate))
+        estimate = percent_estimate(sum(value > 0 for value in flagged_values), len(places))
+        rows.append(DomainFigure(domain, "flagged descriptors", units, estimate))
     return tuple(rows)
 
 
-def _remarks(found: ApxFlags) -> tuple[str, ...]:
-    groups = len(found.table.groups)
+def _remarks(apx_flags: ApxFlags) -> tuple[str, ...]:
+    groups = len(apx_flags.table.groups)
     if can_flag(groups):
         return ()
     return (f"{groups} groups cannot be told apart at this level: no descriptor can be flagged",)

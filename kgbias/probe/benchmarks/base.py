@@ -11,7 +11,7 @@ from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Array, TokenIds, TextScorer
 from kgbias.models.score.distributed import AnyScorer
-from kgbias.probe.items import Held, Items, Scored, answered, spent
+from kgbias.probe.items import StoredAmount, Items, ItemScores, score_items, sum_usage
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion
 from kgbias.stats.units import UnitSums
@@ -46,7 +46,7 @@ class FigureInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class DomainFigure:
     """A figure of a domain (a category, or "overall") under one model, with its interval."""
 
     domain: str
@@ -56,18 +56,18 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class BenchmarkResult:
     """What a benchmark found for one model.
 
     Attributes:
-        measured: the figures over all items, overall first.
+        figures: the figures over all items, overall first.
         items: the number of items.
         tokens: the number of tokens read for them.
         seconds: the time that this took, in whichever call; NaN if unknown.
         remarks: caveats on the figures, in sentences.
     """
 
-    measured: tuple[Measured, ...]
+    figures: tuple[DomainFigure, ...]
     items: int
     tokens: int
     seconds: float
@@ -116,12 +116,12 @@ class Benchmark(ABC):
         *,
         seed: int = 0,
         progress: Progress | None = None,
-    ) -> Result:
+    ) -> BenchmarkResult:
         """The figures of a model. Scores in the store are not computed again; new ones are written
         to it."""
 
     @abstractmethod
-    def held(self, model: ModelInfo, store: Store) -> Held:
+    def stored_amount(self, model: ModelInfo, store: Store) -> StoredAmount:
         """How much the store holds of a model, for the way of asking that it holds most of."""
 
     def figure(self, name: str) -> FigureInfo:
@@ -136,10 +136,10 @@ class ItemBenchmark(Items, Benchmark):
     left_out: int = 0
 
     @abstractmethod
-    def measured(self, scores: Sequence[Scored], scorer_kind: str, seed: int) -> list[Measured]:
+    def compute_figures(self, scores: Sequence[ItemScores], scorer_kind: str, seed: int) -> list[DomainFigure]:
         """The figures over all items, overall first."""
 
-    def remarks(self, scores: Sequence[Scored]) -> list[str]:
+    def remarks(self, scores: Sequence[ItemScores]) -> list[str]:
         """Caveats on the figures, in sentences."""
         return []
 
@@ -156,54 +156,54 @@ class ItemBenchmark(Items, Benchmark):
         *,
         seed: int = 0,
         progress: Progress | None = None,
-    ) -> Result:
-        rows = answered(self, scorer, store, progress)
+    ) -> BenchmarkResult:
+        rows = score_items(self, scorer, store, progress)
         scores = [row.scores for row in rows]
-        took = spent((row.tokens, row.seconds) for row in rows)
-        return Result(
-            tuple(self.measured(scores, scorer.convention.kind, seed)),
+        usage = sum_usage((row.tokens, row.seconds) for row in rows)
+        return BenchmarkResult(
+            tuple(self.compute_figures(scores, scorer.convention.kind, seed)),
             len(rows),
-            took.tokens,
-            took.seconds,
+            usage.tokens,
+            usage.seconds,
             (*self._without_text(), *self.remarks(scores)),
         )
 
 
-def after(scorer: TextScorer, asked: Sequence[tuple[str, str]]) -> list[tuple[float, int, int]]:
+def score_continuations(scorer: TextScorer, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, int, int]]:
     """For each text that follows another (with a space between): log p of its tokens given those
     before (for a masked model, all other tokens), the number of its tokens, and the number of
     tokens read. A token that spans both texts belongs to the second."""
     if scorer.convention.kind == "server":
-        found = []
-        for lead, text in asked:
+        scores = []
+        for lead, text in pairs:
             grid = scorer.grid([lead], [text])
-            whole = int(grid.probes.tokens[0, 0])
+            whole_tokens = int(grid.probes.tokens[0, 0])
             ll, n = grid.statement.log_likelihoods[0, 0], int(grid.statement.tokens[0, 0])
-            found.append((float(ll), n, whole))
-        return found
+            scores.append((float(ll), n, whole_tokens))
+        return scores
     texts: list[TokenIds] = []
     places: list[Sequence[int]] = []
-    for lead, text in asked:
-        first, whole_ids = scorer.tokens(lead), scorer.tokens(f"{lead} {text}")
-        same = 0
-        while same < min(len(first), len(whole_ids)) and first[same] == whole_ids[same]:
-            same += 1
+    for lead, text in pairs:
+        lead_ids, whole_ids = scorer.tokens(lead), scorer.tokens(f"{lead} {text}")
+        shared_count = 0
+        while shared_count < min(len(lead_ids), len(whole_ids)) and lead_ids[shared_count] == whole_ids[shared_count]:
+            shared_count += 1
         texts.append(whole_ids)
-        places.append(range(same, len(whole_ids)))
+        places.append(range(shared_count, len(whole_ids)))
     rows = scorer.token_scores(texts, places)
     return [(float(row.sum()), len(row), len(ids)) for row, ids in zip(rows, texts, strict=True)]
 
 
-def by_domain(categories: Sequence[str]) -> list[tuple[str, list[int]]]:
+def places_by_domain(categories: Sequence[str]) -> list[tuple[str, list[int]]]:
     """ "overall" and each category, in the order of their first items, with the places of their
     items. A single category is not listed separately."""
-    found = {OVERALL: list(range(len(categories)))}
+    places = {OVERALL: list(range(len(categories)))}
     for n, category in enumerate(categories):
-        found.setdefault(category, []).append(n)
-    return list(found.items())
+        places.setdefault(category, []).append(n)
+    return list(places.items())
 
 
-def added(keys: Sequence[str], columns: Array) -> tuple[tuple[str, ...], Array]:
+def sum_by_key(keys: Sequence[str], columns: Array) -> tuple[tuple[str, ...], Array]:
     """The distinct keys, in order of first appearance, and for each the sum of its rows."""
     names = tuple(dict.fromkeys(keys))
     place = {name: n for n, name in enumerate(names)}
@@ -212,7 +212,7 @@ def added(keys: Sequence[str], columns: Array) -> tuple[tuple[str, ...], Array]:
     return names, sums
 
 
-def share(successes: int, n: int) -> Estimate:
+def percent_estimate(successes: int, n: int) -> Estimate:
     """A share in percent, with its Wilson interval."""
     e = proportion(successes, n)
     return Estimate(100 * e.value, 100 * e.low, 100 * e.high, n)

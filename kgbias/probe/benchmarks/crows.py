@@ -12,11 +12,11 @@ from kgbias.models.score.base import TokenIds, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
     ItemBenchmark,
-    Measured,
-    by_domain,
-    share,
+    DomainFigure,
+    places_by_domain,
+    percent_estimate,
 )
-from kgbias.probe.items import Scored, item
+from kgbias.probe.items import ItemScores, make_item
 from kgbias.stats.units import UnitSums, ratio_of_sums
 
 DOOR = TableFormat(
@@ -26,7 +26,7 @@ DOOR = TableFormat(
 )
 _DECIMALS = 3  # published code rounds a masked model's scores: near ties become ties
 
-Pair = tuple[str, str, str]
+SentencePair = tuple[str, str, str]
 
 
 class CrowsPairs(ItemBenchmark):
@@ -54,59 +54,59 @@ class CrowsPairs(ItemBenchmark):
     )
 
     def __init__(
-        self, pairs: Sequence[Pair], convention: str = "original", left_out: int = 0
+        self, pairs: Sequence[SentencePair], convention: str = "original", left_out: int = 0
     ) -> None:
         self._pairs = pairs
         self.left_out = left_out
         self._convention = convention
         self.items = [
-            item(self.name, f"pair {n}", category, convention, more, less)
+            make_item(self.name, f"pair {n}", category, convention, more, less)
             for n, (more, less, category) in enumerate(pairs)
         ]
         self.sizes = [2] * len(pairs)
 
-    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[Scored, int]]:
-        whole = self._convention == "bias-bench" and scorer.convention.kind != "masked"
+    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[ItemScores, int]]:
+        scores_all_tokens = self._convention == "bias-bench" and scorer.convention.kind != "masked"
         pool = np.sum if self._convention == "original" else np.mean
         texts: list[TokenIds] = []
         spans: list[Sequence[int]] = []
         for n in places:
-            first, second = map(scorer.tokens, self._pairs[n][:2])
-            texts += [first, second]
-            if whole:
-                spans += [range(len(first)), range(len(second))]
+            first_ids, second_ids = map(scorer.tokens, self._pairs[n][:2])
+            texts += [first_ids, second_ids]
+            if scores_all_tokens:
+                spans += [range(len(first_ids)), range(len(second_ids))]
             else:
-                spans += _spans(first, second, shared=self._convention == "original")
-        kept = [n for n in range(0, len(texts), 2) if spans[n] and spans[n + 1]]
-        chosen = [place for n in kept for place in (n, n + 1)]
-        rows = scorer.token_scores([texts[n] for n in chosen], [spans[n] for n in chosen])
-        values = {n: float(pool(row)) for n, row in zip(chosen, rows, strict=True)}
+                spans += _token_spans(first_ids, second_ids, shared=self._convention == "original")
+        kept_pairs = [n for n in range(0, len(texts), 2) if spans[n] and spans[n + 1]]
+        kept_places = [place for n in kept_pairs for place in (n, n + 1)]
+        rows = scorer.token_scores([texts[n] for n in kept_places], [spans[n] for n in kept_places])
+        values = {n: float(pool(row)) for n, row in zip(kept_places, rows, strict=True)}
         return [
             ((values[n], values[n + 1]) if n in values else (), len(texts[n]) + len(texts[n + 1]))
             for n in range(0, len(texts), 2)
         ]
 
-    def measured(self, scores: Sequence[Scored], scorer_kind: str, seed: int) -> list[Measured]:
-        kept = [n for n, row in enumerate(scores) if row]
-        if not kept:
+    def compute_figures(self, scores: Sequence[ItemScores], scorer_kind: str, seed: int) -> list[DomainFigure]:
+        scored_places = [n for n, row in enumerate(scores) if row]
+        if not scored_places:
             raise DataError("no pair can be scored")
-        rows = np.array([scores[n] for n in kept])
+        rows = np.array([scores[n] for n in scored_places])
         if scorer_kind == "masked":
             rows = rows.round(_DECIMALS)
         preferred = (rows[:, 0] > rows[:, 1]).astype(np.float64)
-        names = [self.items[n].name for n in kept]
-        found = []
-        for domain, own in by_domain([self.items[n].category for n in kept]):
-            columns = np.column_stack([np.ones(len(own)), 100 * preferred[own]])
-            units = UnitSums(tuple(names[n] for n in own), columns, ratio_of_sums)
-            found.append(
-                Measured(domain, "metric score", units, share(int(preferred[own].sum()), len(own)))
+        names = [self.items[n].name for n in scored_places]
+        domain_figures = []
+        for domain, places in places_by_domain([self.items[n].category for n in scored_places]):
+            columns = np.column_stack([np.ones(len(places)), 100 * preferred[places]])
+            units = UnitSums(tuple(names[n] for n in places), columns, ratio_of_sums)
+            domain_figures.append(
+                DomainFigure(domain, "metric score", units, percent_estimate(int(preferred[places].sum()), len(places)))
             )
-        return found
+        return domain_figures
 
-    def remarks(self, scores: Sequence[Scored]) -> list[str]:
-        out = sum(not row for row in scores)
-        return [f"{out} pairs without tokens to score are left out"] if out else []
+    def remarks(self, scores: Sequence[ItemScores]) -> list[str]:
+        unscored_count = sum(not row for row in scores)
+        return [f"{unscored_count} pairs without tokens to score are left out"] if unscored_count else []
 
 
 def read_crows_pairs(path: Path, convention: str = "original") -> CrowsPairs:
@@ -123,11 +123,11 @@ def read_crows_pairs(path: Path, convention: str = "original") -> CrowsPairs:
     return CrowsPairs(pairs, convention, len(rows) - len(pairs))
 
 
-def _spans(first: TokenIds, second: TokenIds, shared: bool) -> tuple[list[int], list[int]]:
+def _token_spans(first: TokenIds, second: TokenIds, shared: bool) -> tuple[list[int], list[int]]:
     """The positions of the tokens that two sentences share, or of those that differ."""
-    found: tuple[list[int], list[int]] = ([], [])
+    spans: tuple[list[int], list[int]] = ([], [])
     for tag, a, b, c, d in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
         if (tag == "equal") == shared:
-            found[0].extend(range(a, b))
-            found[1].extend(range(c, d))
-    return found
+            spans[0].extend(range(a, b))
+            spans[1].extend(range(c, d))
+    return spans

@@ -11,12 +11,12 @@ from kgbias.graph.store import Store, StoredRun
 from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.distributed import AnyScorer
-from kgbias.probe.benchmarks.base import OVERALL, Benchmark, FigureInfo, Measured, Result
-from kgbias.probe.graph import probe_run, set_of_run
-from kgbias.probe.items import Held
-from kgbias.probe.result import keep, sofa_result
-from kgbias.probe.sofa import measure_for
-from kgbias.probe.stream import Sets, probe_sets
+from kgbias.probe.benchmarks.base import OVERALL, Benchmark, FigureInfo, DomainFigure, BenchmarkResult
+from kgbias.probe.run_probes import probe_run, run_probe_set
+from kgbias.probe.items import StoredAmount
+from kgbias.probe.result import save_sofa_result, sofa_result
+from kgbias.probe.sofa import default_measure
+from kgbias.probe.set_probes import Sets, probe_sets
 from kgbias.stats.inference import Values
 from kgbias.stats.units import UnitSums, ratio_of_sums
 
@@ -67,49 +67,49 @@ class Sofa(Benchmark):
         *,
         seed: int = 0,
         progress: Progress | None = None,
-    ) -> Result:
+    ) -> BenchmarkResult:
         assert store is not None  # a score without its set has no place
-        kept = self._kept(scorer, store)
-        if kept is None:
+        stored = self._stored_result(scorer, store)
+        if stored is None:
             self.probe(scorer, store, seed, progress)
-            kept = self._kept(scorer, store)
-            assert kept is not None
-        tokens, seconds = kept.record.get("tokens", 0), kept.record.get("seconds", math.nan)
-        return Result(_measured(kept), self.count, tokens, seconds)
+            stored = self._stored_result(scorer, store)
+            assert stored is not None
+        tokens, seconds = stored.record.get("tokens", 0), stored.record.get("seconds", math.nan)
+        return BenchmarkResult(_domain_figures(stored), self.count, tokens, seconds)
 
-    def held(self, model: ModelInfo, store: Store) -> Held:
+    def stored_amount(self, model: ModelInfo, store: Store) -> StoredAmount:
         """All or nothing, because the settings of a stopped probing are not known here."""
-        own = [r for r in store.sofa_results() if (r.probe_set, r.model) == (self.probe_set.id, model)]
-        if not own:
-            return Held()
-        return Held(self.count, self.texts, own[0].record.get("seconds", math.nan))
+        stored_results = [r for r in store.sofa_results() if (r.probe_set, r.model) == (self.probe_set.id, model)]
+        if not stored_results:
+            return StoredAmount()
+        return StoredAmount(self.count, self.texts, stored_results[0].record.get("seconds", math.nan))
 
-    def _kept(self, scorer: AnyScorer, store: Store) -> SofaResult | None:
+    def _stored_result(self, scorer: AnyScorer, store: Store) -> SofaResult | None:
         """The model's result in the store, in the store's order. Several differ only in what ranked
         the groups, not in the score: the one ranked by the default measure is taken."""
-        own = [
+        stored_results = [
             r
             for r in store.sofa_results()
             if (r.probe_set, r.model) == (self.probe_set.id, scorer.info)
             and r.settings == scorer.settings
         ]
-        default = measure_for(scorer.convention.kind)
-        return min(own, key=lambda r: (r.measure != default, r.measure), default=None)
+        default = default_measure(scorer.convention.kind)
+        return min(stored_results, key=lambda r: (r.measure != default, r.measure), default=None)
 
 
 class SofaOfSets(Sofa):
     """SoFa on groups and statements by category, as `Study.probe_sets` probes them."""
 
     def __init__(self, sets: Sets, name: str = "probes") -> None:
-        if few := [c for c, (groups, _) in sets.items() if len(groups) < 2]:
-            raise DataError(f"category {few[0]!r} has fewer than two groups: a variance needs two")
+        if too_few := [c for c, (groups, _) in sets.items() if len(groups) < 2]:
+            raise DataError(f"category {too_few[0]!r} has fewer than two groups: a variance needs two")
         self._sets = sets
         self.probe_set = ProbeSet.from_texts(name, sets)
 
     def probe(self, scorer: AnyScorer, store: Store, seed: int, progress: Progress | None) -> None:
-        found = probe_sets(scorer, self._sets, store=store, seed=seed, progress=progress)
-        result = sofa_result(self.probe_set, found.model, found.bias, seed=seed, took=found.took)
-        keep(store, None, self.probe_set, result)
+        probes = probe_sets(scorer, self._sets, store=store, seed=seed, progress=progress)
+        result = sofa_result(self.probe_set, probes.model, probes.bias, seed=seed, usage=probes.usage)
+        save_sofa_result(store, None, self.probe_set, result)
 
 
 class SofaOfRun(Sofa):
@@ -117,33 +117,33 @@ class SofaOfRun(Sofa):
 
     def __init__(self, run: StoredRun) -> None:
         self._run = run
-        self.probe_set = set_of_run(run)
+        self.probe_set = run_probe_set(run)
 
     def probe(self, scorer: AnyScorer, store: Store, seed: int, progress: Progress | None) -> None:
         probe_run(self._run, scorer, seed=seed, progress=progress)
 
 
-def _measured(kept: SofaResult) -> tuple[Measured, ...]:
+def _domain_figures(kept: SofaResult) -> tuple[DomainFigure, ...]:
     """The stored score, and the variances it follows from."""
     figure = Sofa.figures[0].name
     rows = [
-        (f"{c.category}: {s.id}", number, s.variance)
-        for number, c in enumerate(kept.categories)
-        for s in c.statements
+        (f"{category.category}: {s.id}", number, s.variance)
+        for number, category in enumerate(kept.categories)
+        for s in category.statements
     ]
     names, strata, variances = zip(*rows, strict=True)
     columns = np.zeros((len(rows), 2 * len(kept.categories)))
     places, categories = np.arange(len(rows)), np.array(strata)
     columns[places, 2 * categories] = 1
     columns[places, 2 * categories + 1] = variances
-    found = [Measured(OVERALL, figure, UnitSums(names, columns, _mean_of_means, strata), kept.score)]
+    domain_figures = [DomainFigure(OVERALL, figure, UnitSums(names, columns, _mean_of_means, strata), kept.score)]
     if len(kept.categories) > 1:
-        for number, c in enumerate(kept.categories):
-            own = np.flatnonzero(categories == number)
-            part = np.column_stack([np.ones(len(own)), np.array(variances)[own]])
-            units = UnitSums(tuple(names[n] for n in own), part, ratio_of_sums)
-            found.append(Measured(c.category, figure, units, c.score))
-    return tuple(found)
+        for number, category in enumerate(kept.categories):
+            category_places = np.flatnonzero(categories == number)
+            part = np.column_stack([np.ones(len(category_places)), np.array(variances)[category_places]])
+            units = UnitSums(tuple(names[n] for n in category_places), part, ratio_of_sums)
+            domain_figures.append(DomainFigure(category.category, figure, units, category.score))
+    return tuple(domain_figures)
 
 
 def _mean_of_means(sums: Values) -> Values:

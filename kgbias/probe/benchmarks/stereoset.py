@@ -14,12 +14,12 @@ from kgbias.models.score.base import Array, TokenIds, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
     ItemBenchmark,
-    Measured,
-    added,
-    after,
-    by_domain,
+    DomainFigure,
+    sum_by_key,
+    score_continuations,
+    places_by_domain,
 )
-from kgbias.probe.items import Scored, item
+from kgbias.probe.items import ItemScores, make_item
 from kgbias.stats.units import UnitSums
 
 DOOR = TableFormat(
@@ -33,7 +33,7 @@ PARTS = ("intrasentence", "intersentence")
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class StereoSetExample:
     """An example: `sentences` in the order of `LABELS`; `part` is one of `PARTS`."""
 
     name: str
@@ -78,43 +78,43 @@ class StereoSet(ItemBenchmark):
     )  # fmt: skip
 
     def __init__(
-        self, examples: Sequence[Example], *, as_published: bool = False, left_out: int = 0
+        self, examples: Sequence[StereoSetExample], *, as_published: bool = False, left_out: int = 0
     ) -> None:
         self._examples = examples
         self._as_published = as_published
         self.left_out = left_out
-        how = ("as published",) if as_published else ()
+        variant = ("as published",) if as_published else ()
         self.items = [
-            item(self.name, f"{e.part} {e.name}", e.domain, e.part, e.context, e.sentences, *how)
+            make_item(self.name, f"{e.part} {e.name}", e.domain, e.part, e.context, e.sentences, *variant)
             for e in examples
         ]
         self.sizes = [len(LABELS)] * len(examples)
 
-    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[Scored, int]]:
-        found: dict[int, tuple[Scored, int]] = {}
+    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[ItemScores, int]]:
+        scores_by_place: dict[int, tuple[ItemScores, int]] = {}
         masked = scorer.convention.kind == "masked"
         if self._as_published and scorer.convention.kind != "causal":
             raise UsageError("`as_published` is about causal models on this machine: leave it out")
-        blanks = _filled if masked else _bare if self._as_published else _whole
-        for part, asked in zip(PARTS, (blanks, _following), strict=True):
-            own = [n for n in places if self._examples[n].part == part]
-            rows = asked(scorer, [self._examples[n] for n in own]) if own else []
-            found |= dict(zip(own, rows, strict=True))
-        return [found[n] for n in places]
+        blanks = _score_blanks if masked else _score_as_published if self._as_published else _score_sentences
+        for part, score_part in zip(PARTS, (blanks, _score_following), strict=True):
+            part_places = [n for n in places if self._examples[n].part == part]
+            rows = score_part(scorer, [self._examples[n] for n in part_places]) if part_places else []
+            scores_by_place |= dict(zip(part_places, rows, strict=True))
+        return [scores_by_place[n] for n in places]
 
-    def measured(self, scores: Sequence[Scored], scorer_kind: str, seed: int) -> list[Measured]:
-        found: list[Measured] = []
+    def compute_figures(self, scores: Sequence[ItemScores], scorer_kind: str, seed: int) -> list[DomainFigure]:
+        domain_figures: list[DomainFigure] = []
         for part in PARTS:
-            own = [n for n, e in enumerate(self._examples) if e.part == part]
+            part_places = [n for n, e in enumerate(self._examples) if e.part == part]
             begin = "" if part == PARTS[0] else f"{part} "
-            for domain, places in by_domain([self._examples[n].domain for n in own]):
-                examples = [self._examples[own[n]] for n in places]
-                rows = np.array([scores[own[n]] for n in places])
+            for domain, places in places_by_domain([self._examples[n].domain for n in part_places]):
+                examples = [self._examples[part_places[n]] for n in places]
+                rows = np.array([scores[part_places[n]] for n in places])
                 if examples:
-                    found += _figures(begin + domain, examples, rows, seed)
-        return found
+                    domain_figures += _domain_figures(begin + domain, examples, rows, seed)
+        return domain_figures
 
-    def remarks(self, scores: Sequence[Scored]) -> list[str]:
+    def remarks(self, scores: Sequence[ItemScores]) -> list[str]:
         parts = {e.part for e in self._examples}
         return (
             ["intersentence: by the probability of the sentence that follows, not by a trained "
@@ -123,88 +123,88 @@ class StereoSet(ItemBenchmark):
         )  # fmt: skip
 
 
-def _figures(domain: str, examples: Sequence[Example], rows: Array, seed: int) -> list[Measured]:
-    stereotype, other, unrelated = rows.T
-    prefers = 100.0 * (stereotype > other)
-    related = 50.0 * ((stereotype > unrelated).astype(np.float64) + (other > unrelated))
+def _domain_figures(domain: str, examples: Sequence[StereoSetExample], rows: Array, seed: int) -> list[DomainFigure]:
+    stereotype, antistereotype, unrelated = rows.T
+    prefers = 100.0 * (stereotype > antistereotype)
+    related = 50.0 * ((stereotype > unrelated).astype(np.float64) + (antistereotype > unrelated))
     table = np.column_stack([np.ones(len(rows)), related, prefers])
-    names, sums = added([e.target for e in examples], table)
+    names, sums = sum_by_key([e.target for e in examples], table)
     means = np.column_stack([np.ones(len(names)), sums[:, 1:] / sums[:, :1]])  # of each term
 
-    def lms(sums: Array) -> Array:
+    def language_model_score(sums: Array) -> Array:
         return np.asarray(sums[..., 1] / sums[..., 0])
 
-    def ss(sums: Array) -> Array:
+    def stereotype_score(sums: Array) -> Array:
         return np.asarray(sums[..., 2] / sums[..., 0])
 
-    def toward(sums: Array) -> Array:
-        return lms(sums) * ss(sums) / 50
+    def ideal_score_toward(sums: Array) -> Array:
+        return language_model_score(sums) * stereotype_score(sums) / 50
 
-    def against(sums: Array) -> Array:
-        return lms(sums) * (100 - ss(sums)) / 50
+    def ideal_score_against(sums: Array) -> Array:
+        return language_model_score(sums) * (100 - stereotype_score(sums)) / 50
 
-    def icat(sums: Array) -> Array:
-        return np.minimum(toward(sums), against(sums))
+    def ideal_score(sums: Array) -> Array:
+        return np.minimum(ideal_score_toward(sums), ideal_score_against(sums))
 
-    of = {"LMS": lms, "SS": ss, "ICAT": icat}
-    found = {
-        figure: Measured(
+    figure_functions = {"LMS": language_model_score, "SS": stereotype_score, "ICAT": ideal_score}
+    figures_by_name = {
+        figure: DomainFigure(
             domain,
             figure,
             units := UnitSums(names, means, f, bounds=(0, 100)),
             units.estimate(seed=seed),
         )
-        for figure, f in of.items()
+        for figure, f in figure_functions.items()
     }
     # ICAT is the lesser of two figures. Where they are equal, as of a model that prefers neither,
     # every resample is below what the model has; so its interval is made of theirs.
-    sides = [UnitSums(names, means, f, bounds=(0, 100)).estimate(seed=seed) for f in (toward, against)]
+    sides = [UnitSums(names, means, f, bounds=(0, 100)).estimate(seed=seed) for f in (ideal_score_toward, ideal_score_against)]
     if all(side.has_interval for side in sides):
         estimate = replace(
-            found["ICAT"].estimate,
+            figures_by_name["ICAT"].estimate,
             low=min(side.low for side in sides),
             high=min(side.high for side in sides),
         )
-        found["ICAT"] = replace(found["ICAT"], estimate=estimate)
-    return list(found.values())
+        figures_by_name["ICAT"] = replace(figures_by_name["ICAT"], estimate=estimate)
+    return list(figures_by_name.values())
 
 
-def _whole(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Scored, int]]:
-    found = scorer.score([sentence for e in examples for sentence in e.sentences])
-    values = np.exp(found.log_likelihoods / found.tokens).reshape(-1, len(LABELS))
-    tokens = found.tokens.reshape(-1, len(LABELS)).sum(axis=1)
+def _score_sentences(scorer: TextScorer, examples: Sequence[StereoSetExample]) -> list[tuple[ItemScores, int]]:
+    scores = scorer.score([sentence for e in examples for sentence in e.sentences])
+    values = np.exp(scores.log_likelihoods / scores.tokens).reshape(-1, len(LABELS))
+    tokens = scores.tokens.reshape(-1, len(LABELS)).sum(axis=1)
     return [(tuple(row), int(n)) for row, n in zip(values.tolist(), tokens, strict=True)]
 
 
-def _bare(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Scored, int]]:
+def _score_as_published(scorer: TextScorer, examples: Sequence[StereoSetExample]) -> list[tuple[ItemScores, int]]:
     """As the published code: the first token of a sentence after the token with which texts begin,
     the others after the first, without it."""
     texts = [scorer.tokens(sentence) for e in examples for sentence in e.sentences]
-    first = scorer.token_scores(texts, [[0]] * len(texts))
-    rest = scorer.token_scores(texts, [range(1, len(ids)) for ids in texts], bare=True)
-    if any(not len(row) for row in first):
+    first_scores = scorer.token_scores(texts, [[0]] * len(texts))
+    other_scores = scorer.token_scores(texts, [range(1, len(ids)) for ids in texts], bare=True)
+    if any(not len(row) for row in first_scores):
         raise UsageError("`as_published` needs a token before a text: leave `begin` out")
     values = [
         float(np.exp((a.sum() + b.sum()) / len(ids)))
-        for a, b, ids in zip(first, rest, texts, strict=True)
+        for a, b, ids in zip(first_scores, other_scores, texts, strict=True)
     ]
-    read = np.array([len(ids) for ids in texts]).reshape(-1, len(LABELS)).sum(axis=1)
+    tokens_read = np.array([len(ids) for ids in texts]).reshape(-1, len(LABELS)).sum(axis=1)
     rows = np.array(values).reshape(-1, len(LABELS)).tolist()
-    return [(tuple(row), int(n)) for row, n in zip(rows, read, strict=True)]
+    return [(tuple(row), int(n)) for row, n in zip(rows, tokens_read, strict=True)]
 
 
-def _following(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Scored, int]]:
-    rows = after(scorer, [(e.context, sentence) for e in examples for sentence in e.sentences])
-    found = []
+def _score_following(scorer: TextScorer, examples: Sequence[StereoSetExample]) -> list[tuple[ItemScores, int]]:
+    rows = score_continuations(scorer, [(e.context, sentence) for e in examples for sentence in e.sentences])
+    scored = []
     for start in range(0, len(rows), len(LABELS)):
-        own = rows[start : start + len(LABELS)]
-        found.append(
-            (tuple(float(np.exp(ll / n)) for ll, n, _ in own), sum(read for *_, read in own))
+        example_rows = rows[start : start + len(LABELS)]
+        scored.append(
+            (tuple(float(np.exp(ll / n)) for ll, n, _ in example_rows), sum(read for *_, read in example_rows))
         )
-    return found
+    return scored
 
 
-def _filled(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Scored, int]]:
+def _score_blanks(scorer: TextScorer, examples: Sequence[StereoSetExample]) -> list[tuple[ItemScores, int]]:
     """The mean probability in the blank of each candidate's tokens."""
     texts: list[TokenIds] = []
     places: list[Sequence[int]] = []
@@ -216,28 +216,28 @@ def _filled(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Score
             word = sentence[len(before) : len(sentence) - len(after_)]
             if not word.strip():
                 raise DataError(f"there is no word in the blank of {example.context!r}")
-            lead, ids, rest = _parts(scorer, before, word, after_)
-            for n in range(len(ids)):
-                texts.append((*lead, *ids[: n + 1], *rest))
-                places.append([len(lead) + n])
+            lead_ids, ids, tail_ids = _blank_tokens(scorer, before, word, after_)
+            for position in range(len(ids)):
+                texts.append((*lead_ids, *ids[: position + 1], *tail_ids))
+                places.append([len(lead_ids) + position])
                 owner.append(number)
             number += 1
     rows = np.array([np.exp(row[0]) for row in scorer.token_scores(texts, places)])
     values = (np.bincount(owner, rows) / np.bincount(owner)).reshape(-1, len(LABELS))
-    read = np.bincount(owner, [len(ids) for ids in texts]).reshape(-1, len(LABELS)).sum(axis=1)
-    return [(tuple(row), int(n)) for row, n in zip(values.tolist(), read, strict=True)]
+    tokens_read = np.bincount(owner, [len(ids) for ids in texts]).reshape(-1, len(LABELS)).sum(axis=1)
+    return [(tuple(row), int(position)) for row, position in zip(values.tolist(), tokens_read, strict=True)]
 
 
-def _parts(scorer: TextScorer, before: str, word: str, after_: str) -> tuple[TokenIds, TokenIds, TokenIds]:
+def _blank_tokens(scorer: TextScorer, before: str, word: str, after_: str) -> tuple[TokenIds, TokenIds, TokenIds]:
     """The tokens of a sentence before, in and after its blank. The space before a word is part of
     its first token where the tokenizer has it so (bias-bench, issue 5)."""
     head = before.rstrip()
     word = before[len(head) :] + word
     lead, upto = scorer.tokens(head), scorer.tokens(head + word)
     ids = upto[len(lead) :] if upto[: len(lead)] == lead else scorer.tokens(word)
-    whole = scorer.tokens(head + word + after_)
-    rest = whole[len(upto) :] if whole[: len(upto)] == upto else scorer.tokens(after_)
-    return lead, ids, rest
+    whole_ids = scorer.tokens(head + word + after_)
+    tail_ids = whole_ids[len(upto) :] if whole_ids[: len(upto)] == upto else scorer.tokens(after_)
+    return lead, ids, tail_ids
 
 
 def read_stereoset(path: Path, *, as_published: bool = False) -> StereoSet:
@@ -246,15 +246,15 @@ def read_stereoset(path: Path, *, as_published: bool = False) -> StereoSet:
     return StereoSet(examples, as_published=as_published, left_out=left_out)
 
 
-def read_examples(path: Path) -> tuple[list[Example], int]:
+def read_examples(path: Path) -> tuple[list[StereoSetExample], int]:
     """The examples of the published file (JSON with data.intrasentence, data.intersentence, or
     both), or of a table with one example a row (a JSON list, JSON lines or Parquet, as the Hugging
     Face hub has it); and how many are left out as they lack a text."""
-    examples: list[Example] = []
+    examples: list[StereoSetExample] = []
     left_out = 0
     try:
         for number, (part, entry) in enumerate(_entries(path)):
-            example = _example(path, part, entry, number)
+            example = _build_example(path, part, entry, number)
             examples += [example] if example else []
             left_out += not example
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -266,17 +266,17 @@ def read_examples(path: Path) -> tuple[list[Example], int]:
 
 def is_stereoset(path: Path) -> bool:
     """Whether a file begins as StereoSet does, in JSON: of data, or a table with its columns."""
-    head = read_head(path, _HEAD).lstrip()
+    head = read_head(path, _HEAD_BYTES).lstrip()
     return head[:1] in (b"{", b"[") and b'"sentences"' in head and b'"context"' in head
 
 
-_HEAD = 1 << 16  # bytes
-_CODED = ("anti-stereotype", "stereotype", "unrelated")  # labels on the hub, by number
+_HEAD_BYTES = 1 << 16  # bytes
+_LABEL_CODES = ("anti-stereotype", "stereotype", "unrelated")  # labels on the hub, by number
 
 
 def _entries(path: Path) -> Iterator[tuple[str, Any]]:
     """The examples as they stand in the file, each with its part."""
-    data = _json_of(path)
+    data = _read_whole_json(path)
     if isinstance(data, dict) and isinstance(data.get("data"), dict):
         for part in PARTS:
             for entry in data["data"].get(part) or ():
@@ -289,7 +289,7 @@ def _entries(path: Path) -> Iterator[tuple[str, Any]]:
         yield PARTS["BLANK" not in row["context"]], row
 
 
-def _json_of(path: Path) -> Any:
+def _read_whole_json(path: Path) -> Any:
     """The value of a file of JSON; None for JSON lines and Parquet."""
     try:
         return read_json(path)
@@ -297,28 +297,28 @@ def _json_of(path: Path) -> Any:
         return None
 
 
-def _labelled(sentences: Any) -> dict[str, str]:
+def _sentences_by_label(sentences: Any) -> dict[str, str]:
     """The sentences by label: of a list of objects, or of an object of lists."""
     if isinstance(sentences, Mapping):
         labels, texts = sentences["gold_label"], sentences["sentence"]
     else:
         labels = [one["gold_label"] for one in sentences]
         texts = [one["sentence"] for one in sentences]
-    names = (_CODED[label] if isinstance(label, int) else label for label in labels)
+    names = (_LABEL_CODES[label] if isinstance(label, int) else label for label in labels)
     return dict(zip(names, texts, strict=True))
 
 
-def _example(path: Path, part: str, entry: Any, number: int) -> Example | None:
+def _build_example(path: Path, part: str, entry: Any, number: int) -> StereoSetExample | None:
     """An example as it stands in the file; None for one without a text."""
-    by_label = _labelled(entry["sentences"])
+    by_label = _sentences_by_label(entry["sentences"])
     sentences = tuple(by_label[label] for label in LABELS)
     name = str(entry.get("id") or number)
-    made = Example(name, part, entry["target"], entry["bias_type"], entry["context"], sentences)
-    texts = (made.target, made.domain, made.context, *sentences)
+    example = StereoSetExample(name, part, entry["target"], entry["bias_type"], entry["context"], sentences)
+    texts = (example.target, example.domain, example.context, *sentences)
     if not all(isinstance(text, str | None) for text in texts):
         raise DataError(f"{path}: a field of example {number + 1} is not text")
     if not all(text and text.strip() for text in texts):
         return None
-    if part == PARTS[0] and "BLANK" not in made.context:
-        raise DataError(f"{path}: no BLANK in {made.context!r}")
-    return made
+    if part == PARTS[0] and "BLANK" not in example.context:
+        raise DataError(f"{path}: no BLANK in {example.context!r}")
+    return example

@@ -14,11 +14,11 @@ from kgbias.probe.benchmarks.base import (
     OVERALL,
     FigureInfo,
     ItemBenchmark,
-    Measured,
-    added,
-    after,
+    DomainFigure,
+    sum_by_key,
+    score_continuations,
 )
-from kgbias.probe.items import Scored, item
+from kgbias.probe.items import ItemScores, make_item
 from kgbias.stats.units import UnitSums, ratio_of_sums
 
 GENDERS = {
@@ -73,32 +73,32 @@ class Winogender(ItemBenchmark):
         self._schemas = schemas
         self.left_out = left_out
         self.items = [
-            item(self.name, s.name, s.occupation, s.sentence, s.pronoun, *_mentions(s))
+            make_item(self.name, s.name, s.occupation, s.sentence, s.pronoun, *_participant_phrases(s))
             for s in schemas
         ]
         self.sizes = [2] * len(schemas)
 
-    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[Scored, int]]:
-        asked = []
-        for s in (self._schemas[n] for n in places):
-            lead = f"{s.sentence} '{s.pronoun.capitalize()}' refers to"
-            asked += [(lead, f"{mention}.") for mention in _mentions(s)]
-        rows = after(scorer, asked)
+    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[ItemScores, int]]:
+        pairs = []
+        for schema in (self._schemas[n] for n in places):
+            lead = f"{schema.sentence} '{schema.pronoun.capitalize()}' refers to"
+            pairs += [(lead, f"{mention}.") for mention in _participant_phrases(schema)]
+        rows = score_continuations(scorer, pairs)
         return [
             ((rows[n][0], rows[n + 1][0]), rows[n][2] + rows[n + 1][2])
             for n in range(0, len(rows), 2)
         ]
 
-    def measured(self, scores: Sequence[Scored], scorer_kind: str, seed: int) -> list[Measured]:
-        chosen = [int(row[1] >= row[0]) for row in scores]
-        found = []
+    def compute_figures(self, scores: Sequence[ItemScores], scorer_kind: str, seed: int) -> list[DomainFigure]:
+        choices = [int(row[1] >= row[0]) for row in scores]
+        domain_figures = []
         for domain in (OVERALL, *GENDERS):
-            own = [n for n, s in enumerate(self._schemas) if domain in (OVERALL, s.gender)]
-            right = [100.0 * (chosen[n] == self._schemas[n].answer) for n in own]
-            found.append(_share(domain, "accuracy", [self._schemas[n].occupation for n in own],
-                                right, seed))  # fmt: skip
+            places = [n for n, s in enumerate(self._schemas) if domain in (OVERALL, s.gender)]
+            correct = [100.0 * (choices[n] == self._schemas[n].answer) for n in places]
+            domain_figures.append(_resample_share(domain, "accuracy", [self._schemas[n].occupation for n in places],
+                                correct, seed))  # fmt: skip
         sides = {
-            (s.occupation, s.participant, s.answer, s.gender): chosen[n]
+            (s.occupation, s.participant, s.answer, s.gender): choices[n]
             for n, s in enumerate(self._schemas)
         }
         pairs = [
@@ -108,22 +108,22 @@ class Winogender(ItemBenchmark):
         ]
         if pairs:
             names, values = zip(*pairs, strict=True)
-            found.append(_share(OVERALL, "resolved differently", names, values, seed))
-        return found
+            domain_figures.append(_resample_share(OVERALL, "resolved differently", names, values, seed))
+        return domain_figures
 
 
-def _share(
+def _resample_share(
     domain: str, figure: str, names: Sequence[str], values: Sequence[float], seed: int
-) -> Measured:
+) -> DomainFigure:
     units = UnitSums(
-        *added(names, np.column_stack([np.ones(len(values)), values])), ratio_of_sums, bounds=(0, 100)
+        *sum_by_key(names, np.column_stack([np.ones(len(values)), values])), ratio_of_sums, bounds=(0, 100)
     )
-    return Measured(domain, figure, units, units.estimate(seed=seed))
+    return DomainFigure(domain, figure, units, units.estimate(seed=seed))
 
 
-def _mentions(s: Schema) -> tuple[str, str]:
-    participant = s.participant if s.participant == "someone" else f"the {s.participant}"
-    return f"the {s.occupation}", participant
+def _participant_phrases(schema: Schema) -> tuple[str, str]:
+    participant = schema.participant if schema.participant == "someone" else f"the {schema.participant}"
+    return f"the {schema.occupation}", participant
 
 
 def read_winogender(path: Path) -> Winogender:
@@ -131,8 +131,8 @@ def read_winogender(path: Path) -> Winogender:
     sentence. Rows without a sentence are left out and counted."""
     schemas, left_out = [], 0
     for line, row in read_table(path, DOOR.columns)[1]:
-        found = _ID.fullmatch(row["sentid"].strip())
-        if not found:
+        match = _ID.fullmatch(row["sentid"].strip())
+        if not match:
             raise DataError(
                 f"{path}, line {line}: {row['sentid']!r} is not occupation.participant.answer."
                 "gender.txt"
@@ -140,7 +140,7 @@ def read_winogender(path: Path) -> Winogender:
         if not row["sentence"].strip():
             left_out += 1
             continue
-        occupation, participant, answer, gender = found.groups()
+        occupation, participant, answer, gender = match.groups()
         words = re.findall(r"[a-z]+", row["sentence"].lower())
         pronoun = next((word for word in words if word in GENDERS[gender]), None)
         if pronoun is None:

@@ -28,13 +28,13 @@ from kgbias.probe.choice.config import (
     ChoiceConfig,
     read_choice,
 )
-from kgbias.probe.choice.result import CategoryChoices, RunChoices, Shares
-from kgbias.probe.graph import categories_of, said_table, statements_of
+from kgbias.probe.choice.result import CategoryChoices, RunChoices, ChoiceShares
+from kgbias.probe.run_probes import groups_by_category, count_said, collect_statements
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import nan_to_none
 
 
-def questions(groups: int, options: int, rounds: int, stream: Sequence[str]) -> list[list[int]]:
+def order_questions(groups: int, options: int, rounds: int, stream: Sequence[str]) -> list[list[int]]:
     """The groups offered by each question about a statement, as numbers, in the order offered;
     `groups` questions in each round.
 
@@ -44,21 +44,21 @@ def questions(groups: int, options: int, rounds: int, stream: Sequence[str]) -> 
     once, it is a Latin square. Which groups meet is left to the draw, in which every pair is
     equally likely. `stream` names the random draw.
     """
-    found = []
+    orders = []
     for round_ in range(rounds):
         seed = int(content_id("choice", *stream, str(round_))[:15], 16)
         rng = np.random.Generator(np.random.PCG64(seed))
         circle, block = rng.permutation(groups), rng.permutation(groups)[:options]
-        found += [circle[(block + step) % groups].tolist() for step in range(groups)]
-    return found
+        orders += [circle[(block + step) % groups].tolist() for step in range(groups)]
+    return orders
 
 
 READ = "read"
-_CHUNK = 1024  # questions put to the model at once
+_MAX_QUESTIONS_AT_ONCE = 1024  # questions put to the model at once
 
 
 @dataclass(frozen=True)
-class Part:
+class ChoicePart:
     """One category of what is asked: its groups, the names that each is offered under, the
     statements about any of them, and how often the run said each [groups, statements]."""
 
@@ -66,11 +66,11 @@ class Part:
     groups: tuple[Group, ...]
     names: tuple[tuple[GroupName, ...], ...]
     statements: tuple[Statement, ...]
-    said: Counts
+    said_counts: Counts
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ChoiceQuestion:
     """A question: the number of the statement, and those of the groups in the order offered, each
     with the number of the name that stands for it."""
 
@@ -121,7 +121,7 @@ def plan_choices(
     selection: Selection | None = None,
     names: Mapping[str, Sequence[GroupName]] = MappingProxyType({}),
     seed: int = 0,
-) -> list[Part]:
+) -> list[ChoicePart]:
     """What can be asked about a run: its statements that count, by category, at most `sample` in
     each, drawn at random. A group is offered under its `names` (by group id) in turn, or under its
     own name if it has none there. Raises DataError if no category has two groups and a statement,
@@ -130,51 +130,51 @@ def plan_choices(
         raise UsageError("`sample` must be at least 1")
     triples = select_statements(run, selection).triples
     parts = []
-    for category, groups in categories_of(run.record, categories).items():
-        statements, said = statements_of(groups, triples)
+    for category, groups in groups_by_category(run.record, categories).items():
+        statements, said_places = collect_statements(groups, triples)
         if len(groups) < 2 or not statements:
             continue
-        table = said_table(said, (len(groups), len(statements)))
+        table = count_said(said_places, (len(groups), len(statements)))
         if sample is not None and sample < len(statements):
-            rng = np.random.Generator(np.random.PCG64(_number("sample", str(seed), category)))
-            kept = np.sort(rng.choice(len(statements), sample, replace=False))
-            statements, table = tuple(statements[n] for n in kept), table[:, kept]
-        named = {g.id: names[g.id] for g in groups if len(names.get(g.id, ())) > 1}
-        named = named if len(named) > 1 else {}  # one group alone cannot be compared
+            rng = np.random.Generator(np.random.PCG64(_seed_number("sample", str(seed), category)))
+            sampled = np.sort(rng.choice(len(statements), sample, replace=False))
+            statements, table = tuple(statements[n] for n in sampled), table[:, sampled]
+        names_by_group = {g.id: names[g.id] for g in groups if len(names.get(g.id, ())) > 1}
+        names_by_group = names_by_group if len(names_by_group) > 1 else {}  # one group alone cannot be compared
         offered = tuple(
-            tuple(named.get(g.id, ())) or (GroupName(g.name, g.id, "", ""),) for g in groups
+            tuple(names_by_group.get(g.id, ())) or (GroupName(g.name, g.id, "", ""),) for g in groups
         )
-        parts.append(Part(category, groups, offered, statements, table))
+        parts.append(ChoicePart(category, groups, offered, statements, table))
     if not parts:
         raise DataError(f"run {run.name} has no category with two groups and statements to ask of")
     return parts
 
 
 def choice_price(
-    parts: Sequence[Part], config: ChoiceConfig, prices: Prices | None = None
+    parts: Sequence[ChoicePart], config: ChoiceConfig, prices: Prices | None = None
 ) -> ChoicePrice:
     """What asking would cost. Asks nothing."""
     requests, tokens = 0, 0
     for part in parts:
-        each = len(part.groups) * config.rounds(len(part.groups))[1]
-        requests += each * len(part.statements)
-        firsts = (next(_about(config, part, n)) for n in range(len(part.statements)))
-        tokens += each * sum(estimate_tokens(question.request.prompt) for question in firsts)
-    most = config.template.answer_limits(config.form)[0]
+        requests_each = len(part.groups) * config.rounds(len(part.groups))[1]
+        requests += requests_each * len(part.statements)
+        firsts = (next(_statement_questions(config, part, n)) for n in range(len(part.statements)))
+        tokens += requests_each * sum(estimate_tokens(question.request.prompt) for question in firsts)
+    max_tokens = config.template.answer_limits(config.form)[0]
     statements = sum(len(part.statements) for part in parts)
-    return ChoicePrice(statements, requests, tokens, requests * most, prices)
+    return ChoicePrice(statements, requests, tokens, requests * max_tokens, prices)
 
 
-def first_questions(part: Part, config: ChoiceConfig) -> dict[PromptForm, Request]:
+def first_questions(part: ChoicePart, config: ChoiceConfig) -> dict[PromptForm, Request]:
     """The first request of a part, in each form."""
     forms: tuple[PromptForm, ...] = ("chat", "completion")
-    return {form: next(_about(replace(config, form=form), part, 0)).request for form in forms}
+    return {form: next(_statement_questions(replace(config, form=form), part, 0)).request for form in forms}
 
 
 def choose(
     run: StoredRun,
     model: Completer,
-    parts: Sequence[Part],
+    parts: Sequence[ChoicePart],
     config: ChoiceConfig,
     *,
     budget: Budget | None = None,
@@ -186,169 +186,169 @@ def choose(
 
     Raises Interrupted on Ctrl-C or when the budget is spent; ModelError if no question was
     answered."""
-    told = progress or SilentProgress()
-    asker = LoggedModel(model, run.store, told, budget=budget)
-    found, edges = [], []
+    reporter = progress or SilentProgress()
+    asker = LoggedModel(model, run.store, reporter, budget=budget)
+    category_choices, edges = [], []
     try:
         for part in parts:
-            choices, own = _choose(part, config, asker, told)
-            found.append(choices)
-            edges += own
+            choices, new_edges = _choose_part(part, config, asker, reporter)
+            category_choices.append(choices)
+            edges += new_edges
     except (KeyboardInterrupt, Interrupted) as stop:
         raise Interrupted(
             f"{str(stop) or 'stopped'}: the {asker.asked_count - asker.failed_count} answers that came are "
             "kept; running this again continues from there"
         ) from None
-    choosing = ChoiceRun(model.info, (*model.settings, *config.settings), _record(found))
+    choosing = ChoiceRun(model.info, (*model.settings, *config.settings), _summary_record(category_choices))
     run.save_choices(choosing, edges)
-    return RunChoices(run.name, choosing, tuple(found), asker.asked_count, asker.cached_count, asker.usage)
+    return RunChoices(run.name, choosing, tuple(category_choices), asker.asked_count, asker.cached_count, asker.usage)
 
 
-def _choose(
-    part: Part, config: ChoiceConfig, asker: LoggedModel, told: Progress
+def _choose_part(
+    part: ChoicePart, config: ChoiceConfig, asker: LoggedModel, progress: Progress
 ) -> tuple[CategoryChoices, list[ChosenEdge]]:
     shape = (len(part.groups), len(part.statements))
-    first = np.cumsum([0, *map(len, part.names)])  # where each group's names begin
-    offered, answered, chosen = (
-        np.zeros((first[-1], len(part.statements)), dtype=np.int64) for _ in range(3)
+    first_names = np.cumsum([0, *map(len, part.names)])  # where each group's names begin
+    offered, answer_counts, chosen_counts = (
+        np.zeros((first_names[-1], len(part.statements)), dtype=np.int64) for _ in range(3)
     )
     options, rounds = config.rounds(len(part.groups))
-    picked, outcomes = [0] * options, Counter[str]()
+    option_counts, outcomes = [0] * options, Counter[str]()
     keys: dict[tuple[int, int], tuple[list[str], list[str]]] = {
         place: ([], []) for place in np.ndindex(*shape)
     }
-    told.stage(f"choose {part.category}", len(part.groups) * rounds * len(part.statements))
-    for question, answer in _answers(part, config, asker):
-        read = _read(answer, [_called(part, *option) for option in question.options])
-        outcome = READ if isinstance(read, int) else read
+    progress.stage(f"choose {part.category}", len(part.groups) * rounds * len(part.statements))
+    for question, answer in _ask_questions(part, config, asker):
+        choice = _read_answer(answer, [_accepted_names(part, *option) for option in question.options])
+        outcome = READ if isinstance(choice, int) else choice
         outcomes[outcome] += 1
-        if outcomes.total() == MIN_TOLD and (line := _few_read(outcomes)):
-            told.note(line)
+        if outcomes.total() == MIN_ANSWERS_NOTED and (line := _unread_note(outcomes)):
+            progress.note(line)
         if outcome not in (READ, FAILED):
-            told.advance(0, **{outcome: 1})
-        if isinstance(read, int):
-            picked[read] += 1
-        for place, (g, name) in enumerate(question.options):
-            at = (first[g] + name, question.statement)
-            offered[at] += 1
-            answered[at] += outcome == READ
-            chosen[at] += place == read
+            progress.advance(0, **{outcome: 1})
+        if isinstance(choice, int):
+            option_counts[choice] += 1
+        for place, (group, name) in enumerate(question.options):
+            name_place = (first_names[group] + name, question.statement)
+            offered[name_place] += 1
+            answer_counts[name_place] += outcome == READ
+            chosen_counts[name_place] += place == choice
             if outcome != FAILED:
-                keys[g, question.statement][place != read].append(answer.key)
+                keys[group, question.statement][place != choice].append(answer.key)
     if outcomes[FAILED] == outcomes.total():
         raise ModelError("the model answered none of the questions")
-    shares = Shares.of(chosen, answered, part.names)
-    offered = np.add.reduceat(offered, first[:-1], axis=0)
+    shares = ChoiceShares.from_counts(chosen_counts, answer_counts, part.names)
+    offered = np.add.reduceat(offered, first_names[:-1], axis=0)
     choices = CategoryChoices(
-        part.category, part.groups, part.names, part.statements, options, part.said, shares,
-        tuple(picked), outcomes,
+        part.category, part.groups, part.names, part.statements, options, part.said_counts, shares,
+        tuple(option_counts), outcomes,
     )  # fmt: skip
-    return choices, [_edge(choices, offered, place, *own) for place, own in keys.items()]
+    return choices, [_build_edge(choices, offered, place, *answer_keys) for place, answer_keys in keys.items()]
 
 
-MIN_TOLD = 50  # answers, after which it is said that most cannot be read
+MIN_ANSWERS_NOTED = 50  # answers, after which it is said that most cannot be read
 
 
-def _few_read(outcomes: Counter[str]) -> str:
+def _unread_note(outcomes: Counter[str]) -> str:
     """What to do if fewer than half of the answers could be read; "" if enough could."""
-    answered = outcomes.total() - outcomes[FAILED]
-    if not answered or outcomes[READ] >= answered / 2:
+    answer_count = outcomes.total() - outcomes[FAILED]
+    if not answer_count or outcomes[READ] >= answer_count / 2:
         return ""
-    bad = ", ".join(f"{outcomes[n]} {n}" for n in (REFUSED, UNREADABLE) if outcomes[n])
+    bad_counts = ", ".join(f"{outcomes[n]} {n}" for n in (REFUSED, UNREADABLE) if outcomes[n])
     return (
-        f"of the first {answered} answers only {outcomes[READ]} name an option ({bad}): Ctrl-C "
+        f"of the first {answer_count} answers only {outcomes[READ]} name an option ({bad_counts}): Ctrl-C "
         "stops, and what came is kept; the other form (`form`), or a question of your own "
         "(`prompts`), may be answered better"
     )
 
 
-def _shown(name: GroupName) -> str:
+def _capital_name(name: GroupName) -> str:
     return name.text[:1].upper() + name.text[1:]
 
 
-def _called(part: Part, group: int, name: int) -> list[str]:
+def _accepted_names(part: ChoicePart, group: int, name: int) -> list[str]:
     """What an answer may call an option; first, the name it was offered under."""
-    own, every = part.groups[group], part.names[group]
-    return [every[name].text, own.name, *own.variants, *(other.text for other in every)]
+    group_node, all_names = part.groups[group], part.names[group]
+    return [all_names[name].text, group_node.name, *group_node.variants, *(other.text for other in all_names)]
 
 
-def _read(answer: Answer, names: Sequence[Sequence[str]]) -> int | str:
+def _read_answer(answer: Answer, names: Sequence[Sequence[str]]) -> int | str:
     if answer.finish in ("error", "refused"):  # refused: the server withheld it
         return FAILED if answer.finish == "error" else REFUSED
     return read_choice(answer.text, names)
 
 
-def _answers(
-    part: Part, config: ChoiceConfig, asker: LoggedModel
-) -> Iterator[tuple[Question, Answer]]:
-    pending: list[Question] = []
+def _ask_questions(
+    part: ChoicePart, config: ChoiceConfig, asker: LoggedModel
+) -> Iterator[tuple[ChoiceQuestion, Answer]]:
+    pending: list[ChoiceQuestion] = []
     for statement in range(len(part.statements)):
-        pending += _about(config, part, statement)
-        if len(pending) >= _CHUNK or statement == len(part.statements) - 1:
+        pending += _statement_questions(config, part, statement)
+        if len(pending) >= _MAX_QUESTIONS_AT_ONCE or statement == len(part.statements) - 1:
             answers = asker.ask([question.request for question in pending])
             yield from zip(pending, answers, strict=True)
             pending = []
 
 
-def _about(config: ChoiceConfig, part: Part, number: int) -> Iterator[Question]:
+def _statement_questions(config: ChoiceConfig, part: ChoicePart, number: int) -> Iterator[ChoiceQuestion]:
     """The questions about a statement."""
     statement, groups = part.statements[number], part.groups
     options, rounds = config.rounds(len(groups))
-    most, stop = config.template.answer_limits(config.form)
+    max_tokens, stop = config.template.answer_limits(config.form)
     stream = (str(config.seed), part.category, statement.id)
-    rng = np.random.Generator(np.random.PCG64(_number("names", *stream)))
-    turns = [cycle(rng.permutation(len(own)).tolist()) for own in part.names]
-    for n, order in enumerate(questions(len(groups), options, rounds, stream)):
+    rng = np.random.Generator(np.random.PCG64(_seed_number("names", *stream)))
+    turns = [cycle(rng.permutation(len(group_names)).tolist()) for group_names in part.names]
+    for turn, order in enumerate(order_questions(len(groups), options, rounds, stream)):
         offered = tuple((g, next(turns[g])) for g in order)
         prompt = config.template.render(
             config.form,
             statement=statement.text,
             options=[
-                (LETTERS[place], _shown(part.names[g][name]))
+                (LETTERS[place], _capital_name(part.names[g][name]))
                 for place, (g, name) in enumerate(offered)
             ],
         )
         request = Request(
             prompt,
-            seed=_number("answer", *stream, str(n)),
+            seed=_seed_number("answer", *stream, str(turn)),
             temperature=config.temperature,
-            max_tokens=most,
+            max_tokens=max_tokens,
             stop=stop,
         )
-        yield Question(number, offered, request)
+        yield ChoiceQuestion(number, offered, request)
 
 
-def _number(*stream: str) -> int:
+def _seed_number(*stream: str) -> int:
     return int(content_id("choice", *stream)[:15], 16)
 
 
-def _edge(
+def _build_edge(
     choices: CategoryChoices,
     offered: Counts,
     place: tuple[int, int],
     answers: Sequence[str],
-    others: Sequence[str],
+    other_answers: Sequence[str],
 ) -> ChosenEdge:
-    g, s = place
+    group, statement = place
     table = choices.shares
     figures = ("share", "low", "high", "lift", "lift_low", "lift_high")
     return ChosenEdge(
-        *choices.statements[s].key,
-        choices.groups[g].id,
+        *choices.statements[statement].key,
+        choices.groups[group].id,
         int(offered[place]),
-        int(table.answered[place]),
-        int(table.chosen[place]),
-        base=nan_to_none(table.base[g].value),
+        int(table.answer_counts[place]),
+        int(table.chosen_counts[place]),
+        base=nan_to_none(table.base[group].value),
         q_value=nan_to_none(float(table.q_values[place])),
-        names=int(table.names[g]),
+        names=int(table.names[group]),
         verdict=str(table.verdicts[place]),
         answers=tuple(answers),
-        others=tuple(others),
+        others=tuple(other_answers),
         **{name: nan_to_none(float(getattr(table, name)[place])) for name in figures},
     )
 
 
-def _record(found: Sequence[CategoryChoices]) -> dict[str, object]:
+def _summary_record(category_choices: Sequence[CategoryChoices]) -> dict[str, object]:
     """A summary of the result for the store."""
-    record: dict[str, object] = nan_to_none({c.category: c.as_dict() for c in found})
+    record: dict[str, object] = nan_to_none({c.category: c.as_dict() for c in category_choices})
     return {"categories": record}

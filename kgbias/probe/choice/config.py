@@ -40,24 +40,24 @@ def read_choice(answer: str, options: Sequence[Sequence[str]]) -> int | str:
     line = _LEAD.sub("", line, count=1) if _LEAD.match(line) else line
     names = [{normalise(name) for name in own} for own in options]
     if match := _LETTER.match(line):
-        number, rest = LETTERS.index(match[1]), normalise(match[2])
+        number, text_after = LETTERS.index(match[1]), normalise(match[2])
         if number < len(options):
-            begun = {n for n, own in enumerate(names) if any(_begins(rest, name) for name in own)}
-            if begun:
-                return number if number in begun else UNREADABLE
+            named_options = {n for n, own in enumerate(names) if any(_begins_with_name(text_after, name) for name in own)}
+            if named_options:
+                return number if number in named_options else UNREADABLE
             if not match[2][:1].isspace():  # "A cat" is no answer, "A) since" is one
                 return number
-    said = normalise(line).removeprefix("the ")
-    return next((n for n, own in enumerate(names) if said in own), UNREADABLE)
+    answer_text = normalise(line).removeprefix("the ")
+    return next((n for n, own in enumerate(names) if answer_text in own), UNREADABLE)
 
 
-def _begins(text: str, name: str) -> bool:
+def _begins_with_name(text: str, name: str) -> bool:
     return text.startswith(name) and not text[len(name) : len(name) + 1].isalnum()
 
 
-PROMPTS = "choice"
+DEFAULT_PROMPTS = "choice"
 TEMPLATE = "group"
-READER = 1  # raised whenever `read_choice` reads any answer differently
+READER_VERSION = 1  # raised whenever `read_choice` reads any answer differently
 _EXAMPLE: dict[str, Any] = {"statement": "love music", "options": [("A", "Bakers"), ("B", "Cooks")]}
 
 
@@ -102,7 +102,7 @@ class ChoiceConfig:
         return (
             ("choice", f"{self.template.label}:{self.form}"),
             ("template", self.template.hash),
-            ("reader", str(READER)),
+            ("reader", str(READER_VERSION)),
             ("options", str(self.options)),
             ("samples", str(self.samples)),
             ("temperature", f"{self.temperature:g}"),
@@ -120,6 +120,6 @@ def configure_choice(
             f"run {run.name!r} is in {spoken!r}, and the question is in English: name a "
             f"folder of `prompts` with a {TEMPLATE}.toml of your own"
         )
-    template = load_prompts(prompts or PROMPTS, {TEMPLATE: _EXAMPLE})[TEMPLATE]
-    given = {name: value for name, value in options.items() if value is not None}
-    return ChoiceConfig(template, form, **given)
+    template = load_prompts(prompts or DEFAULT_PROMPTS, {TEMPLATE: _EXAMPLE})[TEMPLATE]
+    set_options = {name: value for name, value in options.items() if value is not None}
+    return ChoiceConfig(template, form, **set_options)

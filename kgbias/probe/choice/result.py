@@ -19,18 +19,18 @@ from kgbias.graph.types import CHOSEN_MORE, CHOSEN_OF_NAME, ChoiceRun, Group, Gr
 from kgbias.io.rows import Result, Rows
 from kgbias.models.budget import Usage
 from kgbias.models.score.base import Array, Counts
-from kgbias.probe.belief import BELIEVED, Design, Floor, Tested, floor
+from kgbias.probe.belief import BELIEVED, NameDesign, BeliefFloor, BeliefTest, deal_names
 from kgbias.probe.choice.config import FAILED
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import DEFAULT_DRAWS, benjamini_hochberg, proportion
 
-LEVEL = 0.05
-_CHUNK = 4_000_000  # resampled statements held at once
+SIGNIFICANCE_LEVEL = 0.05
+_MAX_CHUNK_WEIGHTS = 4_000_000  # resampled statements held at once
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class ChoiceShares:
     """How often the groups of a category were chosen for its statements; each table is [groups,
     statements].
 
@@ -40,16 +40,16 @@ class Shares:
     least 95%.
 
     Attributes:
-        answered: the number of answers to questions that offered the group.
-        chosen: how many of them named it.
+        answer_counts: the number of answers to questions that offered the group.
+        chosen_counts: how many of them named it.
         share, low, high: chosen of answered, with its interval; NaN without answers.
         base: each group's share over all statements, [groups]; its interval is over statements
-            (`over_statements`).
+            (`share_over_statements`).
         names: the number of names that each group was offered under, [groups].
         lift, lift_low, lift_high: in bits. For a group with one name, the share over the base rate
-            (`lifts`); with several, its names' against the other groups' (`Tested.lift`), each
+            (`share_lifts`); with several, its names' against the other groups' (`BeliefTest.lift`), each
             name's over its own base rate.
-        q_values: for a group with one name, that of each share (`p_values`), corrected over all of
+        q_values: for a group with one name, that of each share (`fisher_p_values`), corrected over all of
             these; with several, that of a lift of at most half a bit, corrected over the group's
             statements.
         verdicts: CHOSEN_MORE, "leaning", "bound to a word" or "" for a group with several names; CHOSEN_OF_NAME
@@ -58,8 +58,8 @@ class Shares:
             explains, are dealt at random to the groups.
     """
 
-    answered: Counts
-    chosen: Counts
+    answer_counts: Counts
+    chosen_counts: Counts
     share: Array
     low: Array
     high: Array
@@ -70,107 +70,107 @@ class Shares:
     q_values: Array
     names: Counts
     verdicts: NDArray[np.str_]
-    floor: Floor | None = None
+    floor: BeliefFloor | None = None
 
     @classmethod
-    def of(
+    def from_counts(
         cls,
-        chosen: Counts,
-        answered: Counts,
+        chosen_counts: Counts,
+        answer_counts: Counts,
         names: Sequence[Sequence[GroupName]] = (),
         *,
         seed: int = 0,
-    ) -> "Shares":
+    ) -> "ChoiceShares":
         """Compute the shares from counts [names, statements], group by group; `names` is the number
         of names of each group, by default 1."""
-        of_group = [g for g, own in enumerate(names) for _ in own] or list(range(len(chosen)))
+        of_group = [g for g, group_row in enumerate(names) for _ in group_row] or list(range(len(chosen_counts)))
         starts = np.flatnonzero(np.diff(of_group, prepend=-1))
-        tested = _tested(chosen, answered, names)
-        chosen, answered = (np.add.reduceat(own, starts, axis=0) for own in (chosen, answered))
-        pairs = zip(chosen.ravel().tolist(), answered.ravel().tolist(), strict=True)
+        name_test = _test_names(chosen_counts, answer_counts, names)
+        chosen_counts, answer_counts = (np.add.reduceat(group_row, starts, axis=0) for group_row in (chosen_counts, answer_counts))
+        pairs = zip(chosen_counts.ravel().tolist(), answer_counts.ravel().tolist(), strict=True)
         cells = [proportion(c, n) for c, n in pairs]
         share, low, high = (
-            np.array([getattr(cell, name) for cell in cells]).reshape(chosen.shape)
+            np.array([getattr(cell, name) for cell in cells]).reshape(chosen_counts.shape)
             for name in ("value", "low", "high")
         )
         base = tuple(
-            over_statements(own, of, seed=seed) for own, of in zip(chosen, answered, strict=True)
+            share_over_statements(group_row, group_answers, seed=seed) for group_row, group_answers in zip(chosen_counts, answer_counts, strict=True)
         )
         rates = np.array([rate.value for rate in base])
-        lift, least, most = (lifts(part, answered, rates) for part in (share, low, high))
-        p = p_values(chosen, answered)
-        if tested:
-            p[tested.rows] = np.nan
-        p[~np.isnan(p)] = benjamini_hochberg(p[~np.isnan(p)].tolist())
-        verdicts = np.where((p <= LEVEL) & (least > 0), CHOSEN_OF_NAME, "").astype("<U20")
-        if tested:
-            test, some = tested.test, answered[tested.rows] > 0
-            for table, own in ((lift, test.lift), (least, test.low), (most, test.high),
-                               (p, test.q_values)):  # fmt: skip
-                table[tested.rows] = np.where(some, own, np.nan)
+        lift, lift_low, lift_high = (share_lifts(part, answer_counts, rates) for part in (share, low, high))
+        p_values_found = fisher_p_values(chosen_counts, answer_counts)
+        if name_test:
+            p_values_found[name_test.rows] = np.nan
+        p_values_found[~np.isnan(p_values_found)] = benjamini_hochberg(p_values_found[~np.isnan(p_values_found)].tolist())
+        verdicts = np.where((p_values_found <= SIGNIFICANCE_LEVEL) & (lift_low > 0), CHOSEN_OF_NAME, "").astype("<U20")
+        if name_test:
+            test, has_answers = name_test.test, answer_counts[name_test.rows] > 0
+            for table, group_row in ((lift, test.lift), (lift_low, test.low), (lift_high, test.high),
+                               (p_values_found, test.q_values)):  # fmt: skip
+                table[name_test.rows] = np.where(has_answers, group_row, np.nan)
             words = np.where(test.verdicts == BELIEVED, CHOSEN_MORE, test.verdicts)
-            verdicts[tested.rows] = np.where(some, words, "")
+            verdicts[name_test.rows] = np.where(has_answers, words, "")
         count = np.bincount(of_group)
         return cls(
-            answered, chosen, share, low, high, base, lift, least, most, p, count, verdicts,
-            tested.floor if tested else None,
+            answer_counts, chosen_counts, share, low, high, base, lift, lift_low, lift_high, p_values_found, count, verdicts,
+            name_test.floor if name_test else None,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class _OfNames:
+class _NameTest:
     """The test over names, the places of the groups in it, and its floor."""
 
-    test: Tested
+    test: BeliefTest
     rows: Counts
-    floor: Floor
+    floor: BeliefFloor
 
 
-def _tested(
-    chosen: Counts, answered: Counts, names: Sequence[Sequence[GroupName]]
-) -> _OfNames | None:
+def _test_names(
+    chosen_counts: Counts, answer_counts: Counts, names: Sequence[Sequence[GroupName]]
+) -> _NameTest | None:
     """The test of the groups with several names, if there are at least two; each name's lift over
     its own base rate takes the place of a log2 probability."""
     rows = [g for g, own in enumerate(names) if len(own) > 1]
-    if len(rows) < 2 or chosen.shape[1] < 2:
+    if len(rows) < 2 or chosen_counts.shape[1] < 2:
         return None
     of_group = np.array([g for g, own in enumerate(names) for _ in own])
-    kept = np.isin(of_group, rows)
-    chosen, answered = chosen[kept], answered[kept]
-    some = answered.sum(axis=1) > 0
-    base = chosen.sum(axis=1) / np.where(some, answered.sum(axis=1), 1)
-    bits = np.nan_to_num(lifts(chosen / np.maximum(answered, 1), answered, base))
+    in_test = np.isin(of_group, rows)
+    chosen_counts, answer_counts = chosen_counts[in_test], answer_counts[in_test]
+    has_answers = answer_counts.sum(axis=1) > 0
+    base = chosen_counts.sum(axis=1) / np.where(has_answers, answer_counts.sum(axis=1), 1)
+    bits = np.nan_to_num(share_lifts(chosen_counts / np.maximum(answer_counts, 1), answer_counts, base))
     if not bits.any():
         return None
-    listed = [name for g in rows for name in names[g]]
-    forms = [name.form for name in listed]
-    places = [rows.index(g) for g in of_group[kept].tolist()]
-    design = Design(places, [name.root for name in listed], forms)
-    nothing = floor(design, design.residuals(bits), forms)
-    return _OfNames(design.test(bits), np.array(rows), nothing)
+    tested_names = [name for g in rows for name in names[g]]
+    forms = [name.form for name in tested_names]
+    places = [rows.index(g) for g in of_group[in_test].tolist()]
+    design = NameDesign(places, [name.root for name in tested_names], forms)
+    floor_found = deal_names(design, design.residuals(bits), forms)
+    return _NameTest(design.test(bits), np.array(rows), floor_found)
 
 
-def over_statements(chosen: Counts, answered: Counts, *, seed: int = 0) -> Estimate:
+def share_over_statements(chosen_counts: Counts, answer_counts: Counts, *, seed: int = 0) -> Estimate:
     """A share over statements [statements] with a percentile bootstrap interval. Statements are
     resampled with all their answers, because answers about one statement resemble each other."""
-    n = int(answered.sum())
+    n = int(answer_counts.sum())
     if not n:
         return Estimate.missing()
-    value = float(chosen.sum() / n)
-    if (statements := len(answered)) < 2:
+    value = float(chosen_counts.sum() / n)
+    if (statements := len(answer_counts)) < 2:
         return Estimate.missing(n, value)
     rng = np.random.Generator(np.random.PCG64(seed))
-    drawn, step = [], max(1, _CHUNK // statements)
+    share_draws, step = [], max(1, _MAX_CHUNK_WEIGHTS // statements)
     for start in range(0, DEFAULT_DRAWS, step):
         size = (min(step, DEFAULT_DRAWS - start), statements)
         weights = rng.multinomial(statements, np.full(statements, 1 / statements), size[0])
-        above, below = weights @ chosen, weights @ answered
-        drawn.append(above[below > 0] / below[below > 0])
-    low, high = np.quantile(np.concatenate(drawn), [0.025, 0.975])
+        above, below = weights @ chosen_counts, weights @ answer_counts
+        share_draws.append(above[below > 0] / below[below > 0])
+    low, high = np.quantile(np.concatenate(share_draws), [0.025, 0.975])
     return Estimate(value, float(low), float(high), n)
 
 
-def lifts(share: Array, answered: Counts, base: Array) -> Array:
+def share_lifts(share: Array, answer_counts: Counts, base: Array) -> Array:
     """By how much, in bits, the shares of statements [groups, statements] exceed the base rates of
     the groups [groups].
 
@@ -180,27 +180,27 @@ def lifts(share: Array, answered: Counts, base: Array) -> Array:
     group that was never chosen finite, and pulls it to 0 when answers are few. NaN if nothing was
     answered, or if the base rate is 0."""
     rates = np.where(base > 0, base, np.nan)[:, None]
-    return np.asarray(np.log2((answered * share + rates) / (answered + 1) / rates))
+    return np.asarray(np.log2((answer_counts * share + rates) / (answer_counts + 1) / rates))
 
 
-def p_values(chosen: Counts, answered: Counts) -> Array:
+def fisher_p_values(chosen_counts: Counts, answer_counts: Counts) -> Array:
     """Whether a group is chosen more often for a statement than for the others together: p-values
     of Fisher's exact test (1935), one-tailed, not corrected. NaN if either has no answers."""
-    found = np.full(chosen.shape, np.nan)
-    marked, every = chosen.sum(axis=1), answered.sum(axis=1)
-    for (g, s), n in np.ndenumerate(answered):
-        if 0 < n < every[g]:
-            found[g, s] = _upper_tail(int(chosen[g, s]), int(n), int(marked[g]), int(every[g]))
-    return found
+    values = np.full(chosen_counts.shape, np.nan)
+    chosen_totals, answer_totals = chosen_counts.sum(axis=1), answer_counts.sum(axis=1)
+    for (g, s), n in np.ndenumerate(answer_counts):
+        if 0 < n < answer_totals[g]:
+            values[g, s] = _upper_tail(int(chosen_counts[g, s]), int(n), int(chosen_totals[g]), int(answer_totals[g]))
+    return values
 
 
-def _upper_tail(reached: int, drawn: int, marked: int, every: int) -> float:
-    """The chance that at least `reached` of those drawn, without replacement, are marked."""
+def _upper_tail(at_least: int, draw_size: int, marked: int, total: int) -> float:
+    """The chance that at least `at_least` of those drawn, without replacement, are marked."""
     ways = sum(
-        math.comb(marked, k) * math.comb(every - marked, drawn - k)
-        for k in range(reached, min(drawn, marked) + 1)
+        math.comb(marked, k) * math.comb(total - marked, draw_size - k)
+        for k in range(at_least, min(draw_size, marked) + 1)
     )
-    return float(Fraction(ways, math.comb(every, drawn)))
+    return float(Fraction(ways, math.comb(total, draw_size)))
 
 
 @dataclass(frozen=True)
@@ -212,9 +212,9 @@ class CategoryChoices:
         groups, statements: what was asked about.
         names: the names that each group was offered under.
         options: how many groups each question offered.
-        said: how often the run said the statement about the group, [groups, statements].
+        said_counts: how often the run said the statement about the group, [groups, statements].
         shares: how often each group was chosen.
-        picked: how many of the readable answers named the first option, the second, and so on.
+        option_counts: how many of the readable answers named the first option, the second, and so on.
         outcomes: how many answers were "read", "refused", "unreadable" or "failed".
     """
 
@@ -223,9 +223,9 @@ class CategoryChoices:
     names: tuple[tuple[GroupName, ...], ...]
     statements: tuple[Statement, ...]
     options: int
-    said: Counts
-    shares: Shares
-    picked: tuple[int, ...]
+    said_counts: Counts
+    shares: ChoiceShares
+    option_counts: tuple[int, ...]
     outcomes: Counter[str]
 
     @property
@@ -233,23 +233,23 @@ class CategoryChoices:
         """The share of the answers that named the option in each place, with its Wilson interval.
         Every group is in each place equally often, so a model without a preference for a place has
         1 / options everywhere. A preference favours no group, but pulls all shares together."""
-        return tuple(proportion(n, sum(self.picked)) for n in self.picked)
+        return tuple(proportion(n, sum(self.option_counts)) for n in self.option_counts)
 
     @property
-    def own(self) -> Estimate:
+    def own_share(self) -> Estimate:
         """The share of answers that named a group about which the run said the statement, among
         questions that offered one; each statement counts with each such group. The interval is over
         statements."""
-        said = self.said > 0
-        return over_statements(
-            (self.shares.chosen * said).sum(axis=0), (self.shares.answered * said).sum(axis=0)
+        is_said = self.said_counts > 0
+        return share_over_statements(
+            (self.shares.chosen_counts * is_said).sum(axis=0), (self.shares.answer_counts * is_said).sum(axis=0)
         )
 
     @property
-    def own_expected(self) -> float:
-        """What `own` would be if groups were chosen at their base rates, whatever the
+    def expected_own_share(self) -> float:
+        """What `own_share` would be if groups were chosen at their base rates, whatever the
         statement."""
-        weights = self.shares.answered * (self.said > 0)
+        weights = self.shares.answer_counts * (self.said_counts > 0)
         base = np.array([rate.value for rate in self.shares.base])
         return float((weights.sum(axis=1) * np.nan_to_num(base)).sum() / max(1, weights.sum()))
 
@@ -257,11 +257,11 @@ class CategoryChoices:
     def floor(self) -> dict[str, Any] | None:
         """For groups with several names: the number of pairs of group and statement tried, how many
         were chosen more often, and the mean number when names are dealt at random."""
-        nothing = self.shares.floor
-        if nothing is None:
+        name_floor = self.shares.floor
+        if name_floor is None:
             return None
-        more = int((self.shares.verdicts == CHOSEN_MORE).sum())
-        return {"tested": nothing.tested, "more": more, "dealt": round(nothing.found, 3)}
+        more_count = int((self.shares.verdicts == CHOSEN_MORE).sum())
+        return {"tested": name_floor.tested, "more": more_count, "dealt": round(name_floor.found, 3)}
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -279,12 +279,12 @@ class CategoryChoices:
                 for group, rate in zip(self.groups, self.shares.base, strict=True)
             },
             "places": [place.as_dict() for place in self.places],
-            "own": self.own.as_dict(),
-            "own_expected": self.own_expected,
+            "own": self.own_share.as_dict(),
+            "own_expected": self.expected_own_share,
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each statement and group: `said`, how often the run said it; the `share` of the
+        """A row for each statement and group: `said_counts`, how often the run said it; the `share` of the
         answers that chose the group, `low` to `high`, of `answered`; the `lift` of the share over
         the base rate in bits, with its interval; the corrected p, `q_value`; the number of `names`
         that the group was offered under; and the `verdict`."""
@@ -295,9 +295,9 @@ class CategoryChoices:
                 "group": group.name,
                 "predicate": statement.predicate,
                 "object": statement.object,
-                "said": int(self.said[g, s]),
-                "answered": int(table.answered[g, s]),
-                "chosen": int(table.chosen[g, s]),
+                "said": int(self.said_counts[g, s]),
+                "answered": int(table.answer_counts[g, s]),
+                "chosen": int(table.chosen_counts[g, s]),
                 **{name: float(getattr(table, name)[g, s]) for name in figures},
                 "q_value": float(table.q_values[g, s]),
                 "names": int(table.names[g]),
@@ -316,15 +316,15 @@ class RunChoices(Result):
         run: the name of the run.
         choosing: the model, how it was asked, and a summary of the result.
         categories: the choices, category by category.
-        asked, cached: how many answers came from the model in this call, and from the answer log.
+        asked_count, cached_count: how many answers came from the model in this call, and from the answer log.
         spent: what the new answers cost.
     """
 
     run: str
     choosing: ChoiceRun
     categories: tuple[CategoryChoices, ...]
-    asked: int = 0
-    cached: int = 0
+    asked_count: int = 0
+    cached_count: int = 0
     spent: Usage = field(default_factory=Usage)
 
     @property
@@ -333,12 +333,12 @@ class RunChoices(Result):
         return sum((c.outcomes for c in self.categories), Counter())
 
     @property
-    def failed(self) -> float:
+    def failed_share(self) -> float:
         """The share of requests that got no answer at all."""
         return self.outcomes[FAILED] / max(1, self.outcomes.total())
 
     def __str__(self) -> str:
-        parts = [f"  {c.category}: own group chosen {c.own}" for c in self.categories]
+        parts = [f"  {c.category}: own group chosen {c.own_share}" for c in self.categories]
         return "\n".join([f"run {self.run}: choices of {self.choosing.model.title}", *parts])
 
     def as_dict(self) -> dict[str, Any]:
@@ -349,8 +349,8 @@ class RunChoices(Result):
                 "revision": self.choosing.model.revision,
                 **dict(self.choosing.settings),
             },
-            "asked": self.asked,
-            "cached": self.cached,
+            "asked": self.asked_count,
+            "cached": self.cached_count,
             "prompt_tokens": self.spent.prompt_tokens,
             "completion_tokens": self.spent.completion_tokens,
             "cost": self.spent.cost,

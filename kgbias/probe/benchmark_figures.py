@@ -20,7 +20,7 @@ from kgbias.probe.benchmarks import (
     read_stereoset,
     read_winogender,
 )
-from kgbias.probe.result import Figure, PairFigures, ScoredBy
+from kgbias.probe.result import BenchmarkFigure, PairFigures, ScorerInfo
 
 CONVENTIONS = ("original", "bias-bench")
 LOG_PROBABILITY = "log-probability"
@@ -45,8 +45,8 @@ def crows_pairs(
         store: keeps the scores of items.
         progress: shows the work.
     """
-    _known(convention)
-    return _figures(read_crows_pairs(path, convention), scorer, convention, store, progress)
+    _check_convention(convention)
+    return _score_benchmark(read_crows_pairs(path, convention), scorer, convention, store, progress)
 
 
 def stereoset(
@@ -73,9 +73,9 @@ def stereoset(
         store: keeps the scores of items.
         progress: shows the work.
     """
-    _known(convention)
-    read = read_stereoset(path, as_published=as_published)
-    return _figures(read, scorer, convention, store, progress, seed)
+    _check_convention(convention)
+    benchmark = read_stereoset(path, as_published=as_published)
+    return _score_benchmark(benchmark, scorer, convention, store, progress, seed)
 
 
 def bbq(
@@ -97,7 +97,7 @@ def bbq(
         store: keeps the scores of items.
         progress: shows the work.
     """
-    return _figures(read_bbq(paths), scorer, LOG_PROBABILITY, store, progress, seed)
+    return _score_benchmark(read_bbq(paths), scorer, LOG_PROBABILITY, store, progress, seed)
 
 
 def winogender(
@@ -119,10 +119,10 @@ def winogender(
         store: keeps the scores of items.
         progress: shows the work.
     """
-    return _figures(read_winogender(path), scorer, LOG_PROBABILITY, store, progress, seed)
+    return _score_benchmark(read_winogender(path), scorer, LOG_PROBABILITY, store, progress, seed)
 
 
-def _figures(
+def _score_benchmark(
     benchmark: Benchmark,
     scorer: AnyScorer | ScorerSource,
     convention: str,
@@ -131,11 +131,11 @@ def _figures(
     seed: int = 0,
 ) -> PairFigures:
     scorer = resolve_scorer(scorer)
-    found = benchmark.result(scorer, store, seed=seed, progress=progress)
-    figures = tuple(Figure(m.domain, m.figure, m.estimate) for m in found.measured)
-    return PairFigures(ScoredBy.of(scorer), convention, figures, found.remarks)
+    result = benchmark.result(scorer, store, seed=seed, progress=progress)
+    figures = tuple(BenchmarkFigure(m.domain, m.figure, m.estimate) for m in result.figures)
+    return PairFigures(ScorerInfo.from_scorer(scorer), convention, figures, result.remarks)
 
 
-def _known(convention: str) -> None:
+def _check_convention(convention: str) -> None:
     if convention not in CONVENTIONS:
         raise UsageError(no_such("convention", convention, CONVENTIONS))

@@ -17,21 +17,21 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_text
 from kgbias.models.score.base import Array, ProbeGrid, Scores
 from kgbias.models.score.distributed import ScorerSource, AnyScorer, iter_grids, resolve_scorer
-from kgbias.probe.result import ScoredBy, SetProbes, Watch
-from kgbias.probe.sofa import category_bias, measure_for, normalised, overall
+from kgbias.probe.result import ScorerInfo, SetProbes, ProbeProgress
+from kgbias.probe.sofa import category_bias, default_measure, normalise_grid, overall_bias
 
 Sets = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
 Row = dict[str, Any]
 
-_CHUNK = 4096  # probes
+_MAX_CHUNK_PROBES = 4096  # probes
 COLUMNS = (
     "category", "group", "statement", "perplexity", "group_perplexity", "log_likelihood", "tokens",
     "statement_log_likelihood", "statement_tokens", "group_log_likelihood", "group_tokens",
 )  # fmt: skip
-_FIGURES = COLUMNS[5:]  # the rest follow from these
+_FIGURE_COLUMNS = COLUMNS[5:]  # the rest follow from these
 
 
-class Kept(Protocol):
+class RowFile(Protocol):
     """Rows on disk, by chunk."""
 
     def read(self, chunk: int) -> list[Row] | None: ...
@@ -47,14 +47,14 @@ def probe_sets(
     output: Path | None = None,
     store: Store | None = None,
     as_published: bool = False,
-    chunk: int = _CHUNK,
+    chunk: int = _MAX_CHUNK_PROBES,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> SetProbes:
     """SoFa over sets: category to (groups, statements); `kgbias.probe.gather_sets` reads them.
 
     `measure` ranks the groups: "conditional", "sofa" or "whole" (see
-    `kgbias.probe.sofa.normalised`; by default conditional, for a masked model whole). `output` gets
+    `kgbias.probe.sofa.normalise_grid`; by default conditional, for a masked model whole). `output` gets
     every probe as a row of `COLUMNS`: a .jsonl file, or a .parquet folder of parts (which pandas,
     DuckDB and Arrow read as one table), with a manifest beside or in it. A stopped job continues
     from its output, and takes what is missing there from the answer log of `store`; without an
@@ -72,62 +72,62 @@ def probe_sets(
         seed: the random seed of the intervals.
         progress: shows the work.
     """
-    told, scorer = progress or SilentProgress(), resolve_scorer(scorer)
-    measure = measure or measure_for(scorer.convention.kind)
+    reporter, scorer = progress or SilentProgress(), resolve_scorer(scorer)
+    measure = measure or default_measure(scorer.convention.kind)
     job = {
         "model": [scorer.info.name, scorer.info.revision, scorer.settings],
         "chunk": chunk,
         "sets": content_id("sets", canonical_json({k: list(v) for k, v in sets.items()})),
     }
-    log = _Logged(store, scorer, job) if store else None
-    kept = opened(output, job) if output else log
+    log = _LoggedRows(store, scorer, job) if store else None
+    row_file = open_output(output, job) if output else log
     blocks = [
         (category, groups, block)
         for category, (groups, statements) in sets.items()
-        for block in _blocks(statements, max(1, chunk // len(groups)))
+        for block in _split_blocks(statements, max(1, chunk // len(groups)))
     ]
     # The groups alone are computed once per block.
     probes = sum(len(groups) * (len(block) + 1) for _, groups, block in blocks)
-    told.stage(f"SoFa of {scorer.info.title}", probes)
-    found: dict[int, tuple[Array, Array, int]] = {}  # by block: PPL*, ranking values, tokens
+    reporter.stage(f"SoFa of {scorer.info.title}", probes)
+    block_values: dict[int, tuple[Array, Array, int]] = {}  # by block: PPL*, ranking values, tokens
 
     def add(number: int, grid: ProbeGrid) -> None:
         grid.check_group_tokens(blocks[number][1])
         tokens = int(grid.probes.tokens.sum())
-        found[number] = normalised(grid), normalised(grid, measure), tokens
+        block_values[number] = normalise_grid(grid), normalise_grid(grid, measure), tokens
 
     for number, (category, groups, block) in enumerate(blocks):
-        there = kept.read(number) if kept else None
-        known = log.read(number) if log and there is None else there
-        if known is None:
+        rows_in_file = row_file.read(number) if row_file else None
+        known_rows = log.read(number) if log and rows_in_file is None else rows_in_file
+        if known_rows is None:
             continue
-        add(number, grid := _grid(known, len(groups), len(block)))
-        told.advance(len(groups) * (len(block) + 1))
-        if kept and there is None and kept is not log:
-            kept.write(number, grid_rows(category, groups, block, grid))
-    left = [number for number in range(len(blocks)) if number not in found]
-    watch = Watch()
-    for place, grid in iter_grids(scorer, [blocks[number][1:] for number in left], told):
-        watch.saw(grid)
-        number = left[place]
-        if kept:
-            kept.write(number, grid_rows(*blocks[number], grid))
+        add(number, grid := _rebuild_grid(known_rows, len(groups), len(block)))
+        reporter.advance(len(groups) * (len(block) + 1))
+        if row_file and rows_in_file is None and row_file is not log:
+            row_file.write(number, grid_rows(category, groups, block, grid))
+    missing_blocks = [number for number in range(len(blocks)) if number not in block_values]
+    stopwatch = ProbeProgress()
+    for place, grid in iter_grids(scorer, [blocks[number][1:] for number in missing_blocks], reporter):
+        stopwatch.record_grid(grid)
+        number = missing_blocks[place]
+        if row_file:
+            row_file.write(number, grid_rows(*blocks[number], grid))
         add(number, grid)
     biases = []
     for category, (groups, statements) in sets.items():
-        own = [found[number] for number, block in enumerate(blocks) if block[0] == category]
-        stars, compared = (np.concatenate([block[n] for block in own], axis=1) for n in (0, 1))
+        category_blocks = [block_values[number] for number, block in enumerate(blocks) if block[0] == category]
+        stars, ranking_values = (np.concatenate([block[n] for block in category_blocks], axis=1) for n in (0, 1))
         biases.append(
             category_bias(
-                category, groups, statements, stars, compared, as_published=as_published, seed=seed
+                category, groups, statements, stars, ranking_values, as_published=as_published, seed=seed
             )
         )
-    bias = overall(biases, as_published=as_published)
-    took = watch.took(sum(tokens for *_, tokens in found.values()))
-    return SetProbes(ScoredBy.of(scorer), bias, took)
+    bias = overall_bias(biases, as_published=as_published)
+    usage = stopwatch.usage(sum(tokens for *_, tokens in block_values.values()))
+    return SetProbes(ScorerInfo.from_scorer(scorer), bias, usage)
 
 
-def _blocks(statements: Sequence[str], step: int) -> Iterator[Sequence[str]]:
+def _split_blocks(statements: Sequence[str], step: int) -> Iterator[Sequence[str]]:
     for start in range(0, len(statements), step):
         yield statements[start : start + step]
 
@@ -136,7 +136,7 @@ def grid_rows(
     category: str, groups: Sequence[str], statements: Sequence[str], grid: ProbeGrid
 ) -> list[Row]:
     """The probes of a grid as rows of `COLUMNS`, group by group."""
-    whole, alone = grid.probes.perplexities, grid.group.perplexities
+    whole_perplexities, group_perplexities = grid.probes.perplexities, grid.group.perplexities
     return [
         dict(
             zip(
@@ -145,8 +145,8 @@ def grid_rows(
                     category,
                     group,
                     statement,
-                    float(whole[g, s]),
-                    float(alone[g]),
+                    float(whole_perplexities[g, s]),
+                    float(group_perplexities[g]),
                     float(grid.probes.log_likelihoods[g, s]),
                     int(grid.probes.tokens[g, s]),
                     float(grid.statement.log_likelihoods[g, s]),
@@ -162,19 +162,19 @@ def grid_rows(
     ]
 
 
-def _grid(rows: list[Row], groups: int, statements: int) -> ProbeGrid:
+def _rebuild_grid(rows: list[Row], groups: int, statements: int) -> ProbeGrid:
     def scores(name: str) -> Scores:
         values = np.array([row[f"{name}log_likelihood"] for row in rows], dtype=np.float64)
         tokens = np.array([row[f"{name}tokens"] for row in rows], dtype=np.int64)
         return Scores(values, tokens).reshape(groups, statements)
 
-    alone = scores("group_")
+    group_scores = scores("group_")
     return ProbeGrid(
-        scores(""), scores("statement_"), Scores(alone.log_likelihoods[:, 0], alone.tokens[:, 0])
+        scores(""), scores("statement_"), Scores(group_scores.log_likelihoods[:, 0], group_scores.tokens[:, 0])
     )
 
 
-def opened(output: Path, job: Mapping[str, Any]) -> Kept:
+def open_output(output: Path, job: Mapping[str, Any]) -> RowFile:
     """The output of a job, with the chunks that it already holds. Raises UsageError if it holds
     those of another job, or cannot be written."""
     try:
@@ -182,35 +182,35 @@ def opened(output: Path, job: Mapping[str, Any]) -> Kept:
             manifest = output.with_suffix(".manifest.json")
             if output.exists() and not manifest.exists():
                 raise UsageError(f"{output} exists: name another output")
-            _claim(manifest, job)
-            return _Lines(output)
+            _claim_output(manifest, job)
+            return _LinesFile(output)
         if output.suffix == ".parquet":
             output.mkdir(parents=True, exist_ok=True)
-            _claim(output / "_manifest.json", job)
-            return _Parts(output)
+            _claim_output(output / "_manifest.json", job)
+            return _ParquetFolder(output)
     except OSError as error:
         raise UsageError(f"cannot write to {output}: {error}") from error
     raise UsageError(f"{output} must end in .jsonl or .parquet")
 
 
-def _claim(manifest: Path, job: Mapping[str, Any]) -> None:
+def _claim_output(manifest: Path, job: Mapping[str, Any]) -> None:
     """Write a manifest that says which job the output belongs to, or check the existing one."""
-    now = json.loads(json.dumps(job))
+    current_job = json.loads(json.dumps(job))
     if manifest.exists():
         try:
-            before = json.loads(manifest.read_text("utf-8")).get("job")
+            earlier_job = json.loads(manifest.read_text("utf-8")).get("job")
         except (ValueError, AttributeError):
-            before = None
-        if before != now:
+            earlier_job = None
+        if earlier_job != current_job:
             raise UsageError(
                 f"{manifest} shows that the output has other settings: name another output"
             )
         return
-    note = {"warning": CONTENT_WARNING, "sample": SAMPLE_STATEMENT, "job": now}
-    _replace(manifest, (json.dumps(note, indent=2) + "\n").encode())
+    note = {"warning": CONTENT_WARNING, "sample": SAMPLE_STATEMENT, "job": current_job}
+    _replace_file(manifest, (json.dumps(note, indent=2) + "\n").encode())
 
 
-def _replace(path: Path, data: bytes) -> None:
+def _replace_file(path: Path, data: bytes) -> None:
     """Write a file whole or not at all, and durably, because a job continues from it."""
     part = path.with_name(path.name + ".part")
     with part.open("wb") as file:
@@ -220,7 +220,7 @@ def _replace(path: Path, data: bytes) -> None:
     part.replace(path)
 
 
-class _Parts:
+class _ParquetFolder:
     """One Parquet file per chunk."""
 
     def __init__(self, folder: Path) -> None:
@@ -242,13 +242,13 @@ class _Parts:
     def write(self, chunk: int, rows: list[Row]) -> None:
         buffer = self._arrow.BufferOutputStream()
         self._arrow.parquet.write_table(self._arrow.Table.from_pylist(rows), buffer)
-        _replace(self._path(chunk), buffer.getvalue().to_pybytes())
+        _replace_file(self._path(chunk), buffer.getvalue().to_pybytes())
 
     def _path(self, chunk: int) -> Path:
         return self._folder / f"part-{chunk:06}.parquet"
 
 
-class _Logged:
+class _LoggedRows:
     """Rows in the answer log of a store: the figures of each chunk, column by column."""
 
     def __init__(self, store: Store, scorer: AnyScorer, job: Mapping[str, Any]) -> None:
@@ -262,7 +262,7 @@ class _Logged:
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def write(self, chunk: int, rows: list[Row]) -> None:
-        columns = {name: [row[name] for row in rows] for name in _FIGURES}
+        columns = {name: [row[name] for row in rows] for name in _FIGURE_COLUMNS}
         self._store.keep_answers(
             [Answer(self._key(chunk), self._model, canonical_json(columns), "stop")]
         )
@@ -271,49 +271,49 @@ class _Logged:
         return content_id("probes", self._job, str(chunk))
 
 
-class _Lines:
+class _LinesFile:
     """Rows in one file, with its chunks in order: one done early waits for those before it. A chunk
     that was cut short is written again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._early: dict[int, list[Row]] = {}
-        self._ends: list[int] = []  # where each whole chunk ends
-        self._index = path.with_suffix(".chunks")
-        if self._index.exists():
-            self._ends = self._kept_ends()
+        self._early_chunks: dict[int, list[Row]] = {}
+        self._chunk_ends: list[int] = []  # where each whole chunk ends
+        self._index_path = path.with_suffix(".chunks")
+        if self._index_path.exists():
+            self._chunk_ends = self._read_ends()
         if path.exists():
             with path.open("r+b") as file:
-                file.truncate(self._ends[-1] if self._ends else 0)
+                file.truncate(self._chunk_ends[-1] if self._chunk_ends else 0)
 
-    def _kept_ends(self) -> list[int]:
+    def _read_ends(self) -> list[int]:
         """The ends in the index. Raises DataError, before anything is cut, if they cannot be
         right."""
-        words = read_text(self._index).split()
+        words = read_text(self._index_path).split()
         size = self._path.stat().st_size if self._path.exists() else 0
         ends = [int(word) for word in words if word.isascii() and word.isdigit() and len(word) < 19]
         if len(ends) < len(words) or ends != sorted(set(ends)) or (ends and ends[-1] > size):
             raise DataError(
-                f"{self._index} does not match {self._path}: one of them was changed; delete both "
+                f"{self._index_path} does not match {self._path}: one of them was changed; delete both "
                 "to start again"
             )
         return ends
 
     def read(self, chunk: int) -> list[Row] | None:
-        if chunk >= len(self._ends):
+        if chunk >= len(self._chunk_ends):
             return None
-        start = self._ends[chunk - 1] if chunk else 0
+        start = self._chunk_ends[chunk - 1] if chunk else 0
         with self._path.open("rb") as file:
             file.seek(start)
-            lines = file.read(self._ends[chunk] - start).splitlines()
+            lines = file.read(self._chunk_ends[chunk] - start).splitlines()
         try:
             return [json.loads(line) for line in lines]
         except ValueError as error:
             raise DataError(f"{self._path} was changed by something else: {error}") from error
 
     def write(self, chunk: int, rows: list[Row]) -> None:
-        self._early[chunk] = rows
-        while rows := self._early.pop(len(self._ends), []):
+        self._early_chunks[chunk] = rows
+        while rows := self._early_chunks.pop(len(self._chunk_ends), []):
             self._append(rows)
 
     def _append(self, rows: list[Row]) -> None:
@@ -321,5 +321,5 @@ class _Lines:
             file.write("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows).encode())
             file.flush()
             os.fsync(file.fileno())
-            self._ends.append(file.tell())
-        _replace(self._index, "".join(f"{end}\n" for end in self._ends).encode())
+            self._chunk_ends.append(file.tell())
+        _replace_file(self._index_path, "".join(f"{end}\n" for end in self._chunk_ends).encode())
