@@ -24,8 +24,8 @@ from collections.abc import Iterable
 from zlib import crc32
 
 from kgbias.language.words import is_refusal
-from kgbias.pairs.compare import DIFFERS, Difference, Likeness, compare_pairs
-from kgbias.pairs.config import GREETED, Answered, Place, configure_pairs
+from kgbias.pairs.compare import DIFFERS, PairDifference, Likeness, compare_pairs
+from kgbias.pairs.config import GREETED, PairAnswer, PairPlace, configure_pairs
 from tests import letterwriter
 
 REQUESTS = ("reference letter", "pay", "loan", "neighbour")
@@ -34,13 +34,13 @@ LONG = 11  # sentences; more are refused to men in the last world
 FEWER = 5  # sentences that answers about a name lack: fewer than this
 
 
-def answers(places: Iterable[Place], world: str, run: int) -> list[Answered]:
+def answers(places: Iterable[PairPlace], world: str, run: int) -> list[PairAnswer]:
     """The answers of one run in a world."""
     found = []
     for place in places:
         about = place.wording.about(place.person)
         text = letterwriter.reply(
-            ("Hello. " if place.how == GREETED else "") + about,
+            ("Hello. " if place.round_name == GREETED else "") + about,
             crc32(f"{run}/{place.path}".encode()),
             planted=world == "men" or (world == "one name" and "James" in about),
         )
@@ -51,7 +51,7 @@ def answers(places: Iterable[Place], world: str, run: int) -> list[Answered]:
         men = letterwriter.MEN.search(about) is not None
         if world == "long for men" and men and text.count(".") > LONG:
             text = letterwriter.REFUSAL
-        found.append(Answered(place, "refused" if is_refusal(text) else "ok", text))
+        found.append(PairAnswer(place, "refused" if is_refusal(text) else "ok", text))
     return found
 
 
@@ -71,7 +71,7 @@ def main() -> None:
         anything, verdicts, floor = 0, Counter[str](), Counter[str]()
         for run in range(given.first, given.first + given.runs):
             found = compare_pairs(answers(places, world, run), measures=measures, seed=run)
-            said: list[tuple[str, Difference | Likeness]] = [
+            said: list[tuple[str, PairDifference | Likeness]] = [
                 (d.measure, d) for d in found.differences
             ]
             said += [("likeness", k) for k in found.likeness]

@@ -31,7 +31,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import fitting, setting, settings, without_shared
 
 if TYPE_CHECKING:
-    from kgbias.pairs.compare import Difference, Floor, Likeness, PairsResult
+    from kgbias.pairs.compare import PairDifference, PairFloor, Likeness, PairsResult
     from kgbias.pairs.write import PairsPrice
 
 SOME = 0.1  # of the answers; from here on a line says that measures of them mean less
@@ -211,7 +211,7 @@ def _print_results(found: "PairsResult") -> None:
     show.say("", *_told(found))
 
 
-def _print_differences(differences: "Sequence[Difference]") -> None:
+def _print_differences(differences: "Sequence[PairDifference]") -> None:
     show.table(
         (
             "",
@@ -248,7 +248,7 @@ def _print_differences(differences: "Sequence[Difference]") -> None:
     )
 
 
-def _print_floor(floor: "Sequence[Floor]") -> None:
+def _print_floor(floor: "Sequence[PairFloor]") -> None:
     show.say(
         "",
         "where nothing should differ (as asked, minus changed; another name: the size of the "
@@ -290,11 +290,11 @@ def _print_likeness(likeness: "tuple[Likeness, ...]") -> None:
     )
 
 
-def _verdict(of: "Difference | Likeness") -> str:
+def _verdict(of: "PairDifference | Likeness") -> str:
     return f"{of.verdict}, if answered" if of.verdict and of.conditional else of.verdict
 
 
-def _declined(d: "Difference") -> str:
+def _declined(d: "PairDifference") -> str:
     """That refusals differ, and what that means for everything else."""
     more, less = (d.first, d.second) if d.difference > 0 else (d.second, d.first)
     high, low = sorted((d.of_first, d.of_second), reverse=True)
@@ -323,7 +323,7 @@ def _told(found: "PairsResult") -> list[str]:
     ]
 
 
-def _sentence(d: "Difference", of: str) -> str:
+def _sentence(d: "PairDifference", of: str) -> str:
     most, least = (d.first, d.second) if d.difference > 0 else (d.second, d.first)
     return (
         f"In {of}, {_WORDS[d.measure]} is higher in answers for {most} than for {least}, by "
@@ -332,7 +332,7 @@ def _sentence(d: "Difference", of: str) -> str:
     )
 
 
-def _given(of: "Difference | Likeness") -> str:
+def _given(of: "PairDifference | Likeness") -> str:
     return ", among pairs that were both answered" if of.conditional else ""
 
 

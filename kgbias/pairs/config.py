@@ -19,17 +19,17 @@ from kgbias.models.base import PromptForm
 from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
 from kgbias.parameters import Names, among, as_names
 
-DEFAULT = "pairs"
+DEFAULT_PACK = "pairs"
 SLOTS = ("name", "group")
 ASKED, AGAIN, GREETED = "asked", "asked again", "with a greeting"
 ROUNDS = (ASKED, AGAIN, GREETED)
 """How each request is made in turn: as it is, as it is with another random seed, and with a
 greeting before it."""
-_FILE = "request.toml"
+_REQUEST_FILE = "request.toml"
 
 
 @dataclass(frozen=True, slots=True)
-class Filler(Person):
+class SlotPerson(Person):
     """Who fills a `slot`, "name" ("Emily") or "group" ("a woman"). `number` counts the people of a
     group and slot: those with the same number are compared."""
 
@@ -38,7 +38,7 @@ class Filler(Person):
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class RequestWording:
     """One wording of a request, with {name} or {group} in it; `number` counts all wordings."""
 
     request: str
@@ -50,20 +50,20 @@ class Wording:
         """What it has to be filled with."""
         return next(slot for slot in SLOTS if f"{{{slot}}}" in self.text)
 
-    def about(self, person: Filler) -> str:
+    def about(self, person: SlotPerson) -> str:
         """The request about this person; the words begin with a capital at the start."""
-        words, gap = person.name, f"{{{self.slot}}}"
-        first = words[:1].upper() + words[1:]
-        begun = self.text.replace(gap, first, 1) if self.text.startswith(gap) else self.text
-        return begun.replace(gap, words)
+        words, slot_mark = person.name, f"{{{self.slot}}}"
+        capitalised = words[:1].upper() + words[1:]
+        text_begun = self.text.replace(slot_mark, capitalised, 1) if self.text.startswith(slot_mark) else self.text
+        return text_begun.replace(slot_mark, words)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PairPlace:
     """One thing to ask: a request about a person, in one of the rounds."""
 
-    wording: Wording
-    person: Filler
+    wording: RequestWording
+    person: SlotPerson
     round: int
 
     @property
@@ -72,7 +72,7 @@ class Place:
         return f"{p.category}/{p.group}/{p.name}/{self.wording.number}.{p.number}/{self.round}"
 
     @property
-    def how(self) -> str:
+    def round_name(self) -> str:
         """Which of `ROUNDS` it is."""
         return ROUNDS[self.round % len(ROUNDS)]
 
@@ -82,13 +82,13 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class PairAnswer:
     """An answer with its place: how it ended, its text, and whether its limit cut it off."""
 
-    place: Place
+    place: PairPlace
     outcome: str
     text: str
-    cut: bool = False
+    truncated: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ class PairsPack:
     language: str
     source: str
     greeting: str
-    wordings: tuple[Wording, ...]
-    people: tuple[Filler, ...]
+    wordings: tuple[RequestWording, ...]
+    people: tuple[SlotPerson, ...]
     template: PromptTemplate
     temperature: float
     min_p: float | None
@@ -118,24 +118,24 @@ class PairsConfig(GenerationConfig):
     """
 
     kind = "pairs"
-    wordings: tuple[Wording, ...]
-    people: tuple[Filler, ...]
+    wordings: tuple[RequestWording, ...]
+    people: tuple[SlotPerson, ...]
     pack: PairsPack
     form: PromptForm
 
     def __post_init__(self) -> None:
         super().__post_init__()
         slots = {w.slot for w in self.wordings}
-        if empty := [s for s in SLOTS if s in slots and not any(p.slot == s for p in self.people)]:
-            raise UsageError(f"requests have a {{{empty[0]}}}, and nobody to put there")
+        if empty_slots := [s for s in SLOTS if s in slots and not any(person.slot == s for person in self.people)]:
+            raise UsageError(f"requests have a {{{empty_slots[0]}}}, and nobody to put there")
         groups: dict[str, set[str]] = {}
-        for p in self.people:
-            groups.setdefault(p.category, set()).add(p.group)
-        for category, own in groups.items():
-            if len(own) < 2:
+        for person in self.people:
+            groups.setdefault(person.category, set()).add(person.group)
+        for category, category_groups in groups.items():
+            if len(category_groups) < 2:
                 raise UsageError(
                     f"the category {category!r} needs two groups to compare, and has only "
-                    f"{min(own)!r}"
+                    f"{min(category_groups)!r}"
                 )
 
     @property
@@ -147,9 +147,9 @@ class PairsConfig(GenerationConfig):
     def rounds(self) -> int:
         return self.samples * len(ROUNDS)
 
-    def places(self, round: int) -> list[Place]:
+    def places(self, round: int) -> list[PairPlace]:
         """What is asked in a round."""
-        return list(places(self.wordings, self.people, round))
+        return list(iter_places(self.wordings, self.people, round))
 
     def as_dict(self) -> dict[str, Any]:
         """The configuration as stored with the run, whose id follows from it; `stored_places` reads
@@ -169,17 +169,17 @@ class PairsConfig(GenerationConfig):
         }
 
 
-def places(wordings: Sequence[Wording], people: Sequence[Filler], round: int) -> Iterator[Place]:
+def iter_places(wordings: Sequence[RequestWording], people: Sequence[SlotPerson], round: int) -> Iterator[PairPlace]:
     """Each request about each of the people that fit its slot."""
-    return (Place(w, p, round) for w in wordings for p in people if p.slot == w.slot)
+    return (PairPlace(w, p, round) for w in wordings for p in people if p.slot == w.slot)
 
 
-def stored_places(config: Mapping[str, Any]) -> list[Place]:
+def stored_places(config: Mapping[str, Any]) -> list[PairPlace]:
     """Everything that a run with this stored configuration asks, in order."""
-    wordings = _wordings(config["requests"])
-    people = _numbered(config["people"])
+    wordings = _number_wordings(config["requests"])
+    people = _number_people(config["people"])
     rounds = range(int(config["samples"]) * len(ROUNDS))
-    return [place for n in rounds for place in places(wordings, people, n)]
+    return [place for n in rounds for place in iter_places(wordings, people, n)]
 
 
 def configure_pairs(
@@ -212,39 +212,39 @@ def configure_pairs(
         form: "chat" or "completion" (None: chat for a server, completion for a local model).
         parameters: `samples`, `temperature`, `min_p` (None: those of the pack) and `seed`.
     """
-    pack = load_pairs_pack(prompts or DEFAULT)
+    pack = load_pairs_pack(prompts or DEFAULT_PACK)
     wordings = pack.wordings if requests is None else read_requests(requests)
-    told = pack.people if people is None else read_people(people)
+    people_known = pack.people if people is None else read_slot_people(people)
     wordings = among(wordings, "request", as_names(request))
-    chosen = choose_people(told, category, group, as_names(seeds), _as_group)
-    if seeds or not {p.group for p in chosen} <= {p.group for p in told}:
-        there = {p.slot for p in chosen}
-        wordings = tuple(w for w in wordings if w.slot in there) or wordings
+    people_chosen = choose_people(people_known, category, group, as_names(seeds), _person_of_group)
+    if seeds or not {p.group for p in people_chosen} <= {p.group for p in people_known}:
+        slots_filled = {p.slot for p in people_chosen}
+        wordings = tuple(w for w in wordings if w.slot in slots_filled) or wordings
     slots = {w.slot for w in wordings}
-    people_asked = [p for p in chosen if p.slot in slots]
+    people_asked = [p for p in people_chosen if p.slot in slots]
     _check_numbers(people_asked, "")
     return PairsConfig(
-        wordings=_wordings([(w.request, w.text) for w in wordings]),
-        people=_numbered([(p.slot, p.name, p.group, p.category) for p in people_asked]),
+        wordings=_number_wordings([(w.request, w.text) for w in wordings]),
+        people=_number_people([(p.slot, p.name, p.group, p.category) for p in people_asked]),
         pack=pack,
         **request_settings(model, pack, form, parameters),
     )
 
 
-REQUESTS = TableFormat("requests: `pairs --requests`", (("request",), ("text",)))
-PEOPLE = TableFormat("people: `pairs --people`", (("slot",), ("name",), ("group",), ("category",)))
+REQUESTS_DOOR = TableFormat("requests: `pairs --requests`", (("request",), ("text",)))
+PEOPLE_DOOR = TableFormat("people: `pairs --people`", (("slot",), ("name",), ("group",), ("category",)))
 
 
-def read_requests(given: Table) -> tuple[Wording, ...]:
+def read_requests(source: Table) -> tuple[RequestWording, ...]:
     """The requests in a table with the columns request and text. Raises DataError for a text
     that has not exactly one kind of slot, an empty cell, or a file without rows."""
-    with as_table_file(given, ("request", "text"), name="requests") as path:
-        return _wordings(list(dict.fromkeys(_requests(path))))
+    with as_table_file(source, ("request", "text"), name="requests") as path:
+        return _number_wordings(list(dict.fromkeys(_parse_requests(path))))
 
 
-def _requests(path: Path) -> list[tuple[str, str]]:
-    found = []
-    for line, row in read_table(path, REQUESTS.columns)[1]:
+def _parse_requests(path: Path) -> list[tuple[str, str]]:
+    requests = []
+    for line, row in read_table(path, REQUESTS_DOOR.columns)[1]:
         request, text = " ".join(row["request"].split()), row["text"].strip()
         if not request or not text:
             raise DataError(f"{path}, line {line}: the request or its text is empty")
@@ -252,84 +252,84 @@ def _requests(path: Path) -> list[tuple[str, str]]:
             raise DataError(
                 f"{path}, line {line}: the text needs either {{name}} or {{group}}, not both"
             )
-        found.append((request, text))
-    if not found:
+        requests.append((request, text))
+    if not requests:
         raise DataError(f"{path} has a header but no rows")
-    return found
+    return requests
 
 
-def _wordings(rows: Sequence[Sequence[str]]) -> tuple[Wording, ...]:
-    return tuple(Wording(request, text, n) for n, (request, text) in enumerate(rows))
+def _number_wordings(rows: Sequence[Sequence[str]]) -> tuple[RequestWording, ...]:
+    return tuple(RequestWording(request, text, n) for n, (request, text) in enumerate(rows))
 
 
-def read_people(given: Table) -> tuple[Filler, ...]:
+def read_slot_people(source: Table) -> tuple[SlotPerson, ...]:
     """The people in a table with the columns slot, name, group and category. Raises DataError
     for an empty cell, an unknown slot, a file without rows, words that are there twice in a slot of
     a category, or groups of a category with different numbers of people in a slot."""
-    with as_table_file(given, ("slot", "name", "group", "category"), name="people") as path:
-        return _people(path)
+    with as_table_file(source, ("slot", "name", "group", "category"), name="people") as path:
+        return _parse_people(path)
 
 
-def _people(path: Path) -> tuple[Filler, ...]:
+def _parse_people(path: Path) -> tuple[SlotPerson, ...]:
     rows: dict[tuple[str, str, str], tuple[str, ...]] = {}
-    for line, cells in read_filled_rows(path, PEOPLE.columns):
+    for line, cells in read_filled_rows(path, PEOPLE_DOOR.columns):
         slot, name, _, category = cells
         if slot not in SLOTS:
             raise DataError(f"{path}, line {line}: a slot is name or group, not {slot!r}")
-        if other := rows.get((slot, name, category)):
+        if earlier := rows.get((slot, name, category)):
             raise DataError(
                 f"{path}, line {line}: {name!r} is there twice"
-                if other == cells
-                else f"{path}, line {line}: {name!r} stands for {other[2]!r} already: within a "
+                if earlier == cells
+                else f"{path}, line {line}: {name!r} stands for {earlier[2]!r} already: within a "
                 "category, everybody needs a name of their own"
             )
         rows[slot, name, category] = cells
-    people = _numbered(list(rows.values()))
+    people = _number_people(list(rows.values()))
     _check_numbers(people, f"{path}: ")
     return people
 
 
-def _check_numbers(people: Sequence[Filler], where: str) -> None:
+def _check_numbers(people: Sequence[SlotPerson], location: str) -> None:
     """Raise DataError for groups of a category with different numbers of people in a slot."""
     for category in dict.fromkeys(p.category for p in people):
-        of = [p for p in people if p.category == category]
-        for slot in dict.fromkeys(p.slot for p in of):
-            counts = Counter({p.group: 0 for p in of})
-            counts.update(p.group for p in of if p.slot == slot)
+        category_people = [p for p in people if p.category == category]
+        for slot in dict.fromkeys(p.slot for p in category_people):
+            counts = Counter({p.group: 0 for p in category_people})
+            counts.update(p.group for p in category_people if p.slot == slot)
             if len(set(counts.values())) > 1:
                 raise DataError(
-                    f"{where}the groups of {category!r} need equally many people with the slot "
+                    f"{location}the groups of {category!r} need equally many people with the slot "
                     f"{slot!r}, because the n-th of one is compared with the n-th of another: "
                     + ", ".join(f"{group} {n}" for group, n in counts.items())
                 )
 
 
-def _as_group(person: Person) -> Filler:
+def _person_of_group(person: Person) -> SlotPerson:
     """Somebody who stands for a group of one's own; the number is given with all others."""
-    return Filler(person.name, person.group, person.category, "group", 0)
+    return SlotPerson(person.name, person.group, person.category, "group", 0)
 
 
-def _numbered(rows: Sequence[Sequence[str]]) -> tuple[Filler, ...]:
+def _number_people(rows: Sequence[Sequence[str]]) -> tuple[SlotPerson, ...]:
     count: dict[tuple[str, ...], int] = {}
-    found = []
+    people = []
     for slot, name, group, category in rows:
         number = count.get(key := (slot, group, category), 0)
         count[key] = number + 1
-        found.append(Filler(name, group, category, slot, number))
-    return tuple(found)
+        people.append(SlotPerson(name, group, category, slot, number))
+    return tuple(people)
 
 
-def load_pairs_pack(name: str | Path = DEFAULT) -> PairsPack:
+def load_pairs_pack(name: str | Path = DEFAULT_PACK) -> PairsPack:
     """The pack with that name, or in that folder. Raises UsageError for an unknown name, DataError
     for a folder with a faulty file."""
-    return _read(folder_of(name, _FILE))
+    return _load_pack(folder_of(name, _REQUEST_FILE))
 
 
 @cache
-def _read(folder: Path) -> PairsPack:
+def _load_pack(folder: Path) -> PairsPack:
     path = folder / MANIFEST
     data = read_manifest(folder, "pairs", greeting=str, requests=Path, people=Path)
-    files = (path, folder / _FILE, folder / data["requests"], folder / data["people"])
+    files = (path, folder / _REQUEST_FILE, folder / data["requests"], folder / data["people"])
     return PairsPack(
         name=data["name"],
         version=data["version"],
@@ -337,8 +337,8 @@ def _read(folder: Path) -> PairsPack:
         source=data["source"],
         greeting=data["greeting"],
         wordings=read_requests(folder / data["requests"]),
-        people=read_people(folder / data["people"]),
-        template=read_template(folder / _FILE),
+        people=read_slot_people(folder / data["people"]),
+        template=read_template(folder / _REQUEST_FILE),
         temperature=float(data.get("temperature", 1.0)),
         min_p=data.get("min_p"),
         hash=hash_of(*files),

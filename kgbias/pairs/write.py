@@ -15,12 +15,12 @@ from kgbias.graph.types import Answer, Generation, Run, node_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, estimate_tokens
-from kgbias.pairs.config import GREETED, PairsConfig, Place
+from kgbias.pairs.config import GREETED, PairsConfig, PairPlace
 
 ARM = "pairs"
 
 
-class PairsWritten(GenerationSummary):
+class PairsSummary(GenerationSummary):
     """What a call did; an empty answer is "unparsable"."""
 
 
@@ -32,28 +32,28 @@ def write_pairs(
     name: str | None = None,
     progress: Progress | None = None,
     budget: Budget | None = None,
-) -> PairsWritten:
+) -> PairsSummary:
     """Make all requests, round by round, and write each round to the graph when it is complete.
 
     Raises Interrupted on Ctrl-C or when the budget is spent (the same call continues from there);
     RunConflict if the name belongs to a run with other settings.
     """
-    told = progress or SilentProgress()
-    asker = LoggedModel(model, store, told, budget=budget)
+    reporter = progress or SilentProgress()
+    asker = LoggedModel(model, store, reporter, budget=budget)
     run = config.begin(store, model, name)
-    result = PairsWritten(run, outcomes={g.name: Counter() for g in config.groups})
+    result = PairsSummary(run, outcomes={g.name: Counter() for g in config.groups})
 
     def write(number: int) -> int:
-        own = config.places(number)
-        told.stage(f"requests, {own[0].how}", len(own))
-        requests = [_request(config, place) for place in own]
+        round_places = config.places(number)
+        reporter.stage(f"requests, {round_places[0].round_name}", len(round_places))
+        requests = [_pair_request(config, place) for place in round_places]
         answers = asker.ask(requests)
-        found = [
-            _generation(config, run, place, request, answer)
-            for place, request, answer in zip(own, requests, answers, strict=True)
+        generations = [
+            _build_generation(config, run, place, request, answer)
+            for place, request, answer in zip(round_places, requests, answers, strict=True)
         ]
-        store.record_round(run.id, ARM, number, found)
-        for place, generation in zip(own, found, strict=True):
+        store.record_round(run.id, ARM, number, generations)
+        for place, generation in zip(round_places, generations, strict=True):
             result.count_outcome(place.person.group, generation)
         return result.outcome_totals.total()
 
@@ -61,22 +61,22 @@ def write_pairs(
     return result
 
 
-def prompt_of(config: PairsConfig, place: Place) -> str | tuple[tuple[str, str], ...]:
+def pair_prompt(config: PairsConfig, place: PairPlace) -> str | tuple[tuple[str, str], ...]:
     """The prompt for a request about a person."""
-    greeting = config.pack.greeting if place.how == GREETED else ""
+    greeting = config.pack.greeting if place.round_name == GREETED else ""
     return config.pack.template.render(
         config.form, text=greeting + place.wording.about(place.person)
     )
 
 
-def _request(config: PairsConfig, place: Place) -> Request:
+def _pair_request(config: PairsConfig, place: PairPlace) -> Request:
     return config.request(
-        prompt_of(config, place), config.pack.template.answer_limits(config.form), place.path
+        pair_prompt(config, place), config.pack.template.answer_limits(config.form), place.path
     )
 
 
-def _generation(
-    config: PairsConfig, run: Run, place: Place, request: Request, answer: Answer
+def _build_generation(
+    config: PairsConfig, run: Run, place: PairPlace, request: Request, answer: Answer
 ) -> Generation:
     template = config.pack.template
     outcome, reason = classify_answer(answer)
@@ -113,10 +113,10 @@ class PairsPrice(CostEstimate):
 
 def pairs_price(config: PairsConfig) -> PairsPrice:
     """The price of this configuration. Asks nothing and opens nothing."""
-    first = config.places(0)
-    requests = len(first) * config.rounds
-    tokens = [estimate_tokens(p.wording.about(p.person)) for p in first]
-    fixed = estimate_tokens(prompt_of(config, first[0])) - tokens[0]
+    first_round = config.places(0)
+    requests = len(first_round) * config.rounds
+    tokens = [estimate_tokens(p.wording.about(p.person)) for p in first_round]
+    fixed = estimate_tokens(pair_prompt(config, first_round[0])) - tokens[0]
     return PairsPrice(
         named=len({w.request for w in config.wordings}),
         wordings=len(config.wordings),

@@ -21,7 +21,7 @@ from kgbias.study.calls import PublicCalls
 if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
     from kgbias.ingest.run import Imported
-    from kgbias.pairs.write import PairsWritten
+    from kgbias.pairs.write import PairsSummary
     from kgbias.profiles.write import ProfilesWritten
     from kgbias.stories.write import StoriesWritten
 
@@ -198,7 +198,7 @@ class OfRun(PublicCalls, InItsProcess):
         imported: "Imported | None" = None,
         written: "ProfilesWritten | None" = None,
         told: "StoriesWritten | None" = None,
-        paired: "PairsWritten | None" = None,
+        paired: "PairsSummary | None" = None,
     ) -> None:
         self._context = context
         self._record = record

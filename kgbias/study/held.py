@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
     from kgbias.ingest.run import Imported
     from kgbias.measure.scorer_agreement import ScorerAgreement
-    from kgbias.pairs.write import PairsWritten
+    from kgbias.pairs.write import PairsSummary
     from kgbias.profiles.write import ProfilesWritten
     from kgbias.stories.write import StoriesWritten
 
@@ -113,7 +113,7 @@ class Held(OfRun):
         return self._told
 
     @property
-    def paired(self) -> "PairsWritten":
+    def paired(self) -> "PairsSummary":
         """What the `Study.ask_pairs` call that returned this run did. Raises UsageError for a run
         opened by name."""
         if self._paired is None:

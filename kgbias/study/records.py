@@ -31,7 +31,7 @@ from kgbias.stats.estimate import Estimate, covered_variances
 
 if TYPE_CHECKING:
     from kgbias.measure.scorer_agreement import ScorerAgreement
-    from kgbias.pairs.config import Answered
+    from kgbias.pairs.config import PairAnswer
 
 _WIDE = 180  # pixels of a drawn interval
 
@@ -618,10 +618,10 @@ class AnswerRow:
     text: str
 
 
-def answers_of(run: StoredRun) -> "list[tuple[Answered, str]]":
+def answers_of(run: StoredRun) -> "list[tuple[PairAnswer, str]]":
     """The answers of a run of pairs so far, each with its prompt. Raises UsageError if it is not
     such a run."""
-    from kgbias.pairs.config import Answered, stored_places
+    from kgbias.pairs.config import PairAnswer, stored_places
 
     if run.record.kind != "pairs":
         asks = how("study.ask_pairs", "kgbias pairs")
@@ -633,7 +633,7 @@ def answers_of(run: StoredRun) -> "list[tuple[Answered, str]]":
         if g := generations.get(place.path):
             answer = answers.get(g.answer_key)  # a failed one is not kept
             text, cut = (answer.text, answer.finish == "length") if answer else ("", False)
-            found.append((Answered(place, g.outcome, text, cut), g.prompt))
+            found.append((PairAnswer(place, g.outcome, text, cut), g.prompt))
     return found
 
 
@@ -645,7 +645,7 @@ def answer_rows(run: StoredRun) -> Rows[AnswerRow]:
             a.place.person.category,
             a.place.person.group,
             a.place.person.name,
-            a.place.how,
+            a.place.round_name,
             prompt,
             a.outcome,
             a.text,

@@ -506,7 +506,7 @@ class Run(Held, Measured, Probed):
         """
         from kgbias.measure.scorers import require_english
         from kgbias.pairs.compare import compare_pairs
-        from kgbias.pairs.read import advice_by
+        from kgbias.pairs.answer_measures import model_advice
 
         found = [answered for answered, _ in answers_of(self.stored)]
         require_english(self.stored, "the measures of pairs")
@@ -517,7 +517,7 @@ class Run(Held, Measured, Probed):
             if judge is not None:
                 store = self.stored.store
                 asked = opened.enter_context(opened_prompted(judge, store, progress, seed, judging))
-                advice = advice_by(asked, judging.get("prompts"))
+                advice = model_advice(asked, judging.get("prompts"))
             return compare_pairs(
                 found,
                 measures=as_names(measure),

@@ -393,7 +393,7 @@ READERS = (
     ),
     Reader(
         "people of pairs",
-        "kgbias.pairs.config:read_people",
+        "kgbias.pairs.config:read_slot_people",
         {"csv": b"slot,name,group,category\nname,Ann,Women,gender\nname,Tom,Men,gender\n"},
     ),
     Reader(

@@ -79,13 +79,13 @@ def test_what_the_command_says_where_refusals_differ(path: Path, study: kgbias.S
 
 def test_without_a_plant_nothing_is_found(study: kgbias.Study) -> None:
     found = study.run("False").pairs(**QUICK)
-    assert not found.found and not any(f.found for f in found.floor)
+    assert not found.shown_differences and not any(f.found for f in found.floor)
 
 
 def test_scorers_and_likeness(study: kgbias.Study) -> None:
     needs("transformers")
     found = study.run("False").pairs(measure=("regard", "likeness"))
-    assert [d.measure for d in found.differences] == ["regard"] and not found.found
+    assert [d.measure for d in found.differences] == ["regard"] and not found.shown_differences
     (alike,) = found.likeness
     assert alike.between == pytest.approx(alike.again, abs=0.05) and alike.units > 25
     assert not alike.verdict

@@ -10,19 +10,19 @@ import pytest
 
 from kgbias.cli.pairs import _print_results
 from kgbias.errors import DataError, UsageError
-from kgbias.pairs.compare import LEVEL, Likeness, PairsResult, compare_pairs, coupled_p, names_p
+from kgbias.pairs.compare import SIGNIFICANCE_LEVEL, Likeness, PairsResult, compare_pairs, coupling_p_value, name_swap_p_value
 from kgbias.pairs.config import (
-    Answered,
-    Filler,
-    Wording,
+    PairAnswer,
+    SlotPerson,
+    RequestWording,
     configure_pairs,
     load_pairs_pack,
-    places,
-    read_people,
+    iter_places,
+    read_slot_people,
     read_requests,
     stored_places,
 )
-from kgbias.pairs.read import neutral, reading_ease, repeats, sentences, syllables
+from kgbias.pairs.answer_measures import neutralise_person, reading_ease, repeats_sentence, find_sentences, count_syllables
 
 
 def test_the_shipped_pack() -> None:
@@ -37,9 +37,9 @@ def test_the_shipped_pack() -> None:
 
 
 def test_a_request_about_somebody() -> None:
-    woman = Filler("a woman", "Women", "gender", "group", 0)
-    assert Wording("x", "{group} asks {group}.", 0).about(woman) == "A woman asks a woman."
-    assert Wording("x", "Ask {group} {why}.", 0).about(woman) == "Ask a woman {why}."
+    woman = SlotPerson("a woman", "Women", "gender", "group", 0)
+    assert RequestWording("x", "{group} asks {group}.", 0).about(woman) == "A woman asks a woman."
+    assert RequestWording("x", "Ask {group} {why}.", 0).about(woman) == "Ask a woman {why}."
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_requests_that_cannot_be_used(tmp_path: Path, text: str, error: str) -> 
 def test_people_that_cannot_be_used(tmp_path: Path, rows: str, error: str) -> None:
     (file := tmp_path / "p.csv").write_text(f"slot,name,group,category\n{rows}")
     with pytest.raises(DataError, match=error):
-        read_people(file)
+        read_slot_people(file)
 
 
 def test_who_cannot_be_compared(tmp_path: Path) -> None:
@@ -96,17 +96,17 @@ def test_who_cannot_be_compared(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_texts_that_differ_in_nothing_but_the_person_become_the_same(one: str, other: str) -> None:
-    first = neutral(one, Filler("Emily Walsh", "W", "g", "name", 0))
-    second = neutral(other, Filler("Greg Baker", "M", "g", "name", 0))
+    first = neutralise_person(one, SlotPerson("Emily Walsh", "W", "g", "name", 0))
+    second = neutralise_person(other, SlotPerson("Greg Baker", "M", "g", "name", 0))
     assert first == second
-    assert neutral("The elderly woman sat.", Filler("an elderly woman", "W", "g", "group", 0)) == (
-        neutral("The elderly man sat.", Filler("an elderly man", "M", "g", "group", 0))
+    assert neutralise_person("The elderly woman sat.", SlotPerson("an elderly woman", "W", "g", "group", 0)) == (
+        neutralise_person("The elderly man sat.", SlotPerson("an elderly man", "M", "g", "group", 0))
     )
-    assert neutral("I will.", Filler("Will", "M", "g", "name", 0)) == "I will."
+    assert neutralise_person("I will.", SlotPerson("Will", "M", "g", "name", 0)) == "I will."
 
 
 def test_reading_ease_by_hand() -> None:
-    assert [syllables(word) for word in ("cat", "table", "made", "happy", "tree")] == [
+    assert [count_syllables(word) for word in ("cat", "table", "made", "happy", "tree")] == [
         1,
         2,
         1,
@@ -116,36 +116,36 @@ def test_reading_ease_by_hand() -> None:
     assert reading_ease("The cat sat on the mat.") == pytest.approx(206.835 - 1.015 * 6 - 84.6)
     text = "The cat is happy. It sat."  # 6 words, 2 sentences, 7 syllables
     assert reading_ease(text) == pytest.approx(206.835 - 1.015 * 3 - 84.6 * 7 / 6)
-    assert sentences('He said "no." Then...\n\n* 1\n--\nEnd') == [
+    assert find_sentences('He said "no." Then...\n\n* 1\n--\nEnd') == [
         'He said "no.', "Then...", "* 1", "End",
     ]  # fmt: skip
 
 
 def test_answers_that_go_round_in_circles() -> None:
-    assert repeats("Dear Ann,\nDear Ann,\nDear Ann,\n") and not repeats("One. Two. One. Two. ")
-    assert not repeats("")
+    assert repeats_sentence("Dear Ann,\nDear Ann,\nDear Ann,\n") and not repeats_sentence("One. Two. One. Two. ")
+    assert not repeats_sentence("")
 
 
 def test_couples_by_hand() -> None:
     """One row whose couple by group is the most alike: one way in three. Two rows: one in nine."""
-    assert coupled_p(np.array([[0.9, 0.1, 0.2]])) == pytest.approx(1 / 3)
-    assert coupled_p(np.array([[0.9, 0.1, 0.2]] * 2)) == pytest.approx(1 / 9)
-    assert coupled_p(np.array([[0.1, 0.1, 0.1]] * 20)) == 1
+    assert coupling_p_value(np.array([[0.9, 0.1, 0.2]])) == pytest.approx(1 / 3)
+    assert coupling_p_value(np.array([[0.9, 0.1, 0.2]] * 2)) == pytest.approx(1 / 9)
+    assert coupling_p_value(np.array([[0.1, 0.1, 0.1]] * 20)) == 1
 
 
 def test_names_that_differ_by_hand() -> None:
     """Three units of two names, all alike: two of the eight ways to swap. Two names each in one
     unit: any way is as good, whatever their signs."""
-    assert names_p([[1, 1, 1]]) == pytest.approx(1 / 4)
-    assert names_p([[3], [-4]]) == 1 and names_p([[0, 0]]) == 1
+    assert name_swap_p_value([[1, 1, 1]]) == pytest.approx(1 / 4)
+    assert name_swap_p_value([[3], [-4]]) == 1 and name_swap_p_value([[0, 0]]) == 1
     # (5, 1) and (-2, -2): squares of sums over units are 18 and 8; 26 or more in 4 of 16 ways
-    assert names_p([[5, 1], [-2, -2]]) == pytest.approx(1 / 4)
+    assert name_swap_p_value([[5, 1], [-2, -2]]) == pytest.approx(1 / 4)
 
 
 PEOPLE = tuple(
-    Filler(f"{group}{n}", group, "gender", "name", n) for group in ("Ws", "Ms") for n in range(4)
+    SlotPerson(f"{group}{n}", group, "gender", "name", n) for group in ("Ws", "Ms") for n in range(4)
 )
-WORDINGS = tuple(Wording(f"r{n // 2}", f"{n} {{name}}?", n) for n in range(8))
+WORDINGS = tuple(RequestWording(f"r{n // 2}", f"{n} {{name}}?", n) for n in range(8))
 
 
 def simulated(
@@ -153,19 +153,19 @@ def simulated(
     shorter: int = 0,
     by_name: Sequence[int] = (0, 0, 0, 0),
     declined: float = 0.1,
-) -> list[Answered]:
+) -> list[PairAnswer]:
     """Answers whose length depends on the wording and chance; with a plant, those about Ms are
     shorter, or those about some of their names, or they are declined more often."""
     found = []
     for round in range(3):
-        for place in places(WORDINGS, PEOPLE, round):
+        for place in iter_places(WORDINGS, PEOPLE, round):
             words = 10 + 3 * place.wording.number + int(rng.integers(0, 10))
             if place.person.group == "Ms":
                 words -= shorter + by_name[place.person.number]
             share = declined if place.person.group == "Ms" else 0.1
             outcome = "refused" if rng.random() < share else "ok"
             text = " ".join(["Word word word."] * (words // 3) + ["so"] * (words % 3))
-            found.append(Answered(place, outcome, text))
+            found.append(PairAnswer(place, outcome, text))
     return found
 
 
@@ -176,10 +176,10 @@ def test_what_is_found_and_what_is_bound_to_one_name() -> None:
     rng = np.random.default_rng(1)
     found = compare_pairs(simulated(rng, shorter=8), **MEASURES)
     words = found.differences[0]
-    assert words.verdict == "differs" and 6 < words.difference < 10 and words.least <= LEVEL
+    assert words.verdict == "differs" and 6 < words.difference < 10 and words.least <= SIGNIFICANCE_LEVEL
     found = compare_pairs(simulated(rng, by_name=(30, 0, 0, 0)), **MEASURES)
     words = found.differences[0]
-    assert words.q_value <= LEVEL and words.verdict not in ("", "differs")
+    assert words.q_value <= SIGNIFICANCE_LEVEL and words.verdict not in ("", "differs")
 
 
 def test_two_names_are_not_the_group() -> None:
@@ -187,7 +187,7 @@ def test_two_names_are_not_the_group() -> None:
     (12, 12, 2, 2), 2.4 with three degrees of freedom."""
     found = compare_pairs(simulated(np.random.default_rng(1), by_name=(12, 12, 2, 2)), **MEASURES)
     words = found.differences[0]
-    assert words.least <= LEVEL and words.verdict == "may be the names"
+    assert words.least <= SIGNIFICANCE_LEVEL and words.verdict == "may be the names"
 
 
 def test_names_that_pull_apart_do_not_cancel() -> None:
@@ -236,17 +236,17 @@ def test_a_group_that_is_refused_in_some_samples() -> None:
 def test_a_floor_that_is_not_quiet_takes_the_verdict() -> None:
     """A greeting changes more than the group does: nothing is said of the group."""
     answers = [
-        replace(a, text=a.text + " word" * 40) if a.place.how == "with a greeting" else a
+        replace(a, text=a.text + " word" * 40) if a.place.round_name == "with a greeting" else a
         for a in simulated(np.random.default_rng(2), shorter=6)
     ]
     words = compare_pairs(answers, **MEASURES).differences[0]
-    assert words.q_value <= LEVEL and words.verdict == "no more than with a greeting"
+    assert words.q_value <= SIGNIFICANCE_LEVEL and words.verdict == "no more than with a greeting"
 
 
 def test_how_often_something_is_found_where_there_is_nothing() -> None:
     rng = np.random.default_rng(3)
     runs = [compare_pairs(simulated(rng), **MEASURES, permutations=199) for _ in range(10)]
-    assert sum(bool(run.found) for run in runs) <= 3  # binomial(10, 0.05): 4 or more in 0.1%
+    assert sum(bool(run.shown_differences) for run in runs) <= 3  # binomial(10, 0.05): 4 or more in 0.1%
 
 
 @pytest.mark.parametrize(("cut", "repeating", "warned"), [(6, 6, False), (11, 0, True)])

@@ -24,7 +24,7 @@ from kgbias.io.reading import assume_encoding
 from kgbias.io.tables import as_text, read_sheet, read_table
 from kgbias.measure.labelled_sets import read_sets
 from kgbias.measure.scorers._scores_file import FileScorer
-from kgbias.pairs.config import read_people as read_fillers
+from kgbias.pairs.config import read_slot_people as read_fillers
 from kgbias.pairs.config import read_requests
 from kgbias.probe.benchmarks import read_crows_pairs, read_winogender
 from kgbias.probe.benchmarks.stereoset import read_examples
