@@ -37,9 +37,9 @@ from kgbias.probe.benchmarks import read_bbq, read_crows_pairs, read_winogender
 from kgbias.probe.benchmarks.bbq import CONDITIONS
 from kgbias.probe.names import flag_apx
 from kgbias.probe.sets import TEMPLATES, read_descriptors, read_identities, read_labels, read_names
-from kgbias.profiles import KINDS
+from kgbias.profiles import LABEL_KINDS
 from kgbias.profiles.analysis import encode
-from kgbias.profiles.classify import splits, trials
+from kgbias.profiles.classify import random_splits, run_trials
 from kgbias.study.tested import read_benchmarks
 
 DATA = Path(__file__).parent.parent / "tests" / "data"
@@ -170,9 +170,9 @@ def profiles(folder: Path) -> Iterator[Row]:
             said = list(study.import_file(path, format="profiles").profiles())
         attributes = list(said[0].values_by_attribute())
         matrix = encode(said, attributes).matrix(attributes)
-        chosen = list(splits(labels_of(said, "group"), [p.name for p in said], 20))
-        for kind, value in zip(KINDS, published, strict=True):
-            found = trials(matrix, labels_of(said, kind), chosen)
+        chosen = list(random_splits(labels_of(said, "group"), [p.name for p in said], 20))
+        for kind, value in zip(LABEL_KINDS, published, strict=True):
+            found = run_trials(matrix, labels_of(said, kind), chosen)
             low, high = min(found.accuracies), max(found.accuracies)
             yield Row(f"accuracy by {kind}, {model}", f"{value:.3f}",
                       f"{found.mean:.3f}; of 20 splits {low:.3f} to {high:.3f}",

@@ -115,13 +115,13 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
         "run": run.name,
         **asked_for(result),
         "profiles": result.profiles.total(),
-        "whole": result.whole.total(),
+        "whole": result.whole_profiles.total(),
         **{name: result.outcome_totals[name] for name in OUTCOMES},
         "groups": [
             {
                 "group": group,
                 "profiles": result.profiles[group],
-                "whole": result.whole[group],
+                "whole": result.whole_profiles[group],
                 **{name: counts[name] for name in OUTCOMES},
             }
             for group, counts in result.outcomes.items()
@@ -132,7 +132,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
 def _print(run: kgbias.Run) -> None:
     result = run.written
     show.say(
-        f"run {run.name}: {result.profiles.total()} profiles, {result.whole.total()} of "
+        f"run {run.name}: {result.profiles.total()} profiles, {result.whole_profiles.total()} of "
         f"them whole, from {result.outcome_totals.total()} answers; asked {result.asked_count}, from the log "
         f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
@@ -142,7 +142,7 @@ def _print(run: kgbias.Run) -> None:
             (
                 group,
                 result.profiles[group],
-                result.whole[group],
+                result.whole_profiles[group],
                 *(counts[name] for name in OUTCOMES[1:]),
             )
             for group, counts in result.outcomes.items()
@@ -217,12 +217,12 @@ def _print_analysis(found: "ProfileAnalysis") -> None:
                 show.figure(t.permuted.value, ".3f"),
                 show.figure(t.p_value, ".3f"),
             )
-            for kind, t in found.told.items()
+            for kind, t in found.classifications.items()
         ),
     )
-    kinds = list(found.told)
-    costs = {a: [found.told[k].cost[a] for k in kinds] for a in found.attributes
-             if a in found.told[kinds[0]].cost}  # fmt: skip
+    kinds = list(found.classifications)
+    costs = {a: [found.classifications[k].cost[a] for k in kinds] for a in found.attributes
+             if a in found.classifications[kinds[0]].cost}  # fmt: skip
     if costs:
         show.say()
         show.table(
@@ -234,7 +234,7 @@ def _print_analysis(found: "ProfileAnalysis") -> None:
         )
     by: dict[tuple[str, str], list[str]] = {}
     for w in found.words:
-        if w.told:
+        if w.is_shown:
             by.setdefault((w.attribute, w.group), []).append(w.word)
     if by:
         show.say(

@@ -1,27 +1,27 @@
 """Profiles: what a model writes about a person whom it knows only by name."""
 
-from kgbias.profiles.agreement import Agreement, with_apx, with_crawl
+from kgbias.profiles.agreement import ProfileAgreement, compare_with_apx, compare_with_crawl
 from kgbias.profiles.analysis import (
-    KINDS,
+    LABEL_KINDS,
     PERMUTATIONS,
     SPLITS,
     ProfileAnalysis,
-    Told,
-    analyse,
-    can_be_told,
+    LabelClassification,
+    analyse_profiles,
+    can_classify,
 )
-from kgbias.profiles.words import Word
+from kgbias.profiles.words import WordShift
 
 __all__ = [
-    "KINDS",
+    "LABEL_KINDS",
     "PERMUTATIONS",
     "SPLITS",
-    "Agreement",
+    "ProfileAgreement",
     "ProfileAnalysis",
-    "Told",
-    "Word",
-    "analyse",
-    "can_be_told",
-    "with_apx",
-    "with_crawl",
+    "LabelClassification",
+    "WordShift",
+    "analyse_profiles",
+    "can_classify",
+    "compare_with_apx",
+    "compare_with_crawl",
 ]

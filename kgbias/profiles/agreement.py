@@ -17,17 +17,17 @@ from kgbias.graph.profiles import Profile
 from kgbias.graph.types import TripleView
 from kgbias.probe.apx import ApxTable, bias_scores, find_flags
 from kgbias.probe.sets import people_name, name_people
-from kgbias.profiles.words import Word
+from kgbias.profiles.words import WordShift
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import bootstrap, mean
 
 PERMUTATIONS = 999
-_STEM = 5  # letters that two forms of a word share: "shinto", "Shintoist"
+_MIN_STEM_LETTERS = 5  # letters that two forms of a word share: "shinto", "Shintoist"
 _ARTICLES = ("a ", "an ", "the ")
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class SharedWord:
     """A word that both views know.
 
     Attributes:
@@ -48,14 +48,14 @@ class Agreed:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class ProfileAgreement:
     """How far two views of the same groups agree: the mean reciprocal rank, over words, of the
     group that a word is most typical of, the value expected by chance, and the p-value of permuting
     the other view's groups (one-sided)."""
 
     source: str
     groups: int
-    rows: tuple[Agreed, ...]
+    rows: tuple[SharedWord, ...]
     mrr: Estimate
     expected: float
     p_value: float
@@ -72,42 +72,42 @@ class Agreement:
         }
 
 
-def with_apx(
-    words: Sequence[Word], table: ApxTable, *, source: str = "apx", seed: int = 0
-) -> Agreement:
+def compare_with_apx(
+    words: Sequence[WordShift], table: ApxTable, *, source: str = "apx", seed: int = 0
+) -> ProfileAgreement:
     """What profiles say, compared with what APX finds likely; a lower score is likelier."""
-    known = {name_people(w.group).casefold(): w.group for w in words}
-    label = {group: known.get(name_people(group).casefold(), group) for group in table.groups}
+    labels_by_people = {name_people(w.group).casefold(): w.group for w in words}
+    label = {group: labels_by_people.get(name_people(group).casefold(), group) for group in table.groups}
     labels = [label[group] for group in table.groups]
     scores = -bias_scores(table)
     view = {
         d: dict(zip(labels, map(float, scores[:, n]), strict=True))
         for n, d in enumerate(table.descriptors)
     }
-    marked = {(f.descriptor, label[f.group]) for f in find_flags(table)}
-    return _agreement(words, view, marked, source, seed)
+    flagged_pairs = {(f.descriptor, label[f.group]) for f in find_flags(table)}
+    return _compare_views(words, view, flagged_pairs, source, seed)
 
 
-def with_crawl(
-    words: Sequence[Word],
+def compare_with_crawl(
+    words: Sequence[WordShift],
     triples: Sequence[TripleView],
     labels: Mapping[str, str],
     *,
     source: str = "crawl",
     seed: int = 0,
-) -> Agreement:
+) -> ProfileAgreement:
     """What profiles say, compared with what was said about the same groups in a crawl that named
     them; `labels` are those of groups of the crawl, by id. A group's score for a word is the share
     of its statements that have the word as their object."""
-    said: dict[str, Counter[str]] = {}
-    for t in triples:
-        if t.group_id in labels:
-            said.setdefault(labels[t.group_id], Counter())[t.object.casefold()] += t.count
-    objects = sorted({o for counts in said.values() for o in counts})
+    object_counts: dict[str, Counter[str]] = {}
+    for triple in triples:
+        if triple.group_id in labels:
+            object_counts.setdefault(labels[triple.group_id], Counter())[triple.object.casefold()] += triple.count
+    objects = sorted({o for counts in object_counts.values() for o in counts})
     view = {
-        o: {label: counts[o] / counts.total() for label, counts in said.items()} for o in objects
+        o: {label: counts[o] / counts.total() for label, counts in object_counts.items()} for o in objects
     }
-    return _agreement(words, view, set(), source, seed)
+    return _compare_views(words, view, set(), source, seed)
 
 
 def group_labels(
@@ -115,85 +115,85 @@ def group_labels(
 ) -> dict[str, str]:
     """The labels of those groups of a run, by id, that profiles were written for: a group matches
     if its name, or one of its other names, is the label or the group of the profiles."""
-    known = {p.labels["group"].casefold(): p.labels["group"] for p in profiles}
-    known |= {people(p).casefold(): p.labels["group"] for p in profiles if people(p)}
-    own = {p.group_id: p.labels["group"] for p in profiles}
-    found = {}
-    for id, names in groups.items():
-        label = own.get(id) or next(
-            (known[n.casefold()] for n in names if n.casefold() in known), ""
+    labels_by_name = {p.labels["group"].casefold(): p.labels["group"] for p in profiles}
+    labels_by_name |= {profile_people(p).casefold(): p.labels["group"] for p in profiles if profile_people(p)}
+    labels_by_id = {p.group_id: p.labels["group"] for p in profiles}
+    labels_of_groups = {}
+    for group_id, names in groups.items():
+        label = labels_by_id.get(group_id) or next(
+            (labels_by_name[n.casefold()] for n in names if n.casefold() in labels_by_name), ""
         )
         if label:
-            found[id] = label
-    return found
+            labels_of_groups[group_id] = label
+    return labels_of_groups
 
 
-def people(profile: Profile) -> str:
+def profile_people(profile: Profile) -> str:
     """The group of a profile as people: "Arab women"."""
     labels = profile.labels
     return people_name(labels.get("ethnicity", ""), labels.get("gender", ""))
 
 
-def _agreement(
-    words: Sequence[Word],
+def _compare_views(
+    words: Sequence[WordShift],
     view: Mapping[str, Mapping[str, float]],
-    marked: Collection[tuple[str, str]],
+    flagged_pairs: Collection[tuple[str, str]],
     source: str,
     seed: int,
-) -> Agreement:
-    groups = sorted({g for scores in view.values() for g in scores} & {w.group for w in words})
+) -> ProfileAgreement:
+    groups = sorted({g for scores in view.values() for g in scores} & {word_shift.group for word_shift in words})
     if len(groups) < 2:
         raise UsageError(f"{source} and the profiles share fewer than two groups to compare")
-    typical: dict[tuple[str, str], list[Word]] = {}
-    for w in sorted(words, key=lambda w: -w.contribution):
-        if w.told and w.group in groups:
-            typical.setdefault((w.attribute, w.word), []).append(w)
+    typical: dict[tuple[str, str], list[WordShift]] = {}
+    for word_shift in sorted(words, key=lambda word_shift: -word_shift.contribution):
+        if word_shift.is_shown and word_shift.group in groups:
+            typical.setdefault((word_shift.attribute, word_shift.word), []).append(word_shift)
     rows, scores, places = [], [], []
-    for (attribute, word), own in typical.items():
-        known = next((d for d in view if _same(word, d)), None)
-        if known is None or not any(view[known].get(g) for g in groups):
+    for (attribute, word), typical_words in typical.items():
+        known_word = next((d for d in view if _is_same_word(word, d)), None)
+        if known_word is None or not any(view[known_word].get(g) for g in groups):
             continue
-        values = np.array([view[known].get(g, 0.0) for g in groups])
-        place = groups.index(own[0].group)
-        flagged = [g for g in groups if (known, g) in marked]
-        best = flagged or [groups[int(i)] for i in np.argsort(-values, kind="stable")[:2]]
-        rank = _rank(values, place)
-        written = tuple(w.group for w in own)
-        rows.append(Agreed(attribute, word, known, written, tuple(best), rank))
+        values = np.array([view[known_word].get(g, 0.0) for g in groups])
+        place = groups.index(typical_words[0].group)
+        flagged = [g for g in groups if (known_word, g) in flagged_pairs]
+        best_groups = flagged or [groups[int(i)] for i in np.argsort(-values, kind="stable")[:2]]
+        rank = _rank_at(values, place)
+        profile_groups = tuple(word_shift.group for word_shift in typical_words)
+        rows.append(SharedWord(attribute, word, known_word, profile_groups, tuple(best_groups), rank))
         scores.append(values)
         places.append(place)
     if not rows:
         raise UsageError(f"{source} and the profiles share no word that tells groups apart")
-    found = np.array([1 / row.rank for row in rows])
+    reciprocal_ranks = np.array([1 / row.rank for row in rows])
     rng = np.random.default_rng(seed)
-    dealt = []
+    null_means = []
     for _ in range(PERMUTATIONS):
         order = rng.permutation(len(groups))
-        dealt.append(np.mean([1 / _rank(v[order], p) for v, p in zip(scores, places, strict=True)]))
-    reached = sum(d >= found.mean() - 1e-12 for d in dealt)
-    return Agreement(
+        null_means.append(np.mean([1 / _rank_at(v[order], p) for v, p in zip(scores, places, strict=True)]))
+    reached = sum(d >= reciprocal_ranks.mean() - 1e-12 for d in null_means)
+    return ProfileAgreement(
         source,
         len(groups),
         tuple(rows),
-        bootstrap(found, mean, seed=seed),
-        float(np.mean(dealt)),
+        bootstrap(reciprocal_ranks, mean, seed=seed),
+        float(np.mean(null_means)),
         (1 + reached) / (1 + PERMUTATIONS),
     )
 
 
-def _rank(values: Any, place: int) -> float:
-    own = values[place]
-    return float((values > own).sum() + ((values == own).sum() + 1) / 2)
+def _rank_at(values: Any, place: int) -> float:
+    value = values[place]
+    return float((values > value).sum() + ((values == value).sum() + 1) / 2)
 
 
-def _same(word: str, other: str) -> bool:
+def _is_same_word(word: str, other_word: str) -> bool:
     """Whether two words are forms of the same word: equal without an article, or one the beginning
     of the other ("shinto", "Shintoist")."""
-    a, b = _bare(word), _bare(other)
-    shorter, longer = sorted((a, b), key=len)
-    return a == b or (len(shorter) >= _STEM and " " not in longer and longer.startswith(shorter))
+    first, second = _strip_article(word), _strip_article(other_word)
+    shorter, longer = sorted((first, second), key=len)
+    return first == second or (len(shorter) >= _MIN_STEM_LETTERS and " " not in longer and longer.startswith(shorter))
 
 
-def _bare(word: str) -> str:
-    word = " ".join(word.casefold().split())
-    return next((word[len(a) :] for a in _ARTICLES if word.startswith(a)), word)
+def _strip_article(text: str) -> str:
+    text = " ".join(text.casefold().split())
+    return next((text[len(a) :] for a in _ARTICLES if text.startswith(a)), text)

@@ -23,51 +23,51 @@ from kgbias.profiles.classify import (
     Kernel,
     Split,
     Trials,
-    chance,
-    permuted,
-    splits,
-    trials,
+    chance_accuracy,
+    permute_labels,
+    random_splits,
+    run_trials,
 )
-from kgbias.profiles.words import DRAWS, Word, as_records, shifts
+from kgbias.profiles.words import DEFAULT_DRAWS, WordShift, as_records, word_shifts
 from kgbias.stats.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True)
-class Features:
+class FeatureMatrices:
     """The entries of all profiles: for each attribute, a sparse matrix [profiles, values]."""
 
-    of: Mapping[str, Any]
+    by_attribute: Mapping[str, Any]
 
     def matrix(self, attributes: Sequence[str]) -> Any:
         """The profiles under these attributes together, each of length 1 (or 0, if it says nothing
         under any of them)."""
         from scipy.sparse import csr_matrix, diags, hstack
 
-        whole = csr_matrix(hstack([self.of[a] for a in attributes]))
-        lengths = np.sqrt(np.asarray(whole.multiply(whole).sum(axis=1)).ravel())
-        return csr_matrix(diags(1 / np.where(lengths > 0, lengths, 1)) @ whole)
+        joined_matrix = csr_matrix(hstack([self.by_attribute[a] for a in attributes]))
+        lengths = np.sqrt(np.asarray(joined_matrix.multiply(joined_matrix).sum(axis=1)).ravel())
+        return csr_matrix(diags(1 / np.where(lengths > 0, lengths, 1)) @ joined_matrix)
 
 
-def encode(profiles: Sequence[Profile], attributes: Sequence[str]) -> Features:
+def encode(profiles: Sequence[Profile], attributes: Sequence[str]) -> FeatureMatrices:
     """The features of profiles under these attributes."""
     try:
         from sklearn.feature_extraction import DictVectorizer
     except ModuleNotFoundError as error:
         raise MissingExtra("scikit-learn", extra="profiles") from error
-    found = {}
+    matrices = {}
     for attribute in attributes:
         rows = [dict.fromkeys(p.values_of(attribute), 1.0) for p in profiles]
-        found[attribute] = DictVectorizer().fit_transform(rows)
-    return Features(found)
+        matrices[attribute] = DictVectorizer().fit_transform(rows)
+    return FeatureMatrices(matrices)
 
 
-KINDS = ("group", "ethnicity", "gender")
+LABEL_KINDS = ("group", "ethnicity", "gender")
 SPLITS, PERMUTATIONS = 20, 99
-FEW = 5  # splits on which single attributes are tried
+MAX_ALONE_SPLITS = 5  # splits on which single attributes are tried
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LabelClassification:
     """How well the profiles tell one kind of label (group, ethnicity or gender).
 
     Attributes:
@@ -108,8 +108,8 @@ class ProfileAnalysis(Result):
     profiles: int
     names: int
     attributes: tuple[str, ...]
-    told: Mapping[str, Told]
-    words: tuple[Word, ...]
+    classifications: Mapping[str, LabelClassification]
+    words: tuple[WordShift, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
@@ -117,29 +117,29 @@ class ProfileAnalysis(Result):
         and kind, `words`; and, by kind, their intervals and what to compare them with."""
 
         def of_kinds(name: str) -> dict[str, Any]:
-            found = {kind: getattr(t, name) for kind, t in self.told.items()}
-            return {k: v.as_dict() if isinstance(v, Estimate) else v for k, v in found.items()}
+            values_by_kind = {kind: getattr(classification, name) for kind, classification in self.classifications.items()}
+            return {k: v.as_dict() if isinstance(v, Estimate) else v for k, v in values_by_kind.items()}
 
         def of_attributes(name: str) -> dict[str, dict[str, Estimate]]:
             return {
-                a: {kind: getattr(t, name)[a] for kind, t in self.told.items()}
+                a: {kind: getattr(classification, name)[a] for kind, classification in self.classifications.items()}
                 for a in self.attributes
-                if all(a in getattr(t, name) for t in self.told.values())
+                if all(a in getattr(classification, name) for classification in self.classifications.values())
             }
 
         def values(name: str) -> dict[str, dict[str, float]]:
-            found = of_attributes(name)
-            return {a: {kind: e.value for kind, e in own.items()} for a, own in found.items()}
+            estimates = of_attributes(name)
+            return {a: {kind: estimate.value for kind, estimate in by_kind.items()} for a, by_kind in estimates.items()}
 
         def intervals(name: str) -> dict[str, dict[str, Any]]:
-            found = of_attributes(name)
-            return {a: {kind: e.as_dict() for kind, e in own.items()} for a, own in found.items()}
+            estimates = of_attributes(name)
+            return {a: {kind: estimate.as_dict() for kind, estimate in by_kind.items()} for a, by_kind in estimates.items()}
 
         return {
             "profiles": self.profiles,
             "names": self.names,
             "attributes": list(self.attributes),
-            "accuracy": {kind: t.accuracy.value for kind, t in self.told.items()},
+            "accuracy": {kind: t.accuracy.value for kind, t in self.classifications.items()},
             "intervals": of_kinds("accuracy"),
             "splits": of_kinds("spread"),
             "classes": of_kinds("classes"),
@@ -152,36 +152,36 @@ class ProfileAnalysis(Result):
             "alone": values("alone"),
             "recognised": {
                 kind: {label: e.as_dict() for label, e in t.groups.items()}
-                for kind, t in self.told.items()
+                for kind, t in self.classifications.items()
             },
             "words": as_records(self.words),
             "settings": dict(self.settings),
         }
 
-    def as_rows(self) -> Rows[Told]:
+    def as_rows(self) -> Rows[LabelClassification]:
         """How well each kind of label is told. Columns: kind, accuracy, low, high, classes, chance,
         p_value, by_name (accuracies are shares, in [0, 1])."""
         columns = ("kind", "accuracy", "low", "high", "classes", "chance", "p_value", "by_name")
 
-        def record(t: Told) -> dict[str, Any]:
-            a = t.accuracy
-            own = {"accuracy": a.value, "low": a.low, "high": a.high, "by_name": t.by_name.value}
-            return own | {name: getattr(t, name) for name in columns if name not in own}
+        def record(classification: LabelClassification) -> dict[str, Any]:
+            accuracy = classification.accuracy
+            accuracy_cells = {"accuracy": accuracy.value, "low": accuracy.low, "high": accuracy.high, "by_name": classification.by_name.value}
+            return accuracy_cells | {name: getattr(classification, name) for name in columns if name not in accuracy_cells}
 
-        return Rows(self.told.values(), record, columns)
+        return Rows(self.classifications.values(), record, columns)
 
     def heading(self) -> str:
         return f"{self.profiles:,} profiles of {self.names:,} names"
 
 
-def analyse(
+def analyse_profiles(
     profiles: Sequence[Profile],
     *,
     attributes: Sequence[str] = (),
     groups: Sequence[str] = (),
     repeats: int = SPLITS,
     permutations: int = PERMUTATIONS,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_DRAWS,
     kernel: Kernel = "linear",
     seed: int = 0,
     progress: Progress | None = None,
@@ -196,18 +196,18 @@ def analyse(
     Raises UsageError for an attribute or group that is not there, or if there is nothing to tell
     apart.
     """
-    told = progress or SilentProgress()
-    _check(repeats, permutations, draws)
+    reporter = progress or SilentProgress()
+    _check_counts(repeats, permutations, draws)
     if kernel not in KERNELS:
         raise UsageError(no_such("kernel", kernel, KERNELS))
-    profiles = _of_groups(profiles, groups)
-    there = list_attributes(profiles)
-    if missing := [a for a in attributes if a not in there]:
-        raise UsageError(no_such("attribute", missing[0], there))
-    chosen = tuple(attributes) or there
-    features = encode(profiles, chosen)
-    kinds = [k for k in KINDS if len({*labels_of(profiles, k)} - {""}) > 1]
-    if not kinds or not chosen:
+    profiles = _select_groups(profiles, groups)
+    known_attributes = list_attributes(profiles)
+    if unknown := [a for a in attributes if a not in known_attributes]:
+        raise UsageError(no_such("attribute", unknown[0], known_attributes))
+    attributes_chosen = tuple(attributes) or known_attributes
+    features = encode(profiles, attributes_chosen)
+    kinds = [k for k in LABEL_KINDS if len({*labels_of(profiles, k)} - {""}) > 1]
+    if not kinds or not attributes_chosen:
         raise UsageError(
             "there is nothing to tell apart: profiles of at least two groups of names are needed"
         )
@@ -217,23 +217,23 @@ def analyse(
             "every group has a single profile: at least one group needs two, one to learn from and "
             "one to be tried on"
         )
-    more = 2 if len(chosen) > 1 else 0
-    told.stage("tell apart", len(kinds) * (2 + more * len(chosen) + permutations))
-    by_profile = list(splits(strata, names, repeats, seed=seed))
-    by_name = list(splits(strata, names, repeats, by="name", seed=seed))
-    found = {
-        kind: _told(
-            kind, labels_of(profiles, kind), names, features, chosen, by_profile, by_name,
-            permutations=permutations, kernel=kernel, seed=seed, step=told.advance,
+    trials_each = 2 if len(attributes_chosen) > 1 else 0
+    reporter.stage("tell apart", len(kinds) * (2 + trials_each * len(attributes_chosen) + permutations))
+    by_profile = list(random_splits(strata, names, repeats, seed=seed))
+    by_name = list(random_splits(strata, names, repeats, split_by="name", seed=seed))
+    classifications = {
+        kind: _classify_labels(
+            kind, labels_of(profiles, kind), names, features, attributes_chosen, by_profile, by_name,
+            permutations=permutations, kernel=kernel, seed=seed, step=reporter.advance,
         )
         for kind in kinds
     }  # fmt: skip
-    words = shifts(profiles, strata, chosen, draws=draws, seed=seed, progress=told)
+    words = word_shifts(profiles, strata, attributes_chosen, draws=draws, seed=seed, progress=reporter)
     return ProfileAnalysis(
         len(profiles),
         len({p.name for p in profiles}),
-        chosen,
-        found,
+        attributes_chosen,
+        classifications,
         tuple(words),
         {
             "splits": repeats,
@@ -245,12 +245,12 @@ def analyse(
     )
 
 
-def _told(
+def _classify_labels(
     kind: str,
     labels: Sequence[str],
     names: Sequence[str],
-    features: Features,
-    chosen: Sequence[str],
+    features: FeatureMatrices,
+    attributes: Sequence[str],
     by_profile: Sequence[Split],
     by_name: Sequence[Split],
     *,
@@ -258,60 +258,60 @@ def _told(
     kernel: Kernel,
     seed: int,
     step: Callable[..., None],
-) -> Told:
+) -> LabelClassification:
     """How well the labels of one kind can be told apart: by all attributes, without each one, and
     by each one alone; `step` is called after each set of trials."""
-    whole = features.matrix(chosen)
-    full = trials(whole, labels, by_profile, kernel)
+    full_matrix = features.matrix(attributes)
+    full_trials = run_trials(full_matrix, labels, by_profile, kernel)
     step()
-    across = trials(whole, labels, by_name, kernel)
+    name_trials = run_trials(full_matrix, labels, by_name, kernel)
     step()
     without: dict[str, Trials] = {}
     alone: dict[str, Trials] = {}
-    for attribute in chosen if len(chosen) > 1 else ():
-        rest = features.matrix([a for a in chosen if a != attribute])
-        without[attribute] = trials(rest, labels, by_profile, kernel)
-        only = features.matrix([attribute])
-        alone[attribute] = trials(only, labels, by_profile[:FEW], kernel)
+    for attribute in attributes if len(attributes) > 1 else ():
+        matrix_without = features.matrix([a for a in attributes if a != attribute])
+        without[attribute] = run_trials(matrix_without, labels, by_profile, kernel)
+        matrix_alone = features.matrix([attribute])
+        alone[attribute] = run_trials(matrix_alone, labels, by_profile[:MAX_ALONE_SPLITS], kernel)
         step(2)
-    dealt, p = permuted(
-        whole, labels, names, by_profile, permutations=permutations, seed=seed, kernel=kernel,
+    permuted_accuracy, p_value = permute_labels(
+        full_matrix, labels, names, by_profile, permutations=permutations, seed=seed, kernel=kernel,
         step=step,
     )  # fmt: skip
-    return Told(
+    return LabelClassification(
         kind,
-        full.estimate(),
-        full.spread(),
+        full_trials.estimate(),
+        full_trials.spread(),
         len(set(labels)),
-        chance(labels, by_profile),
-        dealt,
-        p,
-        across.estimate(),
+        chance_accuracy(labels, by_profile),
+        permuted_accuracy,
+        p_value,
+        name_trials.estimate(),
         {a: t.estimate() for a, t in without.items()},
-        {a: full.less(t) for a, t in without.items()},
+        {a: full_trials.accuracy_gain(t) for a, t in without.items()},
         {a: t.estimate() for a, t in alone.items()},
-        full.recognised(),
+        full_trials.recall_estimates(),
     )
 
 
-def can_be_told(profiles: Sequence[Profile]) -> bool:
+def can_classify(profiles: Sequence[Profile]) -> bool:
     """Whether the profiles have labels of more than one group, and any content."""
     return bool(list_attributes(profiles)) and len(set(labels_of(profiles, "group"))) > 1
 
 
-def _check(repeats: int, permutations: int, draws: int) -> None:
+def _check_counts(repeats: int, permutations: int, draws: int) -> None:
     if repeats < 1:
         raise UsageError("`repeats` must be at least 1")
     if permutations < 0 or draws < 0:
         raise UsageError("`permutations` and `draws` cannot be negative")
 
 
-def _of_groups(profiles: Sequence[Profile], groups: Sequence[str]) -> list[Profile]:
+def _select_groups(profiles: Sequence[Profile], groups: Sequence[str]) -> list[Profile]:
     """The profiles of these groups, by label in any case; all if none is named."""
-    there = {label.casefold(): label for label in labels_of(profiles, "group")}
+    labels_by_name = {label.casefold(): label for label in labels_of(profiles, "group")}
     for name in groups:
-        if name.casefold() not in there:
-            listed = sorted(there.values())
-            raise UsageError(no_such("group", name, listed, " among the profiles"))
-    wanted = {name.casefold() for name in groups} or set(there)
-    return [p for p in profiles if p.labels["group"].casefold() in wanted]
+        if name.casefold() not in labels_by_name:
+            label_list = sorted(labels_by_name.values())
+            raise UsageError(no_such("group", name, label_list, " among the profiles"))
+    wanted_labels = {name.casefold() for name in groups} or set(labels_by_name)
+    return [p for p in profiles if p.labels["group"].casefold() in wanted_labels]

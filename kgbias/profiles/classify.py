@@ -18,13 +18,13 @@ from kgbias.stats.estimate import Estimate
 
 Places = NDArray[np.int64]
 Split = tuple[Places, Places]  # of the profiles to learn from, and of those to test on
-By = Literal["profile", "name"]
+SplitUnit = Literal["profile", "name"]
 
-TESTED = 0.3  # the share of profiles that the classifier is tested on (section 6.1)
+TEST_SHARE = 0.3  # the share of profiles that the classifier is tested on (section 6.1)
 
 
-def splits(
-    groups: Sequence[str], names: Sequence[str], count: int, *, by: By = "profile", seed: int = 0
+def random_splits(
+    groups: Sequence[str], names: Sequence[str], count: int, *, split_by: SplitUnit = "profile", seed: int = 0
 ) -> Iterator[Split]:
     """Random splits, 70 to 30, each with 30% of every group in the test part.
 
@@ -34,29 +34,29 @@ def splits(
     all, are tested. A group with a single unit is only learnt from.
     """
     units = [(g, str(n)) for n, g in enumerate(groups)]
-    if by == "name":
+    if split_by == "name":
         units = list(zip(groups, names, strict=True))
     of_group: dict[str, list[str]] = {}
     for group, unit in dict.fromkeys(units):
         of_group.setdefault(group, []).append(unit)
     for number in range(count):
         rng = np.random.default_rng([seed, number])
-        tried: set[str] = set()
-        chosen: set[tuple[str, str]] = set()
-        for group, own in of_group.items():
-            many = min(max(1, round(TESTED * len(own))), len(own) - 1)
-            picked = [own[i] for i in rng.permutation(len(own))[:many]]
-            chosen |= {(group, unit) for unit in picked}
-            tried |= set(picked)
+        tested_names: set[str] = set()
+        tested_units: set[tuple[str, str]] = set()
+        for group, group_units in of_group.items():
+            test_count = min(max(1, round(TEST_SHARE * len(group_units))), len(group_units) - 1)
+            tested = [group_units[i] for i in rng.permutation(len(group_units))[:test_count]]
+            tested_units |= {(group, unit) for unit in tested}
+            tested_names |= set(tested)
         # A name that two groups share is tested if either group's draw says so.
-        tests = [u in chosen or (by == "name" and u[1] in tried) for u in units]
+        tests = [u in tested_units or (split_by == "name" and u[1] in tested_names) for u in units]
         mask = np.array(tests)
         yield np.flatnonzero(~mask), np.flatnonzero(mask)
 
 
 Kernel = Literal["linear", "radial"]
 KERNELS: tuple[Kernel, ...] = ("linear", "radial")
-_COST = 1.0  # of an error while learning: scikit-learn's default for support vector machines
+_SVM_COST = 1.0  # of an error while learning: scikit-learn's default for support vector machines
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class Trials:
     profiles learnt from and tested on, and how often each label was recognised on each split."""
 
     accuracies: NDArray[np.float64]
-    learnt: int
-    tried: int
+    learn_count: int
+    test_count: int
     recalls: Mapping[str, Sequence[float]]
 
     @property
@@ -78,61 +78,61 @@ class Trials:
         agree more than new profiles would; the interval is widened to allow for that (Nadeau and
         Bengio 2003, Inference for the Generalization Error, section 3): t(J - 1) times the square
         root of (1/J + tried/learnt) times the variance over the J splits."""
-        return _corrected(self.accuracies, self.learnt, self.tried)
+        return _corrected_estimate(self.accuracies, self.learn_count, self.test_count)
 
     def spread(self) -> Estimate:
         """The range of accuracies that holds 95% of the splits: what one split, such as the
         paper's, could have given."""
-        return _middle(self.accuracies)
+        return _middle_range(self.accuracies)
 
-    def recognised(self) -> dict[str, Estimate]:
+    def recall_estimates(self) -> dict[str, Estimate]:
         """The share of each label's profiles that are recognised, and the range of 95% of the
         splits."""
-        return {label: _middle(shares) for label, shares in sorted(self.recalls.items())}
+        return {label: _middle_range(shares) for label, shares in sorted(self.recalls.items())}
 
-    def less(self, other: "Trials") -> Estimate:
+    def accuracy_gain(self, other: "Trials") -> Estimate:
         """How much higher the mean accuracy is than another's on the same splits, with the same
         kind of interval."""
-        return _corrected(self.accuracies - other.accuracies, self.learnt, self.tried)
+        return _corrected_estimate(self.accuracies - other.accuracies, self.learn_count, self.test_count)
 
 
-def trials(
-    features: Any, labels: Sequence[str], chosen: Sequence[Split], kernel: Kernel = "linear"
+def run_trials(
+    features: Any, labels: Sequence[str], used_splits: Sequence[Split], kernel: Kernel = "linear"
 ) -> Trials:
     """The accuracy, on each split, of a support vector machine (one label against all others) that
     learns `labels` from a sparse matrix [profiles, values]."""
     names, classes = np.unique(np.asarray(labels), return_inverse=True)
     # A split by names tries nothing where each group has a single name.
-    chosen = [(learnt, tried) for learnt, tried in chosen if len(learnt) and len(tried)]
+    used_splits = [(learn_count, test_count) for learn_count, test_count in used_splits if len(learn_count) and len(test_count)]
     accuracies = []
     recalls: dict[str, list[float]] = {}
-    machine = _machine(features, classes, kernel)
-    for split in chosen:
-        own = classes[split[1]]
-        right = machine(split) == own
-        accuracies.append(right.mean())
-        for n in np.unique(own):
-            recalls.setdefault(str(names[n]), []).append(float(right[own == n].mean()))
-    if not chosen:
+    machine = _build_classifier(features, classes, kernel)
+    for split in used_splits:
+        true_classes = classes[split[1]]
+        is_right = machine(split) == true_classes
+        accuracies.append(is_right.mean())
+        for class_number in np.unique(true_classes):
+            recalls.setdefault(str(names[class_number]), []).append(float(is_right[true_classes == class_number].mean()))
+    if not used_splits:
         return Trials(np.array([]), 0, 0, {})
-    learnt, tried = (round(float(np.mean([len(s[n]) for s in chosen]))) for n in (0, 1))
-    return Trials(np.array(accuracies), learnt, tried, recalls)
+    learn_count, test_count = (round(float(np.mean([len(s[class_number]) for s in used_splits]))) for class_number in (0, 1))
+    return Trials(np.array(accuracies), learn_count, test_count, recalls)
 
 
-def chance(labels: Sequence[str], chosen: Sequence[Split]) -> float:
+def chance_accuracy(labels: Sequence[str], chosen: Sequence[Split]) -> float:
     """The mean accuracy of always naming the most common group in the learning part."""
     classes = np.unique(np.asarray(labels), return_inverse=True)[1]
     shares = [
-        float(np.mean(classes[tried] == _commonest(classes[learnt]))) for learnt, tried in chosen
+        float(np.mean(classes[tried] == _commonest_class(classes[learnt]))) for learnt, tried in chosen
     ]
     return float(np.mean(shares)) if shares else math.nan
 
 
-def permuted(
+def permute_labels(
     features: Any,
     labels: Sequence[str],
     names: Sequence[str],
-    chosen: Sequence[Split],
+    used_splits: Sequence[Split],
     *,
     permutations: int,
     seed: int = 0,
@@ -147,38 +147,38 @@ def permuted(
     (1 + permutations), one-sided. The interval holds 95% of the permutations.
     """
     places: dict[tuple[str, str], int] = {}
-    unit = [places.setdefault(key, len(places)) for key in zip(names, labels, strict=True)]
+    unit_places = [places.setdefault(key, len(places)) for key in zip(names, labels, strict=True)]
     of_unit = np.array([label for _, label in places])
     rng = np.random.default_rng([seed, len(places)])
-    observed = trials(features, labels, chosen, kernel).mean
-    found = []
+    observed = run_trials(features, labels, used_splits, kernel).mean
+    accuracies = []
     for number in range(permutations):
-        dealt = rng.permutation(of_unit)[unit]
-        split = chosen[number % len(chosen)]
-        found.append(trials(features, dealt.tolist(), [split], kernel).mean)
+        permuted_labels = rng.permutation(of_unit)[unit_places]
+        split = used_splits[number % len(used_splits)]
+        accuracies.append(run_trials(features, permuted_labels.tolist(), [split], kernel).mean)
         step()
-    if not found:
+    if not accuracies:
         return Estimate.missing(), math.nan
-    p = (1 + sum(a >= observed - 1e-12 for a in found)) / (1 + permutations)
-    return _middle(found), p
+    p_value = (1 + sum(a >= observed - 1e-12 for a in accuracies)) / (1 + permutations)
+    return _middle_range(accuracies), p_value
 
 
-def _machine(
+def _build_classifier(
     features: Any, classes: NDArray[Any], kernel: Kernel
 ) -> Callable[[Split], NDArray[Any]]:
     """A function that learns from one side of a split and predicts the classes of the other."""
-    predict = _linear(features, classes) if kernel == "linear" else _radial(features, classes)
+    predict = _linear_classifier(features, classes) if kernel == "linear" else _radial_classifier(features, classes)
 
-    def machine(split: Split) -> NDArray[Any]:
+    def classify(split: Split) -> NDArray[Any]:
         learnt, tried = split
         if len(np.unique(classes[learnt])) < 2:
-            return np.full(len(tried), _commonest(classes[learnt]))
+            return np.full(len(tried), _commonest_class(classes[learnt]))
         return predict(split)
 
-    return machine
+    return classify
 
 
-def _linear(features: Any, classes: NDArray[Any]) -> Callable[[Split], NDArray[Any]]:
+def _linear_classifier(features: Any, classes: NDArray[Any]) -> Callable[[Split], NDArray[Any]]:
     try:
         from sklearn.svm import LinearSVC
     except ModuleNotFoundError as error:
@@ -186,16 +186,16 @@ def _linear(features: Any, classes: NDArray[Any]) -> Callable[[Split], NDArray[A
 
     def predict(split: Split) -> NDArray[Any]:
         learnt, tried = split
-        machine = LinearSVC(loss="hinge", C=_COST, tol=1e-3, random_state=0)
-        found: NDArray[Any] = machine.fit(features[learnt], classes[learnt]).predict(
+        machine = LinearSVC(loss="hinge", C=_SVM_COST, tol=1e-3, random_state=0)
+        classes_found: NDArray[Any] = machine.fit(features[learnt], classes[learnt]).predict(
             features[tried]
         )
-        return found
+        return classes_found
 
     return predict
 
 
-def _radial(features: Any, classes: NDArray[Any]) -> Callable[[Split], NDArray[Any]]:
+def _radial_classifier(features: Any, classes: NDArray[Any]) -> Callable[[Split], NDArray[Any]]:
     """exp(-g |x - y|^2) with g = 1 / (values times their variance), scikit-learn's own choice,
     between profiles in which each value counts 1, whatever the length of the profile."""
     try:
@@ -203,33 +203,33 @@ def _radial(features: Any, classes: NDArray[Any]) -> Callable[[Split], NDArray[A
         from sklearn.svm import SVC
     except ModuleNotFoundError as error:
         raise MissingExtra("scikit-learn", extra="profiles") from error
-    held = (features > 0).astype(np.float64)
-    distances = euclidean_distances(held, squared=True)
+    has_value = (features > 0).astype(np.float64)
+    distances = euclidean_distances(has_value, squared=True)
 
     def predict(split: Split) -> NDArray[Any]:
         learnt, tried = split
-        share = held[learnt].mean()  # values are 0 or 1
-        near = np.exp(-distances / (held.shape[1] * share * (1 - share) or 1.0))
-        between, beside = near[np.ix_(learnt, learnt)], near[np.ix_(tried, learnt)]
+        share = has_value[learnt].mean()  # values are 0 or 1
+        similarity = np.exp(-distances / (has_value.shape[1] * share * (1 - share) or 1.0))
+        learn_kernel, test_kernel = similarity[np.ix_(learnt, learnt)], similarity[np.ix_(tried, learnt)]
         labels = np.unique(classes[learnt])
         scores = [
-            SVC(C=_COST, kernel="precomputed")
-            .fit(between, classes[learnt] == label)
-            .decision_function(beside)
+            SVC(C=_SVM_COST, kernel="precomputed")
+            .fit(learn_kernel, classes[learnt] == label)
+            .decision_function(test_kernel)
             for label in labels
         ]
-        found: NDArray[Any] = labels[np.argmax(scores, axis=0)]
-        return found
+        classes_found: NDArray[Any] = labels[np.argmax(scores, axis=0)]
+        return classes_found
 
     return predict
 
 
-def _commonest(classes: NDArray[Any]) -> Any:
+def _commonest_class(classes: NDArray[Any]) -> Any:
     values, counts = np.unique(classes, return_counts=True)
     return values[counts.argmax()]
 
 
-def _middle(values: Sequence[float] | NDArray[np.float64]) -> Estimate:
+def _middle_range(values: Sequence[float] | NDArray[np.float64]) -> Estimate:
     """The mean, and the range that holds 95% of the values; no range where all are equal."""
     low, high = np.quantile(values, [0.025, 0.975])
     mean = float(np.mean(values))
@@ -238,7 +238,7 @@ def _middle(values: Sequence[float] | NDArray[np.float64]) -> Estimate:
     return Estimate(mean, float(low), float(high), len(values))
 
 
-def _corrected(values: NDArray[np.float64], learnt: int, tried: int) -> Estimate:
+def _corrected_estimate(values: NDArray[np.float64], learnt: int, tried: int) -> Estimate:
     n = len(values)
     mean = float(values.mean()) if n else math.nan
     if n < 2 or not learnt:

@@ -14,13 +14,13 @@ from kgbias.io.tables_in_memory import Table
 from kgbias.models.kinds import abilities_of, check_structured
 from kgbias.parameters import Names, as_names
 from kgbias.probe.sets import people_name, parse_pair, read_written_names
-from kgbias.profiles.pack import DEFAULT, REFERENCE, Attribute, ProfilePack, load_profile_pack
+from kgbias.profiles.pack import DEFAULT, REFERENCE, ProfileAttribute, ProfilePack, load_profile_pack
 
-NAMES = "globalbias"
+DEFAULT_NAMES = "globalbias"
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class GivenName:
     """A given name, and what it stands for: `label` as the list says it ("ARAB F"), `group` as
     statements name it ("Arab women")."""
 
@@ -33,68 +33,68 @@ class Named:
     @property
     def labels(self) -> dict[str, str]:
         """The labels that a profile of this name keeps."""
-        found = {"group": self.label, "ethnicity": self.ethnicity, "gender": self.gender}
-        return {kind: label for kind, label in found.items() if label}
+        labels = {"group": self.label, "ethnicity": self.ethnicity, "gender": self.gender}
+        return {kind: label for kind, label in labels.items() if label}
 
 
-def given_names(source: Table) -> list[Named]:
+def given_names(source: Table) -> list[GivenName]:
     """The names in a list: "globalbias" (400 names of 40 groups), "reference" (those of the
     reference world's peoples and faiths), or a table with the columns name and group."""
     if isinstance(source, str) and source == "reference":
         from kgbias.reference.world import load_truth
 
-        found = [
-            Named(name, group.name, group.name)
+        names = [
+            GivenName(name, group.name, group.name)
             for group in load_truth().groups.values()
             for name in group.given_names
         ]
     else:
-        found = [_named(name, group) for name, group in read_written_names(source)]
-    return list(dict.fromkeys(found))
+        names = [_parse_name(name, group) for name, group in read_written_names(source)]
+    return list(dict.fromkeys(names))
 
 
-def named_groups(names: Iterable[Named], groups: Sequence[str]) -> list[Named]:
+def select_names(names: Iterable[GivenName], groups: Sequence[str]) -> list[GivenName]:
     """The names of these groups, by label or group in any case; all if none is named. Raises
     UsageError for a group that the list does not have."""
     names = list(names)
-    wanted = {g.casefold() for g in groups}
-    there = {text.casefold() for n in names for text in (n.label, n.group)}
-    if missing := sorted(wanted - there):
+    wanted_groups = {g.casefold() for g in groups}
+    known_groups = {text.casefold() for n in names for text in (n.label, n.group)}
+    if unknown := sorted(wanted_groups - known_groups):
         raise UsageError(
-            no_such("group", missing[0], (n.group for n in names), " in the list of names")
+            no_such("group", unknown[0], (n.group for n in names), " in the list of names")
         )
-    return [n for n in names if not wanted or wanted & {n.label.casefold(), n.group.casefold()}]
+    return [n for n in names if not wanted_groups or wanted_groups & {n.label.casefold(), n.group.casefold()}]
 
 
-def labelled(profiles: Sequence[Profile], groups: Mapping[str, str]) -> list[Profile]:
+def add_labels(profiles: Sequence[Profile], groups: Mapping[str, str]) -> list[Profile]:
     """The profiles with what their names stand for. If an import does not say, that is looked up in
     GlobalBias's list, provided it has every name; otherwise the label is the group in the run,
     whose name `groups` has by id."""
-    lacking = {p.name for p in profiles if not p.labels.get("group")}
-    known = {n.name: n.labels for n in given_names(NAMES)} if lacking else {}
-    if not lacking <= known.keys():
-        known = {}
-    found = []
-    for p in profiles:
-        if not p.labels.get("group"):
-            own = {"group": groups.get(p.group_id, ""), **known.get(p.name, {}), **p.labels}
-            p = replace(p, labels=own)
-        found.append(p)
-    return found
+    unlabelled_names = {profile.name for profile in profiles if not profile.labels.get("group")}
+    labels_by_name = {n.name: n.labels for n in given_names(DEFAULT_NAMES)} if unlabelled_names else {}
+    if not unlabelled_names <= labels_by_name.keys():
+        labels_by_name = {}
+    labelled_profiles = []
+    for profile in profiles:
+        if not profile.labels.get("group"):
+            labels = {"group": groups.get(profile.group_id, ""), **labels_by_name.get(profile.name, {}), **profile.labels}
+            profile = replace(profile, labels=labels)
+        labelled_profiles.append(profile)
+    return labelled_profiles
 
 
-def _named(name: str, group: str) -> Named:
+def _parse_name(name: str, group: str) -> GivenName:
     """GlobalBias writes a group as a pair: "('ARAB', 'F')"."""
     pair = parse_pair(group)
     if pair is None:
-        return Named(name, group, group)
+        return GivenName(name, group, group)
     ethnicity, gender = pair
     people = people_name(ethnicity, gender) or group
-    return Named(name, f"{ethnicity} {gender}", people, ethnicity, gender)
+    return GivenName(name, f"{ethnicity} {gender}", people, ethnicity, gender)
 
 
-Form = Literal["json", "attributes"]
-FORMS: tuple[Form, ...] = ("json", "attributes")
+ProfileForm = Literal["json", "attributes"]
+PROFILE_FORMS: tuple[ProfileForm, ...] = ("json", "attributes")
 CATEGORY = Category("names", "name", "names")
 
 
@@ -109,17 +109,17 @@ class ProfileConfig(GenerationConfig):
     """
 
     kind = "profiles"
-    names: tuple[Named, ...]
+    names: tuple[GivenName, ...]
     pack: ProfilePack
-    attributes: tuple[Attribute, ...]
-    form: Form
+    attributes: tuple[ProfileAttribute, ...]
+    form: ProfileForm
     samples: int = 3
     max_attempts: int = 5
     structured: bool = False
 
     def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise UsageError(no_such("form", self.form, FORMS))
+        if self.form not in PROFILE_FORMS:
+            raise UsageError(no_such("form", self.form, PROFILE_FORMS))
         if self.template not in self.pack.templates:
             raise UsageError(f"the prompts {self.pack.name!r} have no template {self.template!r}")
         super().__post_init__()
@@ -148,8 +148,8 @@ class ProfileConfig(GenerationConfig):
     @property
     def requests(self) -> int:
         """The number of answers requested, without repeated attempts."""
-        each = 1 if self.form == "json" else len(self.attributes)
-        return len(self.names) * self.samples * each
+        requests_each = 1 if self.form == "json" else len(self.attributes)
+        return len(self.names) * self.samples * requests_each
 
     def as_dict(self) -> dict[str, Any]:
         """The configuration as stored with the run, whose id follows from it."""
@@ -180,7 +180,7 @@ def configure_profiles(
     limit: int | None = None,
     attribute: Names = (),
     prompts: str | Path | None = None,
-    form: Form | None = None,
+    form: ProfileForm | None = None,
     **parameters: Any,
 ) -> ProfileConfig:
     """The configuration for profiles by the model with this spec.
@@ -199,34 +199,34 @@ def configure_profiles(
     """
     reference = model == "reference"
     pack = load_profile_pack(prompts or (REFERENCE if reference else DEFAULT))
-    usual = "reference" if reference else NAMES
-    found = given_names(usual if names is None else names)
-    chosen = _first(named_groups(found, as_names(group)), limit)
-    given = {name: value for name, value in parameters.items() if value is not None}
+    default_list = "reference" if reference else DEFAULT_NAMES
+    names_known = given_names(default_list if names is None else names)
+    names_chosen = _first_names(select_names(names_known, as_names(group)), limit)
+    set_parameters = {name: value for name, value in parameters.items() if value is not None}
     able = abilities_of(model)
-    if given.get("structured") and model:
+    if set_parameters.get("structured") and model:
         check_structured(model)
-    asked: Form = form or ("json" if able and able.structured != "no" else "attributes")
-    if asked == "attributes" and able and "completion" not in able.forms:
+    asked_form: ProfileForm = form or ("json" if able and able.structured != "no" else "attributes")
+    if asked_form == "attributes" and able and "completion" not in able.forms:
         raise UsageError(f"{model} only answers chat messages: `form` must be json")
-    own = {"min_p": pack.min_p} if asked == "attributes" and given.get("temperature") != 0 else {}
+    pack_parameters = {"min_p": pack.min_p} if asked_form == "attributes" and set_parameters.get("temperature") != 0 else {}
     return ProfileConfig(
-        names=tuple(chosen),
+        names=tuple(names_chosen),
         pack=pack,
-        attributes=pack.chosen(as_names(attribute)),
-        form=asked,
-        **{**own, **given},
+        attributes=pack.select_attributes(as_names(attribute)),
+        form=asked_form,
+        **{**pack_parameters, **set_parameters},
     )
 
 
-def _first(names: Sequence[Named], limit: int | None) -> list[Named]:
+def _first_names(names: Sequence[GivenName], limit: int | None) -> list[GivenName]:
     """The first `limit` names of each group, in the order of the list."""
     if limit is not None and limit < 1:
         raise UsageError("`limit` must be at least 1")
-    kept: dict[str, int] = {}
-    found = []
-    for n in names:
-        kept[n.label] = kept.get(n.label, 0) + 1
-        if limit is None or kept[n.label] <= limit:
-            found.append(n)
-    return found
+    counts: dict[str, int] = {}
+    first_names = []
+    for name in names:
+        counts[name.label] = counts.get(name.label, 0) + 1
+        if limit is None or counts[name.label] <= limit:
+            first_names.append(name)
+    return first_names

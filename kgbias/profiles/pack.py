@@ -12,30 +12,30 @@ from kgbias.graph.types import canonical_json
 from kgbias.io.templates import PromptTemplate, read_template, render_template
 from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
 
-Kind = Literal["text", "integer", "measure", "list"]
+AttributeKind = Literal["text", "integer", "measure", "list"]
 DEFAULT, REFERENCE = "profiles", "profiles-reference"
-LENGTH = 3  # values of a list
-_ASKED: Mapping[str, str] = {
+LIST_LENGTH = 3  # values of a list
+_KIND_WORDS: Mapping[str, str] = {
     "text": "string",
     "integer": "integer",
     "measure": "string",
-    "list": f"list of strings, length {LENGTH}",
+    "list": f"list of strings, length {LIST_LENGTH}",
 }
-_SCHEMA: Mapping[str, Any] = {
+_KIND_SCHEMAS: Mapping[str, Any] = {
     "text": {"type": "string"},
     "integer": {"type": "integer"},
     "measure": {"type": ["string", "number"]},  # heights are written as either
     "list": {
         "type": "array",
         "items": {"type": "string"},
-        "minItems": LENGTH,
-        "maxItems": LENGTH,
+        "minItems": LIST_LENGTH,
+        "maxItems": LIST_LENGTH,
     },
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class ProfileAttribute:
     """Something that a profile says about its character.
 
     Attributes:
@@ -50,7 +50,7 @@ class Attribute:
     """
 
     name: str
-    kind: Kind
+    kind: AttributeKind
     predicate: str
     line: str
     inside: str = ""
@@ -67,30 +67,30 @@ class ProfilePack:
     version: int
     language: str
     source: str
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[ProfileAttribute, ...]
     templates: Mapping[str, PromptTemplate]
     hash: str
     min_p: float | None = None
 
-    def chosen(self, names: Sequence[str]) -> tuple[Attribute, ...]:
+    def select_attributes(self, names: Sequence[str]) -> tuple[ProfileAttribute, ...]:
         """These attributes in the order of the pack; all if none is named."""
-        there = [a.name for a in self.attributes]
-        if missing := [name for name in names if name not in there]:
-            raise UsageError(no_such("attribute", missing[0], there))
+        known_names = [a.name for a in self.attributes]
+        if unknown := [name for name in names if name not in known_names]:
+            raise UsageError(no_such("attribute", unknown[0], known_names))
         return tuple(a for a in self.attributes if not names or a.name in names)
 
 
-def fields(attributes: Sequence[Attribute]) -> list[str]:
+def describe_fields(attributes: Sequence[ProfileAttribute]) -> list[str]:
     """The fields of the JSON, one per line, worded as in the published prompt."""
     lines = ['"name" - string']
     inside: dict[str, list[str]] = {}
-    for a in attributes:
-        if a.inside:
-            inside.setdefault(a.inside, []).append(f"{a.name} ({a.hint})" if a.hint else a.name)
-            if len(inside[a.inside]) == 1:
-                lines.append(a.inside)
+    for attribute in attributes:
+        if attribute.inside:
+            inside.setdefault(attribute.inside, []).append(f"{attribute.name} ({attribute.hint})" if attribute.hint else attribute.name)
+            if len(inside[attribute.inside]) == 1:
+                lines.append(attribute.inside)
         else:
-            lines.append(f'"{a.name}" - {_ASKED[a.kind]}')
+            lines.append(f'"{attribute.name}" - {_KIND_WORDS[attribute.kind]}')
     return [
         f'"{line}" - dictionary with keys {", ".join(inside[line])}' if line in inside else line
         for line in lines
@@ -98,21 +98,21 @@ def fields(attributes: Sequence[Attribute]) -> list[str]:
 
 
 @cache
-def schema(attributes: tuple[Attribute, ...]) -> str:
+def profile_schema(attributes: tuple[ProfileAttribute, ...]) -> str:
     """The JSON schema of one profile, as text."""
-    whole: dict[str, Any] = {"name": {"type": "string"}}
-    for a in attributes:
-        if a.inside:
-            whole.setdefault(a.inside, {})[a.name] = _SCHEMA[a.kind]
+    properties: dict[str, Any] = {"name": {"type": "string"}}
+    for attribute in attributes:
+        if attribute.inside:
+            properties.setdefault(attribute.inside, {})[attribute.name] = _KIND_SCHEMAS[attribute.kind]
         else:
-            whole[a.name] = _SCHEMA[a.kind]
-    dictionaries = {a.inside for a in attributes if a.inside}
+            properties[attribute.name] = _KIND_SCHEMAS[attribute.kind]
+    dictionaries = {attribute.inside for attribute in attributes if attribute.inside}
     return canonical_json(
-        _object({k: _object(v) if k in dictionaries else v for k, v in whole.items()})
+        _object_schema({k: _object_schema(v) if k in dictionaries else v for k, v in properties.items()})
     )
 
 
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+def _object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": dict(properties),
@@ -124,17 +124,17 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
 def load_profile_pack(name: str | Path = DEFAULT) -> ProfilePack:
     """The pack with that name, or in that folder. Raises UsageError for an unknown name, DataError
     for a folder with a faulty file."""
-    return _read(folder_of(name, _FILE))
+    return _load_pack(folder_of(name, _ATTRIBUTE_FILE))
 
 
-_FILE = "attribute.toml"
+_ATTRIBUTE_FILE = "attribute.toml"
 
 
 @cache
-def _read(folder: Path) -> ProfilePack:
+def _load_pack(folder: Path) -> ProfilePack:
     path = folder / MANIFEST
     data = read_manifest(folder, "profiles", attributes=dict)
-    attributes = tuple(_attribute(path, name, entry) for name, entry in data["attributes"].items())
+    attributes = tuple(_read_attribute(path, name, entry) for name, entry in data["attributes"].items())
     if not attributes:
         raise DataError(f"{path}: a pack of profiles needs at least one entry in [attributes]")
     files = sorted(file for file in folder.glob("*.toml") if file.name != MANIFEST)
@@ -150,15 +150,15 @@ def _read(folder: Path) -> ProfilePack:
     )
 
 
-def _attribute(path: Path, name: str, entry: Any) -> Attribute:
-    known = set(Attribute.__dataclass_fields__) - {"name"}
+def _read_attribute(path: Path, name: str, entry: Any) -> ProfileAttribute:
+    known_keys = set(ProfileAttribute.__dataclass_fields__) - {"name"}
     if not isinstance(entry, dict) or not all(isinstance(v, str) for v in entry.values()):
         raise DataError(f"{path}: [attributes.{name}] must be a table of texts")
-    if wrong := [key for key in entry if key not in known]:
-        raise DataError(f"{path}: [attributes.{name}] has no {wrong[0]!r}")
-    if missing := [key for key in ("kind", "predicate", "line") if not entry.get(key)]:
-        raise DataError(f"{path}: [attributes.{name}] needs {missing[0]!r}")
-    if entry["kind"] not in get_args(Kind):
-        raise DataError(f"{path}: the kind of {name} must be one of {', '.join(get_args(Kind))}")
+    if unknown_keys := [key for key in entry if key not in known_keys]:
+        raise DataError(f"{path}: [attributes.{name}] has no {unknown_keys[0]!r}")
+    if missing_keys := [key for key in ("kind", "predicate", "line") if not entry.get(key)]:
+        raise DataError(f"{path}: [attributes.{name}] needs {missing_keys[0]!r}")
+    if entry["kind"] not in get_args(AttributeKind):
+        raise DataError(f"{path}: the kind of {name} must be one of {', '.join(get_args(AttributeKind))}")
     render_template(entry["line"], {"name": ""})
-    return Attribute(name=name, **entry)
+    return ProfileAttribute(name=name, **entry)

@@ -25,13 +25,13 @@ from kgbias.stats.inference import benjamini_hochberg
 
 Matrix = NDArray[np.float64]
 
-DRAWS = 500
-SHOWN = 10  # words per attribute and group, as in the paper
-LEVEL = 0.05
+DEFAULT_DRAWS = 500
+DEFAULT_SHOWN_WORDS = 10  # words per attribute and group, as in the paper
+SIGNIFICANCE_LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class WordShift:
     """What a word contributes to the divergence of a group's profiles from all others.
 
     Attributes:
@@ -60,107 +60,107 @@ class Word:
     others: float
 
     @property
-    def told(self) -> bool:
+    def is_shown(self) -> bool:
         """Whether the word was shown to be more frequent for the group than for others: the
         corrected p is at most 0.05, and the interval of the contribution lies above 0."""
-        return self.contribution > 0 and self.p_adjusted <= LEVEL and not self.low <= 0
+        return self.contribution > 0 and self.p_adjusted <= SIGNIFICANCE_LEVEL and not self.low <= 0
 
 
-def contributions(own: Matrix, others: Matrix) -> Matrix:
-    """The signed contribution of each word in bits, along the last axis. `own` and `others` are
+def word_contributions(group_counts: Matrix, other_counts: Matrix) -> Matrix:
+    """The signed contribution of each word in bits, along the last axis. `group_counts` and `other_counts` are
     counts or shares, [..., words]; a side without any words gives 0."""
-    p, q = _shares(own), _shares(others)
-    nothing = (p.sum(-1, keepdims=True) == 0) | (q.sum(-1, keepdims=True) == 0)
-    found: Matrix = np.where(nothing, 0.0, _terms(p, q))
-    return found
+    p, q = _word_shares(group_counts), _word_shares(other_counts)
+    is_empty = (p.sum(-1, keepdims=True) == 0) | (q.sum(-1, keepdims=True) == 0)
+    signed: Matrix = np.where(is_empty, 0.0, _divergence_terms(p, q))
+    return signed
 
 
-def _terms(p: Matrix, q: Matrix) -> Matrix:
+def _divergence_terms(p: Matrix, q: Matrix) -> Matrix:
     """The signed terms of the divergence of shares."""
     m = (p + q) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         left = np.where(p > 0, p * np.log2(p / m), 0.0)
         right = np.where(q > 0, q * np.log2(q / m), 0.0)
-    found: Matrix = np.sign(p - q) * (left + right) / 2
-    return found
+    signed: Matrix = np.sign(p - q) * (left + right) / 2
+    return signed
 
 
-def divergence(own: Matrix, others: Matrix) -> NDArray[np.float64]:
+def divergence(group_counts: Matrix, other_counts: Matrix) -> NDArray[np.float64]:
     """The Jensen-Shannon divergence in bits, in [0, 1]."""
-    found: NDArray[np.float64] = np.abs(contributions(own, others)).sum(-1)
-    return found
+    bits: NDArray[np.float64] = np.abs(word_contributions(group_counts, other_counts)).sum(-1)
+    return bits
 
 
-def shifts(
+def word_shifts(
     profiles: Sequence[Profile],
     groups: Sequence[str],
     attributes: Sequence[str],
     *,
-    shown: int = SHOWN,
-    draws: int = DRAWS,
+    shown: int = DEFAULT_SHOWN_WORDS,
+    draws: int = DEFAULT_DRAWS,
     seed: int = 0,
     progress: Progress | None = None,
-) -> list[Word]:
+) -> list[WordShift]:
     """The words of each attribute that tell each group from all others, those that contribute most
     first. A word is a value in a profile, in lower case: "software engineer" is one.
 
     Intervals and p-values are over names, not profiles: what the model always writes about one name
     is one observation.
     """
-    told = progress or SilentProgress()
-    told.stage("words", len(attributes))
-    found = []
+    reporter = progress or SilentProgress()
+    reporter.stage("words", len(attributes))
+    word_list = []
     for attribute in attributes:
-        found += _of_attribute(profiles, groups, attribute, shown, draws, seed)
-        told.advance()
-    return found
+        word_list += _attribute_shifts(profiles, groups, attribute, shown, draws, seed)
+        reporter.advance()
+    return word_list
 
 
-def top_words(words: Sequence[Word], shown: int = SHOWN) -> dict[str, list[Word]]:
+def top_words(words: Sequence[WordShift], shown: int = DEFAULT_SHOWN_WORDS) -> dict[str, list[WordShift]]:
     """The words of each attribute over all groups, those that contribute most first, each with the
     group that it contributes most for, as in tables 12 and 13 of the paper."""
-    of: dict[str, dict[str, Word]] = {}
-    for w in sorted(words, key=lambda w: -w.contribution):
-        if w.contribution > 0:
-            of.setdefault(w.attribute, {}).setdefault(w.word, w)
-    return {attribute: list(own.values())[:shown] for attribute, own in of.items()}
+    words_by_attribute: dict[str, dict[str, WordShift]] = {}
+    for shift in sorted(words, key=lambda shift: -shift.contribution):
+        if shift.contribution > 0:
+            words_by_attribute.setdefault(shift.attribute, {}).setdefault(shift.word, shift)
+    return {attribute: list(attribute_words.values())[:shown] for attribute, attribute_words in words_by_attribute.items()}
 
 
-def _of_attribute(
+def _attribute_shifts(
     profiles: Sequence[Profile],
     groups: Sequence[str],
     attribute: str,
     shown: int,
     draws: int,
     seed: int,
-) -> list[Word]:
-    said = [[v.casefold() for v in p.values_of(attribute)] for p in profiles]
-    vocabulary = sorted({word for words in said for word in words})
+) -> list[WordShift]:
+    words_by_profile = [[v.casefold() for v in p.values_of(attribute)] for p in profiles]
+    vocabulary = sorted({word for words in words_by_profile for word in words})
     kinds = sorted(set(groups))
     if not vocabulary or len(kinds) < 2:
         return []
     place = {word: n for n, word in enumerate(vocabulary)}
-    units = sorted({(g, p.name) for g, p in zip(groups, profiles, strict=True)})
+    units = sorted({(group_of_unit, p.name) for group_of_unit, p in zip(groups, profiles, strict=True)})
     row = {unit: n for n, unit in enumerate(units)}
     counts = np.zeros((len(units), len(vocabulary)))
-    for g, profile, words in zip(groups, profiles, said, strict=True):
+    for group_of_unit, profile, words in zip(groups, profiles, words_by_profile, strict=True):
         for word, n in Counter(words).items():
-            counts[row[g, profile.name], place[word]] += n
-    of_unit = np.array([kinds.index(g) for g, _ in units])
+            counts[row[group_of_unit, profile.name], place[word]] += n
+    of_unit = np.array([kinds.index(group_of_unit) for group_of_unit, _ in units])
     rng = np.random.default_rng([seed, len(vocabulary)])
-    own = _of_groups(counts, of_unit, len(kinds))
-    total = own.sum(0)
-    values = contributions(own, total - own)
+    group_counts = _sum_by_group(counts, of_unit, len(kinds))
+    total = group_counts.sum(0)
+    values = word_contributions(group_counts, total - group_counts)
     p_values = _p_values(counts, of_unit, len(kinds), values)
     adjusted = benjamini_hochberg(p_values.ravel().tolist()).reshape(p_values.shape)
     result = []
     for n, group in enumerate(kinds):
-        best = [int(i) for i in np.argsort(-np.abs(values[n]), kind="stable") if values[n, i] != 0]
-        best = best[:shown]
-        low, high = _intervals(counts[:, best], counts.sum(1), of_unit == n, draws, rng)
-        share, others = _shares(own[n]), _shares(total - own[n])
+        best_places = [int(i) for i in np.argsort(-np.abs(values[n]), kind="stable") if values[n, i] != 0]
+        best_places = best_places[:shown]
+        low, high = _intervals(counts[:, best_places], counts.sum(1), of_unit == n, draws, rng)
+        share, others = _word_shares(group_counts[n]), _word_shares(total - group_counts[n])
         result += [
-            Word(
+            WordShift(
                 attribute,
                 group,
                 vocabulary[i],
@@ -172,15 +172,15 @@ def _of_attribute(
                 float(share[i]),
                 float(others[i]),
             )
-            for k, i in enumerate(best)
+            for k, i in enumerate(best_places)
         ]
     return result
 
 
-def _of_groups(counts: Matrix, of_unit: NDArray[np.int64], kinds: int) -> Matrix:
-    found = np.zeros((kinds, counts.shape[1]))
-    np.add.at(found, of_unit, counts)
-    return found
+def _sum_by_group(counts: Matrix, of_unit: NDArray[np.int64], kinds: int) -> Matrix:
+    sums = np.zeros((kinds, counts.shape[1]))
+    np.add.at(sums, of_unit, counts)
+    return sums
 
 
 def _p_values(
@@ -192,46 +192,46 @@ def _p_values(
     from scipy.stats import hypergeom
 
     having = (counts > 0).astype(np.float64)
-    own = _of_groups(having, of_unit, kinds)
+    names_having = _sum_by_group(having, of_unit, kinds)
     sizes = np.bincount(of_unit, minlength=kinds)[:, None]
-    everyone = having.sum(0)
-    more = hypergeom.sf(own - 1, len(counts), everyone, sizes)
-    fewer = hypergeom.cdf(own, len(counts), everyone, sizes)
-    found: Matrix = np.minimum(1.0, 2 * np.where(contributed > 0, more, fewer))
-    return found
+    total_having = having.sum(0)
+    more = hypergeom.sf(names_having - 1, len(counts), total_having, sizes)
+    fewer = hypergeom.cdf(names_having, len(counts), total_having, sizes)
+    p_values: Matrix = np.minimum(1.0, 2 * np.where(contributed > 0, more, fewer))
+    return p_values
 
 
 def _intervals(
     counts: Matrix,
     totals: NDArray[np.float64],
-    own: NDArray[np.bool_],
+    in_group: NDArray[np.bool_],
     draws: int,
     rng: np.random.Generator,
 ) -> tuple[Matrix, Matrix]:
     """95% bootstrap intervals of the contributions of some words, with names resampled within the
     group and within all others."""
-    if not draws or own.sum() < 2 or (~own).sum() < 2:
-        nothing = np.full(counts.shape[1], np.nan)
-        return nothing, nothing
-    drawn = []
-    for side in (own, ~own):
+    if not draws or in_group.sum() < 2 or (~in_group).sum() < 2:
+        no_interval = np.full(counts.shape[1], np.nan)
+        return no_interval, no_interval
+    side_shares = []
+    for side in (in_group, ~in_group):
         n = int(side.sum())
         weights = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float64)
-        whole = weights @ totals[side]
-        drawn.append((weights @ counts[side]) / np.maximum(whole, 1e-12)[:, None])
-    values = _terms(*drawn)
+        drawn_totals = weights @ totals[side]
+        side_shares.append((weights @ counts[side]) / np.maximum(drawn_totals, 1e-12)[:, None])
+    values = _divergence_terms(*side_shares)
     low, high = np.quantile(values, [0.025, 0.975], axis=0)
     return low, high
 
 
-def _shares(counts: Matrix) -> Matrix:
+def _word_shares(counts: Matrix) -> Matrix:
     total = counts.sum(-1, keepdims=True)
-    found: Matrix = np.divide(
+    shares: Matrix = np.divide(
         counts, total, out=np.zeros_like(counts, dtype=float), where=total > 0
     )
-    return found
+    return shares
 
 
-def as_records(words: Sequence[Word]) -> list[Mapping[str, object]]:
+def as_records(words: Sequence[WordShift]) -> list[Mapping[str, object]]:
     """The words as plain data for JSON."""
-    return [{name: getattr(w, name) for name in Word.__dataclass_fields__} for w in words]
+    return [{name: getattr(w, name) for name in WordShift.__dataclass_fields__} for w in words]

@@ -26,19 +26,19 @@ from kgbias.io.templates import render_template
 from kgbias.language.words import is_refusal
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, Prices, estimate_tokens
-from kgbias.profiles.config import Named, ProfileConfig
-from kgbias.profiles.pack import LENGTH, Attribute, fields, schema
+from kgbias.profiles.config import GivenName, ProfileConfig
+from kgbias.profiles.pack import LIST_LENGTH, ProfileAttribute, describe_fields, profile_schema
 
-MOST_WORDS = 8  # in a value that completes a line; anything longer is a story
-_END = re.compile(r"[.;:!?\n](?:\s|$)")
-_AND = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
+MAX_VALUE_WORDS = 8  # in a value that completes a line; anything longer is a story
+_CLAUSE_END = re.compile(r"[.;:!?\n](?:\s|$)")
+_LIST_SEPARATOR = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
 _NUMBER = re.compile(r"\d+(?:[.']\d+)?")
 _ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
-_EDGES = " \t\"'“”‘’*_-–—()[]"
+_EDGE_CHARS = " \t\"'“”‘’*_-–—()[]"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReadAnswer:
     """The outcome of an answer, the reason, and its values by attribute."""
 
     outcome: Outcome
@@ -46,98 +46,98 @@ class Found:
     values: Mapping[str, Sequence[str]] | None = None
 
 
-def read_profile(text: str, attributes: tuple[Attribute, ...], *, ended: bool) -> Found:
+def read_profile(text: str, attributes: tuple[ProfileAttribute, ...], *, is_complete: bool) -> ReadAnswer:
     """Read a profile as JSON: the first object in the answer, alone or first in a list, possibly in
     a code fence or after a remark. Anything that does not follow the schema is unparsable; an
     answer without JSON that begins like a refusal is refused."""
-    found = find_object(text)
-    if found is None:
+    answer_object = find_object(text)
+    if answer_object is None:
         if is_refusal(text):
-            return Found("refused", "refusal")
-        return Found("unparsable", "no JSON" if ended else "cut off")
-    if reason := _violation(found, attributes):
-        return Found("unparsable", reason)
+            return ReadAnswer("refused", "refusal")
+        return ReadAnswer("unparsable", "no JSON" if is_complete else "cut off")
+    if reason := _schema_violation(answer_object, attributes):
+        return ReadAnswer("unparsable", reason)
     values: dict[str, Sequence[str]] = {}
-    for a in attributes:
-        value = found[a.inside][a.name] if a.inside else found[a.name]
-        said = [_tidy(str(v)) for v in (value if isinstance(value, list) else [value])]
-        if not all(said):
-            return Found("unparsable", f"{a.name} is empty")
-        values[a.name] = said
-    return Found("ok", values=values)
+    for attribute in attributes:
+        value = answer_object[attribute.inside][attribute.name] if attribute.inside else answer_object[attribute.name]
+        values_read = [_tidy_value(str(v)) for v in (value if isinstance(value, list) else [value])]
+        if not all(values_read):
+            return ReadAnswer("unparsable", f"{attribute.name} is empty")
+        values[attribute.name] = values_read
+    return ReadAnswer("ok", values=values)
 
 
-def read_value(text: str, attribute: Attribute, *, ended: bool) -> Found:
+def read_value(text: str, attribute: ProfileAttribute, *, is_complete: bool) -> ReadAnswer:
     """Read the value that completes a line: the words up to the end of the sentence; for a list, at
     most three. A number is not a word: small models write one instead of naming a hobby."""
     if is_refusal(text) or is_refusal(text.strip()[:1].upper() + text.strip()[1:]):
-        return Found("refused", "refusal")
-    clause = _END.split(text.strip() + " ", maxsplit=1)
-    if len(clause) == 1 and not ended:
-        return Found("unparsable", "cut off")
+        return ReadAnswer("refused", "refusal")
+    clause = _CLAUSE_END.split(text.strip() + " ", maxsplit=1)
+    if len(clause) == 1 and not is_complete:
+        return ReadAnswer("unparsable", "cut off")
     if attribute.kind == "integer":
         number = _NUMBER.search(clause[0])
         if number is None:
-            return Found("unparsable", "no number")
-        return Found("ok", values={attribute.name: [number[0]]})
-    parts = _AND.split(clause[0]) if attribute.kind == "list" else [clause[0]]
-    said = [value for value in (_tidy(_ARTICLE.sub("", part.strip())) for part in parts) if value]
-    said = list(dict.fromkeys(said))[:LENGTH]
-    if not said:
-        return Found("unparsable", "empty")
-    if attribute.kind != "measure" and not all(any(c.isalpha() for c in v) for v in said):
-        return Found("unparsable", "a number")
-    if any(len(value.split()) > MOST_WORDS for value in said):
-        return Found("unparsable", "too long")
-    return Found("ok", values={attribute.name: said})
+            return ReadAnswer("unparsable", "no number")
+        return ReadAnswer("ok", values={attribute.name: [number[0]]})
+    items = _LIST_SEPARATOR.split(clause[0]) if attribute.kind == "list" else [clause[0]]
+    values_read = [value for value in (_tidy_value(_ARTICLE.sub("", part.strip())) for part in items) if value]
+    values_read = list(dict.fromkeys(values_read))[:LIST_LENGTH]
+    if not values_read:
+        return ReadAnswer("unparsable", "empty")
+    if attribute.kind != "measure" and not all(any(c.isalpha() for c in v) for v in values_read):
+        return ReadAnswer("unparsable", "a number")
+    if any(len(value.split()) > MAX_VALUE_WORDS for value in values_read):
+        return ReadAnswer("unparsable", "too long")
+    return ReadAnswer("ok", values={attribute.name: values_read})
 
 
-def _violation(found: Any, attributes: tuple[Attribute, ...]) -> str:
+def _schema_violation(answer_object: Any, attributes: tuple[ProfileAttribute, ...]) -> str:
     """The first violation of the schema by an object; "" if it follows the schema."""
     try:
         from jsonschema import Draft202012Validator
     except ModuleNotFoundError as error:
         raise MissingExtra("jsonschema", extra="profiles") from error
-    rules = json.loads(schema(attributes))
+    rules = json.loads(profile_schema(attributes))
     errors = sorted(
-        Draft202012Validator(rules).iter_errors(found), key=lambda e: list(map(str, e.path))
+        Draft202012Validator(rules).iter_errors(answer_object), key=lambda e: list(map(str, e.path))
     )
     if not errors:
         return ""
-    first = errors[0]
-    place = ".".join(map(str, first.path))
-    return storable(f"{place}: {first.validator}" if place else f"{first.validator}")[:200]
+    first_error = errors[0]
+    place = ".".join(map(str, first_error.path))
+    return storable(f"{place}: {first_error.validator}" if place else f"{first_error.validator}")[:200]
 
 
-def _tidy(text: str) -> str:
-    return " ".join(text.split()).strip(_EDGES).rstrip(".,")
+def _tidy_value(text: str) -> str:
+    return " ".join(text.split()).strip(_EDGE_CHARS).rstrip(".,")
 
 
-_REJECTED = ("refused", "unparsable")
+_RETRIED_OUTCOMES = ("refused", "unparsable")
 ARM = "none"
 
 
 @dataclass
-class ProfilesWritten(GenerationSummary):
-    """What a call did. `outcomes` has answers, repeated attempts included; `profiles` and `whole`
+class ProfilesSummary(GenerationSummary):
+    """What a call did. `outcomes` has answers, repeated attempts included; `profiles` and `whole_profiles`
     have the number of profiles, and how many of them are whole, by group."""
 
     profiles: Counter[str] = field(default_factory=Counter)
-    whole: Counter[str] = field(default_factory=Counter)
+    whole_profiles: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ProfilePlace:
     """One thing to ask: a profile, or one attribute of it."""
 
-    named: Named
+    given_name: GivenName
     sample: int
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[ProfileAttribute, ...]
     form: str
 
     @property
     def profile(self) -> str:
-        return f"{self.named.label}/{self.named.name}/{self.sample}"
+        return f"{self.given_name.label}/{self.given_name.name}/{self.sample}"
 
     @property
     def path(self) -> str:
@@ -152,27 +152,27 @@ def write_profiles(
     name: str | None = None,
     progress: Progress | None = None,
     budget: Budget | None = None,
-) -> ProfilesWritten:
+) -> ProfilesSummary:
     """Ask for all profiles, sample by sample, and write each sample to the graph when it is
     complete.
 
     Raises Interrupted on Ctrl-C or when the budget is spent; the same call continues
     from there. Raises RunConflict if the name belongs to a run with other settings.
     """
-    told = progress or SilentProgress()
-    asker = LoggedModel(model, store, told, budget=budget)
+    reporter = progress or SilentProgress()
+    asker = LoggedModel(model, store, reporter, budget=budget)
     run = config.begin(store, model, name)
-    result = ProfilesWritten(run, outcomes={g.name: Counter() for g in config.groups})
+    result = ProfilesSummary(run, outcomes={g.name: Counter() for g in config.groups})
 
     profiles = list[Profile]()
 
     def write(sample: int) -> int:
-        places = _places(config, sample)
-        told.stage(f"profiles {sample + 1} of {config.samples}", len(places))
-        settled = _settle(config, run, places, asker.ask, told)
-        store.record_round(run.id, ARM, sample, [g for own in settled for a in own for g in a])
-        _count(result, config, places, settled)
-        profiles.extend(_profiles(run, places, settled))
+        places = _iter_places(config, sample)
+        reporter.stage(f"profiles {sample + 1} of {config.samples}", len(places))
+        attempts_by_place = _ask_until_read(config, run, places, asker.ask, reporter)
+        store.record_round(run.id, ARM, sample, [g for attempts in attempts_by_place for attempt in attempts for g in attempt])
+        _count_profiles(result, config, places, attempts_by_place)
+        profiles.extend(_build_profiles(run, places, attempts_by_place))
         store.save_profiles(run.id, profiles)
         return len(profiles)
 
@@ -180,15 +180,15 @@ def write_profiles(
     return result
 
 
-def _places(config: ProfileConfig, sample: int) -> list[_Place]:
+def _iter_places(config: ProfileConfig, sample: int) -> list[_ProfilePlace]:
     parts = [config.attributes] if config.form == "json" else [(a,) for a in config.attributes]
-    return [_Place(n, sample, part, config.form) for n in config.names for part in parts]
+    return [_ProfilePlace(n, sample, part, config.form) for n in config.names for part in parts]
 
 
-def _settle(
+def _ask_until_read(
     config: ProfileConfig,
     run: Run,
-    places: Sequence[_Place],
+    places: Sequence[_ProfilePlace],
     ask: Callable[[Sequence[Request]], list[Answer]],
     progress: Progress,
 ) -> list[list[list[Generation]]]:
@@ -197,14 +197,14 @@ def _settle(
     attempts: list[list[list[Generation]]] = [[] for _ in places]
     pending = list(enumerate(places))
     for attempt in range(config.max_attempts):
-        requests = [_request(config, place, attempt) for _, place in pending]
+        requests = [_profile_request(config, place, attempt) for _, place in pending]
         rejected = []
-        for (n, place), request, answer in zip(pending, requests, ask(requests), strict=True):
-            found = _generations(config, run, place, attempt, request, answer)
-            attempts[n].append(found)
-            if found[0].outcome in _REJECTED:
-                progress.advance(0, **{found[0].outcome: 1})
-                rejected.append((n, place))
+        for (number, place), request, answer in zip(pending, requests, ask(requests), strict=True):
+            generations = _build_generations(config, run, place, attempt, request, answer)
+            attempts[number].append(generations)
+            if generations[0].outcome in _RETRIED_OUTCOMES:
+                progress.advance(0, **{generations[0].outcome: 1})
+                rejected.append((number, place))
         pending = rejected
         if not pending:
             break
@@ -213,45 +213,45 @@ def _settle(
     return attempts
 
 
-def prompt_of(
-    config: ProfileConfig, name: str, attributes: Sequence[Attribute]
+def profile_prompt(
+    config: ProfileConfig, name: str, attributes: Sequence[ProfileAttribute]
 ) -> str | tuple[tuple[str, str], ...]:
     """The prompt about a name: for all of these attributes at once, as messages, or for a single
     attribute, as text."""
     template = config.pack.templates[config.template]
     if config.form == "json":
-        return template.render("chat", name=name, fields=fields(attributes))
+        return template.render("chat", name=name, fields=describe_fields(attributes))
     line = render_template(attributes[0].line, {"name": name})
     return template.render("completion", name=name, line=line)
 
 
-def _request(config: ProfileConfig, place: _Place, attempt: int) -> Request:
+def _profile_request(config: ProfileConfig, place: _ProfilePlace, attempt: int) -> Request:
     return config.request(
-        prompt_of(config, place.named.name, place.attributes),
+        profile_prompt(config, place.given_name.name, place.attributes),
         config.pack.templates[config.template].answer_limits(
             "chat" if config.form == "json" else "completion"
         ),
         place.path,
         str(attempt),
-        schema=schema(place.attributes) if config.structured else None,
+        schema=profile_schema(place.attributes) if config.structured else None,
     )
 
 
-def _generations(
-    config: ProfileConfig, run: Run, place: _Place, attempt: int, request: Request, answer: Answer
+def _build_generations(
+    config: ProfileConfig, run: Run, place: _ProfilePlace, attempt: int, request: Request, answer: Answer
 ) -> list[Generation]:
-    ended = answer.finish != "length"
+    is_complete = answer.finish != "length"
     if answer.finish == "error":
-        found = Found("failed", answer.details)
+        read_answer = ReadAnswer("failed", answer.details)
     elif answer.finish == "refused":
-        found = Found("refused", "withheld by the server")
+        read_answer = ReadAnswer("refused", "withheld by the server")
     elif config.form == "json":
-        found = read_profile(answer.text, place.attributes, ended=ended)
+        read_answer = read_profile(answer.text, place.attributes, is_complete=is_complete)
     else:
-        found = read_value(answer.text, place.attributes[0], ended=ended)
+        read_answer = read_value(answer.text, place.attributes[0], is_complete=is_complete)
     template = config.pack.templates[config.template]
-    group = place.named.group
-    first = Generation(
+    group = place.given_name.group
+    first_generation = Generation(
         run_id=run.id,
         path=f"{place.path}#{attempt}",
         group_id=node_id("group", group),
@@ -259,65 +259,65 @@ def _generations(
         strategy="profile",
         iteration=place.sample,
         attempt=attempt,
-        outcome=found.outcome,
-        reason=found.reason,
+        outcome=read_answer.outcome,
+        reason=read_answer.reason,
         template=f"{template.label}:{'chat' if config.form == 'json' else 'completion'}",
         template_hash=template.hash,
         prompt=request.text,
         answer_key=answer.key,
     )
-    if found.values is None:
-        return [first]
-    said = {a.name: a.predicate for a in place.attributes}
+    if read_answer.values is None:
+        return [first_generation]
+    predicates = {a.name: a.predicate for a in place.attributes}
     return [
         replace(
-            first,
-            path=f"{first.path}/{name}/{number}",
-            triple=Triple(group, said[name], value),
+            first_generation,
+            path=f"{first_generation.path}/{name}/{number}",
+            triple=Triple(group, predicates[name], value),
             strategy=name,
         )
-        for name, values in found.values.items()
+        for name, values in read_answer.values.items()
         for number, value in enumerate(values)
     ]
 
 
-def _profiles(
-    run: Run, places: Sequence[_Place], settled: Sequence[Sequence[Sequence[Generation]]]
+def _build_profiles(
+    run: Run, places: Sequence[_ProfilePlace], attempts_by_place: Sequence[Sequence[Sequence[Generation]]]
 ) -> list[Profile]:
     """The profiles of a sample that have any content."""
-    found: dict[str, Profile] = {}
-    for place, attempts in zip(places, settled, strict=True):
+    profiles: dict[str, Profile] = {}
+    for place, attempts in zip(places, attempts_by_place, strict=True):
         parts = tuple(ProfilePart(g.strategy, g.id) for g in attempts[-1] if g.triple is not None)
         if not parts:
             continue
-        known = found.get(place.profile) or Profile(
+        profile = profiles.get(place.profile) or Profile(
             run.id,
             place.profile,
-            place.named.name,
-            node_id("group", place.named.group),
-            place.named.labels,
+            place.given_name.name,
+            node_id("group", place.given_name.group),
+            place.given_name.labels,
         )
-        found[place.profile] = replace(known, parts=known.parts + parts)
-    return list(found.values())
+        profiles[place.profile] = replace(profile, parts=profile.parts + parts)
+    return list(profiles.values())
 
 
-def _count(
-    result: ProfilesWritten,
+def _count_profiles(
+    result: ProfilesSummary,
     config: ProfileConfig,
-    places: Sequence[_Place],
-    settled: Sequence[Sequence[Sequence[Generation]]],
+    places: Sequence[_ProfilePlace],
+    attempts_by_place: Sequence[Sequence[Sequence[Generation]]],
 ) -> None:
-    had: dict[str, set[str]] = {}
-    of: dict[str, str] = {}
-    for place, attempts in zip(places, settled, strict=True):
-        of[place.profile] = place.named.group
-        for own in attempts:
-            result.count_outcome(place.named.group, own[0])
-        told = {g.strategy for g in attempts[-1] if g.triple is not None}
-        had.setdefault(place.profile, set()).update(told)
-    for profile, told in had.items():
-        result.profiles[of[profile]] += bool(told)
-        result.whole[of[profile]] += len(told) == len(config.attributes)
+    read_by_profile: dict[str, set[str]] = {}
+    group_of_profile: dict[str, str] = {}
+    for place, attempts in zip(places, attempts_by_place, strict=True):
+        group_of_profile[place.profile] = place.given_name.group
+        for attempt in attempts:
+            result.count_outcome(place.given_name.group, attempt[0])
+        attributes_read = {g.strategy for g in attempts[-1] if g.triple is not None}
+        read_by_profile.setdefault(place.profile, set()).update(attributes_read)
+    for profile, attributes_read in read_by_profile.items():
+        result.profiles[group_of_profile[profile]] += bool(attributes_read)
+        result.whole_profiles[group_of_profile[profile]] += len(attributes_read) == len(config.attributes)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -362,7 +362,7 @@ class ProfilesPrice(Result):
 
 def profiles_price(config: ProfileConfig) -> ProfilesPrice:
     """The price of this configuration. Asks nothing and opens nothing."""
-    most = config.requests * config.max_attempts
+    max_requests = config.requests * config.max_attempts
     form = "chat" if config.form == "json" else "completion"
     tokens = config.pack.templates[config.template].answer_limits(form)[0]  # type: ignore[arg-type]
     return ProfilesPrice(
@@ -371,8 +371,8 @@ def profiles_price(config: ProfileConfig) -> ProfilesPrice:
         config.samples,
         config.form,
         config.requests,
-        most,
-        most * tokens,
+        max_requests,
+        max_requests * tokens,
         _prompt_tokens(config),
     )
 
@@ -380,5 +380,5 @@ def profiles_price(config: ProfileConfig) -> ProfilesPrice:
 def _prompt_tokens(config: ProfileConfig) -> int:
     """The approximate number of tokens in a prompt, the mean over names and attributes."""
     parts = [config.attributes] if config.form == "json" else [(a,) for a in config.attributes]
-    tokens = [estimate_tokens(prompt_of(config, n.name, part)) for n in config.names for part in parts]
+    tokens = [estimate_tokens(profile_prompt(config, n.name, part)) for n in config.names for part in parts]
     return round(sum(tokens) / max(1, len(tokens)))

@@ -18,9 +18,9 @@ from kgbias.io import pages
 from kgbias.io.drawing import INK_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style
 from kgbias.io.files import write_text
 from kgbias.io.text import json_in_html, format_p_value, spoken_name
-from kgbias.profiles import ProfileAnalysis, Word
-from kgbias.profiles.agreement import Agreed, Agreement
-from kgbias.profiles.words import LEVEL, SHOWN, top_words
+from kgbias.profiles import ProfileAnalysis, WordShift
+from kgbias.profiles.agreement import SharedWord, ProfileAgreement
+from kgbias.profiles.words import SIGNIFICANCE_LEVEL, DEFAULT_SHOWN_WORDS, top_words
 from kgbias.report.figures import draw_intervals, draw_rows, short
 from kgbias.report.run_data import RunData
 from kgbias.report.style import template
@@ -36,10 +36,10 @@ def profile_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     if found is None:
         return
     yield _accuracy(found, f"{place}-profile-accuracy")
-    for kind in found.told:
-        if found.told[kind].cost:
+    for kind in found.classifications:
+        if found.classifications[kind].cost:
             yield _without(found, kind, f"{place}-profile-without-{kind}")
-    words = top_words([w for w in found.words if w.told])
+    words = top_words([w for w in found.words if w.is_shown])
     if words:
         yield _words(found, f"{place}-profile-words")
     if "religion" in words:
@@ -55,7 +55,7 @@ def _accuracy(found: ProfileAnalysis, key: str) -> Exhibit:
             kind, str(t.classes), *cells(t.accuracy, ".3f"), *cells(t.by_name, ".3f"),
             f"{t.chance:.3f}", _figure(t.permuted.value), _p(t.p_value),
         ]
-        for kind, t in found.told.items()
+        for kind, t in found.classifications.items()
     ]  # fmt: skip
     n = found.settings["splits"]
     return Exhibit(
@@ -71,7 +71,7 @@ def _accuracy(found: ProfileAnalysis, key: str) -> Exhibit:
 
 
 def _without(found: ProfileAnalysis, kind: str, key: str) -> Exhibit:
-    told = found.told[kind]
+    told = found.classifications[kind]
     order = sorted(told.cost, key=lambda a: -told.cost[a].value)
     costs = [(a, _scaled(told.cost[a], -100)) for a in order]
     rows = [[a, *cells(cost, "+.1f"), f"{100 * told.alone[a].value:.1f}"] for a, cost in costs]
@@ -89,7 +89,7 @@ def _without(found: ProfileAnalysis, kind: str, key: str) -> Exhibit:
 
 def _words(found: ProfileAnalysis, key: str) -> Exhibit:
     rows = []
-    for attribute, best in top_words([w for w in found.words if w.told]).items():
+    for attribute, best in top_words([w for w in found.words if w.is_shown]).items():
         rows += [[attribute, w.word, ", ".join(_groups(found, attribute, w.word))] for w in best]
     return Exhibit(
         key, "", "Words that one group has more often", "Tables 12 and 13", None,
@@ -97,14 +97,14 @@ def _words(found: ProfileAnalysis, key: str) -> Exhibit:
             key, "Words of each attribute that more of a group's names have than of the others', "
             "those that contribute most first.",
             ("Attribute", "Word", "Groups"), rows,
-            f"Jensen-Shannon divergence; groups whose corrected p is at most {LEVEL:g}, and whose "
+            f"Jensen-Shannon divergence; groups whose corrected p is at most {SIGNIFICANCE_LEVEL:g}, and whose "
             "interval lies above 0.",
         ),
     )  # fmt: skip
 
 
 def _religions(found: ProfileAnalysis, key: str) -> Exhibit:
-    best = top_words([w for w in found.words if w.told])["religion"]
+    best = top_words([w for w in found.words if w.is_shown])["religion"]
     rows = [[w.word, ", ".join(_groups(found, "religion", w.word)[:2])] for w in best]
     return Exhibit(
         key, "", "Religions and the groups they are written about", "Table 7", None,
@@ -116,7 +116,7 @@ def _religions(found: ProfileAnalysis, key: str) -> Exhibit:
     )  # fmt: skip
 
 
-def _shift(attribute: str, best: Sequence[Word], key: str) -> Exhibit:
+def _shift(attribute: str, best: Sequence[WordShift], key: str) -> Exhibit:
     rows = [
         [
             w.word, w.group, *cells(_estimate(w), ".3f"), format_p_value(w.p_adjusted),
@@ -131,12 +131,12 @@ def _shift(attribute: str, best: Sequence[Word], key: str) -> Exhibit:
         Table(
             key, f"The words of {said} that contribute most to the divergence of a group.",
             ("Word", "Group", "bits", "95% interval", "p", "group", "others"), rows,
-            f"At most {SHOWN} words, each with the group that it contributes most for.",
+            f"At most {DEFAULT_SHOWN_WORDS} words, each with the group that it contributes most for.",
         ),
     )  # fmt: skip
 
 
-def _shift_bars(best: Sequence[Word], label: str) -> Any:
+def _shift_bars(best: Sequence[WordShift], label: str) -> Any:
     """The contribution of each word for a group, with its 95% interval."""
     with figure_style():
         ordered = list(reversed(best))
@@ -168,11 +168,11 @@ def _cost_bars(costs: Sequence[tuple[str, Estimate]], label: str) -> Any:
 
 def _groups(found: ProfileAnalysis, attribute: str, word: str) -> list[str]:
     """The groups that a word sets apart, those it contributes most for first."""
-    own = [w for w in found.words if (w.attribute, w.word) == (attribute, word) and w.told]
+    own = [w for w in found.words if (w.attribute, w.word) == (attribute, word) and w.is_shown]
     return [w.group for w in sorted(own, key=lambda w: -w.contribution)]
 
 
-def _estimate(w: Word) -> Estimate:
+def _estimate(w: WordShift) -> Estimate:
     return Estimate(w.contribution, w.low, w.high, 0)
 
 
@@ -243,13 +243,13 @@ DRAWN = 40  # words in a picture; the table has all
 _LISTED = 3  # groups of a word, in the table
 
 
-def agreement_exhibits(found: Sequence[Agreement]) -> list[Exhibit]:
+def agreement_exhibits(found: Sequence[ProfileAgreement]) -> list[Exhibit]:
     """Each agreement of profiles with another view of the same groups, as a picture and a table
     (Table 7)."""
     return [_agreement(own, key) for own, key in zip(found, _keys(found), strict=True)]
 
 
-def _agreement(found: Agreement, key: str) -> Exhibit:
+def _agreement(found: ProfileAgreement, key: str) -> Exhibit:
     """An agreement as a figure and a table."""
     rows = [
         [
@@ -277,7 +277,7 @@ def _agreement(found: Agreement, key: str) -> Exhibit:
     )  # fmt: skip
 
 
-def _ranks(rows: Sequence[Agreed], found: Agreement) -> Any:
+def _ranks(rows: Sequence[SharedWord], found: ProfileAgreement) -> Any:
     """The rank in the other view of the group that each word is most typical of; the line is the
     rank by chance. All have one colour, because no single rank is tested."""
     with figure_style():
@@ -297,7 +297,7 @@ def _ranks(rows: Sequence[Agreed], found: Agreement) -> Any:
         return figure
 
 
-def _keys(found: Sequence[Agreement]) -> list[str]:
+def _keys(found: Sequence[ProfileAgreement]) -> list[str]:
     """A safe and unique file name for each."""
     keys: list[str] = []
     for agreement in found:

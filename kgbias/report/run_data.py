@@ -56,8 +56,8 @@ from kgbias.measures import known, values_of
 from kgbias.models.score.base import Counts
 from kgbias.probe.run_probes import SaidCounts, compare_said_and_probable, collect_statements
 from kgbias.probe.result import ProbeAgreement as SaidAndProbable
-from kgbias.profiles import PERMUTATIONS, ProfileAnalysis, analyse, can_be_told
-from kgbias.profiles.config import labelled
+from kgbias.profiles import PERMUTATIONS, ProfileAnalysis, analyse_profiles, can_classify
+from kgbias.profiles.config import add_labels
 from kgbias.report.figures import GroupFigures
 from kgbias.stats.inference import Estimate, bootstrap, mean, proportion
 from kgbias.stats.poststratification import CHOSEN_FORM
@@ -123,11 +123,11 @@ class RunData:
         they are the characters of stories, which `Run.story_links` compares."""
         if self.run.kind == "stories":
             return None
-        found = labelled(self._stored.profiles(), {g.id: g.name for g in self.run.groups})
-        if not found or not can_be_told(found):
+        found = add_labels(self._stored.profiles(), {g.id: g.name for g in self.run.groups})
+        if not found or not can_classify(found):
             return None
         thorough = self._profile_splits > 5
-        return analyse(
+        return analyse_profiles(
             found,
             repeats=self._profile_splits,
             permutations=PERMUTATIONS if thorough else 0,

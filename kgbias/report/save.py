@@ -15,7 +15,7 @@ from kgbias.io.drawing import figure_style
 from kgbias.io.files import make_manifest, replace_folder, write_json
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.probe.build import SofaSet
-from kgbias.profiles import SPLITS, Agreement
+from kgbias.profiles import SPLITS, ProfileAgreement
 from kgbias.report.exhibits import exhibits
 from kgbias.report.profiles import agreement_exhibits
 from kgbias.report.run_data import RunData
@@ -120,7 +120,7 @@ def save_built(built: SofaSet, folder: Path, *, progress: Progress | None = None
     return _save_all(found, folder, built.source, about, csv=True)
 
 
-def write_agreement(found: Sequence[Agreement], folder: Path, run: str) -> list[Path]:
+def write_agreement(found: Sequence[ProfileAgreement], folder: Path, run: str) -> list[Path]:
     """Write each agreement of profiles to `folder`: its figure as SVG, PDF and PNG, and its LaTeX
     table. Returns the files, sorted."""
     return _save_all(agreement_exhibits(found), folder, run)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
     from kgbias.ingest.run import Imported
     from kgbias.pairs.write import PairsSummary
-    from kgbias.profiles.write import ProfilesWritten
+    from kgbias.profiles.write import ProfilesSummary
     from kgbias.stories.write import StoriesWritten
 
 
@@ -196,7 +196,7 @@ class OfRun(PublicCalls, InItsProcess):
         *,
         crawled: "CrawlResult | None" = None,
         imported: "Imported | None" = None,
-        written: "ProfilesWritten | None" = None,
+        written: "ProfilesSummary | None" = None,
         told: "StoriesWritten | None" = None,
         paired: "PairsSummary | None" = None,
     ) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kgbias.ingest.run import Imported
     from kgbias.measure.scorer_agreement import ScorerAgreement
     from kgbias.pairs.write import PairsSummary
-    from kgbias.profiles.write import ProfilesWritten
+    from kgbias.profiles.write import ProfilesSummary
     from kgbias.stories.write import StoriesWritten
 
 
@@ -97,7 +97,7 @@ class Held(OfRun):
         return self._imported
 
     @property
-    def written(self) -> "ProfilesWritten":
+    def written(self) -> "ProfilesSummary":
         """What the `Study.write_profiles` call that returned this run did. Raises UsageError for a
         run opened by name."""
         if self._written is None:

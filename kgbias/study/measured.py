@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kgbias.measure.price import ScorersLike, ScoringPrice
     from kgbias.measure.rater_agreement import RaterAgreement
     from kgbias.measure.scorers import Scorer, ScorerLike
-    from kgbias.profiles import Agreement, ProfileAnalysis
+    from kgbias.profiles import ProfileAgreement, ProfileAnalysis
     from kgbias.profiles.classify import Kernel
     from kgbias.stats.variance import VarianceComponents
     from kgbias.stories.links import StoryLinks
@@ -692,12 +692,12 @@ class Measured(OfRun):
         Raises:
             UsageError: the run has no profiles, or lacks an attribute or group.
         """
-        from kgbias.profiles import analyse
+        from kgbias.profiles import analyse_profiles
 
         found = records.profiles_of(self.stored)
         options = {"repeats": repeats, "permutations": permutations, "draws": draws}
         with self._context.working() as progress:
-            return analyse(
+            return analyse_profiles(
                 found,
                 attributes=as_names(attribute),
                 groups=as_names(group),
@@ -751,7 +751,7 @@ class Measured(OfRun):
         attribute: Names = (),
         output: PathLike | None = None,
         seed: int = 0,
-    ) -> list["Agreement"]:
+    ) -> list["ProfileAgreement"]:
         """Compare the words that profiles tie to groups with those that a model finds probable of
         their names, and those that it says when asked about the groups by name.
 
@@ -768,8 +768,8 @@ class Measured(OfRun):
         """
         from kgbias.graph.profiles import list_attributes, labels_of
         from kgbias.probe.apx import read_apx
-        from kgbias.profiles.agreement import group_labels, with_apx, with_crawl
-        from kgbias.profiles.words import shifts
+        from kgbias.profiles.agreement import group_labels, compare_with_apx, compare_with_crawl
+        from kgbias.profiles.words import word_shifts
 
         if apx is None and crawl is None:
             raise UsageError("say what to compare with: `apx`, `crawl` or both")
@@ -778,7 +778,7 @@ class Measured(OfRun):
         found = records.profiles_of(self.stored)
         attributes = as_names(attribute) or list_attributes(found)
         with self._context.working() as progress:
-            words = shifts(
+            words = word_shifts(
                 found,
                 labels_of(found, "group"),
                 attributes,
@@ -788,12 +788,12 @@ class Measured(OfRun):
             )
         agreed = []
         if table is not None:
-            agreed.append(with_apx(words, table, source=str(apx), seed=seed))
+            agreed.append(compare_with_apx(words, table, source=str(apx), seed=seed))
         if other is not None:
             names = {g.id: (g.name, *g.variants) for g in other.groups}
             labels = group_labels(found, names)
             triples = list(select_statements(other).triples)
-            agreed.append(with_crawl(words, triples, labels, source=other.name, seed=seed))
+            agreed.append(compare_with_crawl(words, triples, labels, source=other.name, seed=seed))
         if output is not None:
             from kgbias.report.save import write_agreement
 

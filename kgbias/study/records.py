@@ -525,10 +525,10 @@ def choice_rows(run: StoredRun, model: str | None) -> Rows[ChoiceRow]:
 def profile_rows(run: StoredRun) -> Rows[Profile]:
     """The profiles of a run, each with its group and a column for each attribute."""
     from kgbias.graph.profiles import list_attributes
-    from kgbias.profiles.config import labelled
+    from kgbias.profiles.config import add_labels
 
     names = {g.id: g.name for g in run.groups}
-    found = labelled(run.profiles(), names)
+    found = add_labels(run.profiles(), names)
     attributes = list_attributes(found)
     about = ("name", "group", "label", "ethnicity", "gender")
 

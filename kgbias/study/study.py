@@ -24,7 +24,7 @@ from kgbias.models.spec import KINDS, is_on_server, parse_spec
 from kgbias.models.spec import with_display_name as called_as
 from kgbias.packs import packs
 from kgbias.parameters import Names, PathLike, check_options
-from kgbias.profiles.config import Form
+from kgbias.profiles.config import ProfileForm
 from kgbias.study.calls import public_call
 from kgbias.study.checked import Checked
 from kgbias.study.compared import Compared
@@ -179,7 +179,7 @@ class ProfileOptions(TypedDict, total=False):
     limit: int | None
     attribute: Names
     prompts: str | Path | None
-    form: Form | None
+    form: ProfileForm | None
     samples: int | None
     temperature: float | None
     min_p: float | None

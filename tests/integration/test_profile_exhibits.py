@@ -11,9 +11,9 @@ import kgbias
 from kgbias.errors import UsageError
 from kgbias.graph.types import TripleView
 from kgbias.probe.apx import ApxTable
-from kgbias.profiles import with_apx, with_crawl
+from kgbias.profiles import compare_with_apx, compare_with_crawl
 from kgbias.profiles.agreement import group_labels
-from kgbias.profiles.words import shifts
+from kgbias.profiles.words import word_shifts
 from kgbias.report.profiles import profile_exhibits, write_profile_page
 from kgbias.report.run_data import RunData
 from kgbias.report.save import write_agreement
@@ -84,12 +84,12 @@ def test_the_page_of_two_names(run: kgbias.Run, tmp_path: Path) -> None:
 def test_agreement_with_apx_and_a_crawl(tmp_path: Path) -> None:
     """Two groups, two words: the group of a word is first in both views, or last."""
     profiles = people(True)
-    words = shifts(profiles, [p.labels["group"] for p in profiles], ["faith"], draws=0)
+    words = word_shifts(profiles, [p.labels["group"] for p in profiles], ["faith"], draws=0)
     table = ApxTable(
         ("elves", "orcs"), ("Elves", "an orcs", "tall"), ("", "", ""),
         np.array([[[1.0, 3.0, 2.0], [3.0, 1.0, 2.0]]]),
     )  # fmt: skip
-    found = with_apx(words, table)
+    found = compare_with_apx(words, table)
     assert [(r.word, r.known_as, r.rank, r.other[0]) for r in found.rows] == [
         ("elves", "Elves", 1, "elves"), ("orcs", "an orcs", 1, "orcs"),
     ]  # fmt: skip
@@ -106,9 +106,9 @@ def test_agreement_with_apx_and_a_crawl(tmp_path: Path) -> None:
     ]
     labels = group_labels(profiles, {"1": ("Elves",), "2": ("ORCS", "o"), "3": ("Dwarves",)})
     assert labels == {"1": "elves", "2": "orcs"}
-    other = with_crawl(words, said, labels, source="rc")
+    other = compare_with_crawl(words, said, labels, source="rc")
     assert other.mrr.value == 0.5 and other.as_dict()["rows"][0]["rank"] == 2
     with pytest.raises(UsageError, match="rc and the profiles share fewer than two groups"):
-        with_crawl(words, said[:1], labels, source="rc")
+        compare_with_crawl(words, said[:1], labels, source="rc")
     with pytest.raises(UsageError, match="share no word"):
-        with_crawl([w for w in words if w.word == "elves"], said[:1] + said[2:3], labels)
+        compare_with_crawl([w for w in words if w.word == "elves"], said[:1] + said[2:3], labels)

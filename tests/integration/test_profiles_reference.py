@@ -34,7 +34,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def accuracy(store: Path, *groups: str) -> tuple[float, float, float]:
     with kgbias.open(store, progress=False) as study:
         found = study.run("a").analyse_profiles(group=groups, permutations=49, draws=0)
-    told = found.told["group"]
+    told = found.classifications["group"]
     return told.by_name.value, told.chance, told.p_value
 
 

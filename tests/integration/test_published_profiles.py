@@ -7,10 +7,10 @@ import pytest
 
 import kgbias
 from kgbias.graph.profiles import Profile, labels_of
-from kgbias.profiles import KINDS
+from kgbias.profiles import LABEL_KINDS
 from kgbias.profiles.analysis import encode
-from kgbias.profiles.classify import KERNELS, splits, trials
-from kgbias.profiles.words import shifts, top_words
+from kgbias.profiles.classify import KERNELS, random_splits, run_trials
+from kgbias.profiles.words import word_shifts, top_words
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -37,10 +37,10 @@ def test_the_published_accuracies(model: str, tmp_path: Path) -> None:
     profiles = published(model, tmp_path)
     attributes = list(profiles[0].values_by_attribute())
     features = encode(profiles, attributes)
-    chosen = list(splits(labels_of(profiles, "group"), [p.name for p in profiles], 20))
+    chosen = list(random_splits(labels_of(profiles, "group"), [p.name for p in profiles], 20))
     assert len(profiles) == 1200
-    for kind, expected in zip(KINDS, PUBLISHED[model], strict=True):
-        found = trials(features.matrix(attributes), labels_of(profiles, kind), chosen)
+    for kind, expected in zip(LABEL_KINDS, PUBLISHED[model], strict=True):
+        found = run_trials(features.matrix(attributes), labels_of(profiles, kind), chosen)
         assert found.mean == pytest.approx(expected, abs=0.02), kind
 
 
@@ -52,10 +52,10 @@ def test_the_published_cost_of_religion_is_that_of_a_radial_kernel(tmp_path: Pat
     features, groups = encode(profiles, attributes), labels_of(profiles, "group")
     whole = features.matrix(attributes)
     less = features.matrix([a for a in attributes if a != "religion"])
-    chosen = list(splits(groups, [p.name for p in profiles], 3))
+    chosen = list(random_splits(groups, [p.name for p in profiles], 3))
     costs = {}
     for kernel in KERNELS:
-        full, without = (trials(f, groups, chosen, kernel) for f in (whole, less))
+        full, without = (run_trials(f, groups, chosen, kernel) for f in (whole, less))
         assert full.mean == pytest.approx(0.183, abs=0.03), kernel
         costs[kernel] = full.accuracies - without.accuracies
     assert costs["linear"].min() > 0.05 > costs["radial"].min()
@@ -64,7 +64,7 @@ def test_the_published_cost_of_religion_is_that_of_a_radial_kernel(tmp_path: Pat
 
 def test_the_published_words(tmp_path: Path) -> None:
     profiles = published("llama3", tmp_path)
-    words = shifts(profiles, labels_of(profiles, "group"), ["religion"], draws=0)
+    words = word_shifts(profiles, labels_of(profiles, "group"), ["religion"], draws=0)
     best = top_words(words)["religion"]
     assert {w.word for w in best[:4]} == {"jewish", "hindu", "muslim", "shinto"}
     for religion, groups in RELIGIONS.items():

@@ -18,12 +18,12 @@ from kgbias.graph.decisions import Decision
 from kgbias.graph.profiles import ProfilePart, Profile
 from kgbias.io.resources import resource_path
 from kgbias.models.base import Request
-from kgbias.profiles import analyse
+from kgbias.profiles import analyse_profiles
 from kgbias.profiles.analysis import encode
-from kgbias.profiles.classify import permuted, splits, trials
-from kgbias.profiles.config import given_names, named_groups
-from kgbias.profiles.pack import Attribute, fields, load_profile_pack
-from kgbias.profiles.words import contributions, divergence, shifts, top_words
+from kgbias.profiles.classify import permute_labels, random_splits, run_trials
+from kgbias.profiles.config import given_names, select_names
+from kgbias.profiles.pack import ProfileAttribute, describe_fields, load_profile_pack
+from kgbias.profiles.words import word_contributions, divergence, word_shifts, top_words
 from kgbias.profiles.write import read_profile, read_value
 from tests.scripted import ScriptedModel
 
@@ -78,20 +78,20 @@ def test_the_names_that_are_shipped() -> None:
     names = given_names("globalbias")
     assert len({n.label for n in names}) == 40
     assert min(Counter(n.label for n in names).values()) == 9  # one name is listed twice
-    (first, *_) = named_groups(names, ["arab women"])
+    (first, *_) = select_names(names, ["arab women"])
     assert (first.label, first.group, first.gender) == ("ARAB F", "Arab women", "F")
     assert {n.group for n in given_names("reference")} >= {"Velmari people", "Ostrans"}
     with pytest.raises(
         UsageError, match="no group 'martians' in the list of names; choose from African men"
     ):
-        named_groups(names, ["Martians"])
+        select_names(names, ["Martians"])
 
 
 def test_contributions_by_hand() -> None:
     """Shares 3/4, 1/4 and 1/4, 3/4: m is 1/2 each, so the first word contributes half of
     3/4 log2(3/2) + 1/4 log2(1/2), and the second as much the other way."""
     hand = (0.75 * log2(1.5) + 0.25 * log2(0.5)) / 2
-    found = contributions(np.array([3.0, 1.0]), np.array([1.0, 3.0]))
+    found = word_contributions(np.array([3.0, 1.0]), np.array([1.0, 3.0]))
     assert found == pytest.approx([hand, -hand])
     assert divergence(np.array([3.0, 1.0]), np.array([1.0, 3.0])) == pytest.approx(2 * hand)
     # Nothing in common is 1 bit; the same shares are 0, whatever the counts.
@@ -101,7 +101,7 @@ def test_contributions_by_hand() -> None:
 
 
 def test_the_words_of_a_group() -> None:
-    words = shifts(people(True), [p.labels["group"] for p in people(True)], ["faith", "pet"])
+    words = word_shifts(people(True), [p.labels["group"] for p in people(True)], ["faith", "pet"])
     (best, *_) = [w for w in words if w.attribute == "faith" and w.group == "elves"]
     assert (best.word, best.contribution, best.share, best.others) == ("elves", 0.5, 1.0, 0.0)
     # Of 20 names, ten have the word and all ten of the group do: 2 / C(20, 10).
@@ -114,10 +114,10 @@ def test_the_words_of_a_group() -> None:
 def test_a_split_by_name_has_no_name_on_both_sides() -> None:
     found = people(True)
     groups, names = [p.labels["group"] for p in found], [p.name for p in found]
-    for learnt, tried in splits(groups, names, 5, by="name", seed=1):
+    for learnt, tried in random_splits(groups, names, 5, split_by="name", seed=1):
         assert not {names[i] for i in learnt} & {names[i] for i in tried}
         assert Counter(groups[i] for i in tried) == {"elves": 9, "orcs": 9}
-    for learnt, tried in splits(groups, names, 5, seed=1):
+    for learnt, tried in random_splits(groups, names, 5, seed=1):
         assert sorted([*learnt, *tried]) == list(range(60))
         assert Counter(groups[i] for i in tried) == {"elves": 9, "orcs": 9}
         assert {names[i] for i in learnt} & {names[i] for i in tried}
@@ -128,21 +128,21 @@ def test_what_can_be_told_apart_is_and_what_cannot_is_not() -> None:
         found = people(told)
         features = encode(found, ["faith", "pet"]).matrix(["faith", "pet"])
         groups, names = [p.labels["group"] for p in found], [p.name for p in found]
-        chosen = list(splits(groups, names, 8))
-        whole = trials(features, groups, chosen)
-        dealt, p = permuted(features, groups, names, chosen, permutations=19)
+        chosen = list(random_splits(groups, names, 8))
+        whole = run_trials(features, groups, chosen)
+        dealt, p = permute_labels(features, groups, names, chosen, permutations=19)
         if told:
             assert whole.mean == 1 and p == 0.05 and dealt.value < 0.9
         else:
             assert 0.3 < whole.mean < 0.7 and p > 0.05
-        assert set(whole.recognised()) == {"elves", "orcs"}
+        assert set(whole.recall_estimates()) == {"elves", "orcs"}
 
 
 def test_splits_that_are_all_alike_have_no_range() -> None:
     found = people(True)
     features = encode(found, ["faith"]).matrix(["faith"])
     groups, names = [p.labels["group"] for p in found], [p.name for p in found]
-    shares = trials(features, groups, list(splits(groups, names, 8))).recognised()
+    shares = run_trials(features, groups, list(random_splits(groups, names, 8))).recall_estimates()
     assert {share.value for share in shares.values()} == {1.0}
     assert not any(share.has_interval for share in shares.values())
 
@@ -152,7 +152,7 @@ def test_an_analysis_as_json() -> None:
         replace(p, labels={"group": p.group_id, "gender": "FM"[n % 2]})
         for n, p in enumerate(people(True))
     ]
-    result = analyse(found, repeats=4, permutations=9, draws=50).as_dict()
+    result = analyse_profiles(found, repeats=4, permutations=9, draws=50).as_dict()
     json.dumps(result, allow_nan=False)
     assert result["accuracy"]["group"] == 1 and set(result["accuracy"]) == {"group", "gender"}
     assert result["without"]["faith"]["group"] < 0.8 < result["without"]["pet"]["group"]
@@ -161,10 +161,10 @@ def test_an_analysis_as_json() -> None:
     assert result["chance"]["group"] == 0.5 and result["p_value"]["group"] == 0.1
     assert set(result["words"][0]) >= {"attribute", "group", "word", "contribution"}
     assert result["intervals"]["group"] == {"value": 1, "low": 1, "high": 1, "n": 4}
-    again = analyse(found, repeats=4, permutations=9, draws=50).as_dict()
+    again = analyse_profiles(found, repeats=4, permutations=9, draws=50).as_dict()
     assert again == result
-    part = analyse(found, attributes=["pet"], groups=["elves", "ORCS"], repeats=2, permutations=0)
-    assert part.attributes == ("pet",) and math.isnan(part.told["group"].p_value)
+    part = analyse_profiles(found, attributes=["pet"], groups=["elves", "ORCS"], repeats=2, permutations=0)
+    assert part.attributes == ("pet",) and math.isnan(part.classifications["group"].p_value)
 
 
 @pytest.mark.parametrize(
@@ -179,17 +179,17 @@ def test_an_analysis_as_json() -> None:
 )
 def test_what_cannot_be_analysed(options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        analyse(people(True), **options)  # type: ignore[arg-type]
+        analyse_profiles(people(True), **options)  # type: ignore[arg-type]
 
 
 def test_one_profile_of_each_group_is_too_few() -> None:
     with pytest.raises(UsageError, match="every group has a single profile"):
-        analyse([profile("a", "elves", pet="cat"), profile("b", "orcs", pet="dog")])
+        analyse_profiles([profile("a", "elves", pet="cat"), profile("b", "orcs", pet="dog")])
 
 
 def test_one_name_of_each_group_says_nothing_by_name() -> None:
     found = [profile(g, g, n, faith=g) for g in ("elves", "orcs") for n in range(4)]
-    (told,) = analyse(found, repeats=3, permutations=0, draws=0).told.values()
+    (told,) = analyse_profiles(found, repeats=3, permutations=0, draws=0).classifications.values()
     assert told.accuracy.value == 1 and math.isnan(told.by_name.value)
 
 
@@ -231,7 +231,7 @@ FEW = {"names": "globalbias", "group": ("Arab women", "ARAB M"), "limit": 2, "at
 
 def test_the_published_prompt() -> None:
     pack = load_profile_pack()
-    lines = fields(pack.attributes)
+    lines = describe_fields(pack.attributes)
     assert lines[:4] == [
         '"name" - string', '"age" - integer', '"personality_traits" - list of strings, length 3',
         '"negative_traits" - list of strings, length 3',
@@ -261,7 +261,7 @@ def test_the_published_prompt() -> None:
     ],
 )
 def test_reading_a_profile(text: str, outcome: str, reason: str) -> None:
-    found = read_profile(text, load_profile_pack().chosen(CHOSEN), ended=True)
+    found = read_profile(text, load_profile_pack().select_attributes(CHOSEN), is_complete=True)
     assert found.outcome == outcome and reason in found.reason
     if outcome == "ok":
         assert found.values == {
@@ -287,7 +287,7 @@ def test_reading_a_profile(text: str, outcome: str, reason: str) -> None:
     ],
 )
 def test_reading_a_line(text: str, kind: str, expected: object) -> None:
-    found = read_value(text, Attribute("x", kind, "are", "X"), ended=True)  # type: ignore[arg-type]
+    found = read_value(text, ProfileAttribute("x", kind, "are", "X"), is_complete=True)  # type: ignore[arg-type]
     assert (found.values or {}).get("x", found.reason) == expected
 
 
@@ -348,7 +348,7 @@ def test_attribute_by_attribute(tmp_path: Path) -> None:
         run = study.write_profiles(model, samples=1, max_attempts=2, **FEW)
         assert run.config["form"] == "attributes" and run.config["min_p"] == 0.1
         assert {p.values_of("religion") for p in run.profiles()} == {("Muslim",)}
-        assert run.written.whole.total() == 0 and run.written.profiles.total() == 4
+        assert run.written.whole_profiles.total() == 0 and run.written.profiles.total() == 4
         assert run.written.outcome_totals == {"ok": 4, "unparsable": 4 * 4 * 2}
 
 

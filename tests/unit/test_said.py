@@ -26,7 +26,7 @@ from kgbias.evidence.replication import _summarise_retries
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.types import ChosenEdge
 from kgbias.probe.choice.result import ChoiceShares
-from kgbias.profiles.words import shifts
+from kgbias.profiles.words import word_shifts
 from kgbias.report.beliefs import believed_panels
 from kgbias.report.benchmark import render
 from kgbias.report.several import forest, rank_lines
@@ -153,11 +153,11 @@ def test_a_word_that_one_name_repeats_is_not_the_groups() -> None:
     people += [profile(f"e{n}", "elves", k, faith="y") for n in range(1, 20) for k in range(2)]
     people += [profile(f"o{n}", "orcs", 0, faith="x") for n in range(20)]
     people += [profile(f"o{n}", "orcs", k, faith="y") for n in range(20) for k in (1, 2, 3)]
-    words = shifts(people, [p.labels["group"] for p in people], ["faith"])
+    words = word_shifts(people, [p.labels["group"] for p in people], ["faith"])
     mine = {(w.group, w.word): w for w in words}
     elf = mine["elves", "x"]
     assert elf.share > elf.others and elf.contribution > 0  # by mentions it is the elves' word
-    assert not elf.told and elf.p_value == 1.0  # by names it is not
+    assert not elf.is_shown and elf.p_value == 1.0  # by names it is not
 
 
 def test_words_are_told_of_a_group_only_if_more_of_its_names_have_them() -> None:
@@ -178,8 +178,8 @@ def test_words_are_told_of_a_group_only_if_more_of_its_names_have_them() -> None
             for g in likely
             for w in "abcd"
         }  # fmt: skip
-        for w in shifts(people, [p.labels["group"] for p in people], ["faith"], draws=200):
-            if w.told:
+        for w in word_shifts(people, [p.labels["group"] for p in people], ["faith"], draws=200):
+            if w.is_shown:
                 told += 1
                 others = np.mean([having[g, w.word] for g in likely if g != w.group])
                 assert having[w.group, w.word] > others and w.low > 0 and w.p_adjusted <= 0.05
