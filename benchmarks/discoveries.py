@@ -227,7 +227,7 @@ def links(worlds: int, seed: int, *, share: float = 0.0) -> Tally:
                     parts = tuple(ProfilePart(a, f"{g}{w}{k}{a}", v) for a, v in said.items())
                     labels = {"group": f"g{g}", "category": "c"}
                     told.append(Profile("r", f"c/{g}/{w}/{k}", f"{g} {w}", f"g{g}", labels, parts))
-        found = find_links(told, 8, deals=0).found
+        found = find_links(told, 8, deals=0).shown_links
         # Of nurses the others are told less often, and of other trades that group.
         own = [(k.group, bool(share) and k.attribute == "occupation") for k in found]
         tally.add(_once(own), screen=True, planted=int(bool(share)), groups=4)

@@ -18,20 +18,20 @@ import kgbias
 from kgbias.graph.answers import LoggedModel
 from kgbias.models.base import PromptForm
 from kgbias.stats.inference import proportion
-from kgbias.stories.by_model import read_reading, reading_request
+from kgbias.stories.model_reader import read_reading, reading_request
 from kgbias.stories.config import configure_stories
-from kgbias.stories.read import READERS, Said, read_story
+from kgbias.stories.rule_reader import READERS, StoryClaim, read_story
 from tests.labelled_stories import Labelled, labelled, scored
 
 
-def by_rules(story: Labelled) -> list[Said]:
+def by_rules(story: Labelled) -> list[StoryClaim]:
     names = story.attributes(configure_stories("reference"))
     return read_story(story.text, story.asked, names, opening=story.opening)
 
 
 def by_model(
     spec: str, form: PromptForm | None, stories: list[Labelled], store: str | None
-) -> dict[str, Iterable[Said]]:
+) -> dict[str, Iterable[StoryClaim]]:
     """What the model reads from each story, by its text."""
     config = configure_stories(spec, reader="model", form=form)
     names = [story.attributes(config) for story in stories]
@@ -47,7 +47,7 @@ def by_model(
     ]
     print("readings:", dict(Counter(f"{r.outcome} {r.reason}".strip() for r in readings)))
     print("values that no story has:", sum(len(r.invented) for r in readings))
-    return {s.text: r.said for s, r in zip(stories, readings, strict=True)}
+    return {s.text: r.claims for s, r in zip(stories, readings, strict=True)}
 
 
 def share(part: int, of: int) -> str:

@@ -51,7 +51,7 @@ NOT_THESE = {("study.benchmark", "opening")}  # a dict of options
 WORD_SETS = TableFormat("word sets: `associate --tests-file`", other_forms="TOML, or sent-bias's JSON")
 DOORS: tuple[TableFormat, ...] = (
     seeds.DOOR, sets.GROUPS, sets.STATEMENTS, sets.NAMES_DOOR, sets.DESCRIPTORS_DOOR, ingest.DOOR,
-    stereotype_tables.DOOR, scores.SCORE_TABLE, labelled_sets.LABEL_TABLE, stories.PEOPLE, pairs.PEOPLE_DOOR, pairs.REQUESTS_DOOR,
+    stereotype_tables.DOOR, scores.SCORE_TABLE, labelled_sets.LABEL_TABLE, stories.PEOPLE_DOOR, pairs.PEOPLE_DOOR, pairs.REQUESTS_DOOR,
     build.DOOR, crows.DOOR, stereoset.DOOR, bbq.DOOR, winogender.DOOR, wikieval.DOOR, WORD_SETS,
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgbias.stories.config import StoryConfig
-from kgbias.stories.read import Said
+from kgbias.stories.rule_reader import StoryClaim
 
 FILE = Path(__file__).parent / "data" / "stories.jsonl"
 
@@ -31,9 +31,9 @@ class Labelled:
 
     def attributes(self, config: StoryConfig) -> list[str]:
         """What is read from it: what the prompt did not say."""
-        return [a.name for a in config.pack.attributes if self.category not in a.given]
+        return [a.name for a in config.pack.attributes if self.category not in a.given_categories]
 
-    def covers(self, attribute: str, words: str, value: Said) -> bool:
+    def covers(self, attribute: str, words: str, value: StoryClaim) -> bool:
         """Whether a value is what a label says."""
         if attribute != value.attribute or attribute == "gender":
             return attribute == value.attribute and words == value.value
@@ -61,8 +61,8 @@ class Score:
 
 
 def scored(
-    stories: Iterable[Labelled], reader: Callable[[Labelled], Iterable[Said]]
-) -> tuple[Score, list[tuple[Labelled, Said]]]:
+    stories: Iterable[Labelled], reader: Callable[[Labelled], Iterable[StoryClaim]]
+) -> tuple[Score, list[tuple[Labelled, StoryClaim]]]:
     """How a reader fares, and each wrong value with its story."""
     score = Score(Counter(), Counter(), Counter(), Counter())
     wrong = []

@@ -104,8 +104,8 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
             {
                 "group": group,
                 **{name: counts[name] for name in OUTCOMES},
-                "read": dict(result.read[group]),
-                "invented": result.invented[group],
+                "read": dict(result.read_counts[group]),
+                "invented": result.invented_counts[group],
             }
             for group, counts in result.outcomes.items()
         ],
@@ -127,13 +127,13 @@ def _print(run: kgbias.Run) -> None:
         show.say(
             f"of {result.readings.total()} requests to read a story, {result.readings['ok']} were "
             f"answered as asked{''.join(f', {n} {name}' for name, n in bad.items())}; "
-            f"{result.invented.total()} values were left out because the story does not have them"
+            f"{result.invented_counts.total()} values were left out because the story does not have them"
         )
-    attributes = list(dict.fromkeys(a for read in result.read.values() for a in read))
+    attributes = list(dict.fromkeys(a for read in result.read_counts.values() for a in read))
     show.table(
         ("", ">stories", *(f">{a}" for a in attributes)),
         (
-            (group, counts.total(), *(result.read[group][a] for a in attributes))
+            (group, counts.total(), *(result.read_counts[group][a] for a in attributes))
             for group, counts in result.outcomes.items()
         ),
     )
@@ -192,7 +192,7 @@ def _print_links(found: "StoryLinks") -> None:
             f"{floor.category}: {floor.found} of {floor.tested} values differ from the other "
             f"groups' (corrected p <= 0.05); {dealt}"
         )
-    if not found.found:
+    if not found.shown_links:
         return
     show.say("")
     show.table(
@@ -210,7 +210,7 @@ def _print_links(found: "StoryLinks") -> None:
                 f"{link.q_value:.3f}",
                 link.verdict,
             )
-            for link in found.found
+            for link in found.shown_links
         ),
     )
     for both in found.both:

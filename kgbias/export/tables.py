@@ -140,7 +140,7 @@ def write_parquet(content: Content, path: Path) -> None:
 
 def write_stereotales(content: Content, path: Path) -> None:
     """The stories of the run in the form of StereoTales' tables (`kgbias.stories.stereotales`)."""
-    kinds = dict.fromkeys((*stereotales.COLUMNS, stereotales.READER), "string") | {
+    kinds = dict.fromkeys((*stereotales.COLUMNS, stereotales.READER_COLUMN), "string") | {
         "extraction_score": "double"
     }
     _parquet(path, kinds, stereotales.story_table(content.run), {"warning": CONTENT_WARNING})

@@ -22,7 +22,7 @@ from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, markdown, xml_safe
 from kgbias.measures import corrected_figure, figures, labelled_by
 from kgbias.publish.recipe import NAME as RECIPE
 from kgbias.publish.recipe import STATEMENTS, Recipe
-from kgbias.stories.stereotales import NAME as STEREOTALES
+from kgbias.stories.stereotales import FORMAT_NAME as STEREOTALES
 
 NOT_STATED = "not stated"
 _COLUMNS = {

@@ -24,24 +24,24 @@ from kgbias.models.base import PromptForm
 from kgbias.models.kinds import check_completes
 from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
 from kgbias.parameters import Names, as_names
-from kgbias.stories.read import READERS, VERSION
+from kgbias.stories.rule_reader import READERS, VERSION
 
-DEFAULT = "stories"
-_FILE = "story.toml"
-_READING = "read.toml"
+DEFAULT_PACK = "stories"
+_STORY_FILE = "story.toml"
+_READING_FILE = "read.toml"
 RULES, MODEL = "rules", "model"
-READER = f"{RULES}@{VERSION}"
-BY_MODEL = f"{MODEL}@1"  # raised whenever `by_model` reads any answer differently
+RULE_READER = f"{RULES}@{VERSION}"
+MODEL_READER = f"{MODEL}@1"  # raised whenever `by_model` reads any answer differently
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class StoryAttribute:
     """Something that is read from stories: its name, the predicate of its statements ("Nurses are
     cast as women"), and the categories whose prompts already say it."""
 
     name: str
     predicate: str
-    given: tuple[str, ...] = ()
+    given_categories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class StoryPack:
     language: str
     source: str
     people: tuple[Person, ...]
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[StoryAttribute, ...]
     template: PromptTemplate
     temperature: float
     min_p: float | None
@@ -89,7 +89,7 @@ class StoryConfig(GenerationConfig):
         if not self.people:
             raise UsageError("there is nobody to tell stories about")
         if self.reader != RULES and self.pack.reading is None:
-            raise UsageError(f"the pack {self.pack.name!r} has no {_READING}: only rules read it")
+            raise UsageError(f"the pack {self.pack.name!r} has no {_READING_FILE}: only rules read it")
         super().__post_init__()
 
     @property
@@ -101,28 +101,28 @@ class StoryConfig(GenerationConfig):
         """The wording of the template in a round."""
         return sample % max(1, len(self.pack.template.wordings))
 
-    def attributes(self, person: Person) -> tuple[Attribute, ...]:
+    def attributes(self, person: Person) -> tuple[StoryAttribute, ...]:
         """What is read from a story about a person: what the prompt did not say."""
-        return tuple(a for a in self.pack.attributes if person.category not in a.given)
+        return tuple(a for a in self.pack.attributes if person.category not in a.given_categories)
 
     def as_dict(self) -> dict[str, Any]:
         """The configuration as stored with the run, whose id follows from it."""
         people: dict[str, dict[str, list[str]]] = {}
-        for p in self.people:
-            people.setdefault(p.category, {}).setdefault(p.group, []).append(p.name)
+        for person in self.people:
+            people.setdefault(person.category, {}).setdefault(person.group, []).append(person.name)
         template, reading = self.pack.template, {}
         templates = {template.label: template.hash}
         if self.reader != RULES and self.pack.reading:
             templates[self.pack.reading.label] = self.pack.reading.hash
             reading = {
-                "reader": BY_MODEL,
+                "reader": MODEL_READER,
                 "reading": {"form": self.reading_form, "schema": self.reading_schema},
                 "read_by": dict(zip(("name", "asked"), self.read_by or (), strict=False)),
             }
         return {
             "people": people,
             "attributes": {a.name: a.predicate for a in self.pack.attributes},
-            "reader": READER,
+            "reader": RULE_READER,
             "form": self.form,
             "samples": self.samples,
             "wordings": len(self.pack.template.wordings),
@@ -162,17 +162,17 @@ def configure_stories(
         reader: what reads the stories: "rules" (None), "model" (the same), or another's spec.
         parameters: `samples`, `temperature`, `min_p` (None: those of the pack) and `seed`.
     """
-    pack = load_story_pack(prompts or DEFAULT)
-    told = read_people(people) if people is not None else pack.people
-    by = model if reader == MODEL else reader or RULES
+    pack = load_story_pack(prompts or DEFAULT_PACK)
+    people_known = read_people(people) if people is not None else pack.people
+    reader_spec = model if reader == MODEL else reader or RULES
     reading: dict[str, Any] = {}
-    if by != RULES:
-        if by != model:
-            check_completes(by)
-        own = form if by == model else None
-        reading = {"reading_form": choose_form(by, own), "reading_schema": takes_schema(by)}
+    if reader_spec != RULES:
+        if reader_spec != model:
+            check_completes(reader_spec)
+        reader_form = form if reader_spec == model else None
+        reading = {"reading_form": choose_form(reader_spec, reader_form), "reading_schema": takes_schema(reader_spec)}
     return StoryConfig(
-        people=choose_people(told, category, group, as_names(seeds), lambda person: person),
+        people=choose_people(people_known, category, group, as_names(seeds), lambda person: person),
         pack=pack,
         reader=reader or RULES,
         **request_settings(model, pack, form, parameters),
@@ -180,29 +180,29 @@ def configure_stories(
     )
 
 
-PEOPLE = TableFormat("people: `stories --people`", (("name",), ("group",), ("category",)))
+PEOPLE_DOOR = TableFormat("people: `stories --people`", (("name",), ("group",), ("category",)))
 
 
-def read_people(given: Table) -> tuple[Person, ...]:
+def read_people(source: Table) -> tuple[Person, ...]:
     """The people in a table with the columns name, group and category. Raises DataError for one
     without rows, or with an empty cell."""
-    with as_table_file(given, PEOPLE.columns, name="people") as path:
-        rows = read_filled_rows(path, PEOPLE.columns)
+    with as_table_file(source, PEOPLE_DOOR.columns, name="people") as path:
+        rows = read_filled_rows(path, PEOPLE_DOOR.columns)
         return tuple(dict.fromkeys(Person(*cells) for _, cells in rows))
 
 
-def load_story_pack(name: str | Path = DEFAULT) -> StoryPack:
+def load_story_pack(name: str | Path = DEFAULT_PACK) -> StoryPack:
     """The pack with that name, or in that folder. Raises UsageError for an unknown name, DataError
     for a folder with a faulty file."""
-    return _read(folder_of(name, _FILE))
+    return _load_pack(folder_of(name, _STORY_FILE))
 
 
 @cache
-def _read(folder: Path) -> StoryPack:
+def _load_pack(folder: Path) -> StoryPack:
     path = folder / MANIFEST
     data = read_manifest(folder, "stories", attributes=dict, people=Path)
-    attributes = tuple(_attribute(path, name, entry) for name, entry in data["attributes"].items())
-    template = read_template(folder / _FILE, {"person": ""})
+    attributes = tuple(_read_attribute(path, name, entry) for name, entry in data["attributes"].items())
+    template = read_template(folder / _STORY_FILE, {"person": ""})
     return StoryPack(
         name=data["name"],
         version=data["version"],
@@ -213,23 +213,23 @@ def _read(folder: Path) -> StoryPack:
         template=template,
         temperature=float(data.get("temperature", 1.0)),
         min_p=data.get("min_p"),
-        hash=hash_of(path, folder / _FILE, folder / data["people"]),
-        reading=_template_for_reading(folder / _READING, list(data["attributes"])),
+        hash=hash_of(path, folder / _STORY_FILE, folder / data["people"]),
+        reading=_read_reading_template(folder / _READING_FILE, list(data["attributes"])),
     )
 
 
-def _template_for_reading(path: Path, attributes: list[str]) -> PromptTemplate | None:
+def _read_reading_template(path: Path, attributes: list[str]) -> PromptTemplate | None:
     return read_template(path, {"text": "", "attributes": attributes}) if path.is_file() else None
 
 
-def _attribute(path: Path, name: str, entry: Any) -> Attribute:
+def _read_attribute(path: Path, name: str, entry: Any) -> StoryAttribute:
     if name not in READERS:
         raise DataError(f"{path}: [attributes.{name}]: what is read is one of {', '.join(READERS)}")
     if not isinstance(entry, dict) or not isinstance(entry.get("predicate"), str):
         raise DataError(f"{path}: [attributes.{name}] needs 'predicate', a text")
-    given = entry.get("given", [])
-    if not isinstance(given, list) or not all(isinstance(c, str) for c in given):
+    given_categories = entry.get("given", [])
+    if not isinstance(given_categories, list) or not all(isinstance(c, str) for c in given_categories):
         raise DataError(f"{path}: 'given' of [attributes.{name}] must be a list of texts")
-    if wrong := entry.keys() - {"predicate", "given"}:
-        raise DataError(f"{path}: [attributes.{name}] has no {min(wrong)!r}")
-    return Attribute(name, entry["predicate"], tuple(given))
+    if unknown_keys := entry.keys() - {"predicate", "given"}:
+        raise DataError(f"{path}: [attributes.{name}] has no {min(unknown_keys)!r}")
+    return StoryAttribute(name, entry["predicate"], tuple(given_categories))

@@ -17,14 +17,14 @@ from kgbias.graph.profiles import Profile
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.stats.keyness import SIGNIFICANCE_LEVEL, Feature, Keyness, PromptFeatures, measure_keyness
-from kgbias.stories.config import READER
+from kgbias.stories.config import RULE_READER
 
-DEALS = 199  # how often the stories are dealt anew
+DEFAULT_DEALS = 199  # how often the stories are dealt anew
 GOES, BOUND = "goes with the group", "bound to a wording"
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class StoryLink:
     """A value of an attribute in a group's stories, beside the other groups' of its category.
 
     Attributes:
@@ -63,7 +63,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
+class LinkFloor:
     """How many links of a category have a corrected p of at most 0.05; and the mean, the 95th
     percentile and the largest number of such links over `deals` in which the groups were dealt anew
     over the stories."""
@@ -78,12 +78,12 @@ class Floor:
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
+class MutualLink:
     """The two directions of one link: what is invented for a group ("Women work as nurse"), and
     whom the model casts when it is given that ("Nurses are cast as women")."""
 
-    invented: Link
-    cast: Link
+    invented: StoryLink
+    cast: StoryLink
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -94,15 +94,15 @@ class StoryLinks(Result):
     did not read), and in how many of those each attribute was `read`; `reader` is what read them:
     "rules@1" or a model."""
 
-    links: tuple[Link, ...]
-    floor: tuple[Floor, ...]
-    both: tuple[Both, ...]
+    links: tuple[StoryLink, ...]
+    floor: tuple[LinkFloor, ...]
+    both: tuple[MutualLink, ...]
     told: Mapping[str, int]
     read: Mapping[str, Mapping[str, int]]
     reader: str
 
     @property
-    def found(self) -> tuple[Link, ...]:
+    def shown_links(self) -> tuple[StoryLink, ...]:
         """The links with a verdict."""
         return tuple(link for link in self.links if link.verdict)
 
@@ -117,22 +117,22 @@ class StoryLinks(Result):
             "reader": self.reader,
         }
 
-    def as_rows(self) -> Rows[Link]:
-        """The links; columns: the fields of `Link`."""
-        return Rows(self.links, columns=Link.__dataclass_fields__)
+    def as_rows(self) -> Rows[StoryLink]:
+        """The links; columns: the fields of `StoryLink`."""
+        return Rows(self.links, columns=StoryLink.__dataclass_fields__)
 
     def heading(self) -> str:
-        return f"{sum(self.told.values()):,} stories, {len(self.found)} links found"
+        return f"{sum(self.told.values()):,} stories, {len(self.shown_links)} links found"
 
 
 def find_links(
     profiles: Sequence[Profile],
     wordings: int,
     *,
-    reader: str = READER,
+    reader: str = RULE_READER,
     categories: Sequence[str] = (),
     attributes: Sequence[str] = (),
-    deals: int = DEALS,
+    deals: int = DEFAULT_DEALS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> StoryLinks:
@@ -148,117 +148,117 @@ def find_links(
 
     Raises UsageError if a category or attribute is not there, or none has two groups.
     """
-    there = list(dict.fromkeys(p.labels["category"] for p in profiles))
-    known = list(dict.fromkeys(part.attribute for p in profiles for part in p.parts))
-    for kind, wanted, own in (("category", categories, there), ("attribute", attributes, known)):
-        for name in wanted:
-            if name not in own:
-                raise UsageError(f"the stories have {no_such(kind, name, own)}")
-    told = progress or SilentProgress()
-    chosen = [c for c in there if not categories or c in categories]
-    told.stage("links", len(chosen))
-    links: list[Link] = []
+    known_categories = list(dict.fromkeys(p.labels["category"] for p in profiles))
+    known_attributes = list(dict.fromkeys(part.attribute for p in profiles for part in p.parts))
+    for kind, asked_names, known_names in (("category", categories, known_categories), ("attribute", attributes, known_attributes)):
+        for name in asked_names:
+            if name not in known_names:
+                raise UsageError(f"the stories have {no_such(kind, name, known_names)}")
+    reporter = progress or SilentProgress()
+    categories_chosen = [c for c in known_categories if not categories or c in categories]
+    reporter.stage("links", len(categories_chosen))
+    links: list[StoryLink] = []
     floors = []
-    for number, category in enumerate(chosen):
+    for number, category in enumerate(categories_chosen):
         own_profiles = [p for p in profiles if p.labels["category"] == category]
-        groups, prompts = _prompts(own_profiles, wordings, attributes or known)
+        groups, prompts = _collect_prompts(own_profiles, wordings, attributes or known_attributes)
         values = prompts.frequent_features()
         if len(groups) > 1 and values:
             table = prompts.build_table(values, groups=len(groups))
             keyness = measure_keyness(table, deals=deals, seed=[seed, number])
-            links += _links(category, groups, values, prompts, keyness)
-            floors.append(_floor(category, keyness))
-        told.advance()
+            links += _build_links(category, groups, values, prompts, keyness)
+            floors.append(_build_floor(category, keyness))
+        reporter.advance()
     if not floors:
         raise UsageError("no category has stories about two groups, with something read from three")
-    told_of, read = _counts(profiles)
-    both = _both(links, profiles)
-    return StoryLinks(tuple(links), tuple(floors), both, told_of, read, reader)
+    story_counts, attribute_counts = _count_stories(profiles)
+    mutual_links = _find_mutual(links, profiles)
+    return StoryLinks(tuple(links), tuple(floors), mutual_links, story_counts, attribute_counts, reader)
 
 
-def _counts(profiles: Sequence[Profile]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
-    told: dict[str, int] = defaultdict(int)
-    read: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for p in profiles:
-        told[p.labels["group"]] += 1
-        for attribute in p.values_by_attribute():
-            read[p.labels["group"]][attribute] += 1
-    return dict(told), {group: dict(of) for group, of in read.items()}
+def _count_stories(profiles: Sequence[Profile]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+    story_counts: dict[str, int] = defaultdict(int)
+    attribute_counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for profile in profiles:
+        story_counts[profile.labels["group"]] += 1
+        for attribute in profile.values_by_attribute():
+            attribute_counts[profile.labels["group"]][attribute] += 1
+    return dict(story_counts), {group: dict(of) for group, of in attribute_counts.items()}
 
 
-def _prompts(
+def _collect_prompts(
     profiles: Sequence[Profile], wordings: int, attributes: Sequence[str]
 ) -> tuple[list[str], PromptFeatures]:
     """The groups of a category, and the prompts of its stories with the values that they have."""
-    groups = list(dict.fromkeys(p.labels["group"] for p in profiles))
+    groups = list(dict.fromkeys(profile.labels["group"] for profile in profiles))
     prompts = PromptFeatures()
-    for p in profiles:
-        has = {(t.attribute, t.value.casefold()) for t in p.parts if t.attribute in attributes}
-        prompts.add(p.prompt_key(wordings), groups.index(p.labels["group"]), p.name, has)
+    for profile in profiles:
+        has = {(t.attribute, t.value.casefold()) for t in profile.parts if t.attribute in attributes}
+        prompts.add(profile.prompt_key(wordings), groups.index(profile.labels["group"]), profile.name, has)
     return groups, prompts
 
 
-def _links(
+def _build_links(
     category: str,
     groups: Sequence[str],
     values: Sequence[Feature],
     prompts: PromptFeatures,
     keyness: Keyness,
-) -> list[Link]:
+) -> list[StoryLink]:
     """Every value in every group's stories, those that are most its own first."""
-    under = _under(prompts)
-    least = prompts.leave_one_out_p(values, keyness)
+    wordings_by_value = _wordings_by_value(prompts)
+    loo_p = prompts.leave_one_out_p(values, keyness)
     ratio, low, high = keyness.ratios()
-    found = []
+    links = []
     for g, group in enumerate(groups):
-        own = under[g, None]
+        group_wordings = wordings_by_value[g, None]
         for v in np.argsort(-keyness.log_odds[g], kind="stable"):
             attribute, value = values[v]
             # What is under one wording alone cannot be told apart from the wording.
-            without = least.get((g, int(v)), float("nan")) if len(own) > 1 else float("nan")
+            loo_p_value = loo_p.get((g, int(v)), float("nan")) if len(group_wordings) > 1 else float("nan")
             verdict = ""
             if keyness.q_values[g, v] <= SIGNIFICANCE_LEVEL:
-                verdict = GOES if without <= SIGNIFICANCE_LEVEL else BOUND
-            found.append(
-                Link(
+                verdict = GOES if loo_p_value <= SIGNIFICANCE_LEVEL else BOUND
+            links.append(
+                StoryLink(
                     category, group, attribute, value,
                     float(ratio[g, v]), float(low[g, v]), float(high[g, v]),
                     int(keyness.counts[g, v]), int(keyness.sizes[g]), *keyness.other_counts(g, v),
-                    len(under.get((g, values[v]), ())), len(own),
-                    float(keyness.p_values[g, v]), float(keyness.q_values[g, v]), without, verdict,
+                    len(wordings_by_value.get((g, values[v]), ())), len(group_wordings),
+                    float(keyness.p_values[g, v]), float(keyness.q_values[g, v]), loo_p_value, verdict,
                 )
             )  # fmt: skip
-    return found
+    return links
 
 
-def _under(prompts: PromptFeatures) -> dict[tuple[int, Feature | None], set[Any]]:
+def _wordings_by_value(prompts: PromptFeatures) -> dict[tuple[int, Feature | None], set[Any]]:
     """The wordings under which each group's stories have each value, and (None) all that it has."""
-    found: dict[tuple[int, Feature | None], set[Any]] = defaultdict(set)
+    wordings: dict[tuple[int, Feature | None], set[Any]] = defaultdict(set)
     for group, by_wording in zip(prompts.groups, prompts.features, strict=True):
         for wording, has in by_wording.items():
             for value in (None, *has):
-                found[group, value].add(wording)
-    return found
+                wordings[group, value].add(wording)
+    return wordings
 
 
-def _floor(category: str, keyness: Keyness) -> Floor:
-    found, dealt = int((keyness.q_values <= SIGNIFICANCE_LEVEL).sum()), keyness.null_discoveries
-    if not len(dealt):
-        return Floor(category, keyness.q_values.size, found, float("nan"), float("nan"), 0, 0)
-    high, most = float(np.quantile(dealt, 0.95)), int(dealt.max())
-    return Floor(category, keyness.q_values.size, found, keyness.floor, high, most, len(dealt))
+def _build_floor(category: str, keyness: Keyness) -> LinkFloor:
+    link_count, null_counts = int((keyness.q_values <= SIGNIFICANCE_LEVEL).sum()), keyness.null_discoveries
+    if not len(null_counts):
+        return LinkFloor(category, keyness.q_values.size, link_count, float("nan"), float("nan"), 0, 0)
+    high, largest = float(np.quantile(null_counts, 0.95)), int(null_counts.max())
+    return LinkFloor(category, keyness.q_values.size, link_count, keyness.floor, high, largest, len(null_counts))
 
 
-def _both(links: Sequence[Link], profiles: Sequence[Profile]) -> tuple[Both, ...]:
+def _find_mutual(links: Sequence[StoryLink], profiles: Sequence[Profile]) -> tuple[MutualLink, ...]:
     """The links whose value is itself a person that stories were told of, with the link back."""
-    called: dict[str, str] = {}
-    for p in profiles:
-        words = p.name.casefold().split()
-        called.setdefault(" ".join(words[1:] if words[0] in ("a", "an", "the") else words),
-                          p.labels["group"])  # fmt: skip
-    back = {(link.group, link.value): link for link in links}
+    groups_by_name: dict[str, str] = {}
+    for profile in profiles:
+        words = profile.name.casefold().split()
+        groups_by_name.setdefault(" ".join(words[1:] if words[0] in ("a", "an", "the") else words),
+                          profile.labels["group"])  # fmt: skip
+    links_by_pair = {(link.group, link.value): link for link in links}
     return tuple(
-        Both(link, back[given, link.group.casefold()])
+        MutualLink(link, links_by_pair[group_named, link.group.casefold()])
         for link in links
-        if (given := called.get(link.value)) and (given, link.group.casefold()) in back
+        if (group_named := groups_by_name.get(link.value)) and (group_named, link.group.casefold()) in links_by_pair
     )

@@ -25,22 +25,22 @@ from kgbias.io.tables import read_sheet
 from kgbias.language.words import is_refusal
 from kgbias.models.base import ModelInfo
 from kgbias.stories.config import StoryConfig, load_story_pack
-from kgbias.stories.write import ARM, stories_in
+from kgbias.stories.write import ARM, collect_stories
 
-NAME = "stereotales"
+FORMAT_NAME = "stereotales"
 COLUMNS = (
     "sample_id", "output_id", "generator_model", "language", "target_attribute",
     "target_attribute_value", "attribute_value_key", "scenario", "scenario_key", "scenario_group",
     "character", "prompt_template", "user_prompt", "story", "extraction_score",
     "extracted_attributes_json",
 )  # fmt: skip
-READER = "reader"  # the column that is ours
-_NEEDED = (
+READER_COLUMN = "reader"  # the column that is ours
+_REQUIRED_COLUMNS = (
     "sample_id", "generator_model", "language", "target_attribute", "target_attribute_value",
     "story", "extracted_attributes_json",
 )  # fmt: skip
-_UNSAID = frozenset({"", "unknown", "other"})
-_SEVERAL = "; "
+_UNKNOWN_VALUES = frozenset({"", "unknown", "other"})
+_VALUE_SEPARATOR = "; "
 _GENDERS = {"woman": "Women", "man": "Men", "non-binary": "Non-binary people"}
 _ATTRIBUTES = frozenset(
     """age gender_alignment sexual_orientation geographic_origin education religion
@@ -55,23 +55,23 @@ def story_table(run: StoredRun) -> Iterator[dict[str, Any]]:
     StereoTales' tables. Raises UsageError if it is not a run of stories."""
     record = run.record
     if record.kind != StoryConfig.kind:
-        raise UsageError(f"run {run.name!r} has no stories, and {NAME} is a table of stories")
+        raise UsageError(f"run {run.name!r} has no stories, and {FORMAT_NAME} is a table of stories")
     reader = describe_reader(record.config)
     language = str(record.config["pack"]["language"])
     scenarios = record.config.get("scenarios")  # of an import
-    for profile, asked, text in stories_in(run):
+    for profile, generation, text in collect_stories(run):
         category, group = profile.labels["category"], profile.labels["group"]
-        value = _value(category, group)
-        template, scenario = asked.template, asked.template.partition(":")[0]
+        value = _stereotales_value(category, group)
+        template, scenario = generation.template, generation.template.partition(":")[0]
         if scenarios:
-            template = template.removeprefix(f"{NAME}:")
+            template = template.removeprefix(f"{FORMAT_NAME}:")
             scenario = scenarios[profile.prompt_key(len(scenarios))[1]]
-        said = {
-            name: _SEVERAL.join(_value(name, v) for v in values)
+        values_by_attribute = {
+            name: _VALUE_SEPARATOR.join(_stereotales_value(name, v) for v in values)
             for name, values in profile.values_by_attribute().items()
         }
         attributes = [name for name in record.config["attributes"] if name != category]
-        extracted = {name: said.get(name, "unknown") for name in attributes}
+        extracted = {name: values_by_attribute.get(name, "unknown") for name in attributes}
         yield {
             "sample_id": profile.path,
             "output_id": profile.id,
@@ -85,36 +85,36 @@ def story_table(run: StoredRun) -> Iterator[dict[str, Any]]:
             "scenario_group": "",
             "character": profile.name,
             "prompt_template": template,
-            "user_prompt": asked.prompt,
+            "user_prompt": generation.prompt,
             "story": text,
             "extraction_score": 1.0,
             "extracted_attributes_json": json.dumps(extracted, ensure_ascii=False),
-            READER: reader,
+            READER_COLUMN: reader,
         }
 
 
-def _value(attribute: str, ours: str) -> str:
+def _stereotales_value(attribute: str, ours: str) -> str:
     """A group, or a value, as StereoTales has it: "woman" for "Women", "Hindu" for "religion:
     Hindu"."""
     if attribute == "gender":
         theirs = {group.casefold(): value for value, group in _GENDERS.items()}
         return theirs.get(ours.casefold(), ours)
-    return ours.removeprefix(f"{_words(attribute)}: ") if attribute in _ATTRIBUTES else ours
+    return ours.removeprefix(f"{_spaced_words(attribute)}: ") if attribute in _ATTRIBUTES else ours
 
 
-def _group(attribute: str, theirs: str, reader: str) -> str:
+def _kgbias_group(attribute: str, theirs: str, reader: str) -> str:
     """A group as kgbias has it; what kgbias read itself has its own groups already."""
     if attribute == "gender":
         return _GENDERS.get(theirs.lower(), theirs)
-    prefixed = reader == NAME and attribute in _ATTRIBUTES
-    return f"{_words(attribute)}: {theirs}" if prefixed else theirs
+    prefixed = reader == FORMAT_NAME and attribute in _ATTRIBUTES
+    return f"{_spaced_words(attribute)}: {theirs}" if prefixed else theirs
 
 
-def _words(attribute: str) -> str:
+def _spaced_words(attribute: str) -> str:
     return attribute.replace("_", " ")
 
 
-class StoriesRead(NamedTuple):
+class ImportedStories(NamedTuple):
     """What an import made: the run, the number of its statements and of its distinct triples, and
     how many rows were left out because they name no group or have no story."""
 
@@ -126,7 +126,7 @@ class StoriesRead(NamedTuple):
 
 def import_table(
     store: Store, path: Path, *, name: str | None = None, model: str = "unknown"
-) -> StoriesRead:
+) -> ImportedStories:
     """Make a run of stories from a table, a .parquet, .jsonl or .csv file. Each statement is
     something that the table says of a story. If the table has several models, `model` names the
     one to read.
@@ -137,58 +137,58 @@ def import_table(
     Raises UsageError for another kind of file, DataError for one that is not such a table, or that
     has several models (without `model`), languages or readers.
     """
-    rows = [row for row in _rows(path)]
-    one = _only(path, rows, "generator_model", "" if model == "unknown" else model)
-    rows = [row for row in rows if row["generator_model"] == one]
-    language = _only(path, rows, "language")
-    reader = _only(path, rows, READER) or NAME
-    whole = [
+    rows = [row for row in _read_rows(path)]
+    model_name = _only_value(path, rows, "generator_model", "" if model == "unknown" else model)
+    rows = [row for row in rows if row["generator_model"] == model_name]
+    language = _only_value(path, rows, "language")
+    reader = _only_value(path, rows, READER_COLUMN) or FORMAT_NAME
+    complete_rows = [
         r for r in rows if r["target_attribute"] and r["target_attribute_value"] and r["story"]
     ]
-    if not whole:
+    if not complete_rows:
         raise DataError(f"{path}: no row has a target_attribute, its value and a story")
-    prompts = list(dict.fromkeys(map(_prompt, whole)))
+    prompts = list(dict.fromkeys(map(_prompt_key, complete_rows)))
     groups, people = dict[str, Group](), dict[str, dict[str, dict[str, None]]]()
     attributes = dict[str, None]()
-    for row in whole:
-        group = _group(row["target_attribute"], _key(row), reader)
+    for row in complete_rows:
+        group = _kgbias_group(row["target_attribute"], _value_key(row), reader)
         groups.setdefault(node_id("group", group), Group(group, row["target_attribute"]))
-        own = people.setdefault(row["target_attribute"], {}).setdefault(group, {})
-        own[_person(row)] = None
-        attributes |= dict.fromkeys(_extracted(path, row))
+        group_people = people.setdefault(row["target_attribute"], {}).setdefault(group, {})
+        group_people[_person_name(row)] = None
+        attributes |= dict.fromkeys(_extracted_values(path, row))
     predicates = _predicates(attributes)
     config = {
         "file": path.name,
         "sha256": hashlib.sha256(read_bytes(path)).hexdigest(),
-        "format": NAME,
+        "format": FORMAT_NAME,
         "people": {c: {g: list(names) for g, names in of.items()} for c, of in people.items()},
         "attributes": predicates,
         "reader": reader,
         "wordings": len(prompts),
         "scenarios": [scenario for scenario, _ in prompts],
-        "pack": {"name": NAME, "version": 1, "language": language, "hash": ""},
+        "pack": {"name": FORMAT_NAME, "version": 1, "language": language, "hash": ""},
     }
     run = store.begin_run(
         Run(
-            name or f"{path.stem}-{content_id('name', one, repr(sorted(config.items())))[:4]}",
-            ModelInfo(one),
+            name or f"{path.stem}-{content_id('name', model_name, repr(sorted(config.items())))[:4]}",
+            ModelInfo(model_name),
             config,
             tuple(groups.values()),
             tuple(Category(c) for c in people),
             kind=StoryConfig.kind,
         )
     )
-    generations, profiles, answers = _told(run, path, whole, prompts, predicates)
+    generations, profiles, answers = _story_records(run, path, complete_rows, prompts, predicates)
     store.keep_answers(answers)
     store.load_import(run.id, generations)
     store.save_profiles(run.id, profiles)
     store.set_status(run.id, "complete")
     statements = [g.triple.id for g in generations if g.triple]
-    found = store.find_run(run.name)
-    return StoriesRead(found, len(statements), len(set(statements)), len(rows) - len(whole))
+    stored_run = store.find_run(run.name)
+    return ImportedStories(stored_run, len(statements), len(set(statements)), len(rows) - len(complete_rows))
 
 
-def _told(
+def _story_records(
     run: Run,
     path: Path,
     rows: Sequence[Mapping[str, str]],
@@ -197,25 +197,25 @@ def _told(
 ) -> tuple[list[Generation], list[Profile], list[Answer]]:
     """The generations, characters and texts of the stories. Stories with the same prompt follow
     each other as samples of it."""
-    often: dict[tuple[str, int], int] = {}
+    sample_counts: dict[tuple[str, int], int] = {}
     generations, profiles, answers = list[Generation](), list[Profile](), list[Answer]()
     number_of = {prompt: n for n, prompt in enumerate(prompts)}
     for row in rows:
-        category, person = row["target_attribute"], _person(row)
-        group = _group(category, _key(row), str(run.config["reader"]))
-        prompt = number_of[_prompt(row)]
-        number = often.get(key := (f"{category}/{group}/{person}", prompt), 0)
-        often[key] = number + 1
+        category, person = row["target_attribute"], _person_name(row)
+        group = _kgbias_group(category, _value_key(row), str(run.config["reader"]))
+        prompt = number_of[_prompt_key(row)]
+        number = sample_counts.get(key := (f"{category}/{group}/{person}", prompt), 0)
+        sample_counts[key] = number + 1
         sample = number * len(prompts) + prompt
         place = f"{key[0]}/{sample}"
         text = storable(row["story"])
         answers.append(Answer(content_id("story", run.id, place), run.model.id, text, "stop"))
         declined = is_refusal(text)
-        said = [] if declined else [
-            (a, v) for a, values in _extracted(path, row).items() if a != category for v in values
+        values_read = [] if declined else [
+            (a, v) for a, values in _extracted_values(path, row).items() if a != category for v in values
         ]  # fmt: skip
-        template = f"{NAME}:{_text(row, 'prompt_template')}"
-        first = Generation(
+        template = f"{FORMAT_NAME}:{_cell_text(row, 'prompt_template')}"
+        first_generation = Generation(
             run_id=run.id,
             path=f"{place}#0",
             group_id=node_id("group", group),
@@ -223,109 +223,109 @@ def _told(
             strategy="story",
             iteration=number,
             attempt=0,
-            outcome="refused" if declined else "ok" if said else "unparsable",
-            reason="refusal" if declined else "" if said else "nothing was read",
+            outcome="refused" if declined else "ok" if values_read else "unparsable",
+            reason="refusal" if declined else "" if values_read else "nothing was read",
             template=template,
             template_hash=content_id("template", template),
-            prompt=storable(_text(row, "user_prompt")),
+            prompt=storable(_cell_text(row, "user_prompt")),
             answer_key=answers[-1].key,
         )
         labels = {"group": group, "category": category}
-        profile = Profile(run.id, place, person, first.group_id, labels)
-        own = [
+        profile = Profile(run.id, place, person, first_generation.group_id, labels)
+        value_generations = [
             replace(
-                first,
-                path=f"{first.path}/{n}",
+                first_generation,
+                path=f"{first_generation.path}/{n}",
                 triple=Triple(group, predicates[attribute], value),
                 strategy=attribute,
             )
-            for n, (attribute, value) in enumerate(said)
+            for n, (attribute, value) in enumerate(values_read)
         ]
-        generations += own or [first]
+        generations += value_generations or [first_generation]
         if not declined:
-            parts = tuple(ProfilePart(g.strategy, g.id) for g in own)
-            profiles.append(replace(profile, parts=parts))
+            profile_parts = tuple(ProfilePart(g.strategy, g.id) for g in value_generations)
+            profiles.append(replace(profile, parts=profile_parts))
     return generations, profiles, answers
 
 
 def _predicates(attributes: Iterable[str]) -> dict[str, str]:
     """The predicates of attributes: those of kgbias's own stories, and "have the income level"."""
-    known = {a.name: a.predicate for a in load_story_pack().attributes}
-    return {a: known.get(a, f"have the {_words(a)}") for a in attributes}
+    known_predicates = {a.name: a.predicate for a in load_story_pack().attributes}
+    return {a: known_predicates.get(a, f"have the {_spaced_words(a)}") for a in attributes}
 
 
-def _extracted(path: Path, row: Mapping[str, str]) -> dict[str, list[str]]:
+def _extracted_values(path: Path, row: Mapping[str, str]) -> dict[str, list[str]]:
     """What a row says of its story's character, by attribute."""
-    where = f"{path}, extracted_attributes_json of {row['sample_id']!r}"
-    found = parse_json(row["extracted_attributes_json"] or "{}", where)
-    if not isinstance(found, dict):
-        raise DataError(f"{where} is not a JSON object")
-    said = {}
-    for attribute, value in found.items():
+    location = f"{path}, extracted_attributes_json of {row['sample_id']!r}"
+    extracted = parse_json(row["extracted_attributes_json"] or "{}", location)
+    if not isinstance(extracted, dict):
+        raise DataError(f"{location} is not a JSON object")
+    values_by_attribute = {}
+    for attribute, value in extracted.items():
         if value is not None and not isinstance(value, str):
-            raise DataError(f"{where}: {attribute!r} is not a text")
-        texts = (" ".join(v.split()) for v in (value or "").split(_SEVERAL))
-        kept = [v for v in dict.fromkeys(texts) if v.lower() not in _UNSAID]
+            raise DataError(f"{location}: {attribute!r} is not a text")
+        texts = (" ".join(v.split()) for v in (value or "").split(_VALUE_SEPARATOR))
+        known_values = [v for v in dict.fromkeys(texts) if v.lower() not in _UNKNOWN_VALUES]
         if attribute == "gender":
-            kept = [_GENDERS.get(v.lower(), v).lower() for v in kept]
-        said[attribute] = list(dict.fromkeys(kept))
-    return said
+            known_values = [_GENDERS.get(v.lower(), v).lower() for v in known_values]
+        values_by_attribute[attribute] = list(dict.fromkeys(known_values))
+    return values_by_attribute
 
 
-def _only(path: Path, rows: Sequence[Mapping[str, str]], column: str, wanted: str = "") -> str:
+def _only_value(path: Path, rows: Sequence[Mapping[str, str]], column: str, wanted_value: str = "") -> str:
     """The only value of a column, or the wanted one, if the table has it."""
-    there = list(dict.fromkeys(_text(row, column) for row in rows))
-    if wanted and wanted not in there:
-        raise DataError(f"{path} has {no_such(column, wanted, there)}")
-    if not wanted and len(there) > 1:
-        how = "name one as `model`" if column == "generator_model" else "make a table of each"
-        shown = ", ".join(there[:5]) + (" ..." if len(there) > 5 else "")
-        raise DataError(f"{path} has several values of {column} ({shown}): {how}")
-    return wanted or there[0]
+    column_values = list(dict.fromkeys(_cell_text(row, column) for row in rows))
+    if wanted_value and wanted_value not in column_values:
+        raise DataError(f"{path} has {no_such(column, wanted_value, column_values)}")
+    if not wanted_value and len(column_values) > 1:
+        advice = "name one as `model`" if column == "generator_model" else "make a table of each"
+        values_listed = ", ".join(column_values[:5]) + (" ..." if len(column_values) > 5 else "")
+        raise DataError(f"{path} has several values of {column} ({values_listed}): {advice}")
+    return wanted_value or column_values[0]
 
 
-def _person(row: Mapping[str, str]) -> str:
+def _person_name(row: Mapping[str, str]) -> str:
     """What the prompt called the person."""
-    return " ".join((_text(row, "character") or row["target_attribute_value"]).split())
+    return " ".join((_cell_text(row, "character") or row["target_attribute_value"]).split())
 
 
-def _key(row: Mapping[str, str]) -> str:
+def _value_key(row: Mapping[str, str]) -> str:
     """The value of the attribute that the prompt gave, in English if the table has that."""
-    return " ".join((_text(row, "attribute_value_key") or row["target_attribute_value"]).split())
+    return " ".join((_cell_text(row, "attribute_value_key") or row["target_attribute_value"]).split())
 
 
-def _prompt(row: Mapping[str, str]) -> tuple[str, str]:
+def _prompt_key(row: Mapping[str, str]) -> tuple[str, str]:
     """What tells its prompt from others about the same person: some of their tables name no
     scenario, and some one template for all."""
-    return _text(row, "scenario_key"), _text(row, "prompt_template")
+    return _cell_text(row, "scenario_key"), _cell_text(row, "prompt_template")
 
 
-def _text(row: Mapping[str, str], column: str) -> str:
+def _cell_text(row: Mapping[str, str], column: str) -> str:
     return row.get(column) or ""
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def _read_rows(path: Path) -> list[dict[str, str]]:
     """The rows, every cell a text. Raises DataError if a column is missing or there are none."""
     if unpack(read_bytes(path), path).startswith(b"PAR1"):
-        rows: Iterator[Any] = _from_parquet(path)
+        rows: Iterator[Any] = _iter_parquet(path)
     else:
-        rows = (row for _, row in read_sheet(path, _NEEDED).rows)
-    found, size = [], 0
+        rows = (row for _, row in read_sheet(path, _REQUIRED_COLUMNS).rows)
+    text_rows, size = [], 0
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise DataError(f"{path}, row {number} is not a JSON object")
-        if missing := [name for name in _NEEDED if name not in row]:
+        if missing := [name for name in _REQUIRED_COLUMNS if name not in row]:
             raise DataError(f"{path} has {no_such('column', missing[0], row)}")
-        found.append({k: _cell(v) for k, v in row.items() if k in (*COLUMNS, READER)})
-        size += sum(map(len, found[-1].values()))
+        text_rows.append({k: _as_text(v) for k, v in row.items() if k in (*COLUMNS, READER_COLUMN)})
+        size += sum(map(len, text_rows[-1].values()))
         if size > MAX_FILE_BYTES:  # a small file may hold the same text many times
             raise DataError(f"{path} holds more than {MAX_FILE_BYTES >> 30} GB of text")
-    if not found:
+    if not text_rows:
         raise DataError(f"{path} has no rows")
-    return found
+    return text_rows
 
 
-def _cell(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, dict | list):
         value = json.dumps(value, ensure_ascii=False, default=str)
     elif isinstance(value, int) and not isinstance(value, bool):
@@ -335,19 +335,19 @@ def _cell(value: Any) -> str:
     return storable(value) if isinstance(value, str) else ""
 
 
-def _from_parquet(path: Path) -> Iterator[Any]:
+def _iter_parquet(path: Path) -> Iterator[Any]:
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ModuleNotFoundError as error:
         raise MissingExtra("pyarrow", extra="parquet") from error
     try:
-        kinds = {c.name: c.type for c in parquet.read_schema(path) if c.name in (*COLUMNS, READER)}
-        wanted = list(kinds)
+        kinds = {c.name: c.type for c in parquet.read_schema(path) if c.name in (*COLUMNS, READER_COLUMN)}
+        columns_read = list(kinds)
         texts = [name for name, kind in kinds.items() if kind in (pa.string(), pa.large_string())]
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
-            for batch in file.iter_batches(batch_size=1024, columns=wanted):
+            for batch in file.iter_batches(batch_size=1024, columns=columns_read):
                 for n in range(batch.num_rows):  # a row at a time: few bytes may be much text
-                    yield {name: batch.column(name)[n].as_py() for name in wanted}
+                    yield {name: batch.column(name)[n].as_py() for name in columns_read}
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"cannot read {path}: {first_line(error)}") from error

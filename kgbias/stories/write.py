@@ -19,25 +19,25 @@ from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, estimate_tokens
-from kgbias.stories.by_model import Reading, read_reading, reading_request
-from kgbias.stories.config import READER, RULES, StoryConfig
-from kgbias.stories.read import Said, parser, read_story
+from kgbias.stories.model_reader import Reading, read_reading, reading_request
+from kgbias.stories.config import RULE_READER, RULES, StoryConfig
+from kgbias.stories.rule_reader import StoryClaim, parser, read_story
 
 ARM = "story"
-NOTHING = "nothing was read"
-LONGEST_REASON = 500
+NOTHING_READ = "nothing was read"
+MAX_REASON_CHARS = 500
 
 
 @dataclass
-class StoriesWritten(GenerationSummary):
+class StoriesSummary(GenerationSummary):
     """What a call did. `outcomes` has stories: "ok" if something was read, "unparsable" if nothing
-    was, or a reader that is a model did not read it; `read`, in how many stories each attribute was
-    read, and `invented`, how many values such a reader gave that the story does not have, by group.
+    was, or a reader that is a model did not read it; `read_counts`, in how many stories each attribute was
+    read, and `invented_counts`, how many values such a reader gave that the story does not have, by group.
     `reader` is what read them; `readings` has the outcomes of requests to read, by a model."""
 
-    reader: str = READER
-    read: dict[str, Counter[str]] = field(default_factory=dict)
-    invented: Counter[str] = field(default_factory=Counter)
+    reader: str = RULE_READER
+    read_counts: dict[str, Counter[str]] = field(default_factory=dict)
+    invented_counts: Counter[str] = field(default_factory=Counter)
     readings: Counter[str] = field(default_factory=Counter)
 
 
@@ -64,7 +64,7 @@ class _Story:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _ReadStory:
     """A story and what was read from it: a generation for each value, or a single one that says
     why there is none, and that of a request to read it; and the character, None if no story was
     told or it was not read."""
@@ -83,7 +83,7 @@ def write_stories(
     name: str | None = None,
     progress: Progress | None = None,
     budget: Budget | None = None,
-) -> StoriesWritten:
+) -> StoriesSummary:
     """Ask for all stories, round by round, and write each round to the graph when it is complete.
     `reader` is the model that reads them, if the configuration names another than `model`.
 
@@ -92,71 +92,71 @@ def write_stories(
     name belongs to a run with other settings.
     """
     parser()
-    told, budget = progress or SilentProgress(), budget or Budget()
-    asker = LoggedModel(model, store, told, budget=budget)
+    reporter, budget = progress or SilentProgress(), budget or Budget()
+    asker = LoggedModel(model, store, reporter, budget=budget)
     reading = None
     if config.reader != RULES:
-        by = reader or model
-        reading = LoggedModel(reader, store, told, budget=budget) if reader else asker
-        config = replace(config, read_by=(by.info.public_name, by.info.configured_id(by.settings)))
+        reading_model = reader or model
+        reading = LoggedModel(reader, store, reporter, budget=budget) if reader else asker
+        config = replace(config, read_by=(reading_model.info.public_name, reading_model.info.configured_id(reading_model.settings)))
     run = config.begin(store, model, name)
-    result = StoriesWritten(run, reader=describe_reader(run.config))
+    result = StoriesSummary(run, reader=describe_reader(run.config))
     for group in config.groups:
-        result.outcomes[group.name], result.read[group.name] = Counter(), Counter()
+        result.outcomes[group.name], result.read_counts[group.name] = Counter(), Counter()
 
     profiles = list[Profile]()
 
     def write(sample: int) -> int:
-        told.stage(f"stories {sample + 1} of {config.samples}", len(config.people))
-        requests = [_request(config, person, sample) for person in config.people]
+        reporter.stage(f"stories {sample + 1} of {config.samples}", len(config.people))
+        requests = [_story_request(config, person, sample) for person in config.people]
         stories = [
             _Story(person, sample, request, answer, *classify_answer(answer))
             for person, request, answer in zip(
                 config.people, requests, asker.ask(requests), strict=True
             )
         ]
-        readings = _by_model(config, run, stories, reading, told) if reading else {}
-        found = [_read(config, run, story, readings.get(story.place)) for story in stories]
-        store.record_round(run.id, ARM, sample, [g for one in found for g in one.generations])
-        _count(result, found, readings)
-        profiles.extend(one.profile for one in found if one.profile)
+        readings = _read_by_model(config, run, stories, reading, reporter) if reading else {}
+        read_stories = [_build_story(config, run, story, readings.get(story.place)) for story in stories]
+        store.record_round(run.id, ARM, sample, [g for one in read_stories for g in one.generations])
+        _count_stories(result, read_stories, readings)
+        profiles.extend(one.profile for one in read_stories if one.profile)
         store.save_profiles(run.id, profiles)
         return len(profiles)
 
-    others = (reading,) if reading and reading is not asker else ()
-    result.write_rounds(store, asker, config.samples, write, others)
+    other_askers = (reading,) if reading and reading is not asker else ()
+    result.write_rounds(store, asker, config.samples, write, other_askers)
     return result
 
 
-def _count(
-    result: StoriesWritten,
-    stories: Sequence[_Told],
+def _count_stories(
+    result: StoriesSummary,
+    stories: Sequence[_ReadStory],
     readings: Mapping[str, tuple[Reading, Generation]],
 ) -> None:
     for story in stories:
         group = story.person.group
         result.count_outcome(group, story.generations[0])
-        result.read[group].update(
+        result.read_counts[group].update(
             {p.attribute for p in story.profile.parts} if story.profile else ()
         )
-        if own := readings.get(story.generations[0].path.rpartition("#")[0]):
-            result.readings[own[0].outcome] += 1
-            result.invented[group] += len(own[0].invented)
+        if story_reading := readings.get(story.generations[0].path.rpartition("#")[0]):
+            result.readings[story_reading[0].outcome] += 1
+            result.invented_counts[group] += len(story_reading[0].invented)
 
 
-def stories_in(run: StoredRun) -> list[tuple[Profile, Generation, str]]:
+def collect_stories(run: StoredRun) -> list[tuple[Profile, Generation, str]]:
     """Each character of a run of stories with the generation that asked for its story, and the
     story, whole."""
-    asked: dict[str, Generation] = {}
-    for g in run.generations():
-        if g.strategy != READING_STRATEGY:
-            asked.setdefault(g.path.rpartition("#")[0], g)
+    first_generations: dict[str, Generation] = {}
+    for generation in run.generations():
+        if generation.strategy != READING_STRATEGY:
+            first_generations.setdefault(generation.path.rpartition("#")[0], generation)
     profiles = run.profiles()
-    answers = run.store.answers([asked[p.path].answer_key for p in profiles])
-    return [(p, asked[p.path], answers[asked[p.path].answer_key].text) for p in profiles]
+    answers = run.store.answers([first_generations[p.path].answer_key for p in profiles])
+    return [(p, first_generations[p.path], answers[first_generations[p.path].answer_key].text) for p in profiles]
 
 
-def prompt_of(
+def story_prompt(
     config: StoryConfig, person: Person, sample: int
 ) -> str | tuple[tuple[str, str], ...]:
     """The prompt for the story about a person in a round."""
@@ -165,34 +165,34 @@ def prompt_of(
     )
 
 
-def _request(config: StoryConfig, person: Person, sample: int) -> Request:
+def _story_request(config: StoryConfig, person: Person, sample: int) -> Request:
     limits = config.pack.template.answer_limits(config.form)
     place = f"{person.category}/{person.group}/{person.name}/{sample}"
-    return config.request(prompt_of(config, person, sample), limits, place)
+    return config.request(story_prompt(config, person, sample), limits, place)
 
 
-def _by_model(
-    config: StoryConfig, run: Run, stories: Sequence[_Story], asker: LoggedModel, told: Progress
+def _read_by_model(
+    config: StoryConfig, run: Run, stories: Sequence[_Story], asker: LoggedModel, progress: Progress
 ) -> dict[str, tuple[Reading, Generation]]:
     """What a model reads from the stories that were told, by their place; and the generation that
     keeps what it was asked and how that ended."""
-    own = [story for story in stories if story.outcome == "ok"]
-    told.stage("readings", len(own))
-    asked = [tuple(a.name for a in config.attributes(story.person)) for story in own]
+    told_stories = [story for story in stories if story.outcome == "ok"]
+    progress.stage("readings", len(told_stories))
+    attributes_asked = [tuple(a.name for a in config.attributes(story.person)) for story in told_stories]
     requests = [
         reading_request(config, f"{s.opening} {s.answer.text}".lstrip(), names)
-        for s, names in zip(own, asked, strict=True)
+        for s, names in zip(told_stories, attributes_asked, strict=True)
     ]
-    found = {}
+    readings = {}
     for story, names, request, answer in zip(
-        own, asked, requests, asker.ask(requests), strict=True
+        told_stories, attributes_asked, requests, asker.ask(requests), strict=True
     ):
-        read = read_reading(
+        reading = read_reading(
             answer, story.answer.text, story.person.name, names, opening=story.opening
         )
         assert config.pack.reading is not None
-        left_out = ", ".join(f"{attribute}: {value}" for attribute, value in read.invented)
-        kept = Generation(
+        left_out = ", ".join(f"{attribute}: {value}" for attribute, value in reading.invented)
+        reading_generation = Generation(
             run_id=run.id,
             path=f"{story.place}#0/{READING_STRATEGY}",
             group_id=node_id("group", story.person.group),
@@ -200,20 +200,20 @@ def _by_model(
             strategy=READING_STRATEGY,
             iteration=story.sample,
             attempt=0,
-            outcome=read.outcome,
-            reason=f"not in the story: {left_out}"[:LONGEST_REASON] if left_out else read.reason,
+            outcome=reading.outcome,
+            reason=f"not in the story: {left_out}"[:MAX_REASON_CHARS] if left_out else reading.reason,
             template=f"{config.pack.reading.label}:{config.reading_form}",
             template_hash=config.pack.reading.hash,
             prompt=request.text,
             answer_key=answer.key,
         )
-        found[story.place] = (read, kept)
-    return found
+        readings[story.place] = (reading, reading_generation)
+    return readings
 
 
-def _read(
+def _build_story(
     config: StoryConfig, run: Run, story: _Story, reading: tuple[Reading, Generation] | None
-) -> _Told:
+) -> _ReadStory:
     template, person, outcome, reason = (
         config.pack.template,
         story.person,
@@ -221,19 +221,19 @@ def _read(
         story.reason,
     )
     predicates = {a.name: a.predicate for a in config.attributes(person)}
-    said: Sequence[Said] = ()
+    claims: Sequence[StoryClaim] = ()
     was_read = outcome == "ok"
     if reading:
-        said = reading[0].said
+        claims = reading[0].claims
         if reading[0].outcome != "ok":
             was_read = False
             outcome = "failed" if reading[0].outcome == "failed" else "unparsable"
             reason = f"not read: {reading[0].reason}"
     elif was_read:
-        said = read_story(story.answer.text, person.name, predicates, opening=story.opening)
-    if was_read and not said:
-        outcome, reason = "unparsable", NOTHING
-    first = Generation(
+        claims = read_story(story.answer.text, person.name, predicates, opening=story.opening)
+    if was_read and not claims:
+        outcome, reason = "unparsable", NOTHING_READ
+    first_generation = Generation(
         run_id=run.id,
         path=f"{story.place}#0",
         group_id=node_id("group", person.group),
@@ -249,24 +249,24 @@ def _read(
         answer_key=story.answer.key,
     )
     labels = {"group": person.group, "category": person.category}
-    profile = Profile(run.id, story.place, person.name, first.group_id, labels)
-    asked = [reading[1]] if reading else []
-    if not said:
-        return _Told(person, [first, *asked], profile if was_read else None)
+    profile = Profile(run.id, story.place, person.name, first_generation.group_id, labels)
+    reading_generations = [reading[1]] if reading else []
+    if not claims:
+        return _ReadStory(person, [first_generation, *reading_generations], profile if was_read else None)
     generations = [
         replace(
-            first,
-            path=f"{first.path}/{s.attribute}/{number}",
+            first_generation,
+            path=f"{first_generation.path}/{s.attribute}/{number}",
             triple=Triple(person.group, predicates[s.attribute], s.value),
             strategy=s.attribute,
         )
-        for number, s in enumerate(said)
+        for number, s in enumerate(claims)
     ]
-    parts = tuple(
+    profile_parts = tuple(
         ProfilePart(s.attribute, g.id, "", s.begins, s.ends)
-        for s, g in zip(said, generations, strict=True)
+        for s, g in zip(claims, generations, strict=True)
     )
-    return _Told(person, [*generations, *asked], replace(profile, parts=parts))
+    return _ReadStory(person, [*generations, *reading_generations], replace(profile, parts=profile_parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -285,15 +285,15 @@ class StoriesPrice(CostEstimate):
 def stories_price(config: StoryConfig) -> StoriesPrice:
     """The price of this configuration. Asks nothing and opens nothing."""
     stories = len(config.people) * config.samples
-    most = config.pack.template.answer_limits(config.form)[0]
-    tokens = [estimate_tokens(prompt_of(config, p, 0)) for p in config.people]
-    prompts, answers, readings = sum(tokens) / len(tokens), most, 0
+    max_tokens = config.pack.template.answer_limits(config.form)[0]
+    tokens = [estimate_tokens(story_prompt(config, p, 0)) for p in config.people]
+    prompts, answers, readings = sum(tokens) / len(tokens), max_tokens, 0
     if config.reader != RULES and config.pack.reading:
         readings = stories
         names = [a.name for a in config.pack.attributes]
-        asked = estimate_tokens(reading_request(config, "", names).prompt) + most
+        reading_tokens = estimate_tokens(reading_request(config, "", names).prompt) + max_tokens
         prompts, answers = (
-            (prompts + asked) / 2, most + config.pack.reading.answer_limits(config.reading_form)[0]
+            (prompts + reading_tokens) / 2, max_tokens + config.pack.reading.answer_limits(config.reading_form)[0]
         )  # fmt: skip
     return StoriesPrice(
         people=len(config.people),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kgbias.ingest.run import Imported
     from kgbias.pairs.write import PairsSummary
     from kgbias.profiles.write import ProfilesSummary
-    from kgbias.stories.write import StoriesWritten
+    from kgbias.stories.write import StoriesSummary
 
 
 Opened = TypeVar("Opened")
@@ -197,7 +197,7 @@ class OfRun(PublicCalls, InItsProcess):
         crawled: "CrawlResult | None" = None,
         imported: "Imported | None" = None,
         written: "ProfilesSummary | None" = None,
-        told: "StoriesWritten | None" = None,
+        told: "StoriesSummary | None" = None,
         paired: "PairsSummary | None" = None,
     ) -> None:
         self._context = context

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kgbias.measure.scorer_agreement import ScorerAgreement
     from kgbias.pairs.write import PairsSummary
     from kgbias.profiles.write import ProfilesSummary
-    from kgbias.stories.write import StoriesWritten
+    from kgbias.stories.write import StoriesSummary
 
 
 class Held(OfRun):
@@ -105,7 +105,7 @@ class Held(OfRun):
         return self._written
 
     @property
-    def told(self) -> "StoriesWritten":
+    def told(self) -> "StoriesSummary":
         """What the `Study.write_stories` call that returned this run did. Raises UsageError for a
         run opened by name."""
         if self._told is None:

@@ -728,7 +728,7 @@ class Measured(OfRun):
         Raises:
             UsageError: the run has no stories, or lacks a category or attribute.
         """
-        from kgbias.stories.links import DEALS, find_links
+        from kgbias.stories.links import DEFAULT_DEALS, find_links
 
         config = self._record.config
         with self._context.working() as progress:
@@ -738,7 +738,7 @@ class Measured(OfRun):
                 reader=describe_reader(config),
                 categories=as_names(category),
                 attributes=as_names(attribute),
-                deals=DEALS if deals is None else deals,
+                deals=DEFAULT_DEALS if deals is None else deals,
                 seed=seed,
                 progress=progress,
             )

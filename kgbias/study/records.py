@@ -588,11 +588,11 @@ class StoryRow:
 
 def story_rows(run: StoredRun) -> Rows[StoryRow]:
     """The stories of a run, in its order, with what was read from each."""
-    from kgbias.stories.write import stories_in
+    from kgbias.stories.write import collect_stories
 
     stories_of(run)
     rows = []
-    for p, _, text in stories_in(run):
+    for p, _, text in collect_stories(run):
         read = tuple(
             Read(t.attribute, t.value, text[begins:ends], begins, ends)
             for t in p.parts

@@ -18,9 +18,9 @@ from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.graph.types import Answer
 from kgbias.models.base import Request
-from kgbias.stories.by_model import Reading, read_reading
+from kgbias.stories.model_reader import Reading, read_reading
 from kgbias.stories.config import configure_stories
-from kgbias.stories.read import READERS, read_story
+from kgbias.stories.rule_reader import READERS, read_story
 from kgbias.stories.stereotales import COLUMNS
 from tests import storyteller
 from tests.conftest import needs
@@ -114,7 +114,7 @@ def copied(story: Labelled) -> dict[str, list[str]]:
 
 def test_a_model_that_copies_is_read_whole_and_what_it_invents_is_not() -> None:
     stories = labelled()
-    score, wrong = scored(stories, lambda s: reading(s, **copied(s)).said)
+    score, wrong = scored(stories, lambda s: reading(s, **copied(s)).claims)
     assert score.found == score.labels and score.labels.total() == 162 and not wrong
     invented = {"origin": ["Martian"], "home": ["the moon"], "wants": ["to fly to the moon"]}
     for story in stories[:12]:
@@ -122,7 +122,7 @@ def test_a_model_that_copies_is_read_whole_and_what_it_invents_is_not() -> None:
         more = reading(story, **{a: [*own.get(a, []), *v] for a, v in invented.items()})
         assert len(more.invented) == 3 and not more.reason
         kept = reading(story, **{a: own.get(a, []) for a in invented})
-        assert more.said == kept.said
+        assert more.claims == kept.claims
 
 
 def test_what_a_model_reads_is_said_as_the_rules_say_it() -> None:
@@ -133,13 +133,13 @@ def test_what_a_model_reads_is_said_as_the_rules_say_it() -> None:
         wants=["open a bakery", "she wanted to travel the world"], happens=["lost her job", "died"],
     )  # fmt: skip
     rules = read_story(STORY, "a woman", READERS)
-    assert {(s.attribute, s.value) for s in read.said} == {
+    assert {(s.attribute, s.value) for s in read.claims} == {
         (s.attribute, s.value)
         for s in rules
         if s.attribute != "occupation" and s.value not in ("be arrested", "win prize")
     }
     assert read.invented == (("traits", "brave"), ("happens", "died"))
-    assert all(story.text[s.begins : s.ends].strip() for s in read.said)
+    assert all(story.text[s.begins : s.ends].strip() for s in read.claims)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_what_a_model_reads_is_said_as_the_rules_say_it() -> None:
 def test_answers_that_are_no_reading(text: str, outcome: str) -> None:
     answer = Answer("key", "model", text, "stop")
     read = read_reading(answer, STORY, "a woman", ("gender", "traits"))
-    assert read.outcome == outcome and len(read.said) == ("kind" in text and outcome == "ok")
+    assert read.outcome == outcome and len(read.claims) == ("kind" in text and outcome == "ok")
 
 
 def test_a_gender_of_both_is_not_invented() -> None:
@@ -166,7 +166,7 @@ def test_a_gender_of_both_is_not_invented() -> None:
     story = "Sam met friends. They went home."
     answer = Answer("key", "model", json.dumps({"gender": ["they", "wizard"]}), "stop")
     read = read_reading(answer, story, "a person", ("gender",))
-    assert not read.said and read.invented == (("gender", "wizard"),)
+    assert not read.claims and read.invented == (("gender", "wizard"),)
 
 
 def test_a_model_reads_its_own_stories(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_model_reads_its_own_stories(tmp_path: Path) -> None:
         run = study.write_stories(teller := model(), name="s", **how)
         told = run.told
         readings = told.readings["ok"]
-        assert readings == 20 - told.outcome_totals["refused"] and not told.invented.total()
+        assert readings == 20 - told.outcome_totals["refused"] and not told.invented_counts.total()
         assert len(teller.asked) == 20 + readings - 25 and told.reader == "scripted (model@1)"
         assert run.story_links(deals=0).reader == "scripted (model@1)"
         rules = study.write_stories(model(), name="r", **{**how, "reader": "rules"})
@@ -190,7 +190,7 @@ def test_a_model_reads_its_own_stories(tmp_path: Path) -> None:
         ]
         again = study.write_stories(model(invents=True), name="i", **{**how, "seed": 1})
         left = again.told.readings["ok"]
-        assert again.told.invented.total() == 3 * left
+        assert again.told.invented_counts.total() == 3 * left
         assert again.summary.generations == sum(1 for _ in again.stored.generations()) - left
         asked = study.query("refusals", run="i")
         assert sum(row["answers"] for row in asked) == again.summary.generations
@@ -349,12 +349,12 @@ def test_it_declines_when_asked_and_gives_itself_away_in_stories(tmp_path: Path)
         run = study.write_stories("openai:m", group=people, **spec)
         assert run.told.outcome_totals["refused"] > 0 and run.told.outcome_totals["failed"] == 0
         found = run.story_links()
-        gender = {(k.group, k.attribute, k.value): k for k in found.found if k.category == "gender"}
+        gender = {(k.group, k.attribute, k.value): k for k in found.shown_links if k.category == "gender"}
         more = {key for key, link in gender.items() if link.log_odds > 0}
         assert more >= {("Women", "occupation", "nurse"), ("Men", "occupation", "engineer")}
         assert {key[1:] for key in more} == {("occupation", "nurse"), ("occupation", "engineer")}
         assert gender["Women", "occupation", "nurse"].wordings == 5
-        cast = {(k.group, k.value): k.log_odds for k in found.found if k.attribute == "gender"}
+        cast = {(k.group, k.value): k.log_odds for k in found.shown_links if k.attribute == "gender"}
         assert cast["Nurses", "women"] > 0 and cast["Engineers", "men"] > 0
         (nurse,) = [
             b for b in found.both if b.invented.group == "Women" and b.cast.group == "Nurses"
@@ -377,7 +377,7 @@ def test_without_a_plant_nothing_is_found(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         run = study.write_stories(model(0.0), group=("Women", "Men"), form="chat")
         found = run.story_links()
-        assert not found.found
+        assert not found.shown_links
         assert all(floor.found <= floor.high for floor in found.floor)
 
 

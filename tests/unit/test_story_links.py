@@ -71,7 +71,7 @@ def test_stories_without_a_plant_find_little() -> None:
             for w in range(5)
             for k in range(8)
         ]
-        with_any += bool(find_links(told, 8, deals=0).found)
+        with_any += bool(find_links(told, 8, deals=0).shown_links)
     assert with_any <= 8  # more would come by chance 1 time in 100 at a rate of 5% for each group
 
 
@@ -254,7 +254,7 @@ def test_a_small_file_with_much_text(tmp_path: Path, monkeypatch: pytest.MonkeyP
     table = pa.table({name: ["x" * 10_000] * 100 for name in stereotales.COLUMNS})
     parquet.write_table(table, path := tmp_path / "a.parquet")
     assert path.stat().st_size < 100_000
-    assert sum(len(row["story"]) for row in stereotales._from_parquet(path)) == 1_000_000
+    assert sum(len(row["story"]) for row in stereotales._iter_parquet(path)) == 1_000_000
     monkeypatch.setattr(stereotales, "MAX_FILE_BYTES", 1_000_000)
     with (
         kgbias.open(tmp_path / "k.db", progress=False) as study,

@@ -19,27 +19,27 @@ from kgbias.io.text import storable
 from kgbias.language.words import lemmatise_word
 from kgbias.models.base import PromptForm, Request
 from kgbias.stories.config import StoryConfig
-from kgbias.stories.read import (
-    LEADING,
-    LONGEST,
-    MOST_WORDS,
+from kgbias.stories.rule_reader import (
+    LEADING_WORDS,
+    MAX_STORY_CHARS,
+    MAX_VALUE_WORDS,
     NON_BINARY,
     PRONOUNS,
-    Said,
-    doc_span,
-    listed,
+    StoryClaim,
+    clean_span,
+    word_lists,
     only_repeats,
     origins,
     parser,
 )
 
-MOST_VALUES = 12  # of one attribute; a longer list is no reading
+MAX_VALUES = 12  # of one attribute; a longer list is no reading
 _GENDERS = {
     "Women": PRONOUNS["Women"] | frozenset("woman women female girl lady".split()),
     "Men": PRONOUNS["Men"] | frozenset("man men male boy gentleman".split()),
 }
 # What readers copy before a value: "she worked as a nurse", "lived in Rome", "was kind".
-_BEFORE: Mapping[str, frozenset[str]] = {
+_LEADING_WORDS: Mapping[str, frozenset[str]] = {
     "occupation": frozenset("work as become job be".split()),
     "home": frozenset("live reside dwell settle grow up move in on at from near to of be".split()),
     "traits": frozenset("be seem become very so always".split()),
@@ -47,7 +47,7 @@ _BEFORE: Mapping[str, frozenset[str]] = {
     "happens": frozenset("in the end finally".split()),
 }
 _SUBJECTS = frozenset("she he they i who it".split())
-_AND = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
+_LIST_SEPARATOR = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Reading:
 
     outcome: Outcome
     reason: str = ""
-    said: tuple[Said, ...] = ()
+    claims: tuple[StoryClaim, ...] = ()
     invented: tuple[tuple[str, str], ...] = ()
 
 
@@ -66,18 +66,18 @@ def reading_request(config: StoryConfig, text: str, attributes: Sequence[str]) -
     template = config.pack.reading
     assert template is not None
     form: PromptForm = config.reading_form
-    most, stop = template.answer_limits(form)
+    max_tokens, stop = template.answer_limits(form)
     return Request(
-        template.render(form, text=storable(text)[:LONGEST], attributes=list(attributes)),
+        template.render(form, text=storable(text)[:MAX_STORY_CHARS], attributes=list(attributes)),
         seed=0,
         temperature=0.0,
-        max_tokens=most,
+        max_tokens=max_tokens,
         stop=stop,
-        schema=_schema(attributes) if config.reading_schema else None,
+        schema=_reading_schema(attributes) if config.reading_schema else None,
     )
 
 
-def _schema(attributes: Sequence[str]) -> str:
+def _reading_schema(attributes: Sequence[str]) -> str:
     texts = {"type": "array", "items": {"type": "string"}}
     return canonical_json(
         {
@@ -90,139 +90,139 @@ def _schema(attributes: Sequence[str]) -> str:
 
 
 def read_reading(
-    answer: Answer, text: str, asked: str, attributes: Sequence[str], *, opening: str = ""
+    answer: Answer, text: str, person_words: str, attributes: Sequence[str], *, opening: str = ""
 ) -> Reading:
     """What a reader's answer says of a story, as far as the story has it.
 
     Args:
         answer: the reader's answer: a JSON object with a list of texts for each attribute; a text
             alone is a list of one, and an attribute that is missing has none.
-        text, asked, attributes, opening: as for `kgbias.stories.read.read_story`.
+        text, person_words, attributes, opening: as for `kgbias.stories.rule_reader.read_story`.
 
     The outcome is "unparsable" for anything else, also with a key that was not asked for.
     """
     outcome, reason = classify_answer(answer)
     if outcome == "failed" or answer.finish == "refused":
         return Reading(outcome, reason)
-    values = _values(find_object(answer.text), attributes)
+    values = _parse_values(find_object(answer.text), attributes)
     if values is None:  # JSON may hold the words of a refusal
         return Reading(outcome, reason) if outcome != "ok" else Reading("unparsable", "no reading")
-    given = f"{opening} " if opening else ""
-    doc = parser()(given + storable(text)[:LONGEST])
-    found: dict[tuple[str, str], Said] = {}
+    prefix = f"{opening} " if opening else ""
+    doc = parser()(prefix + storable(text)[:MAX_STORY_CHARS])
+    claims: dict[tuple[str, str], StoryClaim] = {}
     invented = []
     for attribute, phrases in values.items():
         for phrase in phrases:
-            places = list(_FINDERS.get(attribute, _find_words)(doc, attribute, phrase, len(given)))
-            there = places or _span(doc, phrase, len(given), LEADING)
-            if not there and not only_repeats(phrase, f"{asked} {opening}"):
+            places = list(_FINDERS.get(attribute, _find_words)(doc, attribute, phrase, len(prefix)))
+            is_there = places or _find_span(doc, phrase, len(prefix), LEADING_WORDS)
+            if not is_there and not only_repeats(phrase, f"{person_words} {opening}"):
                 invented.append((attribute, phrase))
             for value, begins, ends in places:
-                if not only_repeats(value, asked):
-                    said = Said(attribute, value, begins - len(given), ends - len(given))
-                    found.setdefault((attribute, value.casefold()), said)
-    return Reading("ok", "", tuple(found.values()), tuple(invented))
+                if not only_repeats(value, person_words):
+                    claim = StoryClaim(attribute, value, begins - len(prefix), ends - len(prefix))
+                    claims.setdefault((attribute, value.casefold()), claim)
+    return Reading("ok", "", tuple(claims.values()), tuple(invented))
 
 
-def _values(found: Any, attributes: Sequence[str]) -> dict[str, list[str]] | None:
+def _parse_values(answer_object: Any, attributes: Sequence[str]) -> dict[str, list[str]] | None:
     """The texts of each attribute in the reader's JSON; None if it is something else."""
-    if not isinstance(found, dict) or found.keys() - set(attributes):
+    if not isinstance(answer_object, dict) or answer_object.keys() - set(attributes):
         return None
     values = {}
     for attribute in attributes:
-        said = found.get(attribute) or []
-        said = said if isinstance(said, list) else [said]
-        if len(said) > MOST_VALUES or not all(isinstance(v, str) for v in said):
+        texts = answer_object.get(attribute) or []
+        texts = texts if isinstance(texts, list) else [texts]
+        if len(texts) > MAX_VALUES or not all(isinstance(v, str) for v in texts):
             return None
-        tidy = (" ".join(storable(v).split()).strip(" .,;:!?\"'“”") for v in said)
+        tidy = (" ".join(storable(v).split()).strip(" .,;:!?\"'“”") for v in texts)
         values[attribute] = [v for v in dict.fromkeys(tidy) if v]
     return values
 
 
-Found = Iterator[tuple[str, int, int]]  # values, and where the story has them
+FoundValues = Iterator[tuple[str, int, int]]  # values, and where the story has them
 
 
-def _find_words(doc: Any, attribute: str, phrase: str, begins: int) -> Found:
+def _find_words(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValues:
     """The first place of the story with the words of a phrase, in any form."""
-    before = _BEFORE.get(attribute, frozenset()) | _SUBJECTS
-    if (span := _span(doc, phrase, begins, LEADING | before)) is None:
+    before = _LEADING_WORDS.get(attribute, frozenset()) | _SUBJECTS
+    if (span := _find_span(doc, phrase, begins, LEADING_WORDS | before)) is None:
         return
-    first, end = span
-    while first < end - 1 and _forms(doc[first]) & before:
-        first += 1
-    if attribute == "wants" and first and doc[first - 1].lower_ == "to":
-        first -= 1  # "to travel", as the rules say it
-    yield doc_span(doc, first, min(end, first + MOST_WORDS))
+    start, end = span
+    while start < end - 1 and _word_forms(doc[start]) & before:
+        start += 1
+    if attribute == "wants" and start and doc[start - 1].lower_ == "to":
+        start -= 1  # "to travel", as the rules say it
+    yield clean_span(doc, start, min(end, start + MAX_VALUE_WORDS))
 
 
-def _span(doc: Any, phrase: str, begins: int, before: frozenset[str]) -> tuple[int, int] | None:
+def _find_span(doc: Any, phrase: str, begins: int, before: frozenset[str]) -> tuple[int, int] | None:
     """The first tokens from a character on with the words of a phrase; failing that, with its words
     but for those of `before` at its head."""
     words = [t.lower_ for t in parser().make_doc(phrase) if not (t.is_punct or t.is_space)]
-    wanted = [{word, lemmatise_word(word)} for word in words]
-    there = [t for t in doc if t.idx >= begins and not (t.is_punct or t.is_space)]
-    while not all(forms & before for forms in wanted):
-        for n in range(len(there) - len(wanted) + 1):
-            if all(_forms(t) & f for t, f in zip(there[n:], wanted, strict=False)):
-                return there[n].i, there[n + len(wanted) - 1].i + 1
-        if not wanted[0] & before:
+    phrase_forms = [{word, lemmatise_word(word)} for word in words]
+    story_tokens = [t for t in doc if t.idx >= begins and not (t.is_punct or t.is_space)]
+    while not all(forms & before for forms in phrase_forms):
+        for n in range(len(story_tokens) - len(phrase_forms) + 1):
+            if all(_word_forms(t) & f for t, f in zip(story_tokens[n:], phrase_forms, strict=False)):
+                return story_tokens[n].i, story_tokens[n + len(phrase_forms) - 1].i + 1
+        if not phrase_forms[0] & before:
             return None
-        wanted = wanted[1:]
+        phrase_forms = phrase_forms[1:]
     return None
 
 
-def _forms(token: Any) -> set[str]:
+def _word_forms(token: Any) -> set[str]:
     return {token.lower_, token.lemma_.lower(), lemmatise_word(token.lower_)}
 
 
-def _find_gender(doc: Any, attribute: str, phrase: str, begins: int) -> Found:
+def _find_gender(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValues:
     """The gender that a phrase names, and the first word of the story that shows it."""
     if NON_BINARY.search(phrase):
         if place := NON_BINARY.search(doc.text, begins):
             yield "non-binary people", *place.span()
         return
     words = set(re.findall(r"\w+", phrase.lower()))
-    named = [group for group, own in _GENDERS.items() if own & words]
-    if len(named) == 1:
-        for t in doc:
-            if t.idx >= begins and t.lower_ in _GENDERS[named[0]]:
-                yield named[0].casefold(), t.idx, t.idx + len(t)
+    genders_named = [group for group, gender_words in _GENDERS.items() if gender_words & words]
+    if len(genders_named) == 1:
+        for token in doc:
+            if token.idx >= begins and token.lower_ in _GENDERS[genders_named[0]]:
+                yield genders_named[0].casefold(), token.idx, token.idx + len(token)
                 return
 
 
-def _find_origin(doc: Any, attribute: str, phrase: str, begins: int) -> Found:
+def _find_origin(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValues:
     """The people that a phrase names, and the first word of the story for it: "Mexico" for
     "Mexican"."""
-    named = {origins()[w] for w in re.findall(r"\w+", phrase.lower()) if w in origins()}
-    if not named:
+    origins_named = {origins()[w] for w in re.findall(r"\w+", phrase.lower()) if w in origins()}
+    if not origins_named:
         yield from _find_words(doc, attribute, phrase, begins)
-    for t in doc:
-        group = origins().get(t.lower_)
-        if group in named and t.idx >= begins and t.text[:1].isupper():
-            named.discard(group)
-            yield group, t.idx, t.idx + len(t)
+    for token in doc:
+        group = origins().get(token.lower_)
+        if group in origins_named and token.idx >= begins and token.text[:1].isupper():
+            origins_named.discard(group)
+            yield group, token.idx, token.idx + len(token)
 
 
-def _find_family(doc: Any, attribute: str, phrase: str, begins: int) -> Found:
+def _find_family(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValues:
     """The relatives that a phrase names, in the singular: "daughter" for "two daughters"."""
-    relatives = listed()["relatives"]
-    named = {kin for w in re.findall(r"\w+", phrase.lower()) for kin in {w, lemmatise_word(w)} & relatives}
-    if not named:
+    relatives = word_lists()["relatives"]
+    relatives_named = {kin for w in re.findall(r"\w+", phrase.lower()) for kin in {w, lemmatise_word(w)} & relatives}
+    if not relatives_named:
         yield from _find_words(doc, attribute, phrase, begins)
-    for t in doc:
-        if t.idx >= begins and (kin := _forms(t) & named):
-            named -= kin
-            yield min(kin, key=len), t.idx, t.idx + len(t)
+    for token in doc:
+        if token.idx >= begins and (kin := _word_forms(token) & relatives_named):
+            relatives_named -= kin
+            yield min(kin, key=len), token.idx, token.idx + len(token)
 
 
-def _find_traits(doc: Any, attribute: str, phrase: str, begins: int) -> Found:
+def _find_traits(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValues:
     """Each trait of a phrase alone, in lower case."""
-    for part in _AND.split(phrase):
+    for part in _LIST_SEPARATOR.split(phrase):
         for value, first, end in _find_words(doc, attribute, part, begins):
             yield value.lower(), first, end
 
 
-def _find_turns(doc: Any, attribute: str, phrase: str, begins: int) -> Found:
+def _find_turns(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValues:
     """What becomes of the character, as the rules say it: "lose job" for "she lost her job"."""
     for _, start, stop in _find_words(doc, attribute, phrase, begins):
         span = [t for t in doc if start <= t.idx < stop]
@@ -235,7 +235,7 @@ def _find_turns(doc: Any, attribute: str, phrase: str, begins: int) -> Found:
         yield value, span[0].idx, stop
 
 
-_FINDERS: Mapping[str, Callable[[Any, str, str, int], Found]] = {
+_FINDERS: Mapping[str, Callable[[Any, str, str, int], FoundValues]] = {
     "gender": _find_gender,
     "origin": _find_origin,
     "family": _find_family,
