@@ -15,7 +15,7 @@ from kgbias.associate import sets as test_sets
 from kgbias.crawl import seeds
 from kgbias.crawl.configure import Groups
 from kgbias.evidence import stereotype_tables
-from kgbias.faithfulness import pairs as wikieval
+from kgbias.faithfulness import preference as wikieval
 from kgbias.ingest import tables as ingest
 from kgbias.io import tables_in_memory
 from kgbias.io.published_sets import PUBLISHED_SETS
@@ -52,7 +52,7 @@ WORD_SETS = TableFormat("word sets: `associate --tests-file`", other_forms="TOML
 DOORS: tuple[TableFormat, ...] = (
     seeds.DOOR, sets.GROUPS, sets.STATEMENTS, sets.NAMES_DOOR, sets.DESCRIPTORS_DOOR, ingest.DOOR,
     stereotype_tables.DOOR, scores.SCORE_TABLE, labelled_sets.LABEL_TABLE, stories.PEOPLE_DOOR, pairs.PEOPLE_DOOR, pairs.REQUESTS_DOOR,
-    build.DOOR, crows.DOOR, stereoset.DOOR, bbq.DOOR, winogender.DOOR, wikieval.DOOR, WORD_SETS,
+    build.DOOR, crows.DOOR, stereoset.DOOR, bbq.DOOR, winogender.DOOR, wikieval.PAIR_TABLE, WORD_SETS,
 )  # fmt: skip
 
 

@@ -135,7 +135,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
     probes: Any = {"probes": 300, "statements": ["wear amber scarves"]}
 
     import kgbias
-    from kgbias.faithfulness.metrics import Record
+    from kgbias.faithfulness.metrics import AnswerRecord
 
     names = [{"name": n, "group": g} for n, g in (("Ann", "a"), ("Bob", "b"), ("Eve", "a"))]
 
@@ -277,7 +277,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Study.price_pairs": lambda: study.price_pairs(REFERENCE, category="gender", samples=1),
         "Study.ask_pairs": lambda: study.ask_pairs(writer(STORY), category="gender", samples=1),
         "Run.pairs": lambda: study.run(kind="pairs").pairs(),
-        "Study.ragas": lambda: study.ragas([Record("Who?", "Ann did.", "Ann did it.")]),
+        "Study.ragas": lambda: study.ragas([AnswerRecord("Who?", "Ann did.", "Ann did it.")]),
         "Study.pairwise": lambda: study.pairwise(),
         "Study.reliability": lambda: study.reliability(),
         "Run.report": lambda: run().report(folder / "report.html"),

@@ -22,9 +22,9 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.settings import fitting, setting, settings, without_shared
 from kgbias.errors import UsageError
-from kgbias.faithfulness import LOCAL, Accuracy, Metric, ParserFaithfulness, Reliability
+from kgbias.faithfulness import LOCAL_JUDGES, JudgeAccuracy, RagasMetric, ParserFaithfulness, JudgeReliability
 from kgbias.faithfulness.metrics import read_records
-from kgbias.faithfulness.pairs import CHANCE, read_pairs
+from kgbias.faithfulness.preference import CHANCE_ACCURACY, read_wikieval
 from kgbias.io.text import shorten
 from kgbias.study.opening import Judging
 
@@ -109,13 +109,13 @@ def faithfulness(
         raise UsageError("--sample applies only to a run's statements")
     if run_name is not None and (records or pairs):
         raise UsageError("--records and --pairs do not use a run: leave the run out")
-    if judge is None or judge in LOCAL:
+    if judge is None or judge in LOCAL_JUDGES:
         judging = without_shared(judging, ["device", "dtype", "base-url"])
     else:
         judging = fitting(judging, [judge], "completer")
     how = cast(Judging, said(**judging))
     with kgbias.open(store_url, progress=True) as study:
-        found: ParserFaithfulness | list[Metric] | list[Accuracy]
+        found: ParserFaithfulness | list[RagasMetric] | list[JudgeAccuracy]
         if text is not None:
             run = study.run(run_name)
             own = run.borne_out(
@@ -127,7 +127,7 @@ def faithfulness(
                 read_records(records), judge or "rule", repeats=repeats, seed=seed, **how
             )
         elif pairs is not None:
-            rows = None if pairs == _WORLD else read_pairs(Path(pairs))
+            rows = None if pairs == _WORLD else read_wikieval(Path(pairs))
             found = study.pairwise(rows, judge or "rule", repeats=repeats, seed=seed, **how)
         else:
             found = study.run(run_name).faithfulness(
@@ -139,9 +139,9 @@ def faithfulness(
     if isinstance(found, ParserFaithfulness):
         _print_run(found)
     elif pairs is not None:
-        _print_accuracies(cast(list[Accuracy], found))
+        _print_accuracies(cast(list[JudgeAccuracy], found))
     else:
-        _print_metrics(cast(list[Metric], found))
+        _print_metrics(cast(list[RagasMetric], found))
     _print_trust(trust)
 
 
@@ -151,7 +151,7 @@ def _read(path: Path) -> str:
     return read_text(path)
 
 
-def _record(found: ParserFaithfulness | Sequence[Metric] | Sequence[Accuracy]) -> dict[str, Any]:
+def _record(found: ParserFaithfulness | Sequence[RagasMetric] | Sequence[JudgeAccuracy]) -> dict[str, Any]:
     if isinstance(found, ParserFaithfulness):
         return {
             "run": found.run,
@@ -177,11 +177,11 @@ def _record(found: ParserFaithfulness | Sequence[Metric] | Sequence[Accuracy]) -
                 for c in found.unfaithful
             ],
         }
-    if isinstance(found[0], Accuracy):
+    if isinstance(found[0], JudgeAccuracy):
         return {
-            "chance": CHANCE,
+            "chance": CHANCE_ACCURACY,
             "accuracies": [asdict(a) | {"accuracy": a.accuracy.as_dict()}
-                           for a in found if isinstance(a, Accuracy)],
+                           for a in found if isinstance(a, JudgeAccuracy)],
         }  # fmt: skip
     return {
         "metrics": [
@@ -197,12 +197,12 @@ def _record(found: ParserFaithfulness | Sequence[Metric] | Sequence[Accuracy]) -
                 ],
             }
             for m in found
-            if isinstance(m, Metric)
+            if isinstance(m, RagasMetric)
         ]
     }
 
 
-def _trust_record(trust: Reliability) -> dict[str, Any]:
+def _trust_record(trust: JudgeReliability) -> dict[str, Any]:
     return {
         "judge": trust.judge,
         "accuracy": trust.accuracy.as_dict(),
@@ -240,7 +240,7 @@ def _print_run(found: ParserFaithfulness) -> None:
         show.say("", f"  and {more} more: --json has all")
 
 
-def _print_accuracies(found: Sequence[Accuracy]) -> None:
+def _print_accuracies(found: Sequence[JudgeAccuracy]) -> None:
     rows = []
     for row in found:
         notes = [f"{row.ties} ties"] if row.ties else []
@@ -249,10 +249,10 @@ def _print_accuracies(found: Sequence[Accuracy]) -> None:
     show.table(("", "", ""), rows)
     if all(row.aspect != _RELEVANCE for row in found):
         show.say(f"{_RELEVANCE}  {_OFFLINE}")
-    show.say(f"chance has {CHANCE:.2f}; accuracy of pairwise preferences")
+    show.say(f"chance has {CHANCE_ACCURACY:.2f}; accuracy of pairwise preferences")
 
 
-def _print_metrics(found: Sequence[Metric]) -> None:
+def _print_metrics(found: Sequence[RagasMetric]) -> None:
     for row in found:
         e = row.estimate
         unread = f"; {row.unread} verdicts could not be read" if row.unread else ""
@@ -270,7 +270,7 @@ def _print_metrics(found: Sequence[Metric]) -> None:
             )
 
 
-def _print_trust(trust: Reliability) -> None:
+def _print_trust(trust: JudgeReliability) -> None:
     show.say(
         "",
         f"judge {trust.judge}: right on {_share(trust.accuracy)} of labelled cases, "

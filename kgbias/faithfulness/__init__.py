@@ -1,43 +1,43 @@
 """How far a text is borne out by its sources: the metrics of RAGAS, judges and their reliability,
 and whether the parser of a crawl kept what answers said."""
 
-from kgbias.faithfulness.crawled import Checked, OfOutcome, ParserFaithfulness, check_run
-from kgbias.faithfulness.judges import LOCAL, Judge, LocalJudge, ModelJudge
+from kgbias.faithfulness.parser_check import CheckedTriple, OutcomeFaithfulness, ParserFaithfulness, check_run
+from kgbias.faithfulness.judges import LOCAL_JUDGES, Judge, LocalJudge, ModelJudge
 from kgbias.faithfulness.metrics import (
-    Metric,
-    Record,
-    Scored,
+    RagasMetric,
+    AnswerRecord,
+    RecordScore,
     answer_relevance,
     context_relevance,
     faithfulness,
     read_records,
 )
-from kgbias.faithfulness.pairs import Accuracy, Row, pairwise, read_pairs
-from kgbias.faithfulness.reliability import Case, Reliability, cases, reliability, world_pairs
+from kgbias.faithfulness.preference import JudgeAccuracy, WikiEvalRow, pairwise_accuracy, read_wikieval
+from kgbias.faithfulness.judge_reliability import JudgeCase, JudgeReliability, load_cases, measure_reliability, make_world_pairs
 
 __all__ = [
-    "LOCAL",
-    "Accuracy",
-    "Case",
-    "Checked",
+    "LOCAL_JUDGES",
+    "JudgeAccuracy",
+    "JudgeCase",
+    "CheckedTriple",
     "Judge",
     "LocalJudge",
-    "Metric",
+    "RagasMetric",
     "ModelJudge",
-    "OfOutcome",
+    "OutcomeFaithfulness",
     "ParserFaithfulness",
-    "Record",
-    "Reliability",
-    "Row",
-    "Scored",
+    "AnswerRecord",
+    "JudgeReliability",
+    "WikiEvalRow",
+    "RecordScore",
     "answer_relevance",
-    "cases",
+    "load_cases",
     "check_run",
     "context_relevance",
     "faithfulness",
-    "pairwise",
-    "read_pairs",
+    "pairwise_accuracy",
+    "read_wikieval",
     "read_records",
-    "reliability",
-    "world_pairs",
+    "measure_reliability",
+    "make_world_pairs",
 ]

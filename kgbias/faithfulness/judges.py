@@ -12,17 +12,17 @@ from typing import Protocol
 import numpy as np
 
 from kgbias.errors import UsageError, no_such
-from kgbias.faithfulness.rules import content, says
+from kgbias.faithfulness.rules import content_stems, check_statement
 from kgbias.graph.prompting import LoggedPrompter
 from kgbias.io.templates import PromptTemplate
 from kgbias.language.words import is_negated
 
-LOCAL = ("rule", "minilm")
-NEAR = 0.8  # the least cosine at which two sentences count as saying the same
-ABOUT = 0.4  # the least cosine at which a sentence is about a question
-QUESTIONS = 3  # made from each answer
+LOCAL_JUDGES = ("rule", "minilm")
+MIN_SAME_COSINE = 0.8  # the least cosine at which two sentences count as saying the same
+MIN_TOPIC_COSINE = 0.4  # the least cosine at which a sentence is about a question
+QUESTIONS_PER_ANSWER = 3  # made from each answer
 ASPECTS = ("faithfulness", "answer_relevance", "context_relevance")
-TEMPLATES: dict[str, dict[str, object]] = {
+TEMPLATE_VALUES: dict[str, dict[str, object]] = {
     "statements": {"question": "", "answer": ""},
     "verdicts": {"context": "", "statements": ()},
     "question": {"answer": ""},
@@ -34,14 +34,14 @@ TEMPLATES: dict[str, dict[str, object]] = {
     },
 }
 
-Embed = Callable[[Sequence[str]], np.ndarray]
-_SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])|\n+")
-_ITEM = re.compile(
+EmbedSentences = Callable[[Sequence[str]], np.ndarray]
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])|\n+")
+_LIST_MARKER = re.compile(
     r"^\s*(?:[-*•]|\(?\d+[.):]|(?:statement|question|sentence)\s*\d*:)\s*", re.IGNORECASE
 )
 _VERDICT = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
-_CITE = re.compile(r"\s*\[\d+(?:\s*,\s*\d+)*\]")
-_NUMBER = re.compile(r"(?<![\d.])(10(?:\.0+)?|\d(?:\.\d+)?)(?![\d])")
+_CITATION = re.compile(r"\s*\[\d+(?:\s*,\s*\d+)*\]")
+_SCORE_NUMBER = re.compile(r"(?<![\d.])(10(?:\.0+)?|\d(?:\.\d+)?)(?![\d])")
 
 
 class Judge(Protocol):
@@ -50,22 +50,22 @@ class Judge(Protocol):
 
     name: str
 
-    def statements(self, asked: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
+    def extract_statements(self, queries: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
         """The statements made by each answer, from pairs of (question, answer)."""
         ...
 
-    def verdicts(
-        self, asked: Sequence[tuple[str, Sequence[str]]], repeat: int = 0
+    def judge_statements(
+        self, queries: Sequence[tuple[str, Sequence[str]]], repeat: int = 0
     ) -> list[list[bool | None]]:
         """Whether each statement follows from its context, from pairs of (context, statements);
         None for a verdict that could not be read."""
         ...
 
-    def questions(self, answers: Sequence[str], repeat: int = 0) -> list[list[str]]:
+    def write_questions(self, answers: Sequence[str], repeat: int = 0) -> list[list[str]]:
         """Questions that each answer would answer."""
         ...
 
-    def sentences(self, asked: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
+    def select_sentences(self, queries: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
         """The sentences of each context that help to answer the question, from pairs of (question,
         context)."""
         ...
@@ -81,49 +81,49 @@ class LocalJudge:
     chance (docs/methods/how-well.md).
     """
 
-    def __init__(self, embed: Embed | None = None) -> None:
+    def __init__(self, embed: EmbedSentences | None = None) -> None:
         self.name = "minilm" if embed else "rule"
         self._embed = embed
 
-    def statements(self, asked: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
-        return [split(answer) for _, answer in asked]
+    def extract_statements(self, queries: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
+        return [split_sentences(answer) for _, answer in queries]
 
-    def verdicts(
-        self, asked: Sequence[tuple[str, Sequence[str]]], repeat: int = 0
+    def judge_statements(
+        self, queries: Sequence[tuple[str, Sequence[str]]], repeat: int = 0
     ) -> list[list[bool | None]]:
-        return [[self._supported(split(context), s) for s in own] for context, own in asked]
+        return [[self._is_supported(split_sentences(context), statement) for statement in statements] for context, statements in queries]
 
-    def questions(self, answers: Sequence[str], repeat: int = 0) -> list[list[str]]:
+    def write_questions(self, answers: Sequence[str], repeat: int = 0) -> list[list[str]]:
         return [[] for _ in answers]
 
-    def sentences(self, asked: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
-        found = []
-        for question, context in asked:
-            wanted = set(content(question))
-            own = split(context)
-            near = self._cosines(question, own)
-            found.append(
+    def select_sentences(self, queries: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
+        selected = []
+        for question, context in queries:
+            question_stems = set(content_stems(question))
+            context_sentences = split_sentences(context)
+            cosines = self._cosines_with(question, context_sentences)
+            selected.append(
                 [
                     sentence
-                    for sentence, cosine in zip(own, near, strict=True)
-                    if wanted & set(content(sentence)) or cosine >= ABOUT
+                    for sentence, cosine in zip(context_sentences, cosines, strict=True)
+                    if question_stems & set(content_stems(sentence)) or cosine >= MIN_TOPIC_COSINE
                 ]
             )
-        return found
+        return selected
 
-    def _supported(self, sentences: Sequence[str], statement: str) -> bool:
-        if any(says(sentence, statement).supported for sentence in sentences):
+    def _is_supported(self, sentences: Sequence[str], statement: str) -> bool:
+        if any(check_statement(sentence, statement).supported for sentence in sentences):
             return True
         return any(
-            cosine >= NEAR and is_negated(sentence) == is_negated(statement)
-            for sentence, cosine in zip(sentences, self._cosines(statement, sentences), strict=True)
+            cosine >= MIN_SAME_COSINE and is_negated(sentence) == is_negated(statement)
+            for sentence, cosine in zip(sentences, self._cosines_with(statement, sentences), strict=True)
         )
 
-    def _cosines(self, text: str, others: Sequence[str]) -> list[float]:
+    def _cosines_with(self, text: str, others: Sequence[str]) -> list[float]:
         if self._embed is None or not others:
             return [0.0] * len(others)
-        rows = self._embed([text, *others])
-        cosines: list[float] = (rows[1:] @ rows[0]).tolist()
+        vectors = self._embed([text, *others])
+        cosines: list[float] = (vectors[1:] @ vectors[0]).tolist()
         return cosines
 
 
@@ -135,96 +135,96 @@ class ModelJudge:
         self._model = model
         self._prompts = prompts
 
-    def statements(self, asked: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
-        values = [{"question": q, "answer": uncited(a)} for q, a in asked]
-        return [items(text) for text in self._ask("statements", values, repeat)]
+    def extract_statements(self, queries: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
+        values = [{"question": question, "answer": strip_citations(answer)} for question, answer in queries]
+        return [list_items(text) for text in self._ask_model("statements", values, repeat)]
 
-    def verdicts(
-        self, asked: Sequence[tuple[str, Sequence[str]]], repeat: int = 0
+    def judge_statements(
+        self, queries: Sequence[tuple[str, Sequence[str]]], repeat: int = 0
     ) -> list[list[bool | None]]:
-        filled = [(context, own) for context, own in asked if own]
-        values = [{"context": context, "statements": list(own)} for context, own in filled]
-        answers = iter(self._ask("verdicts", values, repeat))
-        return [read_verdicts(next(answers), len(own)) if own else [] for _, own in asked]
+        with_statements = [(context, statements) for context, statements in queries if statements]
+        values = [{"context": context, "statements": list(statements)} for context, statements in with_statements]
+        answers = iter(self._ask_model("verdicts", values, repeat))
+        return [read_verdicts(next(answers), len(statements)) if statements else [] for _, statements in queries]
 
-    def questions(self, answers: Sequence[str], repeat: int = 0) -> list[list[str]]:
-        values = [{"answer": uncited(answer)} for answer in answers]
+    def write_questions(self, answers: Sequence[str], repeat: int = 0) -> list[list[str]]:
+        values = [{"answer": strip_citations(answer)} for answer in answers]
         rounds = [
-            self._ask("question", values, repeat * QUESTIONS + n, temperature=0.8)
-            for n in range(QUESTIONS)
+            self._ask_model("question", values, repeat * QUESTIONS_PER_ANSWER + number, temperature=0.8)
+            for number in range(QUESTIONS_PER_ANSWER)
         ]
         return [
-            [item for text in texts if (item := " ".join(items(text)[:1]))]
+            [item for text in texts if (item := " ".join(list_items(text)[:1]))]
             for texts in zip(*rounds, strict=True)
         ]
 
-    def sentences(self, asked: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
-        values = [{"question": q, "context": context} for q, context in asked]
+    def select_sentences(self, queries: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
+        values = [{"question": question, "context": context} for question, context in queries]
         return [
-            [] if "insufficient information" in text.lower() else items(text)
-            for text in self._ask("sentences", values, repeat)
+            [] if "insufficient information" in text.lower() else list_items(text)
+            for text in self._ask_model("sentences", values, repeat)
         ]
 
-    def scores(
-        self, aspect: str, asked: Sequence[tuple[str, str, str]], repeat: int = 0
+    def score_answers(
+        self, aspect: str, queries: Sequence[tuple[str, str, str]], repeat: int = 0
     ) -> list[float | None]:
         """The baseline "GPT score": 0 to 10 for (question, answer, context); None where no number
         could be read."""
-        values = [{"question": q, "answer": a, "context": c} for q, a, c in asked]
-        found = []
-        for text in self._ask(f"score-{aspect}", values, repeat):
-            match = _NUMBER.search(text)
-            found.append(float(match[1]) if match else None)
-        return found
+        values = [{"question": question, "answer": answer, "context": context} for question, answer, context in queries]
+        scores_read = []
+        for text in self._ask_model(f"score-{aspect}", values, repeat):
+            match = _SCORE_NUMBER.search(text)
+            scores_read.append(float(match[1]) if match else None)
+        return scores_read
 
-    def rankings(
-        self, aspect: str, asked: Sequence[dict[str, str]], repeat: int = 0
+    def rank_pairs(
+        self, aspect: str, queries: Sequence[dict[str, str]], repeat: int = 0
     ) -> list[int | None]:
         """The baseline "GPT ranking": which of two is better, 1 or 2."""
-        found: list[int | None] = []
-        for text in self._ask(f"rank-{aspect}", asked, repeat):
+        rankings_read: list[int | None] = []
+        for text in self._ask_model(f"rank-{aspect}", queries, repeat):
             match = re.search(r"\b([12])\b", text)
-            found.append(int(match[1]) if match else None)
-        return found
+            rankings_read.append(int(match[1]) if match else None)
+        return rankings_read
 
-    def _ask(
+    def _ask_model(
         self, name: str, values: Sequence[Mapping[str, object]],
         repeat: int, temperature: float | None = None,
     ) -> list[str]:  # fmt: skip
         return self._model.ask(self._prompts[name], values, repeat=repeat, temperature=temperature)
 
 
-def local_judge(name: str, embed: Callable[[], Embed]) -> LocalJudge:
+def make_local_judge(name: str, embed: Callable[[], EmbedSentences]) -> LocalJudge:
     """An offline judge by name."""
-    if name not in LOCAL:
-        raise UsageError(f"{no_such('judge', name, LOCAL)}, or a model's spec")
+    if name not in LOCAL_JUDGES:
+        raise UsageError(f"{no_such('judge', name, LOCAL_JUDGES)}, or a model's spec")
     return LocalJudge(embed() if name == "minilm" else None)
 
 
-def split(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """The sentences of a text, without the numbers of its sources."""
-    found = (" ".join(part.split()) for part in _SENTENCE.split(uncited(text)))
-    return [sentence for sentence in found if any(c.isalnum() for c in sentence)]
+    candidates = (" ".join(part.split()) for part in _SENTENCE_END.split(strip_citations(text)))
+    return [sentence for sentence in candidates if any(character.isalnum() for character in sentence)]
 
 
-def uncited(text: str) -> str:
+def strip_citations(text: str) -> str:
     """The text without the numbers of its sources, such as [1]."""
-    return _CITE.sub("", text)
+    return _CITATION.sub("", text)
 
 
-def items(text: str) -> list[str]:
+def list_items(text: str) -> list[str]:
     """The lines of an answer in the form of a list, without bullets and numbers."""
-    lines = (_ITEM.sub("", line).strip() for line in text.splitlines())
-    return [line for line in lines if any(c.isalnum() for c in line) and not line.endswith(":")]
+    lines = (_LIST_MARKER.sub("", line).strip() for line in text.splitlines())
+    return [line for line in lines if any(character.isalnum() for character in line) and not line.endswith(":")]
 
 
 def read_verdicts(text: str, expected: int) -> list[bool | None]:
     """The verdicts in an answer, taken from its end: the prompt asks for explanations first, then
     all verdicts in order. None for each if there are too few."""
     final = re.split(r"final verdicts?\b[^\n:]*:?", text, flags=re.IGNORECASE)[-1]
-    found = [match[1].lower() == "yes" for match in _VERDICT.finditer(final)]
-    if len(found) < expected:
-        found = [match[1].lower() == "yes" for match in _VERDICT.finditer(text)]
-    if len(found) < expected:
+    verdicts = [match[1].lower() == "yes" for match in _VERDICT.finditer(final)]
+    if len(verdicts) < expected:
+        verdicts = [match[1].lower() == "yes" for match in _VERDICT.finditer(text)]
+    if len(verdicts) < expected:
         return [None] * expected
-    return list(found[-expected:])
+    return list(verdicts[-expected:])

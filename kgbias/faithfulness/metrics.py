@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.faithfulness.judges import Embed, Judge, split
+from kgbias.faithfulness.judges import EmbedSentences, Judge, split_sentences
 from kgbias.ids import normalise
 from kgbias.io.reading import parse_json, read_text
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate
 
 # The keys of a record: ours, then those of ragas.
-_KEYS = (
+_RECORD_KEYS = (
     ("question", "user_input"),
     ("answer", "response"),
     ("context", "contexts", "retrieved_contexts"),
@@ -28,7 +28,7 @@ _KEYS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class AnswerRecord:
     """An answer to a question, and the context that it should rest on."""
 
     question: str
@@ -37,7 +37,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class RecordScore:
     """A metric of one record, judged once: its value (NaN if nothing could be judged), and what it
     was computed from: statements with their verdicts, questions with their cosines, or sentences
     with whether they were extracted."""
@@ -47,153 +47,153 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class RagasMetric:
     """A metric over records: its mean with the interval, and each record's judgements, one per
     repeat. `retest` is the share of things judged the same in two repeats."""
 
     name: str
     judge: str
     estimate: Estimate
-    records: tuple[tuple[Scored, ...], ...] = ()
+    records: tuple[tuple[RecordScore, ...], ...] = ()
     retest: Estimate = field(default_factory=Estimate.missing)
     unread: int = 0
 
 
-def faithfulness(records: Sequence[Record], judge: Judge, repeats: int = 1) -> Metric:
+def faithfulness(records: Sequence[AnswerRecord], judge: Judge, repeats: int = 1) -> RagasMetric:
     """|V| / |S|. A verdict that could not be read is left out of both, and counted as `unread`; an
     answer that makes no statement has no value. Statements are extracted once, so repeats judge the
     same ones."""
-    stated = judge.statements([(r.question, r.answer) for r in records])
-    asked = [(r.context, own) for r, own in zip(records, stated, strict=True)]
-    rounds = [judge.verdicts(asked, n) for n in range(repeats)]
-    scored = [
-        tuple(_share(own, verdicts[place]) for verdicts in rounds)
-        for place, own in enumerate(stated)
+    statements = judge.extract_statements([(record.question, record.answer) for record in records])
+    queries = [(record.context, record_statements) for record, record_statements in zip(records, statements, strict=True)]
+    rounds = [judge.judge_statements(queries, number) for number in range(repeats)]
+    scores = [
+        tuple(_supported_share(record_statements, verdicts[position]) for verdicts in rounds)
+        for position, record_statements in enumerate(statements)
     ]
-    return _metric("faithfulness", judge, scored)
+    return _make_metric("faithfulness", judge, scores)
 
 
 def answer_relevance(
-    records: Sequence[Record], judge: Judge, embed: Embed, repeats: int = 1
-) -> Metric:
+    records: Sequence[AnswerRecord], judge: Judge, embed: EmbedSentences, repeats: int = 1
+) -> RagasMetric:
     """The mean cosine of the question with the questions that the judge makes from the answer; no
     value from a judge that makes none, such as the offline ones."""
-    scored: list[list[Scored]] = [[] for _ in records]
-    for n in range(repeats):
-        made = judge.questions([r.answer for r in records], n)
-        for place, (record, questions) in enumerate(zip(records, made, strict=True)):
+    scores: list[list[RecordScore]] = [[] for _ in records]
+    for number in range(repeats):
+        questions_made = judge.write_questions([answer_record.answer for answer_record in records], number)
+        for position, (record, questions) in enumerate(zip(records, questions_made, strict=True)):
             if not questions:
-                scored[place].append(Scored(math.nan))
+                scores[position].append(RecordScore(math.nan))
                 continue
-            rows = embed([record.question, *questions])
-            cosines = (rows[1:] @ rows[0]).tolist()
+            vectors = embed([record.question, *questions])
+            cosines = (vectors[1:] @ vectors[0]).tolist()
             parts = tuple(zip(questions, cosines, strict=True))
-            scored[place].append(Scored(float(np.mean(cosines)), parts))
-    return _metric("answer_relevance", judge, [tuple(own) for own in scored])
+            scores[position].append(RecordScore(float(np.mean(cosines)), parts))
+    return _make_metric("answer_relevance", judge, [tuple(record_scores) for record_scores in scores])
 
 
-def context_relevance(records: Sequence[Record], judge: Judge, repeats: int = 1) -> Metric:
+def context_relevance(records: Sequence[AnswerRecord], judge: Judge, repeats: int = 1) -> RagasMetric:
     """The share of the context's sentences that the judge extracts. Anything it returns that is not
     a sentence of the context does not count."""
-    scored: list[list[Scored]] = [[] for _ in records]
-    asked = [(r.question, r.context) for r in records]
-    for n in range(repeats):
-        for place, extracted in enumerate(judge.sentences(asked, n)):
-            own = split(records[place].context)
-            chosen = {normalise(s) for text in extracted for s in (text, *split(text))}
-            taken = [normalise(s) in chosen for s in own]
-            value = sum(taken) / len(own) if own else math.nan
-            scored[place].append(Scored(value, tuple(zip(own, taken, strict=True))))
-    return _metric("context_relevance", judge, [tuple(own) for own in scored])
+    scores: list[list[RecordScore]] = [[] for _ in records]
+    queries = [(record.question, record.context) for record in records]
+    for number in range(repeats):
+        for position, extracted in enumerate(judge.select_sentences(queries, number)):
+            sentences = split_sentences(records[position].context)
+            extracted_sentences = {normalise(s) for text in extracted for s in (text, *split_sentences(text))}
+            is_extracted = [normalise(s) in extracted_sentences for s in sentences]
+            value = sum(is_extracted) / len(sentences) if sentences else math.nan
+            scores[position].append(RecordScore(value, tuple(zip(sentences, is_extracted, strict=True))))
+    return _make_metric("context_relevance", judge, [tuple(sentences) for sentences in scores])
 
 
-def against(text: str, sources: Callable[[str], str], judge: Judge, repeats: int = 1) -> Metric:
+def faithfulness_to_sources(text: str, sources: Callable[[str], str], judge: Judge, repeats: int = 1) -> RagasMetric:
     """The faithfulness of a text in which each statement has its own `sources`: the share of its
     statements that follow from theirs, with the interval over statements."""
-    (stated,) = judge.statements([("", text)])
-    asked = [(sources(statement), (statement,)) for statement in stated]
-    rounds = [judge.verdicts(asked, n) for n in range(repeats)]
-    scored = [
-        tuple(_share((statement,), verdicts[place]) for verdicts in rounds)
-        for place, statement in enumerate(stated)
+    (statements,) = judge.extract_statements([("", text)])
+    queries = [(sources(statement), (statement,)) for statement in statements]
+    rounds = [judge.judge_statements(queries, number) for number in range(repeats)]
+    scores = [
+        tuple(_supported_share((statement,), verdicts[position]) for verdicts in rounds)
+        for position, statement in enumerate(statements)
     ]
-    return _metric("faithfulness", judge, scored)
+    return _make_metric("faithfulness", judge, scores)
 
 
-def read_records(path: Path) -> list[Record]:
+def read_records(path: Path) -> list[AnswerRecord]:
     """Read records from JSON lines with the keys question, answer and context, or user_input,
     response and retrieved_contexts as in ragas; contexts may be lists. Raises DataError for any
     other file."""
-    found = []
-    for n, line in enumerate(read_text(path).splitlines(), 1):
+    records = []
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip():
             continue
-        row = parse_json(line, f"{path}, line {n}")
+        row = parse_json(line, f"{path}, line {number}")
         if not isinstance(row, dict):
-            raise DataError(f"{path}, line {n} is not a JSON object")
+            raise DataError(f"{path}, line {number} is not a JSON object")
         cells = []
-        for names in _KEYS:
-            value = next((row[name] for name in names if name in row), None)
+        for keys in _RECORD_KEYS:
+            value = next((row[name] for name in keys if name in row), None)
             if isinstance(value, list) and all(isinstance(part, str) for part in value):
                 value = " ".join(value)
             if not isinstance(value, str) or not value.strip():
-                raise DataError(f"{path}, line {n} has no {names[0]!r}")
+                raise DataError(f"{path}, line {number} has no {keys[0]!r}")
             cells.append(value.strip())
-        found.append(Record(*cells))
-    if not found:
+        records.append(AnswerRecord(*cells))
+    if not records:
         raise DataError(f"{path} holds no records")
-    return found
+    return records
 
 
-def over_records(values: Sequence[Sequence[float]], *, seed: int = 0) -> Estimate:
+def mean_over_records(values: Sequence[Sequence[float]], *, seed: int = 0) -> Estimate:
     """The mean over records of each record's mean over repeats, with the percentile interval of a
     bootstrap that draws records, and then the repeats of each. NaNs are left out; n is the number
     of records."""
-    own = [[v for v in row if not math.isnan(v)] for row in values]
-    own = [row for row in own if row]
-    if not own:
+    by_record = [[value for value in row if not math.isnan(value)] for row in values]
+    by_record = [row for row in by_record if row]
+    if not by_record:
         return Estimate.missing()
-    mean = float(np.mean([np.mean(row) for row in own]))
-    if len(own) < 2:
-        return Estimate.missing(len(own), mean)
+    mean = float(np.mean([np.mean(row) for row in by_record]))
+    if len(by_record) < 2:
+        return Estimate.missing(len(by_record), mean)
     rng = np.random.default_rng(seed)
-    drawn = np.zeros((DEFAULT_DRAWS, len(own)))
-    for n, row in enumerate(own):
-        drawn[:, n] = np.array(row)[rng.integers(len(row), size=(DEFAULT_DRAWS, len(row)))].mean(axis=1)
-    chosen = rng.integers(len(own), size=(DEFAULT_DRAWS, len(own)))
-    means = np.take_along_axis(drawn, chosen, axis=1).mean(axis=1)
+    resampled = np.zeros((DEFAULT_DRAWS, len(by_record)))
+    for position, row in enumerate(by_record):
+        resampled[:, position] = np.array(row)[rng.integers(len(row), size=(DEFAULT_DRAWS, len(row)))].mean(axis=1)
+    record_numbers = rng.integers(len(by_record), size=(DEFAULT_DRAWS, len(by_record)))
+    means = np.take_along_axis(resampled, record_numbers, axis=1).mean(axis=1)
     low, high = np.quantile(means, (0.025, 0.975))
-    return Estimate(mean, float(low), float(high), len(own))
+    return Estimate(mean, float(low), float(high), len(by_record))
 
 
-def retest(rounds: Sequence[Sequence[bool | None]]) -> Estimate:
+def retest_agreement(rounds: Sequence[Sequence[bool | None]]) -> Estimate:
     """The share of things that two repeats judged alike, over all pairs of repeats, in [0, 1]; the
     interval is from a bootstrap over things. `rounds` has each thing's judgement in each repeat."""
-    alike = [
-        [float(a == b) for i, a in enumerate(own) for b in own[i + 1 :] if None not in (a, b)]
-        for own in rounds
+    same_judgements = [
+        [float(first == second) for number, first in enumerate(judgements) for second in judgements[number + 1 :] if None not in (first, second)]
+        for judgements in rounds
     ]
-    return over_records([[float(np.mean(row))] for row in alike if row])
+    return mean_over_records([[float(np.mean(row))] for row in same_judgements if row])
 
 
-def _share(statements: Sequence[str], verdicts: Sequence[bool | None]) -> Scored:
-    read = [v for v in verdicts if v is not None]
-    value = sum(read) / len(read) if read else math.nan
-    return Scored(value, tuple(zip(statements, verdicts, strict=True)))
+def _supported_share(statements: Sequence[str], verdicts: Sequence[bool | None]) -> RecordScore:
+    readable = [verdict for verdict in verdicts if verdict is not None]
+    value = sum(readable) / len(readable) if readable else math.nan
+    return RecordScore(value, tuple(zip(statements, verdicts, strict=True)))
 
 
-def _metric(name: str, judge: Judge, scored: Sequence[tuple[Scored, ...]]) -> Metric:
-    judged = [
-        [verdict for _, verdict in part]
-        for own in scored
-        for part in zip(*(s.parts for s in own), strict=False)
+def _make_metric(name: str, judge: Judge, scores: Sequence[tuple[RecordScore, ...]]) -> RagasMetric:
+    verdicts_of_parts = [
+        [verdict for _, verdict in repeated_part]
+        for record_scores in scores
+        for repeated_part in zip(*(score.parts for score in record_scores), strict=False)
     ]
-    same = [row for row in judged if all(v is None or isinstance(v, bool) for v in row)]
-    return Metric(
+    verdict_rows = [row for row in verdicts_of_parts if all(value is None or isinstance(value, bool) for value in row)]
+    return RagasMetric(
         name,
         judge.name,
-        over_records([[s.value for s in own] for own in scored]),
-        tuple(scored),
-        retest([[v for v in row if v is None or isinstance(v, bool)] for row in same]),
-        sum(v is None for row in judged for v in row),
+        mean_over_records([[score.value for score in record_scores] for record_scores in scores]),
+        tuple(scores),
+        retest_agreement([[value for value in row if value is None or isinstance(value, bool)] for row in verdict_rows]),
+        sum(value is None for row in verdicts_of_parts for value in row),
     )

@@ -25,12 +25,12 @@ from kgbias.study.opening import Judging, check_judging, embedder, opened_judge
 if TYPE_CHECKING:
     from kgbias.calibrate import Coverage, FalsePositives, RowResult
     from kgbias.faithfulness import (
-        Accuracy,
+        JudgeAccuracy,
         Judge,
-        Metric,
-        Record,
-        Reliability,
-        Row,
+        RagasMetric,
+        AnswerRecord,
+        JudgeReliability,
+        WikiEvalRow,
     )
     from kgbias.measure.scorer_reliability import ScorerReliability
     from kgbias.measure.labelled_sets import LabelledSet
@@ -281,19 +281,19 @@ class Checked(OfStudy):
 
     def ragas(
         self,
-        records: "Sequence[Record]",
+        records: "Sequence[AnswerRecord]",
         judge: "str | Completer" = "rule",
         *,
         repeats: int = 1,
         seed: int = 0,
         **judging: Unpack[Judging],
-    ) -> "list[Metric]":
+    ) -> "list[RagasMetric]":
         """Faithfulness, answer relevance and context relevance (Es et al. 2023) of answers to
         questions with their contexts, with intervals over records and repeats. Answer relevance
         needs a judge that writes questions: with an offline judge its estimate is missing.
 
         Args:
-            records: `kgbias.faithfulness.Record`s.
+            records: `kgbias.faithfulness.AnswerRecord`s.
             judge: "rule" or "minilm" (offline), a model's spec, or an open model.
             repeats: how many times to judge each record.
             seed: the random seed of the judge's answers.
@@ -313,30 +313,30 @@ class Checked(OfStudy):
 
     def pairwise(
         self,
-        rows: "Sequence[Row] | None" = None,
+        rows: "Sequence[WikiEvalRow] | None" = None,
         judge: "str | Completer" = "rule",
         *,
         repeats: int = 1,
         seed: int = 0,
         **judging: Unpack[Judging],
-    ) -> "list[Accuracy]":
+    ) -> "list[JudgeAccuracy]":
         """How often a judge prefers the better of two answers or contexts (Table 1 of Es et al.
-        2023); chance is 0.5. `rows` are WikiEval's (`kgbias.faithfulness.read_pairs`); None: fifty
+        2023); chance is 0.5. `rows` are WikiEval's (`kgbias.faithfulness.read_wikieval`); None: fifty
         of the reference world. Other parameters as in `ragas`.
 
         Args:
-            rows: WikiEval's (`kgbias.faithfulness.read_pairs`); None: fifty of the reference world.
+            rows: WikiEval's (`kgbias.faithfulness.read_wikieval`); None: fifty of the reference world.
             judge: as for `ragas`, and so are the others.
             repeats: how many times to judge each row.
             seed: the random seed of the judge's answers.
             judging: how to ask a model; see `Judging`.
         """
-        from kgbias.faithfulness import pairwise, world_pairs
+        from kgbias.faithfulness import pairwise_accuracy, make_world_pairs
 
         check_judging(repeats, judge, judging)
-        own = world_pairs() if rows is None else rows
+        own = make_world_pairs() if rows is None else rows
         with _judging(self._context, judge, seed, judging) as (opened, progress):
-            return pairwise(own, opened, embedder(progress), repeats=repeats, seed=seed)
+            return pairwise_accuracy(own, opened, embedder(progress), repeats=repeats, seed=seed)
 
     def reliability(
         self,
@@ -345,7 +345,7 @@ class Checked(OfStudy):
         repeats: int = 1,
         seed: int = 0,
         **judging: Unpack[Judging],
-    ) -> "Reliability":
+    ) -> "JudgeReliability":
         """How reliable a judge is: whether it agrees with itself and with the labelled cases that
         come with kgbias. Parameters as in `ragas`.
 
@@ -355,11 +355,11 @@ class Checked(OfStudy):
             seed: the random seed of the judge's answers.
             judging: how to ask a model; see `Judging`.
         """
-        from kgbias.faithfulness import reliability
+        from kgbias.faithfulness import measure_reliability
 
         check_judging(repeats, judge, judging)
         with _judging(self._context, judge, seed, judging) as (opened, _):
-            return reliability(opened, repeats)
+            return measure_reliability(opened, repeats)
 
 
 @contextmanager

@@ -378,14 +378,14 @@ def opened_judge(
 ) -> "Iterator[TextJudge]":
     """The judge given by a name, a spec or an open model; its answers go through the log of
     `store`."""
-    from kgbias.faithfulness.judges import LOCAL, TEMPLATES, ModelJudge, local_judge
+    from kgbias.faithfulness.judges import LOCAL_JUDGES, TEMPLATE_VALUES, ModelJudge, make_local_judge
     from kgbias.graph.prompting import load_prompts
 
-    if isinstance(judge, str) and judge in LOCAL:
-        yield local_judge(judge, lambda: embedder(progress))
+    if isinstance(judge, str) and judge in LOCAL_JUDGES:
+        yield make_local_judge(judge, lambda: embedder(progress))
         return
     assert store is not None
-    prompts = load_prompts(judging.get("prompts", _PROMPTS), TEMPLATES)
+    prompts = load_prompts(judging.get("prompts", _PROMPTS), TEMPLATE_VALUES)
     with opened_prompted(judge, store, progress, seed, judging) as prompted:
         yield ModelJudge(prompted, prompts)
 
@@ -408,12 +408,12 @@ def opened_prompted(
 
 
 def check_judging(repeats: int, judge: object, judging: Judging) -> None:
-    from kgbias.faithfulness import LOCAL
+    from kgbias.faithfulness import LOCAL_JUDGES
 
     if repeats < 1:
         raise UsageError("`repeats` must be at least 1")
     given = [name for name, value in judging.items() if value is not None]
-    if given and (judge is None or judge in LOCAL):
+    if given and (judge is None or judge in LOCAL_JUDGES):
         raise UsageError(f"`{given[0]}` needs a judge that is a language model")
 
 

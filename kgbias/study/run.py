@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kgbias.ask.text2cypher import CypherAnswer
     from kgbias.explore import Explorer
     from kgbias.faithfulness import (
-        Metric,
+        RagasMetric,
         ParserFaithfulness,
     )
     from kgbias.graph.prompting import LoggedPrompter
@@ -244,7 +244,7 @@ class Run(Held, Measured, Probed):
         seed: int = 0,
         judging: Judging | None = None,
         **selection: Unpack[SelectionOptions],
-    ) -> "Metric":
+    ) -> "RagasMetric":
         """The faithfulness of a text about the run, such as a paragraph of a paper: the share of
         its statements that follow from statements of the run.
 
@@ -261,7 +261,7 @@ class Run(Held, Measured, Probed):
             selection: which statements count, as for `counted`.
         """
         from kgbias.ask import retrieve
-        from kgbias.faithfulness.metrics import against
+        from kgbias.faithfulness.metrics import faithfulness_to_sources
 
         check_judging(repeats, judge, judging or {})
         which = Selection(**selection)
@@ -275,7 +275,7 @@ class Run(Held, Measured, Probed):
             self._context.working() as progress,
             opened_judge(judge, self.stored.store, progress, seed, judging or {}) as opened,
         ):
-            return against(text, sources, opened, repeats)
+            return faithfulness_to_sources(text, sources, opened, repeats)
 
     def to_networkx(self, **selection: Unpack[SelectionOptions]) -> "nx.MultiDiGraph[str]":
         """The statements that count (`counted`) as a `networkx.MultiDiGraph` from groups to

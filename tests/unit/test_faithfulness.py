@@ -15,20 +15,20 @@ from kgbias.cli import cli
 from kgbias.errors import DataError, UsageError
 from kgbias.faithfulness import (
     LocalJudge,
-    Record,
+    AnswerRecord,
     answer_relevance,
-    cases,
+    load_cases,
     context_relevance,
     faithfulness,
-    pairwise,
-    read_pairs,
-    reliability,
-    world_pairs,
+    pairwise_accuracy,
+    read_wikieval,
+    measure_reliability,
+    make_world_pairs,
 )
-from kgbias.faithfulness.judges import items, read_verdicts, split
-from kgbias.faithfulness.metrics import over_records, retest
-from kgbias.faithfulness.reliability import CORRUPTIONS, corruption, kappa
-from kgbias.faithfulness.rules import kept, says
+from kgbias.faithfulness.judges import list_items, read_verdicts, split_sentences
+from kgbias.faithfulness.metrics import mean_over_records, retest_agreement
+from kgbias.faithfulness.judge_reliability import CORRUPTIONS, corruption_of, cohens_kappa
+from kgbias.faithfulness.rules import check_triple, check_statement
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Answer, Generation, Group, Run, Triple
 from kgbias.io.progress import SilentProgress
@@ -61,7 +61,7 @@ def spread(texts: Sequence[str]) -> np.ndarray:
     ],
 )
 def test_one_sentence_says_another(source: str, statement: str, reason: str) -> None:
-    assert says(source, statement).reason == reason
+    assert check_statement(source, statement).reason == reason
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_one_sentence_says_another(source: str, statement: str, reason: str) -> 
 def test_a_triple_keeps_what_the_answer_said(
     answer: str, predicate: str, object: str, reason: str
 ) -> None:
-    assert kept(answer, "men", predicate, object).reason == reason
+    assert check_triple(answer, "men", predicate, object).reason == reason
 
 
 def paper(request: Request) -> str:
@@ -108,7 +108,7 @@ def test_the_metrics_are_those_of_the_paper(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kgbias.study.checked.embedder", lambda progress: spread)
-    record = Record("What do bakers love?", "They love bread and gold.", CONTEXT)
+    record = AnswerRecord("What do bakers love?", "They love bread and gold.", CONTEXT)
     model = ScriptedModel(paper)
     with kgbias.open(tmp_path / "k.db") as study:
         faith, answer, context = study.ragas([record], model)
@@ -136,7 +136,7 @@ def test_the_metrics_are_those_of_the_paper(
     ],
 )
 def test_corrupted_answers_score_lower(answer: str, score: float) -> None:
-    metric = faithfulness([Record("?", answer, CONTEXT)], LocalJudge())
+    metric = faithfulness([AnswerRecord("?", answer, CONTEXT)], LocalJudge())
     assert metric.estimate.value == pytest.approx(score)
 
 
@@ -148,7 +148,7 @@ def test_a_model_on_a_server_judges(tmp_path: Path) -> None:
         user = body["messages"][-1]["content"]
         if "answer:" in user:
             answer = user.rpartition("answer:")[2].partition("statements:")[0]
-            return "\n".join(split(answer))
+            return "\n".join(split_sentences(answer))
         asked = user.rpartition("context:")[2]
         context = asked.partition("statement:")[0]
         stated = [x[11:].strip() for x in asked.splitlines() if x.startswith("statement:")]
@@ -163,14 +163,14 @@ def test_a_model_on_a_server_judges(tmp_path: Path) -> None:
     with FaultServer(plan) as server, kgbias.open(tmp_path / "k.db") as study:
         how: Any = {"base_url": server.url}
         with opened_judge("openai:m", study._context.writable(), SilentProgress(), 0, how) as judge:
-            found = faithfulness([Record("?", a, CONTEXT) for a in corrupted.values()], judge, 2)
+            found = faithfulness([AnswerRecord("?", a, CONTEXT) for a in corrupted.values()], judge, 2)
     scores = {k: own[0].value for k, own in zip(corrupted, found.records, strict=True)}
     assert scores == {"true": 1.0, "swapped": 0.5, "negated": 0.5, "added": pytest.approx(2 / 3)}
     assert found.retest.value == 1.0 and 0.5 <= found.estimate.low < found.estimate.high < 1
 
 
 def test_local_relevance() -> None:
-    record = Record("What do bakers love?", "Bakers love bread.", CONTEXT)
+    record = AnswerRecord("What do bakers love?", "Bakers love bread.", CONTEXT)
     metric = context_relevance([record], LocalJudge())
     assert metric.estimate.value == 1.0  # all are about bakers
     answer = answer_relevance([record], LocalJudge(), spread)  # it writes no questions
@@ -178,31 +178,31 @@ def test_local_relevance() -> None:
 
 
 def test_intervals_are_over_records_and_repeats() -> None:
-    e = over_records([[0.0, 1.0], [1.0, 1.0], [math.nan]])
+    e = mean_over_records([[0.0, 1.0], [1.0, 1.0], [math.nan]])
     assert (e.value, e.n) == (0.75, 2) and e.low < 0.5 and e.high == 1.0
-    assert math.isnan(over_records([[math.nan]]).value)
-    again = retest([[True, True, True], [True, False, True], [None, True]])
+    assert math.isnan(mean_over_records([[math.nan]]).value)
+    again = retest_agreement([[True, True, True], [True, False, True], [None, True]])
     assert again.value == pytest.approx((1 + 1 / 3) / 2) and again.n == 2
 
 
 def test_kappa() -> None:
     said, meant = np.array([1.0, 1, 0, 0]), np.array([1.0, 0, 0, 0])
-    assert kappa(said, meant) == pytest.approx(0.5)  # agreement 3/4, chance 1/2
+    assert cohens_kappa(said, meant) == pytest.approx(0.5)  # agreement 3/4, chance 1/2
 
 
 def test_lists_and_verdicts_are_read() -> None:
-    assert items("Statements:\n1. A is B.\n- C is D.\n\n") == ["A is B.", "C is D."]
+    assert list_items("Statements:\n1. A is B.\n- C is D.\n\n") == ["A is B.", "C is D."]
     assert read_verdicts("Yes it is. Final verdict for each statement in order: No. Yes.", 2) == [
         False, True,
     ]  # fmt: skip
     assert read_verdicts("1. Yes\n2. No", 2) == [True, False]
     assert read_verdicts("I cannot say.", 2) == [None, None]
-    assert split("A b. C d [1, 2]. [3]\nE f") == ["A b.", "C d.", "E f"]
+    assert split_sentences("A b. C d [1, 2]. [3]\nE f") == ["A b.", "C d.", "E f"]
 
 
 def test_reliability_of_the_rule() -> None:
-    found = reliability(LocalJudge(), 2)
-    assert found.accuracy.n == len(cases()) == 39
+    found = measure_reliability(LocalJudge(), 2)
+    assert found.accuracy.n == len(load_cases()) == 39
     assert found.by_kind["negated"].value == 1.0
     assert found.by_kind["synonym"].value == 0.0  # rules do not know other words
     assert found.kappa.value > 0.6 and found.retest.value == 1.0
@@ -217,27 +217,27 @@ def test_a_judge_that_always_says_yes_has_no_kappa(tmp_path: Path) -> None:
 
 
 def test_the_pairs_of_the_reference_world_are_true() -> None:
-    rows = world_pairs()
+    rows = make_world_pairs()
     truth = load_truth()
     assert len(rows) == 50 and len({r.question + r.answer for r in rows}) == 50
-    assert {corruption(n) for n in range(50)} == set(CORRUPTIONS)
+    assert {corruption_of(n) for n in range(50)} == set(CORRUPTIONS)
     for row in rows:
         assert row.answer != row.ungrounded_answer
-        context = split(row.context_v1)
+        context = split_sentences(row.context_v1)
         group = next(g for g in truth.groups if context[0].startswith(g))
         for sentence in context:
             predicate, _, object = sentence.removeprefix(group + " ").rstrip(".").partition(" ")
             assert truth.is_true_of(group, predicate, object), sentence
-        assert set(context) < set(split(row.context_v2))
+        assert set(context) < set(split_sentences(row.context_v2))
         if row.answer.startswith(group):  # without an opening, all of it stands in the context
-            stated = [s.replace(f"{group} also ", f"{group} ") for s in split(row.answer)]
+            stated = [s.replace(f"{group} also ", f"{group} ") for s in split_sentences(row.answer)]
             assert set(stated) <= set(context)
-            wrong = [s.replace(f"{group} also ", f"{group} ") for s in split(row.ungrounded_answer)]
+            wrong = [s.replace(f"{group} also ", f"{group} ") for s in split_sentences(row.ungrounded_answer)]
             assert not set(wrong) <= set(context)
 
 
 def test_pairwise_accuracy_of_the_rule_is_above_chance() -> None:
-    found = {a.aspect: a for a in pairwise(world_pairs(), LocalJudge(), spread)}
+    found = {a.aspect: a for a in pairwise_accuracy(make_world_pairs(), LocalJudge(), spread)}
     assert found["faithfulness"].accuracy.low > 0.5
     assert found["context_relevance"].accuracy.low > 0.5
 
@@ -254,7 +254,7 @@ def test_the_baselines_of_table_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "source": "x",
     }
     (tmp_path / "w.jsonl").write_text("\n".join([json.dumps(row)] * 8))
-    rows = read_pairs(tmp_path / "w.jsonl")
+    rows = read_wikieval(tmp_path / "w.jsonl")
     with kgbias.open(tmp_path / "k.db") as study:
         found = {(a.aspect, a.method): a for a in study.pairwise(rows, ScriptedModel(paper))}
     assert found["faithfulness", "ragas"].ties == 8  # this judge finds the same in any answer
@@ -274,7 +274,7 @@ def test_the_baselines_of_table_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_what_is_no_wikieval_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "w.json").write_text(text)
     with pytest.raises(DataError, match=said):
-        read_pairs(tmp_path / "w.json")
+        read_wikieval(tmp_path / "w.json")
 
 
 ASKED = [  # prompt, answer, triple, outcome
@@ -325,7 +325,7 @@ def test_a_judge_checks_the_parser_too(crawled: Path) -> None:
         assert found.agreement.value == pytest.approx(3 / 4)  # not on the lost negation
         assert found.retest.value == 1.0
         few = study.run().faithfulness(model, sample=2)
-        assert sum(bool(c.judged) for c in few.checked) == 2
+        assert sum(bool(c.judged) for c in few.statements) == 2
         with pytest.raises(UsageError, match="need a judge"):
             study.run().faithfulness(sample=2)
         with pytest.raises(UsageError, match="`base_url` needs a judge"):
