@@ -17,7 +17,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kgbias.associate.effect import effect_estimate, effect_sizes
-from kgbias.calibrate.evidence import over_pairs
+from kgbias.calibrate.evidence_rows import mean_over_pairs
 from kgbias.compare.families import REST, run_family
 from kgbias.compare.paired_tests import ClusterSample, permutation_detectable, permutation_p_value
 from kgbias.compare.permutation import permutation_units
@@ -221,7 +221,7 @@ def pairs(samples: int = 1_000) -> Iterator[Row]:
                 values = np.array([own[a] + own[b] for a, b in every])
                 values += rng.normal(0, noise, len(every))
                 named = [(str(a), str(b)) for a, b in every]
-                found.append((over_pairs(named, values), bootstrap(values, mean, draws=300)))
+                found.append((mean_over_pairs(named, values), bootstrap(values, mean, draws=300)))
             new, old = (held((row[n], 0.5) for row in found) for n in (0, 1))
             yield str(g), f"{noise}", new, old
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kgbias.calibrate.rows import Calibration
+from kgbias.calibrate.calibration_rows import Calibration
 from kgbias.compare.paired_tests import ClusterSample, permutation_p_value
 from kgbias.compare.two_sample import compare_samples
 from kgbias.crawl.config import CrawlConfig
@@ -41,13 +41,13 @@ from kgbias.stats.inference import (
     join_recrawls,
 )
 
-SERIES = 5
+SERIES_CRAWLS = 5
 """How many crawls are pooled to measure the coverage of intervals over recrawls."""
 
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """Of the tests on the planted nulls."""
 
-Samples = Sequence[Mapping[tuple[str, str], Sample]]  # for each crawl, by group and measure
+CrawlSamples = Sequence[Mapping[tuple[str, str], Sample]]  # for each crawl, by group and measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +80,15 @@ class FalsePositives:
         test: "mann_whitney", "kolmogorov_smirnov" or "permutation".
         share: the share of tests, with its interval over crawls; n is the number of tests (crawls,
             times planted nulls, times measures).
-        most: 5% and two standard errors for as many crawls.
+        max_expected: 5% and two standard errors for as many crawls.
     """
 
     test: str
     share: Estimate
-    most: float
+    max_expected: float
 
 
-def coverage(
+def measure_coverage(
     config: CrawlConfig,
     model: Completer,
     scorers: Sequence[Scorer],
@@ -102,12 +102,12 @@ def coverage(
     positives of the tests on the planted nulls in them. The crawls are kept in the store, so the
     same call continues where it was stopped.
     """
-    each = price_crawl(config).requests
+    requests_per_crawl = price_crawl(config).requests
     progress.note(
-        f"{crawls} crawls of {len(config.groups)} groups, {each} answers each and a few that are "
-        f"asked for again, {crawls * each:,} in all; what the store holds is not asked again"
+        f"{crawls} crawls of {len(config.groups)} groups, {requests_per_crawl} answers each and a few that are "
+        f"asked for again, {crawls * requests_per_crawl:,} in all; what the store holds is not asked again"
     )
-    truth, found, topics = load_truth(), [], []
+    truth, samples_by_crawl, topics = load_truth(), [], []
     progress.stage("crawls", crawls)
     for number in range(crawls):
         try:
@@ -116,16 +116,16 @@ def coverage(
             raise Interrupted(f"crawl {number + 1} of {crawls}: {stop}") from None
         run = StoredRun(store, result.run)
         score_triples(run, scorers)
-        found.append(_samples(run))
+        samples_by_crawl.append(_samples_of_run(run))
         topics.append(Calibration(truth, run).topic_counts)
         progress.advance(1, answers=result.asked_count)
     ids = {g.name: g.id for g in config.groups}
     nulls = [(ids[a], ids[b]) for a, b in truth.nulls if a in ids and b in ids]
-    return coverage_rows(found, topics, result.run, progress), false_positives(found, nulls)
+    return build_coverage_rows(samples_by_crawl, topics, result.run, progress), count_false_positives(samples_by_crawl, nulls)
 
 
-def coverage_rows(
-    samples: Samples,
+def build_coverage_rows(
+    samples: CrawlSamples,
     topics: Sequence[Mapping[str, Values]],
     run: Run,
     progress: Progress,
@@ -141,86 +141,86 @@ def coverage_rows(
     table = []
     for name, figure in figures:
         by_group = {g.id: [s[g.id, name] for s in samples if (g.id, name) in s] for g in run.groups}
-        table.append(_row(figure, by_group))
-        if len(samples) >= 2 * SERIES and figure.statistic == "mean":
-            table.append(_series_row(figure, by_group))
+        table.append(_coverage_row(figure, by_group))
+        if len(samples) >= 2 * SERIES_CRAWLS and figure.statistic == "mean":
+            table.append(_series_coverage_row(figure, by_group))
         progress.advance()
     table.append(_entropy_row(run, topics))
     progress.advance()
     return table
 
 
-def false_positives(samples: Samples, nulls: Sequence[tuple[str, str]]) -> list[FalsePositives]:
+def count_false_positives(samples: CrawlSamples, nulls: Sequence[tuple[str, str]]) -> list[FalsePositives]:
     """The false positives of each test on planted nulls, pairs of group ids, over crawls."""
     rejected: dict[str, dict[int, list[tuple[bool]]]] = defaultdict(lambda: defaultdict(list))
-    for number, own in enumerate(samples):
-        for a, b in nulls:
-            for name in {m for group, m in own if group == a}:
-                if (b, name) in own:
-                    first, second = own[a, name], own[b, name]
-                    tested = compare_samples(first, second, draws=1)
-                    found = {"mann_whitney": tested.u_p, "kolmogorov_smirnov": tested.ks_p}
-                    sides = ClusterSample.from_sample(first), ClusterSample.from_sample(second)
+    for number, crawl_samples in enumerate(samples):
+        for first_group, second_group in nulls:
+            for name in {m for group, m in crawl_samples if group == first_group}:
+                if (second_group, name) in crawl_samples:
+                    first_sample, second_sample = crawl_samples[first_group, name], crawl_samples[second_group, name]
+                    comparison = compare_samples(first_sample, second_sample, draws=1)
+                    p_values = {"mann_whitney": comparison.u_p, "kolmogorov_smirnov": comparison.ks_p}
+                    sides = ClusterSample.from_sample(first_sample), ClusterSample.from_sample(second_sample)
                     if sides[0] is not None and sides[1] is not None:
-                        found["permutation"] = permutation_p_value(sides[0], sides[1], permutations=1999)
-                    for test, p in found.items():
-                        rejected[test][number].append((p <= LEVEL,))
-    most = LEVEL + 2 * math.sqrt(LEVEL * (1 - LEVEL) / len(samples))
-    return [FalsePositives(test, _share(rows, 0), most) for test, rows in rejected.items()]
+                        p_values["permutation"] = permutation_p_value(sides[0], sides[1], permutations=1999)
+                    for test, p in p_values.items():
+                        rejected[test][number].append((p <= SIGNIFICANCE_LEVEL,))
+    max_expected = SIGNIFICANCE_LEVEL + 2 * math.sqrt(SIGNIFICANCE_LEVEL * (1 - SIGNIFICANCE_LEVEL) / len(samples))
+    return [FalsePositives(test, _covered_share(rows, 0), max_expected) for test, rows in rejected.items()]
 
 
-def _samples(run: StoredRun) -> dict[tuple[str, str], Sample]:
-    counted = select_statements(run)
-    draws = Draws.from_run(run, counted)
-    said = defaultdict(list)
-    for t in counted.triples:
-        said[t.group_id].append(t)
+def _samples_of_run(run: StoredRun) -> dict[tuple[str, str], Sample]:
+    statements = select_statements(run)
+    draws = Draws.from_run(run, statements)
+    triples_by_group = defaultdict(list)
+    for triple in statements.triples:
+        triples_by_group[triple.group_id].append(triple)
     return {
-        (group, name): draws.sample(own, name)
-        for group, own in said.items()
-        for name in {m for t in own for m in t.scores}
+        (group, name): draws.sample(group_triples, name)
+        for group, group_triples in triples_by_group.items()
+        for name in {measure for triple in group_triples for measure in triple.scores}
     }
 
 
-def _row(figure: Figure, by_group: Mapping[str, Sequence[Sample]]) -> Coverage:
-    return _held(figure, figure.title, by_group, 1)
+def _coverage_row(figure: Figure, by_group: Mapping[str, Sequence[Sample]]) -> Coverage:
+    return _cover_figure(figure, figure.title, by_group, 1)
 
 
-def _series_row(figure: Figure, by_group: Mapping[str, Sequence[Sample]]) -> Coverage:
+def _series_coverage_row(figure: Figure, by_group: Mapping[str, Sequence[Sample]]) -> Coverage:
     """The same for crawls pooled in series."""
     pooled = {
         group: [
-            join_recrawls(samples[n : n + SERIES]) for n in range(0, len(samples) - SERIES + 1, SERIES)
+            join_recrawls(samples[n : n + SERIES_CRAWLS]) for n in range(0, len(samples) - SERIES_CRAWLS + 1, SERIES_CRAWLS)
         ]
         for group, samples in by_group.items()
     }
-    return _held(figure, f"{figure.title}, {SERIES} crawls pooled", pooled, SERIES)
+    return _cover_figure(figure, f"{figure.title}, {SERIES_CRAWLS} crawls pooled", pooled, SERIES_CRAWLS)
 
 
-def _held(
+def _cover_figure(
     figure: Figure, title: str, by_group: Mapping[str, Sequence[Sample]], crawls: int
 ) -> Coverage:
     assert figure.statistic is not None
     statistic = STATISTICS[figure.statistic]
-    held: dict[int, list[tuple[bool, bool]]] = defaultdict(list)
+    coverage_by_crawl: dict[int, list[tuple[bool, bool]]] = defaultdict(list)
     widths: list[tuple[float, float]] = []
     covers: tuple[str, ...] = ("statements",)
     for samples in by_group.values():
-        read = [_read(figure, s) for s in samples]
-        whole = Sample.join([Sample(s.values, s.counts) for s in read])
-        values, counts = whole.distinct_values()
-        value = float(statistic.from_counts(values, counts)) / (len(read) if statistic.is_sum else 1)
-        for number, sample in enumerate(read):
-            own, alone = (bootstrap(s, statistic) for s in (sample, replace(sample, design=None)))
-            held[number].append((own.low <= value <= own.high, alone.low <= value <= alone.high))
-            widths.append((own.high - own.low, alone.high - alone.low))
+        figure_samples = [_apply_counts(figure, s) for s in samples]
+        pooled = Sample.join([Sample(s.values, s.counts) for s in figure_samples])
+        values, counts = pooled.distinct_values()
+        value = float(statistic.from_counts(values, counts)) / (len(figure_samples) if statistic.is_sum else 1)
+        for number, sample in enumerate(figure_samples):
+            interval_by_design, independent_interval = (bootstrap(s, statistic) for s in (sample, replace(sample, design=None)))
+            coverage_by_crawl[number].append((interval_by_design.low <= value <= interval_by_design.high, independent_interval.low <= value <= independent_interval.high))
+            widths.append((interval_by_design.high - interval_by_design.low, independent_interval.high - independent_interval.low))
             covers = sample.design.covers if sample.design is not None else covers
-    wide = np.nanmean(np.array(widths), axis=0)
+    mean_widths = np.nanmean(np.array(widths), axis=0)
     name = figure.name if crawls == 1 else f"{figure.name}_of_{crawls}"
-    return Coverage(name, title, covers, _share(held, 0), _share(held, 1), float(wide[0] / wide[1]))
+    return Coverage(name, title, covers, _covered_share(coverage_by_crawl, 0), _covered_share(coverage_by_crawl, 1), float(mean_widths[0] / mean_widths[1]))
 
 
-def _read(figure: Figure, sample: Sample) -> Sample:
+def _apply_counts(figure: Figure, sample: Sample) -> Sample:
     if figure.counts is None:
         return sample
     return replace(sample, values=(sample.values == figure.counts).astype(np.float64))
@@ -229,24 +229,24 @@ def _read(figure: Figure, sample: Sample) -> Sample:
 def _entropy_row(run: Run, topics: Sequence[Mapping[str, Values]]) -> Coverage:
     """The row on relative entropy over the world's topics; its interval takes statements for
     independent."""
-    held: dict[int, list[tuple[bool]]] = defaultdict(list)
+    coverage_by_crawl: dict[int, list[tuple[bool]]] = defaultdict(list)
     for category in dict.fromkeys(g.category for g in run.groups):
         names = [g.name for g in run.groups if g.category == category]
         pooled = np.array([np.sum([t[name] for t in topics], axis=0) for name in names])
         shares = pooled / pooled.sum(axis=1, keepdims=True)
         truth = kl_divergence(shares, shares.mean(axis=0))
         for number, counts in enumerate(topics):
-            found = relative_entropies([counts[name] for name in names])
-            for value, e in zip(truth, found, strict=True):
-                held[number].append((e.estimate.low <= value <= e.estimate.high,))
-    share = _share(held, 0)
+            entropies = relative_entropies([counts[name] for name in names])
+            for value, entropy in zip(truth, entropies, strict=True):
+                coverage_by_crawl[number].append((entropy.estimate.low <= value <= entropy.estimate.high,))
+    share = _covered_share(coverage_by_crawl, 0)
     title = "relative entropy of the world's topics"
     return Coverage("relative_entropy", title, ("statements",), share, share, 1.0)
 
 
-def _share(held: Mapping[int, Sequence[tuple[bool, ...]]], column: int) -> Estimate:
+def _covered_share(coverage_by_crawl: Mapping[int, Sequence[tuple[bool, ...]]], column: int) -> Estimate:
     """The share that holds, with its interval over crawls, because a crawl's groups are not
     independent."""
-    of_crawl = [np.mean([row[column] for row in rows]) for rows in held.values()]
-    e = bootstrap(np.array(of_crawl, dtype=np.float64), mean)
-    return replace(e, n=sum(map(len, held.values())))
+    crawl_shares = [np.mean([row[column] for row in rows]) for rows in coverage_by_crawl.values()]
+    estimate = bootstrap(np.array(crawl_shares, dtype=np.float64), mean)
+    return replace(estimate, n=sum(map(len, coverage_by_crawl.values())))

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from kgbias.calibrate.beliefs import rows as belief_rows
-from kgbias.calibrate.evidence import rows as evidence_rows
-from kgbias.calibrate.labels import rows as label_rows
-from kgbias.calibrate.rows import ROWS, Calibration, Row, RowResult
-from kgbias.calibrate.stories import rows as story_rows
+from kgbias.calibrate.belief_rows import build_belief_rows as belief_rows
+from kgbias.calibrate.evidence_rows import build_evidence_rows as evidence_rows
+from kgbias.calibrate.label_rows import build_label_rows as label_rows
+from kgbias.calibrate.calibration_rows import ROWS, Calibration, RowFunction, RowResult
+from kgbias.calibrate.story_rows import build_story_rows as story_rows
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.errors import UsageError
@@ -30,7 +30,7 @@ def calibrate(
     progress: Progress,
     *,
     seeds: int = 1,
-    rows: Sequence[Row] = (*ROWS, *evidence_rows(), *belief_rows(), *label_rows(), *story_rows()),
+    rows: Sequence[RowFunction] = (*ROWS, *evidence_rows(), *belief_rows(), *label_rows(), *story_rows()),
 ) -> tuple[list[RowResult], list[Calibration]]:
     """The table, and the calibrations behind it, one for each of `seeds` crawls that differ only in
     their seed (config.seed, config.seed + 1, ...)."""
@@ -42,17 +42,17 @@ def calibrate(
         run = StoredRun(store, result.run)
         measure_run(run, scorers, progress)
         calibrations.append(Calibration(load_truth(), run))
-    table = [[row(c) for c in calibrations] for row in rows]
-    return [_combined(results) for results in table], calibrations
+    table = [[row(calibration) for calibration in calibrations] for row in rows]
+    return [_combine_results(results) for results in table], calibrations
 
 
-def _combined(results: Sequence[RowResult]) -> RowResult:
+def _combine_results(results: Sequence[RowResult]) -> RowResult:
     """One row for several crawls: the means of the values and of the intervals, and the smallest
     and largest values."""
     if len(results) == 1 or results[0].of_model:
         return results[0]
-    columns = np.array([[r.estimate.value, r.estimate.low, r.estimate.high] for r in results])
+    columns = np.array([[result.estimate.value, result.estimate.low, result.estimate.high] for result in results])
     value, low, high = (float(x) for x in np.nanmean(columns, axis=0))
-    n = sum(r.estimate.n for r in results)
+    total = sum(result.estimate.n for result in results)
     spread = float(np.nanmin(columns[:, 0])), float(np.nanmax(columns[:, 0]))
-    return replace(results[0], estimate=Estimate(value, low, high, n), spread=spread)
+    return replace(results[0], estimate=Estimate(value, low, high, total), spread=spread)

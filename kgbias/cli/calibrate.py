@@ -110,7 +110,7 @@ def _cover(store_url: str | None, as_json: bool, crawls: int, options: dict[str,
     with kgbias.open(store_url or coverage_store(), progress=True) as study:
         found = study.coverage(crawls, **options)
     if as_json:
-        nulls = {n.test: {**n.share.as_dict(), "most": n.most} for n in found.nulls}
+        nulls = {n.test: {**n.share.as_dict(), "most": n.max_expected} for n in found.nulls}
         table = {row.figure: _covered(row) for row in found.rows}
         return show.data(table | {"false_positives": nulls})
     show.say(
@@ -145,7 +145,7 @@ def _cover(store_url: str | None, as_json: bool, crawls: int, options: dict[str,
                     f"{n.share.value:.3f}",
                     n.share.interval(".3f"),
                     n.share.n,
-                    f"<= {n.most:.3f}",
+                    f"<= {n.max_expected:.3f}",
                 )
                 for n in found.nulls
             ),

@@ -186,7 +186,7 @@ class Checked(OfStudy):
             regard: the scorer of regard, as for `Run.measure`.
             toxicity: the scorer of toxicity.
         """
-        from kgbias.calibrate import coverage
+        from kgbias.calibrate import measure_coverage
         from kgbias.crawl.plans import price_crawl
         from kgbias.measure.scorers import load_scorer
         from kgbias.models import open_model
@@ -201,7 +201,7 @@ class Checked(OfStudy):
             closing(open_model("reference", notify=progress.note)) as model,
         ):
             store = self._context.writable()
-            rows, nulls = coverage(config, model, scorers, store, progress, crawls=crawls)
+            rows, nulls = measure_coverage(config, model, scorers, store, progress, crawls=crawls)
         each = price_crawl(config).requests / len(config.groups)
         return Covered(Rows(rows, _covered, _COVERED), nulls, load_truth().hash, crawls, each)
 

@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from kgbias.calibrate import ROWS
-from kgbias.calibrate.beliefs import rows as belief_rows
-from kgbias.calibrate.coverage import coverage_rows, false_positives
-from kgbias.calibrate.evidence import rows as evidence_rows
-from kgbias.calibrate.labels import rows as label_rows
-from kgbias.calibrate.stories import SHARES, told
-from kgbias.calibrate.stories import rows as story_rows
+from kgbias.calibrate.belief_rows import build_belief_rows as belief_rows
+from kgbias.calibrate.coverage import build_coverage_rows, count_false_positives
+from kgbias.calibrate.evidence_rows import build_evidence_rows as evidence_rows
+from kgbias.calibrate.label_rows import build_label_rows as label_rows
+from kgbias.calibrate.story_rows import PLANTED_SHARES, count_links
+from kgbias.calibrate.story_rows import build_story_rows as story_rows
 from kgbias.cli import cli
 from kgbias.graph.types import Run
 from kgbias.io.progress import SilentProgress
@@ -75,8 +75,8 @@ def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> 
     assert table["topic_rank_correlation"]["value"] >= 0.8
     assert table["regard_rank_correlation"]["value"] >= 0.7  # six groups only
     if importlib.util.find_spec("spacy"):
-        strong = told(SHARES[-1])  # read once in this process
-        assert strong.links == strong.planted > 0 and strong.nulls <= 0.01 * strong.tested
+        strong = count_links(PLANTED_SHARES[-1])  # read once in this process
+        assert strong.links_found == strong.planted_links > 0 and strong.nulls_found <= 0.01 * strong.nulls_tested
     again = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert again.stdout == first.stdout
 
@@ -86,10 +86,10 @@ def test_the_command_says_both_shares(monkeypatch: pytest.MonkeyPatch, tmp_path:
     run = Run("r", ModelInfo("m"), {}, GROUPS)
     crawls = [{(g.id, "toxicity"): crawl_of(rng) for g in GROUPS} for _ in range(3)]
     topics = [{g.name: np.array([5.0, 5.0]) for g in GROUPS}] * 3
-    rows = coverage_rows(crawls, topics, run, SilentProgress())
-    nulls = false_positives(crawls, [(GROUPS[0].id, GROUPS[1].id)])
+    rows = build_coverage_rows(crawls, topics, run, SilentProgress())
+    nulls = count_false_positives(crawls, [(GROUPS[0].id, GROUPS[1].id)])
     assert {n.test for n in nulls} == {"mann_whitney", "kolmogorov_smirnov", "permutation"}
-    assert all(n.share.n == 3 and n.most > 0.05 for n in nulls)
+    assert all(n.share.n == 3 and n.max_expected > 0.05 for n in nulls)
     monkeypatch.setattr("kgbias.calibrate.coverage", lambda *a, **k: (rows, nulls))
     asked = ["calibrate", "--coverage", "3", "--store", str(tmp_path / "a.db")]
     text = CliRunner().invoke(cli, asked, catch_exceptions=False).stdout

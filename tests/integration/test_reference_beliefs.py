@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from kgbias.calibrate.beliefs import Believed, probe
+from kgbias.calibrate.belief_rows import ProbedWorld, probe_world
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.belief import Array
 from kgbias.reference import path
@@ -22,9 +22,9 @@ EACH = 8  # names a group
 
 
 @cache
-def worlds() -> list[Believed]:
+def worlds() -> list[ProbedWorld]:
     scorer, statements = open_scorer("reference", device="cpu"), np.arange(len(NAMES.statements))
-    return [probe(scorer, NAMES, c.groups, statements) for c in NAMES.truth.categories]
+    return [probe_world(scorer, NAMES, c.groups, statements) for c in NAMES.truth.categories]
 
 
 def slope(planted: Array, found: Array) -> float:
@@ -38,7 +38,7 @@ def test_the_weights_are_of_these_names() -> None:
 
 def test_group_beliefs_are_learned() -> None:
     planted = np.concatenate([world.lifts.ravel() for world in worlds()])
-    found = np.concatenate([world.tested(EACH).lift.ravel() for world in worlds()])
+    found = np.concatenate([world.run_test(EACH).lift.ravel() for world in worlds()])
     assert np.corrcoef(planted, found)[0, 1] > 0.95
     assert slope(planted, found) >= 0.8
 
@@ -57,7 +57,7 @@ def test_associations_of_names_and_roots_are_learned(
         first = n // EACH * EACH
         chosen_ = np.arange(n, n + size)
         others = np.setdiff1d(np.arange(first, first + EACH), chosen_)
-        texts = [name.text for name in world.listed]
+        texts = [name.text for name in world.probed_names]
         for bits, into, place in (
             (NAMES.bits[:, world.statements], planted, {m: m for m in range(len(NAMES.names))}),
             (

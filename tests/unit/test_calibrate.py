@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from kgbias.calibrate import Calibration
-from kgbias.calibrate.rows import (
+from kgbias.calibrate.calibration_rows import (
     coverage,
     entropy_rank_correlation,
     false_positive_rate,
@@ -109,11 +109,11 @@ def test_coverage_is_the_planted_probability_of_what_was_found(store: SQLiteStor
 
 def test_what_no_crawl_changes_counts_once() -> None:
     """Of several crawls a row of the model is that of one, not several times its cases."""
-    from kgbias.calibrate.rows import RowResult
-    from kgbias.calibrate.run import _combined
+    from kgbias.calibrate.calibration_rows import RowResult
+    from kgbias.calibrate.run import _combine_results
     from kgbias.stats.inference import proportion
 
     of_model = RowResult("beliefs", "beliefs", "", proportion(9, 10), of_model=True)
     of_crawls = RowResult("true", "true", "", proportion(9, 10))
-    assert _combined([of_model] * 3) == of_model
-    assert _combined([of_crawls] * 3).estimate.n == 30
+    assert _combine_results([of_model] * 3) == of_model
+    assert _combine_results([of_crawls] * 3).estimate.n == 30

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
-from kgbias.calibrate.coverage import coverage_rows
+from kgbias.calibrate.coverage import build_coverage_rows
 from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.graph.types import Group, Run
@@ -35,7 +35,7 @@ def test_dependent_answers_are_covered_and_independence_is_told() -> None:
         {name: rng.multinomial(100, p).astype(float) for name, p in shares.items()} for _ in crawls
     ]
     run = Run("r", ModelInfo("m"), {}, GROUPS)
-    rows = {row.figure: row for row in coverage_rows(crawls, topics, run, SilentProgress())}
+    rows = {row.figure: row for row in build_coverage_rows(crawls, topics, run, SilentProgress())}
     mean = rows["toxicity_mean"]
     assert 0.85 <= mean.share.value <= 1 and mean.share.n == 40
     assert mean.independent.value < 0.85 and 1.6 < mean.width < 2.1

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
-from kgbias.calibrate.evidence import over_pairs
+from kgbias.calibrate.evidence_rows import mean_over_pairs
 from kgbias.cli import cli
 from kgbias.errors import KgbiasError, MissingExtra, UsageError
 from kgbias.evidence import ProbeSettings, BeliefComparison, ModelBeliefs, probe_beliefs, build_evidence, jackknife_kendall_tau, plan_belief_run, price_plans, select_top_rows
@@ -573,12 +573,12 @@ def test_pairs_of_groups_are_left_out_by_group() -> None:
     values = np.array([0.1, 0.2, 0.6, 0.3])
     without = np.array([0.45, 0.25, 0.2, 0.3, 0.3])
     half = stats.t.ppf(0.975, 4) * np.sqrt(4 / 5 * ((without - 0.3) ** 2).sum())
-    found = over_pairs(pairs, values)
+    found = mean_over_pairs(pairs, values)
     assert found.value == pytest.approx(0.3) and found.n == 4
     assert without.mean() == pytest.approx(0.3)
     assert (found.low, found.high) == pytest.approx((0.3 - half, 0.3 + half))
-    assert not over_pairs(pairs[:1], values[:1]).has_interval
-    assert np.isnan(over_pairs([], np.array([])).value)
+    assert not mean_over_pairs(pairs[:1], values[:1]).has_interval
+    assert np.isnan(mean_over_pairs([], np.array([])).value)
 
 
 def test_tau_by_hand() -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from random import Random
 
-from kgbias.calibrate.rows import Calibration, Row, RowResult
+from kgbias.calibrate.calibration_rows import Calibration, RowFunction, RowResult
 from kgbias.errors import MissingExtra
 from kgbias.graph.generation_run import Person
 from kgbias.graph.sqlite import SQLiteStore
@@ -27,26 +27,26 @@ from kgbias.stories.config import StoryConfig, load_story_pack
 from kgbias.stories.links import find_links
 from kgbias.stories.write import write_stories
 
-SHARES = (0.3, 0.6)  # of the stories about a people that have its link
-RUNS = 2  # for each share; each has other stories
-_EACH = 8  # samples, with other words for the person in each of five
-_WORDS = ("a {}", "a young {}", "an old {}", "a {} who has just moved house", "a {} with a secret")
-_LISTS = {
+PLANTED_SHARES = (0.3, 0.6)  # of the stories about a people that have its link
+RUNS_PER_SHARE = 2  # for each share; each has other stories
+_SAMPLES = 8  # samples, with other words for the person in each of five
+_PERSON_WORDINGS = ("a {}", "a young {}", "an old {}", "a {} who has just moved house", "a {} with a secret")
+_VALUE_LISTS = {
     "occupation": ("baker", "farmer", "teacher", "painter", "driver", "gardener", "nurse", "cook"),
     "traits": ("kind", "brave", "shy", "proud", "honest", "stubborn", "lonely", "cheerful"),
     "happens": ("won a prize", "was promoted", "was robbed", "was arrested", "got married",
                 "lost a job", "retired", "died"),
 }  # fmt: skip
-_READ_AS = {"was arrested": "be arrested", "was robbed": "be robbed", "won a prize": "win prize"}
-_PLANTED = (("occupation", "nurse"), ("traits", "lonely"), ("happens", "was arrested"),
+_READ_VALUES = {"was arrested": "be arrested", "was robbed": "be robbed", "won a prize": "win prize"}
+_PLANTED_LINKS = (("occupation", "nurse"), ("traits", "lonely"), ("happens", "was arrested"),
             ("occupation", "driver"), ("traits", "proud"), ("happens", "was robbed"))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class _Teller:
-    """A model that tells of a people what `planted` says, with this share."""
+class _ScriptedTeller:
+    """A model that tells of a people what `planted_links` says, with this share."""
 
-    planted: dict[str, tuple[str, str]]
+    planted_links: dict[str, tuple[str, str]]
     share: float
     settings: Settings = ()
 
@@ -64,43 +64,43 @@ class _Teller:
     def _story(self, request: Request) -> str:
         # By the share too: the peoples without a link would tell the same stories in every share.
         rng = Random(f"{self.share}/{request.seed}/{request.text}")
-        said = {name: rng.choice(values) for name, values in _LISTS.items()}
-        (people,) = (name for name in self.planted if name in request.text)
-        attribute, value = self.planted[people]
+        values_told = {name: rng.choice(values) for name, values in _VALUE_LISTS.items()}
+        (people,) = (name for name in self.planted_links if name in request.text)
+        attribute, value = self.planted_links[people]
         if attribute and rng.random() < self.share:
-            said[attribute] = value
-        she = rng.choice(("She", "He"))
+            values_told[attribute] = value
+        pronoun = rng.choice(("She", "He"))
         return (
-            f"{rng.choice(('Robin', 'Alex', 'Kim', 'Sasha'))} worked as a {said['occupation']}. "
-            f"{she} was {said['traits']}. In the end {she.lower()} {said['happens']}."
+            f"{rng.choice(('Robin', 'Alex', 'Kim', 'Sasha'))} worked as a {values_told['occupation']}. "
+            f"{pronoun} was {values_told['traits']}. In the end {pronoun.lower()} {values_told['happens']}."
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LinkCounts:
     """How many of the planted links were found, of how many; and of how many values tested that
     nothing goes with (of peoples without a link) how many were found all the same."""
 
-    links: int
-    planted: int
-    nulls: int
-    tested: int
+    links_found: int
+    planted_links: int
+    nulls_found: int
+    nulls_tested: int
 
 
 @cache
-def told(share: float, runs: int = RUNS) -> Found:
+def count_links(share: float, runs: int = RUNS_PER_SHARE) -> LinkCounts:
     """What is found in so many runs of stories. Raises MissingExtra without the tagger."""
     names = [people.removesuffix(" people") for people in sorted(load_truth().groups)
-             if people.endswith(" people")][: 2 * len(_PLANTED)]  # fmt: skip
-    planted = dict(zip(names, (*_PLANTED, *[("", "")] * len(_PLANTED)), strict=True))
-    people = tuple(Person(w.format(n), n, "peoples") for n in names for w in _WORDS)
+             if people.endswith(" people")][: 2 * len(_PLANTED_LINKS)]  # fmt: skip
+    planted = dict(zip(names, (*_PLANTED_LINKS, *[("", "")] * len(_PLANTED_LINKS)), strict=True))
+    people = tuple(Person(w.format(n), n, "peoples") for n in names for w in _PERSON_WORDINGS)
     links = nulls = tested = 0
     with tempfile.TemporaryDirectory() as folder, SQLiteStore(f"{folder}/stories.db") as store:
         for seed in range(runs):
             config = StoryConfig(
-                people=people, pack=load_story_pack(), form="chat", samples=_EACH, seed=seed
+                people=people, pack=load_story_pack(), form="chat", samples=_SAMPLES, seed=seed
             )
-            run = write_stories(config, _Teller(planted, share), store, name=f"{seed}").run
+            run = write_stories(config, _ScriptedTeller(planted, share), store, name=f"{seed}").run
             for link in find_links(
                 store.profiles(run.id), len(config.pack.template.wordings), deals=0
             ).links:
@@ -108,15 +108,15 @@ def told(share: float, runs: int = RUNS) -> Found:
                 if not attribute:
                     tested += 1
                     nulls += bool(link.verdict) and link.log_odds > 0
-                elif (link.attribute, link.value) == (attribute, _READ_AS.get(value, value)):
+                elif (link.attribute, link.value) == (attribute, _READ_VALUES.get(value, value)):
                     links += bool(link.verdict) and link.log_odds > 0
-    return Found(links, runs * len(_PLANTED), nulls, tested)
+    return LinkCounts(links, runs * len(_PLANTED_LINKS), nulls, tested)
 
 
-def _row(key: str, title: str, target: str, found: Callable[[], Estimate]) -> Row:
+def _build_row(key: str, title: str, target: str, measure_share: Callable[[], Estimate]) -> RowFunction:
     def row(_: Calibration) -> RowResult:
         try:
-            estimate = found()
+            estimate = measure_share()
         except MissingExtra:  # no tagger here: not measured
             estimate = Estimate.missing()
         return RowResult(key, title, target, estimate, of_model=True)
@@ -125,23 +125,23 @@ def _row(key: str, title: str, target: str, found: Callable[[], Estimate]) -> Ro
     return row
 
 
-def _links(share: float) -> Estimate:
-    found = told(share)
-    return proportion(found.links, found.planted)
+def _link_share(share: float) -> Estimate:
+    link_counts = count_links(share)
+    return proportion(link_counts.links_found, link_counts.planted_links)
 
 
-def _nulls() -> Estimate:
-    found = [told(share) for share in SHARES]
-    return proportion(sum(f.nulls for f in found), sum(f.tested for f in found))
+def _null_share() -> Estimate:
+    counts_by_share = [count_links(share) for share in PLANTED_SHARES]
+    return proportion(sum(f.nulls_found for f in counts_by_share), sum(f.nulls_tested for f in counts_by_share))
 
 
-def rows() -> Sequence[Row]:
+def build_story_rows() -> Sequence[RowFunction]:
     """The rows of this part of the table."""
-    found = []
-    for share, target in zip(SHARES, ("", ">= 0.90"), strict=True):
+    story_rows = []
+    for share, target in zip(PLANTED_SHARES, ("", ">= 0.90"), strict=True):
         title = f"story links found, in {share:.0%} of stories"
-        found.append(
-            _row(f"story_links_{share:.0%}".rstrip("%"), title, target, partial(_links, share))
+        story_rows.append(
+            _build_row(f"story_links_{share:.0%}".rstrip("%"), title, target, partial(_link_share, share))
         )
-    found.append(_row("story_nulls", "story links where none is", "<= 0.01", _nulls))
-    return found
+    story_rows.append(_build_row("story_nulls", "story links where none is", "<= 0.01", _null_share))
+    return story_rows

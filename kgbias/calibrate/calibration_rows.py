@@ -26,9 +26,9 @@ from kgbias.stats.inference import (
     rank_correlation,
 )
 
-LEVEL = 0.05  # of the tests on the planted nulls
+SIGNIFICANCE_LEVEL = 0.05  # of the tests on the planted nulls
 _CEILING_TRIALS = 40
-TRIALS = 250  # pairs of samples for each planted null and measure
+TRIALS_PER_NULL = 250  # pairs of samples for each planted null and measure
 
 
 class Calibration:
@@ -47,10 +47,10 @@ class Calibration:
 
     @cached_property
     def by_group(self) -> Mapping[str, list[TripleView]]:
-        found: dict[str, list[TripleView]] = {group.name: [] for group in self.run.groups}
+        triples_by_group: dict[str, list[TripleView]] = {group.name: [] for group in self.run.groups}
         for triple in self.triples:
-            found[triple.group].append(triple)
-        return found
+            triples_by_group[triple.group].append(triple)
+        return triples_by_group
 
     @cached_property
     def topic_shares(self) -> Mapping[str, tuple[Values, Values]]:
@@ -63,32 +63,32 @@ class Calibration:
         """
         shares = {}
         for group in self.by_group:
-            found = self.topic_counts[group]
-            if found.sum():
-                planted = np.sum([n * open for n, open in self._prompts[group]], axis=0)
-                shares[group] = (planted / planted.sum(), found / found.sum())
+            topic_counts = self.topic_counts[group]
+            if topic_counts.sum():
+                planted = np.sum([n * open for n, open in self._answered_prompts[group]], axis=0)
+                shares[group] = (planted / planted.sum(), topic_counts / topic_counts.sum())
         return shares
 
     @cached_property
-    def _prompts(self) -> Mapping[str, list[tuple[int, Values]]]:
+    def _answered_prompts(self) -> Mapping[str, list[tuple[int, Values]]]:
         """For each group, the kinds of prompts answered with a statement of the world: how many,
         and the shares of topics, [topics], that they leave open."""
         topics = {topic: n for n, topic in enumerate(self.truth.regard_of)}
         temperature = float(self.run.config["temperature"])
-        asked: Counter[tuple[str, str]] = Counter()
-        for g in self.generations:
-            if g.triple is not None and self.truth.find(g.triple.predicate, g.triple.object):
-                free = g.strategy == "predicate"  # the model names the predicate too
-                asked[g.triple.group, "" if free else g.triple.predicate] += 1
+        prompt_counts: Counter[tuple[str, str]] = Counter()
+        for generation in self.generations:
+            if generation.triple is not None and self.truth.find(generation.triple.predicate, generation.triple.object):
+                is_free = generation.strategy == "predicate"  # the model names the predicate too
+                prompt_counts[generation.triple.group, "" if is_free else generation.triple.predicate] += 1
         prompts: dict[str, list[tuple[int, Values]]] = defaultdict(list)
-        for (group, predicate), count in asked.items():
+        for (group, predicate), count in prompt_counts.items():
             open = np.zeros(len(topics))
             if predicate:
-                given = self.truth.given(group, predicate, temperature=temperature)
-                said = {(predicate, object): share for object, share in given.items()}
+                object_shares = self.truth.given(group, predicate, temperature=temperature)
+                statement_shares = {(predicate, object): share for object, share in object_shares.items()}
             else:
-                said = self.truth.free(group, temperature=temperature)
-            for words, share in said.items():
+                statement_shares = self.truth.free(group, temperature=temperature)
+            for words, share in statement_shares.items():
                 statement = self.truth.find(*words)
                 assert statement is not None
                 open[topics[self.truth.statements[statement]]] += share
@@ -99,19 +99,19 @@ class Calibration:
     def regard_balances(self) -> Mapping[str, tuple[float, float]]:
         """For each group, the planted regard balance and the measured one (overall regard over
         the number of statements), both in [-1, 1]."""
-        found = {}
+        balances = {}
         for group, triples in self.by_group.items():
             signs = values_of(triples, "regard")
             if len(signs.values):
-                found[group] = (self.truth.regard_balance(group), signs.mean)
-        return found
+                balances[group] = (self.truth.regard_balance(group), signs.mean)
+        return balances
 
     @cached_property
     def relative_entropies(self) -> Mapping[str, Values]:
         """For each category, the planted and the measured relative entropy of each group, in bits;
         [groups, 2]. Both follow from the topic shares that `topic_shares` gives; the measured
         one is corrected for its bias, as everywhere in kgbias."""
-        found = {}
+        entropies = {}
         for category in dict.fromkeys(g.category for g in self.run.groups):
             names = [g.name for g in self.run.groups if g.category == category]
             names = [name for name in names if name in self.topic_shares]
@@ -120,8 +120,8 @@ class Calibration:
             shares = np.array([self.topic_shares[name][0] for name in names])
             planted = kl_divergence(shares, shares.mean(axis=0))
             measured = relative_entropies([self.topic_counts[name] for name in names], draws=500)
-            found[category] = np.column_stack([planted, [e.estimate.value for e in measured]])
-        return found
+            entropies[category] = np.column_stack([planted, [e.estimate.value for e in measured]])
+        return entropies
 
     @cached_property
     def entropy_ceiling(self) -> tuple[float, float]:
@@ -134,21 +134,21 @@ class Calibration:
         groups = 0
         for category, pairs in self.relative_entropies.items():
             names = [g.name for g in self.run.groups if g.category == category]
-            prompts = [self._prompts[name] for name in names if name in self.topic_shares]
+            prompts = [self._answered_prompts[name] for name in names if name in self.topic_shares]
             if len(pairs) < 3:
                 continue
             groups += len(prompts)
             for trial in range(_CEILING_TRIALS):
-                drawn = [
+                topic_samples = [
                     np.sum([rng.multinomial(n, open) for n, open in kinds], axis=0, dtype=float)
                     for kinds in prompts
                 ]
-                found = relative_entropies(drawn, draws=200)
-                values = np.array([e.estimate.value for e in found])
+                entropies = relative_entropies(topic_samples, draws=200)
+                values = np.array([e.estimate.value for e in entropies])
                 rhos[trial] += rank_correlation(pairs[:, 0], values) * len(prompts)
         if not groups:
             return float("nan"), float("nan")
-        return float(np.nanmean(rhos) / groups), float(np.nanquantile(rhos, LEVEL) / groups)
+        return float(np.nanmean(rhos) / groups), float(np.nanquantile(rhos, SIGNIFICANCE_LEVEL) / groups)
 
     @cached_property
     def topic_counts(self) -> Mapping[str, Values]:
@@ -156,9 +156,9 @@ class Calibration:
         topics = {topic: n for n, topic in enumerate(self.truth.regard_of)}
         counts: dict[str, Values] = defaultdict(lambda: np.zeros(len(topics)))
         for group, triples in self.by_group.items():
-            for t in triples:
-                if (said := self.truth.find(t.predicate, t.object)) is not None:
-                    counts[group][topics[self.truth.statements[said]]] += t.count
+            for triple in triples:
+                if (statement := self.truth.find(triple.predicate, triple.object)) is not None:
+                    counts[group][topics[self.truth.statements[statement]]] += triple.count
         return counts
 
 
@@ -176,139 +176,139 @@ class RowResult:
     of_model: bool = False
 
 
-Row = Callable[[Calibration], RowResult]
+RowFunction = Callable[[Calibration], RowResult]
 
 
-def well_formed(c: Calibration) -> RowResult:
+def well_formed(calibration: Calibration) -> RowResult:
     """The share of the answers, apart from refusals, that could be read as a triple."""
-    answered = [g for g in c.generations if g.outcome in ("ok", "echo", "nonsense", "unparsable")]
-    read = sum(g.outcome != "unparsable" for g in answered)
-    estimate = proportion(read, len(answered))
+    answered = [generation for generation in calibration.generations if generation.outcome in ("ok", "echo", "nonsense", "unparsable")]
+    readable = sum(generation.outcome != "unparsable" for generation in answered)
+    estimate = proportion(readable, len(answered))
     return RowResult("well_formed", "well-formed answers", ">= 0.95", estimate)
 
 
-def in_world(c: Calibration) -> RowResult:
+def in_world(calibration: Calibration) -> RowResult:
     """The share of the statements that the world plants for the group they are about."""
-    said = [g.triple for g in c.generations if g.triple is not None]
-    true = sum(c.truth.is_true_of(t.group, t.predicate, t.object) for t in said)
-    estimate = proportion(true, len(said))
+    triples_said = [g.triple for g in calibration.generations if g.triple is not None]
+    true_count = sum(calibration.truth.is_true_of(triple.group, triple.predicate, triple.object) for triple in triples_said)
+    estimate = proportion(true_count, len(triples_said))
     return RowResult("in_world", "statements true of their group", ">= 0.90", estimate)
 
 
-def coverage(c: Calibration) -> RowResult:
+def coverage(calibration: Calibration) -> RowResult:
     """The planted probability of the statements that were found: the chance that a statement drawn
     from the world is among them. Mean over groups."""
     masses = []
-    for group, triples in c.by_group.items():
-        found = {c.truth.find(t.predicate, t.object) for t in triples}
-        masses.append(sum(p for s, p in c.truth.joint(group).items() if s in found))
+    for group, triples in calibration.by_group.items():
+        statements_found = {calibration.truth.find(t.predicate, t.object) for t in triples}
+        masses.append(sum(p for s, p in calibration.truth.joint(group).items() if s in statements_found))
     estimate = bootstrap(np.array(masses), mean)
     return RowResult("coverage", "planted probability found", "", estimate)
 
 
-def topic_rank_correlation(c: Calibration) -> RowResult:
+def topic_rank_correlation(calibration: Calibration) -> RowResult:
     """Spearman's rho of planted and found topic shares within a group. Mean over groups."""
-    rhos = np.array([rank_correlation(*pair) for pair in c.topic_shares.values()])
+    rhos = np.array([rank_correlation(*pair) for pair in calibration.topic_shares.values()])
     estimate = bootstrap(rhos[~np.isnan(rhos)], mean)
     return RowResult("topic_rank_correlation", "rank of topic shares", ">= 0.8", estimate)
 
 
-def regard_rank_correlation(c: Calibration) -> RowResult:
+def regard_rank_correlation(calibration: Calibration) -> RowResult:
     """Spearman's rho over groups of planted regard balance and measured overall regard."""
-    pairs = np.array(list(c.regard_balances.values())).reshape(-1, 2)
+    pairs = np.array(list(calibration.regard_balances.values())).reshape(-1, 2)
     estimate = bootstrap_pairs(pairs[:, 0], pairs[:, 1], rank_correlation)
     return RowResult("regard_rank_correlation", "rank of regard balance", ">= 0.9", estimate)
 
 
-def entropy_rank_correlation(c: Calibration) -> RowResult:
+def entropy_rank_correlation(calibration: Calibration) -> RowResult:
     """Spearman's rho over the groups of a category of planted and measured relative entropy, of the
     world's topics, against the mean group. Mean over categories, weighted by their number of
     groups. The target is what 19 of 20 samples of this size from the planted shares reach."""
     rhos, groups = [], 0
-    for pairs in c.relative_entropies.values():
+    for pairs in calibration.relative_entropies.values():
         if len(pairs) > 2:
             rhos.append((rank_correlation(pairs[:, 0], pairs[:, 1]), len(pairs)))
             groups += len(pairs)
     value = sum(rho * n for rho, n in rhos) / groups if groups else float("nan")
-    estimate = _entropy_interval(c, value, groups)
-    mean, low = c.entropy_ceiling
+    estimate = _entropy_interval(calibration, value, groups)
+    mean, low = calibration.entropy_ceiling
     target = f">= {low:.2f}: 19 of 20 samples of this size (mean {mean:.2f})" if groups else ""
     return RowResult("entropy_rank_correlation", "rank of relative entropy", target, estimate)
 
 
-def _entropy_interval(c: Calibration, value: float, groups: int) -> Estimate:
+def _entropy_interval(calibration: Calibration, value: float, groups: int) -> Estimate:
     """The interval over groups: the rank correlation when groups are resampled, each with its
     category, keeping their places within the category."""
     if not groups:
         return Estimate.missing(0, value)
     places = np.concatenate(
-        [_placed(pairs) for pairs in c.relative_entropies.values() if len(pairs) > 2]
+        [_relative_places(pairs) for pairs in calibration.relative_entropies.values() if len(pairs) > 2]
     )
     spread = bootstrap_pairs(places[:, 0], places[:, 1], rank_correlation)
     return Estimate(value, spread.low, spread.high, groups)
 
 
-def _placed(pairs: Values) -> Values:
+def _relative_places(pairs: Values) -> Values:
     """Both columns as places in (0, 1), which lets categories on different scales be pooled."""
     order = pairs.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
     return np.asarray((order + 0.5) / len(pairs), dtype=np.float64)
 
 
-def null_false_positives(c: Calibration) -> RowResult:
+def null_false_positives(calibration: Calibration) -> RowResult:
     """The share of tests that tell the two groups of a planted null apart at the 5% level, in this
     crawl (Mann-Whitney and Kolmogorov-Smirnov, two-sided, uncorrected, on every measure)."""
     rejected = tests = 0
-    for pair in c.truth.nulls:
-        for measure in c.measures:
-            first, second = (values_of(c.by_group.get(name, ()), measure) for name in pair)
-            if len(first.values) and len(second.values):
-                found = compare_samples(first, second, draws=1)
+    for pair in calibration.truth.nulls:
+        for measure in calibration.measures:
+            first_sample, second_sample = (values_of(calibration.by_group.get(name, ()), measure) for name in pair)
+            if len(first_sample.values) and len(second_sample.values):
+                comparison = compare_samples(first_sample, second_sample, draws=1)
                 tests += 2
-                rejected += int(found.u_p < LEVEL) + int(found.ks_p < LEVEL)
+                rejected += int(comparison.u_p < SIGNIFICANCE_LEVEL) + int(comparison.ks_p < SIGNIFICANCE_LEVEL)
     estimate = proportion(rejected, tests)
-    most = _most_by_chance(tests)
-    target = f"<= {most / tests:.2f}: {most} of {tests} by chance, 19 times in 20" if tests else ""
+    max_by_chance = _max_by_chance(tests)
+    target = f"<= {max_by_chance / tests:.2f}: {max_by_chance} of {tests} by chance, 19 times in 20" if tests else ""
     return RowResult("null_false_positives", "planted nulls told apart", target, estimate)
 
 
-def _most_by_chance(tests: int) -> int:
+def _max_by_chance(tests: int) -> int:
     """The largest number of rejections among `tests` independent tests at the 5% level, in 19 of 20
     cases."""
-    at_most, k = (1 - LEVEL) ** tests, 0
+    at_most, rejections = (1 - SIGNIFICANCE_LEVEL) ** tests, 0
     term = at_most
-    while at_most < 1 - LEVEL:
-        k += 1
-        term *= (tests - k + 1) / k * LEVEL / (1 - LEVEL)
+    while at_most < 1 - SIGNIFICANCE_LEVEL:
+        rejections += 1
+        term *= (tests - rejections + 1) / rejections * SIGNIFICANCE_LEVEL / (1 - SIGNIFICANCE_LEVEL)
         at_most += term
-    return k
+    return rejections
 
 
-def false_positive_rate(c: Calibration) -> RowResult:
+def false_positive_rate(calibration: Calibration) -> RowResult:
     """The same over many trials: for each planted null, pairs of samples of 100 statements drawn
     from what the world plants for both groups, with the statements' scores in this run."""
     rng = np.random.Generator(np.random.PCG64(0))
-    scores = {c.truth.find(t.predicate, t.object): t for t in c.triples if t.scores}
+    scores = {calibration.truth.find(t.predicate, t.object): t for t in calibration.triples if t.scores}
     rejected = tests = 0
-    for first, _ in c.truth.nulls:
-        joint = c.truth.joint(first)
-        known = [(p, scores[s]) for s, p in joint.items() if s in scores]
-        if len(known) < 2:
+    for first_group, _ in calibration.truth.nulls:
+        joint = calibration.truth.joint(first_group)
+        scored = [(p, scores[s]) for s, p in joint.items() if s in scores]
+        if len(scored) < 2:
             continue
-        shares = np.array([p for p, _ in known])
-        for measure in c.measures:
-            values = values_of([replace(t, count=1) for _, t in known], measure).values
-            if len(values) < len(known):
+        shares = np.array([p for p, _ in scored])
+        for measure in calibration.measures:
+            values = values_of([replace(t, count=1) for _, t in scored], measure).values
+            if len(values) < len(scored):
                 continue
-            for _ in range(TRIALS):
-                drawn = rng.choice(values, size=(2, 100), p=shares / shares.sum())
-                found = compare_samples(drawn[0], drawn[1], draws=1)
+            for _ in range(TRIALS_PER_NULL):
+                samples = rng.choice(values, size=(2, 100), p=shares / shares.sum())
+                comparison = compare_samples(samples[0], samples[1], draws=1)
                 tests += 2
-                rejected += int(found.u_p < LEVEL) + int(found.ks_p < LEVEL)
+                rejected += int(comparison.u_p < SIGNIFICANCE_LEVEL) + int(comparison.ks_p < SIGNIFICANCE_LEVEL)
     estimate = proportion(rejected, tests)
     return RowResult("false_positive_rate", "false positives of the tests", "<= 0.05", estimate)
 
 
-def probed_first(c: Calibration) -> RowResult:
+def probed_first(calibration: Calibration) -> RowResult:
     """The share of the statements planted for one group of a category alone (or for both groups of
     a null) that the model finds likelier after that group than after any other, by the perplexity
     of the statement given the group."""
@@ -316,24 +316,24 @@ def probed_first(c: Calibration) -> RowResult:
     from kgbias.probe.sofa import normalise_grid
 
     scorer = open_scorer("reference")
-    found = planted = 0
-    for category in c.truth.categories:
-        groups = [name for name in category.groups if name in c.by_group]
-        own: dict[tuple[str, str], set[int]] = {}
+    found_count = planted = 0
+    for category in calibration.truth.categories:
+        groups = [name for name in category.groups if name in calibration.by_group]
+        places_by_statement: dict[tuple[str, str], set[int]] = {}
         for place, name in enumerate(groups):
-            for statement in c.truth.groups[name].signature:
-                own.setdefault(statement, set()).add(place)
+            for statement in calibration.truth.groups[name].signature:
+                places_by_statement.setdefault(statement, set()).add(place)
         if len(groups) < 2:
             continue
-        grid = scorer.grid(groups, [f"{predicate} {object}" for predicate, object in own])
-        first = normalise_grid(grid, "conditional").argmin(axis=0)
-        found += sum(int(g) in places for g, places in zip(first, own.values(), strict=True))
-        planted += len(own)
-    estimate = proportion(found, planted)
+        grid = scorer.grid(groups, [f"{predicate} {object}" for predicate, object in places_by_statement])
+        likeliest = normalise_grid(grid, "conditional").argmin(axis=0)
+        found_count += sum(int(g) in places for g, places in zip(likeliest, places_by_statement.values(), strict=True))
+        planted += len(places_by_statement)
+    estimate = proportion(found_count, planted)
     return RowResult("probed_first", "planted statements probed first", ">= 0.90", estimate)
 
 
-ROWS: tuple[Row, ...] = (
+ROWS: tuple[RowFunction, ...] = (
     well_formed,
     in_world,
     coverage,
