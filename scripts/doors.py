@@ -16,7 +16,7 @@ from kgbias.crawl import seeds
 from kgbias.crawl.configure import Groups
 from kgbias.evidence import stereotype_tables
 from kgbias.faithfulness import preference as wikieval
-from kgbias.ingest import tables as ingest
+from kgbias.ingest import statement_table as ingest
 from kgbias.io import tables_in_memory
 from kgbias.io.published_sets import PUBLISHED_SETS
 from kgbias.io.tables import TableFormat
@@ -50,7 +50,7 @@ KINDS = (
 NOT_THESE = {("study.benchmark", "opening")}  # a dict of options
 WORD_SETS = TableFormat("word sets: `associate --tests-file`", other_forms="TOML, or sent-bias's JSON")
 DOORS: tuple[TableFormat, ...] = (
-    seeds.DOOR, sets.GROUPS, sets.STATEMENTS, sets.NAMES_DOOR, sets.DESCRIPTORS_DOOR, ingest.DOOR,
+    seeds.DOOR, sets.GROUPS, sets.STATEMENTS, sets.NAMES_DOOR, sets.DESCRIPTORS_DOOR, ingest.TRIPLE_TABLE,
     stereotype_tables.DOOR, scores.SCORE_TABLE, labelled_sets.LABEL_TABLE, stories.PEOPLE_DOOR, pairs.PEOPLE_DOOR, pairs.REQUESTS_DOOR,
     build.DOOR, crows.DOOR, stereoset.DOOR, bbq.DOOR, winogender.DOOR, wikieval.PAIR_TABLE, WORD_SETS,
 )  # fmt: skip

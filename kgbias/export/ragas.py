@@ -15,7 +15,7 @@ from pathlib import Path
 from kgbias.export.content import Content
 from kgbias.graph.integrity import Corpus, Passage, Relation, make_relation, content_uuid
 from kgbias.graph.types import TripleView, node_id
-from kgbias.ingest.ragas import as_graph
+from kgbias.ingest.ragas import to_ragas
 
 CHUNK = 25  # statements
 
@@ -25,7 +25,7 @@ def write_ragas(content: Content, path: Path) -> None:
     corpus = content.run.corpus()
     if not corpus.passages:
         corpus = as_corpus(content)
-    text = json.dumps(as_graph(corpus), indent=2, ensure_ascii=False)
+    text = json.dumps(to_ragas(corpus), indent=2, ensure_ascii=False)
     path.write_text(text, encoding="utf-8", newline="")
 
 

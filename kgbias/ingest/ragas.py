@@ -12,52 +12,52 @@ from kgbias.errors import DataError
 from kgbias.graph.integrity import Corpus, Passage, Relation
 from kgbias.io.reading import read_json
 
-_TEXT = "page_content"  # the property that holds a node's text
+_TEXT_PROPERTY = "page_content"  # the property that holds a node's text
 
 
-def read_graph(path: Path) -> Corpus:
+def read_ragas(path: Path) -> Corpus:
     """The nodes and relationships of a file. Raises DataError if it is not such a graph."""
     data = read_json(path)
     if not isinstance(data, dict):
         raise DataError(f"{path} is not a RAGAS knowledge graph: it needs nodes and relationships")
-    passages = [_passage(path, n, row) for n, row in enumerate(_rows(path, data, "nodes"))]
-    ids = {p.id for p in passages}
+    passages = [_parse_passage(path, number, row) for number, row in enumerate(_need_rows(path, data, "nodes"))]
+    ids = {passage.id for passage in passages}
     if len(ids) < len(passages):
         raise DataError(f"{path}: two nodes have the same id")
     relations = [
-        _relation(path, n, row, ids) for n, row in enumerate(_rows(path, data, "relationships"))
+        _parse_relation(path, number, row, ids) for number, row in enumerate(_need_rows(path, data, "relationships"))
     ]
     if not passages:
         raise DataError(f"{path} has no nodes")
     return Corpus(tuple(passages), tuple(relations))
 
 
-def as_graph(corpus: Corpus) -> dict[str, Any]:
+def to_ragas(corpus: Corpus) -> dict[str, Any]:
     """A corpus as ragas reads it."""
     return {
         "nodes": [
             {
-                "id": p.id,
-                "properties": ({} if p.text is None else {_TEXT: p.text}) | dict(p.properties),
-                "type": p.kind,
+                "id": passage.id,
+                "properties": ({} if passage.text is None else {_TEXT_PROPERTY: passage.text}) | dict(passage.properties),
+                "type": passage.kind,
             }
-            for p in corpus.passages
+            for passage in corpus.passages
         ],
         "relationships": [
             {
-                "id": r.id,
-                "type": r.kind,
-                "source": r.source,
-                "target": r.target,
-                "bidirectional": r.bidirectional,
-                "properties": dict(r.properties),
+                "id": relation.id,
+                "type": relation.kind,
+                "source": relation.source,
+                "target": relation.target,
+                "bidirectional": relation.bidirectional,
+                "properties": dict(relation.properties),
             }
-            for r in corpus.relations
+            for relation in corpus.relations
         ],
     }
 
 
-def _rows(path: Path, data: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def _need_rows(path: Path, data: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     rows = data.get(name)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise DataError(
@@ -66,40 +66,40 @@ def _rows(path: Path, data: Mapping[str, Any], name: str) -> list[dict[str, Any]
     return rows
 
 
-def _passage(path: Path, number: int, row: Mapping[str, Any]) -> Passage:
-    where = f"{path}, node {number}"
-    properties = _properties(where, row)
-    text = properties.get(_TEXT)
-    rest = {k: v for k, v in properties.items() if k != _TEXT}
+def _parse_passage(path: Path, number: int, row: Mapping[str, Any]) -> Passage:
+    position = f"{path}, node {number}"
+    properties = _need_properties(position, row)
+    text = properties.get(_TEXT_PROPERTY)
+    other_properties = {name: value for name, value in properties.items() if name != _TEXT_PROPERTY}
     if not isinstance(text, str):
-        text, rest = None, properties
-    return Passage(_text(where, row, "id"), _text(where, row, "type"), text, rest)
+        text, other_properties = None, properties
+    return Passage(_need_text(position, row, "id"), _need_text(position, row, "type"), text, other_properties)
 
 
-def _relation(path: Path, number: int, row: Mapping[str, Any], ids: set[str]) -> Relation:
-    where = f"{path}, relationship {number}"
-    source, target = _text(where, row, "source"), _text(where, row, "target")
-    for end in (source, target):
-        if end not in ids:
-            raise DataError(f"{where}: there is no node {end[:60]!r}")
-    both = row.get("bidirectional", False)
-    if not isinstance(both, bool):
-        raise DataError(f"{where}: 'bidirectional' must be true or false")
+def _parse_relation(path: Path, number: int, row: Mapping[str, Any], ids: set[str]) -> Relation:
+    position = f"{path}, relationship {number}"
+    source, target = _need_text(position, row, "source"), _need_text(position, row, "target")
+    for node_id in (source, target):
+        if node_id not in ids:
+            raise DataError(f"{position}: there is no node {node_id[:60]!r}")
+    is_bidirectional = row.get("bidirectional", False)
+    if not isinstance(is_bidirectional, bool):
+        raise DataError(f"{position}: 'bidirectional' must be true or false")
     return Relation(
-        _text(where, row, "id"), _text(where, row, "type"), source, target, both,
-        _properties(where, row),
+        _need_text(position, row, "id"), _need_text(position, row, "type"), source, target, is_bidirectional,
+        _need_properties(position, row),
     )  # fmt: skip
 
 
-def _text(where: str, row: Mapping[str, Any], name: str) -> str:
+def _need_text(position: str, row: Mapping[str, Any], name: str) -> str:
     value = row.get(name)
     if not isinstance(value, str) or not value:
-        raise DataError(f"{where} needs {name!r}, as text")
+        raise DataError(f"{position} needs {name!r}, as text")
     return value
 
 
-def _properties(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    found = row.get("properties") or {}
-    if not isinstance(found, dict):
-        raise DataError(f"{where}: 'properties' must be an object")
-    return found
+def _need_properties(position: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    properties = row.get("properties") or {}
+    if not isinstance(properties, dict):
+        raise DataError(f"{position}: 'properties' must be an object")
+    return properties

@@ -20,7 +20,7 @@ from kgbias.study.calls import PublicCalls
 
 if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
-    from kgbias.ingest.run import Imported
+    from kgbias.ingest.import_run import ImportResult
     from kgbias.pairs.write import PairsSummary
     from kgbias.profiles.write import ProfilesSummary
     from kgbias.stories.write import StoriesSummary
@@ -195,7 +195,7 @@ class OfRun(PublicCalls, InItsProcess):
         record: Record,
         *,
         crawled: "CrawlResult | None" = None,
-        imported: "Imported | None" = None,
+        imported: "ImportResult | None" = None,
         written: "ProfilesSummary | None" = None,
         told: "StoriesSummary | None" = None,
         paired: "PairsSummary | None" = None,

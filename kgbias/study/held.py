@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from kgbias.crawl.crawler import CrawlResult
-    from kgbias.ingest.run import Imported
+    from kgbias.ingest.import_run import ImportResult
     from kgbias.measure.scorer_agreement import ScorerAgreement
     from kgbias.pairs.write import PairsSummary
     from kgbias.profiles.write import ProfilesSummary
@@ -89,7 +89,7 @@ class Held(OfRun):
         return self._crawled
 
     @property
-    def imported(self) -> "Imported":
+    def imported(self) -> "ImportResult":
         """What the `Study.import_file` call that returned this run read. Raises UsageError for a
         run opened by name."""
         if self._imported is None:

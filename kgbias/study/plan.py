@@ -25,7 +25,7 @@ from kgbias.errors import (
 )
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.store import StoredRun
-from kgbias.ingest.read import STORIES
+from kgbias.ingest.statement_file import STORY_FORMAT
 from kgbias.io.files import is_within, write_text
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
@@ -414,7 +414,7 @@ def _imports(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
 
 def _makes(run: Step) -> str:
     """The kind of run that a step makes: a table of stories that is imported is one of stories."""
-    return "stories" if run.options.get("format") == STORIES else run.kind
+    return "stories" if run.options.get("format") == STORY_FORMAT else run.kind
 
 
 def _about(
@@ -477,9 +477,9 @@ def _about(
                 yield Step(kind, run.run, data[kind], folder / name)
         for entry in data.get("export", []):
             options, about = _of(path, "export", entry, run, Run.export)
-            if about and options.get("format") == STORIES and _makes(run) != "stories":
+            if about and options.get("format") == STORY_FORMAT and _makes(run) != "stories":
                 if "runs" in entry or not any(_makes(other) == "stories" for other in runs):
-                    raise DataError(f"{path}: {STORIES} is of stories: {run.run!r} has none")
+                    raise DataError(f"{path}: {STORY_FORMAT} is of stories: {run.run!r} has none")
                 continue  # it is about the study's runs of stories
             if about:
                 file = folder / str(options.pop("path", f"triples.{options.get('format', 'csv')}"))

@@ -641,23 +641,23 @@ class Study(Compared, Tested, Checked):
             >>> study.import_file(said, name="collected")
             <Run 'collected': unknown, 1 group, complete>
         """
-        from kgbias.ingest import CORPORA, STORIES, Imported, import_file, import_passages
-        from kgbias.ingest.read import read_file
+        from kgbias.ingest import CORPUS_FORMATS, STORY_FORMAT, ImportResult, import_file, import_passages
+        from kgbias.ingest.statement_file import read_file
 
         with as_table_file(path, (group or "group", predicate, object)) as file:
             columns = {"group": group, "category": category, "count": count, "arm": arm,
                        "attribute": attribute, "say": say}  # fmt: skip
             named = [parameter for parameter, value in columns.items() if value]
-            if format == STORIES:
+            if format == STORY_FORMAT:
                 from kgbias.stories.stereotales import import_table
 
                 if named:
                     raise UsageError(
-                        f"`{named[0]}` is for other tables: {STORIES} has its own columns"
+                        f"`{named[0]}` is for other tables: {STORY_FORMAT} has its own columns"
                     )
                 told = import_table(self._context.writable(), file, name=name, model=model)
-                return Run(self._context, told.run, imported=Imported(*told))
-            if format in CORPORA or (format is None and file.is_dir()):
+                return Run(self._context, told.run, imported=ImportResult(*told))
+            if format in CORPUS_FORMATS or (format is None and file.is_dir()):
                 if named:
                     raise UsageError(f"`{named[0]}` is for tables: a corpus has no columns")
                 with self.working() as progress:

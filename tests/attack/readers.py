@@ -282,12 +282,12 @@ def _all(found: Any) -> Any:
 
 def _ingest(kind: str) -> Callable[[Callable[..., Any], Path], Any]:
     def call(read: Callable[..., Any], path: Path) -> Any:
-        from kgbias.ingest import Columns, ProfileColumns
+        from kgbias.ingest import TripleColumns, ProfileColumns
 
         if kind == "profiles":
             return _all(read(path, "csv", ProfileColumns()))
         suffix = path.suffix.lstrip(".")
-        return _all(read(path, suffix if suffix in ("csv", "tsv") else "jsonl", Columns()))
+        return _all(read(path, suffix if suffix in ("csv", "tsv") else "jsonl", TripleColumns()))
 
     return call
 
@@ -487,10 +487,10 @@ READERS = (
     Reader(
         "indicators", "kgbias.associate.indicators:read_indicators", {"toml": INDICATORS.encode()}
     ),
-    Reader("graph of RAGAS", "kgbias.ingest.ragas:read_graph", {"json": RAGAS.encode()}),
+    Reader("graph of RAGAS", "kgbias.ingest.ragas:read_ragas", {"json": RAGAS.encode()}),
     Reader(
         "documents",
-        "kgbias.ingest.corpora:read_folder",
+        "kgbias.ingest.corpus:read_folder",
         {"txt": b"Women like tea. Men fear rain.\n\nBakers sing.\n"},
         _embedded,
     ),

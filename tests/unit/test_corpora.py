@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, UsageError
-from kgbias.ingest.corpora import build, chunks
+from kgbias.ingest.corpus import build_corpus, split_chunks
 from tests.hostile import HOSTILE
 
 GIVEN = Path(__file__).parents[3] / "shared" / "papers" / "ragas-knowledge-graph.json"
@@ -104,7 +104,7 @@ def letters(texts: Sequence[str]) -> np.ndarray:
 
 
 def test_documents_become_chunks_with_overlapping_entities() -> None:
-    corpus = build(
+    corpus = build_corpus(
         {"a.txt": "Women live in Oslo. " * 60 + "They know NATO.", "b.txt": "The people of Oslo."},
         letters,
     )
@@ -121,7 +121,7 @@ def test_documents_become_chunks_with_overlapping_entities() -> None:
 
 def test_chunks_hold_whole_sentences() -> None:
     text = "One two three. Four five six! Seven?"
-    assert chunks(text, 4) == ["One two three.", "Four five six! Seven?"]
+    assert split_chunks(text, 4) == ["One two three.", "Four five six! Seven?"]
 
 
 def test_a_folder_becomes_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from kgbias.cli import main
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.stereotype_tables import read_stereotypes
-from kgbias.ingest.read import read_file
+from kgbias.ingest.statement_file import read_file
 from kgbias.io.reading import assume_encoding
 from kgbias.io.tables import as_text, read_sheet, read_table
 from kgbias.measure.labelled_sets import read_sets
@@ -357,7 +357,7 @@ def test_cells_of_triples_and_scores_as_other_programs_write_them(tmp_path: Path
     assert [(s.triple.object, s.count) for s in read.statements] == [
         ("kind", 1234), ("loud", 1), ("tall", 1),
     ]  # fmt: skip
-    assert read.left_out == 1
+    assert read.incomplete_rows == 1
     path.write_text("text;Score\nElves are kind;0,25\nOrcs are loud;\n")
     (found,) = FileScorer("toxicity", str(path)).score(["Elves are kind"])
     assert found.value == 0.25

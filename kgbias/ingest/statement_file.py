@@ -11,22 +11,22 @@ from typing import Any
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.ingest.profiles import ProfileColumns, read_profiles
-from kgbias.ingest.tables import Columns, Statement, format_of, read_triples
+from kgbias.ingest.statement_table import TripleColumns, ImportedStatement, detect_format, read_triples
 from kgbias.parameters import Names, as_names
 
-TABLES = ("csv", "tsv", "jsonl", "table", "profiles")
-CORPORA = ("ragas", "documents")  # read by `kgbias.ingest.corpora`
-STORIES = "stereotales"  # read by `kgbias.stories.stereotales`
-FORMATS = (*TABLES, *CORPORA, STORIES)
+TABLE_FORMATS = ("csv", "tsv", "jsonl", "table", "profiles")
+CORPUS_FORMATS = ("ragas", "documents")  # read by `kgbias.ingest.corpus`
+STORY_FORMAT = "stereotales"  # read by `kgbias.stories.stereotales`
+FORMATS = (*TABLE_FORMATS, *CORPUS_FORMATS, STORY_FORMAT)
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class StatementFile:
     """The content of a file: its statements, how many rows were left out because they lacked a
     part, and the settings it was read with, which are stored with the run."""
 
-    statements: list[Statement]
-    left_out: int
+    statements: list[ImportedStatement]
+    incomplete_rows: int
     settings: dict[str, Any]
     sha256: str
 
@@ -36,15 +36,15 @@ def read_file(
     *,
     format: str | None = None,
     group: str | None = None,
-    predicate: str = Columns().predicate,
-    object: str = Columns().object,
+    predicate: str = TripleColumns().predicate,
+    object: str = TripleColumns().object,
     category: str | None = None,
     count: str | None = None,
     arm: str | None = None,
     attribute: Names = (),
     say: Mapping[str, str] | None = None,
     notify: Callable[[str], None] = lambda _: None,
-) -> Read:
+) -> StatementFile:
     """Read the whole file, before anything is written.
 
     `format` is csv, tsv, jsonl or profiles (None: by what the file holds). `notify` is told which
@@ -56,38 +56,38 @@ def read_file(
     read this way.
     """
     name = format or ""
-    if name and name not in TABLES:
+    if name and name not in TABLE_FORMATS:
         raise UsageError(no_such("format", name, FORMATS))
     columns = {"group": group, "predicate": predicate, "object": object, "category": category,
                "count": count, "arm": arm}  # fmt: skip
     attributes = as_names(attribute)
-    said_as = {column: text.strip() for column, text in (say or {}).items()}
-    if not all(said_as.values()):
+    predicates = {column: text.strip() for column, text in (say or {}).items()}
+    if not all(predicates.values()):
         raise UsageError("`say` takes a predicate for each column, and one is empty")
-    if name != "profiles" and (attributes or said_as):
+    if name != "profiles" and (attributes or predicates):
         raise UsageError("`attribute` and `say` apply to profiles: set `format` to profiles")
-    with spooled(path) as file:
-        layout = name if name and name != "profiles" else format_of(file)
-        rows: Iterator[Statement | None]
+    with as_readable_file(path) as file:
+        layout = name if name and name != "profiles" else detect_format(file)
+        statement_rows: Iterator[ImportedStatement | None]
         if name == "profiles":
-            profile = ProfileColumns(group or ProfileColumns().group, attributes, said_as, category)
-            rows = read_profiles(file, layout, profile, notify)
+            profile = ProfileColumns(group or ProfileColumns().group, attributes, predicates, category)
+            statement_rows = read_profiles(file, layout, profile, notify)
             settings = {
                 "format": name,
                 "group": profile.group,
                 "attributes": list(attributes),
-                "say": said_as,
+                "say": predicates,
             }
         else:
-            named = {key: value for key, value in columns.items() if value}
-            rows = read_triples(file, layout, Columns(**named), notify)
-            settings = {"format": layout, "columns": named}
-        statements, left_out = whole(file, rows)
-        return Read(statements, left_out, settings, _sha256(file))
+            named_columns = {key: value for key, value in columns.items() if value}
+            statement_rows = read_triples(file, layout, TripleColumns(**named_columns), notify)
+            settings = {"format": layout, "columns": named_columns}
+        statements, left_out = need_complete_rows(file, statement_rows)
+        return StatementFile(statements, left_out, settings, _hash_file(file))
 
 
 @contextmanager
-def spooled(path: Path) -> Iterator[Path]:
+def as_readable_file(path: Path) -> Iterator[Path]:
     """The file, or a copy if it can be read only once, such as a pipe: it is read twice, for its
     rows and for its hash."""
     if path.is_file() or not path.exists() or path.is_dir():
@@ -105,23 +105,23 @@ def spooled(path: Path) -> Iterator[Path]:
             raise DataError(str(error).replace(str(copy), str(path))) from error
 
 
-def _sha256(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 
 
-def whole(path: Path, rows: Iterable[Statement | None]) -> tuple[list[Statement], int]:
+def need_complete_rows(path: Path, rows: Iterable[ImportedStatement | None]) -> tuple[list[ImportedStatement], int]:
     """The statements, and the number of rows that lacked a part. Raises DataError if no row is
     complete."""
-    statements: list[Statement] = []
-    left_out = 0
+    statements: list[ImportedStatement] = []
+    incomplete_rows = 0
     for row in rows:
         if row is None:
-            left_out += 1
+            incomplete_rows += 1
         else:
             statements.append(row)
     if not statements:
         raise DataError(
-            f"{path} has no triples: all {left_out} rows lack a group, a predicate or an object"
+            f"{path} has no triples: all {incomplete_rows} rows lack a group, a predicate or an object"
         )
-    return statements, left_out
+    return statements, incomplete_rows

@@ -8,15 +8,15 @@ from kgbias.graph.profiles import ProfilePart, Profile
 from kgbias.graph.store import Store
 from kgbias.graph.types import Category, Generation, Group, Run
 from kgbias.ids import content_id
-from kgbias.ingest.read import Read
-from kgbias.ingest.tables import Statement
+from kgbias.ingest.statement_file import StatementFile
+from kgbias.ingest.statement_table import ImportedStatement
 from kgbias.models.base import ModelInfo
 
 DEFAULT_CATEGORY = "imported"
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """The run, with the number of its statements (each counted as often as it was said), of its
     distinct triples, of the file's rows left out because they lacked a part and, for a corpus, of
     its passages and their relations."""
@@ -32,20 +32,20 @@ class Imported:
 def import_file(
     store: Store,
     path: Path,
-    read: Read,
+    read: StatementFile,
     *,
     name: str | None = None,
     model: str = "unknown",
     category: str = DEFAULT_CATEGORY,
-) -> Imported:
+) -> ImportResult:
     """Make a run from what was read from the file at `path`. The run's id is computed from the
     file's content, how it was read, and the model, so importing again changes nothing.
 
     A group belongs to the category that its first statement names, or else to `category`."""
     statements = read.statements
     groups: dict[str, Group] = {}
-    for s in statements:
-        groups.setdefault(s.triple.group_id, Group(s.triple.group, s.category or category))
+    for statement in statements:
+        groups.setdefault(statement.triple.group_id, Group(statement.triple.group, statement.category or category))
     config = {"file": path.name, "sha256": read.sha256, "category": category, **read.settings}
     info = ModelInfo(model)
     run = store.begin_run(
@@ -54,47 +54,47 @@ def import_file(
             info,
             config,
             tuple(groups.values()),
-            categories=tuple(Category(c) for c in sorted({g.category for g in groups.values()})),
+            categories=tuple(Category(name_) for name_ in sorted({group.category for group in groups.values()})),
             kind="import",
         )
     )
-    store.load_import(run.id, (_generation(run, n, s) for n, s in enumerate(statements)))
-    if profiles := _profiles(run, statements):
+    store.load_import(run.id, (_make_generation(run, number, statement) for number, statement in enumerate(statements)))
+    if profiles := _make_profiles(run, statements):
         store.save_profiles(run.id, profiles)
     store.set_status(run.id, "complete")
-    return Imported(
+    return ImportResult(
         store.find_run(run.name),
-        sum(s.count for s in statements),
-        len({s.triple.id for s in statements}),
-        read.left_out,
+        sum(statement.count for statement in statements),
+        len({statement.triple.id for statement in statements}),
+        read.incomplete_rows,
     )
 
 
-def _profiles(run: Run, statements: Sequence[Statement]) -> list[Profile]:
+def _make_profiles(run: Run, statements: Sequence[ImportedStatement]) -> list[Profile]:
     """The profiles that the statements belong to, one for each row of the file."""
-    rows: dict[int, list[tuple[int, Statement]]] = {}
-    for number, s in enumerate(statements):
-        if s.character is not None:
-            rows.setdefault(s.character.row, []).append((number, s))
-    found = []
-    for row, own in rows.items():
-        first = own[0][1]
-        assert first.character is not None
-        parts = tuple(ProfilePart(s.attribute, _generation(run, n, s).id) for n, s in own)
-        found.append(
+    statements_by_row: dict[int, list[tuple[int, ImportedStatement]]] = {}
+    for number, statement in enumerate(statements):
+        if statement.character is not None:
+            statements_by_row.setdefault(statement.character.row, []).append((number, statement))
+    profiles = []
+    for row, row_statements in statements_by_row.items():
+        first_statement = row_statements[0][1]
+        assert first_statement.character is not None
+        parts = tuple(ProfilePart(statement.attribute, _make_generation(run, index, statement).id) for index, statement in row_statements)
+        profiles.append(
             Profile(
                 run.id,
                 f"{row:08d}",
-                first.character.name,
-                first.triple.group_id,
-                first.character.labels,
+                first_statement.character.name,
+                first_statement.triple.group_id,
+                first_statement.character.labels,
                 parts,
             )
         )
-    return found
+    return profiles
 
 
-def _generation(run: Run, number: int, statement: Statement) -> Generation:
+def _make_generation(run: Run, number: int, statement: ImportedStatement) -> Generation:
     return Generation(
         run_id=run.id,
         path=f"{statement.arm}/import/{number:08d}",

@@ -27,70 +27,70 @@ from kgbias.io.text import unescape_formula
 
 # How pandas, R and databases write a cell without a value. Lower-case "nan" is also a grandmother,
 # but a table that says so of people is rarer than one with pandas' empty cells.
-_MISSING = {"NULL", "null", "NaN", "nan", "NA", "N/A", "None", "<NA>", "#N/A"}
+_MISSING_CELLS = {"NULL", "null", "NaN", "nan", "NA", "N/A", "None", "<NA>", "#N/A"}
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TableRecord:
     """A row by column name, and the line of the file where it begins."""
 
     line: int
     cells: Mapping[str, Any]
 
-    def text(self, column: str) -> str:
+    def read_text(self, column: str) -> str:
         """The cell as text with single spaces; "" if it is empty or missing."""
         value = self.cells.get(column)
         if value is None or isinstance(value, (list, dict)):
             return ""
         return " ".join(str(value).split())
 
-    def part(self, column: str) -> str:
+    def read_part(self, column: str) -> str:
         """The cell as a part of a triple: "" too if it stands for no value."""
-        text = self.text(column)
-        return "" if text in _MISSING else text
+        text = self.read_text(column)
+        return "" if text in _MISSING_CELLS else text
 
-    def parts(self, column: str) -> list[str]:
+    def read_parts(self, column: str) -> list[str]:
         """The cell as parts of triples: each of a list, which may be written as text."""
         value = self.cells.get(column)
         value = parse_literal(value) if isinstance(value, str) and value.lstrip()[:1] == "[" else value
         if isinstance(value, list):
-            return [Record(self.line, {column: each}).part(column) for each in value]
-        return [self.part(column)]
+            return [TableRecord(self.line, {column: item}).read_part(column) for item in value]
+        return [self.read_part(column)]
 
 
-def format_of(path: Path) -> str:
+def detect_format(path: Path) -> str:
     """The format of a table, by what its first bytes hold: csv, tsv or jsonl, which are read row by
     row, or table, which is read whole (JSON, Parquet, Excel, what gzip packed, other encodings)."""
     try:
         with path.open("rb") as file:
-            head = file.read(_HEAD)
+            start = file.read(_HEAD_BYTES)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
-    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
-    first, _, rest = text.partition(b"\n")
-    if text[:1] == b"{" and first.rstrip()[-1:] == b"}" and rest.strip():
+    text = start.removeprefix(codecs.BOM_UTF8).lstrip()
+    first_line, _, remainder = text.partition(b"\n")
+    if text[:1] == b"{" and first_line.rstrip()[-1:] == b"}" and remainder.strip():
         return "jsonl"
-    if assumed_encoding() or head.startswith(_WHOLE) or text.startswith((b"{", b"[", *_COMMENTS)):
+    if assumed_encoding() or start.startswith(_WHOLE_FILE_STARTS) or text.startswith((b"{", b"[", *_COMMENT_STARTS)):
         return "table"
-    return "tsv" if find_delimiter(first.decode("utf-8", "replace")) == "\t" else "csv"
+    return "tsv" if find_delimiter(first_line.decode("utf-8", "replace")) == "\t" else "csv"
 
 
-_HEAD = 1 << 16  # bytes
-_COMMENTS = tuple(begin.encode() for begin in COMMENT_STARTS)
-_WHOLE = (b"\x1f\x8b", b"PAR1", b"PK\x03\x04", codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_HEAD_BYTES = 1 << 16  # bytes
+_COMMENT_STARTS = tuple(begin.encode() for begin in COMMENT_STARTS)
+_WHOLE_FILE_STARTS = (b"\x1f\x8b", b"PAR1", b"PK\x03\x04", codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def read_records(path: Path, format: str, known: Sequence[str] = ()) -> Iterator[Record]:
+def read_records(path: Path, format: str, known_columns: Sequence[str] = ()) -> Iterator[TableRecord]:
     """The rows of a file, some of whose columns are known. Raises DataError, naming the line, if it
     is not in this format."""
     if format == "table":
-        for line, row in read_sheet(path, known).rows:
-            yield Record(line, dict(row))
+        for line, row in read_sheet(path, known_columns).rows:
+            yield TableRecord(line, dict(row))
         return
     line = 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = _json_lines(file) if format == "jsonl" else _table(file, format, known)
+            rows = _iter_json_lines(file) if format == "jsonl" else _iter_table(file, format, known_columns)
             for record in rows:
                 line = record.line
                 yield record
@@ -100,62 +100,62 @@ def read_records(path: Path, format: str, known: Sequence[str] = ()) -> Iterator
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
     except (csv.Error, ValueError, DataError) as error:
-        where = f", after line {line}" if line else ""
-        raise DataError(f"{path}{where}: {error}") from error
+        position = f", after line {line}" if line else ""
+        raise DataError(f"{path}{position}: {error}") from error
 
 
-def need_columns(path: Path, there: Sequence[str], wanted: Mapping[str, str]) -> None:
+def need_columns(path: Path, columns_found: Sequence[str], column_by_parameter: Mapping[str, str]) -> None:
     """Raise DataError for the first of the wanted columns, by parameter, that the file lacks."""
-    for parameter, column in wanted.items():
-        if column not in there:
-            listed = ", ".join(name or "(no name)" for name in there) or "none"
+    for parameter, column in column_by_parameter.items():
+        if column not in columns_found:
+            listing = ", ".join(name or "(no name)" for name in columns_found) or "none"
             raise DataError(
-                f"{path} has no column {column!r}; its columns are: {listed}. Name the right one "
+                f"{path} has no column {column!r}; its columns are: {listing}. Name the right one "
                 f"as `{parameter}`; if these are a row, put a line with the names of the columns "
                 "above it"
             )
 
 
 def tell_columns(
-    path: Path, there: Sequence[str], taken: Sequence[str], notify: Callable[[str], None]
+    path: Path, columns_found: Sequence[str], used_columns: Sequence[str], notify: Callable[[str], None]
 ) -> None:
     """Say which columns of a file are read and which are not, in one line; nothing if all are."""
-    left = [name for name in there if name and name not in taken]
-    if left:
-        notify(f"{path.name}: read are {', '.join(taken)}; not read are {', '.join(left)}")
+    unused_columns = [name for name in columns_found if name and name not in used_columns]
+    if unused_columns:
+        notify(f"{path.name}: read are {', '.join(used_columns)}; not read are {', '.join(unused_columns)}")
 
 
-def _table(file: Any, format: str, known: Sequence[str]) -> Iterator[Record]:
+def _iter_table(file: Any, format: str, known_columns: Sequence[str]) -> Iterator[TableRecord]:
     csv.field_size_limit(MAX_CELL_CHARACTERS)
-    first = next(file, None)
-    if first is None:
+    first_line = next(file, None)
+    if first_line is None:
         raise ValueError("the file is empty")
-    delimiter = "\t" if format == "tsv" else find_delimiter(first, known)
-    reader = csv.reader(chain([first], file), delimiter=delimiter, strict=True)
-    header = canonical_names(next(reader, []), known)
+    delimiter = "\t" if format == "tsv" else find_delimiter(first_line, known_columns)
+    reader = csv.reader(chain([first_line], file), delimiter=delimiter, strict=True)
+    header = canonical_names(next(reader, []), known_columns)
     check_header(header, "the file")
     line = reader.line_num
     for cells in reader:
         if cells:
             if len(cells) > len(header):
                 raise ValueError(f"a row has {len(cells)} cells, but the header has {len(header)}")
-            padded = [*map(unescape_formula, cells), *[""] * (len(header) - len(cells))]
-            yield Record(line + 1, dict(zip(header, padded, strict=True)))
+            padded_cells = [*map(unescape_formula, cells), *[""] * (len(header) - len(cells))]
+            yield TableRecord(line + 1, dict(zip(header, padded_cells, strict=True)))
         line = reader.line_num
 
 
-def _json_lines(file: Any) -> Iterator[Record]:
+def _iter_json_lines(file: Any) -> Iterator[TableRecord]:
     for number, text in enumerate(file, 1):
         if not text.strip():
             continue
         value = parse_json(text, f"line {number}")
         if not isinstance(value, dict):
             raise ValueError(f"line {number} is not a JSON object")
-        yield Record(number, value)
+        yield TableRecord(number, value)
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class TripleColumns:
     """Which column holds what. `category`, `count` and `arm` may be missing from the file unless
     they are named here."""
 
@@ -168,7 +168,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Character:
+class ProfileCharacter:
     """The profile that a statement belongs to: the number of its row, the given name it was written
     for, and what the name stands for (group, ethnicity, gender)."""
 
@@ -178,7 +178,7 @@ class Character:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ImportedStatement:
     """A triple as the file gives it, how often it was said, the category of its group (None if the
     file does not say), and the arm that it comes from; in a profile, also its character and
     attribute."""
@@ -187,67 +187,67 @@ class Statement:
     count: int = 1
     category: str | None = None
     arm: str = "none"
-    character: Character | None = None
+    character: ProfileCharacter | None = None
     attribute: str = ""
 
 
-DOOR = TableFormat(
+TRIPLE_TABLE = TableFormat(
     "triples: `kgbias import`",
-    ((Columns().group,), (Columns().predicate,), (Columns().object,)),
+    ((TripleColumns().group,), (TripleColumns().predicate,), (TripleColumns().object,)),
     ("category", "count", "arm"),
     "profiles, stories, RAGAS, a folder of texts",
 )
 
 
 def read_triples(
-    path: Path, format: str, columns: Columns, notify: Callable[[str], None] = lambda _: None
-) -> Iterator[Statement | None]:
+    path: Path, format: str, columns: TripleColumns, notify: Callable[[str], None] = lambda _: None
+) -> Iterator[ImportedStatement | None]:
     """One statement per row; None for a row without a group, predicate or object. `notify` is told
     which columns are read.
 
     Raises DataError if the file cannot be read, a column is missing or a count is not a number."""
-    needed = (columns.group, columns.predicate, columns.object, *DOOR.optional_columns)
-    rows = read_records(path, format, needed)
-    first = next(rows, None)
-    if first is None:
+    known_columns = (columns.group, columns.predicate, columns.object, *TRIPLE_TABLE.optional_columns)
+    rows = read_records(path, format, known_columns)
+    first_row = next(rows, None)
+    if first_row is None:
         raise DataError(f"{path} has no rows")
-    there = list(first.cells)
+    columns_found = list(first_row.cells)
     if format in ("jsonl", "table"):  # its objects need not have the same keys
-        there = list(
-            dict.fromkeys(key for row in read_records(path, format, needed) for key in row.cells)
+        columns_found = list(
+            dict.fromkeys(key for row in read_records(path, format, known_columns) for key in row.cells)
         )
-    wanted = {"group": columns.group, "predicate": columns.predicate, "object": columns.object}
+    required_columns = {"group": columns.group, "predicate": columns.predicate, "object": columns.object}
     optional = {"category": columns.category, "count": columns.count, "arm": columns.arm}
-    need_columns(path, there, wanted | {k: v for k, v in optional.items() if v is not None})
+    need_columns(path, columns_found, required_columns | {k: v for k, v in optional.items() if v is not None})
     category, count, arm = (
-        named or (usual if usual in there else None)
-        for named, usual in zip(optional.values(), DOOR.optional_columns, strict=True)
+        given_name or (default_name if default_name in columns_found else None)
+        for given_name, default_name in zip(optional.values(), TRIPLE_TABLE.optional_columns, strict=True)
     )
-    taken = (columns.group, columns.predicate, columns.object, category, count, arm)
-    tell_columns(path, there, [name for name in taken if name], notify)
-    for row in chain([first], rows):
-        for said in row.parts(columns.object):
-            triple = Triple(row.part(columns.group), row.part(columns.predicate), said)
+    used_columns = (columns.group, columns.predicate, columns.object, category, count, arm)
+    tell_columns(path, columns_found, [name for name in used_columns if name], notify)
+    for row in chain([first_row], rows):
+        for object_text in row.read_parts(columns.object):
+            triple = Triple(row.read_part(columns.group), row.read_part(columns.predicate), object_text)
             if not (triple.group and triple.predicate and triple.object):
                 yield None
                 continue
-            yield Statement(
+            yield ImportedStatement(
                 triple,
-                1 if count is None else _count(path, row, count),
-                (row.part(category) or None) if category else None,
-                (row.text(arm) or "none") if arm else "none",
+                1 if count is None else _parse_count(path, row, count),
+                (row.read_part(category) or None) if category else None,
+                (row.read_text(arm) or "none") if arm else "none",
             )
 
 
-_THOUSANDS = re.compile("[, ’']")
-_GROUPED = re.compile(r"\d{1,3}(?:[, ’']\d{3})+")  # 1,234
+_THOUSANDS_SEPARATOR = re.compile("[, ’']")
+_GROUPED_NUMBER = re.compile(r"\d{1,3}(?:[, ’']\d{3})+")  # 1,234
 
 
-def _count(path: Path, row: Record, column: str) -> int:
-    text = row.part(column) or "1"
-    plain = _THOUSANDS.sub("", text) if _GROUPED.fullmatch(text) else text
+def _parse_count(path: Path, row: TableRecord, column: str) -> int:
+    text = row.read_part(column) or "1"
+    digits = _THOUSANDS_SEPARATOR.sub("", text) if _GROUPED_NUMBER.fullmatch(text) else text
     try:
-        number = float(plain)
+        number = float(digits)
     except ValueError:
         number = -1.0
     if not (1 <= number < 2**53 and number == int(number)):

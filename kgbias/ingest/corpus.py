@@ -24,19 +24,19 @@ from kgbias.graph.integrity import Corpus, Passage, Relation, make_relation, con
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple, storable
 from kgbias.ids import content_id
-from kgbias.ingest.run import Imported
+from kgbias.ingest.import_run import ImportResult
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_bytes, read_text
 from kgbias.models.base import ModelInfo
 
-_SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z])|\n{2,}")
-_BEFORE = r"(?:^|\b(?:that|because|while|whereas|although|but|and)\s+)"
-_LONGEST = 1_000  # characters of a sentence; longer ones are tables or references
-READER = "english"
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z])|\n{2,}")
+_CLAUSE_START = r"(?:^|\b(?:that|because|while|whereas|although|but|and)\s+)"
+_MAX_SENTENCE_CHARACTERS = 1_000  # characters of a sentence; longer ones are tables or references
+ANSWER_READER = "english"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CorpusStatement:
     """A statement about a group in a passage, and the sentence that makes it."""
 
     triple: Triple
@@ -44,20 +44,20 @@ class Found:
     sentence: str
 
 
-def known_groups() -> tuple[Group, ...]:
+def seed_groups() -> tuple[Group, ...]:
     """The groups whose statements are looked for: those of the published seeds."""
     return as_groups(list({id(s): s for s in published_seeds().values()}.values()))
 
 
-def statements_in(passages: Sequence[Passage], groups: Sequence[Group]) -> Iterator[Found]:
+def find_statements(passages: Sequence[Passage], groups: Sequence[Group]) -> Iterator[CorpusStatement]:
     """The statements of sentences whose subject is one of the groups, by any of its names. A
     sentence counts in each passage that contains it; give chunks rather than the documents that
     they are from."""
-    patterns = [(group, _subject(group)) for group in groups]
+    patterns = [(group, _subject_pattern(group)) for group in groups]
     for passage in passages:
-        for sentence in sentences(passage.text or ""):
+        for sentence in split_sentences(passage.text or ""):
             clauses = sorted(
-                ((m, g) for g, pattern in patterns for m in pattern.finditer(sentence)),
+                ((match_, group_) for group_, pattern in patterns for match_ in pattern.finditer(sentence)),
                 key=lambda clause: clause[0].start(),
             )
             ends = [*(match.start() for match, _ in clauses[1:]), len(sentence)]
@@ -68,17 +68,17 @@ def statements_in(passages: Sequence[Passage], groups: Sequence[Group]) -> Itera
                     predicate=None,
                     filters=("refusal",),
                     subject=match[1],
-                    reader=READER,
+                    reader=ANSWER_READER,
                 )
                 if reading.outcome == "ok":
                     triple = Triple(group.name, reading.predicate, reading.object)
-                    yield Found(triple, passage, sentence)
+                    yield CorpusStatement(triple, passage, sentence)
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """The sentences of a text, each on one line."""
-    found = (" ".join(part.split()) for part in _SENTENCE.split(text))
-    return [sentence for sentence in found if 0 < len(sentence) <= _LONGEST]
+    candidates = (" ".join(part.split()) for part in _SENTENCE_END.split(text))
+    return [sentence for sentence in candidates if 0 < len(sentence) <= _MAX_SENTENCE_CHARACTERS]
 
 
 def import_corpus(
@@ -90,37 +90,37 @@ def import_corpus(
     settings: dict[str, object],
     name: str | None = None,
     model: str = "unknown",
-) -> Imported:
+) -> ImportResult:
     """Make a run from a corpus: its passages with their relations, and the statements about known
     groups in them. A corpus without such statements is a run of passages alone."""
-    groups = known_groups()
-    parents = {r.source for r in corpus.relations if r.kind == "child"}
-    leaves = [p for p in corpus.passages if p.id not in parents]
-    found = list(statements_in(leaves, groups))
-    there = {f.triple.group_id for f in found}
-    own = tuple(g for g in groups if g.id in there)
-    config = {"file": path.name, "sha256": digest, "reader": READER, **settings}
+    groups = seed_groups()
+    parents = {relation_.source for relation_ in corpus.relations if relation_.kind == "child"}
+    leaves = [passage for passage in corpus.passages if passage.id not in parents]
+    statements = list(find_statements(leaves, groups))
+    group_ids = {statement.triple.group_id for statement in statements}
+    named_groups = tuple(group for group in groups if group.id in group_ids)
+    config = {"file": path.name, "sha256": digest, "reader": ANSWER_READER, **settings}
     run = store.begin_run(
         Run(
             name or f"{path.stem}-{content_id('name', model, repr(sorted(config.items())))[:4]}",
             ModelInfo(model),
             config,
-            own,
-            categories=tuple(Category(c) for c in sorted({g.category for g in own})),
+            named_groups,
+            categories=tuple(Category(name_) for name_ in sorted({group.category for group in named_groups})),
             kind="import",
         )
     )
-    keys = {f.sentence: content_id("sentence", run.id, f.sentence) for f in found}
+    keys = {statement.sentence: content_id("sentence", run.id, statement.sentence) for statement in statements}
     store.keep_answers(
         [Answer(key, run.model.id, storable(text), "stop") for text, key in keys.items()]
     )
-    store.load_import(run.id, (_generation(run, n, f, keys[f.sentence]) for n, f in enumerate(found)))
+    store.load_import(run.id, (_make_generation(run, n, statement, keys[statement.sentence]) for n, statement in enumerate(statements)))
     store.save_corpus(run.id, corpus)
     store.set_status(run.id, "complete")
-    return Imported(
+    return ImportResult(
         store.find_run(run.name),
-        len(found),
-        len({f.triple.id for f in found}),
+        len(statements),
+        len({statement.triple.id for statement in statements}),
         0,
         len(corpus.passages),
         len(corpus.relations),
@@ -135,13 +135,13 @@ def import_passages(
     name: str | None = None,
     model: str = "unknown",
     progress: Progress | None = None,
-) -> Imported:
+) -> ImportResult:
     """Make a run from a RAGAS knowledge graph ("ragas": a file) or from text files ("documents": a
     folder). Raises DataError if nothing can be read."""
     if format == "ragas":
-        from kgbias.ingest.ragas import read_graph
+        from kgbias.ingest.ragas import read_ragas
 
-        corpus, digest = read_graph(path), sha256(read_bytes(path)).hexdigest()
+        corpus, digest = read_ragas(path), sha256(read_bytes(path)).hexdigest()
     else:
         from kgbias.models.embed import SentenceVectors
 
@@ -152,104 +152,104 @@ def import_passages(
     )
 
 
-def _generation(run: Run, number: int, found: Found, key: str) -> Generation:
+def _make_generation(run: Run, number: int, statement: CorpusStatement, key: str) -> Generation:
     return Generation(
         run_id=run.id,
         path=f"none/import/{number:08d}",
-        group_id=found.triple.group_id,
+        group_id=statement.triple.group_id,
         arm="none",
         strategy="import",
         iteration=0,
         attempt=0,
         outcome="ok",
-        template=f"passage:{found.passage.id}",
+        template=f"passage:{statement.passage.id}",
         answer_key=key,
-        triple=found.triple,
+        triple=statement.triple,
     )
 
 
-def _subject(group: Group) -> re.Pattern[str]:
+def _subject_pattern(group: Group) -> re.Pattern[str]:
     """A pattern for the group as the subject of a clause: at its beginning."""
-    names = "|".join(sorted(map(re.escape, (group.name, *group.variants)), key=len, reverse=True))
-    return re.compile(rf"{_BEFORE}({names})(?=\s)", re.IGNORECASE)
+    alternatives = "|".join(sorted(map(re.escape, (group.name, *group.variants)), key=len, reverse=True))
+    return re.compile(rf"{_CLAUSE_START}({alternatives})(?=\s)", re.IGNORECASE)
 
 
-SUFFIXES = (".txt", ".md", ".rst")
-CHUNK = 200  # words in a chunk, at most; a sentence is never cut
-SAME = 0.9  # the cosine from which two entities are the same
-_NAME = re.compile(r"\b[A-Z][\w'’-]*(?:\s+(?:of|the|and|for)?\s*[A-Z][\w'’-]*)*")
-_FIRST = frozenset(
+DOCUMENT_SUFFIXES = (".txt", ".md", ".rst")
+MAX_CHUNK_WORDS = 200  # words in a chunk, at most; a sentence is never cut
+MIN_ENTITY_COSINE = 0.9  # the cosine from which two entities are the same
+_CAPITALISED_NAME = re.compile(r"\b[A-Z][\w'’-]*(?:\s+(?:of|the|and|for)?\s*[A-Z][\w'’-]*)*")
+_SENTENCE_STARTERS = frozenset(
     "a all also although an and another any are as at because both but by can each even every for "
     "from he her here his how however i if in is it its many more most much my no not of on one or "
     "other our she so some such than that the their them then there these they this those to was "
     "we were what when where which while who why with you your".split()
 )
 
-Embed = Callable[[Sequence[str]], np.ndarray]
+EmbedTexts = Callable[[Sequence[str]], np.ndarray]
 
 
-def read_folder(folder: Path, embed: Embed) -> tuple[Corpus, str]:
+def read_folder(folder: Path, embed: EmbedTexts) -> tuple[Corpus, str]:
     """The text files in and below a folder, by path, as a corpus; and a hash of them. `embed` gives
     each text a vector of length 1. Raises DataError if there are none."""
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder of documents")
-    files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
-    texts = {p.relative_to(folder).as_posix(): read_text(p) for p in files}
+    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in DOCUMENT_SUFFIXES and file.is_file())
+    texts = {file.relative_to(folder).as_posix(): read_text(file) for file in files}
     texts = {name: text for name, text in texts.items() if text.strip()}
     if not texts:
-        raise DataError(f"{folder} has no text: documents end in {', '.join(SUFFIXES)}")
+        raise DataError(f"{folder} has no text: documents end in {', '.join(DOCUMENT_SUFFIXES)}")
     digest = sha256("\0".join(f"{name}\0{text}" for name, text in texts.items()).encode())
-    return build(texts, embed), digest.hexdigest()
+    return build_corpus(texts, embed), digest.hexdigest()
 
 
-def build(texts: dict[str, str], embed: Embed, groups: Sequence[Group] | None = None) -> Corpus:
+def build_corpus(texts: dict[str, str], embed: EmbedTexts, groups: Sequence[Group] | None = None) -> Corpus:
     """A corpus from documents by name. Ids are computed from names and texts."""
-    groups = known_groups() if groups is None else groups
+    groups = seed_groups() if groups is None else groups
     passages: list[Passage] = []
     relations: list[Relation] = []
-    found: list[Passage] = []
+    all_chunks: list[Passage] = []
     for name, text in texts.items():
         document = Passage(content_uuid("document", name, text), "document", text,
                            {"document_metadata": {"source": name}})  # fmt: skip
-        own = [
-            Passage(content_uuid("chunk", document.id, str(n)), "chunk", chunk,
-                    {"entities": entities(chunk, groups)})
-            for n, chunk in enumerate(chunks(text))
+        document_chunks = [
+            Passage(content_uuid("chunk", document.id, str(number)), "chunk", chunk,
+                    {"entities": find_entities(chunk, groups)})
+            for number, chunk in enumerate(split_chunks(text))
         ]  # fmt: skip
-        passages += [document, *own]
-        found += own
-        relations += [make_relation("child", document, chunk) for chunk in own]
-        relations += [make_relation("next", a, b) for a, b in pairwise(own)]
-    return Corpus(tuple(passages), (*relations, *overlaps(found, embed)))
+        passages += [document, *document_chunks]
+        all_chunks += document_chunks
+        relations += [make_relation("child", document, chunk) for chunk in document_chunks]
+        relations += [make_relation("next", first, second) for first, second in pairwise(document_chunks)]
+    return Corpus(tuple(passages), (*relations, *find_overlaps(all_chunks, embed)))
 
 
-def chunks(text: str, most: int = CHUNK) -> list[str]:
-    """A text in chunks of whole sentences, with at most `most` words unless a sentence is
+def split_chunks(text: str, max_words: int = MAX_CHUNK_WORDS) -> list[str]:
+    """A text in chunks of whole sentences, with at most `max_words` words unless a sentence is
     longer."""
-    found: list[list[str]] = []
-    size = most
-    for sentence in sentences(text):
-        words = len(sentence.split())
-        if size + words > most:
-            found.append([])
-            size = 0
-        found[-1].append(sentence)
-        size += words
-    return [" ".join(chunk) for chunk in found]
+    chunk_sentences: list[list[str]] = []
+    chunk_words = max_words
+    for sentence in split_sentences(text):
+        word_count = len(sentence.split())
+        if chunk_words + word_count > max_words:
+            chunk_sentences.append([])
+            chunk_words = 0
+        chunk_sentences[-1].append(sentence)
+        chunk_words += word_count
+    return [" ".join(chunk) for chunk in chunk_sentences]
 
 
-def entities(text: str, groups: Sequence[Group]) -> list[str]:
+def find_entities(text: str, groups: Sequence[Group]) -> list[str]:
     """The groups that a text names, and its capitalised names, most frequent first."""
     counts: Counter[str] = Counter()
     for group in groups:
         for name in (group.name, *group.variants):
-            n = len(re.findall(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE))
-            if n:
-                counts[group.name] += n
-    for sentence in sentences(text):
-        for match in _NAME.finditer(sentence):
+            count = len(re.findall(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE))
+            if count:
+                counts[group.name] += count
+    for sentence in split_sentences(text):
+        for match in _CAPITALISED_NAME.finditer(sentence):
             name = " ".join(match[0].split())
-            while name and name.split()[0].lower() in _FIRST:
+            while name and name.split()[0].lower() in _SENTENCE_STARTERS:
                 name = name.partition(" ")[2]
             # The first word of a sentence is capitalised anyway.
             if name and (match.start() > 0 or " " in name or not name[1:].islower()):
@@ -257,26 +257,26 @@ def entities(text: str, groups: Sequence[Group]) -> list[str]:
     return [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
 
 
-def overlaps(chunks: Sequence[Passage], embed: Embed) -> Iterator[Relation]:
+def find_overlaps(chunks: Sequence[Passage], embed: EmbedTexts) -> Iterator[Relation]:
     """Relations between chunks that share entities: two entities are the same if the cosine of
     their embeddings is at least 0.9. The score is the share of all pairs of the chunks' entities
     that are the same, as in ragas."""
     names = sorted({name for chunk in chunks for name in chunk.properties["entities"]})
     if not names:
         return
-    place = {name: n for n, name in enumerate(names)}
-    rows = embed(names)
-    for a, b in combinations(chunks, 2):
-        one, other = a.properties["entities"], b.properties["entities"]
-        if not one or not other:
+    row_of_name = {name: number for number, name in enumerate(names)}
+    vectors = embed(names)
+    for first, second in combinations(chunks, 2):
+        first_entities, second_entities = first.properties["entities"], second.properties["entities"]
+        if not first_entities or not second_entities:
             continue
-        near = rows[[place[x] for x in one]] @ rows[[place[y] for y in other]].T >= SAME
-        shared = [[one[i], other[j]] for i, j in np.argwhere(near)]
-        if shared:
-            score = len(shared) / (len(one) * len(other))
+        is_same = vectors[[row_of_name[x] for x in first_entities]] @ vectors[[row_of_name[y] for y in second_entities]].T >= MIN_ENTITY_COSINE
+        same_entities = [[first_entities[i], second_entities[j]] for i, j in np.argwhere(is_same)]
+        if same_entities:
+            score = len(same_entities) / (len(first_entities) * len(second_entities))
             yield make_relation(
                 "entities_overlap",
-                a,
-                b,
-                {"entities_overlap_score": score, "overlapped_items": shared},
+                first,
+                second,
+                {"entities_overlap_score": score, "overlapped_items": same_entities},
             )
