@@ -906,7 +906,7 @@ class Study(Compared, Tested, Checked):
 
         query = load_query(name)
         result = query.run(self._context.graph, parameters)
-        if not result.rows and (line := query.unfilled(self._context.graph, parameters)):
+        if not result.rows and (line := query.explain_no_rows(self._context.graph, parameters)):
             self._context.remark(line)
         if measure := query.judged_by:
             metrics = self.run(parameters.get("run")).stored.metrics()

@@ -697,7 +697,7 @@ def test_no_rows_say_what_makes_them_if_nothing_did(middle: Store) -> None:
         ("topic_shares", "middle", ""),
         ("believed", "middle", ""),
     ):
-        told = load_query(name).unfilled(middle, {"run": run})
+        told = load_query(name).explain_no_rows(middle, {"run": run})
         why = f"no rows: run {run} has nothing of this kind yet; {name} needs {needs}"
         assert told == (why if needs else "")
 
