@@ -1,31 +1,31 @@
 """Questions to the graph in plain words: retrieval of statements, and answers with sources."""
 
-from kgbias.ask.answer import Answer, Claim, claims, extractive, shown_figures
-from kgbias.ask.retrieve import (
-    TOP,
-    Found,
-    GroupFound,
+from kgbias.ask.answer import QuestionAnswer, AnswerClaim, split_claims, build_extractive_answer, format_figures
+from kgbias.ask.retrieval import (
+    DEFAULT_TOP,
+    RetrievedStatement,
+    RetrievedGroup,
     Neighbour,
-    Question,
-    Retrieved,
-    read_question,
-    retrieve,
+    ParsedQuestion,
+    Retrieval,
+    parse_question,
+    retrieve_statements,
 )
 from kgbias.ask.text2cypher import CypherAnswer
 
 __all__ = [
-    "TOP",
-    "Answer",
-    "Claim",
+    "DEFAULT_TOP",
+    "QuestionAnswer",
+    "AnswerClaim",
     "CypherAnswer",
-    "Found",
-    "GroupFound",
+    "RetrievedStatement",
+    "RetrievedGroup",
     "Neighbour",
-    "Question",
-    "Retrieved",
-    "claims",
-    "extractive",
-    "read_question",
-    "retrieve",
-    "shown_figures",
+    "ParsedQuestion",
+    "Retrieval",
+    "split_claims",
+    "build_extractive_answer",
+    "parse_question",
+    "retrieve_statements",
+    "format_figures",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kgbias.ask.retrieve import Found, GroupFound, Retrieved
+from kgbias.ask.retrieval import RetrievedStatement, RetrievedGroup, Retrieval
 from kgbias.graph.prompting import LoggedPrompter
 from kgbias.io.rows import Result, Rows
 from kgbias.io.templates import PromptTemplate
@@ -16,22 +16,22 @@ from kgbias.stats.estimate import nan_to_none
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class AnswerClaim:
     """A sentence of an answer. `cites` are the numbers, from 1, of existing statements that it
-    names; `wrong` are numbers that it names but that do not exist."""
+    names; `missing_numbers` are numbers that it names but that do not exist."""
 
     text: str
     cites: tuple[int, ...] = ()
-    wrong: tuple[int, ...] = ()
+    missing_numbers: tuple[int, ...] = ()
 
     @property
-    def cited(self) -> bool:
+    def has_sources(self) -> bool:
         """Whether it names a source, and every source it names exists."""
-        return bool(self.cites) and not self.wrong
+        return bool(self.cites) and not self.missing_numbers
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answer(Result):
+class QuestionAnswer(Result):
     """An answer to a question.
 
     Attributes:
@@ -39,43 +39,43 @@ class Answer(Result):
         run: the run's name.
         text: the answer; if nothing was found, a sentence that says so.
         claims: its sentences with their sources; empty if nothing was found.
-        retrieved: what it rests on, and why.
+        retrieval: what it rests on, and why.
         model: the spec of the model that wrote it; "" for an extractive answer.
     """
 
     question: str
     run: str
     text: str
-    claims: tuple[Claim, ...]
-    retrieved: Retrieved
+    claims: tuple[AnswerClaim, ...]
+    retrieval: Retrieval
     model: str = ""
 
     @property
-    def statements(self) -> tuple[Found, ...]:
+    def statements(self) -> tuple[RetrievedStatement, ...]:
         """The statements that were retrieved; a claim cites them by their place, from 1."""
-        return self.retrieved.statements
+        return self.retrieval.statements
 
     @property
     def note(self) -> str:
         """Sentences to read before the text: which groups of the question the run lacks, that the
         statements found are not about the question, or that a model names no source for what it
         wrote. "" if the answer needs no note."""
-        r = self.retrieved
-        notes = [r.absent] if r.absent and not r.nothing.startswith(r.absent) else []
-        if r.nearest:
+        retrieval = self.retrieval
+        notes = [retrieval.absent_note] if retrieval.absent_note and not retrieval.empty_reason.startswith(retrieval.absent_note) else []
+        if retrieval.nearest:
             notes.append(
                 "The nearest statements are listed; they are, or may be, about something else."
             )
-        if self.model and self.statements and not any(c.cited for c in self.claims):
-            what = "names no source for what it wrote" if self.claims else "wrote no answer"
-            notes.append(f"{self.model} {what}: the statements are the answer.")
+        if self.model and self.statements and not any(claim.has_sources for claim in self.claims):
+            complaint = "names no source for what it wrote" if self.claims else "wrote no answer"
+            notes.append(f"{self.model} {complaint}: the statements are the answer.")
         return " ".join(notes)
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as plain data for JSON."""
-        r = self.retrieved
-        cited = {n for claim in self.claims for n in claim.cites}
-        found: dict[str, Any] = nan_to_none(
+        retrieval = self.retrieval
+        cited = {number for claim in self.claims for number in claim.cites}
+        record: dict[str, Any] = nan_to_none(
             {
                 "question": self.question,
                 "run": self.run,
@@ -86,47 +86,47 @@ class Answer(Result):
                     {
                         "text": c.text,
                         "cites": list(c.cites),
-                        "wrong": list(c.wrong),
-                        "cited": c.cited,
+                        "wrong": list(c.missing_numbers),
+                        "cited": c.has_sources,
                     }
                     for c in self.claims
                 ],
                 "statements": [
-                    statement_record(f) | {"number": n, "cited": n in cited}
-                    for n, f in enumerate(r.statements, 1)
+                    statement_record(statement) | {"number": number, "cited": number in cited}
+                    for number, statement in enumerate(retrieval.statements, 1)
                 ],
-                "nearest": [statement_record(f) for f in r.nearest],
-                "groups": [_group_record(g) for g in r.groups],
+                "nearest": [statement_record(statement) for statement in retrieval.nearest],
+                "groups": [_group_record(group) for group in retrieval.groups],
                 "neighbours": [
                     {
-                        "of": n.of,
-                        "group": n.triple.group,
-                        "predicate": n.triple.predicate,
-                        "object": n.triple.object,
-                        "count": n.triple.count,
-                        "arm": n.triple.arm,
+                        "of": number.statement_number,
+                        "group": number.triple.group,
+                        "predicate": number.triple.predicate,
+                        "object": number.triple.object,
+                        "count": number.triple.count,
+                        "arm": number.triple.arm,
                     }
-                    for n in r.neighbours
+                    for number in retrieval.neighbours
                 ],
                 "retrieval": {
-                    "groups": list(r.question.groups.values()),
-                    "topic": list(r.question.topic),
-                    "matching": r.matching,
-                    "method": r.method,
+                    "groups": list(retrieval.question.groups.values()),
+                    "topic": list(retrieval.question.topic),
+                    "matching": retrieval.matching,
+                    "method": retrieval.method,
                 },
             }
         )
-        return found
+        return record
 
-    def as_rows(self) -> Rows[Found]:
+    def as_rows(self) -> Rows[RetrievedStatement]:
         """The statements that were retrieved. Columns: group, predicate, object, count, arm, share
         (of all statements about the group), similarity, why."""
         columns = ("group", "predicate", "object", "count", "arm", "share", "similarity", "why")
 
-        def record(found: Found) -> dict[str, Any]:
-            own = {name: getattr(found.triple, name) for name in columns[:5]}
-            more = {"share": found.share.value, "similarity": found.similarity, "why": found.why}
-            return own | more
+        def record(statement: RetrievedStatement) -> dict[str, Any]:
+            triple_cells = {name: getattr(statement.triple, name) for name in columns[:5]}
+            other_cells = {"share": statement.share.value, "similarity": statement.similarity, "why": statement.why}
+            return triple_cells | other_cells
 
         return Rows(self.statements, record, columns)
 
@@ -134,74 +134,74 @@ class Answer(Result):
         return "\n".join(line for line in (self.note, self.text) if line)
 
 
-def extractive(question: str, run: str, found: Retrieved) -> Answer:
+def build_extractive_answer(question: str, run: str, retrieval: Retrieval) -> QuestionAnswer:
     """The answer made from the statements themselves, each as a sentence with its source."""
     claims = tuple(
-        Claim(f"{f.triple.sentence} [{n}]", (n,)) for n, f in enumerate(found.statements, 1)
+        AnswerClaim(f"{statement.triple.sentence} [{n}]", (n,)) for n, statement in enumerate(retrieval.statements, 1)
     )
     if not claims:
-        return Answer(question, run, found.nothing, (), found)
-    text = " ".join([*_counts(found.groups, found), *(claim.text for claim in claims)])
-    return Answer(question, run, text, claims, found)
+        return QuestionAnswer(question, run, retrieval.empty_reason, (), retrieval)
+    text = " ".join([*_count_statements(retrieval.groups, retrieval), *(claim.text for claim in claims)])
+    return QuestionAnswer(question, run, text, claims, retrieval)
 
 
-def statement_record(f: Found) -> dict[str, Any]:
+def statement_record(statement: RetrievedStatement) -> dict[str, Any]:
     """A retrieved statement as plain data for JSON."""
-    t = f.triple
+    triple = statement.triple
     return {
-        "group": t.group,
-        "predicate": t.predicate,
-        "object": t.object,
-        "count": t.count,
-        "arm": t.arm,
-        "share": f.share.as_dict(),
-        "scores": {name: score.value for name, score in t.scores.items()},
-        "similarity": f.similarity,
-        "words": list(f.words),
-        "why": f.why,
-        "sentence": t.sentence,
-        "id": t.id,
+        "group": triple.group,
+        "predicate": triple.predicate,
+        "object": triple.object,
+        "count": triple.count,
+        "arm": triple.arm,
+        "share": statement.share.as_dict(),
+        "scores": {name: score.value for name, score in triple.scores.items()},
+        "similarity": statement.similarity,
+        "words": list(statement.words),
+        "why": statement.why,
+        "sentence": triple.sentence,
+        "id": triple.id,
     }
 
 
-def shown_figures(figures: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+def format_figures(figures: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     """The figures of a group that an answer shows, as (title, value with interval, the number of
     statements behind it)."""
-    found = []
+    formatted = []
     for figure in headlines(figures):
-        e = figures[figure.name]
-        if figure.statistic and not math.isnan(e.value):
-            interval = f" ({e.interval(figure.form)})" if e.has_interval else ""
-            found.append((figure.title, f"{e.value:{figure.form}}{interval}", e.n))
-    return found
+        estimate = figures[figure.name]
+        if figure.statistic and not math.isnan(estimate.value):
+            interval = f" ({estimate.interval(figure.form)})" if estimate.has_interval else ""
+            formatted.append((figure.title, f"{estimate.value:{figure.form}}{interval}", estimate.n))
+    return formatted
 
 
-def _group_record(g: GroupFound) -> dict[str, Any]:
+def _group_record(group: RetrievedGroup) -> dict[str, Any]:
     return {
-        "group": g.group,
-        "arm": g.arm,
-        "statements": g.statements,
-        "matching": g.matching.as_dict(),
-        "figures": {name: score.as_dict() for name, score in g.figures.items()},
+        "group": group.group,
+        "arm": group.arm,
+        "statements": group.statements,
+        "matching": group.matching.as_dict(),
+        "figures": {name: score.as_dict() for name, score in group.figures.items()},
     }
 
 
-def _counts(groups: Sequence[GroupFound], found: Retrieved) -> list[str]:
+def _count_statements(groups: Sequence[RetrievedGroup], retrieval: Retrieval) -> list[str]:
     """Sentences on how many statements about each group match the question."""
-    several = len({g.arm for g in groups}) > 1
+    has_several_arms = len({group.arm for group in groups}) > 1
     lines = []
-    for g in groups:
-        matching = round(g.matching.value * g.statements) if g.statements else 0
-        of = f"{g.group} (arm {g.arm})" if several else g.group
-        if found.question.topic:
-            lines.append(f"{matching} of {g.statements} statements about {of} match.")
+    for group in groups:
+        matching = round(group.matching.value * group.statements) if group.statements else 0
+        group_name = f"{group.group} (arm {group.arm})" if has_several_arms else group.group
+        if retrieval.question.topic:
+            lines.append(f"{matching} of {group.statements} statements about {group_name} match.")
         else:
-            lines.append(f"{g.statements} statements are about {of}.")
+            lines.append(f"{group.statements} statements are about {group_name}.")
     return lines
 
 
-PROMPTS = "ask"
-TEMPLATES: Mapping[str, Mapping[str, Any]] = {
+PROMPT_PACK = "ask"
+TEMPLATE_VARIABLES: Mapping[str, Mapping[str, Any]] = {
     "answer": {"question": "", "statements": (), "groups": ()},
     "cypher": {"question": "", "schema": "", "run": "", "group": "", "failed": "", "error": ""},
 }
@@ -210,44 +210,44 @@ _SENTENCE = re.compile(r"[^\n]+?(?:[.!?][\"')]*(?: *\[[\d\s,;]+\])*(?=\s|$)|(?=\
 _CITED = re.compile(r"\[([\d\s,;]+)\]")
 
 
-def generated(
-    question: str, run: str, found: Retrieved, model: LoggedPrompter, prompts: Mapping[str, PromptTemplate]
-) -> Answer:
+def generate_answer(
+    question: str, run: str, retrieval: Retrieval, model: LoggedPrompter, prompts: Mapping[str, PromptTemplate]
+) -> QuestionAnswer:
     """The answer that a model writes from the statements found. If there are none, nothing is
     asked, and the answer says so."""
-    if not found.statements:
-        return Answer(question, run, found.nothing, (), found)
+    if not retrieval.statements:
+        return QuestionAnswer(question, run, retrieval.empty_reason, (), retrieval)
     values = {
         "question": question,
         "statements": [
-            {"number": n, "sentence": f.triple.sentence, "count": f.triple.count}
-            for n, f in enumerate(found.statements, 1)
+            {"number": n, "sentence": statement.triple.sentence, "count": statement.triple.count}
+            for n, statement in enumerate(retrieval.statements, 1)
         ],
         "groups": [
             {
-                "name": g.group,
-                "statements": g.statements,
-                "figures": [(title, value) for title, value, _ in shown_figures(g.figures)],
+                "name": group.group,
+                "statements": group.statements,
+                "figures": [(title, value) for title, value, _ in format_figures(group.figures)],
             }
-            for g in found.groups
+            for group in retrieval.groups
         ],
     }
     (text,) = model.ask(prompts["answer"], [values])
-    return Answer(question, run, text, claims(text, len(found.statements)), found, model.name)
+    return QuestionAnswer(question, run, text, split_claims(text, len(retrieval.statements)), retrieval, model.name)
 
 
-def claims(text: str, sources: int) -> tuple[Claim, ...]:
+def split_claims(text: str, sources: int) -> tuple[AnswerClaim, ...]:
     """The sentences of an answer, with the numbers that each one cites. A number on its own after a
     sentence belongs to it."""
-    found: list[Claim] = []
-    for part in _parts(text):
-        numbers = [int(n) for m in _CITED.finditer(part) for n in re.findall(r"\d{1,6}", m[1])]
+    claims_found: list[AnswerClaim] = []
+    for sentence in _split_sentences(text):
+        numbers = [int(n) for m in _CITED.finditer(sentence) for n in re.findall(r"\d{1,6}", m[1])]
         cites = tuple(dict.fromkeys(n for n in numbers if 1 <= n <= sources))
         wrong = tuple(dict.fromkeys(n for n in numbers if not 1 <= n <= sources))
-        found.append(Claim(part, cites, wrong))
-    return tuple(found)
+        claims_found.append(AnswerClaim(sentence, cites, wrong))
+    return tuple(claims_found)
 
 
-def _parts(text: str) -> Sequence[str]:
+def _split_sentences(text: str) -> Sequence[str]:
     parts = (" ".join(match[0].split()) for match in _SENTENCE.finditer(text))
     return [part for part in parts if any(c.isalnum() for c in _CITED.sub("", part))]

@@ -13,9 +13,9 @@ from kgbias.graph.shape import EDGES, NODES
 from kgbias.graph.store import StoredRun
 from kgbias.io.templates import PromptTemplate
 
-ATTEMPTS = 2
+MAX_ATTEMPTS = 2
 # The part that questions are about; the rest of the shape records how the data came about.
-_ABOUT = frozenset(
+_DESCRIBED_PARTS = frozenset(
     "Category SocialGroup Predicate Object Triple Run Metric Topic IN_CATEGORY SUBJECT PREDICATE "
     "OBJECT SEEDED SCORED FIGURE ABOUT NEAR STEREOTYPE".split()
 )
@@ -47,20 +47,20 @@ class CypherAnswer:
         }
 
 
-def schema() -> str:
+def describe_schema() -> str:
     """The part of the graph's shape that questions are about, in the words given to a model."""
     lines = [
-        f"(:{n.label} {{{', '.join(f'{p.name}: {p.type}' for p in n.properties)}}})  // {n.meaning}"
-        for n in NODES
-        if n.label in _ABOUT
+        f"(:{node.label} {{{', '.join(f'{p.name}: {p.type}' for p in node.properties)}}})  // {node.meaning}"
+        for node in NODES
+        if node.label in _DESCRIBED_PARTS
     ]
-    for e in EDGES:
-        if e.type in _ABOUT:
-            own = ", ".join(f"{p.name}: {p.type}" for p in e.properties)
+    for edge in EDGES:
+        if edge.type in _DESCRIBED_PARTS:
+            properties = ", ".join(f"{p.name}: {p.type}" for p in edge.properties)
             lines += [
-                f"(:{a})-[:{e.type}{f' {{{own}}}' if own else ''}]->(:{b})  // {e.meaning}"
-                for a, b in e.ends
-                if {a, b} <= _ABOUT
+                f"(:{a})-[:{edge.type}{f' {{{properties}}}' if properties else ''}]->(:{b})  // {edge.meaning}"
+                for a, b in edge.ends
+                if {a, b} <= _DESCRIBED_PARTS
             ]
     return "\n".join(lines)
 
@@ -72,17 +72,17 @@ def ask_in_cypher(
     error. $run is the run's name. The store refuses a query that might do more than read the
     graph."""
     query = error = ""
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         values = {
             "question": question,
-            "schema": schema(),
+            "schema": describe_schema(),
             "run": run.name,
             "group": run.groups[0].name if run.groups else "Women",
             "failed": query,
             "error": error,
         }
         (text,) = model.ask(prompts["cypher"], [values])
-        query = read_query(text)
+        query = extract_query(text)
         if not query:
             error = "the answer contains no query"
             continue
@@ -96,9 +96,9 @@ def ask_in_cypher(
     return CypherAnswer(question, run.name, model.name, query, QueryResult((), []), error)
 
 
-def read_query(text: str) -> str:
+def extract_query(text: str) -> str:
     """The query in an answer: the content of a code block, or the text from its first clause on."""
     block = _FENCE.search(text)
-    found = block[1] if block else text
-    begin = _BEGIN.search(found)
-    return found[begin.start() :].strip().rstrip(";").strip() if begin else ""
+    query_text = block[1] if block else text
+    first_clause = _BEGIN.search(query_text)
+    return query_text[first_clause.start() :].strip().rstrip(";").strip() if first_clause else ""

@@ -5,8 +5,8 @@ from typing import Any, cast
 import click
 
 import kgbias
-from kgbias.ask.answer import Answer, shown_figures
-from kgbias.ask.retrieve import Found, GroupFound
+from kgbias.ask.answer import QuestionAnswer, format_figures
+from kgbias.ask.retrieval import RetrievedStatement, RetrievedGroup
 from kgbias.ask.text2cypher import CypherAnswer
 from kgbias.cli import show
 from kgbias.cli.command import Command
@@ -95,7 +95,7 @@ def ask(
     if cypher and selection:
         raise UsageError(f"`{min(selection)}` does not apply to --cypher: put it in the question")
     seconds = _SECONDS if cypher else None
-    found: Answer | CypherAnswer
+    found: QuestionAnswer | CypherAnswer
     with kgbias.open(store_url, progress=True, query_timeout=seconds) as study:
         run = study.run(run_name)
         if cypher and model:
@@ -122,8 +122,8 @@ def _print_query(a: CypherAnswer) -> None:
     show.say("", f"Query written by {a.model}: read it before its rows.", err=True)
 
 
-def _print(a: Answer) -> None:
-    r = a.retrieved
+def _print(a: QuestionAnswer) -> None:
+    r = a.retrieval
     if not a.statements:
         show.say(a.text)
         if a.note:
@@ -136,7 +136,7 @@ def _print(a: Answer) -> None:
         return
     if a.model:
         for claim in a.claims:
-            show.say(f"{claim.text}{_mark(claim.cites, claim.wrong)}")
+            show.say(f"{claim.text}{_mark(claim.cites, claim.missing_numbers)}")
         if a.note:
             show.say()
     if a.note:
@@ -145,7 +145,7 @@ def _print(a: Answer) -> None:
     for g in r.groups:
         of = f"{g.group} [{g.arm}]" if several else g.group
         show.say(f"{of}: {_matching(g) if r.question.topic else f'{g.statements} statements'}")
-        for title, value, n in shown_figures(g.figures) if r.question.groups else ():
+        for title, value, n in format_figures(g.figures) if r.question.groups else ():
             show.say(f"    {title} {value}, n = {n}")
     show.say()
     for n, f in enumerate(a.statements, 1):
@@ -154,7 +154,7 @@ def _print(a: Answer) -> None:
         show.say("", "Of other groups, with the same object:")
     for near in r.neighbours:
         t = near.triple
-        show.say(f"  as [{near.of}]: {shorten(t.sentence, 100)}  said {t.count}")
+        show.say(f"  as [{near.statement_number}]: {shorten(t.sentence, 100)}  said {t.count}")
     show.say(
         "",
         f"{len(a.statements)} of {r.matching} statements of run {a.run}, by {r.method}.",
@@ -163,7 +163,7 @@ def _print(a: Answer) -> None:
     )
 
 
-def _matching(g: GroupFound) -> str:
+def _matching(g: RetrievedGroup) -> str:
     """How many of the statements about a group match the question."""
     if not g.statements:
         return "0 statements"
@@ -172,7 +172,7 @@ def _matching(g: GroupFound) -> str:
     return f"{count} of {g.statements} statements match ({e.value:.1%}, {e.interval('.1%')})"
 
 
-def _statement(f: Found, *, arm: bool = False) -> str:
+def _statement(f: RetrievedStatement, *, arm: bool = False) -> str:
     """A statement with its figures, and why it was found."""
     t = f.triple
     score = f", regard {t.scores['regard'].value:+z.2f}" if "regard" in t.scores else ""

@@ -25,8 +25,8 @@ from kgbias.study.review import Review
 if TYPE_CHECKING:
     import networkx as nx
 
-    from kgbias.ask import Answer
-    from kgbias.ask.retrieve import Index
+    from kgbias.ask import QuestionAnswer
+    from kgbias.ask.retrieval import CosineIndex
     from kgbias.ask.text2cypher import CypherAnswer
     from kgbias.explore import Explorer
     from kgbias.faithfulness import (
@@ -130,7 +130,7 @@ class Run(Held, Measured, Probed):
         device: str = "auto",
         asked: Asked | None = None,
         **selection: Unpack[SelectionOptions],
-    ) -> "Answer":
+    ) -> "QuestionAnswer":
         """Answer a question from the statements that count (`counted`), with its sources.
 
         Without a model the answer is extractive: the statements that the question is about, with
@@ -150,9 +150,9 @@ class Run(Held, Measured, Probed):
             asked: how to ask the model; see `Asked`.
             selection: which statements count, as in `counted`.
         """
-        from kgbias.ask import extractive, retrieve
-        from kgbias.ask.answer import generated
-        from kgbias.ask.retrieve import with_neighbours
+        from kgbias.ask import build_extractive_answer, retrieve_statements
+        from kgbias.ask.answer import generate_answer
+        from kgbias.ask.retrieval import add_neighbours
 
         _check_question(question, model, asked)
         if top < 1:
@@ -161,15 +161,15 @@ class Run(Held, Measured, Probed):
         counted = self._said(which)
         with self._context.working() as progress:
             index = _index(self._context, self.stored, encoder, device)
-            found = retrieve(self.stored, counted, question, index=index, top=top, selection=which)
+            found = retrieve_statements(self.stored, counted, question, index=index, top=top, selection=which)
             try:
-                found = with_neighbours(self.stored, counted, found)
+                found = add_neighbours(self.stored, counted, found)
             except MissingExtra as error:
                 self._context.remark(f"without the statements around these: {error}")
             if model is None:
-                return extractive(question, self.name, found)
+                return build_extractive_answer(question, self.name, found)
             with _prompted(self.stored.store, model, device, asked or {}, progress) as how:
-                return generated(question, self.name, found, *how)
+                return generate_answer(question, self.name, found, *how)
 
     def ask_in_cypher(
         self,
@@ -260,7 +260,7 @@ class Run(Held, Measured, Probed):
             judging: how to ask a model; see `Judging`.
             selection: which statements count, as for `counted`.
         """
-        from kgbias.ask import retrieve
+        from kgbias.ask import retrieve_statements
         from kgbias.faithfulness.metrics import faithfulness_to_sources
 
         check_judging(repeats, judge, judging or {})
@@ -268,7 +268,7 @@ class Run(Held, Measured, Probed):
         counted = self._said(which)
 
         def sources(statement: str) -> str:
-            found = retrieve(self.stored, counted, statement, index=None, top=top, selection=which)
+            found = retrieve_statements(self.stored, counted, statement, index=None, top=top, selection=which)
             return " ".join(f.triple.sentence for f in found.statements)
 
         with (
@@ -550,12 +550,12 @@ class Run(Held, Measured, Probed):
 def _prompted(
     store: Store, model: str | Completer, device: str, asked: Asked, progress: Progress
 ) -> "Iterator[tuple[LoggedPrompter, dict[str, PromptTemplate]]]":
-    from kgbias.ask.answer import PROMPTS, TEMPLATES
+    from kgbias.ask.answer import PROMPT_PACK, TEMPLATE_VARIABLES
     from kgbias.graph.prompting import LoggedPrompter, load_prompts
     from kgbias.models import open_model
 
     opening: dict[str, Any] = dict(asked)
-    prompts = load_prompts(opening.pop("prompts", PROMPTS), TEMPLATES)
+    prompts = load_prompts(opening.pop("prompts", PROMPT_PACK), TEMPLATE_VARIABLES)
     how = {n: opening.pop(n) for n in ("form", "temperature", "seed") if n in opening}
     if device != "auto":
         opening["device"] = device
@@ -567,11 +567,11 @@ def _prompted(
         yield LoggedPrompter(model, store, progress=progress, **how), prompts
 
 
-def _index(context: Context, run: StoredRun, encoder: str | None, device: str) -> "Index | None":
+def _index(context: Context, run: StoredRun, encoder: str | None, device: str) -> "CosineIndex | None":
     """The index of the store: on a Neo4j server, if it can compare vectors, the server itself."""
     if encoder is None or encoder == "none":
         return None
-    from kgbias.ask.retrieve import InMemory, InNeo4j
+    from kgbias.ask.retrieval import MemoryIndex, Neo4jIndex
     from kgbias.measure.semantic_search import stored_encoder_name
     from kgbias.models.embed import SentenceVectors
 
@@ -582,8 +582,8 @@ def _index(context: Context, run: StoredRun, encoder: str | None, device: str) -
             from kgbias.graph.neo4j import Neo4jStore
 
             if isinstance(store, Neo4jStore) and store.has_vector_index:
-                return InNeo4j(store, embed, name)
-        return InMemory(embed, run.vectors(name))
+                return Neo4jIndex(store, embed, name)
+        return MemoryIndex(embed, run.vectors(name))
     except MissingExtra as error:
         context.remark(f"found only by shared words: {error}")
         return None

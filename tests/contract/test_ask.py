@@ -63,7 +63,7 @@ def test_both_stores_answer_alike(
                 "Jews",
             ):
                 answers.append(run.ask(question).as_dict())
-            assert ("on the server" in run.ask("animals").retrieved.method) == (url == empty_neo4j)
+            assert ("on the server" in run.ask("animals").retrieval.method) == (url == empty_neo4j)
     half = len(answers) // 2
     for here, there in zip(answers[:half], answers[half:], strict=True):
         for record in (here, there):

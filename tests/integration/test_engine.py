@@ -37,8 +37,8 @@ def test_the_neighbourhood_holds_other_groups(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text(CSV + "Men,hate,working from home,1,gender,none\n")
     with kgbias.open(tmp_path / "k.db") as study:  # noqa: F811
         answer = study.import_file(tmp_path / "s.csv").ask("women and work", encoder=None)
-    (near,) = answer.retrieved.neighbours
-    assert (near.of, near.triple.sentence) == (1, "Men hate working from home.")
+    (near,) = answer.retrieval.neighbours
+    assert (near.statement_number, near.triple.sentence) == (1, "Men hate working from home.")
 
 
 def test_frames_have_the_promised_columns(

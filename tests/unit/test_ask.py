@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
-from kgbias.ask import Retrieved, read_question, retrieve
-from kgbias.ask.answer import extractive
+from kgbias.ask import Retrieval, parse_question, retrieve_statements
+from kgbias.ask.answer import build_extractive_answer
 from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection, select_statements
@@ -44,7 +44,7 @@ class Fixed:
     def __init__(self, near: Mapping[str, float]) -> None:
         self.near, self.asked = near, ""
 
-    def nearest(self, topic: str, triples: Sequence[TripleView]) -> Mapping[str, float]:
+    def find_nearest(self, topic: str, triples: Sequence[TripleView]) -> Mapping[str, float]:
         self.asked = topic
         return {t.id: self.near[t.object] for t in triples if t.object in self.near}
 
@@ -52,8 +52,8 @@ class Fixed:
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers without neighbours: no Cypher engine is started."""
-    module = import_module("kgbias.ask.retrieve")  # the name is also that of its function
-    monkeypatch.setattr(module, "with_neighbours", lambda run, counted, found: found)
+    module = import_module("kgbias.ask.retrieval")  # the name is also that of its function
+    monkeypatch.setattr(module, "add_neighbours", lambda run, counted, found: found)
 
 
 @pytest.fixture
@@ -65,13 +65,13 @@ def run(tmp_path: Path) -> kgbias.Run:
 
 def found(
     run: kgbias.Run, question: str, near: Mapping[str, float] = {}, **options: Any
-) -> Retrieved:
-    return retrieve(
+) -> Retrieval:
+    return retrieve_statements(
         run.stored, select_statements(run.stored, Selection()), question, index=Fixed(near), **options
     )
 
 
-def objects(r: Retrieved) -> list[str]:
+def objects(r: Retrieval) -> list[str]:
     return [f.triple.object for f in r.statements]
 
 
@@ -93,7 +93,7 @@ def objects(r: Retrieved) -> list[str]:
 def test_a_question_names_groups_and_a_topic(
     text: str, groups: list[str], topic: list[str]
 ) -> None:
-    read = read_question(text, GROUPS)
+    read = parse_question(text, GROUPS)
     assert (list(read.groups.values()), list(read.topic)) == (groups, topic)
 
 
@@ -118,9 +118,9 @@ OTHERS = (
 def test_groups_that_the_run_lacks_are_named_and_stay_in_the_topic(
     text: str, groups: list[str], topic: list[str], absent: list[str]
 ) -> None:
-    read = read_question(text, GROUPS, OTHERS)
+    read = parse_question(text, GROUPS, OTHERS)
     assert (list(read.groups.values()), list(read.topic)) == (groups, topic)
-    assert [g.name for g in read.absent] == absent
+    assert [g.name for g in read.absent_groups] == absent
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_groups_are_found_by_the_names_declared_for_them(
     with kgbias.open(tmp_path / "k.db") as study:
         run = study.import_file(tmp_path / "s.csv", name="small")
         read = found(run, question).question
-    assert list(read.groups.values()) == named and read.absent == ()
+    assert list(read.groups.values()) == named and read.absent_groups == ()
 
 
 def test_a_name_that_the_store_has_for_a_group_finds_it(run: kgbias.Run) -> None:
@@ -161,11 +161,11 @@ def test_other_groups_do_not_answer_for_one_that_the_run_lacks(run: kgbias.Run) 
     r = found(run, "What about old people?", {"kind": 0.9, "lazy": 0.2})
     assert not r.statements and not r.groups and r.matching == 0
     assert [f.triple.object for f in r.nearest] == ["kind", "lazy"]
-    answer = extractive("", run.name, r)
+    answer = build_extractive_answer("", run.name, r)
     assert answer.text.startswith("Run 'small' has no group Old people. Its groups are Women,")
     assert answer.note.startswith("The nearest statements")
-    both = extractive("", run.name, found(run, "Do women work for Jews?"))
-    assert objects(both.retrieved) == ["working from home", "work at night"]
+    both = build_extractive_answer("", run.name, found(run, "Do women work for Jews?"))
+    assert objects(both.retrieval) == ["working from home", "work at night"]
     assert both.note == "Run 'small' has no group Jews."
 
 
@@ -173,8 +173,8 @@ def test_a_statement_that_names_the_group_that_the_run_lacks_is_found(tmp_path: 
     (tmp_path / "s.csv").write_text(f"{CSV}Men,fear,Jewish people,1\nMen,are,jewish in spirit,1\n")
     with kgbias.open(tmp_path / "k.db") as study:
         run = study.import_file(tmp_path / "s.csv", name="small")
-        answer = extractive("", run.name, found(run, "Who fears Jewish people?"))
-    assert objects(answer.retrieved) == ["Jewish people"]
+        answer = build_extractive_answer("", run.name, found(run, "Who fears Jewish people?"))
+    assert objects(answer.retrieval) == ["Jewish people"]
     assert answer.note == (
         "Run 'small' has no group Jews. These statements about other groups name it."
     )
@@ -231,7 +231,7 @@ def test_without_a_group_all_are_asked(run: kgbias.Run) -> None:
     ],
 )  # fmt: skip
 def test_without_a_match_it_says_so(run: kgbias.Run, question: str, said: str) -> None:
-    answer = extractive(question, run.name, found(run, question))
+    answer = build_extractive_answer(question, run.name, found(run, question))
     assert answer.text.startswith(said)
     assert answer.statements == () and answer.claims == ()
 
@@ -242,7 +242,7 @@ def test_without_a_match_the_nearest_are_shown_as_such(run: kgbias.Run) -> None:
     assert [(f.triple.object, f.why, f.words) for f in r.nearest] == [
         ("work at night", "0.30 near", ()), ("kind", "0.10 near", ())
     ]  # fmt: skip
-    answer = extractive("women and idleness", run.name, r)
+    answer = build_extractive_answer("women and idleness", run.name, r)
     assert answer.note.startswith("The nearest statements are listed")
     record = answer.as_dict()
     assert record["statements"] == record["claims"] == []
@@ -252,10 +252,10 @@ def test_without_a_match_the_nearest_are_shown_as_such(run: kgbias.Run) -> None:
 
 def test_without_an_index_the_most_frequent_are_the_nearest(run: kgbias.Run) -> None:
     counted = select_statements(run.stored, Selection())
-    r = retrieve(run.stored, counted, "women and idleness", index=None)
+    r = retrieve_statements(run.stored, counted, "women and idleness", index=None)
     assert [f.why for f in r.nearest] == ["about Women"] * 3
     assert r.nearest[0].triple.object == "working from home"
-    assert retrieve(run.stored, counted, "idleness", index=None).nearest == ()
+    assert retrieve_statements(run.stored, counted, "idleness", index=None).nearest == ()
 
 
 @pytest.mark.usefixtures("alone")

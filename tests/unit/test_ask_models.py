@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
-from kgbias.ask import Claim, claims
-from kgbias.ask.text2cypher import read_query, schema
+from kgbias.ask import AnswerClaim, split_claims
+from kgbias.ask.text2cypher import extract_query, describe_schema
 from kgbias.cli import cli
 from kgbias.errors import UsageError
 from tests.conftest import needs
@@ -24,21 +24,21 @@ CSV = (
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> kgbias.Run:
-    module = import_module("kgbias.ask.retrieve")  # the name is also that of its function
-    monkeypatch.setattr(module, "with_neighbours", lambda run, counted, found: found)
+    module = import_module("kgbias.ask.retrieval")  # the name is also that of its function
+    monkeypatch.setattr(module, "add_neighbours", lambda run, counted, found: found)
     (tmp_path / "s.csv").write_text(CSV)
     return kgbias.open(tmp_path / "k.db").import_file(tmp_path / "s.csv", name="small")
 
 
 def test_claims_have_the_sources_that_there_are() -> None:
     text = "Women work [1]. They are kind [2, 9].\nNobody knows why. [1]"
-    assert claims(text, 2) == (
-        Claim("Women work [1].", (1,)),
-        Claim("They are kind [2, 9].", (2,), (9,)),
-        Claim("Nobody knows why. [1]", (1,)),
+    assert split_claims(text, 2) == (
+        AnswerClaim("Women work [1].", (1,)),
+        AnswerClaim("They are kind [2, 9].", (2,), (9,)),
+        AnswerClaim("Nobody knows why. [1]", (1,)),
     )
-    assert [c.cited for c in claims(text + " So it is.", 2)] == [True, False, True, False]
-    assert claims("[1]", 1) == ()
+    assert [c.has_sources for c in split_claims(text + " So it is.", 2)] == [True, False, True, False]
+    assert split_claims("[1]", 1) == ()
 
 
 def test_a_model_answers_from_the_statements(run: kgbias.Run) -> None:
@@ -47,7 +47,7 @@ def test_a_model_answers_from_the_statements(run: kgbias.Run) -> None:
     (request,) = model.asked
     assert "[1] Women love hard work. (said 3 times)" in request.prompt[1][1]
     assert "kind" not in request.prompt[1][1]
-    assert [c.cited for c in answer.claims] == [True, False]
+    assert [c.has_sources for c in answer.claims] == [True, False]
     record = answer.as_dict()
     assert record["model"] == "scripted" and record["statements"][0]["cited"]
     assert record["claims"][1]["wrong"] == [7]
@@ -81,10 +81,10 @@ def test_without_statements_no_model_is_asked(run: kgbias.Run) -> None:
 
 
 def test_queries_are_found_in_answers() -> None:
-    assert read_query("Sure!\n```\nMATCH (n) RETURN n\n```\nDone.") == "MATCH (n) RETURN n"
-    assert read_query("Answer: OPTIONAL MATCH (n) RETURN n;") == "OPTIONAL MATCH (n) RETURN n"
-    assert read_query("I cannot do that.") == ""
-    assert "(:SocialGroup)-[:STEREOTYPE {run: text" in schema()
+    assert extract_query("Sure!\n```\nMATCH (n) RETURN n\n```\nDone.") == "MATCH (n) RETURN n"
+    assert extract_query("Answer: OPTIONAL MATCH (n) RETURN n;") == "OPTIONAL MATCH (n) RETURN n"
+    assert extract_query("I cannot do that.") == ""
+    assert "(:SocialGroup)-[:STEREOTYPE {run: text" in describe_schema()
 
 
 def test_the_command_asks_a_server(run: kgbias.Run, tmp_path: Path) -> None:

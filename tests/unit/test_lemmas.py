@@ -1,6 +1,6 @@
 """Which statements share a word with a question: 42 questions, and what they should find."""
 
-from kgbias.ask.retrieve import topic_words
+from kgbias.ask.retrieval import topic_words
 from kgbias.language.words import lemmatise_word
 
 # What a model says of a group, and the questions that are about it. Statements stand beside those

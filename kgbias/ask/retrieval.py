@@ -1,0 +1,496 @@
+"""Retrieval: the statements of a run that a question is about, and why each one was found.
+
+A question names groups, or a topic, or both. Statements about the groups (about all, if none is
+named) are ranked by the topic: by the words that they share with it, and by the cosine of their
+embeddings. Statements about other groups with the same objects, from the library's query
+`same_object`, are their neighbourhood. Retrieval follows `kgbias.graph.selection`, so an answer
+rests only on what counts.
+"""
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from kgbias.evidence.names import list_other_groups, named_groups
+from kgbias.graph.selection import SelectedStatements, Selection, merge_sentences
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Group, GroupScore, TripleView, node_id
+from kgbias.graph.vectors import StatementVectors, round_to_half
+from kgbias.ids import normalise
+from kgbias.language.words import ORDINARY_ADJECTIVES, PERSON_WORDS, lemmatise_word, topic_words
+from kgbias.measure.figures import read_figures
+from kgbias.measure.semantic_search import MIN_SEARCH_COSINE
+from kgbias.models.embed import SentenceVectors
+from kgbias.query import load_query
+from kgbias.stats.inference import Estimate, proportion
+
+if TYPE_CHECKING:
+    from kgbias.graph.neo4j import Neo4jStore
+
+
+class CosineIndex(Protocol):
+    """An index of statements by what they say. `method` describes in one line how it finds them."""
+
+    @property
+    def method(self) -> str: ...
+
+    def find_nearest(self, topic: str, triples: Sequence[TripleView]) -> Mapping[str, float]:
+        """The cosine, in [-1, 1], of the topic with what statements say about their groups, by
+        triple id; an index may leave out distant ones."""
+        ...
+
+
+class MemoryIndex:
+    """Every statement compared with the question, in memory: by the vectors `kept` of statements,
+    or else read now."""
+
+    def __init__(self, embed: SentenceVectors, kept: StatementVectors) -> None:
+        self._embed = embed
+        self._vectors_by_id = dict(zip(kept.ids, kept.rows, strict=True))
+        self.method = f"cosine of {embed.name} embeddings, in memory"
+
+    def find_nearest(self, topic: str, triples: Sequence[TripleView]) -> Mapping[str, float]:
+        texts = {triple.statement_id: statement_text(triple) for triple in triples}
+        if not texts:
+            return {}
+        new = sorted(texts.keys() - self._vectors_by_id.keys(), key=lambda id: (texts[id], id))
+        if new:
+            vectors_read = round_to_half(self._embed([texts[id] for id in new]))
+            self._vectors_by_id |= dict(zip(new, vectors_read, strict=True))
+        rows = np.array([self._vectors_by_id[id] for id in texts], dtype=np.float64)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)  # half precision took a little
+        cosines = dict(zip(texts, (rows @ self._embed([topic])[0]).tolist(), strict=True))
+        return {triple.id: cosines[triple.statement_id] for triple in triples}
+
+
+_COSINE_QUERY = """
+UNWIND $statements AS said
+MATCH (v:StatementVector {predicate_uid: said[0], object_uid: said[1], encoder: $encoder})
+RETURN said[0] AS predicate, said[1] AS object,
+       2 * vector.similarity.cosine(v.values, $question) - 1 AS cosine"""
+StatementKey = tuple[str, str]  # the uids of a predicate and an object
+
+
+class Neo4jIndex:
+    """Every statement compared with the question by the Neo4j server that keeps their vectors under
+    the encoder's name; those that are missing are written when a question needs them.
+
+    The server's vector index, there for Cypher of one's own, gives the nearest of all runs, which
+    may all be another run's. So a question does not go through it."""
+
+    def __init__(self, store: "Neo4jStore", embed: SentenceVectors, encoder: str) -> None:
+        self._store, self._embed, self._encoder = store, embed, encoder
+        self.method = f"cosine of {embed.name} embeddings, on the server"
+
+    def find_nearest(self, topic: str, triples: Sequence[TripleView]) -> Mapping[str, float]:
+        if not triples:
+            return {}
+        ends_by_triple = {
+            triple.id: (node_id("predicate", triple.predicate), node_id("object", triple.object)) for triple in triples
+        }
+        texts = {ends_by_triple[triple.id]: statement_text(triple) for triple in triples}
+        question = self._embed([topic])[0].tolist()
+        cosines = self._cosines(question, texts)
+        if new := sorted(texts.keys() - cosines):
+            rows = self._embed([texts[ends] for ends in new]).astype(np.float32)
+            self._store.save_vectors(self._encoder, StatementVectors(new, rows))
+            cosines |= self._cosines(question, new)
+        return {id: cosines[ends] for id, ends in ends_by_triple.items()}
+
+    def _cosines(
+        self, question: list[float], statements: Iterable[StatementKey]
+    ) -> dict[StatementKey, float]:
+        """The cosine with each statement whose vector the server keeps."""
+        rows = self._store.read(
+            _COSINE_QUERY,
+            statements=[list(ends) for ends in statements],
+            encoder=self._encoder,
+            question=question,
+        )
+        return {(row["predicate"], row["object"]): row["cosine"] for row in rows}
+
+
+def statement_text(triple: TripleView) -> str:
+    """What a statement says about its group, without the group, as encoders read it: in the words
+    of `kgbias.measure.semantic_search.statement_texts`, since their vectors are kept under one name."""
+    return normalise(f"{triple.predicate} {triple.object}")
+
+
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_PEOPLE_ENDING = re.compile(r"\s+people$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuestion:
+    """A question as understood: the groups that it names, each with the words that named it; the
+    words that say what else it is about, in order; and the groups that it names but the run lacks,
+    whose names stay among these words."""
+
+    text: str
+    groups: Mapping[str, str]  # group id -> as the question says it
+    topic: tuple[str, ...]
+    absent_groups: tuple[Group, ...] = ()
+
+
+def parse_question(text: str, groups: Sequence[Group], absent_candidates: Sequence[Group] = ()) -> ParsedQuestion:
+    """What a question asks about these groups; `absent_candidates` are groups that the run lacks.
+
+    A group is found, in any case, by any of its names, also in the singular and, if its name ends
+    in "people", also without that word ("Nigerians", "Nigerian culture"; other groups only before
+    a person: "Chinese food" is not about Chinese people). Of names that overlap, the longest
+    counts.
+    """
+    names_found: dict[str, str] = {}
+    remaining = text
+    spans = [*_find_spans(text, groups), *_find_spans(text, absent_candidates, of_persons=True)]
+    spans.sort(key=lambda s: (s[0] - s[1], s[0]))  # the longest first
+    spans_taken: list[tuple[int, int]] = []
+    for start, end, group in spans:
+        if any(start < stop and begin < end for begin, stop in spans_taken):
+            if any((start, end) == span for span in spans_taken):
+                names_found.setdefault(group, text[start:end])
+            continue
+        spans_taken.append((start, end))
+        names_found.setdefault(group, text[start:end])
+    groups_named = {g.id: names_found[g.id] for g in groups if g.id in names_found}
+    run_spans = {(start, end) for start, end, group in spans if group in groups_named}
+    for start, end in run_spans.intersection(spans_taken):
+        remaining = remaining[:start] + " " * (end - start) + remaining[end:]
+    absent = tuple(g for g in absent_candidates if g.id in names_found)
+    return ParsedQuestion(text, groups_named, tuple(topic_words(remaining)), absent)
+
+
+def _find_spans(
+    text: str, groups: Iterable[Group], *, of_persons: bool = False
+) -> Iterator[tuple[int, int, str]]:
+    """Where groups are named: start, end and id. `of_persons`: without "people" only before another
+    word for persons."""
+    for group in groups:
+        for name in (group.name, *group.variants):
+            without_people = _PEOPLE_ENDING.sub("", name)
+            for form in _number_forms(name) | {without_people}:
+                needs_person = of_persons and form == without_people != name
+                for match in _name_pattern(form).finditer(text):
+                    if _is_group_mention(text, match, needs_person):
+                        yield match.start(), match.end(), group.id
+
+
+def _number_forms(name: str) -> set[str]:
+    """A name in the plural and in the singular."""
+    forms = {name}
+    head, space, last_word = name.rpartition(" ")
+    folded = last_word.lower()
+    if folded in ("men", "women"):
+        forms.add(f"{head}{space}{last_word[:-2]}an")
+    elif folded == "people":
+        forms |= {f"{head}{space}person", f"{head}s"} if head else set()
+    elif folded.endswith("s") and len(last_word) > 3:
+        forms.add(name[:-1])
+    return forms
+
+
+def _is_group_mention(text: str, match: re.Match[str], of_persons: bool) -> bool:
+    """Whether a name means its group here. A word that also describes things does so only before a
+    word for a person, or with a capital letter inside a sentence."""
+    if match[0].lower() not in ORDINARY_ADJECTIVES and not of_persons:
+        return True
+    next_word = _WORD.match(text, match.end() + 1)
+    if next_word is not None and next_word[0].lower() in PERSON_WORDS:
+        return True
+    return not of_persons and match[0][:1].isupper() and bool(text[: match.start()].strip())
+
+
+@lru_cache(maxsize=10_000)  # more than `re` keeps: all names of all shipped groups
+def _name_pattern(form: str) -> re.Pattern[str]:
+    spaced = r"[\s-]+".join(re.escape(part) for part in re.split(r"[\s-]+", form) if part)
+    return re.compile(rf"(?<![\w-]){spaced}(?![\w-])", re.IGNORECASE)
+
+
+DEFAULT_TOP = 20
+MAX_NEAREST = 5  # statements shown if none is about the topic
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedStatement:
+    """A statement that was retrieved.
+
+    Attributes:
+        triple: the statement, with its count and scores in one arm. A sentence that is stored as
+            several triples ("are | taller than" and "are taller | than") is one statement: the
+            triple said most often, with the counts of all.
+        share: its share of all statements about its group in this arm, in [0, 1].
+        similarity: the cosine of its embedding with the question's topic, in [-1, 1]; NaN without
+            an index.
+        words: the words of the question that it contains.
+        why: in a few words, why it was retrieved.
+    """
+
+    triple: TripleView
+    share: Estimate
+    similarity: float
+    words: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedGroup:
+    """A group that the retrieved statements are about, in one arm: the number of statements about
+    it, the share of them that matches the question, and its figures by measure."""
+
+    group_id: str
+    group: str
+    arm: str
+    statements: int
+    matching: Estimate
+    figures: Mapping[str, GroupScore] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """What a question found in a run.
+
+    Attributes:
+        question: how it was understood.
+        statements: the statements, the best first; at most `top` about each named group, or in
+            all if none is named.
+        matching: how many there were before that limit.
+        groups: the groups that they are about.
+        neighbours: statements about other groups with the same object as one of these.
+        method: how they were found.
+        empty_reason: why there are none, as a sentence; "" if there are some.
+        nearest: if none is about the topic, the few that come nearest to it; without an index,
+            those said most often about the named groups. They do not answer the question.
+        absent_note: which groups the question names that the run lacks, as a sentence; "" if it has all.
+            If it has none of them, only statements that name one are found.
+    """
+
+    question: ParsedQuestion
+    statements: tuple[RetrievedStatement, ...]
+    matching: int
+    groups: tuple[RetrievedGroup, ...]
+    neighbours: tuple["Neighbour", ...]
+    method: str
+    empty_reason: str = ""
+    nearest: tuple[RetrievedStatement, ...] = ()
+    absent_note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A statement about another group that shares the object of a retrieved one. `statement_number` is the latter
+    statement's number in the answer, from 1."""
+
+    statement_number: int
+    triple: TripleView
+
+
+def retrieve_statements(
+    run: StoredRun,
+    counted: SelectedStatements,
+    question: str,
+    *,
+    index: CosineIndex | None,
+    top: int = DEFAULT_TOP,
+    selection: Selection | None = None,
+) -> Retrieval:
+    """The statements of a run that a question is about, without their neighbours. Without an
+    `index`, words alone decide. `counted` is what `selection` keeps of the run."""
+    groups = named_groups(run)
+    parsed = parse_question(question, groups, list_other_groups(groups))
+    sentences_said = [sentence for sentence, _ in merge_sentences(counted.triples)]
+    pool = [triple for triple in sentences_said if not parsed.groups or triple.group_id in parsed.groups]
+    totals: Counter[tuple[str, str]] = Counter()
+    for triple in counted.triples:
+        totals[triple.group_id, triple.arm] += triple.count
+    method = "shared words" + (f" and {index.method}" if index else "")
+    if not parsed.topic:
+        if not parsed.groups:
+            return Retrieval(parsed, (), 0, (), (), method, _unread_note(run))
+        ranked = sorted(pool, key=lambda triple: (-triple.count, triple.group, triple.predicate, triple.object, triple.arm))
+        results = [_build_result(triple, totals, math.nan, (), f"about {triple.group}") for triple in ranked]
+        method = "the most frequent statements about the groups"
+        nearest: list[RetrievedStatement] = []
+    else:
+        results, nearest = _rank_by_topic(parsed, pool, totals, index)
+        if parsed.absent_groups and not parsed.groups:
+            names_absent = [any(_find_spans(statement_text(result.triple), parsed.absent_groups, of_persons=True)) for result in results]
+            other_results = [result for result, names in zip(results, names_absent, strict=True) if not names]
+            results = [result for result, names in zip(results, names_absent, strict=True) if names]
+            nearest = [*other_results, *nearest][:MAX_NEAREST]
+    limited = _limit_results(results, top, of_each=bool(parsed.groups))
+    return Retrieval(
+        parsed,
+        tuple(limited),
+        len(results),
+        _count_groups(run, counted, selection, parsed, results, totals),
+        (),
+        method,
+        "" if results else _nothing_note(run, parsed, pool),
+        () if results else tuple(nearest),
+        _absent_note(run, parsed, bool(results)),
+    )
+
+
+def _rank_by_topic(
+    parsed: ParsedQuestion, pool: Sequence[TripleView], total: Mapping[tuple[str, str], int],
+    index: CosineIndex | None,
+) -> tuple[list[RetrievedStatement], list[RetrievedStatement]]:  # fmt: skip
+    """The statements that are about the topic and, of those that are not, the few nearest to it."""
+    lemmas_by_triple = {triple.id: {lemmatise_word(w) for w in topic_words(statement_text(triple))} for triple in pool}
+    word_weights = _word_weights(parsed.topic, list(lemmas_by_triple.values()))
+    cosines = index.find_nearest(" ".join(parsed.topic), pool) if index else {}
+    ranked, other_rows = [], []
+    for triple in pool:
+        shared = tuple(w for w in parsed.topic if lemmatise_word(w) in lemmas_by_triple[triple.id])
+        cosine = cosines.get(triple.id, math.nan)
+        cosine_or_zero = 0.0 if math.isnan(cosine) else cosine
+        score = round(sum(word_weights[w] for w in shared) + cosine_or_zero, 5)  # a server rounds to 32 bits
+        row = (-score, -triple.count, triple.group, triple.predicate, triple.object, triple.arm, triple, cosine, shared)
+        if shared or cosine >= MIN_SEARCH_COSINE:
+            ranked.append(row)
+        elif triple.id in cosines if index else parsed.groups:
+            other_rows.append(row)
+    nearest_rows = sorted(other_rows, key=lambda row: row[:6])[:MAX_NEAREST]
+    return (
+        [_build_result(triple, total, cosine, shared, _describe_match(shared, cosine))
+         for *_, triple, cosine, shared in sorted(ranked, key=lambda row: row[:6])],
+        [_build_result(triple, total, cosine, (), f"{cosine:.2f} near" if index else f"about {triple.group}")
+         for *_, triple, cosine, _ in nearest_rows],
+    )  # fmt: skip
+
+
+def _word_weights(topic: Sequence[str], lemma_sets: Sequence[set[str]]) -> dict[str, float]:
+    """The weight of each word of the topic: its inverse document frequency as a share of the sum,
+    so a statement with all the words has 1."""
+    frequency = Counter(word for lemmas in lemma_sets for word in lemmas)
+    weight = {w: math.log(1 + len(lemma_sets) / (1 + frequency[lemmatise_word(w)])) for w in topic}
+    total_weight = sum(weight.values()) or 1.0
+    return {w: value / total_weight for w, value in weight.items()}
+
+
+def _describe_match(shared: Sequence[str], cosine: float) -> str:
+    reasons = [f"says {', '.join(shared)}"] if shared else []
+    if cosine >= MIN_SEARCH_COSINE:
+        reasons.append(f"{'similar' if reasons else 'by meaning'} ({cosine:.2f})")
+    return "; ".join(reasons)
+
+
+def _build_result(
+    triple: TripleView, total: Mapping[tuple[str, str], int], cosine: float, shared: tuple[str, ...],
+    why: str,
+) -> RetrievedStatement:  # fmt: skip
+    return RetrievedStatement(triple, proportion(triple.count, total[triple.group_id, triple.arm]), cosine, shared, why)
+
+
+def _limit_results(results: Sequence[RetrievedStatement], top: int, *, of_each: bool) -> list[RetrievedStatement]:
+    """The first statements, overall or for each group and arm."""
+    counts: Counter[tuple[str, str] | None] = Counter()
+    limited = []
+    for result in results:
+        key = (result.triple.group_id, result.triple.arm) if of_each else None
+        counts[key] += 1
+        if counts[key] <= top:
+            limited.append(result)
+    return limited
+
+
+def _count_groups(
+    run: StoredRun, statements: SelectedStatements, selection: Selection | None, parsed: ParsedQuestion,
+    results: Sequence[RetrievedStatement], total: Mapping[tuple[str, str], int],
+) -> tuple[RetrievedGroup, ...]:  # fmt: skip
+    """The groups that the question names, or else those that were found, each in each arm."""
+    matching: Counter[tuple[str, str]] = Counter()
+    for result in results:
+        matching[result.triple.group_id, result.triple.arm] += result.triple.count
+    figures: dict[tuple[str, str], dict[str, GroupScore]] = defaultdict(dict)
+    for score in read_figures(run, selection, statements):
+        figures[score.group_id, score.arm][score.measure] = score
+    return tuple(
+        RetrievedGroup(
+            group.id,
+            group.name,
+            arm,
+            total[group.id, arm],
+            proportion(matching[group.id, arm], total[group.id, arm]),
+            figures.get((group.id, statements.arm_label(arm)), {}),
+        )
+        for group in run.groups
+        for arm in statements.arms
+        if (group.id in parsed.groups if parsed.groups else (group.id, arm) in matching)
+    )
+
+
+def _unread_note(run: StoredRun) -> str:
+    return f"The question names no group of run {run.name!r} and no topic. {_list_groups(run)}"
+
+
+def _nothing_note(run: StoredRun, parsed: ParsedQuestion, pool: Sequence[TripleView]) -> str:
+    group_names = " and ".join(g.name for g in run.groups if g.id in parsed.groups)
+    topic = ", ".join(parsed.topic)
+    if not group_names and parsed.absent_groups:
+        return f"{_absent_note(run, parsed, False)} {_list_groups(run)}"
+    if not group_names:
+        return f"Run {run.name!r} holds no statement about: {topic}. {_list_groups(run)}"
+    if not pool:
+        return f"Run {run.name!r} holds no statement about {group_names}."
+    statement_count = sum(t.count for t in pool)
+    return f"None of the {statement_count} statements about {group_names} in run {run.name!r} is about: {topic}."
+
+
+def _absent_note(run: StoredRun, parsed: ParsedQuestion, has_results: bool) -> str:
+    if not parsed.absent_groups:
+        return ""
+    lacking_text = f"Run {run.name!r} has no group {' or '.join(g.name for g in parsed.absent_groups)}"
+    if has_results and not parsed.groups:
+        pronoun = "it" if len(parsed.absent_groups) == 1 else "one of them"
+        return f"{lacking_text}. These statements about other groups name {pronoun}."
+    return f"{lacking_text}."
+
+
+def _list_groups(run: StoredRun, max_groups: int = 30) -> str:
+    """A sentence on which groups a question could name."""
+    if not run.groups:
+        return "It has no groups."
+    remaining = len(run.groups) - max_groups
+    group_names = ", ".join(g.name for g in run.groups[:max_groups])
+    return f"Its groups are {group_names}{f' and {remaining} more' if remaining > 0 else ''}."
+
+
+MAX_NEIGHBOURS = 10  # neighbours in one answer
+_MAX_QUERY_ROWS = 1_000  # rows read from the graph before those that do not count are left out
+
+
+def add_neighbours(run: StoredRun, statements: SelectedStatements, retrieval: Retrieval) -> Retrieval:
+    """The same with its neighbours among the statements that count. Raises MissingExtra if a SQLite
+    store cannot be queried in Cypher."""
+    counts = {(t.id, t.arm): sentence_triple for sentence_triple, same_sentence in merge_sentences(statements.triples) for t in same_sentence}
+    numbers_by_triple = {(f.triple.id, f.triple.arm): n for n, f in enumerate(retrieval.statements, 1)}
+    number = {key: numbers_by_triple[t.id, t.arm] for key, t in counts.items() if (t.id, t.arm) in numbers_by_triple}
+    if not number:
+        return retrieval
+    ids = sorted({id for id, _ in number})
+    query = load_query("same_object")
+    query_parameters = {"triples": ",".join(ids), "run": run.name, "min_acceptability": 0.0, "limit": _MAX_QUERY_ROWS}
+    rows = query.run(run.store, query_parameters).records()
+    return replace(retrieval, neighbours=_first_neighbours(rows, number, counts))
+
+
+def _first_neighbours(
+    rows: Sequence[dict[str, object]],
+    number: dict[tuple[str, str], int],
+    counts: dict[tuple[str, str], TripleView],
+) -> tuple[Neighbour, ...]:
+    neighbours: dict[tuple[int, str, str], Neighbour] = {}
+    for row in rows:
+        number_found = number.get((str(row["triple"]), str(row["arm"])))
+        key = (str(row["neighbour"]), str(row["arm"]))
+        if number_found is not None and key in counts and key not in number:
+            neighbour_triple = counts[key]
+            neighbours.setdefault((number_found, neighbour_triple.id, neighbour_triple.arm), Neighbour(number_found, neighbour_triple))
+    return tuple(sorted(neighbours.values(), key=lambda n: n.statement_number)[:MAX_NEIGHBOURS])
