@@ -12,170 +12,170 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from kgbias.explore.columns import Block
-from kgbias.explore.statements import Placed, Statements
+from kgbias.explore.columns import ColumnBlock
+from kgbias.explore.statements import RowIndex, StatementTable
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import ChoiceRun, ChosenEdge, Group, Triple, statement_id
 from kgbias.io.text import shorten, storable
 
-EACH = 20  # statements that one group was chosen for
-_ANSWERS = 8  # different answers that named one group
-_LONGEST = 300  # characters of an answer
-_BATCH = 5_000
-_FIGURES = ("share", "low", "high", "base", "lift")
+MAX_STATEMENTS_PER_GROUP = 20  # statements that one group was chosen for
+_MAX_ANSWERS = 8  # different answers that named one group
+_MAX_ANSWER_CHARACTERS = 300  # characters of an answer
+_BATCH_KEYS = 5_000
+_FIGURE_NAMES = ("share", "low", "high", "base", "lift")
 
 
-def block(found: Statements) -> Block:
-    """The choices about the statements of the page, by each of `choosers`: for each statement, in
+def build_block(table: StatementTable) -> ColumnBlock:
+    """The choices about the statements of the page, by each of `describe_choice_models`: for each statement, in
     order of predicate and object, a list as JSON text."""
-    block = Block()
-    for number, (run, choosing) in enumerate(_choosings(found)):
-        edges = [(_place(found, e), e) for e in run.choices(choosing.id)]
+    block = ColumnBlock()
+    for number, (run, choice_run) in enumerate(_iter_choice_runs(table)):
+        edges = [(_edge_place(table, e), e) for e in run.choices(choice_run.id)]
         edges = sorted((row for row in edges if min(row[0]) >= 0), key=lambda row: row[0])
-        said = _answers(run, [e for _, e in edges])
+        answers = _read_answers(run, [e for _, e in edges])
         places, texts = [], []
-        for place, own in groupby(edges, key=lambda row: row[0][:2]):
+        for place, statement_edges in groupby(edges, key=lambda row: row[0][:2]):
             places.append(place)
-            told = _told(found, run, choosing, [e for _, e in own], said)
-            texts.append(json.dumps(told))
-        block.numbers(f"choice{number}.predicate", [p for p, _ in places])
-        block.numbers(f"choice{number}.object", [o for _, o in places])
-        block.texts(f"choice{number}.told", texts)
+            choices = _choices_by_category(table, run, choice_run, [e for _, e in statement_edges], answers)
+            texts.append(json.dumps(choices))
+        block.add_numbers(f"choice{number}.predicate", [p for p, _ in places])
+        block.add_numbers(f"choice{number}.object", [o for _, o in places])
+        block.add_texts(f"choice{number}.told", texts)
     return block
 
 
-def choosers(found: Statements) -> list[dict[str, Any]]:
+def describe_choice_models(table: StatementTable) -> list[dict[str, Any]]:
     """Each model that was made to choose: how often it chose each group, and the statements that it
     chose a group for more often than for other statements, greatest lift first."""
     return [
         {
             "run": run.name,
-            "model": choosing.model.title,
-            "base": _base(found, run.groups, choosing.record.get("categories", {})),
-            "telling": _telling(found, run.choices(choosing.id)),
+            "model": choice_run.model.title,
+            "base": _base_rates(table, run.groups, choice_run.record.get("categories", {})),
+            "telling": _top_statements(table, run.choices(choice_run.id)),
         }
-        for run, choosing in _choosings(found)
+        for run, choice_run in _iter_choice_runs(table)
     ]
 
 
-def choices_of(found: Placed, run: StoredRun, said: Triple) -> list[dict[str, Any]]:
+def read_choices(row_index: RowIndex, run: StoredRun, triple: Triple) -> list[dict[str, Any]]:
     """What each model that was made to choose chose for one statement, read from the store."""
-    told = []
-    for choosing in run.choice_runs():
-        edges = run.choices(choosing.id, statement_id(said.predicate_id, said.object_id))
-        edges = [e for e in edges if found.groups.get(e.group_id) >= 0]
-        told += _told(found, run, choosing, edges, _answers(run, edges))
-    return told
+    choices = []
+    for choice_run in run.choice_runs():
+        edges = run.choices(choice_run.id, statement_id(triple.predicate_id, triple.object_id))
+        edges = [e for e in edges if row_index.groups.find(e.group_id) >= 0]
+        choices += _choices_by_category(row_index, run, choice_run, edges, _read_answers(run, edges))
+    return choices
 
 
-def _choosings(found: Placed) -> Iterator[tuple[StoredRun, ChoiceRun]]:
-    return ((run, choosing) for run in found.runs for choosing in run.choice_runs())
+def _iter_choice_runs(row_index: RowIndex) -> Iterator[tuple[StoredRun, ChoiceRun]]:
+    return ((run, choice_run) for run in row_index.runs for choice_run in run.choice_runs())
 
 
-def _place(found: Statements, e: ChosenEdge) -> tuple[int, int, int]:
+def _edge_place(table: StatementTable, edge: ChosenEdge) -> tuple[int, int, int]:
     return (
-        found.predicates.get(e.predicate_id),
-        found.objects.get(e.object_id),
-        found.groups.get(e.group_id),
+        table.predicates.find(edge.predicate_id),
+        table.objects.find(edge.object_id),
+        table.groups.find(edge.group_id),
     )
 
 
-def _answers(run: StoredRun, edges: Sequence[ChosenEdge]) -> dict[str, str]:
+def _read_answers(run: StoredRun, edges: Sequence[ChosenEdge]) -> dict[str, str]:
     """The raw answers to the questions about these edges, by key."""
     keys = list(dict.fromkeys(key for e in edges for key in (*e.answers, *e.others)))
-    told: dict[str, str] = {}
-    for first in range(0, len(keys), _BATCH):
-        for key, answer in run.store.answers(keys[first : first + _BATCH]).items():
-            told[key] = storable(shorten(answer.text.strip(), _LONGEST))
-    return told
+    texts: dict[str, str] = {}
+    for start in range(0, len(keys), _BATCH_KEYS):
+        for key, answer in run.store.answers(keys[start : start + _BATCH_KEYS]).items():
+            texts[key] = storable(shorten(answer.text.strip(), _MAX_ANSWER_CHARACTERS))
+    return texts
 
 
-def _told(
-    found: Placed,
+def _choices_by_category(
+    row_index: RowIndex,
     run: StoredRun,
-    choosing: ChoiceRun,
+    choice_run: ChoiceRun,
     edges: Sequence[ChosenEdge],
-    said: Mapping[str, str],
+    answers: Mapping[str, str],
 ) -> list[dict[str, Any]]:
     """The choices about one statement, category by category."""
     category = {g.id: g.category for g in run.groups}
-    parts: dict[str, list[ChosenEdge]] = {}
+    edges_by_category: dict[str, list[ChosenEdge]] = {}
     for e in edges:
-        parts.setdefault(category.get(e.group_id, ""), []).append(e)
-    return [_choice(found, choosing, name, own, said) for name, own in sorted(parts.items())]
+        edges_by_category.setdefault(category.get(e.group_id, ""), []).append(e)
+    return [_category_choice(row_index, choice_run, name, category_edges, answers) for name, category_edges in sorted(edges_by_category.items())]
 
 
-def _choice(
-    found: Placed,
-    choosing: ChoiceRun,
+def _category_choice(
+    row_index: RowIndex,
+    choice_run: ChoiceRun,
     category: str,
     edges: Sequence[ChosenEdge],
-    said: Mapping[str, str],
+    answers: Mapping[str, str],
 ) -> dict[str, Any]:
     """The choice among the groups of one category, the group chosen most often first."""
-    named = {key for e in edges for key in e.answers}
-    unread = dict.fromkeys(key for e in edges for key in e.others if key not in named)
+    naming_keys = {key for edge in edges for key in edge.answers}
+    unread = dict.fromkeys(key for edge in edges for key in edge.others if key not in naming_keys)
     return {
-        "model": choosing.model.title,
+        "model": choice_run.model.title,
         "category": category,
-        "options": min(int(dict(choosing.settings).get("options", len(edges))), len(edges)),
+        "options": min(int(dict(choice_run.settings).get("options", len(edges))), len(edges)),
         "rows": [
             {
-                "group": found.groups.get(e.group_id),
-                "chosen": e.chosen,
-                "answered": e.answered,
-                **{name: _rounded(getattr(e, name)) for name in _FIGURES},
-                "q": e.q_value,
-                "names": e.names,
-                "answers": _often(e.answers, said),
+                "group": row_index.groups.find(edge.group_id),
+                "chosen": edge.chosen,
+                "answered": edge.answered,
+                **{name: _round(getattr(edge, name)) for name in _FIGURE_NAMES},
+                "q": edge.q_value,
+                "names": edge.names,
+                "answers": _count_answers(edge.answers, answers),
             }
-            for e in sorted(edges, key=lambda e: (-(e.share or 0), found.groups.get(e.group_id)))
+            for edge in sorted(edges, key=lambda edge: (-(edge.share or 0), row_index.groups.find(edge.group_id)))
         ],
-        "unread": _often(unread, said),
+        "unread": _count_answers(unread, answers),
     }
 
 
-def _often(keys: Sequence[str] | Mapping[str, Any], said: Mapping[str, str]) -> list[list[Any]]:
+def _count_answers(keys: Sequence[str] | Mapping[str, Any], answers: Mapping[str, str]) -> list[list[Any]]:
     """The most frequent distinct answers, and how often each came."""
-    often = Counter(said[key] for key in keys if key in said)
-    return [[text, count] for text, count in often.most_common(_ANSWERS)]
+    counts = Counter(answers[key] for key in keys if key in answers)
+    return [[text, count] for text, count in counts.most_common(_MAX_ANSWERS)]
 
 
-def _base(
-    found: Placed, groups: Sequence[Group], categories: Mapping[str, Any]
+def _base_rates(
+    row_index: RowIndex, groups: Sequence[Group], categories: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """How often each group was chosen over all statements."""
     return [
         {
             "group": number,
             "options": category["options"],
-            **{k: _rounded(v) for k, v in category["base"][g.name].items()},
+            **{k: _round(v) for k, v in category["base"][g.name].items()},
         }
         for g in groups
         if (category := categories.get(g.category)) and g.name in category["base"]
-        if (number := found.groups.get(g.id)) >= 0
+        if (number := row_index.groups.find(g.id)) >= 0
     ]
 
 
-def _telling(found: Statements, edges: Sequence[ChosenEdge]) -> list[dict[str, Any]]:
+def _top_statements(table: StatementTable, edges: Sequence[ChosenEdge]) -> list[dict[str, Any]]:
     """The statements for which each group was chosen more often than for others."""
-    told: dict[int, list[tuple[ChosenEdge, tuple[int, int, int]]]] = {}
-    for e in edges:
-        place = _place(found, e)
-        if min(place) >= 0 and e.is_chosen_more:
-            told.setdefault(place[2], []).append((e, place))
+    by_group: dict[int, list[tuple[ChosenEdge, tuple[int, int, int]]]] = {}
+    for edge in edges:
+        place = _edge_place(table, edge)
+        if min(place) >= 0 and edge.is_chosen_more:
+            by_group.setdefault(place[2], []).append((edge, place))
     return [
         {
             "group": group,
             "predicate": predicate,
-            "object": thing,
-            "answered": e.answered,
-            **{name: _rounded(getattr(e, name)) for name in _FIGURES},
+            "object": object_index,
+            "answered": edge.answered,
+            **{name: _round(getattr(edge, name)) for name in _FIGURE_NAMES},
         }
-        for group, own in sorted(told.items())
-        for e, (predicate, thing, _) in sorted(own, key=lambda x: (-(x[0].lift or 0), x[1]))[:EACH]
+        for group, group_edges in sorted(by_group.items())
+        for edge, (predicate, object_index, _) in sorted(group_edges, key=lambda x: (-(x[0].lift or 0), x[1]))[:MAX_STATEMENTS_PER_GROUP]
     ]
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     return value if value is None or isinstance(value, int) else round(value, 4)

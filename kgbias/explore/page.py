@@ -9,10 +9,10 @@ from typing import Any
 from markupsafe import Markup
 
 from kgbias.errors import MissingExtra
-from kgbias.explore import beliefs, choices, meaning, origins, similar, statements, units
-from kgbias.explore.columns import Block
-from kgbias.explore.statements import Statements
-from kgbias.explore.units import Map
+from kgbias.explore import beliefs, choices, meaning_map, origins, similar, statements, unit_maps
+from kgbias.explore.columns import ColumnBlock
+from kgbias.explore.statements import StatementTable
+from kgbias.explore.unit_maps import UnitMap
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
@@ -24,54 +24,54 @@ from kgbias.measure.labelled_sets import describe_shipped_annotator
 from kgbias.measure.precision import read_precision
 from kgbias.measures import Measure
 
-MOST = 600  # dots
-_WIDE, _INK, _DISC, _LINE = 900.0, "#1c2530", "#eceff2", "#c4ccd5"
-_COLOURS = {"positive": "#2f6fb3", "negative": "#cf6a1f"}  # as in io/page/style.css
-_NEITHER = "#98a3af"
+MAX_DOTS = 600  # dots
+_WIDTH, _INK_COLOUR, _DISC_COLOUR, _LINE_COLOUR = 900.0, "#1c2530", "#eceff2", "#c4ccd5"
+_REGARD_COLOURS = {"positive": "#2f6fb3", "negative": "#cf6a1f"}  # as in io/page/style.css
+_NEUTRAL_COLOUR = "#98a3af"
 
 
-def drawn(found: Statements, by_group: Map) -> str:
+def draw_map_svg(table: StatementTable, by_group: UnitMap) -> str:
     """The map by group as SVG: a disc for each group, with dots for the objects said most often,
     each coloured by the regard of what is most often said with it."""
     layout = by_group.layout
     if not len(layout.units):
         return ""
-    low = (layout.units - layout.radii[:, None]).min(axis=0) - 4.0
-    high = (layout.units + layout.radii[:, None]).max(axis=0) + 1.0
-    scale = _WIDE / float((high - low)[0])
-    said: dict[int, int] = {}
-    label: dict[int, tuple[int, str]] = {}
-    for thing, count, number in zip(
-        found.object.tolist(), found.count.tolist(), found.label.tolist(), strict=True
+    lowest = (layout.units - layout.radii[:, None]).min(axis=0) - 4.0
+    highest = (layout.units + layout.radii[:, None]).max(axis=0) + 1.0
+    scale = _WIDTH / float((highest - lowest)[0])
+    counts: dict[int, int] = {}
+    top_labels: dict[int, tuple[int, str]] = {}
+    for object_index, count, number in zip(
+        table.object.tolist(), table.count.tolist(), table.label.tolist(), strict=True
     ):
-        said[thing] = said.get(thing, 0) + count
-        label[thing] = max(label.get(thing, (0, "")), (count, found.labels.texts[number]))
-    parts = [
-        f'<line x1="{p[0]:.1f}" y1="{p[1]:.1f}" x2="{q[0]:.1f}" y2="{q[1]:.1f}" stroke="{_LINE}"/>'
+        counts[object_index] = counts.get(object_index, 0) + count
+        top_labels[object_index] = max(top_labels.get(object_index, (0, "")), (count, table.labels.texts[number]))
+    svg_parts = [
+        f'<line x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" stroke="{_LINE_COLOUR}"/>'
         for a, b, _ in layout.ties.tolist()
-        for p, q in [[(layout.units[int(n)] - low) * scale for n in (a, b)]]
+        for start, end in [[(layout.units[int(n)] - lowest) * scale for n in (a, b)]]
     ]
-    for (x, y), radius in zip((layout.units - low) * scale, layout.radii * scale, strict=True):
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{_DISC}"/>')
-    for thing in sorted(said, key=lambda n: (-said[n], n))[:MOST]:
-        x, y = (layout.objects[thing] - low) * scale
-        colour = _COLOURS.get(label[thing][1], _NEITHER)
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{0.5 * scale:.1f}" fill="{colour}"/>')
+    for (x, y), radius in zip((layout.units - lowest) * scale, layout.radii * scale, strict=True):
+        svg_parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{_DISC_COLOUR}"/>')
+    for object_index in sorted(counts, key=lambda n: (-counts[n], n))[:MAX_DOTS]:
+        x, y = (layout.objects[object_index] - lowest) * scale
+        colour = _REGARD_COLOURS.get(top_labels[object_index][1], _NEUTRAL_COLOUR)
+        svg_parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{0.5 * scale:.1f}" fill="{colour}"/>')
     for unit, centre, radius in zip(by_group.units, layout.units, layout.radii, strict=True):
-        x, y = (centre - low) * scale
-        name = html(printable(shorten(found.groups.texts[int(unit)], 40)))
-        parts.append(f'<text x="{x:.1f}" y="{max(14.0, y - radius * scale - 5):.1f}">{name}</text>')
-    height = float((high - low)[1]) * scale
+        x, y = (centre - lowest) * scale
+        name = html(printable(shorten(table.groups.texts[int(unit)], 40)))
+        svg_parts.append(f'<text x="{x:.1f}" y="{max(14.0, y - radius * scale - 5):.1f}">{name}</text>')
+    height = float((highest - lowest)[1]) * scale
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDE:.0f} {height:.0f}" '
-        f'width="{_WIDE:.0f}" height="{height:.0f}" font-family="sans-serif" font-size="15" '
-        f'font-weight="600" text-anchor="middle" fill="{_INK}">'
-        f'<rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" '
+        f'width="{_WIDTH:.0f}" height="{height:.0f}" font-family="sans-serif" font-size="15" '
+        f'font-weight="600" text-anchor="middle" fill="{_INK_COLOUR}">'
+        f'<rect width="100%" height="100%" fill="white"/>{"".join(svg_parts)}</svg>'
     )
 
 
-FORMAT = 8  # of the data in the page and in a server's cache: raise it when either changes
-SCRIPTS = (
+PAGE_FORMAT = 8  # of the data in the page and in a server's cache: raise it when either changes
+PAGE_SCRIPTS = (
     "data", "state", "rows", "colour", "map", "views", "timeline", "search", "runs", "tables",
     "facets", "origins", "similar", "choices", "beliefs", "details", "exports", "live", "app",
 )  # fmt: skip
@@ -99,11 +99,11 @@ def write_explorer(
     Raises DataError if the file cannot be written, UsageError if the runs hold nothing.
     """
     progress = progress or SilentProgress()
-    page, _ = render(runs, selection=selection, seed=seed, progress=progress)
+    page, _ = render_page(runs, selection=selection, seed=seed, progress=progress)
     write_text(path, page)
 
 
-def render(
+def render_page(
     runs: Sequence[StoredRun],
     *,
     selection: Selection | None = None,
@@ -114,56 +114,56 @@ def render(
     `write_explorer`."""
     progress = progress or SilentProgress()
     selection = selection or Selection()
-    found = statements.read(runs, selection, progress)
-    statements.find_echoes(found, progress)
-    maps = meaning.maps(found, seed=seed, progress=progress)
-    kept, answers = origins.block(found, progress)
-    probed, models = origins.probes(found)
-    core = statements.block(found)
-    never = beliefs.add(found, core, progress)
-    beliefs.add_told(found, core)
-    beliefs.add_recorded(found, core)
+    table = statements.read_statement_table(runs, selection, progress)
+    statements.find_echoes(table, progress)
+    maps = meaning_map.build_all_maps(table, seed=seed, progress=progress)
+    origin_block, answers = origins.build_block(table, progress)
+    probe_block, models = origins.build_probe_block(table)
+    core_block = statements.build_block(table)
+    never_said = beliefs.add_verdicts(table, core_block, progress)
+    beliefs.add_story_shares(table, core_block)
+    beliefs.add_recorded_marks(table, core_block)
     blocks = {
-        "core": core,
-        "maps": units.block(maps),
-        "ids": statements.ids(found),
-        "origins": kept,
-        "probes": probed,
-        "choices": choices.block(found),
-        "similar": similar.block(found, progress),
-        "beliefs": beliefs.block(found),
+        "core": core_block,
+        "maps": unit_maps.build_block(maps),
+        "ids": statements.build_id_block(table),
+        "origins": origin_block,
+        "probes": probe_block,
+        "choices": choices.build_block(table),
+        "similar": similar.build_block(table, progress),
+        "beliefs": beliefs.build_block(table),
     }
-    about = about_of(found, selection, maps, blocks) | {
+    page_info = describe_page(table, selection, maps, blocks) | {
         "answers": answers,
         "probed": models,
-        "never": never,
-        "among": similar.AMONG,
+        "never": never_said,
+        "among": similar.MAX_COMPARED,
     }
-    page, _ = page_of(about, {name: block.encoded() for name, block in blocks.items()})
-    return page, drawn(found, maps[0])
+    page, _ = fill_page(page_info, {name: block.encode() for name, block in blocks.items()})
+    return page, draw_map_svg(table, maps[0])
 
 
-def page_of(
-    about: Mapping[str, Any], blocks: Mapping[str, str] | None, *, label: str = ""
+def fill_page(
+    page_info: Mapping[str, Any], blocks: Mapping[str, str] | None, *, label: str = ""
 ) -> tuple[str, str]:
     """The page and its Content-Security-Policy; without `blocks` it fetches them. `label`: the
     address of the page to label on, if there is one."""
     vendor = Markup(pages.read_asset("kgbias.explore", "vendor", "libraries.min.js"))
-    own = [_read(f"{name}.js") for name in SCRIPTS]
-    app = pages.join_scripts(*pages.shared_scripts(*pages.STATEMENT_SCRIPTS), *own)
+    scripts = [_read_asset(f"{name}.js") for name in PAGE_SCRIPTS]
+    app = pages.join_scripts(*pages.shared_scripts(*pages.STATEMENT_SCRIPTS), *scripts)
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
         f"form-action 'none'; script-src {pages.script_policy(vendor, app)}"
     ) + ("; connect-src 'self'" if blocks is None else "")
     page = pages.fill_template(
-        _read("page.html"),
-        title=about["title"],
-        total=about["rows"],
+        _read_asset("page.html"),
+        title=page_info["title"],
+        total=page_info["rows"],
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
         label=label,
-        style=pages.page_style(_read("style.css")),
-        about=Markup(json_in_html({**about, "served": blocks is None})),
+        style=pages.page_style(_read_asset("style.css")),
+        about=Markup(json_in_html({**page_info, "served": blocks is None})),
         blocks={name: Markup(block) for name, block in (blocks or {}).items()},
         vendor=vendor,
         app=app,
@@ -172,57 +172,57 @@ def page_of(
     return page, policy
 
 
-def about_of(
-    found: Statements, selection: Selection, maps: Sequence[units.Map], blocks: Mapping[str, Block]
+def describe_page(
+    table: StatementTable, selection: Selection, maps: Sequence[unit_maps.UnitMap], blocks: Mapping[str, ColumnBlock]
 ) -> dict[str, Any]:
     """The data that the page needs before it reads its columns."""
-    models = dict.fromkeys(shorten(run.model.title, 80) for run in found.runs)
+    models = dict.fromkeys(shorten(run.model.title, 80) for run in table.runs)
     return {
-        "format": FORMAT,
+        "format": PAGE_FORMAT,
         "title": f"What {' and '.join(models)} {'says' if len(models) == 1 else 'say'}",
-        "rows": found.rows,
-        "sources": [statements.crawl_of(s, found.groups, selection) for s in found.sources],
-        "categories": found.categories,
-        "measures": [_measure(m, found.runs) for m in found.measures],
-        "maps": [m.by for m in maps],
-        "placing": next((m.how for m in maps if m.how), ""),
+        "rows": table.rows,
+        "sources": [statements.describe_source(s, table.groups, selection) for s in table.sources],
+        "categories": table.categories,
+        "measures": [_describe_measure(m, table.runs) for m in table.measures],
+        "maps": [m.unit_kind for m in maps],
+        "placing": next((m.placing for m in maps if m.placing), ""),
         "without_echoes": selection.without_echoes,
         "columns": {name: block.columns for name, block in blocks.items()},
-        "associations": origins.associations(found),
-        "choosers": choices.choosers(found),
+        "associations": origins.list_associations(table),
+        "choosers": choices.describe_choice_models(table),
         "believers": [
-            {"run": r.name, "model": b.model.title} for r, b in beliefs.believings(found)
+            {"run": r.name, "model": b.model.title} for r, b in beliefs.iter_belief_runs(table)
         ],
     }
 
 
-def _measure(measure: Measure, runs: Sequence[StoredRun]) -> dict[str, Any]:
+def _describe_measure(measure: Measure, runs: Sequence[StoredRun]) -> dict[str, Any]:
     """How the page reads and prints a measure, and how far its hurtful label can be trusted."""
     metrics = {run.metrics().get(measure.name) for run in runs}
-    believed = read_precision(metrics.pop()) if len(metrics) == 1 else None
+    precision = read_precision(metrics.pop()) if len(metrics) == 1 else None
     digits = "".join(c for c in measure.form.partition(".")[2] if c.isdigit())
     return {
         "name": measure.name,
-        "scale": statements.scale(measure),
+        "scale": statements.measure_scale(measure),
         "signed": measure.form.startswith("+"),
         "digits": int(digits or 2),
         "range": measure.range,
         "direction": measure.direction,
-        "believed": believed
+        "believed": precision
         and [
-            f'of {believed.labels_given} called "{measure.hurtful}" in other crawls, {believed.share} '
+            f'of {precision.labels_given} called "{measure.hurtful}" in other crawls, {precision.share} '
             f"deserved it (by {describe_shipped_annotator()})",
-            str(believed),
+            str(precision),
         ],
     }
 
 
-def _read(name: str) -> str:
+def _read_asset(name: str) -> str:
     return pages.read_asset("kgbias.explore", "page", name)
 
 
-_HEIGHT = 820  # pixels of the frame
-_SHOW = """
+_FRAME_HEIGHT = 820  # pixels of the frame
+_WIDGET_SCRIPT = """
 export default {
   render({ model, el }) {
     const frame = document.createElement("iframe");
@@ -266,9 +266,9 @@ class Explorer:
                 raise MissingExtra("anywidget", "notebook") from error
 
             class Page(anywidget.AnyWidget):
-                _esm = _SHOW
+                _esm = _WIDGET_SCRIPT
                 page = traitlets.Unicode().tag(sync=True)
-                height = traitlets.Int(_HEIGHT).tag(sync=True)
+                height = traitlets.Int(_FRAME_HEIGHT).tag(sync=True)
 
             self._widget = Page(page=self.page)
         return self._widget
@@ -281,13 +281,13 @@ class Explorer:
         )
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
-        still = {"text/plain": repr(self), "text/html": self._repr_html_()}
+        static = {"text/plain": repr(self), "text/html": self._repr_html_()}
         try:
-            shown = self.widget._repr_mimebundle_()
+            bundle = self.widget._repr_mimebundle_()
         except MissingExtra as error:
-            return still | {"text/html": f"{still['text/html']}<p>{html(str(error))}</p>"}
-        data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-        return {**data, **still}, metadata
+            return static | {"text/html": f"{static['text/html']}<p>{html(str(error))}</p>"}
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        return {**data, **static}, metadata
 
     def __repr__(self) -> str:
         return f"<Explorer, {len(self.page) / 1e6:.1f} MB>"

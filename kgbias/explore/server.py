@@ -5,13 +5,13 @@ the store and are read statement by statement.
 
 It answers only GET, from memory and from the store by statement number; no part of an address
 becomes a path or a query (the words of a search become a vector). Only a server that was asked for
-labels writes: it takes POST requests of its own page to label on (`kgbias.explore.labelling`), and
+labels writes: it takes POST requests of its own page to label on (`kgbias.explore.label_page`), and
 needs a token. Without a token it answers only requests addressed to this machine by a local name,
 so that nobody else's page can point its own name here (DNS rebinding). With a token, every request
 must show it: as a bearer token, or once in the address, after which the browser keeps a cookie that
 is worthless once the server has stopped.
 
-While it runs, it looks whether the store has changed (`kgbias.explore.live`), reads the runs again
+While it runs, it looks whether the store has changed (`kgbias.explore.store_watch`), reads the runs again
 if they have, and tells the page so, which then loads them.
 
 What was read is kept in the cache folder while the store is unchanged (`kgbias.graph.cache`), so
@@ -49,13 +49,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kgbias.errors import KgbiasError, MissingExtra, UsageError
-from kgbias.explore import beliefs, labelling, meaning, statements, units
-from kgbias.explore.labelling import Desk
-from kgbias.explore.live import Live
-from kgbias.explore.origins import origin_of
-from kgbias.explore.page import FORMAT, about_of, page_of
-from kgbias.explore.similar import Nearby
-from kgbias.explore.statements import Placed, Source
+from kgbias.explore import beliefs, label_page, meaning_map, statements, unit_maps
+from kgbias.explore.label_page import LabelDesk
+from kgbias.explore.store_watch import StoreWatch
+from kgbias.explore.origins import read_origin
+from kgbias.explore.page import PAGE_FORMAT, describe_page, fill_page
+from kgbias.explore.similar import SimilarStatements
+from kgbias.explore.statements import RowIndex, ArmSource
 from kgbias.graph.cache import CacheEntry
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
@@ -63,28 +63,28 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.resources import __version__
 from kgbias.measure.labelling import Labelling
 
-AT_ONCE = 50_000  # statements; more than this are not processed all at once
-WORTH_KEEPING = 10_000  # statements; fewer are read just as fast
-_ON_DISK = 1 << 30  # bytes of all that is kept
-_LONGEST = 200  # characters of a text that something may be near
+MAX_AT_ONCE = 50_000  # statements; more than this are not processed all at once
+MIN_CACHED_STATEMENTS = 10_000  # statements; fewer are read just as fast
+_MAX_DISK_BYTES = 1 << 30  # bytes of all that is kept
+_MAX_QUERY_CHARACTERS = 200  # characters of a text that something may be near
 
 
 @dataclass(frozen=True, slots=True)
 class ServedPage:
     """The page of a server: it holds no data, but fetches `blocks` by name (each a zlib stream),
-    and the details of single statements, which `placed` finds by row. `policy` is its
+    and the details of single statements, which `row_index` finds by row. `policy` is its
     Content-Security-Policy. `version` is another text for other data: what a page asks for by
     place is only right for the data that it was made for."""
 
     page: str
     policy: str
     blocks: Mapping[str, bytes]
-    placed: Placed
+    row_index: RowIndex
     version: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Packed:
+class _PageData:
     """What was read: what the page needs first, its blocks, and the ids of the groups."""
 
     about: Mapping[str, Any]
@@ -100,97 +100,97 @@ def render_served(
     progress: Progress | None = None,
     label: str = "",
 ) -> ServedPage:
-    """The explorer's page for a server. For more than `AT_ONCE` statements it leaves out what would
+    """The explorer's page for a server. For more than `MAX_AT_ONCE` statements it leaves out what would
     take minutes, or the memory of all their texts: communities that are not stored, verdicts,
     what stories say, and echoes unless `selection` leaves echoes out. `label`: the address of the
     page to label on."""
     selection = selection or Selection()
-    place = _place(runs, selection, seed)
-    packed = _kept(place) if place else None
-    if packed is None:
-        packed = _read(runs, selection, seed, progress or SilentProgress())
-        if place and packed.about["rows"] >= WORTH_KEEPING:
-            _keep(packed, place, runs[0])
-    said = json.dumps(packed.about).encode()
-    version = blake2b(b"".join([said, *packed.blocks.values()]), digest_size=12).hexdigest()
-    page, policy = page_of({**packed.about, "version": version}, None, label=label)
-    return ServedPage(page, policy, packed.blocks, _placed(packed, runs), version)
+    cache_place = _cache_place(runs, selection, seed)
+    page_data = _read_cache(cache_place) if cache_place else None
+    if page_data is None:
+        page_data = _read_page_data(runs, selection, seed, progress or SilentProgress())
+        if cache_place and page_data.about["rows"] >= MIN_CACHED_STATEMENTS:
+            _write_cache(page_data, cache_place, runs[0])
+    page_info = json.dumps(page_data.about).encode()
+    version = blake2b(b"".join([page_info, *page_data.blocks.values()]), digest_size=12).hexdigest()
+    page, policy = fill_page({**page_data.about, "version": version}, None, label=label)
+    return ServedPage(page, policy, page_data.blocks, _build_row_index(page_data, runs), version)
 
 
-def _read(
+def _read_page_data(
     runs: Sequence[StoredRun], selection: Selection, seed: int, progress: Progress
-) -> _Packed:
-    found = statements.read(runs, selection, progress)
-    few = found.rows <= AT_ONCE
-    if few or selection.without_echoes:
-        statements.find_echoes(found, progress)
-    maps = meaning.maps(found, seed=seed, progress=progress, search=few)
-    core = statements.block(found)
-    never = beliefs.add(found, core, progress) if few else []
-    if few:
-        beliefs.add_told(found, core)
-    beliefs.add_recorded(found, core)
-    blocks = {"core": core, "maps": units.block(maps), "ids": statements.ids(found)}
-    about = about_of(found, selection, maps, blocks) | {"never": never}
-    packed = {name: block.compressed() for name, block in blocks.items()}
-    return _Packed(about, packed, [id for id, _ in found.groups.items()])
+) -> _PageData:
+    table = statements.read_statement_table(runs, selection, progress)
+    is_small = table.rows <= MAX_AT_ONCE
+    if is_small or selection.without_echoes:
+        statements.find_echoes(table, progress)
+    maps = meaning_map.build_all_maps(table, seed=seed, progress=progress, search=is_small)
+    core_block = statements.build_block(table)
+    never_said = beliefs.add_verdicts(table, core_block, progress) if is_small else []
+    if is_small:
+        beliefs.add_story_shares(table, core_block)
+    beliefs.add_recorded_marks(table, core_block)
+    blocks = {"core": core_block, "maps": unit_maps.build_block(maps), "ids": statements.build_id_block(table)}
+    about = describe_page(table, selection, maps, blocks) | {"never": never_said}
+    compressed = {name: block.compress() for name, block in blocks.items()}
+    return _PageData(about, compressed, [id for id, _ in table.groups.items()])
 
 
-def _placed(packed: _Packed, runs: Sequence[StoredRun]) -> Placed:
+def _build_row_index(page_data: _PageData, runs: Sequence[StoredRun]) -> RowIndex:
     """Which statement is in which row."""
-    run = {r.id: r for r in runs}
-    placed = Placed(
+    run_by_id = {r.id: r for r in runs}
+    row_index = RowIndex(
         [
-            Source(run[s["id"]], s["arm"], s["threshold"], s["start"], s["end"])
-            for s in packed.about["sources"]
+            ArmSource(run_by_id[s["id"]], s["arm"], s["threshold"], s["start"], s["end"])
+            for s in page_data.about["sources"]
         ],
         triple=np.frombuffer(
-            decompress(packed.blocks["ids"]), statements.ID, count=packed.about["rows"]
+            decompress(page_data.blocks["ids"]), statements.ID_DTYPE, count=page_data.about["rows"]
         ),
     )
-    for id in packed.groups:
-        placed.groups.add(id, "")
-    return placed
+    for id in page_data.groups:
+        row_index.groups.add(id, "")
+    return row_index
 
 
-def _place(runs: Sequence[StoredRun], selection: Selection, seed: int) -> CacheEntry | None:
+def _cache_place(runs: Sequence[StoredRun], selection: Selection, seed: int) -> CacheEntry | None:
     """Where the data read of the runs is kept; None if their store does not tell its state."""
     store = runs[0].store
     if any(run.store is not store for run in runs) or (state := store.content_version()) is None:
         return None
-    holds = [__version__, FORMAT, [run.id for run in runs], asdict(selection), seed]
+    holds = [__version__, PAGE_FORMAT, [run.id for run in runs], asdict(selection), seed]
     return CacheEntry(("explorer", "page"), os.path.realpath(store.url), state, json.dumps(holds))
 
 
-def _keep(packed: _Packed, place: CacheEntry, run: StoredRun) -> None:
+def _write_cache(page_data: _PageData, place: CacheEntry, run: StoredRun) -> None:
     """Keep what was read, unless the store changed meanwhile."""
     if run.store.content_version() != place.version:
         return
-    sizes = {name: len(block) for name, block in packed.blocks.items()}
-    head = json.dumps({"about": packed.about, "groups": packed.groups, "blocks": sizes})
-    body = b"".join([head.encode(), b"\n", *packed.blocks.values()])
-    place.write(body, lambda: run.store.content_version() == place.version, _ON_DISK)
+    sizes = {name: len(block) for name, block in page_data.blocks.items()}
+    header = json.dumps({"about": page_data.about, "groups": page_data.groups, "blocks": sizes})
+    body = b"".join([header.encode(), b"\n", *page_data.blocks.values()])
+    place.write(body, lambda: run.store.content_version() == place.version, _MAX_DISK_BYTES)
 
 
-def _kept(place: CacheEntry) -> _Packed | None:
+def _read_cache(place: CacheEntry) -> _PageData | None:
     """What was kept, or None if nothing was kept whole."""
     if (body := place.read()) is None:
         return None
-    head, _, rest = body.partition(b"\n")
-    told, blocks, start = json.loads(head), {}, 0
-    for name, size in told["blocks"].items():
-        blocks[name] = rest[start : start + size]
+    header_bytes, _, block_bytes = body.partition(b"\n")
+    header, blocks, start = json.loads(header_bytes), {}, 0
+    for name, size in header["blocks"].items():
+        blocks[name] = block_bytes[start : start + size]
         start += size
-    return _Packed(told["about"], blocks, told["groups"])
+    return _PageData(header["about"], blocks, header["groups"])
 
 
-T = TypeVar("T")
-Read = Callable[[Callable[[], T]], Awaitable[T]]
+ResultT = TypeVar("ResultT")
+StoreReader = Callable[[Callable[[], ResultT]], Awaitable[ResultT]]
 
-COOKIE = "kgbias"
-_HERE = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?", re.ASCII | re.IGNORECASE)
-_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
-_SENT = {
+COOKIE_NAME = "kgbias"
+_LOCAL_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?", re.ASCII | re.IGNORECASE)
+_ROW_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+_RESPONSE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -203,78 +203,78 @@ _SENT = {
 class Application:
     """The application: until it has something to show, it says that this is being read."""
 
-    def __init__(self, read: Read[Any], apart: Read[Any], *, token: str | None = None) -> None:
+    def __init__(self, read: StoreReader[Any], run_apart: StoreReader[Any], *, token: str | None = None) -> None:
         """
         Args:
             read: calls a function that reads the store, in a thread that may read it.
-            apart: calls one that takes its time and reads no store, in another thread.
+            run_apart: calls one that takes its time and reads no store, in another thread.
             token: what a request must show; None: answer requests addressed to this machine.
         """
-        self._read, self._apart = read, apart
+        self._read, self._run_apart = read, run_apart
         self._token = token
         self._session = secrets.token_urlsafe(32)
-        self._labels = False
+        self._has_labels = False
         self._label_headers: list[tuple[bytes, bytes]] = []
-        self._running: Sequence[str] = ()
-        self._app: ASGIApp = _waiting("The statements are being read")
-        self._shows = False
-        self._headers = _fenced("default-src 'none'")
+        self._running_lines: Sequence[str] = ()
+        self._app: ASGIApp = _waiting_response("The statements are being read")
+        self._is_showing = False
+        self._headers = _security_headers("default-src 'none'")
 
-    def show(self, view: ServedPage, desk: Desk | None = None) -> None:
+    def show_page(self, view: ServedPage, desk: LabelDesk | None = None) -> None:
         """Answer with this page, its columns and its statements from now on; with a desk, also with
         the page to label on."""
-        self._headers = _fenced(view.policy)
+        self._headers = _security_headers(view.policy)
         extra: list[Route] = []
         if desk is not None:
-            extra, policy = labelling.routes(desk, self._read)
-            self._label_headers = _fenced(policy)
-        self._labels = desk is not None
+            extra, policy = label_page.label_routes(desk, self._read)
+            self._label_headers = _security_headers(policy)
+        self._has_labels = desk is not None
 
         async def live(_: Request) -> Response:
-            return JSONResponse({"version": view.version, "running": list(self._running)})
+            return JSONResponse({"version": view.version, "running": list(self._running_lines)})
 
-        self._app = _pages(view, self._read, self._apart, [Route("/live", live), *extra])
-        self._shows = True
+        self._app = _build_app(view, self._read, self._run_apart, [Route("/live", live), *extra])
+        self._is_showing = True
 
-    def tell(self, running: Sequence[str]) -> None:
+    def set_running(self, running: Sequence[str]) -> None:
         """Tell the page, once the runs were read, what is running, a line each."""
-        self._running = running
-        if not self._shows:
-            self._app = _waiting("\n".join([*running, "There are no statements yet"]))
+        self._running_lines = running
+        if not self._is_showing:
+            self._app = _waiting_response("\n".join([*running, "There are no statements yet"]))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        own = self._labels and scope.get("path") == labelling.PATH
-        headers = self._label_headers if own else self._headers
+        is_label_page = self._has_labels and scope.get("path") == label_page.LABEL_PATH
+        headers = self._label_headers if is_label_page else self._headers
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), *headers]
             await send(message)
 
-        answer = self._first(Request(scope)) or self._app
-        await answer(scope, receive, guarded)
+        response = self._check_request(Request(scope)) or self._app
+        await response(scope, receive, guarded)
 
-    def _first(self, request: Request) -> Response | None:
+    def _check_request(self, request: Request) -> Response | None:
         """The answer to a request that must not reach the application."""
-        writes = self._labels and request.url.path == labelling.PATH and request.method == "POST"
-        if request.method not in ("GET", "HEAD") and not writes:
+        is_label_post = self._has_labels and request.url.path == label_page.LABEL_PATH and request.method == "POST"
+        if request.method not in ("GET", "HEAD") and not is_label_post:
             return PlainTextResponse("only GET", 405, {"Allow": "GET, HEAD"})
         if self._token is None:
-            if _HERE.fullmatch(request.headers.get("host", "")):
+            if _LOCAL_HOST.fullmatch(request.headers.get("host", "")):
                 return None
             return PlainTextResponse("this view can only be opened on its own machine", 403)
-        shown = request.query_params.get("token")
+        token_shown = request.query_params.get("token")
         path = request.url.path
-        if path in ("/", labelling.PATH) and shown is not None and _same(shown, self._token):
-            inside = RedirectResponse(path, 303)  # so that no address holds the token
-            inside.set_cookie(
-                COOKIE, self._session, httponly=True, samesite="lax",
+        if path in ("/", label_page.LABEL_PATH) and token_shown is not None and _secrets_equal(token_shown, self._token):
+            redirect = RedirectResponse(path, 303)  # so that no address holds the token
+            redirect.set_cookie(
+                COOKIE_NAME, self._session, httponly=True, samesite="lax",
                 secure=request.url.scheme == "https",
             )  # fmt: skip
-            return inside
+            return redirect
         kind, _, bearer = request.headers.get("authorization", "").partition(" ")
-        cookie = request.cookies.get(COOKIE, "")
-        if (kind.lower() == "bearer" and _same(bearer, self._token)) or _same(
+        cookie = request.cookies.get(COOKIE_NAME, "")
+        if (kind.lower() == "bearer" and _secrets_equal(bearer, self._token)) or _secrets_equal(
             cookie, self._session
         ):
             return None
@@ -284,18 +284,18 @@ class Application:
         )  # fmt: skip
 
 
-def _waiting(why: str) -> Response:
+def _waiting_response(why: str) -> Response:
     """The answer to every request until there is something to show."""
     return PlainTextResponse(
         f"{why}; this page opens by itself.", 503, {"Retry-After": "2", "Refresh": "2"}
     )
 
 
-def _pages(view: ServedPage, read: Read[Any], apart: Read[Any], extra: Sequence[Route]) -> ASGIApp:
+def _build_app(view: ServedPage, read: StoreReader[Any], run_apart: StoreReader[Any], extra: Sequence[Route]) -> ASGIApp:
     """The routes: the page, a block of columns by name, a statement by number, and `extra` ones."""
-    tags = {name: _tag(block) for name, block in view.blocks.items()}
+    tags = {name: _etag(block) for name, block in view.blocks.items()}
     page = view.page.encode("utf-8")
-    page_tag = _tag(page)
+    page_tag = _etag(page)
 
     def answered(request: Request, body: bytes, tag: str, kind: str) -> Response:
         if request.headers.get("if-none-match") == tag:
@@ -319,18 +319,18 @@ def _pages(view: ServedPage, read: Read[Any], apart: Read[Any], extra: Sequence[
 
     async def statement(request: Request) -> Response:
         check(request)
-        row = _number(request.path_params["row"])
-        first = _number(request.query_params.get("first", "0"))
-        if row >= view.placed.rows:
+        row = _parse_number(request.path_params["row"])
+        start = _parse_number(request.query_params.get("first", "0"))
+        if row >= view.row_index.rows:
             raise HTTPException(404)
         try:
-            return JSONResponse(await read(lambda: origin_of(view.placed, row, first)))
+            return JSONResponse(await read(lambda: read_origin(view.row_index, row, start)))
         except (KgbiasError, TimeoutError) as error:
             raise HTTPException(503, "the store cannot be read now") from error
 
     routes = [
         Route("/", whole),
-        Route("/near", _near(view, read, apart, check)),
+        Route("/near", _near_endpoint(view, read, run_apart, check)),
         Route("/data/{name}", data),
         Route("/statement/{row}", statement),
         *extra,
@@ -338,74 +338,74 @@ def _pages(view: ServedPage, read: Read[Any], apart: Read[Any], extra: Sequence[
     return Starlette(routes=routes)
 
 
-def _near(
-    view: ServedPage, read: Read[Any], apart: Read[Any], check: Callable[[Request], None]
+def _near_endpoint(
+    view: ServedPage, read: StoreReader[Any], run_apart: StoreReader[Any], check: Callable[[Request], None]
 ) -> Callable[[Request], Awaitable[Response]]:
     """The endpoint that says what is near a row's statement, or a text."""
-    placed, nearby = view.placed, dict[str, Nearby]()  # by run
+    row_index, nearby = view.row_index, dict[str, SimilarStatements]()  # by run
 
-    def of(source: int) -> Nearby:
-        run = placed.sources[source].run.id
+    def of(source: int) -> SimilarStatements:
+        run = row_index.sources[source].run.id
         if run not in nearby:
-            nearby[run] = Nearby(placed, source)
+            nearby[run] = SimilarStatements(row_index, source)
         return nearby[run]
 
-    async def near(request: Request) -> Response:
+    async def answer_near(request: Request) -> Response:
         check(request)
         row, text = request.query_params.get("row"), request.query_params.get("text", "")
-        number = _number(request.query_params.get("source", "0") if row is None else row)
-        if number >= (len(placed.sources) if row is None else placed.rows):
+        number = _parse_number(request.query_params.get("source", "0") if row is None else row)
+        if number >= (len(row_index.sources) if row is None else row_index.rows):
             raise HTTPException(404)
-        source = number if row is None else placed.sources.index(placed.source(number))
+        source = number if row is None else row_index.sources.index(row_index.source(number))
         try:
-            own = await read(lambda: of(source))
+            run_similar = await read(lambda: of(source))
             if row is None:
-                found = await apart(lambda: own.text(text[:_LONGEST]))
+                matches = await run_apart(lambda: run_similar.search_text(text[:_MAX_QUERY_CHARACTERS]))
             else:
-                found = await apart(lambda: own.statement(placed.triple_id(number)))
-            return JSONResponse({"found": found})
+                matches = await run_apart(lambda: run_similar.search_statement(row_index.triple_id(number)))
+            return JSONResponse({"found": matches})
         except MissingExtra as error:
             return JSONResponse({"problem": str(error)})
         except (KgbiasError, TimeoutError) as error:
             raise HTTPException(503, "the store cannot be read now") from error
 
-    return near
+    return answer_near
 
 
-def _fenced(policy: str) -> list[tuple[bytes, bytes]]:
+def _security_headers(policy: str) -> list[tuple[bytes, bytes]]:
     """The headers of every answer."""
-    headers = {**_SENT, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
+    headers = {**_RESPONSE_HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
     return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
 
-def _same(given: str, wanted: str) -> bool:
+def _secrets_equal(given: str, expected: str) -> bool:
     """Whether two secrets are the same, in a time that does not reveal how much of them is."""
-    digests = (hashlib.sha256(s.encode("utf-8", "surrogatepass")).digest() for s in (given, wanted))
+    digests = (hashlib.sha256(s.encode("utf-8", "surrogatepass")).digest() for s in (given, expected))
     return hmac.compare_digest(*digests)
 
 
-def _number(text: str) -> int:
-    if not _NUMBER.fullmatch(text):
+def _parse_number(text: str) -> int:
+    if not _ROW_NUMBER.fullmatch(text):
         raise HTTPException(404)
     return int(text)
 
 
-def _tag(body: bytes) -> str:
+def _etag(body: bytes) -> str:
     return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
-PORT = 8765
-TOKEN = "KGBIAS_SERVE_TOKEN"
-_SHORTEST = 16  # characters of a token
-_WAIT = 30.0  # seconds that a request waits for the store
-_OPEN = 500  # connections at once
-_HEADERS = 10.0  # seconds for the whole head of a request
-_STOP = 5  # seconds that answers may take to finish
+DEFAULT_PORT = 8765
+TOKEN_VARIABLE = "KGBIAS_SERVE_TOKEN"
+_MIN_TOKEN_CHARACTERS = 16  # characters of a token
+_MAX_WAIT_SECONDS = 30.0  # seconds that a request waits for the store
+_MAX_CONNECTIONS = 500  # connections at once
+_MAX_HEAD_SECONDS = 10.0  # seconds for the whole head of a request
+_STOP_SECONDS = 5  # seconds that answers may take to finish
 
 
-class Server:
-    """A server of some runs. It listens inside a `with` statement; `show` reads what it shows, and
-    `work` answers what needs the store, and reads the runs again when they have changed. Both must
+class ExplorerServer:
+    """A server of some runs. It listens inside a `with` statement; `show_runs` reads what it shows, and
+    `handle_jobs` answers what needs the store, and reads the runs again when they have changed. Both must
     be called in the thread that opened the store.
 
     Attributes:
@@ -413,7 +413,7 @@ class Server:
     """
 
     def __init__(
-        self, *, host: str = "127.0.0.1", port: int = PORT, token: str | None = None
+        self, *, host: str = "127.0.0.1", port: int = DEFAULT_PORT, token: str | None = None
     ) -> None:
         try:
             import uvicorn
@@ -423,39 +423,39 @@ class Server:
         self._jobs: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
         # One thread: the encoder is not made for several, and nothing gains by them.
         self._reader = ThreadPoolExecutor(1, "reader")
-        self._app = Application(self._read, self._apart, token=checked_token(host, token))
-        self._socket = _listening(host, port)
+        self._app = Application(self._read, self._run_apart, token=check_token(host, token))
+        self._socket = _open_socket(host, port)
         name, port = self._socket.getsockname()[:2]
         self.url = f"http://{f'[{name}]' if ':' in name else name}:{port}/"
         self._server = uvicorn.Server(
             uvicorn.Config(
                 self._app,
-                http=_protocol(_Connections()),
+                http=_build_protocol(_Connections()),
                 lifespan="off",
                 ws="none",
                 log_level="warning",
                 access_log=False,
                 server_header=False,
-                timeout_graceful_shutdown=_STOP,
+                timeout_graceful_shutdown=_STOP_SECONDS,
             )
         )
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True
         )
-        self._again: Callable[[], None] | None = None
-        self._live = Live(())
+        self._reread: Callable[[], None] | None = None
+        self._watch = StoreWatch(())
 
-    def __enter__(self) -> "Server":
+    def __enter__(self) -> "ExplorerServer":
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-        self._thread.join(2 * _STOP)
+        self._thread.join(2 * _STOP_SECONDS)
         self._reader.shutdown(wait=False, cancel_futures=True)
         self._socket.close()
 
-    def show(
+    def show_runs(
         self,
         runs: Sequence[StoredRun],
         *,
@@ -465,27 +465,27 @@ class Server:
     ) -> None:
         """Read the runs, and show them from then on; with `labellings`, one for each measure, also
         the page to label on. Until a crawl that is running has its first statements, say so."""
-        desk = Desk(labellings) if labellings else None
-        label = labelling.PATH if desk else ""
-        self._live = Live(runs)
-        self._live.look()
+        desk = LabelDesk(labellings) if labellings else None
+        label = label_page.LABEL_PATH if desk else ""
+        self._watch = StoreWatch(runs)
+        self._watch.has_changed()
 
         def read(progress: Progress | None = None) -> None:
             if all(run.has_statements() or run.record.kind != "crawl" for run in runs):
                 view = render_served(runs, selection=selection, progress=progress, label=label)
-                self._app.show(view, desk)
-                few = view.placed.rows <= AT_ONCE
-                self._again = read if few else None
+                self._app.show_page(view, desk)
+                is_small = view.row_index.rows <= MAX_AT_ONCE
+                self._reread = read if is_small else None
 
-        self._again = read
+        self._reread = read
         read(progress)
-        self._app.tell(self._live.lines)
+        self._app.set_running(self._watch.running_lines)
 
     def stop(self) -> None:
-        """Stop listening; `work` then ends."""
+        """Stop listening; `handle_jobs` then ends."""
         self._server.should_exit = True
 
-    def work(self) -> None:
+    def handle_jobs(self) -> None:
         """Answer requests that need the store, until the server is stopped."""
         while self._thread.is_alive():
             with suppress(Empty):
@@ -497,23 +497,23 @@ class Server:
                 except Exception as error:
                     answer.set_exception(error)
             with suppress(KgbiasError):  # a store that cannot be read now is looked at later
-                self._follow()
+                self._reread_if_changed()
 
-    def _follow(self) -> None:
+    def _reread_if_changed(self) -> None:
         """Read the runs again if they have changed; those of a large page only at the start."""
-        if self._live.look() and self._again is not None:
-            began = monotonic()
-            self._again()
-            self._live.been_read(monotonic() - began)
-        self._app.tell(self._live.lines)
+        if self._watch.has_changed() and self._reread is not None:
+            start = monotonic()
+            self._reread()
+            self._watch.mark_read(monotonic() - start)
+        self._app.set_running(self._watch.running_lines)
 
     def _read(self, read: Callable[[], Any]) -> Awaitable[Any]:
         answer: Future[Any] = Future()
         self._jobs.put((read, answer))
-        return asyncio.wait_for(asyncio.wrap_future(answer), _WAIT)
+        return asyncio.wait_for(asyncio.wrap_future(answer), _MAX_WAIT_SECONDS)
 
-    def _apart(self, think: Callable[[], Any]) -> Awaitable[Any]:
-        # The first to ask waits for the encoder, on a busy machine for longer than `_WAIT`.
+    def _run_apart(self, think: Callable[[], Any]) -> Awaitable[Any]:
+        # The first to ask waits for the encoder, on a busy machine for longer than `_MAX_WAIT_SECONDS`.
         return asyncio.wrap_future(self._reader.submit(think))
 
 
@@ -524,95 +524,95 @@ class _Connections:
     make room for the next."""
 
     def __init__(self) -> None:
-        self._open: dict[Any, Any] = {}  # in order, with the request last seen on each
+        self._requests: dict[Any, Any] = {}  # in order, with the request last seen on each
 
-    def opened(self, connection: Any) -> None:
-        waiting = [c for c in self._open if _waits(c)]
-        if len(self._open) >= _OPEN:
+    def add(self, connection: Any) -> None:
+        waiting = [c for c in self._requests if _is_waiting(c)]
+        if len(self._requests) >= _MAX_CONNECTIONS:
             if not waiting:
                 connection.transport.abort()
                 return
-            most = Counter(map(_peer, waiting)).most_common(1)[0][0]
-            oldest = next(c for c in waiting if _peer(c) == most)
-            self.closed(oldest)
+            busiest_client = Counter(map(_client_host, waiting)).most_common(1)[0][0]
+            oldest = next(c for c in waiting if _client_host(c) == busiest_client)
+            self.remove(oldest)
             oldest.transport.abort()
-        self._open[connection] = None
-        self._look_later(connection)
+        self._requests[connection] = None
+        self._schedule_check(connection)
 
-    def closed(self, connection: Any) -> None:
-        self._open.pop(connection, None)
+    def remove(self, connection: Any) -> None:
+        self._requests.pop(connection, None)
 
-    def _look_later(self, connection: Any) -> None:
-        asyncio.get_running_loop().call_later(_HEADERS, self._look, connection)
+    def _schedule_check(self, connection: Any) -> None:
+        asyncio.get_running_loop().call_later(_MAX_HEAD_SECONDS, self._close_if_idle, connection)
 
-    def _look(self, connection: Any) -> None:
+    def _close_if_idle(self, connection: Any) -> None:
         """Close a connection on which no request has begun since the last look."""
-        if connection not in self._open:
+        if connection not in self._requests:
             return
-        if _waits(connection) and connection.cycle is self._open[connection]:
+        if _is_waiting(connection) and connection.cycle is self._requests[connection]:
             connection.transport.close()
             return
-        self._open[connection] = connection.cycle
-        self._look_later(connection)
+        self._requests[connection] = connection.cycle
+        self._schedule_check(connection)
 
 
-def _waits(connection: Any) -> bool:
+def _is_waiting(connection: Any) -> bool:
     """Whether no request on it is being answered: none has arrived with its whole head, or the last
     has been answered."""
     return connection.cycle is None or connection.cycle.response_complete
 
 
-def _peer(connection: Any) -> str:
+def _client_host(connection: Any) -> str:
     return str((connection.client or ("",))[0])
 
 
-def _protocol(connections: _Connections) -> type[asyncio.Protocol]:
+def _build_protocol(connections: _Connections) -> type[asyncio.Protocol]:
     """uvicorn's protocol, reporting its connections. A small answer is sent at once; otherwise it
     would wait 40 ms for the last one to be acknowledged."""
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-    class Told(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    class TrackedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            if (own := transport.get_extra_info("socket")) is not None:
-                own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connections.opened(self)
+            if (client_socket := transport.get_extra_info("socket")) is not None:
+                client_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connections.add(self)
 
         def connection_lost(self, exc: Exception | None) -> None:
-            connections.closed(self)
+            connections.remove(self)
             super().connection_lost(exc)
 
-    return Told
+    return TrackedProtocol
 
 
-def checked_token(host: str, token: str | None) -> str | None:
+def check_token(host: str, token: str | None) -> str | None:
     """The token that requests must show: the given one, or that of KGBIAS_SERVE_TOKEN. Raises
     UsageError without one if `host` is more than this machine, and for one too short to be safe."""
-    token = token if token is not None else os.environ.get(TOKEN) or None
+    token = token if token is not None else os.environ.get(TOKEN_VARIABLE) or None
     if token is None:
-        if not _loopback(host):
+        if not _is_loopback(host):
             raise UsageError(
                 f"to listen on {host}, where others can connect, set a token: "
-                f"export {TOKEN}=$(openssl rand -hex 16)"
+                f"export {TOKEN_VARIABLE}=$(openssl rand -hex 16)"
             )
-    elif len(token) < _SHORTEST:
-        raise UsageError(f"a token needs at least {_SHORTEST} characters ({TOKEN})")
+    elif len(token) < _MIN_TOKEN_CHARACTERS:
+        raise UsageError(f"a token needs at least {_MIN_TOKEN_CHARACTERS} characters ({TOKEN_VARIABLE})")
     return token
 
 
-def _loopback(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _open_socket(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family)
     except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or str(error)
+        reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
-            f"cannot listen on {host}, port {port}: {why}; choose another `port`"
+            f"cannot listen on {host}, port {port}: {reason}; choose another `port`"
         ) from error

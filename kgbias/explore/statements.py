@@ -16,16 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import UsageError
-from kgbias.explore.columns import Block, Dictionary, quantised
+from kgbias.explore.columns import ColumnBlock, KeyNumbers, quantise
 from kgbias.graph.selection import Selection, iter_repetitions, resolve_scope
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.io.text import shorten, storable
 from kgbias.measures import Measure, columns
 
-NAME = 500  # characters that the page holds of a group, a predicate or an object
-MOST_STRATEGIES = 255
-ID = "S10"  # an id of the graph, as bytes
+MAX_NAME_CHARACTERS = 500  # characters that the page holds of a group, a predicate or an object
+MAX_STRATEGIES = 255
+ID_DTYPE = "S10"  # an id of the graph, as bytes
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -33,18 +33,18 @@ Ids = NDArray[np.bytes_]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ArmSource:
     """An arm of a run, and where its statements begin and end among all rows."""
 
     run: StoredRun
     arm: str
-    threshold: float
+    min_acceptability: float
     start: int
     end: int
 
 
 @dataclass(slots=True)
-class _Part:
+class _SourceColumns:
     """The statements of one source: a row for each, and the answers that said it, row by row."""
 
     group: Ints
@@ -56,16 +56,16 @@ class _Part:
     values: dict[str, Floats]
     answers: Ints  # how many answers said it
     generation: Ids
-    said: Ints  # of each answer: strategy, iteration, count
+    answer_details: Ints  # of each answer: strategy, iteration, count
 
 
 @dataclass(slots=True)
-class Placed:
+class RowIndex:
     """Which statement is in which row: the id of its triple, and its source."""
 
-    sources: list[Source] = field(default_factory=list)
-    groups: Dictionary[str] = field(default_factory=Dictionary)
-    triple: Ids = field(default_factory=lambda: np.zeros(0, ID))
+    sources: list[ArmSource] = field(default_factory=list)
+    groups: KeyNumbers[str] = field(default_factory=KeyNumbers)
+    triple: Ids = field(default_factory=lambda: np.zeros(0, ID_DTYPE))
 
     @property
     def rows(self) -> int:
@@ -81,28 +81,28 @@ class Placed:
         """The id of a row's triple."""
         return bytes(self.triple[row]).ljust(10, b"\0").hex()
 
-    def source(self, row: int) -> Source:
+    def source(self, row: int) -> ArmSource:
         """The source of a row."""
         return next(s for s in self.sources if s.start <= row < s.end)
 
 
 @dataclass(slots=True)
-class Statements(Placed):
+class StatementTable(RowIndex):
     """The statements of several runs, a row for each source and triple.
 
     Groups, predicates, objects, topics (0: none), labels and strategies are numbers in the
-    dictionaries. `said` is [answers, 3]: the strategy, round and count of each answer, grouped by
-    row, in the order of the crawl; `answers` says how many a row has. `echo` says whether each
+    dictionaries. `answer_details` is [answers, 3]: the strategy, round and count of each answer, grouped by
+    row, in the order of the crawl; `answers` says how many a row has. `is_echo` says whether each
     repeats an example of its prompt; it is None if that was not checked.
     """
 
     measures: list[Measure] = field(default_factory=list)
     categories: list[str] = field(default_factory=list)
-    predicates: Dictionary[str] = field(default_factory=Dictionary)
-    objects: Dictionary[str] = field(default_factory=Dictionary)
-    topics: Dictionary[tuple[str, str]] = field(default_factory=Dictionary)
-    strategies: Dictionary[str] = field(default_factory=Dictionary)
-    labels: Dictionary[str] = field(default_factory=Dictionary)
+    predicates: KeyNumbers[str] = field(default_factory=KeyNumbers)
+    objects: KeyNumbers[str] = field(default_factory=KeyNumbers)
+    topics: KeyNumbers[tuple[str, str]] = field(default_factory=KeyNumbers)
+    strategies: KeyNumbers[str] = field(default_factory=KeyNumbers)
+    labels: KeyNumbers[str] = field(default_factory=KeyNumbers)
     group: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     predicate: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     object: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -111,164 +111,164 @@ class Statements(Placed):
     count: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     values: dict[str, Floats] = field(default_factory=dict)
     answers: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    generation: Ids = field(default_factory=lambda: np.zeros(0, ID))
-    said: Ints = field(default_factory=lambda: np.zeros((0, 3), np.int64))
-    echo: NDArray[np.bool_] | None = None
+    generation: Ids = field(default_factory=lambda: np.zeros(0, ID_DTYPE))
+    answer_details: Ints = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    is_echo: NDArray[np.bool_] | None = None
 
 
-def read(runs: Sequence[StoredRun], selection: Selection, progress: Progress) -> Statements:
+def read_statement_table(runs: Sequence[StoredRun], selection: Selection, progress: Progress) -> StatementTable:
     """The statements of the runs. Raises UsageError if `selection` names an arm that none of them
     has, or if two runs are the same."""
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("a run is named twice: name each once")
-    found = Statements(measures=columns({m: 1 for run in runs for m in run.metrics()}))
-    found.labels.add("", "")
-    parts: list[_Part] = []
+    table = StatementTable(measures=columns({m: 1 for run in runs for m in run.metrics()}))
+    table.labels.add("", "")
+    run_columns: list[_SourceColumns] = []
     for run in runs:
-        parts += _read(found, run, selection, progress)
+        run_columns += _read_run(table, run, selection, progress)
     for name in ("group", "predicate", "object", "topic", "label", "triple", "answers"):
-        setattr(found, name, np.concatenate([getattr(p, name) for p in parts]))
-    found.generation = np.concatenate([p.generation for p in parts])
-    found.said = np.concatenate([p.said for p in parts])
-    for m in found.measures:
-        found.values[m.name] = np.concatenate([p.values[m.name] for p in parts])
-    row = np.repeat(np.arange(found.rows), found.answers)
-    found.count = np.bincount(row, found.said[:, 2], minlength=found.rows).astype(np.int64)
-    return found
+        setattr(table, name, np.concatenate([getattr(p, name) for p in run_columns]))
+    table.generation = np.concatenate([p.generation for p in run_columns])
+    table.answer_details = np.concatenate([p.answer_details for p in run_columns])
+    for m in table.measures:
+        table.values[m.name] = np.concatenate([p.values[m.name] for p in run_columns])
+    row = np.repeat(np.arange(table.rows), table.answers)
+    table.count = np.bincount(row, table.answer_details[:, 2], minlength=table.rows).astype(np.int64)
+    return table
 
 
-def _read(
-    found: Statements, run: StoredRun, selection: Selection, progress: Progress
-) -> Iterable[_Part]:
+def _read_run(
+    table: StatementTable, run: StoredRun, selection: Selection, progress: Progress
+) -> Iterable[_SourceColumns]:
     progress.stage(f"statements of {run.name}", 4)
     for seed in run.groups:
-        if _number(found.groups, seed.id, seed.name) == len(found.categories):
-            found.categories.append(seed.category)
+        if _add_node(table.groups, seed.id, seed.name) == len(table.categories):
+            table.categories.append(seed.category)
     ids, nodes = bytearray(), array("i")
-    for t in run.iter_statement_rows():
-        ids += bytes.fromhex(t.triple_id)
-        nodes.append(_number(found.groups, t.group_id, t.group))
-        nodes.append(_number(found.predicates, t.predicate_id, t.predicate))
-        nodes.append(_number(found.objects, t.object_id, t.object))
-    found.categories += [""] * (len(found.groups) - len(found.categories))  # groups of no seed
-    triple = np.frombuffer(bytes(ids), ID)
-    group, predicate, thing = np.array(nodes, np.int64).reshape(-1, 3).T
+    for statement_row in run.iter_statement_rows():
+        ids += bytes.fromhex(statement_row.triple_id)
+        nodes.append(_add_node(table.groups, statement_row.group_id, statement_row.group))
+        nodes.append(_add_node(table.predicates, statement_row.predicate_id, statement_row.predicate))
+        nodes.append(_add_node(table.objects, statement_row.object_id, statement_row.object))
+    table.categories += [""] * (len(table.groups) - len(table.categories))  # groups of no seed
+    triple = np.frombuffer(bytes(ids), ID_DTYPE)
+    group, predicate, object_numbers = np.array(nodes, np.int64).reshape(-1, 3).T
     progress.advance()
 
-    arms: Dictionary[str] = Dictionary()
-    generations, of, numbers = bytearray(), bytearray(), array("q")
-    for g in run.iter_yield_rows():
-        generations += bytes.fromhex(g.generation_id)
-        of += bytes.fromhex(g.triple_id)
-        numbers.append(arms.add(g.arm, g.arm))
-        numbers.append(_strategy(found, g.strategy))
-        numbers.append(g.iteration)
-        numbers.append(g.times)
+    arms: KeyNumbers[str] = KeyNumbers()
+    generations, triple_ids, numbers = bytearray(), bytearray(), array("q")
+    for answer_row in run.iter_yield_rows():
+        generations += bytes.fromhex(answer_row.generation_id)
+        triple_ids += bytes.fromhex(answer_row.triple_id)
+        numbers.append(arms.add(answer_row.arm, answer_row.arm))
+        numbers.append(_add_strategy(table, answer_row.strategy))
+        numbers.append(answer_row.iteration)
+        numbers.append(answer_row.times)
     # A crawl may have written since the triples were read: its answers come with the next reading.
-    stated, known = _places(triple, np.frombuffer(bytes(of), ID))
-    arm, *said = np.array(numbers, np.int64).reshape(-1, 4)[known].T
+    triple_places, is_known = _find_places(triple, np.frombuffer(bytes(triple_ids), ID_DTYPE))
+    arm, *answer_columns = np.array(numbers, np.int64).reshape(-1, 4)[is_known].T
     progress.advance()
 
-    values, label = _values(found, run, triple)
-    measured = not np.isnan(values.get("acceptability", np.zeros(0) + np.nan)).all()
+    values, label = _read_scores(table, run, triple)
+    is_measured = not np.isnan(values.get("acceptability", np.zeros(0) + np.nan)).all()
     progress.advance()
-    topic = _topics(found, run, triple)
+    topic = _read_topics(table, run, triple)
     progress.advance()
 
-    order = _in_order(found, run, group, predicate, thing)
-    position = np.empty(len(order), np.int64)
-    position[order] = np.arange(len(order))
-    names, _, threshold = resolve_scope(run, selection, arms.texts, measured=measured)
-    ids_of_answers = np.frombuffer(bytes(generations), ID)[known]
+    order = _store_order(table, run, group, predicate, object_numbers)
+    row_position = np.empty(len(order), np.int64)
+    row_position[order] = np.arange(len(order))
+    names, _, threshold = resolve_scope(run, selection, arms.texts, measured=is_measured)
+    ids_of_answers = np.frombuffer(bytes(generations), ID_DTYPE)[is_known]
     for name in names:
-        own = np.flatnonzero(arm == arms.get(name))
-        rows, of_row = np.unique(position[stated[own]], return_inverse=True)
-        own, at = own[np.argsort(of_row, kind="stable")], order[rows]
-        start = found.sources[-1].end if found.sources else 0
-        found.sources.append(Source(run, name, threshold, start, start + len(rows)))
-        yield _Part(
-            group[at], predicate[at], thing[at], topic[at], label[at], triple[at],
-            {m: column[at] for m, column in values.items()},
-            np.bincount(of_row, minlength=len(rows)),
-            ids_of_answers[own], np.stack(said, axis=1)[own],
+        arm_answers = np.flatnonzero(arm == arms.find(name))
+        rows, row_of_answer = np.unique(row_position[triple_places[arm_answers]], return_inverse=True)
+        arm_answers, triple_order = arm_answers[np.argsort(row_of_answer, kind="stable")], order[rows]
+        start = table.sources[-1].end if table.sources else 0
+        table.sources.append(ArmSource(run, name, threshold, start, start + len(rows)))
+        yield _SourceColumns(
+            group[triple_order], predicate[triple_order], object_numbers[triple_order], topic[triple_order], label[triple_order], triple[triple_order],
+            {m: column[triple_order] for m, column in values.items()},
+            np.bincount(row_of_answer, minlength=len(rows)),
+            ids_of_answers[arm_answers], np.stack(answer_columns, axis=1)[arm_answers],
         )  # fmt: skip
 
 
-def _in_order(found: Statements, run: StoredRun, group: Ints, predicate: Ints, thing: Ints) -> Ints:
+def _store_order(table: StatementTable, run: StoredRun, group: Ints, predicate: Ints, object_numbers: Ints) -> Ints:
     """The order in which stores keep triples (`kgbias.graph.row_types.triple_sort_key`)."""
-    seeds = {g.id: place for place, g in enumerate(run.groups)}
-    places = np.full(len(found.groups), len(seeds))
-    for id, number in found.groups.items():
-        places[number] = seeds.get(id, len(seeds))
+    seed_places = {g.id: place for place, g in enumerate(run.groups)}
+    places = np.full(len(table.groups), len(seed_places))
+    for id, number in table.groups.items():
+        places[number] = seed_places.get(id, len(seed_places))
     return np.lexsort(
         (
-            _ranks(found.objects)[thing],
-            _ranks(found.predicates)[predicate],
-            _ranks(found.groups)[group],
+            _text_ranks(table.objects)[object_numbers],
+            _text_ranks(table.predicates)[predicate],
+            _text_ranks(table.groups)[group],
             places[group],
         )
     )
 
 
-def _number(dictionary: Dictionary[str], id: str, text: str) -> int:
+def _add_node(dictionary: KeyNumbers[str], id: str, text: str) -> int:
     """The number of a node; its text is stored if new."""
-    place = dictionary.get(id)
-    return place if place >= 0 else dictionary.add(id, storable(shorten(text, NAME)))
+    place = dictionary.find(id)
+    return place if place >= 0 else dictionary.add(id, storable(shorten(text, MAX_NAME_CHARACTERS)))
 
 
-def _strategy(found: Statements, strategy: str) -> int:
+def _add_strategy(table: StatementTable, strategy: str) -> int:
     """The number of a strategy; an import may have any number of them."""
-    place = found.strategies.add(strategy, strategy)
-    if place >= MOST_STRATEGIES:
-        raise UsageError(f"a run has more than {MOST_STRATEGIES} strategies")
+    place = table.strategies.add(strategy, strategy)
+    if place >= MAX_STRATEGIES:
+        raise UsageError(f"a run has more than {MAX_STRATEGIES} strategies")
     return place
 
 
-def _values(found: Statements, run: StoredRun, triple: Ids) -> tuple[dict[str, Floats], Ints]:
+def _read_scores(table: StatementTable, run: StoredRun, triple: Ids) -> tuple[dict[str, Floats], Ints]:
     """The scores of the triples by measure, NaN for none, and the label of their regard."""
-    values = {m.name: np.full(len(triple), np.nan) for m in found.measures}
+    values = {m.name: np.full(len(triple), np.nan) for m in table.measures}
     label = np.zeros(len(triple), np.int64)
-    for measure, rows in groupby(run.iter_score_rows(), key=lambda v: v.measure):
+    for measure, rows in groupby(run.iter_score_rows(), key=lambda score_row: score_row.measure):
         if measure not in values:
             continue  # measured since this reading began
         ids, scores, labels = bytearray(), array("d"), array("i")
-        for v in rows:
-            ids += bytes.fromhex(v.triple_id)
-            scores.append(v.value)
-            labels.append(found.labels.add(v.label, v.label) if measure == "regard" else 0)
-        at, known = _places(triple, np.frombuffer(bytes(ids), ID))
-        values[measure][at] = np.array(scores)[known]
+        for score_row in rows:
+            ids += bytes.fromhex(score_row.triple_id)
+            scores.append(score_row.value)
+            labels.append(table.labels.add(score_row.label, score_row.label) if measure == "regard" else 0)
+        places, is_known = _find_places(triple, np.frombuffer(bytes(ids), ID_DTYPE))
+        values[measure][places] = np.array(scores)[is_known]
         if measure == "regard":
-            label[at] = np.array(labels)[known]
+            label[places] = np.array(labels)[is_known]
     return values, label
 
 
-def _topics(found: Statements, run: StoredRun, triple: Ids) -> Ints:
+def _read_topics(table: StatementTable, run: StoredRun, triple: Ids) -> Ints:
     """The topic of each triple, from 1; 0 for none."""
     topic = np.zeros(len(triple), np.int64)
     for model in run.topics():
         name = {t.id: " ".join(t.words[:4]) for t in model.topics}
-        about = [a for a in model.about if a.topic_id in name]
+        topic_rows = [a for a in model.about if a.topic_id in name]
         numbers = [
-            found.topics.add((model.category, a.topic_id), name[a.topic_id]) + 1
-            for a in about
+            table.topics.add((model.category, a.topic_id), name[a.topic_id]) + 1
+            for a in topic_rows
             if a.topic_id is not None
         ]
-        ids = np.frombuffer(b"".join(bytes.fromhex(a.triple_id) for a in about), ID)
-        at, known = _places(triple, ids)
-        topic[at] = np.array(numbers, np.int64)[known]
+        ids = np.frombuffer(b"".join(bytes.fromhex(a.triple_id) for a in topic_rows), ID_DTYPE)
+        places, is_known = _find_places(triple, ids)
+        topic[places] = np.array(numbers, np.int64)[is_known]
     return topic
 
 
-def _places(sorted_ids: Ids, wanted: Ids) -> tuple[Ints, NDArray[np.bool_]]:
+def _find_places(sorted_ids: Ids, wanted_ids: Ids) -> tuple[Ints, NDArray[np.bool_]]:
     """The places of the ids among sorted ones, and which of them are there."""
-    at = np.searchsorted(sorted_ids, wanted)
-    known = at < len(sorted_ids)
-    known[known] = sorted_ids[at[known]] == wanted[known]
-    return at[known], known
+    places = np.searchsorted(sorted_ids, wanted_ids)
+    is_known = places < len(sorted_ids)
+    is_known[is_known] = sorted_ids[places[is_known]] == wanted_ids[is_known]
+    return places[is_known], is_known
 
 
-def _ranks(dictionary: Dictionary[str]) -> Ints:
+def _text_ranks(dictionary: KeyNumbers[str]) -> Ints:
     """The place of each text in sorted order."""
     texts = dictionary.texts
     ranks = np.empty(len(texts), np.int64)
@@ -276,60 +276,60 @@ def _ranks(dictionary: Dictionary[str]) -> Ints:
     return ranks
 
 
-def find_echoes(found: Statements, progress: Progress) -> None:
+def find_echoes(table: StatementTable, progress: Progress) -> None:
     """Find the answers that repeat an example of their prompt, as `kgbias.graph.selection` does."""
-    progress.stage("echoes", len(found.runs))
-    echo = np.zeros(len(found.generation), bool)
-    for run in found.runs:
+    progress.stage("echoes", len(table.runs))
+    echo = np.zeros(len(table.generation), bool)
+    for run in table.runs:
         ids = [bytes.fromhex(answer.generation_id) for answer in iter_repetitions(run)]
-        echo |= np.isin(found.generation, np.frombuffer(b"".join(ids), ID))
+        echo |= np.isin(table.generation, np.frombuffer(b"".join(ids), ID_DTYPE))
         progress.advance()
-    found.echo = echo
+    table.is_echo = echo
 
 
-def block(found: Statements) -> Block:
+def build_block(table: StatementTable) -> ColumnBlock:
     """The statements in the page's format."""
-    block = Block()
-    block.numbers("row.group", found.group)
-    block.numbers("row.predicate", found.predicate)
-    block.numbers("row.object", found.object)
-    block.numbers("row.topic", found.topic)
-    block.numbers("row.label", found.label)
-    for measure in found.measures:
-        block.numbers(
-            f"row.{measure.name}", quantised(found.values[measure.name], scale(measure)), "i16"
+    block = ColumnBlock()
+    block.add_numbers("row.group", table.group)
+    block.add_numbers("row.predicate", table.predicate)
+    block.add_numbers("row.object", table.object)
+    block.add_numbers("row.topic", table.topic)
+    block.add_numbers("row.label", table.label)
+    for measure in table.measures:
+        block.add_numbers(
+            f"row.{measure.name}", quantise(table.values[measure.name], measure_scale(measure)), "i16"
         )
     # How often each was said, round by round: a filter of strategy or round counts again.
-    block.numbers("row.said", found.answers)
+    block.add_numbers("row.said", table.answers)
     for column, name in enumerate(("strategy", "iteration", "count")):
-        block.numbers(f"said.{name}", found.said[:, column])
-    if found.echo is not None:
-        block.numbers("said.echo", found.echo)
+        block.add_numbers(f"said.{name}", table.answer_details[:, column])
+    if table.is_echo is not None:
+        block.add_numbers("said.echo", table.is_echo)
     for name, dictionary in (
-        ("group", found.groups),
-        ("predicate", found.predicates),
-        ("object", found.objects),
-        ("topic", found.topics),
-        ("label", found.labels),
-        ("strategy", found.strategies),
+        ("group", table.groups),
+        ("predicate", table.predicates),
+        ("object", table.objects),
+        ("topic", table.topics),
+        ("label", table.labels),
+        ("strategy", table.strategies),
     ):
-        block.texts(name, [storable(t) for t in dictionary.texts])
+        block.add_texts(name, [storable(t) for t in dictionary.texts])
     return block
 
 
-def ids(found: Statements) -> Block:
+def build_id_block(table: StatementTable) -> ColumnBlock:
     """The id of each row's triple."""
-    block = Block()
-    block.raw("triple", found.triple.tobytes())
+    block = ColumnBlock()
+    block.add_bytes("triple", table.triple.tobytes())
     return block
 
 
-def scale(measure: Measure) -> int:
+def measure_scale(measure: Measure) -> int:
     """The scale of a measure: its values are stored as whole multiples of 1 / scale."""
     return 10_000 if measure.range is not None else 1_000
 
 
-def crawl_of(source: Source, groups: Dictionary[str], selection: Selection) -> dict[str, Any]:
+def describe_source(source: ArmSource, groups: KeyNumbers[str], selection: Selection) -> dict[str, Any]:
     """What the page says about a source. `regard` has the overall regard of groups, by their
     number, as it was measured and as the report has it: value, ends of the 95% interval, and n; it
     is empty if the page's filters start elsewhere."""
@@ -337,7 +337,7 @@ def crawl_of(source: Source, groups: Dictionary[str], selection: Selection) -> d
     regard = {}
     if replace(selection, arm=None) == Selection():
         regard = {
-            groups.get(s.group_id): [s.value, s.low, s.high, s.n]
+            groups.find(s.group_id): [s.value, s.low, s.high, s.n]
             for s in run.group_scores()
             if s.measure == "overall_regard" and s.arm in ("", source.arm) and s.has_interval
         }
@@ -350,7 +350,7 @@ def crawl_of(source: Source, groups: Dictionary[str], selection: Selection) -> d
         "settings": dict(run.record.settings),
         "kind": run.record.kind,
         "created": run.record.created,
-        "threshold": source.threshold,
+        "threshold": source.min_acceptability,
         "start": source.start,
         "end": source.end,
         "regard": regard,

@@ -112,7 +112,7 @@ def load(
         spec: a model spec, or the result of `resolve`.
         role: what to load it as (`ModelRole`).
         dtype: "float32", "bfloat16" or "float16", or "8bit" or "4bit" weights, which need a CUDA
-            GPU and the extra `quantised`.
+            GPU and the extra `quantise`.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
         revision: see `kgbias.models.spec.resolve`.
 

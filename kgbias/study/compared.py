@@ -446,25 +446,25 @@ class Compared(OfStudy):
 
         Raises UsageError if it cannot listen, or must not without a token.
         """
-        from kgbias.explore.server import Server, checked_token
+        from kgbias.explore.server import ExplorerServer, check_token
         from kgbias.measure.labelling import Labelling
 
         stored, measures = _named(self._context, runs, running=True), as_names(label)
         if measures and len(stored) > 1:
             raise UsageError("statements of one run are labelled at a time: name one run")
-        if measures and checked_token(host, token) is None:
+        if measures and check_token(host, token) is None:
             raise UsageError(
                 "a page that writes needs a token: "
                 "export KGBIAS_SERVE_TOKEN=$(openssl rand -hex 16)"
             )
         labellings = [Labelling(stored[0], m, "server", masked=masked) for m in measures]
-        with Server(host=host, port=port, token=token) as server, suppress(KeyboardInterrupt):
+        with ExplorerServer(host=host, port=port, token=token) as server, suppress(KeyboardInterrupt):
             if listening is not None:
                 listening(server.url)
             with self.working() as progress:
                 which = Selection(**selection)
-                server.show(stored, selection=which, progress=progress, labellings=labellings)
-            server.work()
+                server.show_runs(stored, selection=which, progress=progress, labellings=labellings)
+            server.handle_jobs()
 
 
 def _named(

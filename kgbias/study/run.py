@@ -431,11 +431,11 @@ class Run(Held, Measured, Probed):
             path: a file for the page (None: none).
             selection: as for `Study.explore`.
         """
-        from kgbias.explore import Explorer, render
+        from kgbias.explore import Explorer, render_page
 
         need_statements(self.stored)
         with self._context.working() as progress:
-            page, picture = render(
+            page, picture = render_page(
                 [self.stored], selection=Selection(**selection), progress=progress
             )
         explorer = Explorer(page, picture)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kgbias.explore.live import Live
+from kgbias.explore.store_watch import StoreWatch
 from kgbias.explore.server import render_served
-from kgbias.explore.similar import Nearby
+from kgbias.explore.similar import SimilarStatements
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import ProfilePart, Profile
 from kgbias.graph.push import push_run
@@ -180,29 +180,29 @@ def test_what_is_near_is_served_from_either_store(
             return np.array([[1.0, 0.0]])
 
     monkeypatch.setattr("kgbias.explore.similar.load_vectors", lambda _: Axes())
-    placed = render_served([StoredRun(store, run)]).placed
+    placed = render_served([StoredRun(store, run)]).row_index
     object = {t.id: t.object for t in TRIPLES}
 
     def found(hits: list[dict[str, Any]]) -> list[tuple[str, float]]:
         return [(object[placed.triple_id(hit["row"])], hit["cosine"]) for hit in hits]
 
-    assert Nearby(placed, 0).text("tunes") == Nearby(placed, 0).statement(TRIPLES[0].id) == []
+    assert SimilarStatements(placed, 0).search_text("tunes") == SimilarStatements(placed, 0).search_statement(TRIPLES[0].id) == []
     store.save_vectors("e 1", StatementVectors(list(said), rows))
-    nearby = Nearby(placed, 0)
-    assert found(nearby.text("tunes")) == [("songs", 1.0), ("song", 0.8)]
-    assert found(nearby.statement(TRIPLES[1].id)) == [("songs", 0.8)]
-    assert nearby.statement("0" * 20) == []
+    nearby = SimilarStatements(placed, 0)
+    assert found(nearby.search_text("tunes")) == [("songs", 1.0), ("song", 0.8)]
+    assert found(nearby.search_statement(TRIPLES[1].id)) == [("songs", 0.8)]
+    assert nearby.search_statement("0" * 20) == []
 
 
 def test_a_crawl_that_runs_is_followed_on_either_store(store: Store, run: Run) -> None:
-    live = Live([StoredRun(store, run)])
+    live = StoreWatch([StoredRun(store, run)])
 
     def look() -> bool:
-        live._next = 0.0
-        return live.look()
+        live._next_look = 0.0
+        return live.has_changed()
 
     store.set_status(run.id, "running")
-    assert not look() and "middle is running" in live.lines[0]
+    assert not look() and "middle is running" in live.running_lines[0]
     store.add_labels([Label(TRIPLES[0].id, "regard", "other", "ann", "person", "", "2026", False, "")])
     assert not look(), "no label is shown"
     more = Generation(run.id, "more", TRIPLES[0].group_id, "none", "object", 1, 0, "ok",

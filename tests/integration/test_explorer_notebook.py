@@ -39,7 +39,7 @@ def test_the_widget_shows_the_page(chromium: Any, store: SQLiteStore, tmp_path: 
     with kgbias.open(store.url, progress=False) as study:
         shown = study.run(run.name).explore()
     model = json.dumps({"page": shown.page, "height": 600}).replace("</", "<\\/")
-    script = explorer._SHOW.replace("export default", "const widget =")
+    script = explorer._WIDGET_SCRIPT.replace("export default", "const widget =")
     host = tmp_path / "host.html"
     host.write_text(
         f"<!doctype html><meta charset='utf-8'><body><script type='module'>{script}"

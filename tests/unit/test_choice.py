@@ -20,7 +20,7 @@ from kgbias.errors import DataError, Interrupted, ModelError, UsageError
 from kgbias.evidence.names import group_names
 from kgbias.explore import choices as explorer
 from kgbias.explore import statements
-from kgbias.explore.origins import origin_of
+from kgbias.explore.origins import read_origin
 from kgbias.graph.selection import Selection
 from kgbias.graph.types import CHOSEN_MORE, CHOSEN_OF_NAME, Group, GroupName, Triple
 from kgbias.io.progress import SilentProgress
@@ -194,13 +194,13 @@ def study(tmp_path: Path) -> kgbias.Study:
 def test_the_page_and_the_server_show_a_choice(study: kgbias.Study) -> None:
     run, model = study.run(), ScriptedModel(chooser)
     run.choose(model, samples=6)
-    found = statements.read([run.stored], Selection(), SilentProgress())
-    (asked,) = explorer.choosers(found)
+    found = statements.read_statement_table([run.stored], Selection(), SilentProgress())
+    (asked,) = explorer.describe_choice_models(found)
     assert (asked["run"], asked["model"], len(asked["base"])) == ("said", "scripted", 3)
-    page = zlib.decompress(explorer.block(found).compressed())
+    page = zlib.decompress(explorer.build_block(found).compress())
     told = {}
     for row in range(found.rows):
-        (choice,) = origin_of(found, row)["choices"]
+        (choice,) = read_origin(found, row)["choices"]
         assert json.dumps([choice]).encode() in page
         assert (choice["category"], choice["options"]) == ("peoples", 3)
         told[run.triples()[row].id] = choice
@@ -210,7 +210,7 @@ def test_the_page_and_the_server_show_a_choice(study: kgbias.Study) -> None:
     assert sum(count for _, count in first["answers"]) == 4
     assert {text for text, _ in first["answers"]} <= set("ABC")
     assert choice["unread"] == [["I'm sorry, but no", 2]]
-    assert origin_of(found, 0, first=1)["choices"] == []
+    assert read_origin(found, 0, start=1)["choices"] == []
 
 
 def test_choices_are_exhibits(study: kgbias.Study) -> None:

@@ -846,16 +846,16 @@ def test_the_interval_of_the_correlation_holds_its_level(simulation: Simulation)
 
 def test_the_explorer_says_what_is_believed_of_a_statement(run: StoredRun) -> None:
     """A server in the same words as the page, the likeliest group first."""
-    found = statements.read([run], Selection(), SilentProgress())
+    found = statements.read_statement_table([run], Selection(), SilentProgress())
     asked_of = Triple("orcs", "love", "thing1")
-    assert beliefs.beliefs_of(found, run, asked_of) == []
+    assert beliefs.read_statement_beliefs(found, run, asked_of) == []
     probe_beliefs(run, believer())
-    (told,) = beliefs.beliefs_of(found, run, asked_of)
+    (told,) = beliefs.read_statement_beliefs(found, run, asked_of)
     best, *rest = told["rows"]
     assert told["model"] == "believer" and len(rest) == 2
-    assert (best["group"], best["verdict"]) == (found.groups.get(GROUPS[1].id), "believed")
+    assert (best["group"], best["verdict"]) == (found.groups.find(GROUPS[1].id), "believed")
     assert (best["names"], best["low"] < best["lift"] < best["high"]) == (6, True)
-    block = beliefs.block(found)
+    block = beliefs.build_block(found)
     every = {(t.predicate_id, t.object_id) for t in (g.triple for g in run.generations()) if t}
     assert block.columns["belief0.predicate"][-1] == len(every)
     assert b'"lift": ' + str(best["lift"]).encode() in b"".join(block._parts)

@@ -15,10 +15,10 @@ import pytest
 import kgbias
 from kgbias.errors import UsageError
 from kgbias.explore import Explorer
-from kgbias.explore.columns import Block, Lines, quantised
-from kgbias.explore.origins import origin_of
-from kgbias.explore.statements import read
-from kgbias.explore.units import lay_out
+from kgbias.explore.columns import ColumnBlock, LineTexts, quantise
+from kgbias.explore.origins import read_origin
+from kgbias.explore.statements import read_statement_table
+from kgbias.explore.unit_maps import lay_out
 from kgbias.graph.selection import Selection, count_echoes
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group
@@ -62,14 +62,14 @@ def held(page: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
 
 
 def test_columns_come_back() -> None:
-    block = Block()
-    block.numbers("small", [0, 255])
-    block.numbers("larger", [0, 70_000, 3])
-    block.numbers("signed", [-5, 7], "i16")
+    block = ColumnBlock()
+    block.add_numbers("small", [0, 255])
+    block.add_numbers("larger", [0, 70_000, 3])
+    block.add_numbers("signed", [-5, 7], "i16")
     texts = [*(t.encode("utf-8", "replace").decode() for t in CORPUS), "", "😀"]
-    block.texts("text", texts)
-    block.lists("list", [[1, 2], [], [3]])
-    back = unpacked(block.encoded(), block.columns)
+    block.add_texts("text", texts)
+    block.add_lists("list", [[1, 2], [], [3]])
+    back = unpacked(block.encode(), block.columns)
     assert back["small"] == [0, 255] and block.columns["small"][0] == "u8"
     assert back["larger"] == [0, 70_000, 3] and block.columns["larger"][0] == "u32"
     assert back["signed"] == [-5, 7]
@@ -78,16 +78,16 @@ def test_columns_come_back() -> None:
 
 
 def test_a_line_that_repeats_is_held_once() -> None:
-    lines, block = Lines(), Block()
+    lines, block = LineTexts(), ColumnBlock()
     assert [lines.add(t) for t in ("a\nb", "b\nc", "a\nb")] == [0, 1, 0]
-    lines.into(block, "text")
-    back = unpacked(block.encoded(), block.columns)
+    lines.write_to(block, "text")
+    back = unpacked(block.encode(), block.columns)
     assert back["text/line"] == ["a", "b", "c"]
     assert back["text"] == [0, 1, 1, 2]
 
 
 def test_values_are_whole_multiples() -> None:
-    assert quantised([0.12345, -1, float("nan"), 99], 10_000).tolist() == [
+    assert quantise([0.12345, -1, float("nan"), 99], 10_000).tolist() == [
         1234, -10_000, -32_768, 32_767,
     ]  # fmt: skip
 
@@ -141,8 +141,8 @@ def test_a_statement_that_names_another_group_says_so(store: SQLiteStore, tmp_pa
         path = study.explore(run.name, tmp_path / "explorer.html")
         stored = study.run(run.name).stored
         about, blocks = held(path.read_text("utf-8"))
-        placed = read([stored], Selection(), SilentProgress())
-        served = {n: origin_of(placed, n)["names"] for n in range(placed.rows)}
+        placed = read_statement_table([stored], Selection(), SilentProgress())
+        served = {n: read_origin(placed, n)["names"] for n in range(placed.rows)}
     core, origins = blocks["core"], blocks["origins"]
     rows = {n: (core["group"][core["row.group"][n]], core["object"][core["row.object"][n]])
             for n in range(about["rows"])}  # fmt: skip

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kgbias.errors import MissingExtra
-from kgbias.explore import meaning, units
-from kgbias.explore.statements import Statements, read
+from kgbias.explore import meaning_map, unit_maps
+from kgbias.explore.statements import StatementTable, read_statement_table
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -36,7 +36,7 @@ def without_umap(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
         raise MissingExtra("umap", extra="topics")
 
-    monkeypatch.setattr(meaning, "load_umap", missing)
+    monkeypatch.setattr(meaning_map, "load_umap", missing)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def run(tmp_path: Path) -> Iterator[StoredRun]:
         yield StoredRun(store, measured_run(store, GROUPS, OBJECTS, each=80))
 
 
-def keep(run: StoredRun, objects: list[str]) -> Statements:
+def keep(run: StoredRun, objects: list[str]) -> StatementTable:
     """Vectors of what is said with these objects, near the point of their subject."""
     rng = np.random.default_rng(0)
     at = {subject: 4 * row for subject, row in zip(SUBJECTS, np.eye(3, 16), strict=True)}
@@ -56,13 +56,13 @@ def keep(run: StoredRun, objects: list[str]) -> Statements:
             row = at[thing.split()[0]] + 0.5 * rng.normal(size=16)
             rows.append(row / np.linalg.norm(row))
     run.store.save_vectors(SHIPPED_ENCODER, StatementVectors(ends, np.array(rows, np.float32)))
-    return read([run], Selection(), SilentProgress())
+    return read_statement_table([run], Selection(), SilentProgress())
 
 
 def test_what_is_about_the_same_lies_together(run: StoredRun) -> None:
     found = keep(run, OBJECTS)
-    made = meaning.by_meaning(found, seed=0)
-    assert made is not None and made.how == "pca"
+    made = meaning_map.build_meaning_map(found, seed=0)
+    assert made is not None and made.placing == "pca"
     things = np.flatnonzero(made.layout.home >= 0)
     subject = np.array([found.objects.texts[n].split()[0] for n in things])
     points = made.layout.objects[things]
@@ -82,38 +82,38 @@ def test_what_is_about_the_same_lies_together(run: StoredRun) -> None:
 
 def test_the_same_statements_give_the_same_map(run: StoredRun) -> None:
     found = keep(run, OBJECTS)
-    one, other = (meaning.by_meaning(found, seed=0) for _ in range(2))
+    one, other = (meaning_map.build_meaning_map(found, seed=0) for _ in range(2))
     assert one is not None and other is not None
-    assert units.block([one]).encoded() == units.block([other]).encoded()
+    assert unit_maps.build_block([one]).encode() == unit_maps.build_block([other]).encode()
 
 
 def test_what_has_no_vector_is_not_on_the_map(run: StoredRun) -> None:
     found = keep(run, OBJECTS[:40])
-    made = meaning.by_meaning(found, seed=0)
+    made = meaning_map.build_meaning_map(found, seed=0)
     assert made is not None
     on = {found.objects.texts[n] for n in np.flatnonzero(made.layout.home >= 0)}
     assert on == set(OBJECTS[:40]) & set(found.objects.texts)
 
 
 def test_few_objects_have_no_map(run: StoredRun) -> None:
-    assert meaning.by_meaning(read([run], Selection(), SilentProgress()), seed=0) is None
-    assert meaning.by_meaning(keep(run, OBJECTS[:10]), seed=0) is None
+    assert meaning_map.build_meaning_map(read_statement_table([run], Selection(), SilentProgress()), seed=0) is None
+    assert meaning_map.build_meaning_map(keep(run, OBJECTS[:10]), seed=0) is None
 
 
 def test_what_cannot_be_told_apart_has_no_map(run: StoredRun) -> None:
     ends = [(node_id("predicate", p), node_id("object", o)) for _, _, p, o in run.distinct_triples()]
     same = np.tile(np.eye(1, 16, dtype=np.float32), (len(ends), 1))
     run.store.save_vectors(SHIPPED_ENCODER, StatementVectors(ends, same))
-    assert meaning.by_meaning(read([run], Selection(), SilentProgress()), seed=0) is None
+    assert meaning_map.build_meaning_map(read_statement_table([run], Selection(), SilentProgress()), seed=0) is None
 
 
 def test_of_many_only_the_most_frequent_are_laid_out(
     run: StoredRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others go to those near them, so subjects stay apart."""
-    monkeypatch.setattr(meaning, "ANCHORS", 24)
+    monkeypatch.setattr(meaning_map, "MAX_ANCHORS", 24)
     found = keep(run, OBJECTS)
-    made = meaning.by_meaning(found, seed=0)
+    made = meaning_map.build_meaning_map(found, seed=0)
     assert made is not None
     things = np.flatnonzero(made.layout.home >= 0)
     subject = np.array([found.objects.texts[n].split()[0] for n in things])
@@ -141,13 +141,13 @@ def test_what_umap_found_is_kept_for_the_same_vectors(
         loads.append("umap")
         return Spread
 
-    monkeypatch.setattr(meaning, "load_umap", load)
-    monkeypatch.setattr(meaning, "version", lambda _: "1")
+    monkeypatch.setattr(meaning_map, "load_umap", load)
+    monkeypatch.setattr(meaning_map, "version", lambda _: "1")
     found = keep(run, OBJECTS)
 
     def made(seed: int = 0) -> Any:
-        own = meaning.by_meaning(found, seed=seed)
-        assert own is not None and own.how == "umap"
+        own = meaning_map.build_meaning_map(found, seed=seed)
+        assert own is not None and own.placing == "umap"
         return own.layout.objects
 
     first = made()
@@ -166,7 +166,7 @@ def test_of_very_many_statements_there_is_no_map(
     run: StoredRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = keep(run, OBJECTS)
-    monkeypatch.setattr(meaning, "LARGEST", found.rows)
-    assert meaning.by_meaning(found, seed=0) is not None
-    monkeypatch.setattr(meaning, "LARGEST", found.rows - 1)
-    assert meaning.by_meaning(found, seed=0) is None
+    monkeypatch.setattr(meaning_map, "MAX_STATEMENTS", found.rows)
+    assert meaning_map.build_meaning_map(found, seed=0) is not None
+    monkeypatch.setattr(meaning_map, "MAX_STATEMENTS", found.rows - 1)
+    assert meaning_map.build_meaning_map(found, seed=0) is None

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from kgbias.errors import StoreError, UsageError
-from kgbias.explore import render, server
-from kgbias.explore.live import Live
-from kgbias.explore.origins import origin_of
-from kgbias.explore.server import Application, checked_token
+from kgbias.explore import render_page, server
+from kgbias.explore.store_watch import StoreWatch
+from kgbias.explore.origins import read_origin
+from kgbias.explore.server import Application, check_token
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -49,7 +49,7 @@ async def away(read: Callable[[], Any]) -> Any:
 
 def application(view: server.ServedPage, read: Any, token: str | None = None) -> Application:
     app = Application(read, at_once, token=token)
-    app.show(view)
+    app.show_page(view)
     return app
 
 
@@ -99,11 +99,11 @@ def app(view: server.ServedPage) -> Any:
 def test_it_gives_the_columns_of_the_file(
     run: StoredRun, view: server.ServedPage, app: Any
 ) -> None:
-    written, _ = render([run])
+    written, _ = render_page([run])
     status, head, page = asked(app)
     assert status == 200 and head["content-type"].startswith("text/html")
     about = json.loads(page.split(b'id="about">')[1].split(b"</script>")[0])
-    assert about["served"] and about["rows"] == view.placed.rows
+    assert about["served"] and about["rows"] == view.row_index.rows
     of_file = json.loads(written.split('id="about">')[1].split("</script>")[0])
     for name in ("core", "maps", "ids"):
         status, _, body = asked(app, f"/data/{name}")
@@ -138,7 +138,7 @@ def test_what_is_near_a_text(
 
     def near(path: str) -> Any:
         app = Application(read, apart)
-        app.show(view)
+        app.show_page(view)
         status, _, body = asked(app, path)
         return json.loads(body)["found"] if status == 200 else status
 
@@ -149,7 +149,7 @@ def test_what_is_near_a_text(
     kept = StatementVectors(list(texts), Axes().embed(list(texts.values())))
     run.store.save_vectors("axes 1", kept)
     found, said = near("/near?text=never%20wet&source=0"), {t.id: t for t in run.triples()}
-    triples = [said[view.placed.triple_id(hit["row"])] for hit in found]
+    triples = [said[view.row_index.triple_id(hit["row"])] for hit in found]
     assert {t.object for t in triples} == {"rain"}
     for hit, triple in zip(found, triples, strict=True):
         assert hit["cosine"] == 1.0 and hit["opposed"] == (triple.predicate != "can't")
@@ -163,11 +163,11 @@ def test_what_is_near_a_text(
 
 
 def test_the_first_search_waits_for_the_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_WAIT", 0.01)
-    with server.Server(port=0) as running, ThreadPoolExecutor(1) as thread:
+    monkeypatch.setattr(server, "_MAX_WAIT_SECONDS", 0.01)
+    with server.ExplorerServer(port=0) as running, ThreadPoolExecutor(1) as thread:
 
         async def found() -> Any:
-            return await running._apart(lambda: Event().wait(0.1))
+            return await running._run_apart(lambda: Event().wait(0.1))
 
         assert thread.submit(asyncio.run, found()).result() is False
 
@@ -175,7 +175,7 @@ def test_the_first_search_waits_for_the_encoder(monkeypatch: pytest.MonkeyPatch)
 def test_a_statement_comes_with_its_prompts_and_answers(
     run: StoredRun, view: server.ServedPage, app: Any
 ) -> None:
-    found = view.placed
+    found = view.row_index
     most = max(run.triples(), key=lambda t: t.count)
     row = next(n for n in range(found.rows) if found.triple_id(n) == most.id)
     status, _, body = asked(app, f"/statement/{row}")
@@ -291,7 +291,7 @@ def test_it_says_that_it_reads(view: server.ServedPage) -> None:
         assert status == 503 and head["refresh"] == "2" and b"being read" in body
         assert asked(app, path, "POST")[0] == 405 and asked(app, path, host="evil")[0] == 403
     assert asked(Application(at_once, at_once, token=TOKEN))[0] == 401
-    app.show(view)
+    app.show_page(view)
     assert asked(app)[0] == 200
 
 
@@ -306,10 +306,10 @@ def listening(
 ) -> Iterator[tuple[str, int]]:
     """The address of a server that shows the view; it may have 20 connections, and waits a fifth of
     a second for a request."""
-    monkeypatch.setattr(server, "_OPEN", 20)
-    monkeypatch.setattr(server, "_HEADERS", 0.2)
-    with server.Server(port=0) as running:
-        running._app.show(view)
+    monkeypatch.setattr(server, "_MAX_CONNECTIONS", 20)
+    monkeypatch.setattr(server, "_MAX_HEAD_SECONDS", 0.2)
+    with server.ExplorerServer(port=0) as running:
+        running._app.show_page(view)
         yield ("127.0.0.1", urlsplit(running.url).port or 0)
 
 
@@ -347,7 +347,7 @@ def test_a_connection_has_a_time_for_its_request(listening: tuple[str, int]) -> 
 def test_an_answer_leaves_at_once(
     listening: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = server._Connections.opened
+    opened = server._Connections.add
     delayed: list[int] = []
 
     def seen(self: Any, connection: Any) -> None:
@@ -355,7 +355,7 @@ def test_an_answer_leaves_at_once(
         delayed.append(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
         opened(self, connection)
 
-    monkeypatch.setattr(server._Connections, "opened", seen)
+    monkeypatch.setattr(server._Connections, "add", seen)
     client = HTTPConnection(*listening, timeout=DEADLINE)
     client.request("GET", "/data/core")
     assert client.getresponse().status == 200 and len(delayed) == 1 and delayed[0]
@@ -365,21 +365,21 @@ def test_an_answer_leaves_at_once(
 def test_listening_elsewhere_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KGBIAS_SERVE_TOKEN", raising=False)
     for host in ("127.0.0.1", "::1", "localhost"):
-        assert checked_token(host, None) is None
+        assert check_token(host, None) is None
     for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", ""):
         with pytest.raises(UsageError, match="KGBIAS_SERVE_TOKEN"):
-            checked_token(host, None)
-        assert checked_token(host, TOKEN) == TOKEN
+            check_token(host, None)
+        assert check_token(host, TOKEN) == TOKEN
     with pytest.raises(UsageError, match="16 characters"):
-        checked_token("127.0.0.1", "short")
+        check_token("127.0.0.1", "short")
     monkeypatch.setenv("KGBIAS_SERVE_TOKEN", TOKEN)
-    assert checked_token("0.0.0.0", None) == TOKEN
+    assert check_token("0.0.0.0", None) == TOKEN
 
 
 def test_large_graphs_leave_out_what_takes_minutes(
     run: StoredRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "AT_ONCE", 3)
+    monkeypatch.setattr(server, "MAX_AT_ONCE", 3)
     about = server.render_served([run]).page.split('id="about">')[1].split("</script>")[0]
     assert "community" not in json.loads(about)["maps"]
     assert "said.echo" not in json.loads(about)["columns"]["core"]
@@ -392,12 +392,12 @@ def keeping(
     run: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[StoredRun, list[str]]]:
     """A run whose page is kept, and what was read of its store so far."""
-    monkeypatch.setattr(server, "WORTH_KEEPING", 0)
+    monkeypatch.setattr(server, "MIN_CACHED_STATEMENTS", 0)
     monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path / "cache"))
     readings: list[str] = []
-    read = server.statements.read
+    read = server.statements.read_statement_table
     monkeypatch.setattr(
-        server.statements, "read", lambda *given: (readings.append("read"), read(*given))[1]
+        server.statements, "read_statement_table", lambda *given: (readings.append("read"), read(*given))[1]
     )
     with SQLiteStore(str(tmp_path / "kgbias.db")) as store:
         yield StoredRun(store, measured_run(store, GROUPS, ["food", "rain", HOSTILE[0]])), readings
@@ -414,8 +414,8 @@ def test_what_was_read_is_kept_while_the_store_stays_as_it_is(
     first, second = server.render_served([run]), server.render_served([run])
     assert readings == ["read"] and len(kept()) == 1
     assert first.page == second.page and first.blocks == second.blocks
-    for row in range(first.placed.rows):
-        assert origin_of(second.placed, row) == origin_of(first.placed, row)
+    for row in range(first.row_index.rows):
+        assert read_origin(second.row_index, row) == read_origin(first.row_index, row)
     server.render_served([run], selection=Selection(without_echoes=True))
     assert len(readings) == 2 and len(kept()) == 2, "another selection is another page"
     run.store.keep_triples([Triple("Women", "like", "snow")])
@@ -441,14 +441,14 @@ def test_a_store_that_changes_meanwhile_is_not_kept(
     keeping: tuple[StoredRun, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, _ = keeping
-    read = server.statements.read
+    read = server.statements.read_statement_table
 
     def changing(*given: Any) -> Any:
         with SQLiteStore(run.store.url) as other:
             other.keep_triples([Triple("Women", "like", "snow")])
         return read(*given)
 
-    monkeypatch.setattr(server.statements, "read", changing)
+    monkeypatch.setattr(server.statements, "read_statement_table", changing)
     server.render_served([run])
     assert kept() == []
 
@@ -465,21 +465,21 @@ def test_where_nothing_can_be_written_nothing_is_kept(
 def test_runs_are_read_again_when_they_have_changed(
     run: StoredRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, live = run.store, Live([run])
+    store, live = run.store, StoreWatch([run])
 
     def look() -> bool:
-        live._next = 0.0
-        return live.look()
+        live._next_look = 0.0
+        return live.has_changed()
 
     store.set_status(run.id, "running")
-    assert not look() and not look() and len(live.lines) == 1
-    assert "more answers" not in live.lines[0]
+    assert not look() and not look() and len(live.running_lines) == 1
+    assert "more answers" not in live.running_lines[0]
     store.keep_answers([Said("new", "m", "snow", "stop", 1, 1)])
-    assert not look() and "1 more answers in the store" in live.lines[0]  # no statements yet
+    assert not look() and "1 more answers in the store" in live.running_lines[0]  # no statements yet
     store.save_group_scores(run.id, [GroupScore(0.0, -1.0, 1.0, 9, GROUPS[0].id, "overall_regard")])
     assert look() and look()  # measured, whether or not its crawl goes on
-    live.been_read(0.0)
-    assert not live.look() and not look()
+    live.mark_read(0.0)
+    assert not live.has_changed() and not look()
     group, said = GROUPS[0], Triple("Women", "love", "snow")
     store.load_import(run.id, [Generation(run.id, "new", group.id, "none", "object", 2, 0, "ok",
                                    answer_key="new", triple=said)])  # fmt: skip
@@ -487,11 +487,11 @@ def test_runs_are_read_again_when_they_have_changed(
         away.setattr(StoredRun, "summary", lambda _: (_ for _ in ()).throw(StoreError("away")))
         with pytest.raises(StoreError):
             look()
-        assert not live.look()  # not at once
-    assert look() and "more answers" not in live.lines[0]  # nothing is missed
-    live.been_read(0.0)
+        assert not live.has_changed()  # not at once
+    assert look() and "more answers" not in live.running_lines[0]  # nothing is missed
+    live.mark_read(0.0)
     store.set_status(run.id, "complete")
-    assert look() and live.lines == []
+    assert look() and live.running_lines == []
 
 
 def test_answers_that_come_while_a_run_is_read_wait_for_the_next_reading(
@@ -511,14 +511,14 @@ def test_answers_that_come_while_a_run_is_read_wait_for_the_next_reading(
     during = server.render_served([run])
     assert during.blocks == before.blocks
     monkeypatch.undo()
-    assert server.render_served([run]).placed.rows == before.placed.rows + 40
+    assert server.render_served([run]).row_index.rows == before.row_index.rows + 40
 
 
 def test_until_there_is_something_to_show() -> None:
     app = Application(at_once, at_once)
     assert b"being read" in asked(app, "/")[2]
-    app.tell(["a is running"])
+    app.set_running(["a is running"])
     assert b"a is running" in asked(app, "/")[2]
-    app.tell([])  # it ended without a statement
+    app.set_running([])  # it ended without a statement
     status, _, body = asked(app, "/")
     assert status == 503 and b"running" not in body and b"no statements yet" in body

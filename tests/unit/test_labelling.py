@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kgbias.errors import DataError, UsageError
-from kgbias.explore.labelling import Desk
+from kgbias.explore.label_page import LabelDesk
 from kgbias.explore.server import Application, ServedPage, render_served
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -73,25 +73,25 @@ def test_labels_are_read_again_only_if_others_have_written(run: StoredRun) -> No
     kept = run.store.labels
     run.store.labels = lambda m=None: reads.append(m) or kept(m)  # type: ignore[method-assign]
     ana = Labelling(run, "regard", "Ana")
-    desk, elsewhere = Desk([ana]), Labelling(run, "regard", "Ben")
+    desk, elsewhere = LabelDesk([ana]), Labelling(run, "regard", "Ben")
     asked = {"measure": "regard", "rater": "Ana", "statement": "", "label": "", "note": ""}
-    answer = desk.done({**asked, "do": "next"})
+    answer = desk.handle_request({**asked, "do": "next"})
     for n in range(1, 4):
         own = {"do": "label", "statement": answer["statement"]["id"], "label": "neutral"}
-        answer = desk.done({**asked, **own})
+        answer = desk.handle_request({**asked, **own})
         assert (answer["progress"]["labelled"], answer["latest"]) == (n, own["statement"])
     assert reads == []
     (by_ben,) = elsewhere.next_tasks()
     elsewhere.label_statement(by_ben, "positive")
     assert reads == ["regard"]  # Ben's labelling is one of another process, say
-    answer = desk.done({**asked, "do": "next"})
+    answer = desk.handle_request({**asked, "do": "next"})
     assert reads == ["regard"] * 2
     assert answer["progress"] | {"statements": 0} == {
         "labelled": 3, "skipped": 0, "by_all": 4, "raters": 2, "statements": 0,
     }  # fmt: skip
     ana.undo_label()
     assert [x.label for x in kept("regard")][-1] == "undo"
-    assert desk.done({**asked, "do": "next"})["progress"]["labelled"] == 2
+    assert desk.handle_request({**asked, "do": "next"})["progress"]["labelled"] == 2
 
 
 def test_a_label_that_is_sent_again_changes_nothing(run: StoredRun) -> None:
@@ -189,7 +189,7 @@ async def in_turn(read: Any) -> Any:
 @pytest.fixture
 def app(run: StoredRun) -> Application:
     made = Application(in_turn, in_turn, token=TOKEN)
-    made.show(render_served([run]), Desk([Labelling(run, "regard", "server")]))
+    made.show_page(render_served([run]), LabelDesk([Labelling(run, "regard", "server")]))
     return made
 
 
@@ -296,5 +296,5 @@ def test_a_program_may_send_labels_with_the_token_but_no_cookie_without_its_orig
 def test_without_a_desk_the_server_only_reads(run: StoredRun) -> None:
     plain = Application(in_turn, in_turn, token=TOKEN)
     view: ServedPage = render_served([run])
-    plain.show(view)
+    plain.show_page(view)
     assert posted(plain)[0] == 405 and posted(plain, method="GET")[0] == 404

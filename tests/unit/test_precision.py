@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from kgbias.explore.page import _measure
+from kgbias.explore.page import _describe_measure
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
 from kgbias.measure import labelled_sets
@@ -123,7 +123,7 @@ class Scored:
     ],
 )
 def test_the_explorer_says_it_beside_its_filter(runs: list[Any], told: list[str] | None) -> None:
-    assert _measure(MEASURES["toxicity"], cast(Sequence[StoredRun], runs))["believed"] == told
+    assert _describe_measure(MEASURES["toxicity"], cast(Sequence[StoredRun], runs))["believed"] == told
 
 
 @pytest.fixture

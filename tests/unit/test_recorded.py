@@ -15,7 +15,7 @@ import pytest
 import kgbias
 from kgbias.errors import StoreError
 from kgbias.explore import beliefs, statements
-from kgbias.explore.columns import Block
+from kgbias.explore.columns import ColumnBlock
 from kgbias.export import write_export
 from kgbias.graph.stereotypes import (
     StereotypeCount,
@@ -187,10 +187,10 @@ def test_the_explorer_has_the_marks(files: tuple[str, Path]) -> None:
     with kgbias.open(db) as study:
         run = study.run("said")
 
-        def block() -> Block:
-            made = Block()
-            found = statements.read([run.stored], Selection(min_acceptability=0), SilentProgress())
-            beliefs.add_recorded(found, made)
+        def block() -> ColumnBlock:
+            made = ColumnBlock()
+            found = statements.read_statement_table([run.stored], Selection(min_acceptability=0), SilentProgress())
+            beliefs.add_recorded_marks(found, made)
             return made
 
         assert not block().columns

@@ -10,7 +10,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.evidence import Evidence, build_evidence
 from kgbias.explore import beliefs, statements
-from kgbias.explore.columns import Block
+from kgbias.explore.columns import ColumnBlock
 from kgbias.graph.profiles import ProfilePart, Profile
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
@@ -168,11 +168,11 @@ def test_the_report_has_a_table_of_what_stories_say_too(store: SQLiteStore) -> N
 def test_the_explorer_says_it_of_a_statement(store: SQLiteStore) -> None:
     run = crawled(store)
     tell(store, STORIES, *TOLD)
-    found = statements.read([run], Selection(min_acceptability=0), SilentProgress())
-    block = Block()
-    beliefs.add_told(found, block)
+    found = statements.read_statement_table([run], Selection(min_acceptability=0), SilentProgress())
+    block = ColumnBlock()
+    beliefs.add_story_shares(found, block)
     interval = proportion(2, 4).interval(".0%")
     assert f"50% ({interval}) of 4 prompts, run stories".encode() in b"".join(block._parts)
-    alone = Block()
-    beliefs.add_told(statements.read([StoredRun(store, STORIES)], Selection(), SilentProgress()), alone)
+    alone = ColumnBlock()
+    beliefs.add_story_shares(statements.read_statement_table([StoredRun(store, STORIES)], Selection(), SilentProgress()), alone)
     assert {"row.told", "told"} <= block.columns.keys() and not alone.columns

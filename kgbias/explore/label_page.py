@@ -25,15 +25,15 @@ from kgbias.io.reading import parse_json
 from kgbias.io.text import CONTENT_WARNING, json_in_html
 from kgbias.measure.labelling import SKIP_WORD, Labelling
 
-PATH = "/label"
-SENT_BY = "x-kgbias"
+LABEL_PATH = "/label"
+PAGE_HEADER = "x-kgbias"
 """A header that only the page's own script can send: another site's form cannot."""
-_LARGEST = 16_384  # bytes of a request
-_BODY = 10.0  # seconds for it
-_HELD = 600.0  # seconds for which a statement stays with the rater who has it open
+_MAX_REQUEST_BYTES = 16_384  # bytes of a request
+_MAX_BODY_SECONDS = 10.0  # seconds for it
+_HOLD_SECONDS = 600.0  # seconds for which a statement stays with the rater who has it open
 
 
-class Desk:
+class LabelDesk:
     """What raters do, in the thread of the store.
 
     Args:
@@ -41,16 +41,16 @@ class Desk:
     """
 
     def __init__(self, labellings: Sequence[Labelling]) -> None:
-        self._own = {x.measure: x for x in labellings}
+        self._labellings = {x.measure: x for x in labellings}
         for labelling in labellings:
             labelling.sample  # noqa: B018 - read now, not at the first request
-        self._by: dict[tuple[str, str], Labelling] = {}
-        self._held: dict[tuple[str, str], tuple[str, float]] = {}  # (measure, rater): statement
+        self._by_rater: dict[tuple[str, str], Labelling] = {}
+        self._open_statements: dict[tuple[str, str], tuple[str, float]] = {}  # (measure, rater): statement
 
-    def page(self) -> tuple[str, str]:
+    def build_page(self) -> tuple[str, str]:
         """The page, and its Content-Security-Policy."""
         measures = [
-            {"name": x.measure, "masked": x.is_masked, **asdict(x.guide)} for x in self._own.values()
+            {"name": x.measure, "masked": x.is_masked, **asdict(x.guide)} for x in self._labellings.values()
         ]
         script = pages.join_scripts(pages.read_asset("kgbias.explore", "page", "label.js"))
         policy = (
@@ -66,81 +66,81 @@ class Desk:
             policy=Markup(policy),
         ), policy
 
-    def done(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def handle_request(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Do what a request asks, then give the rater's next statement and progress. Raises
         UsageError for a request that makes no sense."""
-        given = {k: v for k, v in asked.items() if isinstance(v, str)}
-        if given.keys() != {"measure", "rater", "do", "statement", "label", "note"}:
+        fields = {k: v for k, v in request.items() if isinstance(v, str)}
+        if fields.keys() != {"measure", "rater", "do", "statement", "label", "note"}:
             raise UsageError("not a request of the page: open it again")
-        labelling = self._labelling(given["measure"], given["rater"])
-        again = None
-        if given["do"] == "label":
-            labelling.label_statement(given["statement"], given["label"], given["note"])
-        elif given["do"] == SKIP_WORD:
-            labelling.skip_statement(given["statement"], given["note"])
-        elif given["do"] == "undo":
-            again = labelling.undo_label(given["statement"] or None)
-        elif given["do"] != "next":
+        labelling = self._find_labelling(fields["measure"], fields["rater"])
+        undone = None
+        if fields["do"] == "label":
+            labelling.label_statement(fields["statement"], fields["label"], fields["note"])
+        elif fields["do"] == SKIP_WORD:
+            labelling.skip_statement(fields["statement"], fields["note"])
+        elif fields["do"] == "undo":
+            undone = labelling.undo_label(fields["statement"] or None)
+        elif fields["do"] != "next":
             raise UsageError("not a request of the page: open it again")
-        shown = again or next(iter(labelling.next_tasks(held_statements=self._others(labelling))), None)
+        next_statement = undone or next(iter(labelling.next_tasks(held_statements=self._held_by_others(labelling))), None)
         key = (labelling.measure, labelling.rater)
-        if shown is None:
-            self._held.pop(key, None)
+        if next_statement is None:
+            self._open_statements.pop(key, None)
         else:
-            self._held[key] = (shown.id, time.monotonic())
+            self._open_statements[key] = (next_statement.id, time.monotonic())
         return {
             "rater": labelling.rater,
-            "statement": None if shown is None else {"id": shown.id, "text": shown.text},
+            "statement": None if next_statement is None else {"id": next_statement.id, "text": next_statement.text},
             "latest": labelling.latest_statement() or "",
             "progress": asdict(labelling.read_progress()),
         }
 
-    def _labelling(self, measure: str, rater: str) -> Labelling:
-        if measure not in self._own:
+    def _find_labelling(self, measure: str, rater: str) -> Labelling:
+        if measure not in self._labellings:
             raise UsageError("this server does not ask for labels of that measure")
-        if (measure, rater) not in self._by:
-            self._by[measure, rater] = self._own[measure].for_rater(rater)
-        return self._by[measure, rater]
+        if (measure, rater) not in self._by_rater:
+            self._by_rater[measure, rater] = self._labellings[measure].for_rater(rater)
+        return self._by_rater[measure, rater]
 
-    def _others(self, labelling: Labelling) -> dict[str, set[str]]:
+    def _held_by_others(self, labelling: Labelling) -> dict[str, set[str]]:
         """Who has which statement open, other than this rater."""
-        held: dict[str, set[str]] = {}
-        for (measure, rater), (id, since) in self._held.items():
-            fresh = time.monotonic() - since < _HELD
-            if measure == labelling.measure and rater != labelling.rater and fresh:
-                held.setdefault(id, set()).add(rater)
-        return held
+        raters_by_statement: dict[str, set[str]] = {}
+        for (measure, rater), (id, since) in self._open_statements.items():
+            is_recent = time.monotonic() - since < _HOLD_SECONDS
+            if measure == labelling.measure and rater != labelling.rater and is_recent:
+                raters_by_statement.setdefault(id, set()).add(rater)
+        return raters_by_statement
 
 
-def routes(desk: Desk, read: Callable[[Callable[[], Any]], Any]) -> tuple[list[Route], str]:
+def label_routes(desk: LabelDesk, read: Callable[[Callable[[], Any]], Any]) -> tuple[list[Route], str]:
     """The routes of labelling, and the policy of its page."""
-    page, policy = desk.page()
+    page, policy = desk.build_page()
 
     async def whole(request: Request) -> Response:
         return Response(page, media_type="text/html; charset=utf-8")
 
     async def act(request: Request) -> Response:
-        if (refused := refusal(request)) is not None:
-            return JSONResponse({"error": refused}, 403)
+        if (reason := refusal_reason(request)) is not None:
+            return JSONResponse({"error": reason}, 403)
         try:
-            asked = parse_json((await _body(request)).decode("utf-8"), "the request")
-            if not isinstance(asked, dict):
+            fields = parse_json((await _read_body(request)).decode("utf-8"), "the request")
+            if not isinstance(fields, dict):
                 raise UsageError("not a request of the page: open it again")
-            return JSONResponse(await read(lambda: desk.done(asked)))
+            return JSONResponse(await read(lambda: desk.handle_request(fields)))
         except (UsageError, DataError, UnicodeDecodeError) as error:
             return JSONResponse({"error": str(error)}, 400)
         except (KgbiasError, TimeoutError) as error:
             raise HTTPException(503, "the store cannot be written now") from error
 
-    return [Route(PATH, whole, methods=["GET"]), Route(PATH, act, methods=["POST"])], policy
+    return [Route(LABEL_PATH, whole, methods=["GET"]), Route(LABEL_PATH, act, methods=["POST"])], policy
 
 
-def refusal(request: Request) -> str | None:
+def refusal_reason(request: Request) -> str | None:
     """Why a request that would write is refused: it must come from a page of this server, or from a
     program that shows the token itself."""
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         return "a label is sent as JSON"
-    if not request.headers.get(SENT_BY):
+    if not request.headers.get(PAGE_HEADER):
         return "a label is sent by the page itself"
     origin, host = request.headers.get("origin"), request.headers.get("host", "")
     if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
@@ -153,7 +153,7 @@ def refusal(request: Request) -> str | None:
     return None
 
 
-async def _body(request: Request) -> bytes:
+async def _read_body(request: Request) -> bytes:
     """The body of a request, if it is small and comes in time."""
     body = b""
 
@@ -161,11 +161,11 @@ async def _body(request: Request) -> bytes:
         nonlocal body
         async for chunk in request.stream():
             body += chunk
-            if len(body) > _LARGEST:
+            if len(body) > _MAX_REQUEST_BYTES:
                 raise HTTPException(413, "too long for a label")
 
     try:
-        await asyncio.wait_for(read(), _BODY)
+        await asyncio.wait_for(read(), _MAX_BODY_SECONDS)
     except TimeoutError as error:
         raise HTTPException(408, "the request did not come in time") from error
     return body
