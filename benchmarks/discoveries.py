@@ -36,7 +36,7 @@ from kgbias.graph.profiles import ProfilePart, Profile
 from kgbias.graph.types import GroupName
 from kgbias.probe.choice.ask import order_questions
 from kgbias.probe.choice.result import ChoiceShares
-from kgbias.report.findings import findings
+from kgbias.report.findings import build_screen
 from kgbias.report.run_data import RunData
 from kgbias.stats.inference import proportion
 from kgbias.stories.links import find_links
@@ -151,7 +151,7 @@ def contents(worlds: int, seed: int, **how: float) -> Tally:
         with kgbias.open(None, progress=False) as study:
             run = crawled(study, World(seed + n, **how), samples=2, iterations=3)
             data = RunData(run.stored)
-            arm = data.plain
+            arm = data.plain_arm
             assert arm is not None
             (test,) = arm.content
         planted = bool(how.get("content"))
@@ -205,7 +205,7 @@ def choices(
             (str(g), times > 1 and g == 0 and s < planted)
             for g, s in np.argwhere(np.isin(shares.verdicts, ("chosen more", "of this name")))
         ]
-        least = float(np.nanmin(shares.p_values)) * groups  # as `findings` has it
+        least = float(np.nanmin(shares.p_values)) * groups  # as `build_screen` has it
         tally.add(found, screen=least <= 0.05, planted=planted if times > 1 else 0)
     return tally
 
@@ -245,7 +245,7 @@ def screens(worlds: int, seed: int, *, content: float = 0.0, chosen: float = 1.0
             run.measure(axes=False, scorers={"toxicity": None, "identity_attack": None})
             asked = kgbias.in_memory(world.answers, name=f"world {world.seed}")
             run.choose(asked, sample=20, samples=12)
-            found = findings(RunData(run.stored)).findings
+            found = build_screen(RunData(run.stored)).findings
             topics.update(f.topic for f in found)
             own = [(f.said, planted and PLANTED_GROUP in f.said) for f in found]
             tally.add(_once(own), screen=True, planted=int(planted))

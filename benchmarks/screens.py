@@ -25,7 +25,7 @@ import kgbias
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Generation, Group, Triple
 from kgbias.reference import load_truth
-from kgbias.report.findings import Screen, findings
+from kgbias.report.findings import FirstScreen, build_screen
 from kgbias.report.run_data import RunData
 from kgbias.stats.inference import proportion
 
@@ -80,12 +80,12 @@ def _as_said_of(
         yield replace(g, group_id=group.id, triple=said, path=path, answer_key="", shown=())
 
 
-def screen_of(folder: Path, kind: str, number: int) -> Screen:
+def screen_of(folder: Path, kind: str, number: int) -> FirstScreen:
     name = same_twice(folder, number) if kind == "nulls" else None
     with kgbias.open(folder / f"{kind}.db") as study:
         run = study.run(name) if name else crawled(study, kind, number)
         run.measure()
-        return findings(RunData(run.stored))
+        return build_screen(RunData(run.stored))
 
 
 def main() -> None:

@@ -295,9 +295,9 @@ def associate(
         with show_progress(True) as progress:
             found = run_tests(**asked, progress=progress)
     for path in outputs:
-        from kgbias.report.associations import write
+        from kgbias.report.associations import write_comparison
 
-        write(found.records(), path)
+        write_comparison(found.records(), path)
     if as_json:
         show.data(found.as_dict())
     else:

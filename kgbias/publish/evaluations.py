@@ -22,8 +22,8 @@ from kgbias.io.text import escape_formula
 from kgbias.measures import Figure, Measure, figures, measure_of
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.publish.card import Source
-from kgbias.report.benchmark import records, tables
-from kgbias.report.tables import latex
+from kgbias.report.benchmark import plain_records, benchmark_tables
+from kgbias.report.tables import table_latex
 from kgbias.stats.estimate import Estimate
 
 SCHEMA = "0.2.1"
@@ -168,11 +168,11 @@ def write_tables(board: Board, folder: Path) -> list[Path]:
     sorted."""
     now = datetime.now(UTC)
     with replace_folder(folder) as partial:
-        for name, rows in records(board).items():
+        for name, rows in plain_records(board).items():
             if rows:
                 (partial / f"{name}.csv").write_text(_csv(rows), encoding="utf-8", newline="")
-        for table in tables(board.labelled()):
-            text = latex(table, CONTENT_WARNING)
+        for table in benchmark_tables(board.labelled()):
+            text = table_latex(table, CONTENT_WARNING)
             (partial / f"{table.label}.tex").write_text(text, encoding="utf-8")
         index = []
         for number, model in enumerate(board.models, 1):

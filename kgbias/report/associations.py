@@ -18,7 +18,7 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.io.files import replace_file, write_text
 from kgbias.io.text import escape_formula, latex
 
-COLUMNS = (
+CSV_COLUMNS = (
     "test", "method", "model", "model_revision", "effect_size", "low", "high", "p_value",
     "p_permutation", "p_holm", "p_bh", "tails", "p_method", "partitions", "n_x", "n_y", "n_a",
     "n_b", "few_stimuli", "unequal", "missing", "settings", "id",
@@ -28,10 +28,10 @@ COLUMNS = (
 def to_csv(rows: Sequence[RecordRow]) -> str:
     """One line per result; what a spreadsheet would read as a formula gets an apostrophe."""
     file = io.StringIO()
-    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(file, CSV_COLUMNS, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        flat = {name: row.get(name, "") for name in COLUMNS}
+        flat = {name: row.get(name, "") for name in CSV_COLUMNS}
         flat |= {f"n_{role}": n for role, n in row["n"].items()}
         flat["missing"] = " ".join(f"{k}:{'|'.join(v)}" for k, v in row["missing"].items() if v)
         flat["settings"] = " ".join(f"{k}={v}" for k, v in row["settings"].items())
@@ -56,7 +56,7 @@ def to_latex(rows: Sequence[RecordRow], alpha: float = 0.05) -> str:
         line = [latex(model), latex(test)]
         for method in methods:
             cell = cells.get((model, test, method))
-            line.append(_figure(cell["effect_size"], cell["p_holm"] <= alpha) if cell else "n/a")
+            line.append(_latex_number(cell["effect_size"], cell["p_holm"] <= alpha) if cell else "n/a")
         lines.append(" & ".join(line) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", ""]
     if len(methods) > 1:
@@ -66,18 +66,18 @@ def to_latex(rows: Sequence[RecordRow], alpha: float = 0.05) -> str:
             r"Model & Methods & Tests & $n$ & Pearson & Spearman \\",
             r"\midrule",
         ]
-        for a in measure_agreements(rows, alpha):
-            pair = f"{latex(a.methods[0])} $|$ {latex(a.methods[1])}"
-            which = f"Holm $p \\leq {alpha:g}$" if a.significant else "all"
+        for agreement in measure_agreements(rows, alpha):
+            pair = f"{latex(agreement.methods[0])} $|$ {latex(agreement.methods[1])}"
+            scope = f"Holm $p \\leq {alpha:g}$" if agreement.significant else "all"
             lines.append(
-                f"{latex(a.model)} & {pair} & {which} & {a.n} & {_figure(a.pearson)} & "
-                rf"{_figure(a.spearman)} \\"
+                f"{latex(agreement.model)} & {pair} & {scope} & {agreement.n} & {_latex_number(agreement.pearson)} & "
+                rf"{_latex_number(agreement.spearman)} \\"
             )
         lines += [r"\bottomrule", r"\end{tabular}", ""]
     return "\n".join(lines)
 
 
-def draw(rows: Sequence[RecordRow], path: Path) -> None:
+def draw_comparison(rows: Sequence[RecordRow], path: Path) -> None:
     """A figure with a panel per model, a row per test and a mark per method with its interval,
     filled if the Holm-corrected p is at most 0.05. The file's extension sets the format."""
     try:
@@ -96,8 +96,8 @@ def draw(rows: Sequence[RecordRow], path: Path) -> None:
             y = tests.index(row["test"]) + (number - (len(methods) - 1) / 2) * 0.15
             color = f"C{number}"
             panel.plot([row["low"], row["high"]], [y, y], color=color, linewidth=1)
-            filled = color if row["p_holm"] <= 0.05 else "white"
-            panel.plot(row["effect_size"], y, "o", color=color, markerfacecolor=filled)
+            face_colour = color if row["p_holm"] <= 0.05 else "white"
+            panel.plot(row["effect_size"], y, "o", color=color, markerfacecolor=face_colour)
         panel.axvline(0, color="0.6", linewidth=0.8)
         panel.set_title(model.replace("$", r"\$"), fontsize=9)
         panel.set_xlabel("effect size d (filled: Holm p ≤ 0.05)")
@@ -113,20 +113,20 @@ def draw(rows: Sequence[RecordRow], path: Path) -> None:
         raise UsageError(f"cannot write the figure {path}: {error}") from error
 
 
-def write(rows: Sequence[RecordRow], path: Path) -> None:
+def write_comparison(rows: Sequence[RecordRow], path: Path) -> None:
     """Write the comparison in the format of the file's extension: .tex, .csv, or a figure."""
     forms: dict[str, Callable[[Sequence[RecordRow]], str]] = {".tex": to_latex, ".csv": to_csv}
     if path.suffix.lower() not in forms:
-        draw(rows, path)
+        draw_comparison(rows, path)
         return
     write_text(path, forms[path.suffix.lower()](rows))
 
 
-def _figure(value: float, star: bool = False) -> str:
+def _latex_number(value: float, star: bool = False) -> str:
     return "n/a" if math.isnan(value) else f"${value:.2f}$" + ("*" if star else "")
 
 
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 # Of the columns of each axis.
 _FORMS = {"nouns": "nouns", "simplified": "adjectives"}  # of attributes, in table 6
 _ORDER = ("names", "terms", "templates", "corpus", *ENCODINGS, *reversed(WORDS), "adjectives")
@@ -143,7 +143,7 @@ class GridTable:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-    marked: frozenset[tuple[int, int]] = frozenset()
+    significant: frozenset[tuple[int, int]] = frozenset()
 
     def as_csv(self) -> str:
         file = io.StringIO()
@@ -152,7 +152,7 @@ class GridTable:
         for number, row in enumerate(self.rows):
             cells = [
                 "" if isinstance(v, float) and math.isnan(v) else
-                f"{v:.4f}" + ("*" if (number, place) in self.marked else "")
+                f"{v:.4f}" + ("*" if (number, place) in self.significant else "")
                 if isinstance(v, float) else escape_formula(v)
                 for place, v in enumerate(row)
             ]  # fmt: skip
@@ -173,7 +173,7 @@ class GridTable:
         ]
         for number, row in enumerate(self.rows):
             cells = [
-                self._cell(value, (number, place) in self.marked) for place, value in enumerate(row)
+                self._cell(value, (number, place) in self.significant) for place, value in enumerate(row)
             ]
             lines.append(" & ".join(cells) + r" \\")
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}", ""])
@@ -188,34 +188,34 @@ class GridTable:
 Axis = Callable[[RecordRow], str]
 
 
-def tables(rows: Sequence[RecordRow]) -> list[GridTable]:
+def grid_tables(rows: Sequence[RecordRow]) -> list[GridTable]:
     """Tables 3 to 8 and 11 to 14, the numbers behind figure 2, how far models agree, and the counts
     of significant tests. A table whose axis the grid did not vary has a single column for it."""
     as_nouns = {_concept(row) for row in rows if _words(row) == "nouns"}
     return [
-        _pivot("table-3-scores", "Scores by method and model (table 3)", rows, _model, {}),
-        _pivot("table-4-lpbs-words", "LPBS by word sets (table 4)", _of(rows, "lpbs"), _words,
+        _pivot_table("table-3-scores", "Scores by method and model (table 3)", rows, _model, {}),
+        _pivot_table("table-4-lpbs-words", "LPBS by word sets (table 4)", _rows_of_methods(rows, "lpbs"), _words,
                {"words": ...}, only=lambda r: _words(r) != "nouns"),
-        _correlations(rows),
-        _pivot("table-6-nouns", "LPBS with attributes as nouns and as adjectives (table 6)",
-               _of(rows, "lpbs"), lambda r: _FORMS[_words(r)], {"words": ...},
+        _correlation_table(rows),
+        _pivot_table("table-6-nouns", "LPBS with attributes as nouns and as adjectives (table 6)",
+               _rows_of_methods(rows, "lpbs"), lambda r: _FORMS[_words(r)], {"words": ...},
                only=lambda r: _words(r) in _FORMS and _concept(r) in as_nouns),
-        _runtimes("table-7-runtimes", "C1", rows),
-        _runtimes("table-8-runtimes", "C6", rows),
-        _sizes(rows),
-        _beside(rows),
-        _pivot("table-11-targets", "Names against terms (table 11)", rows, _targets,
+        _runtime_table("table-7-runtimes", "C1", rows),
+        _runtime_table("table-8-runtimes", "C6", rows),
+        _size_table(rows),
+        _model_agreement_table(rows),
+        _pivot_table("table-11-targets", "Names against terms (table 11)", rows, _targets,
                {"targets": ...}, only=lambda r: bool(_targets(r))),
-        _pivot("table-12-contexts", "Templates against a corpus (table 12)", rows, _contexts,
+        _pivot_table("table-12-contexts", "Templates against a corpus (table 12)", rows, _contexts,
                {"contexts": ...}),
-        _pivot("table-13-encodings", "Sentence against word encodings (table 13)",
-               _of(rows, "s-seat", "w-seat", "ceat"), _encoding, {"encoding": ...},
+        _pivot_table("table-13-encodings", "Sentence against word encodings (table 13)",
+               _rows_of_methods(rows, "s-seat", "w-seat", "ceat"), _encoding, {"encoding": ...},
                method=lambda r: "CEAT" if r["method"] == "ceat" else "SEAT"),
-        _pivot("table-14-metrics", "Cosine against probability in CEAT, by word sets (table 14)",
-               _of(rows, "ceat", "ceat-lpbs"), _words, {"words": ...},
+        _pivot_table("table-14-metrics", "Cosine against probability in CEAT, by word sets (table 14)",
+               _rows_of_methods(rows, "ceat", "ceat-lpbs"), _words, {"words": ...},
                method=lambda r: "cosine" if r["method"] == "ceat" else "probability"),
-        _counts(rows),
-        _settings(rows),
+        _count_table(rows),
+        _settings_table(rows),
     ]  # fmt: skip
 
 
@@ -223,20 +223,20 @@ def write_grid(rows: Sequence[RecordRow], folder: Path) -> list[Path]:
     """Write every table (.tex, .csv) and figure (.svg) that the grid has data for, and return the
     paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for table in (table for table in tables(rows) if table.rows):
+    paths = []
+    for table in (table for table in grid_tables(rows) if table.rows):
         for suffix, text in ((".tex", table.as_latex()), (".csv", table.as_csv())):
             path = folder / f"{table.name}{suffix}"
             write_text(path, text)
-            written.append(path)
-    for name, draw in figures(rows):
+            paths.append(path)
+    for name, draw in grid_figures(rows):
         path = folder / f"{name}.svg"
-        _draw(path, draw)
-        written.append(path)
-    return written
+        _save_drawing(path, draw)
+        paths.append(path)
+    return paths
 
 
-def base(rows: Sequence[RecordRow], **free: Any) -> list[RecordRow]:
+def base_rows(rows: Sequence[RecordRow], **free: Any) -> list[RecordRow]:
     """The rows in the setting that tables hold fixed: templates, full word sets, names, words
     averaged, except what is `free`."""
     return [row for row in rows if _is_base(row, free)]
@@ -244,14 +244,14 @@ def base(rows: Sequence[RecordRow], **free: Any) -> list[RecordRow]:
 
 def _is_base(row: RecordRow, free: Mapping[str, Any]) -> bool:
     cell = row["cell"]
-    wanted = {
+    fixed_values = {
         "contexts": ("templates",),
         "words": ("full",),
         "encoding": ("word-average",) if row["method"] in ("w-seat", "ceat") else ("sentence", ""),
         "apart": (0, 18),
     }
-    fixed = all(cell[name] in values for name, values in wanted.items() if name not in free)
-    return fixed and ("targets" in free or _targets(row) != "terms")
+    is_fixed = all(cell[name] in values for name, values in fixed_values.items() if name not in free)
+    return is_fixed and ("targets" in free or _targets(row) != "terms")
 
 
 def _targets(row: RecordRow) -> str:
@@ -278,11 +278,11 @@ def _encoding(row: RecordRow) -> str:
     return str(row["cell"]["encoding"])
 
 
-def _of(rows: Sequence[RecordRow], *methods: str) -> list[RecordRow]:
+def _rows_of_methods(rows: Sequence[RecordRow], *methods: str) -> list[RecordRow]:
     return [row for row in rows if row["method"] in methods]
 
 
-def _pivot(
+def _pivot_table(
     name: str,
     title: str,
     rows: Sequence[RecordRow],
@@ -293,48 +293,48 @@ def _pivot(
     only: Axis | Callable[[RecordRow], bool] = lambda row: True,
 ) -> GridTable:
     """Tests and methods down; models and the axis across."""
-    kept = [row for row in base(rows, **free) if only(row)]
+    shown_rows = [row for row in base_rows(rows, **free) if only(row)]
     by_model = across is _model
-    models = list(dict.fromkeys(_model(row) for row in kept))
+    models = list(dict.fromkeys(_model(row) for row in shown_rows))
     columns: list[tuple[str, ...]] = [(name,) for name in models]
     if not by_model:
         columns = sorted(
-            {(_model(row), across(row)) for row in kept},
+            {(_model(row), across(row)) for row in shown_rows},
             key=lambda column: (models.index(column[0]), _ORDER.index(column[1])),
         )
-    lines = dict.fromkeys((_concept(row), method(row)) for row in kept)
+    lines = dict.fromkeys((_concept(row), method(row)) for row in shown_rows)
     cells: dict[tuple[str, str, tuple[str, ...]], RecordRow] = {
         (_concept(r), method(r), (across(r),) if by_model else (_model(r), across(r))): r
-        for r in kept
+        for r in shown_rows
     }
-    table, marked = [], set()
+    table, significant = [], set()
     for number, line in enumerate(sorted(lines)):
         values: list[Any] = [*line]
         for place, column in enumerate(columns, len(line)):
             row = cells.get((*line, column))
             values.append(float("nan") if row is None else float(row["effect_size"]))
-            if row is not None and row["p_holm"] <= LEVEL:
-                marked.add((number, place))
+            if row is not None and row["p_holm"] <= SIGNIFICANCE_LEVEL:
+                significant.add((number, place))
         table.append(tuple(values))
     heads = (" ".join(column) for column in columns)
-    return GridTable(name, title, ("test", "method", *heads), tuple(table), frozenset(marked))
+    return GridTable(name, title, ("test", "method", *heads), tuple(table), frozenset(significant))
 
 
-def _correlations(rows: Sequence[RecordRow]) -> GridTable:
+def _correlation_table(rows: Sequence[RecordRow]) -> GridTable:
     """Table 5: Pearson's correlation of each pair of methods over tests, all and significant."""
-    kept = base(rows)
+    fixed_rows = base_rows(rows)
     table = []
-    for model in dict.fromkeys(map(_model, kept)):
-        mine = {(row["method"], _concept(row)): row for row in kept if _model(row) == model}
-        for one, other in combinations(dict.fromkeys(method for method, _ in mine), 2):
+    for model in dict.fromkeys(map(_model, fixed_rows)):
+        by_method = {(row["method"], _concept(row)): row for row in fixed_rows if _model(row) == model}
+        for first, second in combinations(dict.fromkeys(method for method, _ in by_method), 2):
             pairs = [
-                (mine[one, test], mine[other, test])
-                for method, test in mine
-                if method == one and (other, test) in mine
+                (by_method[first, test], by_method[second, test])
+                for method, test in by_method
+                if method == first and (second, test) in by_method
             ]
-            both = [p for p in pairs if max(row["p_holm"] for row in p) <= LEVEL]
+            significant_pairs = [p for p in pairs if max(row["p_holm"] for row in p) <= SIGNIFICANCE_LEVEL]
             table.append(
-                (model, f"{METHODS[one]} | {METHODS[other]}", *_pearson(pairs), *_pearson(both))
+                (model, f"{METHODS[first]} | {METHODS[second]}", *_pearson(pairs), *_pearson(significant_pairs))
             )
     columns = ("model", "methods", "all", "n", "Holm p <= 5%", "n of these")
     return GridTable("table-5-methods", "Correlation of methods (table 5)", columns, tuple(table))
@@ -345,7 +345,7 @@ def _pearson(pairs: Sequence[tuple[RecordRow, RecordRow]]) -> tuple[float, int]:
     return pearson(x, y), len(pairs)
 
 
-def _settings(rows: Sequence[RecordRow]) -> GridTable:
+def _settings_table(rows: Sequence[RecordRow]) -> GridTable:
     """How far the settings of one method agree: for each pair of values on an axis, all else equal,
     the correlations of the effect sizes, how often the signs agree, and the mean change."""
     axes: dict[str, Axis] = {
@@ -355,23 +355,23 @@ def _settings(rows: Sequence[RecordRow]) -> GridTable:
     for axis, value in axes.items():
         by_rest: dict[tuple[str, ...], dict[str, RecordRow]] = {}
         for row in (row for row in rows if row["cell"]["apart"] in (0, 18) and value(row)):
-            rest = tuple(f(row) for name, f in axes.items() if name != axis)
-            at = (_model(row), row["method"], _concept(row), *rest)
-            by_rest.setdefault(at, {})[value(row)] = row
-        keys = dict.fromkeys((at[0], at[1]) for at in by_rest)
+            other_settings = tuple(f(row) for name, f in axes.items() if name != axis)
+            key = (_model(row), row["method"], _concept(row), *other_settings)
+            by_rest.setdefault(key, {})[value(row)] = row
+        keys = dict.fromkeys((key[0], key[1]) for key in by_rest)
         for model, method in keys:
-            here = [values for at, values in by_rest.items() if at[:2] == (model, method)]
-            names = dict.fromkeys(name for values in here for name in values)
-            for one, other in combinations(names, 2):
-                pairs = [(v[one], v[other]) for v in here if one in v and other in v]
+            same_method = [values for key, values in by_rest.items() if key[:2] == (model, method)]
+            names = dict.fromkeys(name for values in same_method for name in values)
+            for first, second in combinations(names, 2):
+                pairs = [(v[first], v[second]) for v in same_method if first in v and second in v]
                 if pairs:
-                    table.append((model, METHODS[method], axis, f"{one} | {other}", *_agree(pairs)))
+                    table.append((model, METHODS[method], axis, f"{first} | {second}", *_agreement_figures(pairs)))
     columns = ("model", "method", "axis", "settings", "pearson", "spearman", "same sign",
                "mean change", "n")  # fmt: skip
     return GridTable("settings", "Agreement of settings", columns, tuple(table))
 
 
-def _agree(pairs: Sequence[tuple[RecordRow, RecordRow]]) -> tuple[float, float, float, float, int]:
+def _agreement_figures(pairs: Sequence[tuple[RecordRow, RecordRow]]) -> tuple[float, float, float, float, int]:
     x, y = (np.array([pair[side]["effect_size"] for pair in pairs]) for side in (0, 1))
     return (
         pearson(x, y),
@@ -382,70 +382,70 @@ def _agree(pairs: Sequence[tuple[RecordRow, RecordRow]]) -> tuple[float, float, 
     )
 
 
-def _runtimes(name: str, test: str, rows: Sequence[RecordRow]) -> GridTable:
+def _runtime_table(name: str, test: str, rows: Sequence[RecordRow]) -> GridTable:
     """Tables 7 and 8: seconds by method and model; NaN for cells stored before they were timed."""
-    kept = [row for row in base(rows) if _concept(row) == test]
-    models = tuple(dict.fromkeys(map(_model, kept)))
-    took = {(row["method"], _model(row)): float(row.get("seconds", math.nan)) for row in kept}
+    fixed_rows = [row for row in base_rows(rows) if _concept(row) == test]
+    models = tuple(dict.fromkeys(map(_model, fixed_rows)))
+    seconds = {(row["method"], _model(row)): float(row.get("seconds", math.nan)) for row in fixed_rows}
     return GridTable(
         name,
         f"Seconds for {test}, embeddings not counted (table {name[6]})",
         ("method", *models),
         tuple(
-            (METHODS[method], *(took.get((method, model), math.nan) for model in models))
+            (METHODS[method], *(seconds.get((method, model), math.nan) for model in models))
             for method in METHODS
-            if any((method, model) in took for model in models)
+            if any((method, model) in seconds for model in models)
         ),
     )
 
 
-def _sizes(rows: Sequence[RecordRow]) -> GridTable:
+def _size_table(rows: Sequence[RecordRow]) -> GridTable:
     """The words of each test in all four sets, full and reduced, by LPBS, or by w-SEAT (figure 2).
     A reduced set that has no word left has no cell: NaN."""
-    own = _of(rows, "lpbs") or _of(rows, "w-seat")
+    size_rows = _rows_of_methods(rows, "lpbs") or _rows_of_methods(rows, "w-seat")
     sizes: dict[tuple[str, str], dict[str, float]] = {}
-    for row in base(own, words=..., targets=...):
+    for row in base_rows(size_rows, words=..., targets=...):
         if _words(row) in ("full", "reduced"):
-            at = sizes.setdefault((str(row["cell"]["test"]), _model(row)), {})
-            at[_words(row)] = float(sum(row["n"].values()))
+            by_words = sizes.setdefault((str(row["cell"]["test"]), _model(row)), {})
+            by_words[_words(row)] = float(sum(row["n"].values()))
     table = []
-    for (test, model), of in sorted(sizes.items()):
-        full, reduced = of.get("full", math.nan), of.get("reduced", math.nan)
+    for (test, model), counts in sorted(sizes.items()):
+        full, reduced = counts.get("full", math.nan), counts.get("reduced", math.nan)
         table.append((test, model, full, reduced, 100 * (1 - reduced / full)))
     columns = ("test", "model", "full", "reduced", "percent lost")
     return GridTable("figure-2-sizes", "Words of the four sets (figure 2)", columns, tuple(table))
 
 
-def _beside(rows: Sequence[RecordRow]) -> GridTable:
+def _model_agreement_table(rows: Sequence[RecordRow]) -> GridTable:
     """How far models agree: for each pair and method, over all cells that both have."""
-    at: dict[tuple[Any, ...], dict[str, RecordRow]] = {}
+    by_cell: dict[tuple[Any, ...], dict[str, RecordRow]] = {}
     for row in rows:
-        rest = tuple(value for name, value in row["cell"].items() if name != "model")
-        at.setdefault((row["method"], *rest), {})[_model(row)] = row
+        settings = tuple(value for name, value in row["cell"].items() if name != "model")
+        by_cell.setdefault((row["method"], *settings), {})[_model(row)] = row
     table = []
     models = list(dict.fromkeys(map(_model, rows)))
-    for method, (one, other) in product(METHODS, combinations(models, 2)):
+    for method, (first, second) in product(METHODS, combinations(models, 2)):
         pairs = [
-            (v[one], v[other])
-            for key, v in at.items()
-            if key[0] == method and one in v and other in v
+            (v[first], v[second])
+            for key, v in by_cell.items()
+            if key[0] == method and first in v and second in v
         ]
         if pairs:
-            table.append((METHODS[method], f"{one} | {other}", *_agree(pairs)))
+            table.append((METHODS[method], f"{first} | {second}", *_agreement_figures(pairs)))
     columns = ("method", "models", "pearson", "spearman", "same sign", "mean change", "n")
     return GridTable("models", "Agreement of models", columns, tuple(table))
 
 
-def _counts(rows: Sequence[RecordRow]) -> GridTable:
+def _count_table(rows: Sequence[RecordRow]) -> GridTable:
     """Significant cells, corrected and uncorrected side by side."""
     table = []
     for model, method in dict.fromkeys((_model(row), row["method"]) for row in rows):
-        mine = [row for row in rows if (_model(row), row["method"]) == (model, method)]
+        model_rows = [row for row in rows if (_model(row), row["method"]) == (model, method)]
         counts = [
-            sum(row[key] <= LEVEL for row in mine)
+            sum(row[key] <= SIGNIFICANCE_LEVEL for row in model_rows)
             for key in ("p_value", "p_test", "p_bh", "p_holm")
         ]
-        table.append((model, METHODS[method], len(mine), *counts))
+        table.append((model, METHODS[method], len(model_rows), *counts))
     columns = ("model", "method", "tests", "p as published", "permutation p", "BH", "Holm")
     return GridTable(
         "significant",
@@ -455,72 +455,72 @@ def _counts(rows: Sequence[RecordRow]) -> GridTable:
     )
 
 
-Draw = Callable[[Any], None]
+DrawFunction = Callable[[Any], None]
 
 
-def figures(rows: Sequence[RecordRow]) -> Iterator[tuple[str, Draw]]:
+def grid_figures(rows: Sequence[RecordRow]) -> Iterator[tuple[str, DrawFunction]]:
     """Figures 1 to 5, as functions that draw into a matplotlib figure."""
-    named = [row for row in base(rows, targets=...) if _targets(row)]
-    paired = [
-        ("names", "terms", _matched(named, _targets, "names", "terms")),
+    target_rows = [row for row in base_rows(rows, targets=...) if _targets(row)]
+    axis_pairs = [
+        ("names", "terms", _match_rows(target_rows, _targets, "names", "terms")),
         ("templates", "corpus",
-         _matched(base(rows, contexts=...), _contexts, "templates", "corpus")),
+         _match_rows(base_rows(rows, contexts=...), _contexts, "templates", "corpus")),
     ]  # fmt: skip
-    if any(pairs for _, _, pairs in paired):
-        yield "figure-1-targets-and-contexts", lambda figure: _pairs(figure, paired)
-    sizes = [row for row in _sizes(rows).rows if not math.isnan(row[2])]
+    if any(pairs for _, _, pairs in axis_pairs):
+        yield "figure-1-targets-and-contexts", lambda figure: _draw_pairs(figure, axis_pairs)
+    sizes = [row for row in _size_table(rows).rows if not math.isnan(row[2])]
     if any(not math.isnan(row[3]) for row in sizes):
         yield "figure-2-sizes", lambda figure: _draw_sizes(figure, sizes)
     shapes = [
-        row for row in base(rows, words=...)
+        row for row in base_rows(rows, words=...)
         if row["cell"]["test"] == "C1" and "quantiles" in row
     ]  # fmt: skip
     if shapes:
-        yield "figure-3-word-sets", lambda figure: _distributions(figure, shapes)
-    windows = [r for r in base(rows, contexts=..., apart=...) if r["cell"]["apart"]]
+        yield "figure-3-word-sets", lambda figure: _draw_distributions(figure, shapes)
+    windows = [r for r in base_rows(rows, contexts=..., apart=...) if r["cell"]["apart"]]
     if windows:
-        yield "figure-4-windows", lambda figure: _windows(figure, windows)
-    methods = [m for m in METHODS if any(row["method"] == m for row in base(rows))]
+        yield "figure-4-windows", lambda figure: _draw_windows(figure, windows)
+    methods = [m for m in METHODS if any(row["method"] == m for row in base_rows(rows))]
     if len(methods) > 1:
-        both = [
+        method_pairs = [
             (METHODS[one], METHODS[other],
-             _matched(base(rows), lambda row: row["method"], one, other))
+             _match_rows(base_rows(rows), lambda row: row["method"], one, other))
             for one, other in combinations(methods, 2)
         ]  # fmt: skip
-        yield "figure-5-methods", lambda figure: _pairs(figure, both)
+        yield "figure-5-methods", lambda figure: _draw_pairs(figure, method_pairs)
 
 
-def _matched(rows: Sequence[RecordRow], axis: Axis, one: str, other: str) -> list[tuple[RecordRow, RecordRow]]:
+def _match_rows(rows: Sequence[RecordRow], axis: Axis, first_value: str, second_value: str) -> list[tuple[RecordRow, RecordRow]]:
     """Pairs of rows that differ only in the axis: the same model and test, and the same method
     unless that is the axis."""
-    found: dict[tuple[str, ...], dict[str, RecordRow]] = {}
+    by_key: dict[tuple[str, ...], dict[str, RecordRow]] = {}
     for row in rows:
         method = "" if row["method"] == axis(row) else row["method"]
         key = (_model(row), method, _concept(row))
-        found.setdefault(key, {})[axis(row)] = row
-    return [(v[one], v[other]) for v in found.values() if one in v and other in v]
+        by_key.setdefault(key, {})[axis(row)] = row
+    return [(v[first_value], v[second_value]) for v in by_key.values() if first_value in v and second_value in v]
 
 
-def _pairs(figure: Any, paired: Sequence[tuple[str, str, Sequence[tuple[RecordRow, RecordRow]]]]) -> None:
+def _draw_pairs(figure: Any, pair_sets: Sequence[tuple[str, str, Sequence[tuple[RecordRow, RecordRow]]]]) -> None:
     """Scatter plots of effect sizes, filled where both are significant, a colour for each model."""
-    shown = [each for each in paired if each[2]]
-    across = min(3, len(shown))
-    down = math.ceil(len(shown) / across)
-    figure.set_size_inches(3.6 * across, 3.4 * down)
-    models = dict.fromkeys(_model(row) for _, _, pairs in shown for pair in pairs for row in pair)
+    filled_sets = [each for each in pair_sets if each[2]]
+    columns = min(3, len(filled_sets))
+    panel_rows = math.ceil(len(filled_sets) / columns)
+    figure.set_size_inches(3.6 * columns, 3.4 * panel_rows)
+    models = dict.fromkeys(_model(row) for _, _, pairs in filled_sets for pair in pairs for row in pair)
     colors = {model: f"C{number}" for number, model in enumerate(models)}
-    panels = figure.subplots(down, across, squeeze=False).ravel()
-    for panel, (one, other, pairs) in zip(panels, shown, strict=False):
-        for x, y in pairs:
-            color = colors[_model(x)]
-            filled = max(x["p_holm"], y["p_holm"]) <= LEVEL
-            panel.plot(x["effect_size"], y["effect_size"], "o", color=color, markersize=5,
-                       markerfacecolor=color if filled else "white")  # fmt: skip
+    panels = figure.subplots(panel_rows, columns, squeeze=False).ravel()
+    for panel, (first_label, second_label, pairs) in zip(panels, filled_sets, strict=False):
+        for first, second in pairs:
+            color = colors[_model(first)]
+            is_significant = max(first["p_holm"], second["p_holm"]) <= SIGNIFICANCE_LEVEL
+            panel.plot(first["effect_size"], second["effect_size"], "o", color=color, markersize=5,
+                       markerfacecolor=color if is_significant else "white")  # fmt: skip
         panel.axline((0, 0), slope=1, color="0.8", linewidth=0.8)
         panel.axhline(0, color="0.8", linewidth=0.8)
         panel.axvline(0, color="0.8", linewidth=0.8)
-        panel.set(xlabel=f"d, {one}", ylabel=f"d, {other}", xlim=(-2.1, 2.1), ylim=(-2.1, 2.1))
-    for panel in panels[len(shown) :]:
+        panel.set(xlabel=f"d, {first_label}", ylabel=f"d, {second_label}", xlim=(-2.1, 2.1), ylim=(-2.1, 2.1))
+    for panel in panels[len(filled_sets) :]:
         panel.axis("off")
     for model, color in colors.items():
         panels[0].plot([], [], "o", color=color, label=model.replace("$", r"\$"))
@@ -539,10 +539,10 @@ def _draw_sizes(figure: Any, rows: Sequence[tuple[Any, ...]]) -> None:
     top = [n - 0.4 + step / 2 for n in range(len(tests))]
     panel.barh(top, [full[test] for test in tests], step, color="0.75", label="full")
     for number, model in enumerate(models, 1):
-        left = {row[0]: row[3] for row in rows if row[1] == model and not math.isnan(row[3])}
-        places = [top[n] + number * step for n, test in enumerate(tests) if test in left]
+        reduced = {row[0]: row[3] for row in rows if row[1] == model and not math.isnan(row[3])}
+        places = [top[n] + number * step for n, test in enumerate(tests) if test in reduced]
         bars = panel.barh(
-            places, [left[test] for test in tests if test in left], step, color=f"C{number - 1}",
+            places, [reduced[test] for test in tests if test in reduced], step, color=f"C{number - 1}",
             label=f"one token of {model}".replace("$", r"\$"),
         )  # fmt: skip
         panel.bar_label(bars, fontsize=6, padding=2)
@@ -552,33 +552,33 @@ def _draw_sizes(figure: Any, rows: Sequence[tuple[Any, ...]]) -> None:
     figure.legend(loc="outside upper center", ncols=2, fontsize=7, frameon=False)
 
 
-def _distributions(figure: Any, rows: Sequence[RecordRow]) -> None:
+def _draw_distributions(figure: Any, rows: Sequence[RecordRow]) -> None:
     """The draws of each word set, by method and model: the middle half, 95% and the median."""
     groups = dict.fromkeys((_model(row), row["method"]) for row in rows)
     figure.set_size_inches(3.6 * len(groups), 3)
     panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
     for panel, (model, method) in zip(panels, groups, strict=True):
-        mine = [row for row in rows if (_model(row), row["method"]) == (model, method)]
-        for place, row in enumerate(mine):
-            q = row["quantiles"]
-            panel.plot([place, place], [q[1], q[-2]], color="C0", linewidth=1)
-            panel.plot([place, place], [q[10], q[30]], color="C0", linewidth=7)
-            panel.plot(place, q[20], "o", color="white", markersize=3)
+        model_rows = [row for row in rows if (_model(row), row["method"]) == (model, method)]
+        for place, row in enumerate(model_rows):
+            quantiles = row["quantiles"]
+            panel.plot([place, place], [quantiles[1], quantiles[-2]], color="C0", linewidth=1)
+            panel.plot([place, place], [quantiles[10], quantiles[30]], color="C0", linewidth=7)
+            panel.plot(place, quantiles[20], "o", color="white", markersize=3)
         panel.axhline(0, color="0.8", linewidth=0.8)
-        panel.set_xticks(range(len(mine)), [_words(row) for row in mine])
+        panel.set_xticks(range(len(model_rows)), [_words(row) for row in model_rows])
         panel.set_title(f"{METHODS[method]}, {model}".replace("$", r"\$"), fontsize=9)
     panels[0].set_ylabel("d of a draw (C1)")
 
 
-def _windows(figure: Any, rows: Sequence[RecordRow]) -> None:
+def _draw_windows(figure: Any, rows: Sequence[RecordRow]) -> None:
     """LPBS in a corpus by the number of words between the stimuli."""
     groups = dict.fromkeys((_model(row), row["method"]) for row in rows)
     figure.set_size_inches(3.8 * len(groups), 3.2)
     panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
     for panel, (model, method) in zip(panels, groups, strict=True):
-        mine = [row for row in rows if (_model(row), row["method"]) == (model, method)]
-        for test in dict.fromkeys(map(_concept, mine)):
-            line = sorted((r["cell"]["apart"], r["effect_size"]) for r in mine
+        model_rows = [row for row in rows if (_model(row), row["method"]) == (model, method)]
+        for test in dict.fromkeys(map(_concept, model_rows)):
+            line = sorted((r["cell"]["apart"], r["effect_size"]) for r in model_rows
                           if _concept(r) == test)  # fmt: skip
             panel.plot([x for x, _ in line], [y for _, y in line], "o-", label=test, linewidth=1)
         panel.axhline(0, color="0.8", linewidth=0.8)
@@ -588,7 +588,7 @@ def _windows(figure: Any, rows: Sequence[RecordRow]) -> None:
     panels[0].legend(fontsize=7)
 
 
-def _draw(path: Path, draw: Draw) -> None:
+def _save_drawing(path: Path, draw: DrawFunction) -> None:
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:

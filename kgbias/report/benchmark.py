@@ -15,56 +15,56 @@ from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, NEUTRAL_COLOR, POSITIVE_
 from kgbias.io.files import write_text
 from kgbias.io.text import format_p_value, spoken_name
 from kgbias.probe.benchmarks import DomainFigure
-from kgbias.report.cards import Shown
-from kgbias.report.figures import draw_rows, short
-from kgbias.report.style import inline_svg, template
+from kgbias.report.cards import TableCard
+from kgbias.report.figures import draw_rows, shorten_name
+from kgbias.report.style import inline_svg, read_source
 from kgbias.report.tables import Table
 from kgbias.stats.estimate import Estimate, nan_to_none
 
-METHODS = {"holm": "Holm", "bh": "Benjamini-Hochberg"}
+CORRECTION_NAMES = {"holm": "Holm", "bh": "Benjamini-Hochberg"}
 
 
-def tables(board: Board) -> Iterator[Table]:
+def benchmark_tables(board: Board) -> Iterator[Table]:
     """Every table: standings, categories, differences, agreement, cost."""
-    for s in board.standings:
-        form = s.figure.form
-        ranks = [f"P(rank {n + 1})" for n in range(len(s.models))]
-        beside = [_cells(e, ".1f") for e in s.beside] or [[]] * len(s.models)
+    for standing in board.standings:
+        form = standing.figure.form
+        ranks = [f"P(rank {n + 1})" for n in range(len(standing.models))]
+        other_cells = [_estimate_cells(e, ".1f") for e in standing.beside] or [[]] * len(standing.models)
         yield Table(
-            f"standing-{_slug(s.name)}", f"{s.name}, nearest to no bias first.",
-            ("Model", spoken_name(s.figure.name), "95% interval",
-             *((s.figure.beside, "95% interval") if s.beside else ()), *ranks),
+            f"standing-{_slug(standing.name)}", f"{standing.name}, nearest to no bias first.",
+            ("Model", spoken_name(standing.figure.name), "95% interval",
+             *((standing.figure.beside, "95% interval") if standing.beside else ()), *ranks),
             [
-                [model, *_cells(value, form), *other, *(f"{p:.2f}" for p in shares)]
+                [model, *_estimate_cells(value, form), *other, *(f"{p:.2f}" for p in shares)]
                 for model, value, other, shares in zip(
-                    s.models, s.values, beside, s.probabilities, strict=True)
+                    standing.models, standing.values, other_cells, standing.probabilities, strict=True)
             ],
-            f"{s.figure.title}: {s.figure.help}. P: share of resamples of the {s.n} {s.unit}.",
+            f"{standing.figure.title}: {standing.figure.help}. P: share of resamples of the {standing.n} {standing.unit}.",
         )  # fmt: skip
-    for title, rows in by_benchmark(board).items():
+    for title, rows in group_by_benchmark(board).items():
         only = {figure for (_, figure), _ in rows}
-        several = len(only) > 1
+        has_several = len(only) > 1
         yield Table(
             f"figures-{_slug(title)}", f"{title} by category.",
-            ("Category", *(["Figure"] if several else []), *(o.model.title for o in rows[0][1])),
+            ("Category", *(["Figure"] if has_several else []), *(o.model.title for o in rows[0][1])),
             [
-                [spoken_name(domain), *([figure] if several else []),
-                 *(_of(o, domain, figure) for o in own)]
+                [spoken_name(domain), *([figure] if has_several else []),
+                 *(_figure_cell(o, domain, figure) for o in own)]
                 for (domain, figure), own in rows
             ],
-            "With 95% intervals." if several else f"{only.pop()}, with 95% intervals.",
+            "With 95% intervals." if has_several else f"{only.pop()}, with 95% intervals.",
         )  # fmt: skip
     if board.tests:
-        yield _differences(board)
+        yield _difference_table(board)
     if board.agreements:
-        yield _agreement(board)
+        yield _agreement_table(board)
     if board.outcomes:
-        yield _asked(board)
-        yield _models(board)
-        yield _cost(board)
+        yield _asked_table(board)
+        yield _model_table(board)
+        yield _cost_table(board)
 
 
-def _differences(board: Board) -> Table:
+def _difference_table(board: Board) -> Table:
     """Differences between models, with their tests."""
     return Table(
         "differences", "Differences between models.",
@@ -72,49 +72,49 @@ def _differences(board: Board) -> Table:
          "p corrected"),
         [
             [CRAWL if t.group == EVERYONE else t.group, spoken_name(t.measure),
-             t.first, t.second, str(min(t.n)), *_cells(t.difference, "+.3g"),
-             _p(t.p), _p(t.p_adjusted)]
+             t.first, t.second, str(min(t.n)), *_estimate_cells(t.difference, "+.3g"),
+             _format_p(t.p), _format_p(t.p_adjusted)]
             for t in board.tests
         ],
         "First minus second, of the figure itself, not of its distance from no bias. A "
         "difference is shown where the corrected p is at most 0.05 and the interval leaves out "
         "0. "
         f"p by permutation, corrected over all {len(board.tests)} tests by "
-        f"{METHODS[board.tests[0].correction]}.",
+        f"{CORRECTION_NAMES[board.tests[0].correction]}.",
     )  # fmt: skip
 
 
-def _agreement(board: Board) -> Table:
+def _agreement_table(board: Board) -> Table:
     """How far the benchmarks agree on which model is less biased."""
-    n = max(a.n for a in board.agreements)  # of all models: some figures have fewer
-    alike = [a for a in board.agreements if a.n == n]
-    names = list(dict.fromkeys(name for a in alike for name in (a.first, a.second)))
-    tau = {(a.first, a.second): a.tau for a in alike}
+    model_count = max(a.n for a in board.agreements)  # of all models: some figures have fewer
+    of_all_models = [a for a in board.agreements if a.n == model_count]
+    names = list(dict.fromkeys(name for a in of_all_models for name in (a.first, a.second)))
+    tau = {(a.first, a.second): a.tau for a in of_all_models}
     tau |= {(second, first): value for (first, second), value in tau.items()}
     return Table(
         "agreement", "Agreement of the orders of models, Kendall's tau.",
         ("", *(str(k + 1) for k in range(len(names)))),
-        [[f"{k + 1} {a}", *("1" if a == b else _tau(tau.get((a, b))) for b in names)]
+        [[f"{k + 1} {a}", *("1" if a == b else _format_tau(tau.get((a, b))) for b in names)]
          for k, a in enumerate(names)],
-        f"{n} models: no order of so few can have a p-value below {2 / math.factorial(n):.2g}.",
+        f"{model_count} models: no order of so few can have a p-value below {2 / math.factorial(model_count):.2g}.",
     )  # fmt: skip
 
 
-_MOST = 20  # categories listed of one benchmark
+_MAX_CATEGORIES = 20  # categories listed of one benchmark
 
 
-def _asked(board: Board) -> Table:
+def _asked_table(board: Board) -> Table:
     """What was asked: table 5 of Marchiori Manerba et al. 2023."""
     rows = []
-    for o in {o.title: o for o in board.outcomes}.values():
-        found = {**o.parts, "all": tuple(map(sum, zip(*o.parts.values(), strict=True)))}
-        if len(o.parts) > _MOST:
-            found = {f"all {len(o.parts)} categories": found["all"]}
-        elif len(o.parts) == 1:
-            del found["all"]
+    for outcome in {outcome.title: outcome for outcome in board.outcomes}.values():
+        categories = {**outcome.parts, "all": tuple(map(sum, zip(*outcome.parts.values(), strict=True)))}
+        if len(outcome.parts) > _MAX_CATEGORIES:
+            categories = {f"all {len(outcome.parts)} categories": categories["all"]}
+        elif len(outcome.parts) == 1:
+            del categories["all"]
         rows += [
-            [o.title, spoken_name(domain), f"{items:,}", f"{texts:,}"]
-            for domain, (items, texts) in found.items()
+            [outcome.title, spoken_name(domain), f"{items:,}", f"{texts:,}"]
+            for domain, (items, texts) in categories.items()
         ]
     return Table(
         "asked", "What was asked.", ("Benchmark", "Category", "items", "texts"), rows,
@@ -123,21 +123,21 @@ def _asked(board: Board) -> Table:
     )  # fmt: skip
 
 
-def _models(board: Board) -> Table:
+def _model_table(board: Board) -> Table:
     """The models: table 6 of the same paper."""
-    first = {o.model.name: o for o in reversed(board.outcomes)}
+    first_outcomes = {o.model.name: o for o in reversed(board.outcomes)}
     return Table(
         "models", "The models.", ("Model", "kind", "parameters", "dtype", "revision"),
         [
-            [name, dict(first[name].settings).get("kind", "-"),
-             "-" if first[name].parameters is None else f"{first[name].parameters:,}",
-             dict(first[name].settings).get("dtype", "-"), first[name].model.revision or "-"]
-            for name in board.models if name in first
+            [name, dict(first_outcomes[name].settings).get("kind", "-"),
+             "-" if first_outcomes[name].parameters is None else f"{first_outcomes[name].parameters:,}",
+             dict(first_outcomes[name].settings).get("dtype", "-"), first_outcomes[name].model.revision or "-"]
+            for name in board.models if name in first_outcomes
         ],
     )  # fmt: skip
 
 
-def _cost(board: Board) -> Table:
+def _cost_table(board: Board) -> Table:
     """What each model took."""
     return Table(
         "cost", "What it took.",
@@ -152,44 +152,44 @@ def _cost(board: Board) -> Table:
     )  # fmt: skip
 
 
-Rows = list[tuple[tuple[str, str], list[Outcome]]]
+BenchmarkRows = list[tuple[tuple[str, str], list[Outcome]]]
 
 
-def by_benchmark(board: Board) -> dict[str, Rows]:
+def group_by_benchmark(board: Board) -> dict[str, BenchmarkRows]:
     """The domains and figures of each benchmark, with the models scored on it."""
-    found: dict[str, Rows] = {}
+    rows: dict[str, BenchmarkRows] = {}
     for title in dict.fromkeys(o.title for o in board.outcomes):
-        own = [o for o in board.outcomes if o.title == title]
-        keys = dict.fromkeys((m.domain, m.figure) for o in own for m in o.measured)
-        found[title] = [(key, own) for key in keys]
-    return found
+        outcomes = [o for o in board.outcomes if o.title == title]
+        keys = dict.fromkeys((m.domain, m.figure) for o in outcomes for m in o.measured)
+        rows[title] = [(key, outcomes) for key in keys]
+    return rows
 
 
-def measured(o: Outcome, domain: str, figure: str) -> DomainFigure | None:
+def find_figure(outcome: Outcome, domain: str, figure: str) -> DomainFigure | None:
     """That figure of the model, or None."""
-    return next((m for m in o.measured if (m.domain, m.figure) == (domain, figure)), None)
+    return next((m for m in outcome.measured if (m.domain, m.figure) == (domain, figure)), None)
 
 
-def _of(o: Outcome, domain: str, figure: str) -> str:
-    m = measured(o, domain, figure)
-    if m is None or math.isnan(m.estimate.value):
+def _figure_cell(outcome: Outcome, domain: str, figure: str) -> str:
+    figure_found = find_figure(outcome, domain, figure)
+    if figure_found is None or math.isnan(figure_found.estimate.value):
         return "-"
-    form = next(f.form for f in o.info if f.name == figure)
-    value, interval = _cells(m.estimate, form)
+    form = next(f.form for f in outcome.info if f.name == figure)
+    value, interval = _estimate_cells(figure_found.estimate, form)
     return value if interval == "-" else f"{value} [{interval.replace(' to ', ', ')}]"
 
 
-def _cells(e: Estimate, form: str) -> list[str]:
+def _estimate_cells(estimate: Estimate, form: str) -> list[str]:
     return (
-        ["-", "-"] if math.isnan(e.value) else [f"{e.value:{form}}", e.interval(form.lstrip("+"))]
+        ["-", "-"] if math.isnan(estimate.value) else [f"{estimate.value:{form}}", estimate.interval(form.lstrip("+"))]
     )
 
 
-def _p(p: float) -> str:
+def _format_p(p: float) -> str:
     return "-" if math.isnan(p) else format_p_value(p)
 
 
-def _tau(value: float | None) -> str:
+def _format_tau(value: float | None) -> str:
     return "-" if value is None or math.isnan(value) else f"{value:.2f}"
 
 
@@ -198,7 +198,7 @@ def _slug(text: str) -> str:
     return "-".join(words)
 
 
-def records(board: Board) -> dict[str, list[dict[str, Any]]]:
+def plain_records(board: Board) -> dict[str, list[dict[str, Any]]]:
     """The same as rows of plain numbers, by file name."""
     data = board.as_dict()
     return {
@@ -231,94 +231,94 @@ def records(board: Board) -> dict[str, list[dict[str, Any]]]:
 
 def write_benchmark(board: Board, path: Path) -> None:
     """Write the page, whole or not at all."""
-    write_text(path, render(board))
+    write_text(path, render_benchmark(board))
 
 
-def render(board: Board) -> str:
+def render_benchmark(board: Board) -> str:
     """The page as text."""
     specs, board = board.models, board.labelled()
-    called = [(name, spec) for name, spec in zip(board.models, specs, strict=True) if name != spec]
-    made = {table.label: table for table in tables(board)}
-    timed = [o for o in board.outcomes if not math.isnan(o.seconds)]
+    renamed = [(name, spec) for name, spec in zip(board.models, specs, strict=True) if name != spec]
+    by_label = {table.label: table for table in benchmark_tables(board)}
+    timed_outcomes = [o for o in board.outcomes if not math.isnan(o.seconds)]
     return pages.fill_template(
-        template("benchmark.html"),
+        read_source("benchmark.html"),
         board=board,
-        called=called,
-        style=pages.page_style(template("style.css")),
+        called=renamed,
+        style=pages.page_style(read_source("style.css")),
         warning=CONTENT_WARNING,
         standings=[
-            (s, table, _picture(s, number))
-            for number, (s, table) in enumerate(zip(board.standings, made.values(), strict=False))
+            (s, table, _standing_svg(s, number))
+            for number, (s, table) in enumerate(zip(board.standings, by_label.values(), strict=False))
         ],
-        categories=[t for label, t in made.items() if label.startswith("figures-")],
-        differences=made.get("differences"),
+        categories=[t for label, t in by_label.items() if label.startswith("figures-")],
+        differences=by_label.get("differences"),
         told=[t for t in board.tests if t.differs],
         same=[t for t in board.tests if t.is_equivalent],
-        agreement=made.get("agreement"),
-        asked=[made[label] for label in ("models", "asked") if label in made],
+        agreement=by_label.get("agreement"),
+        asked=[by_label[label] for label in ("models", "asked") if label in by_label],
         fewest=max((a.n for a in board.agreements), default=0),
         least_p=min((a.least_p for a in board.agreements), default=math.nan),
-        cost=made.get("cost"),
-        sizes=_sizes(board),
+        cost=by_label.get("cost"),
+        sizes=_size_plots(board),
         remarks=board.remarks,
         sources=list(dict.fromkeys((o.title, o.source) for o in board.outcomes)),
-        shown=Shown,
-        methods=METHODS,
-        seconds=sum(o.seconds for o in timed),
-        tokens=sum(o.tokens for o in timed),
+        shown=TableCard,
+        methods=CORRECTION_NAMES,
+        seconds=sum(o.seconds for o in timed_outcomes),
+        tokens=sum(o.tokens for o in timed_outcomes),
     )
 
 
-def _picture(s: Standing, number: int) -> Markup:
-    title = f"{s.name}, 95% intervals"
+def _standing_svg(standing: Standing, number: int) -> Markup:
+    title = f"{standing.name}, 95% intervals"
     return Markup(
-        inline_svg(standing_dots(s), f"s{number}", title, "The numbers are in the table.")
+        inline_svg(draw_standing_dots(standing), f"s{number}", title, "The numbers are in the table.")
     )
 
 
-def standing_dots(s: Standing) -> Any:
+def draw_standing_dots(standing: Standing) -> Any:
     """One model per row, lowest first: its figure with its 95% interval, and the value for no
     bias."""
     with figure_style():
-        rows = list(reversed(list(zip(s.models, s.values, strict=True))))
+        rows = list(reversed(list(zip(standing.models, standing.values, strict=True))))
         figure, axes = draw_rows(len(rows))
-        for place, (_, e) in enumerate(rows):
-            if e.has_interval:
-                axes.plot([e.low, e.high], [place, place], color=INK_COLOR, linewidth=0.9)
-            axes.plot([e.value], [place], "o", color=POSITIVE_COLOR, markersize=4.5)
-        if s.figure.unbiased is not None:
-            axes.axvline(s.figure.unbiased, color=NEUTRAL_COLOR, linewidth=1.2, zorder=1)
-        axes.set_yticks(range(len(rows)), [short(name) for name, _ in rows])
+        for place, (_, estimate) in enumerate(rows):
+            if estimate.has_interval:
+                axes.plot([estimate.low, estimate.high], [place, place], color=INK_COLOR, linewidth=0.9)
+            axes.plot([estimate.value], [place], "o", color=POSITIVE_COLOR, markersize=4.5)
+        if standing.figure.unbiased is not None:
+            axes.axvline(standing.figure.unbiased, color=NEUTRAL_COLOR, linewidth=1.2, zorder=1)
+        axes.set_yticks(range(len(rows)), [shorten_name(name) for name, _ in rows])
         axes.set_ylim(-0.6, max(len(rows), 2) - 0.4)
-        axes.set_xlabel(f"{s.figure.title}")
+        axes.set_xlabel(f"{standing.figure.title}")
         return figure
 
 
-def _sizes(board: Board) -> list[tuple[str, Markup]]:
+def _size_plots(board: Board) -> list[tuple[str, Markup]]:
     """A scatter plot against model size of each figure that three or more models of known size
     have."""
-    known = {o.model.name: o.parameters for o in board.outcomes if o.parameters}
-    found = []
-    for number, s in enumerate(board.standings):
+    parameter_counts = {o.model.name: o.parameters for o in board.outcomes if o.parameters}
+    plots = []
+    for number, standing in enumerate(board.standings):
         points = [
-            (known[m], e.value, e.low, e.high, m)
-            for m, e in zip(s.models, s.values, strict=True)
-            if m in known and not math.isnan(e.value)
+            (parameter_counts[m], e.value, e.low, e.high, m)
+            for m, e in zip(standing.models, standing.values, strict=True)
+            if m in parameter_counts and not math.isnan(e.value)
         ]
         if len(points) > 2:
-            drawn = inline_svg(
-                size_scatter(points, s.figure.title, s.figure.unbiased), f"z{number}",
-                f"{s.name} against model size", "Sizes are in the table of costs.",
+            svg = inline_svg(
+                draw_size_scatter(points, standing.figure.title, standing.figure.unbiased), f"z{number}",
+                f"{standing.name} against model size", "Sizes are in the table of costs.",
             )  # fmt: skip
-            found.append((s.name, Markup(drawn)))
-    return found
+            plots.append((standing.name, Markup(svg)))
+    return plots
 
 
-_BESIDE = 0.2  # decades of size within which the labels of two points could overlap
+_LABEL_OVERLAP_DECADES = 0.2  # decades of size within which the labels of two points could overlap
 Point = tuple[int, float, float, float, str]
 
 
-def size_scatter(points: Sequence[Point], label: str, unbiased: float | None) -> Any:
+def draw_size_scatter(points: Sequence[Point], label: str, unbiased: float | None) -> Any:
     """A figure against the number of parameters, with intervals."""
     with figure_style():
         figure, axes = make_subplots(figsize=(COLUMN_INCHES, 2.6))
@@ -328,21 +328,21 @@ def size_scatter(points: Sequence[Point], label: str, unbiased: float | None) ->
             axes.axhline(unbiased, color=NEUTRAL_COLOR, linewidth=1.2)
         axes.set_xscale("log")
         for size, value, low, high, name in points:
-            above = any(value < v and abs(math.log10(size / s)) < _BESIDE for s, v, *_ in points)
+            above = any(value < v and abs(math.log10(size / s)) < _LABEL_OVERLAP_DECADES for s, v, *_ in points)
             if not math.isnan(low):
                 axes.plot([size, size], [low, high], color=INK_COLOR, linewidth=0.9)
             axes.plot([size], [value], "o", color=POSITIVE_COLOR, markersize=4.5)
-            axes.annotate(short(name, 20), (size, value), xytext=(5, -9 if above else 3),
+            axes.annotate(shorten_name(name, 20), (size, value), xytext=(5, -9 if above else 3),
                           textcoords="offset points", fontsize=7)  # fmt: skip
         axes.margins(x=0.25)
-        axes.xaxis.set_major_formatter(lambda size, _: _size(size))
+        axes.xaxis.set_major_formatter(lambda size, _: _format_size(size))
         axes.xaxis.set_minor_formatter(lambda *_: "")
         axes.set_xlabel("parameters")
         axes.set_ylabel(label)
         return figure
 
 
-def _size(parameters: float) -> str:
+def _format_size(parameters: float) -> str:
     """A size as people write it: 135M, 7B."""
     for unit, name in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if parameters >= unit:

@@ -38,7 +38,7 @@ def calibration_section(table: Sequence[RowResult], calibration: Calibration) ->
         (
             "Regard balance of each group: planted, and as measured",
             inline_svg(
-                planted_against_found(balances, "planted regard balance", "measured"),
+                draw_planted_against_found(balances, "planted regard balance", "measured"),
                 "cal0",
                 "Planted and measured regard balance",
                 "One point for each group; the line is where both are equal.",
@@ -47,7 +47,7 @@ def calibration_section(table: Sequence[RowResult], calibration: Calibration) ->
         (
             "Share of each topic in each group: as planted for these prompts, and as found",
             inline_svg(
-                planted_against_found(shares, "planted topic share", "found"),
+                draw_planted_against_found(shares, "planted topic share", "found"),
                 "cal1",
                 "Planted and found topic shares",
                 "One point for each topic of each group; the line is where both are equal.",
@@ -59,7 +59,7 @@ def calibration_section(table: Sequence[RowResult], calibration: Calibration) ->
     return Section("Calibration", html, "calibration")
 
 
-def planted_against_found(points: Sequence[tuple[float, float]], x: str, y: str) -> Any:
+def draw_planted_against_found(points: Sequence[tuple[float, float]], x_label: str, y_label: str) -> Any:
     """A scatter of (planted, found) with the line of agreement."""
     with figure_style():
         figure, axes = make_subplots(figsize=(COLUMN_INCHES, 2.8))
@@ -76,6 +76,6 @@ def planted_against_found(points: Sequence[tuple[float, float]], x: str, y: str)
                 linewidths=0.3,
                 zorder=3,
             )
-        axes.set_xlabel(x)
-        axes.set_ylabel(y)
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
         return figure

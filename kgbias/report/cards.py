@@ -9,12 +9,12 @@ from markupsafe import Markup
 from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
-from kgbias.report.style import in_arm, inline_svg, template, unlinked
-from kgbias.report.tables import Exhibit, Table, as_csv, intervals, latex, minus, numeric_columns
+from kgbias.report.style import restrict_links, inline_svg, read_source, remove_links
+from kgbias.report.tables import Exhibit, Table, as_csv, interval_columns, table_latex, minus_signs, numeric_columns
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class FigureCard:
     """An exhibit with its picture."""
 
     exhibit: Exhibit
@@ -28,11 +28,11 @@ class Figure:
     @property
     def caption(self) -> str:
         """Its title, and how many statements each row rests on."""
-        return "; ".join(filter(None, (self.exhibit.title, sizes(self.exhibit.table))))
+        return "; ".join(filter(None, (self.exhibit.title, sample_sizes(self.exhibit.table))))
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column as the page shows it: its heading, whether it holds numbers, and whether its cells
     have intervals below them."""
 
@@ -42,42 +42,42 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     text: str
     numeric: bool
     interval: str
 
 
-class Shown:
+class TableCard:
     """A table as the page shows it: each interval below its figure, to keep columns narrow."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        own, numeric = intervals(table), numeric_columns(table)
-        kept = [n for n, is_interval in enumerate(own) if not is_interval]
-        has = {n: n + 1 < len(own) and own[n + 1] for n in kept}
-        self.columns = [Column(table.columns[n], numeric[n], has[n]) for n in kept]
+        is_interval_column, numeric = interval_columns(table), numeric_columns(table)
+        kept_columns = [n for n, is_interval in enumerate(is_interval_column) if not is_interval]
+        has_interval = {n: n + 1 < len(is_interval_column) and is_interval_column[n + 1] for n in kept_columns}
+        self.columns = [TableColumn(table.columns[n], numeric[n], has_interval[n]) for n in kept_columns]
         self.opens = list(table.opens) or [""] * len(table.rows)
         self.rows = [
             [
-                Cell(minus(row[n]) if numeric[n] else row[n], numeric[n],
-                     minus(row[n + 1]) if has[n] else "")
-                for n in kept
+                TableCell(minus_signs(row[n]) if numeric[n] else row[n], numeric[n],
+                     minus_signs(row[n + 1]) if has_interval[n] else "")
+                for n in kept_columns
             ]
             for row in table.rows
         ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CardGroup:
     """Exhibits under one heading."""
 
     heading: str
-    figures: Sequence[Figure]
-    tables: Sequence[Shown]
+    figures: Sequence[FigureCard]
+    tables: Sequence[TableCard]
 
     @property
-    def lead(self) -> Figure | None:
+    def lead(self) -> FigureCard | None:
         """The figure that stands for the group while the rest is folded."""
         return self.figures[0] if self.figures else None
 
@@ -88,49 +88,49 @@ def heading_of(category: str, categories: Iterable[str]) -> str:
     return "" if [*categories] == [CUSTOM_CATEGORY] else category
 
 
-def group(
+def build_group(
     heading: str, figures: Iterable[Exhibit], tables: Iterable[Table], *, linked: bool = True
-) -> Group:
+) -> CardGroup:
     """Exhibits under a heading: these figures, then these tables. `linked`: whether the page has
     statements for figures to link to."""
-    return Group(
+    return CardGroup(
         heading,
-        [Figure(e, picture(e, linked=linked)) for e in figures if e.draw is not None],
-        [Shown(table) for table in tables],
+        [FigureCard(e, render_figure(e, linked=linked)) for e in figures if e.draw is not None],
+        [TableCard(table) for table in tables],
     )
 
 
-def sizes(table: Table) -> str:
+def sample_sizes(table: Table) -> str:
     """How many statements the rows of a table rest on: "n = 85 to 97"; "" if it does not say."""
     if "n" not in table.columns:
         return ""
     place = list(table.columns).index("n")
-    found = sorted(int(row[place]) for row in table.rows if row[place].isdecimal())
-    if not found:
+    counts = sorted(int(row[place]) for row in table.rows if row[place].isdecimal())
+    if not counts:
         return ""
-    return f"n = {found[0]}" if found[0] == found[-1] else f"n = {found[0]} to {found[-1]}"
+    return f"n = {counts[0]}" if counts[0] == counts[-1] else f"n = {counts[0]} to {counts[-1]}"
 
 
-def picture(exhibit: Exhibit, *, linked: bool = True) -> Markup:
+def render_figure(exhibit: Exhibit, *, linked: bool = True) -> Markup:
     """The figure of an exhibit, inline."""
     assert exhibit.draw is not None
     described = f"{exhibit.title}, {exhibit.category}" if exhibit.category else exhibit.title
     about = "Its numbers are in the tables of the report; the buttons below copy them."
     figure = exhibit.draw()
     if not linked:
-        unlinked(figure)
+        remove_links(figure)
     elif exhibit.arm:
-        in_arm(figure, exhibit.arm)
+        restrict_links(figure, exhibit.arm)
     return Markup(inline_svg(figure, f"x{exhibit.key}", described, about))
 
 
-LEADS = 2  # groups whose first figure is in sight before anything is unfolded
+MAX_LEADS = 2  # groups whose first figure is in sight before anything is unfolded
 
 
-def render(groups: Sequence[Group], *, folded: bool = True) -> Markup:
+def render_groups(groups: Sequence[CardGroup], *, folded: bool = True) -> Markup:
     """The groups as HTML. `folded`: the first figures of the first two are in sight, and all else
     under one fold."""
-    leads = [(g.heading, g.lead) for g in groups[:LEADS] if g.lead is not None] if folded else []
+    leads = [(g.heading, g.lead) for g in groups[:MAX_LEADS] if g.lead is not None] if folded else []
     figures, tables = (
         sum(len(part) for part in parts)
         for parts in (
@@ -138,34 +138,34 @@ def render(groups: Sequence[Group], *, folded: bool = True) -> Markup:
             [[table for table in g.tables if table.rows] for g in groups],
         )
     )
-    rest = [_counted(figures - len(leads), "more figure" if leads else "figure"),
-            _counted(tables, "table")]  # fmt: skip
+    folded_counts = [_count_words(figures - len(leads), "more figure" if leads else "figure"),
+            _count_words(tables, "table")]  # fmt: skip
     return Markup(
         pages.fill_template(
-            template("card.html"),
+            read_source("card.html"),
             groups=groups,
             leads=leads,
             shown=[lead for _, lead in leads],
-            rest=" and ".join(filter(None, rest)) if folded else "",
+            rest=" and ".join(filter(None, folded_counts)) if folded else "",
             folded=folded,
         )
     )
 
 
-def folded(title: str, groups: Sequence[Group]) -> Markup:
+def render_folded(title: str, groups: Sequence[CardGroup]) -> Markup:
     """The groups under a fold of their own."""
     return Markup('<details class="fold"><summary>{}</summary>{}</details>').format(
-        title, render(groups, folded=False)
+        title, render_groups(groups, folded=False)
     )
 
 
-def _counted(count: int, what: str) -> str:
+def _count_words(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}" if count else ""
 
 
-def copied(tables: Iterable[Table], run: str) -> dict[str, Any]:
+def copy_texts(tables: Iterable[Table], run: str) -> dict[str, Any]:
     """The text that the page's buttons copy for each table, by its label."""
     return {
-        table.label: {"latex": latex(table, CONTENT_WARNING, run), "csv": as_csv(table)}
+        table.label: {"latex": table_latex(table, CONTENT_WARNING, run), "csv": as_csv(table)}
         for table in tables
     }

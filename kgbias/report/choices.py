@@ -11,73 +11,73 @@ import numpy as np
 from kgbias.graph.types import ChosenEdge, node_id, triple_id
 from kgbias.io.text import format_p_value
 from kgbias.probe.choice.result import share_over_statements
-from kgbias.report.figures import share_bars
+from kgbias.report.figures import draw_share_bars
 from kgbias.report.run_data import RunData
-from kgbias.report.tables import Exhibit, Table, cells
+from kgbias.report.tables import Exhibit, Table, estimate_cells
 from kgbias.stats.inference import Estimate
 
-TABLED = 25  # statements in one table
+MAX_TABLE_ROWS = 25  # statements in one table
 
 
-def choices(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+def choice_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     """The exhibits of each model that was made to choose."""
     for number, (choosing, edges) in enumerate(data.choices):
-        found = choosing.record.get("categories", {}).get(category)
+        record = choosing.record.get("categories", {}).get(category)
         groups = {g.id for g in data.groups(category)}
-        own = [e for e in edges if e.group_id in groups]
-        if found and own:
-            model, end = choosing.model.title, f"-{number}" if number else ""
-            yield _shares(data, model, found, own, category, f"{place}-choices{end}")
-            yield from _telling(data, model, own, category, f"{place}-choices-statements{end}")
+        category_edges = [e for e in edges if e.group_id in groups]
+        if record and category_edges:
+            model, suffix = choosing.model.title, f"-{number}" if number else ""
+            yield _share_exhibit(data, model, record, category_edges, category, f"{place}-choices{suffix}")
+            yield from _telling_exhibits(data, model, category_edges, category, f"{place}-choices-statements{suffix}")
 
 
-def _shares(
+def _share_exhibit(
     data: RunData,
     model: str,
-    found: Mapping[str, Any],
+    record: Mapping[str, Any],
     edges: Sequence[ChosenEdge],
     category: str,
     key: str,
 ) -> Exhibit:
     """How often each group was chosen, over all statements and over those said about it."""
-    options, answers = found["options"], found["answers"]
-    said = {t.id for t in data.triples}
+    options, answers = record["options"], record["answers"]
+    said_ids = {t.id for t in data.triples}
     shares, rows = [], []
-    for g in data.groups(category):
-        of_group = [e for e in edges if e.group_id == g.id]
+    for group in data.groups(category):
+        of_group = [e for e in edges if e.group_id == group.id]
         if not of_group:
             continue
-        base = _estimate(found["base"][g.name])
-        own = [e for e in of_group if triple_id(g.id, e.predicate_id, e.object_id) in said]
-        of_own = share_over_statements(_counts(own, "chosen"), _counts(own, "answered"))
+        base = _read_estimate(record["base"][group.name])
+        said_edges = [e for e in of_group if triple_id(group.id, e.predicate_id, e.object_id) in said_ids]
+        said_share = share_over_statements(_edge_counts(said_edges, "chosen"), _edge_counts(said_edges, "answered"))
         telling = str(sum(e.is_chosen_more for e in of_group))
-        shares.append((g.name, base))
+        shares.append((group.name, base))
         rows.append(
-            [g.name, str(base.n), *_percent(base), str(len(own)), *_percent(of_own), telling]
+            [group.name, str(base.n), *_percent_cells(base), str(len(said_edges)), *_percent_cells(said_share), telling]
         )
-    lost = ", ".join(f"{n} {name}" for name, n in answers.items() if name != "read" and n)
-    own_chosen, by_base = _estimate(found["own"]), found["own_expected"]
+    lost_answers = ", ".join(f"{n} {name}" for name, n in answers.items() if name != "read" and n)
+    own_chosen, by_base = _read_estimate(record["own"]), record["own_expected"]
     return Exhibit(
         key, category, f"How often {model} takes a statement to be about each group", "",
-        partial(share_bars, shares, "answers that chose the group", chance=1 / options),
+        partial(draw_share_bars, shares, "answers that chose the group", chance=1 / options),
         Table(
             key, f"Forced choices of {model} among {category}: the share of answers that named a "
             "group, out of those to questions that offered it.",
             ("Group", "n", "chosen", "95% interval", "own statements", "of them chosen",
              "95% interval", "telling"),
             rows,
-            f"{found['statements']} statements, at most {options} groups at a time in balanced "
+            f"{record['statements']} statements, at most {options} groups at a time in balanced "
             f"orders, so that chance is {100 / options:.0f}% (dashed); {answers.get('read', 0)} "
-            f"answers were read{f' and {lost}' if lost else ''}. Intervals are over statements. "
+            f"answers were read{f' and {lost_answers}' if lost_answers else ''}. Intervals are over statements. "
             "Own statements: those that the run said about the group. Over all groups, "
-            f"{' '.join(_with_interval(own_chosen))} of the answers named one that the statement "
+            f"{' '.join(_percent_words(own_chosen))} of the answers named one that the statement "
             f"was said about; by the base rates alone, {100 * by_base:.0f}%. Telling: statements "
-            f"that the group was chosen for more often than for others. {_told(own, found)}",
+            f"that the group was chosen for more often than for others. {_test_note(said_edges, record)}",
         ),
     )  # fmt: skip
 
 
-def _telling(
+def _telling_exhibits(
     data: RunData, model: str, edges: Sequence[ChosenEdge], category: str, key: str
 ) -> Iterator[Exhibit]:
     """The statements for which a group was chosen more often than for other statements."""
@@ -93,12 +93,12 @@ def _telling(
     rows = [
         [
             names[e.group_id], texts[e.predicate_id, e.object_id], str(e.names), str(e.answered),
-            *_percent(_of(e, "share", "low", "high")),
-            *cells(_of(e, "lift", "lift_low", "lift_high"), "+.2f"), format_p_value(e.q_value or 0.0),
+            *_percent_cells(_edge_estimate(e, "share", "low", "high")),
+            *estimate_cells(_edge_estimate(e, "lift", "lift_low", "lift_high"), "+.2f"), format_p_value(e.q_value or 0.0),
         ]
-        for e in telling[:TABLED]
+        for e in telling[:MAX_TABLE_ROWS]
     ]  # fmt: skip
-    left = f" {len(telling) - TABLED} more are not listed." if len(telling) > TABLED else ""
+    more_note = f" {len(telling) - MAX_TABLE_ROWS} more are not listed." if len(telling) > MAX_TABLE_ROWS else ""
     yield Exhibit(
         key, category, f"Statements for which {model} chose a group more often", "", None,
         Table(
@@ -110,62 +110,62 @@ def _telling(
             ),
             rows,
             "Greatest lift first, in bits. Shares have Wilson intervals. "
-            f"{_tested(edges)}{left}",
+            f"{_test_rule(edges)}{more_note}",
         ),
     )  # fmt: skip
 
 
-def _told(edges: Sequence[ChosenEdge], found: Mapping[str, Any]) -> str:
+def _test_note(edges: Sequence[ChosenEdge], record: Mapping[str, Any]) -> str:
     """How it was tested, and how often the test finds something when there is nothing."""
-    floor = found.get("floor")
+    floor = record.get("floor")
     if not floor:
-        return _tested(edges)
+        return _test_rule(edges)
     return (
-        f"{_tested(edges)} With names shuffled among the groups, {floor['dealt']:g} of "
+        f"{_test_rule(edges)} With names shuffled among the groups, {floor['dealt']:g} of "
         f"{floor['tested']} pairs are telling; for groups with several names, {floor['more']} are."
     )
 
 
-def _tested(edges: Sequence[ChosenEdge]) -> str:
+def _test_rule(edges: Sequence[ChosenEdge]) -> str:
     """What is tested for groups with several names, and for those with one."""
-    several = (
+    several_names = (
         "For groups with several names, lift and p are over the names: p is against a lift of at "
         "most half a bit, corrected over the group's statements."
     )
-    one = (
+    one_name = (
         "For groups with one name, the lift is over its share for all statements, and p is from "
         "Fisher's exact test, corrected over all statements: what is found holds for this name."
     )
     counts = {e.names > 1 for e in edges}
-    return " ".join(text for text, there in ((several, True), (one, False)) if there in counts)
+    return " ".join(text for text, is_several in ((several_names, True), (one_name, False)) if is_several in counts)
 
 
-def _counts(edges: Sequence[ChosenEdge], name: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
+def _edge_counts(edges: Sequence[ChosenEdge], name: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
     return np.array([getattr(e, name) for e in edges], dtype=np.int64)
 
 
-def _of(e: ChosenEdge, value: str, low: str, high: str) -> Estimate:
-    ends = {"value": getattr(e, value), "low": getattr(e, low), "high": getattr(e, high)}
-    return _estimate(ends | {"n": e.answered})
+def _edge_estimate(edge: ChosenEdge, value: str, low: str, high: str) -> Estimate:
+    ends = {"value": getattr(edge, value), "low": getattr(edge, low), "high": getattr(edge, high)}
+    return _read_estimate(ends | {"n": edge.answered})
 
 
-def _estimate(found: Mapping[str, Any]) -> Estimate:
+def _read_estimate(stored: Mapping[str, Any]) -> Estimate:
     """A figure as the store keeps it: None for NaN."""
     value, low, high = (
-        math.nan if found[name] is None else found[name] for name in ("value", "low", "high")
+        math.nan if stored[name] is None else stored[name] for name in ("value", "low", "high")
     )
-    return Estimate(value, low, high, found["n"])
+    return Estimate(value, low, high, stored["n"])
 
 
-def _percent(e: Estimate) -> list[str]:
-    if math.isnan(e.value):
+def _percent_cells(estimate: Estimate) -> list[str]:
+    if math.isnan(estimate.value):
         return ["-", "-"]
-    between = f"{100 * e.low:.1f} to {100 * e.high:.1f}%" if e.has_interval else "-"
-    return [f"{100 * e.value:.1f}%", between]
+    interval_text = f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}%" if estimate.has_interval else "-"
+    return [f"{100 * estimate.value:.1f}%", interval_text]
 
 
-def _with_interval(e: Estimate) -> list[str]:
-    if math.isnan(e.value):
+def _percent_words(estimate: Estimate) -> list[str]:
+    if math.isnan(estimate.value):
         return ["none"]
-    between = [f"[{100 * e.low:.0f} to {100 * e.high:.0f}]"] if e.has_interval else []
-    return [f"{100 * e.value:.0f}%", *between]
+    interval_text = [f"[{100 * estimate.low:.0f} to {100 * estimate.high:.0f}]"] if estimate.has_interval else []
+    return [f"{100 * estimate.value:.0f}%", *interval_text]

@@ -36,20 +36,20 @@ from kgbias.probe.belief import BELIEVED, MIN_LIFT_BITS
 from kgbias.probe.result import Statement
 from kgbias.report import cards
 from kgbias.report.run_data import ArmData, RunData
-from kgbias.report.style import Section, template
-from kgbias.report.tables import Exhibit, Table, cells, sentence
+from kgbias.report.style import Section, read_source
+from kgbias.report.tables import Exhibit, Table, estimate_cells, as_sentence
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import Values, bootstrap_clusters
 
 
-def scorer_agreement(data: RunData, place: str) -> Iterator[Exhibit]:
+def scorer_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     """A row for every two scorers of a measure that judged the run's statements."""
     if not data.agreements:
         return
     rows = [
         [
             spoken_name(a.measure), a.first, a.second, str(a.n), f"{a.same.value:.0%}",
-            *cells(a.kappa, ".2f"), *cells(a.rho, ".2f"), moved(a) or "none",
+            *estimate_cells(a.kappa, ".2f"), *estimate_cells(a.rho, ".2f"), rank_changes(a) or "none",
         ]
         for a in data.agreements
     ]  # fmt: skip
@@ -67,62 +67,62 @@ def scorer_agreement(data: RunData, place: str) -> Iterator[Exhibit]:
     )  # fmt: skip
 
 
-def moved(agreement: ScorerAgreement) -> str:
+def rank_changes(agreement: ScorerAgreement) -> str:
     """The groups that change rank, in words: "Men 1 to 2, Women 2 to 1"."""
     return ", ".join(f"{m.group} {m.first:g} to {m.second:g}" for m in agreement.moved)
 
 
 MAX_POINTS = 4_000  # in the picture: all beliefs, then what was said most often
-TELLING = 10
-TABLED = 25  # statements that stories make
+MAX_TELLING_STATEMENTS = 10
+MAX_TABLE_ROWS = 25  # statements that stories make
 
 
 def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
     """The section as HTML, ending with these `tables`; the page draws its picture from
     `evidence_data`."""
-    found = data.joint
-    drawn = points(found)
-    places = {(row.arm, row.pair): n for n, row in enumerate(drawn)}
+    evidence = data.evidence
+    drawn_rows = evidence_points(evidence)
+    places = {(row.arm, row.pair): n for n, row in enumerate(drawn_rows)}
     lists = []
     for name, meaning in VERDICTS.items():
-        rows = found.by_verdict.get(name, [])
-        known = [row for row in drawn if row.verdict == name]
-        told = [(places[row.arm, row.pair], row) for row in select_top_rows(known, TELLING)]
-        lists.append((name, meaning, ORDERS.get(name, ""), count_sentences(rows), told))
+        rows = evidence.by_verdict.get(name, [])
+        verdict_rows = [row for row in drawn_rows if row.verdict == name]
+        telling_rows = [(places[row.arm, row.pair], row) for row in select_top_rows(verdict_rows, MAX_TELLING_STATEMENTS)]
+        lists.append((name, meaning, ORDERS.get(name, ""), count_sentences(rows), telling_rows))
     html = pages.fill_template(
-        template("evidence.html"),
-        probed=found.belief_run is not None and bool(found.agreement),
-        missing=" ".join(found.missing_columns) or "no category has two groups with statements",
-        remarks=[line for line in (found.note, *found.missing_columns) if line],
-        stands=sorted({row.stands for row in found.rows if row.stands}),
-        model=found.belief_run.model.title if found.belief_run else "",
+        read_source("evidence.html"),
+        probed=evidence.belief_run is not None and bool(evidence.agreement),
+        missing=" ".join(evidence.missing_columns) or "no category has two groups with statements",
+        remarks=[line for line in (evidence.note, *evidence.missing_columns) if line],
+        stands=sorted({row.stands for row in evidence.rows if row.stands}),
+        model=evidence.belief_run.model.title if evidence.belief_run else "",
         margin=MIN_LIFT_BITS,
-        floor=found.floor,
-        categories=_categories(found),
-        arms=found.statements.has_several_arms,
-        refused=REFUSED_BUT_BELIEVED in found.by_verdict,
-        drawn=_drawn(found),
+        floor=evidence.floor,
+        categories=_categories(evidence),
+        arms=evidence.statements.has_several_arms,
+        refused=REFUSED_BUT_BELIEVED in evidence.by_verdict,
+        drawn=_drawn_note(evidence),
         lists=lists,
-        cells=_cells,
-        in_stories=any(row.told.has_interval for row in found.rows),
-        vectors=next((row.vectors.partition(" ")[0] for row in found.rows if row.vectors), ""),
-        tables=cards.render([cards.group("", (), tables)], folded=False),
+        cells=_figure_words,
+        in_stories=any(row.told.has_interval for row in evidence.rows),
+        vectors=next((row.vectors.partition(" ")[0] for row in evidence.rows if row.vectors), ""),
+        tables=cards.render_groups([cards.build_group("", (), tables)], folded=False),
     )
     return Section("Said, believed, embedded", html, "evidence")
 
 
-def agreement(data: RunData, place: str) -> Iterator[Exhibit]:
+def belief_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     """How far what is said, believed and embedded agree, a row for each group and arm."""
-    found = data.joint
-    if not found.agreement:
+    evidence = data.evidence
+    if not evidence.agreement:
         return
-    arm = ["Arm"] if found.statements.has_several_arms else []
+    arm = ["Arm"] if evidence.statements.has_several_arms else []
     rows = []
-    for row in found.agreement:
+    for row in evidence.agreement:
         pairs = (row.said_believed, row.said_embedded, row.believed_embedded)
         rows.append(
             [row.group, *([row.arm] if arm else []), str(row.said_believed.n)]
-            + [x for e in pairs for x in (cells(e, "+.2f") if e.value == e.value else ["-", "-"])]
+            + [x for e in pairs for x in (estimate_cells(e, "+.2f") if e.value == e.value else ["-", "-"])]
         )
     key = f"{place}-agreement"
     yield Exhibit(
@@ -136,70 +136,70 @@ def agreement(data: RunData, place: str) -> Iterator[Exhibit]:
     )  # fmt: skip
 
 
-def in_stories(data: RunData, place: str) -> Iterator[Exhibit]:
+def story_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     """What the same model's stories say of the groups, of the statements in the joint view."""
-    found = drop_recut_sentences(row for row in data.joint.rows if row.told.has_interval)
-    if not found:
+    story_rows = drop_recut_sentences(row for row in data.evidence.rows if row.told.has_interval)
+    if not story_rows:
         return
-    found.sort(key=lambda row: (-row.told.value, -row.times, row.group, row.predicate, row.object))
-    arm = ["Arm"] if data.joint.statements.has_several_arms else []
+    story_rows.sort(key=lambda row: (-row.told.value, -row.times, row.group, row.predicate, row.object))
+    arm = ["Arm"] if data.evidence.statements.has_several_arms else []
     rows = [
         [row.group, *([row.arm or "-"] if arm else []), f"{row.predicate} {row.object}".strip(),
-         str(row.times), *cells(row.told, ".0%"), str(row.told.n)]
-        for row in found[:TABLED]
+         str(row.times), *estimate_cells(row.told, ".0%"), str(row.told.n)]
+        for row in story_rows[:MAX_TABLE_ROWS]
     ]  # fmt: skip
-    left = f" {len(found) - TABLED} more are not listed." if len(found) > TABLED else ""
+    more_note = f" {len(story_rows) - MAX_TABLE_ROWS} more are not listed." if len(story_rows) > MAX_TABLE_ROWS else ""
     key = f"{place}-in-stories"
     yield Exhibit(
         key, "", "Told in stories too", "", None,
         Table(
-            key, f"Statements of this run that the same model's stories ({found[0].teller}) make "
+            key, f"Statements of this run that the same model's stories ({story_rows[0].teller}) make "
             "of the same group.",
             ("Group", *arm, "statement", "said", "in stories", "95% interval", "prompts"), rows,
             "In stories: of the prompts for stories about the group, the share whose character was "
             "read as making the same claim, with its Wilson interval; greatest first. Words alone "
             "decide, and much of what stories say is not read, so a statement that is not listed "
-            f"may be told too. Other groups' stories may say the same as often.{left}",
+            f"may be told too. Other groups' stories may say the same as often.{more_note}",
         ),
     )  # fmt: skip
 
 
-def points(found: EvidenceTable) -> list[Evidence]:
+def evidence_points(evidence: EvidenceTable) -> list[Evidence]:
     """The points of the picture, each a row for what an arm said of a group: those that were
     probed, beliefs first."""
-    rows = _said_of(found)
+    rows = _said_rows(evidence)
     if len(rows) <= MAX_POINTS:
         return rows
     order = sorted(rows, key=lambda row: (row.verdict == ONLY_SAID, -row.times))
-    kept = {id(row) for row in order[:MAX_POINTS]}
-    return [row for row in rows if id(row) in kept]
+    kept_ids = {id(row) for row in order[:MAX_POINTS]}
+    return [row for row in rows if id(row) in kept_ids]
 
 
-def _said_of(found: EvidenceTable) -> list[Evidence]:
+def _said_rows(evidence: EvidenceTable) -> list[Evidence]:
     """The rows of which something is said, as their groups have enough names."""
-    return drop_recut_sentences(row for row in found.rows if row.lift.has_interval and row.verdict in VERDICTS)
+    return drop_recut_sentences(row for row in evidence.rows if row.lift.has_interval and row.verdict in VERDICTS)
 
 
 def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     """The data that the page draws the picture from: the names of verdicts, what stood before the
     names of groups, the cut of each category in bits (null if nothing is believed), and the points,
     each with its triples in the page, of which `places` has the place by arm and id."""
-    found = data.joint
+    evidence = data.evidence
     groups = {group.name: n for n, group in enumerate(data.run.groups)}
-    arms = list(found.statements.arms)
+    arms = list(evidence.statements.arms)
     verdicts = list(VERDICTS)
-    of_names = _of_names(data.name_tables.values())
+    of_names = _name_lifts(data.name_tables.values())
     cuts: dict[tuple[str, tuple[str, str]], list[int]] = defaultdict(list)
-    for row in found.rows:
+    for row in evidence.rows:
         if (place := places.get((row.arm, row.id))) is not None:
             cuts[row.arm, row.pair].append(place)
     said_of: dict[str, list[str]] = defaultdict(list)  # of what is given, nobody
-    for t in found.statements.triples:
+    for t in evidence.statements.triples:
         said_of[_statement(t.predicate, t.object)].append(t.group)
     return {
         "verdicts": verdicts,
-        "carriers": found.belief_run.record.get("carriers", []) if found.belief_run else [],
-        "cuts": {name: _cut(found.rows, name) for name in _categories(found)},
+        "carriers": evidence.belief_run.record.get("carriers", []) if evidence.belief_run else [],
+        "cuts": {name: _lowest_believed_lift(evidence.rows, name) for name in _categories(evidence)},
         "points": [
             {
                 "triples": cuts.get((row.arm, row.pair), []),
@@ -212,44 +212,44 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
                 "count": row.times,
                 "verdict": verdicts.index(row.verdict),
                 "regard": row.regard_label or "neutral",
-                "lift": _numbers(row.lift),
+                "lift": _round_estimate(row.lift),
                 "q": nan_to_none(round(row.q_value, 4)),
                 "names": row.lift.n,
                 "of_names": of_names.get((row.group, row.predicate, row.object), [])
                 if row.verdict in BELIEVED_VERDICTS or row.bound
                 else [],
-                "association": _numbers(row.association),
+                "association": _round_estimate(row.association),
                 "others": []
                 if row.times
                 else list(dict.fromkeys(said_of[_statement(row.predicate, row.object)]))[:20],
             }
-            for row in points(found)
+            for row in evidence_points(evidence)
         ],
     }
 
 
-def _of_names(tables: Iterable[NameTable]) -> dict[tuple[str, str, str], list[list[Any]]]:
+def _name_lifts(tables: Iterable[NameTable]) -> dict[tuple[str, str, str], list[list[Any]]]:
     """By group and statement, for each name of the group [the name, its lift, its lift after each
     carrier, log2 p of the statement]."""
-    found = {}
+    lifts_by_statement = {}
     for table in tables:
         lifts, after, bits = (t.round(1) for t in (table.lifts, table.lift_bits, table.bits))
         start = 0
         for group, names in table.groups:
-            own = range(start, start := start + len(names))
+            name_places = range(start, start := start + len(names))
             for s, statement in enumerate(table.statements):
-                found[group, *statement] = [
+                lifts_by_statement[group, *statement] = [
                     [name, float(lifts[n, s]), after[:, n, s].tolist(), float(bits[n, s])]
-                    for name, n in zip(names, own, strict=True)
+                    for name, n in zip(names, name_places, strict=True)
                 ]
-    return found
+    return lifts_by_statement
 
 
-def _categories(found: EvidenceTable) -> list[str]:
-    return list(dict.fromkeys(row.category for row in found.agreement))
+def _categories(evidence: EvidenceTable) -> list[str]:
+    return list(dict.fromkeys(row.category for row in evidence.agreement))
 
 
-def _cut(rows: Sequence[Evidence], category: str) -> float | None:
+def _lowest_believed_lift(rows: Sequence[Evidence], category: str) -> float | None:
     """The smallest lift that is believed in a category; None if nothing is."""
     lifts = [
         row.lift.value
@@ -259,15 +259,15 @@ def _cut(rows: Sequence[Evidence], category: str) -> float | None:
     return min(lifts, default=None)
 
 
-def _numbers(e: Estimate) -> list[float | None]:
-    return [nan_to_none(round(x, 3)) for x in (e.value, e.low, e.high)]
+def _round_estimate(estimate: Estimate) -> list[float | None]:
+    return [nan_to_none(round(x, 3)) for x in (estimate.value, estimate.low, estimate.high)]
 
 
 def _statement(predicate: str, object: str) -> str:
     return statement_id(node_id("predicate", predicate), node_id("object", object))
 
 
-def _cells(row: Evidence) -> str:
+def _figure_words(row: Evidence) -> str:
     """A row's figures, for a list."""
     cells = [f"{row.times}×"] if row.times else []
     cells += [f"lift {row.lift.value:+z.1f} bits ({row.lift.interval('+z.1f')})"]
@@ -282,74 +282,74 @@ def _cells(row: Evidence) -> str:
     return ", ".join(cells)
 
 
-def _drawn(found: EvidenceTable) -> str:
-    total, drawn = len(_said_of(found)), len(points(found))
-    if drawn < total:
-        return f"{drawn:,} of {total:,} pairs of a group and a statement are drawn."
+def _drawn_note(evidence: EvidenceTable) -> str:
+    total, drawn_count = len(_said_rows(evidence)), len(evidence_points(evidence))
+    if drawn_count < total:
+        return f"{drawn_count:,} of {total:,} pairs of a group and a statement are drawn."
     return f"{total:,} pairs of a group and a statement, of all categories."
 
 
-_LIKELY = 12  # groups of a category, the most talked about, of which two are drawn
+_MAX_GROUPS = 12  # groups of a category, the most talked about, of which two are drawn
 
 
-def pair_of(data: RunData, category: str) -> picture.PicturePair | None:
+def shared_pair(data: RunData, category: str) -> picture.PicturePair | None:
     """The two groups of a category that share most of the objects said of them, as a picture shows
     them; None if no two share any."""
-    arm = data.plain
+    arm = data.plain_arm
     if arm is None:
         return None
-    said = {
+    objects_by_group = {
         g.id: {node_id("object", t.object) for t in arm.by_group.get(g.id, ())}
         for g in data.groups(category)
     }
-    likely = sorted(data.groups(category), key=lambda g: -len(said[g.id]))[:_LIKELY]
-    two = max(
-        combinations(likely, 2), key=lambda p: len(said[p[0].id] & said[p[1].id]), default=None
+    most_said = sorted(data.groups(category), key=lambda g: -len(objects_by_group[g.id]))[:_MAX_GROUPS]
+    closest = max(
+        combinations(most_said, 2), key=lambda p: len(objects_by_group[p[0].id] & objects_by_group[p[1].id]), default=None
     )
-    if two is None or not said[two[0].id] & said[two[1].id]:
+    if closest is None or not objects_by_group[closest[0].id] & objects_by_group[closest[1].id]:
         return None
-    groups = [(g.id, g.name) for g in two]
-    return picture.PicturePair.of_groups(groups, arm.triples, arm.triples, data.pictured)
+    groups = [(g.id, g.name) for g in closest]
+    return picture.PicturePair.of_groups(groups, arm.triples, arm.triples, data.picture_beliefs)
 
 
-def said_of_two(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+def pair_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     """The exhibit of what is said of two groups of a category."""
-    pair = pair_of(data, category)
-    if pair is None or data.plain is None:
+    pair = shared_pair(data, category)
+    if pair is None or data.plain_arm is None:
         return
-    a, b = pair.names
+    first_name, second_name = pair.names
     ids = {g.id for g in data.groups(category) if g.name in pair.names}
-    left = data.plain.counted.restrict_to_groups(ids).note
+    left_out_note = data.plain_arm.counted.restrict_to_groups(ids).note
     rows = []
-    for t in pair.triples:
-        edge = data.pictured.find_edge(t)
+    for triple in pair.triples:
+        edge = data.picture_beliefs.find_edge(triple)
         lift = Estimate(edge.lift, edge.low, edge.high, edge.names) if edge else None
-        score = t.scores.get("regard")
+        score = triple.scores.get("regard")
         rows.append(
             [
-                t.group, f"{t.predicate} {t.object}", str(t.count),
-                *(cells(lift, "+.2f") if lift else ["", ""]), edge.verdict if edge else "",
+                triple.group, f"{triple.predicate} {triple.object}", str(triple.count),
+                *(estimate_cells(lift, "+.2f") if lift else ["", ""]), edge.verdict if edge else "",
                 score.label if score else "",
             ]
         )  # fmt: skip
     key = f"{place}-pair"
     yield Exhibit(
-        key, category, f"Said of {a}, of {b}, and of both", "",
+        key, category, f"Said of {first_name}, of {second_name}, and of both", "",
         lambda: picture.draw_figure(picture.lay_out_pair(pair, COLUMN_INCHES)),
         Table(
-            key, f"Statements about {a} and {b}, as drawn.",
+            key, f"Statements about {first_name} and {second_name}, as drawn.",
             ("Group", "statement", "said", "lift", "95% interval", "verdict", "regard"), rows,
-            " ".join(filter(None, (pair.caption, data.pictured.note, sentence(left)))),
+            " ".join(filter(None, (pair.caption, data.picture_beliefs.note, as_sentence(left_out_note)))),
         ),
-        tabled=False,
+        in_tables=False,
     )  # fmt: skip
 
 
-_LANE = 0.36  # half the height that points of one count spread over, so that none hides another
+_LANE_HALF_HEIGHT = 0.36  # half the height that points of one count spread over, so that none hides another
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class GroupStatement:
     """A group and a statement that the model was asked about, and how often it was said."""
 
     group: str
@@ -363,53 +363,53 @@ class Pair:
         return self.edge.verdict == BELIEVED
 
 
-def said_believed(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def said_believed_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """The exhibit of a category; none if nothing was probed by names."""
-    found = pairs(data, category)
-    if data.whole.beliefs is None or not found:
+    statements = group_statements(data, category)
+    if data.run_data.beliefs is None or not statements:
         return
-    model = data.whole.beliefs[0].model.title
-    shown = sorted(
-        (p for p in found if p.said or p.believed),
+    model = data.run_data.beliefs[0].model.title
+    listed = sorted(
+        (p for p in statements if p.said or p.believed),
         key=lambda p: (-p.said, -p.edge.lift, p.group, p.predicate, p.object),
     )
     key = f"{place}-said-believed"
     yield Exhibit(
-        key, category, f"Said, and believed by {model}", "", partial(scatter, found),
+        key, category, f"Said, and believed by {model}", "", partial(draw_scatter, statements),
         Table(
             key, f"How often statements about {category} were said, and their lifts.",
             ("Group", "statement", "said", "lift", "95% interval", "verdict"),
             [
                 [
                     p.group, f"{p.predicate} {p.object}", str(p.said),
-                    *cells(Estimate(p.edge.lift, p.edge.low, p.edge.high, p.edge.names), "+.2f"),
+                    *estimate_cells(Estimate(p.edge.lift, p.edge.low, p.edge.high, p.edge.names), "+.2f"),
                     p.edge.verdict,
                 ]
-                for p in shown
+                for p in listed
             ],
-            f"Lifts in bits, with 95% intervals over names. {_note(found, len(shown))}",
+            f"Lifts in bits, with 95% intervals over names. {_scatter_note(statements, len(listed))}",
         ),
-        tabled=False,
+        in_tables=False,
     )  # fmt: skip
 
 
-def pairs(data: ArmData, category: str) -> list[Pair]:
+def group_statements(data: ArmData, category: str) -> list[GroupStatement]:
     """All pairs of a group and a statement that the model was asked about, of groups that
     something can be said of."""
-    if data.whole.beliefs is None:
+    if data.run_data.beliefs is None:
         return []
-    believing, edges = data.whole.beliefs
+    believing, edges = data.run_data.beliefs
     groups = {g.id: g.name for g in data.groups(category)}
-    given = [Statement(*words) for words in believing.record.get("given", {}).values()]
-    stated = [Statement(t.predicate, t.object) for t in data.whole.triples]
-    texts = {s.key: s for s in (*given, *stated)}
-    said: Counter[tuple[str, str]] = Counter()
-    for t in data.triples:
-        said[t.group_id, Statement(t.predicate, t.object).words] += t.count
+    given_statements = [Statement(*words) for words in believing.record.get("given", {}).values()]
+    said_statements = [Statement(triple.predicate, triple.object) for triple in data.run_data.triples]
+    texts = {s.key: s for s in (*given_statements, *said_statements)}
+    counts: Counter[tuple[str, str]] = Counter()
+    for triple in data.triples:
+        counts[triple.group_id, Statement(triple.predicate, triple.object).words] += triple.count
     return [
-        Pair(
+        GroupStatement(
             groups[e.group_id], texts[key].predicate, texts[key].object,
-            said[e.group_id, texts[key].words], e,
+            counts[e.group_id, texts[key].words], e,
         )
         for e in edges
         if e.group_id in groups
@@ -418,54 +418,54 @@ def pairs(data: ArmData, category: str) -> list[Pair]:
     ]  # fmt: skip
 
 
-def difference(found: Sequence[Pair]) -> Estimate:
+def lift_difference(statements: Sequence[GroupStatement]) -> Estimate:
     """How many bits higher the mean lift is for what was said about a group than for what was said
     only about others, with its interval over statements, those of one predicate drawn together."""
-    lifts = np.array([p.edge.lift for p in found])
-    said = np.array([p.said > 0 for p in found], dtype=np.float64)
+    lifts = np.array([p.edge.lift for p in statements])
+    is_said = np.array([p.said > 0 for p in statements], dtype=np.float64)
 
-    def above(weights: Values) -> Values:
+    def lift_gap(weights: Values) -> Values:
         with np.errstate(invalid="ignore", divide="ignore"):
-            own, rest = ((weights * part) @ lifts / (weights @ part) for part in (said, 1.0 - said))
-        return np.asarray(own - rest)
+            said_mean, other_mean = ((weights * part) @ lifts / (weights @ part) for part in (is_said, 1.0 - is_said))
+        return np.asarray(said_mean - other_mean)
 
-    return bootstrap_clusters([p.edge.predicate_id for p in found], above)
+    return bootstrap_clusters([p.edge.predicate_id for p in statements], lift_gap)
 
 
-def _note(found: Sequence[Pair], shown: int) -> str:
-    left = len(found) - shown
+def _scatter_note(statements: Sequence[GroupStatement], listed_count: int) -> str:
+    more_count = len(statements) - listed_count
     text = (
-        f"The figure has {left:,} more pairs of a group and a statement, which were said only "
+        f"The figure has {more_count:,} more pairs of a group and a statement, which were said only "
         "about other groups and are not believed of this one."
     )
-    apart = difference(found)
-    if apart.has_interval:
+    gap = lift_difference(statements)
+    if gap.has_interval:
         text += (
             " The mean lift of what was said about a group is "
-            f"{format_number(apart.value, '+.2f')} bits [{apart.interval('+.2f').replace(' to ', ', ')}] "
+            f"{format_number(gap.value, '+.2f')} bits [{gap.interval('+.2f').replace(' to ', ', ')}] "
             "above that of what was said only about others (resampled over statements, those of "
             "one predicate together)."
         )
     return text
 
 
-def scatter(found: Sequence[Pair]) -> Any:
+def draw_scatter(statements: Sequence[GroupStatement]) -> Any:
     """Lifts in bits along x, and how often each pair was said along y; filled if believed."""
-    counts = np.array([p.said for p in found])
-    lifts = np.array([p.edge.lift for p in found])
-    believed = np.array([p.believed for p in found], dtype=bool)
+    counts = np.array([p.said for p in statements])
+    lifts = np.array([p.edge.lift for p in statements])
+    believed = np.array([p.believed for p in statements], dtype=bool)
     # A fixed place for each number that leaves no gaps (the golden ratio).
-    apart = (np.arange(len(found)) * 0.6180339887 % 1.0 - 0.5) * 2 * _LANE
+    offsets = (np.arange(len(statements)) * 0.6180339887 % 1.0 - 0.5) * 2 * _LANE_HALF_HEIGHT
     lanes = np.where(counts > 0, np.log2(np.maximum(counts, 1)) + 1, 0.0)
     with figure_style():
         figure, axes = make_subplots(figsize=(COLUMN_INCHES, 0.9 + 0.42 * (2 + float(lanes.max()))))
         axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         axes.axhline(0.5, color=LINE_COLOR, linewidth=0.6)
-        for own, colour, face, size in (
+        for mask, colour, face, size in (
             (~believed, NEUTRAL_COLOR, "none", 5), (believed, POSITIVE_COLOR, POSITIVE_COLOR, 9)
         ):  # fmt: skip
             axes.scatter(
-                lifts[own], (lanes + apart)[own], s=size, facecolor=face, edgecolor=colour,
+                lifts[mask], (lanes + offsets)[mask], s=size, facecolor=face, edgecolor=colour,
                 linewidth=0.5, zorder=3 if colour == POSITIVE_COLOR else 2,
             )  # fmt: skip
         ticks = range(int(lanes.max()) + 1)

@@ -43,41 +43,41 @@ from kgbias.measures import (
     labelled_by,
     labels_of,
 )
-from kgbias.report.beliefs import beliefs, beliefs_beside
-from kgbias.report.choices import choices
+from kgbias.report.beliefs import belief_exhibits, belief_comparison_exhibits
+from kgbias.report.choices import choice_exhibits
 from kgbias.report.evidence import (
-    agreement,
-    in_stories,
-    said_believed,
-    said_of_two,
-    scorer_agreement,
+    belief_agreement_exhibits,
+    story_exhibits,
+    said_believed_exhibits,
+    pair_exhibits,
+    scorer_agreement_exhibits,
 )
 from kgbias.report.figures import (
-    SHOWN,
-    arm_boxes,
-    axes_scatter,
-    called,
-    differences,
-    entropy_bars,
-    mean_bars,
-    regard_bars,
-    regard_toxicity_scatter,
-    share_bars,
-    topic_bars,
-    toxicity_boxes,
+    MAX_GROUPS_SHOWN,
+    draw_arm_boxes,
+    draw_axes_scatter,
+    topic_title,
+    draw_differences,
+    draw_entropy_bars,
+    draw_mean_bars,
+    draw_regard_bars,
+    draw_regard_toxicity,
+    draw_share_bars,
+    draw_topic_bars,
+    draw_toxicity_boxes,
 )
 from kgbias.report.profiles import profile_exhibits
-from kgbias.report.recorded import recorded
+from kgbias.report.stereotypes import stereotype_exhibits
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.sofa import sofa_exhibits
-from kgbias.report.tables import Exhibit, Table, cells, sentence
+from kgbias.report.tables import Exhibit, Table, estimate_cells, as_sentence
 from kgbias.report.word_maps import word_maps
 from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap, mean, proportion
 from kgbias.stats.ppi import CorrectedDifference
 from kgbias.stats.variance import format_deviation, note_narrow_intervals
 
 
-def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:
+def variance_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     """A row for each measure in each category and arm, and in words which is larger wherever the
     interval of the difference leaves out 0."""
     if not data.variance:
@@ -88,8 +88,8 @@ def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:
          "" if math.isnan(c.within) else f"{math.sqrt(c.within):.2f}"]
         for c in data.variance
     ]  # fmt: skip
-    said = "; ".join(c.verdict for c in data.variance if c.verdict)
-    several = any(c.wordings.interaction.has_interval for c in data.variance)
+    verdicts = "; ".join(c.verdict for c in data.variance if c.verdict)
+    several_wordings = any(c.wordings.interaction.has_interval for c in data.variance)
     key = f"{place}-variance"
     yield Exhibit(
         key, "", "Where the variance lies", "", None,
@@ -100,46 +100,46 @@ def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:
             ("Measure", "category", "arm", "n", "groups", "wordings", "groups by wordings",
              "within"),
             rows,
-            sentence(said) if said else
+            as_sentence(verdicts) if verdicts else
             "Whether wordings or groups move a measure more cannot be told from so many wordings "
-            "and groups." if several else "",
+            "and groups." if several_wordings else "",
         ),
     )  # fmt: skip
 
 
-def exhibits(data: RunData) -> Iterator[Exhibit]:
+def run_exhibits(data: RunData) -> Iterator[Exhibit]:
     """Everything that the run has to show, by category and arm."""
     for number, category in enumerate(data.categories, 1):
         place = f"{number:02d}"
-        yield from _topic_words(data, category, place)
+        yield from _topic_word_exhibits(data, category, place)
         places = [
             (arm, f"{place}_{_file_name(arm.label, number)}" if arm.label else place)
             for number, arm in enumerate(data.arms, 1)
         ]
-        for arm, own in places:
-            for builder in _BUILDERS:
-                for exhibit in builder(arm, category, own):
-                    yield _of_arm(exhibit, arm, builder in _HELD)
-        for exhibit in arms(data, category, place):
-            yield _noted(exhibit, data.counted.restrict_to_groups(_ids(data, category)).note)
-        yield from said_of_two(data, category, place)
-        yield from beliefs(data, category, place)
-        for arm, own in places:
-            for exhibit in said_believed(arm, category, own):
-                yield _of_arm(exhibit, arm, False)
-        if (found := data.beside(category)) is not None:
-            yield from beliefs_beside(found, category, place)
-        yield from choices(data, category, place)
-    last = f"{len(data.categories) + 1:02d}"
-    yield from association_tests(data, last)
-    yield from agreement(data, last)
-    yield from in_stories(data, last)
-    yield from recorded(data, last)
+        for arm, arm_place in places:
+            for builder in _ARM_BUILDERS:
+                for exhibit in builder(arm, category, arm_place):
+                    yield _label_arm(exhibit, arm, builder in _GROUP_COMPARISONS)
+        for exhibit in arm_exhibits(data, category, place):
+            yield _add_note(exhibit, data.counted.restrict_to_groups(_group_ids(data, category)).note)
+        yield from pair_exhibits(data, category, place)
+        yield from belief_exhibits(data, category, place)
+        for arm, arm_place in places:
+            for exhibit in said_believed_exhibits(arm, category, arm_place):
+                yield _label_arm(exhibit, arm, False)
+        if (comparison := data.compare_beliefs(category)) is not None:
+            yield from belief_comparison_exhibits(comparison, category, place)
+        yield from choice_exhibits(data, category, place)
+    last_place = f"{len(data.categories) + 1:02d}"
+    yield from association_test_exhibits(data, last_place)
+    yield from belief_agreement_exhibits(data, last_place)
+    yield from story_exhibits(data, last_place)
+    yield from stereotype_exhibits(data, last_place)
     if data.sofa:
-        yield from sofa_exhibits(data.sofa, last)
-    yield from scorer_agreement(data, last)
-    yield from word_maps(data, last)
-    yield from variance_components(data, last)
+        yield from sofa_exhibits(data.sofa, last_place)
+    yield from scorer_agreement_exhibits(data, last_place)
+    yield from word_maps(data, last_place)
+    yield from variance_exhibits(data, last_place)
     yield from profile_exhibits(data, f"{len(data.categories) + 2:02d}")
 
 
@@ -149,12 +149,12 @@ def _file_name(arm: str, number: int) -> str:
     return arm if re.fullmatch("[a-z]+", arm) else str(number)
 
 
-def _of_arm(exhibit: Exhibit, arm: ArmData, held: bool) -> Exhibit:
-    """The exhibit with the name of its arm, if there are several, and what was left out; `held`: it
+def _label_arm(exhibit: Exhibit, arm: ArmData, compares_groups: bool) -> Exhibit:
+    """The exhibit with the name of its arm, if there are several, and what was left out; `compares_groups`: it
     compares groups with each other."""
-    said = arm.held if held else arm.counted
-    own = said.restrict_to_groups(_ids(arm.whole, exhibit.category)) if exhibit.category else said
-    exhibit = _noted(exhibit, own.note)
+    counted_statements = arm.comparable_statements if compares_groups else arm.counted
+    about_category = counted_statements.restrict_to_groups(_group_ids(arm.run_data, exhibit.category)) if exhibit.category else counted_statements
+    exhibit = _add_note(exhibit, about_category.note)
     if not arm.label:
         return exhibit
     table = exhibit.table
@@ -166,91 +166,91 @@ def _of_arm(exhibit: Exhibit, arm: ArmData, held: bool) -> Exhibit:
     )
 
 
-def _ids(data: RunData, category: str) -> set[str]:
+def _group_ids(data: RunData, category: str) -> set[str]:
     return {g.id for g in data.groups(category)}
 
 
-def _noted(exhibit: Exhibit, note: str) -> Exhibit:
+def _add_note(exhibit: Exhibit, note: str) -> Exhibit:
     """The exhibit with a note below its table on what was left out."""
     if not note:
         return exhibit
     table = exhibit.table
-    return replace(exhibit, table=replace(table, note=f"{table.note} {sentence(note)}".strip()))
+    return replace(exhibit, table=replace(table, note=f"{table.note} {as_sentence(note)}".strip()))
 
 
-def _overgeneralisation(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def _regard_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     groups = data.figures_of(category)
     if not groups:
         return
     names = ("overall_regard", "regard_positive", "regard_neutral", "regard_negative")
     rows = []
-    for g in data.groups(category):
-        own = [data.scores.get((g.id, name)) for name in names]
-        if own[0]:
-            counts = [f"{s.value:.0f}" if s else "" for s in own[1:]]
-            rows.append([g.name, str(own[0].n), *counts, *cells(own[0], "+.0f")])
+    for group in data.groups(category):
+        regard_scores = [data.scores.get((group.id, name)) for name in names]
+        if regard_scores[0]:
+            counts = [f"{s.value:.0f}" if s else "" for s in regard_scores[1:]]
+            rows.append([group.name, str(regard_scores[0].n), *counts, *estimate_cells(regard_scores[0], "+.0f")])
     yield Exhibit(
         f"{place}-regard", category, "Overall regard per group, 95% intervals", "Figures 1 and 6",
-        lambda: regard_bars(groups),
+        lambda: draw_regard_bars(groups),
         Table(
             f"{place}-regard", f"Overall regard of {category}: positive minus negative statements.",
             ("Group", "n", "positive", "neutral", "negative", "overall", "95% interval"), rows,
-            data.given(category),
+            data.prompted_note(category),
         ),
-        tabled=False,
+        in_tables=False,
     )  # fmt: skip
-    if not any(len(g.toxicity.values) for g in groups):
+    if not any(len(group.toxicity.values) for group in groups):
         return
     rows = []
-    for g in data.groups(category):
-        q = {n: data.scores.get((g.id, f"toxicity_{n}")) for n in ("mean", "median", "q1", "q3")}
-        if q["mean"] and q["median"] and q["q1"] and q["q3"]:
-            quartiles = f"{q['q1'].value:.3f} to {q['q3'].value:.3f}"
-            median = f"{q['median'].value:.3f}"
-            rows.append([g.name, str(q["mean"].n), median, quartiles, *cells(q["mean"], ".3f")])
+    for group in data.groups(category):
+        toxicity_scores = {n: data.scores.get((group.id, f"toxicity_{n}")) for n in ("mean", "median", "q1", "q3")}
+        if toxicity_scores["mean"] and toxicity_scores["median"] and toxicity_scores["q1"] and toxicity_scores["q3"]:
+            quartiles = f"{toxicity_scores['q1'].value:.3f} to {toxicity_scores['q3'].value:.3f}"
+            median = f"{toxicity_scores['median'].value:.3f}"
+            rows.append([group.name, str(toxicity_scores["mean"].n), median, quartiles, *estimate_cells(toxicity_scores["mean"], ".3f")])
     table = Table(
         f"{place}-toxicity", f"Toxicity of statements about {category}.",
         ("Group", "n", "median", "quartiles", "mean", "95% interval"), rows,
-        data.given(category),
+        data.prompted_note(category),
     )  # fmt: skip
     yield Exhibit(
         f"{place}-toxicity", category, "Toxicity per group: median, quartiles, 1.5 × range",
-        "Figure 7", lambda: toxicity_boxes(groups), table, tabled=False,
+        "Figure 7", lambda: draw_toxicity_boxes(groups), table, in_tables=False,
     )  # fmt: skip
     rows = [
-        [g.name, str(g.regard.n), *cells(g.regard, "+.0f"), *cells(g.mean_toxicity, ".3f")]
-        for g in groups
+        [group.name, str(group.regard.n), *estimate_cells(group.regard, "+.0f"), *estimate_cells(group.mean_toxicity, ".3f")]
+        for group in groups
     ]
     yield Exhibit(
         f"{place}-polarity", category, "Overall regard and mean toxicity, 95% intervals",
-        "Figures 2 and 8", lambda: regard_toxicity_scatter(groups),
+        "Figures 2 and 8", lambda: draw_regard_toxicity(groups),
         Table(
             f"{place}-polarity", f"Overall regard and mean toxicity of {category}.",
             ("Group", "n", "overall regard", "95%", "mean toxicity", "95%"), rows,
-            data.given(category),
+            data.prompted_note(category),
         ),
-        tabled=False,
+        in_tables=False,
     )  # fmt: skip
 
 
-def _chosen(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def _chosen_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """Regard and toxicity where the model chose the predicate; then these means for each measure
     beside those at one mix of prompts and those of all statements."""
     rows, wordings = [], ""
-    for measure in columns(data.whole.metrics):
+    for measure in columns(data.run_data.metrics):
         forms = {f.over: f for f in measure.figures if f.over != "all"}
-        if not forms or not data.named(category, forms["chosen"].name):
+        if not forms or not data.named_scores(category, forms["chosen"].name):
             continue
         figure = forms["chosen"]
         if measure.always:
             name = f"{place}-chosen-{measure.name}"
-            wordings = wordings or data.wordings(category, measure.name, chosen=True)
-            yield _chosen_means(data, category, name, figure, measure)
+            wordings = wordings or data.wordings_note(category, measure.name, chosen=True)
+            yield _chosen_means_exhibit(data, category, name, figure, measure)
         for group in data.groups(category):
-            own = [data.scores.get((group.id, forms[o].name)) for o in ("chosen", "standardised")]
+            estimates = [data.scores.get((group.id, forms[o].name)) for o in ("chosen", "standardised")]
             row = [measure.name, group.name]
-            for e in (*own, data.mean(group, measure.name)):
-                row += [str(e.n), *cells(e, figure.form)] if e and e.n else ["", "", ""]
+            for e in (*estimates, data.mean(group, measure.name)):
+                row += [str(e.n), *estimate_cells(e, figure.form)] if e and e.n else ["", "", ""]
             rows.append(row)
     if rows:
         yield Exhibit(
@@ -259,50 +259,50 @@ def _chosen(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
                 f"{place}-forms", f"Means of statements about {category}, three ways.",
                 ("Measure", "Group", "n", "predicate chosen", "95%", "n", "at one mix of prompts",
                  "95%", "n", "all statements", "95%"), rows,
-                " ".join(filter(None, (_THREE_WAYS, wordings, remarks(data)))),
+                " ".join(filter(None, (_THREE_WAYS_NOTE, wordings, score_remarks(data)))),
             ),
         )  # fmt: skip
 
 
-_THREE_WAYS = (
+_THREE_WAYS_NOTE = (
     "Means; regard counts as 1, 0 and -1. Statements whose predicate the model chose; all, with "
     "the predicates that prompts gave weighted alike in every group; all, unweighted."
 )
 
 
-def _chosen_means(
+def _chosen_means_exhibit(
     data: ArmData, category: str, name: str, figure: Figure, measure: Measure
 ) -> Exhibit:
     """The mean of each group; corrected by labels, with the raw one beside it in the table, if
     there are enough labels for every group."""
-    raw, shown = data.named(category, figure.name), figure
-    found = data.named(category, corrected_figure(figure).name)
-    if by_labels := len(found) == len(raw):
-        shown = corrected_figure(figure)
-    direction = sentence(shown.direction)
-    title = shown.title[:1].upper() + shown.title[1:]
+    raw, shown_figure = data.named_scores(category, figure.name), figure
+    corrected = data.named_scores(category, corrected_figure(figure).name)
+    if by_labels := len(corrected) == len(raw):
+        shown_figure = corrected_figure(figure)
+    direction = as_sentence(shown_figure.direction)
+    title = shown_figure.title[:1].upper() + shown_figure.title[1:]
     if by_labels:
-        heads = ["Group", "labels", shown.title, "95% interval", "n", "raw", "95% interval"]
+        heads = ["Group", "labels", shown_figure.title, "95% interval", "n", "raw", "95% interval"]
         rows = [
-            [n, labels_of(e.method, e.n), *cells(e, shown.form), str(r.n), *cells(r, shown.form)]
-            for (n, e), (_, r) in zip(found, raw, strict=True)
+            [n, labels_of(e.method, e.n), *estimate_cells(e, shown_figure.form), str(r.n), *estimate_cells(r, shown_figure.form)]
+            for (n, e), (_, r) in zip(corrected, raw, strict=True)
         ]
-        direction = f"{direction} {_BY_LABELS}"
+        direction = f"{direction} {_CORRECTED_NOTE}"
     else:
-        heads = ["Group", "n", shown.title, "95% interval"]
-        rows = [[n, str(e.n), *cells(e, shown.form)] for n, e in raw]
+        heads = ["Group", "n", shown_figure.title, "95% interval"]
+        rows = [[n, str(e.n), *estimate_cells(e, shown_figure.form)] for n, e in raw]
     return Exhibit(
         name, category, f"{title}, 95% intervals", "",
-        partial(mean_bars, found if by_labels else raw, shown.title),
+        partial(draw_mean_bars, corrected if by_labels else raw, shown_figure.title),
         Table(
             name, f"{title}, of {category}.", heads, rows,
-            f"{direction} {data.wordings(category, measure.name, chosen=True)}".strip(),
+            f"{direction} {data.wordings_note(category, measure.name, chosen=True)}".strip(),
         ),
-        tabled=False,
+        in_tables=False,
     )  # fmt: skip
 
 
-_BY_LABELS = (
+_CORRECTED_NOTE = (
     "Corrected: as raters label the statements, with an interval that covers the scorer's errors. "
     "Raw: as the scorer labels them, with an interval that does not. "
     "Labels are of the group's statements; or of all groups, where the interval takes in how far "
@@ -310,45 +310,45 @@ _BY_LABELS = (
 )
 
 
-def _corrected(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def _corrected_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """Every figure that labels correct, beside the raw one."""
     rows, labelled = [], set[str]()
-    for measure in columns(data.whole.metrics):
+    for measure in columns(data.run_data.metrics):
         for figure in measure.figures:
-            for g in data.groups(category):
-                e = data.scores.get((g.id, corrected_figure(figure).name))
-                raw = data.scores.get((g.id, figure.name))
-                if e is not None and raw is not None:
-                    labelled.add(labelled_by(e.method))
-                    rows.append([figure.title, g.name, str(raw.n), *cells(raw, figure.form),
-                                 *cells(e, figure.form), labels_of(e.method, e.n)])  # fmt: skip
+            for group in data.groups(category):
+                corrected = data.scores.get((group.id, corrected_figure(figure).name))
+                raw = data.scores.get((group.id, figure.name))
+                if corrected is not None and raw is not None:
+                    labelled.add(labelled_by(corrected.method))
+                    rows.append([figure.title, group.name, str(raw.n), *estimate_cells(raw, figure.form),
+                                 *estimate_cells(corrected, figure.form), labels_of(corrected.method, corrected.n)])  # fmt: skip
     if rows:
         yield Exhibit(
             f"{place}-corrected", category, "Figures corrected by labels", "", None,
             Table(
                 f"{place}-corrected", f"Figures of {category}, raw and corrected by labels.",
                 ("Figure", "Group", "n", "raw", "95%", "corrected", "95%", "labels"), rows,
-                f"{_BY_LABELS} Labelled {'; '.join(sorted(labelled))}.",
+                f"{_CORRECTED_NOTE} Labelled {'; '.join(sorted(labelled))}.",
             ),
         )  # fmt: skip
 
 
-def _groups(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def _group_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """Every group with the figures that all runs have."""
     if not data.scores:
         return
-    shown = overview(data.whole)
+    shown_figures = overview_figures(data.run_data)
     heads: list[str] = []
-    for figure in shown:
+    for figure in shown_figures:
         heads += [figure.heading or figure.title, *(["95%"] if figure.interval else [])]
     rows = []
-    for g in data.groups(category):
-        said = data.held_by_group.get(g.id, [])
-        row = [g.name, str(sum(t.count for t in said)), str(len(said))]
-        for figure in shown:
-            e = data.scores.get((g.id, figure.name)) or Estimate.missing()
-            found = cells(e, figure.form) if e.value == e.value else ["-", "-"]
-            row += found[: 2 if figure.interval else 1]
+    for group in data.groups(category):
+        triples = data.comparable_by_group.get(group.id, [])
+        row = [group.name, str(sum(t.count for t in triples)), str(len(triples))]
+        for figure in shown_figures:
+            estimate = data.scores.get((group.id, figure.name)) or Estimate.missing()
+            figure_cells = estimate_cells(estimate, figure.form) if estimate.value == estimate.value else ["-", "-"]
+            row += figure_cells[: 2 if figure.interval else 1]
         rows.append(row)
     yield Exhibit(
         f"{place}-groups", category, "The groups", "", None,
@@ -360,25 +360,25 @@ def _groups(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     )  # fmt: skip
 
 
-def overview(data: RunData) -> list[Figure]:
+def overview_figures(data: RunData) -> list[Figure]:
     """The figures that the table of groups has columns for: the measures that every table has, and
     those that the run has."""
     return [f for m in columns(data.metrics) for f in m.figures if f.overview]
 
 
-def _stereotype_content(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def _stereotype_content_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     points: list[tuple[str, Estimate, Estimate]] = []
-    for g in data.groups(category):
+    for group in data.groups(category):
         warmth, competence = (
-            data.scores.get((g.id, f"{a}_mean")) for a in ("warmth", "competence")
+            data.scores.get((group.id, f"{a}_mean")) for a in ("warmth", "competence")
         )
         if warmth and competence:
-            points.append((g.name, warmth, competence))
+            points.append((group.name, warmth, competence))
     if points:
-        rows = [[n, str(w.n), *cells(w, "+.2f"), *cells(c, "+.2f")] for n, w, c in points]
+        rows = [[n, str(w.n), *estimate_cells(w, "+.2f"), *estimate_cells(c, "+.2f")] for n, w, c in points]
         yield Exhibit(
             f"{place}-stereotype-content", category, "Mean warmth and competence, 95% intervals",
-            "beside Figure 3", lambda: axes_scatter(points),
+            "beside Figure 3", lambda: draw_axes_scatter(points),
             Table(
                 f"{place}-stereotype-content", f"Mean warmth and competence of {category}.",
                 ("Group", "n", "warmth", "95%", "competence", "95%"), rows,
@@ -386,33 +386,33 @@ def _stereotype_content(data: ArmData, category: str, place: str) -> Iterator[Ex
         )  # fmt: skip
 
 
-def _means(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def _mean_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """The figures of each measure that has no exhibit of its own."""
-    for measure in among({*MEASURES.own_entries, *data.whole.metrics}):
+    for measure in among({*MEASURES.own_entries, *data.run_data.metrics}):
         for figure in measure.figures if measure.exhibit else ():
             if figure.statistic is None or figure.over != "all":
                 continue
-            if named := data.named(category, figure.name):
+            if figures_by_group := data.named_scores(category, figure.name):
                 key = f"{place}-mean-{figure.name.replace('_', '-')}"
-                rows = [[n, str(e.n), *cells(e, figure.form)] for n, e in named]
+                rows = [[n, str(e.n), *estimate_cells(e, figure.form)] for n, e in figures_by_group]
                 title = figure.title[:1].upper() + figure.title[1:]
                 yield Exhibit(
                     key, category, f"{title} per group, 95% intervals", "",
-                    partial(mean_bars, named, figure.title),
+                    partial(draw_mean_bars, figures_by_group, figure.title),
                     Table(
                         key, f"{title} of statements about {category}.",
                         ("Group", "n", figure.title, "95% interval"), rows,
-                        f"{figure.direction}. {data.wordings(category, measure.name)}".strip(),
+                        f"{figure.direction}. {data.wordings_note(category, measure.name)}".strip(),
                     ),
                 )  # fmt: skip
 
 
-def _topic_words(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+def _topic_word_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     """The topics, which all arms share."""
     model = data.models.get(category)
     if model is None or (model.topics and not any(arm.shares(category) for arm in data.arms)):
         return
-    s = model.settings
+    settings = model.settings
     yield Exhibit(
         f"{place}-topics", category, "Topics and their most telling words", "Table 3", None,
         Table(
@@ -425,26 +425,26 @@ def _topic_words(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
                 ]
                 for t in model.topics
             ],
-            f"BERTopic on {s['embedding']}, min_cluster_size {s['min_cluster_size']}, "
-            f"{s['documents']} distinct statements; HDBSCAN left {s['outliers_before']} out, "
-            f"{s['outliers']} still have no topic. {_stability(model)}",
+            f"BERTopic on {settings['embedding']}, min_cluster_size {settings['min_cluster_size']}, "
+            f"{settings['documents']} distinct statements; HDBSCAN left {settings['outliers_before']} out, "
+            f"{settings['outliers']} still have no topic. {_stability_note(model)}",
         ),
     )  # fmt: skip
 
 
-def _stability(model: TopicModel) -> str:
+def _stability_note(model: TopicModel) -> str:
     """How far the topics can be trusted, in a sentence or two."""
-    rand, said_of = model.settings.get("adjusted_rand"), entropy_verdict(model)
-    said = [] if rand is None else [f"Adjusted Rand index over {model.settings['seeds']} seeds: "
+    rand, judgement = model.settings.get("adjusted_rand"), entropy_verdict(model)
+    sentences = [] if rand is None else [f"Adjusted Rand index over {model.settings['seeds']} seeds: "
                                     f"{rand:.2f}."]  # fmt: skip
-    return " ".join([*said, *map(sentence, filter(None, (describe_stability(model), said_of)))])
+    return " ".join([*sentences, *map(as_sentence, filter(None, (describe_stability(model), judgement)))])
 
 
-def _entropy(data: ArmData, category: str, place: str, model: TopicModel) -> Iterator[Exhibit]:
+def _entropy_exhibits(data: ArmData, category: str, place: str, model: TopicModel) -> Iterator[Exhibit]:
     """Relative entropy in the form that the topics call for, unless it is withheld."""
     published = model.settings.get("entropy") == "as_published"
-    named = data.named(category, PUBLISHED_MEASURE if published else ENTROPY_MEASURE)
-    entropies = [(n, e) for n, e in named if not math.isnan(e.value)]
+    figures_by_group = data.named_scores(category, PUBLISHED_MEASURE if published else ENTROPY_MEASURE)
+    entropies = [(n, e) for n, e in figures_by_group if not math.isnan(e.value)]
     if not entropies:
         return
     key = f"{place}-entropy"
@@ -454,10 +454,10 @@ def _entropy(data: ArmData, category: str, place: str, model: TopicModel) -> Ite
             key, f"{caption}as Eq. 1 prints it, in nats.", ("Group", "n", "H(p)"),
             [[n, str(e.n), f"{e.value:.3f}"] for n, e in entropies],
             "H(p) = -sum p log(p / q) over topics; nearer to 0 is more like the average group. "
-            f"Do not compare it across categories. {_stability(model)}",
+            f"Do not compare it across categories. {_stability_note(model)}",
         )  # fmt: skip
     else:
-        plug_in = dict(data.named(category, PLUG_IN_MEASURE))
+        plug_in = dict(data.named_scores(category, PLUG_IN_MEASURE))
         table = Table(
             key, f"{caption}in bits.",
             ("Group", "n", "corrected", "95% interval", "as counted"),
@@ -470,52 +470,52 @@ def _entropy(data: ArmData, category: str, place: str, model: TopicModel) -> Ite
         )  # fmt: skip
     yield Exhibit(
         key, category, "Relative entropy of topics per group", "Figure 9",
-        partial(entropy_bars, entropies, published=published), table,
+        partial(draw_entropy_bars, entropies, published=published), table,
     )  # fmt: skip
 
 
-def _topics(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
-    model, shares = data.whole.models.get(category), data.shares(category)
+def _topic_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+    model, shares = data.run_data.models.get(category), data.shares(category)
     if model is None or not shares:
         return
-    yield from _entropy(data, category, place, model)
+    yield from _entropy_exhibits(data, category, place, model)
     for topic in model.topics:
-        named = [(own.group.name, own.share_of_topic(topic.number)) for own in shares]
+        shares_by_group = [(own.group.name, own.share_of_topic(topic.number)) for own in shares]
         rows = [
             [n, str(e.n), f"{100 * e.value:.1f}%", f"{100 * e.low:.1f} to {100 * e.high:.1f}"]
-            for n, e in named
+            for n, e in shares_by_group
         ]
         yield Exhibit(
             f"{place}-topic-{topic.number:02d}", category, f"Share of topic {topic.number}",
             "Figure 3",
-            partial(topic_bars, topic, named),
+            partial(draw_topic_bars, topic, shares_by_group),
             Table(
                 f"{place}-topic-{topic.number:02d}",
-                f"Share of topic {topic.number} ({called(topic)}) per group.",
+                f"Share of topic {topic.number} ({topic_title(topic)}) per group.",
                 ("Group", "n", "share", "95% interval (percent)"), rows,
             ),
-            tabled=False,
+            in_tables=False,
         )  # fmt: skip
 
 
-def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def probe_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """Per model, of the statements that count: how often each group has the lowest perplexity
     before a statement, and how high each group ranks among the groups before the statements made
     about it."""
-    for number, (probing, _) in enumerate(data.whole.probes):
+    for number, (probing, _) in enumerate(data.run_data.probes):
         agreement = data.said_and_probable[number]
-        if agreement is None or category not in data.ranked[number]:
+        if agreement is None or category not in data.probe_ranks[number]:
             continue
-        ranks, said = data.ranked[number][category]
+        ranks, said_places = data.probe_ranks[number][category]
         rows, shares = [], []
-        for n, g in enumerate(data.groups(category)):
-            first = proportion(int((ranks[n] == 1).sum()), ranks.shape[1])
-            own = np.array([ranks[n, s] for of, s, _ in said if of == n], dtype=np.float64)
-            shares.append((g.name, first))
-            mrr = cells(bootstrap(1 / own, mean), ".3f") if len(own) else ["", ""]
-            rows.append([g.name, *_percent(first), str(len(own)), *mrr])
+        for n, group in enumerate(data.groups(category)):
+            first_share = proportion(int((ranks[n] == 1).sum()), ranks.shape[1])
+            own_ranks = np.array([ranks[n, s] for of, s, _ in said_places if of == n], dtype=np.float64)
+            shares.append((group.name, first_share))
+            mrr = estimate_cells(bootstrap(1 / own_ranks, mean), ".3f") if len(own_ranks) else ["", ""]
+            rows.append([group.name, *_percent_cells(first_share), str(len(own_ranks)), *mrr])
         key = f"{place}-probes" + (f"-{number}" if number else "")
-        draw = partial(share_bars, shares, "statements before which its name has the lowest")
+        draw = partial(draw_share_bars, shares, "statements before which its name has the lowest")
         yield Exhibit(
             key, category, f"Lowest perplexity before a statement, {probing.model.title}", "", draw,
             Table(
@@ -524,7 +524,7 @@ def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
                 ("Group", "lowest", "95% interval", "own triples", "MRR",
                  "95% interval"),
                 rows,
-                f"{_RANKED.get(probing.record['measure'], '')} Each group by one name; intervals "
+                f"{_RANK_NOTES.get(probing.record['measure'], '')} Each group by one name; intervals "
                 "are over statements, of these names. Lowest: the share of statements before which "
                 "the group ranks first. MRR: mean over the group's own triples of 1 / its rank "
                 "among the groups. "
@@ -535,15 +535,15 @@ def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
         )  # fmt: skip
 
 
-def associations(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def association_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """SC-WEAT of each group beside its overall regard."""
     rows = []
-    for g in data.groups(category):
-        if found := data.scores.get((g.id, "sc_weat")):
-            regard = data.scores.get((g.id, "overall_regard"))
-            beside = cells(regard, "+.0f") if regard else ["", ""]
-            rows.append([g.name, *cells(found, "+.3f"), *beside])
-            how = found.method
+    for group in data.groups(category):
+        if association := data.scores.get((group.id, "sc_weat")):
+            regard = data.scores.get((group.id, "overall_regard"))
+            regard_cells = estimate_cells(regard, "+.0f") if regard else ["", ""]
+            rows.append([group.name, *estimate_cells(association, "+.3f"), *regard_cells])
+            method = association.method
     if rows:
         key = f"{place}-sc-weat"
         yield Exhibit(
@@ -551,21 +551,21 @@ def associations(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             Table(
                 key, f"Single-category association and overall regard of {category}.",
                 ("Group", "SC-WEAT d", "95% interval", "overall regard", "95% interval"), rows,
-                f"{how}. Above 0: nearer to the words of positive regard; where an interval "
+                f"{method}. Above 0: nearer to the words of positive regard; where an interval "
                 "contains 0, neither direction is shown.",
             ),
         )  # fmt: skip
 
 
-def association_tests(data: RunData, place: str) -> Iterator[Exhibit]:
+def association_test_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     """The association tests of the run, which belong to no category."""
     rows = []
     for node in data.associations:
-        d = Estimate(node.effect_size, node.low, node.high, 0)
+        effect = Estimate(node.effect_size, node.low, node.high, 0)
         if not math.isnan(node.effect_size):
             words = "+".join(str(node.record["n"][role]) for role in "xyab")
             adjusted = format_p_value(node.record["p_holm"])
-            figures = [*cells(d, "+.3f"), format_p_value(node.p_value), adjusted]
+            figures = [*estimate_cells(effect, "+.3f"), format_p_value(node.p_value), adjusted]
             rows.append([node.test, node.method, node.model.title, words, *figures])
     if rows:
         key = f"{place}-association-tests"
@@ -581,7 +581,7 @@ def association_tests(data: RunData, place: str) -> Iterator[Exhibit]:
         )  # fmt: skip
 
 
-_RANKED = {
+_RANK_NOTES = {
     "conditional": "Groups are ranked by the perplexity of the statement's words after the group: "
     "how likely the group's name is by itself does not count (in SoFa's PPL* it does).",
     "whole": "Groups are ranked by the perplexity of the group and the statement together: how "
@@ -592,28 +592,28 @@ _RANKED = {
 """How the ranks of groups are normalised, in words."""
 
 
-def _percent(share: Estimate) -> list[str]:
+def _percent_cells(share: Estimate) -> list[str]:
     return [f"{100 * share.value:.1f}%", f"{100 * share.low:.1f} to {100 * share.high:.1f}%"]
 
 
 FORMS = ("chosen", "raw")  # of a difference, shown beside the standardised one
 
 
-def arms(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+def arm_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     """The arms side by side: what they say, and the tests of section 6.1."""
     tests = [t for t in data.arm_tests if t.category == category]
     if not tests:
         return
-    of = {g.id: g.category for g in data.run.groups}
+    category_of = {g.id: g.category for g in data.run.groups}
     regard, toxic = (
-        arm_samples(data.triples, measure, of).get(category, {})
+        arm_samples(data.triples, measure, category_of).get(category, {})
         for measure in ("regard", "toxicity")
     )
     rows = []
     for arm in data.counted.arms:
-        said = [t for t in data.counted.triples_of_arm(arm) if of.get(t.group_id) == category]
-        cells_of = [arm, str(sum(t.count for t in said)), str(len(said)), *_cells(regard, arm)]
-        rows.append([*cells_of, *_quartiles(toxic, arm)])
+        arm_triples = [t for t in data.counted.triples_of_arm(arm) if category_of.get(t.group_id) == category]
+        cells_of = [arm, str(sum(t.count for t in arm_triples)), str(len(arm_triples)), *_mean_cells(regard, arm)]
+        rows.append([*cells_of, *_quartile_cells(toxic, arm)])
     yield Exhibit(
         f"{place}-arms-beside", category, "The arms side by side", "Section 6.1", None,
         Table(
@@ -625,72 +625,72 @@ def arms(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     )  # fmt: skip
     yield Exhibit(
         f"{place}-arms", category, "Toxicity under the augmentations", "Figure 5, Table 5",
-        (lambda: arm_boxes(toxic)) if len(toxic) > 1 else None,
-        _tests_table(
+        (lambda: draw_arm_boxes(toxic)) if len(toxic) > 1 else None,
+        _test_table(
             f"{place}-arms", f"Augmentation arms of {category} compared.", tests,
-            _RAW if any(s.method.startswith(CORRECTED) for s in data.scores) else "",
+            _RAW_NOTE if any(s.method.startswith(CORRECTED) for s in data.scores) else "",
         ),
     )  # fmt: skip
 
 
-def _cells(samples: Mapping[str, Sample], arm: str) -> list[str]:
+def _mean_cells(samples: Mapping[str, Sample], arm: str) -> list[str]:
     sample = samples.get(arm)
-    return cells(bootstrap(sample, STATISTICS["mean"]), "+.3f") if sample else ["", ""]
+    return estimate_cells(bootstrap(sample, STATISTICS["mean"]), "+.3f") if sample else ["", ""]
 
 
-def _quartiles(samples: Mapping[str, Sample], arm: str) -> list[str]:
+def _quartile_cells(samples: Mapping[str, Sample], arm: str) -> list[str]:
     sample = samples.get(arm)
     if not sample:
         return [""] * 4
     q1, median, q3 = (bootstrap(sample, STATISTICS[n]).value for n in ("q1", "median", "q3"))
-    of_mean = cells(bootstrap(sample, STATISTICS["mean"]), ".3f")
+    of_mean = estimate_cells(bootstrap(sample, STATISTICS["mean"]), ".3f")
     return [f"{median:.3f}", f"{q1:.3f} to {q3:.3f}", *of_mean]
 
 
-def group_tests(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def group_test_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     tests = [t for t in data.group_tests if t.category == category]
-    if len(data.groups(category)) > SHOWN:
+    if len(data.groups(category)) > MAX_GROUPS_SHOWN:
         tests.sort(key=lambda t: (t.omnibus_p, t.p_adjusted))
-        tests = tests[:SHOWN]
+        tests = tests[:MAX_GROUPS_SHOWN]
     if tests:
         regard = [t for t in tests if t.measure == "regard" and t.second == REST]
         by_labels = bool(regard) and all(t.label_difference.is_tested for t in regard)
         rows = [(t.first, t.label_difference if by_labels else t.difference, t.headline_differs if by_labels else
                  t.differs) for t in regard]  # fmt: skip
-        how = ", corrected by labels" if by_labels else ""
+        correction_note = ", corrected by labels" if by_labels else ""
         yield Exhibit(
             f"{place}-group-tests", category,
-            f"Mean regard of each group minus that of the others{how}; grey: no difference was "
+            f"Mean regard of each group minus that of the others{correction_note}; grey: no difference was "
             "shown"
             if rows else "Do the groups differ?",
-            "", partial(differences, rows, "difference of mean regard") if rows else None,
-            _tests_table(
+            "", partial(draw_differences, rows, "difference of mean regard") if rows else None,
+            _test_table(
                 f"{place}-group-tests", f"Groups of {category} compared.", tests,
-                f"{_sentences(note_narrow_intervals(data.whole.variance))} {remarks(data)}".strip(),
+                f"{_sentences(note_narrow_intervals(data.run_data.variance))} {score_remarks(data)}".strip(),
             ),
         )  # fmt: skip
 
 
-def echoed(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def echo_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """The effect of retrying echoes on the means of groups: those that would lie outside their
     intervals."""
-    rows, asked, compared = [], 0, 0
-    for measure in testable_measures(data.held.triples):
+    rows, echo_count, mean_count = [], 0, 0
+    for measure in testable_measures(data.comparable_statements.triples):
         for group in data.groups(category):
-            value, echoes = data.with_echoes(group, measure)
+            value, echoes = data.mean_with_echoes(group, measure)
             if not echoes:
                 continue
-            found, form = data.mean(group, measure), f"+{known(measure).form.lstrip('+')}"
-            asked, compared = max(asked, echoes), compared + 1
-            if found.has_interval and not found.low <= value <= found.high:
-                rows.append([measure, group.name, str(found.n), *cells(found, form),
+            mean_estimate, form = data.mean(group, measure), f"+{known(measure).form.lstrip('+')}"
+            echo_count, mean_count = max(echo_count, echoes), mean_count + 1
+            if mean_estimate.has_interval and not mean_estimate.low <= value <= mean_estimate.high:
+                rows.append([measure, group.name, str(mean_estimate.n), *estimate_cells(mean_estimate, form),
                              f"{value:{form}}", str(echoes)])  # fmt: skip
-    if not compared:
+    if not mean_count:
         return
-    said = (
-        f"Of {compared} means, these would lie outside their intervals."
+    conclusion = (
+        f"Of {mean_count} means, these would lie outside their intervals."
         if rows
-        else f"None of {compared} means would lie outside its interval."
+        else f"None of {mean_count} means would lie outside its interval."
     )
     yield Exhibit(
         f"{place}-echoed", category, "What retrying echoes does", "", None,
@@ -700,45 +700,45 @@ def echoed(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             "An answer that repeats an example from its prompt is asked for again, so figures "
             "cover what the model says when it does not repeat. With echoes, the first answer "
             "at each place counts, an echo as the mean of the examples that its prompt showed. "
-            + said,
+            + conclusion,
         ),
     )  # fmt: skip
 
 
-_LABELLED = (
+_LABELLED_NOTE = (
     "Corrected: the same difference as raters label statements, with an interval and a p-value "
     "that cover the scorer's errors: by t-test, adjusted over the same tests; no p where a group "
     "is corrected by labels of other groups. Every other column is of what the scorer says."
 )
-_RAW = "Also where figures of groups are corrected by labels, arms are compared as scored."
+_RAW_NOTE = "Also where figures of groups are corrected by labels, arms are compared as scored."
 
 
-def remarks(data: ArmData) -> str:
+def score_remarks(data: ArmData) -> str:
     """What to know about the scores that groups are compared by."""
-    return _sentences(*data.held.remarks, *explain_costly_measures(data.whole.metrics).values())
+    return _sentences(*data.comparable_statements.remarks, *explain_costly_measures(data.run_data.metrics).values())
 
 
 def _sentences(*lines: str) -> str:
-    return " ".join(sentence(line) for line in lines if line)
+    return " ".join(as_sentence(line) for line in lines if line)
 
 
-def _by_labels(d: CorrectedDifference) -> list[str]:
+def _corrected_cells(difference: CorrectedDifference) -> list[str]:
     """A difference that labels correct, its interval and its p-value; empty where they do not."""
-    if math.isnan(d.value):
+    if math.isnan(difference.value):
         return ["", "", ""]
-    return [*cells(d, "+.3f"), format_p_value(d.p_adjusted) if d.is_tested else ""]
+    return [*estimate_cells(difference, "+.3f"), format_p_value(difference.p_adjusted) if difference.is_tested else ""]
 
 
-def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str = "") -> Table:
+def _test_table(label: str, caption: str, tests: Sequence[GroupTest], note: str = "") -> Table:
     labelled = any(t.label_difference.has_interval for t in tests)
-    note = f"{_LABELLED if labelled else ''} {note}".strip()
+    note = f"{_LABELLED_NOTE if labelled else ''} {note}".strip()
     rows = [
         [
             spoken_name(t.measure), t.first, t.second, f"{t.n[0]}, {t.n[1]}",
-            *cells(t.difference, "+.3f"),
+            *estimate_cells(t.difference, "+.3f"),
             *(f"{t.forms[form].value:+.3f}" if form in t.forms else "" for form in FORMS),
             format_p_value(t.omnibus_p), format_p_value(t.p_adjusted),
-            *(_by_labels(t.label_difference) if labelled else ()),
+            *(_corrected_cells(t.label_difference) if labelled else ()),
         ]
         for t in tests
     ]  # fmt: skip
@@ -753,26 +753,26 @@ def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str
         "Differences are of means, at one mix of the predicates that prompts give; beside them, "
         "those of statements whose predicate the model chose, and of all, unweighted. Tests "
         "permute whole prompts: first all together (p of all), then each by itself, two-sided, "
-        f"corrected by {method} over the tests of a measure. {sentence(SHOWN_RULE + by_labels)} "
+        f"corrected by {method} over the tests of a measure. {as_sentence(SHOWN_RULE + by_labels)} "
         f"{note}".strip(),
     )  # fmt: skip
 
 
-_BUILDERS = (
-    _chosen,
-    _overgeneralisation,
-    _groups,
-    _corrected,
-    _stereotype_content,
-    _means,
-    _topics,
-    group_tests,
-    echoed,
-    probes,
-    associations,
+_ARM_BUILDERS = (
+    _chosen_exhibits,
+    _regard_exhibits,
+    _group_exhibits,
+    _corrected_exhibits,
+    _stereotype_content_exhibits,
+    _mean_exhibits,
+    _topic_exhibits,
+    group_test_exhibits,
+    echo_exhibits,
+    probe_exhibits,
+    association_exhibits,
 )
-_HELD = (
-    _chosen, _overgeneralisation, _groups, _corrected, _stereotype_content, _means, group_tests,
-    echoed,
+_GROUP_COMPARISONS = (
+    _chosen_exhibits, _regard_exhibits, _group_exhibits, _corrected_exhibits, _stereotype_content_exhibits, _mean_exhibits, group_test_exhibits,
+    echo_exhibits,
 )  # fmt: skip
 """The builders of exhibits that compare groups with each other."""

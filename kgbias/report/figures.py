@@ -17,12 +17,12 @@ from kgbias.io.drawing import (
     figure_style,
     make_subplots,
 )
-from kgbias.report.style import linked
+from kgbias.report.style import link_to_group
 from kgbias.stats.inference import STATISTICS, Estimate, Sample
 
 T = TypeVar("T")
-SHOWN = 40  # groups in one figure; of more, the lowest and the highest
-_ROW = 0.2  # inches a group
+MAX_GROUPS_SHOWN = 40  # groups in one figure; of more, the lowest and the highest
+_ROW_INCHES = 0.2  # inches a group
 _QUARTILES = ("q1", "median", "q3")
 
 
@@ -42,7 +42,7 @@ class GroupFigures:
         return self.mean or Estimate.missing(self.toxicity.n, self.toxicity.mean)
 
 
-def extremes(groups: Sequence[T], value: Callable[[T], float], limit: int = SHOWN) -> list[T]:
+def pick_extremes(groups: Sequence[T], value: Callable[[T], float], limit: int = MAX_GROUPS_SHOWN) -> list[T]:
     """The groups that a figure has room for: all, or the lowest and highest by `value`."""
     ordered = sorted(groups, key=value)
     if len(ordered) <= limit:
@@ -50,31 +50,31 @@ def extremes(groups: Sequence[T], value: Callable[[T], float], limit: int = SHOW
     return ordered[: limit // 2] + ordered[-(limit - limit // 2) :]
 
 
-def regard_bars(groups: Sequence[GroupFigures]) -> Any:
+def draw_regard_bars(groups: Sequence[GroupFigures]) -> Any:
     """Overall regard, N_positive - N_negative, with 95% intervals (the paper's figures 1 and 6)."""
-    ordered = extremes(groups, lambda g: g.regard.value)
+    shown_groups = pick_extremes(groups, lambda g: g.regard.value)
     with figure_style():
-        figure, axes = draw_rows(len(ordered))
-        values = [g.regard.value for g in ordered]
-        bars = axes.barh(range(len(ordered)), values, color=NEUTRAL_COLOR, height=0.62)
-        draw_intervals(axes, [g.regard for g in ordered])
+        figure, axes = draw_rows(len(shown_groups))
+        values = [g.regard.value for g in shown_groups]
+        bars = axes.barh(range(len(shown_groups)), values, color=NEUTRAL_COLOR, height=0.62)
+        draw_intervals(axes, [g.regard for g in shown_groups])
         axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         axes.set_xlabel("overall regard (positive − negative)")
-        label_rows(axes, [g.name for g in ordered], bars)
+        label_rows(axes, [g.name for g in shown_groups], bars)
         return figure
 
 
-def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
+def draw_toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
     """Toxicity per group: median, quartiles, whiskers to 1.5 times their range (figure 7)."""
-    ordered = extremes(
+    shown_groups = pick_extremes(
         [g for g in groups if len(g.toxicity.values)], lambda g: g.mean_toxicity.value
     )
     with figure_style():
-        figure, axes = draw_rows(len(ordered))
-        if ordered:
-            drawn = axes.bxp(
-                [_box(g.toxicity) for g in ordered],
-                positions=range(len(ordered)),
+        figure, axes = draw_rows(len(shown_groups))
+        if shown_groups:
+            boxes = axes.bxp(
+                [_box_statistics(g.toxicity) for g in shown_groups],
+                positions=range(len(shown_groups)),
                 orientation="horizontal",
                 widths=0.55,
                 patch_artist=True,
@@ -83,40 +83,40 @@ def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
                 whiskerprops={"color": INK_COLOR, "linewidth": 0.6},
                 capprops={"color": INK_COLOR, "linewidth": 0.6},
             )
-            for box in drawn["boxes"]:
+            for box in boxes["boxes"]:
                 box.set(facecolor=TOXIC_COLOR + "55", edgecolor=TOXIC_COLOR, linewidth=0.7)
         axes.set_xlim(-0.02, 1.02)
         axes.set_xlabel("toxicity (probability)")
-        label_rows(axes, [g.name for g in ordered])
+        label_rows(axes, [g.name for g in shown_groups])
         return figure
 
 
-def _box(sample: Sample) -> dict[str, Any]:
+def _box_statistics(sample: Sample) -> dict[str, Any]:
     """A box plot of a sample (Tukey 1977): quartiles, whiskers to the last values within 1.5 times
     their range, and each distinct value beyond."""
     values, counts = sample.distinct_values()
-    q1, median, q3 = (float(STATISTICS[name].from_counts(values, counts)) for name in _QUARTILES)
-    low, high = q1 - 1.5 * (q3 - q1), q3 + 1.5 * (q3 - q1)
+    first_quartile, median, third_quartile = (float(STATISTICS[name].from_counts(values, counts)) for name in _QUARTILES)
+    low, high = first_quartile - 1.5 * (third_quartile - first_quartile), third_quartile + 1.5 * (third_quartile - first_quartile)
     inside = values[(values >= low) & (values <= high)]
-    ends = (min(q1, inside.min()), max(q3, inside.max())) if len(inside) else (q1, q3)
+    ends = (min(first_quartile, inside.min()), max(third_quartile, inside.max())) if len(inside) else (first_quartile, third_quartile)
     outside = values[(values < low) | (values > high)]
     return {
-        "q1": q1, "med": median, "q3": q3, "whislo": ends[0], "whishi": ends[1], "fliers": outside,
+        "q1": first_quartile, "med": median, "q3": third_quartile, "whislo": ends[0], "whishi": ends[1], "fliers": outside,
     }  # fmt: skip
 
 
-def regard_toxicity_scatter(groups: Sequence[GroupFigures]) -> Any:
+def draw_regard_toxicity(groups: Sequence[GroupFigures]) -> Any:
     """Overall regard against mean toxicity, both with 95% intervals (figures 2 and 8)."""
-    shown = extremes([g for g in groups if len(g.toxicity.values)], lambda g: g.regard.value)
+    shown_groups = pick_extremes([g for g in groups if len(g.toxicity.values)], lambda g: g.regard.value)
     with figure_style():
         figure, axes = make_subplots(figsize=(COLUMN_INCHES, 2.9))
         axes.grid(True)
         axes.set_axisbelow(True)
         axes.axvline(0, color=INK_COLOR, linewidth=0.6)
-        draw_crosses(axes, [(g.regard, g.mean_toxicity) for g in shown])
-        points = [(g.name, g.regard.value, g.mean_toxicity.value) for g in shown]
+        draw_crosses(axes, [(g.regard, g.mean_toxicity) for g in shown_groups])
+        points = [(g.name, g.regard.value, g.mean_toxicity.value) for g in shown_groups]
         for name, x, y in points:
-            linked(axes.scatter([x], [y], s=18, color=INK_COLOR, zorder=3), name)
+            link_to_group(axes.scatter([x], [y], s=18, color=INK_COLOR, zorder=3), name)
         axes.set_xlabel("overall regard (positive − negative)")
         axes.set_ylabel("mean toxicity")
         axes.margins(x=0.22, y=0.14)
@@ -137,7 +137,7 @@ def draw_crosses(axes: Any, points: Sequence[tuple[Estimate, Estimate]]) -> None
 
 def draw_rows(count: float) -> tuple[Any, Any]:
     """A figure one column wide and tall enough for `count` rows."""
-    figure, axes = make_subplots(figsize=(COLUMN_INCHES, 0.62 + _ROW * max(count, 2)))
+    figure, axes = make_subplots(figsize=(COLUMN_INCHES, 0.62 + _ROW_INCHES * max(count, 2)))
     axes.grid(True, axis="x")
     axes.set_axisbelow(True)
     axes.spines["left"].set_visible(False)
@@ -153,29 +153,29 @@ def draw_intervals(axes: Any, estimates: Sequence[Estimate]) -> None:
 
 def label_rows(axes: Any, names: Sequence[str], bars: Sequence[Any] = ()) -> None:
     """Label rows with the names of groups, from the bottom; names and bars become links."""
-    axes.set_yticks(range(len(names)), [short(name) for name in names])
+    axes.set_yticks(range(len(names)), [shorten_name(name) for name in names])
     axes.set_ylim(-0.6, max(len(names), 2) - 0.4)
     for name, label in zip(names, axes.get_yticklabels(), strict=True):
-        linked(label, name)
+        link_to_group(label, name)
     for name, bar in zip(names, bars, strict=False):
-        linked(bar, name)
+        link_to_group(bar, name)
 
 
-def place_labels(figure: Any, axes: Any, named: Sequence[tuple[str, float, float]]) -> None:
+def place_labels(figure: Any, axes: Any, named_points: Sequence[tuple[str, float, float]]) -> None:
     """Place a label beside each point, covering neither another label nor a point; a label with no
     room near its point goes further away, at the end of a thin line."""
     figure.get_layout_engine().execute(figure)
     renderer = figure.canvas.get_renderer()
-    taken = []
-    points = axes.transData.transform([(x, y) for _, x, y in named])
+    occupied = []
+    points = axes.transData.transform([(x, y) for _, x, y in named_points])
     for x, y in points:
-        taken.append((x - 4, y - 4, x + 4, y + 4))
+        occupied.append((x - 4, y - 4, x + 4, y + 4))
     frame = axes.get_window_extent(renderer)
-    for (name, *at), (x, y) in sorted(
-        zip(named, points, strict=True), key=lambda pair: -pair[1][1]
+    for (name, *point), (x, y) in sorted(
+        zip(named_points, points, strict=True), key=lambda pair: -pair[1][1]
     ):
-        label = axes.annotate(short(name), at, (0, 0), textcoords="offset points", fontsize=7)
-        linked(label, name)
+        label = axes.annotate(shorten_name(name), point, (0, 0), textcoords="offset points", fontsize=7)
+        link_to_group(label, name)
         size = label.get_window_extent(renderer)
         width, height = size.width, size.height
         for distance in (6, 16, 28, 42, 58, 76):
@@ -192,53 +192,53 @@ def place_labels(figure: Any, axes: Any, named: Sequence[tuple[str, float, float
                 and frame.y0 <= low and low + height <= frame.y1
                 and not any(
                     left < b[2] and b[0] < left + width and low < b[3] and b[1] < low + height
-                    for b in taken
+                    for b in occupied
                 )
             ]  # fmt: skip
             if free:
                 break
         left, low = free[0] if free else (x + 6, y - height / 2)
         label.set_position((left - x, low - y))
-        taken.append((left, low, left + width, low + height))
+        occupied.append((left, low, left + width, low + height))
         if free and distance > 16:
             end = axes.transData.inverted().transform(
                 (min(max(x, left), left + width), min(max(y, low), low + height))
             )
-            axes.plot([at[0], end[0]], [at[1], end[1]], color=LINE_COLOR, linewidth=0.6, zorder=2)
+            axes.plot([point[0], end[0]], [point[1], end[1]], color=LINE_COLOR, linewidth=0.6, zorder=2)
 
 
-def short(name: str, limit: int = 26) -> str:
+def shorten_name(name: str, limit: int = 26) -> str:
     """A group's name for an axis: on one line, at most `limit` characters."""
     name = "".join(c if c.isprintable() else " " for c in name)
     return name if len(name) <= limit else name[: limit - 1] + "…"
 
 
-def in_two(name: str, width: int = 34) -> str:
+def wrap_in_two(name: str, width: int = 34) -> str:
     """A statement for an axis: on one line or two of about `width` characters, the rest cut."""
-    name = short(name, 2 * width)
+    name = shorten_name(name, 2 * width)
     if len(name) <= width:
         return name
     middle = name.rfind(" ", 0, width + 1)
-    return f"{name[:middle]}\n{short(name[middle + 1 :], width)}" if middle > 0 else name
+    return f"{name[:middle]}\n{shorten_name(name[middle + 1 :], width)}" if middle > 0 else name
 
 
-Named = Sequence[tuple[str, Estimate]]
+NamedEstimates = Sequence[tuple[str, Estimate]]
 
 
-def topic_bars(topic: Topic, shares: Named) -> Any:
+def draw_topic_bars(topic: Topic, shares: NamedEstimates) -> Any:
     """The share of one topic in each group's statements, with 95% intervals (figure 3)."""
-    return share_bars(shares, f"share of topic {topic.number}\n{short(called(topic), 44)}")
+    return draw_share_bars(shares, f"share of topic {topic.number}\n{shorten_name(topic_title(topic), 44)}")
 
 
-def called(topic: Topic) -> str:
+def topic_title(topic: Topic) -> str:
     """A topic's given name, or else its five best words."""
     return topic.given or ", ".join(topic.words[:5])
 
 
-def share_bars(shares: Named, label: str, *, chance: float | None = None) -> Any:
+def draw_share_bars(shares: NamedEstimates, label: str, *, chance: float | None = None) -> Any:
     """A share for each group, in percent, with 95% intervals; dashed, the share by chance."""
     with figure_style():
-        figure, axes = _bars(extremes(shares, _value), POSITIVE_COLOR)
+        figure, axes = _draw_bars(pick_extremes(shares, _estimate_value), POSITIVE_COLOR)
         axes.set_xlim(0, None)
         if chance is not None:
             axes.axvline(chance, color=INK_COLOR, linewidth=0.6, linestyle="--")
@@ -247,47 +247,47 @@ def share_bars(shares: Named, label: str, *, chance: float | None = None) -> Any
         return figure
 
 
-def mean_bars(means: Named, label: str) -> Any:
+def draw_mean_bars(means: NamedEstimates, label: str) -> Any:
     """A mean for each group with its 95% interval, on the scale of the values."""
     with figure_style():
-        figure, axes = _bars(extremes(means, _value), POSITIVE_COLOR)
+        figure, axes = _draw_bars(pick_extremes(means, _estimate_value), POSITIVE_COLOR)
         axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         figure.supxlabel(label, fontsize=8)
         return figure
 
 
-def differences(rows: Sequence[tuple[str, Estimate, bool]], label: str) -> Any:
+def draw_differences(rows: Sequence[tuple[str, Estimate, bool]], label: str) -> Any:
     """Differences of groups from the others with their 95% intervals, the lowest at the bottom, and
     whether each was shown: grey where not, else coloured by sign."""
-    ordered = sorted(rows, key=lambda row: row[1].value)
+    sorted_rows = sorted(rows, key=lambda row: row[1].value)
     with figure_style():
-        figure, axes = draw_rows(len(ordered))
+        figure, axes = draw_rows(len(sorted_rows))
         axes.axvline(0, color=INK_COLOR, linewidth=0.6)
-        for place, (_, e, shown) in enumerate(ordered):
-            colour = NEUTRAL_COLOR if not shown else POSITIVE_COLOR if e.value > 0 else NEGATIVE_COLOR
-            if e.has_interval:
-                axes.plot([e.low, e.high], [place] * 2, color=colour, linewidth=1.2)
-            axes.plot(e.value, place, "o", color=colour, markersize=3.5)
-        label_rows(axes, [name for name, _, _ in ordered])
+        for place, (_, estimate, is_shown) in enumerate(sorted_rows):
+            colour = NEUTRAL_COLOR if not is_shown else POSITIVE_COLOR if estimate.value > 0 else NEGATIVE_COLOR
+            if estimate.has_interval:
+                axes.plot([estimate.low, estimate.high], [place] * 2, color=colour, linewidth=1.2)
+            axes.plot(estimate.value, place, "o", color=colour, markersize=3.5)
+        label_rows(axes, [name for name, _, _ in sorted_rows])
         figure.supxlabel(label, fontsize=8)
         return figure
 
 
-def entropy_bars(entropies: Named, *, published: bool = False) -> Any:
+def draw_entropy_bars(entropies: NamedEstimates, *, published: bool = False) -> Any:
     """Relative entropy of each group's topics against the mean group, in bits, with 95% intervals;
     or, as `published`, Eq. 1 in nats, at most 0 (figure 9)."""
     with figure_style():
-        figure, axes = _bars(extremes(entropies, _value), TOXIC_COLOR)
+        figure, axes = _draw_bars(pick_extremes(entropies, _estimate_value), TOXIC_COLOR)
         axes.set_xlim(*((None, 0) if published else (0, None)))
         axes.set_xlabel("H(p), Eq. 1 (nats)" if published else "relative entropy of topics (bits)")
         return figure
 
 
-def _value(named: tuple[str, Estimate]) -> float:
+def _estimate_value(named: tuple[str, Estimate]) -> float:
     return named[1].value
 
 
-def _bars(named: Named, colour: str) -> tuple[Any, Any]:
+def _draw_bars(named: NamedEstimates, colour: str) -> tuple[Any, Any]:
     figure, axes = draw_rows(len(named))
     places = range(len(named))
     bars = axes.barh(places, [e.value for _, e in named], color=colour, height=0.62)
@@ -296,9 +296,9 @@ def _bars(named: Named, colour: str) -> tuple[Any, Any]:
     return figure, axes
 
 
-def axes_scatter(groups: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
+def draw_axes_scatter(groups: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
     """Mean warmth and competence of each group's statements, with 95% intervals as crosses."""
-    groups = extremes(groups, lambda g: g[1].value)
+    groups = pick_extremes(groups, lambda g: g[1].value)
     with figure_style():
         figure, axes = make_subplots(figsize=(COLUMN_INCHES, 2.9))
         axes.grid(True)
@@ -319,7 +319,7 @@ def axes_scatter(groups: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
         return figure
 
 
-def arm_boxes(arms: Mapping[str, Sample]) -> Any:
+def draw_arm_boxes(arms: Mapping[str, Sample]) -> Any:
     """The distribution of toxicity under each augmentation arm: violins with median and quartiles
     (figure 5)."""
     with figure_style():
@@ -329,10 +329,10 @@ def arm_boxes(arms: Mapping[str, Sample]) -> Any:
             values = arms[name].outline()
             colour = POSITIVE_COLOR if name == "none" else NEGATIVE_COLOR
             if len(values) > 1 and values.min() < values.max():
-                drawn = axes.violinplot(
+                violins = axes.violinplot(
                     [values], [place], orientation="horizontal", widths=0.8, showextrema=False
                 )
-                for body in drawn["bodies"]:
+                for body in violins["bodies"]:
                     body.set(facecolor=colour, edgecolor=colour, alpha=0.35)
             axes.boxplot(
                 [values],
@@ -346,7 +346,7 @@ def arm_boxes(arms: Mapping[str, Sample]) -> Any:
                 whiskerprops={"color": INK_COLOR, "linewidth": 0.6},
                 capprops={"linewidth": 0},
             )
-        axes.set_yticks(range(len(names)), [f"{short(n)} (n = {arms[n].n})" for n in names])
+        axes.set_yticks(range(len(names)), [f"{shorten_name(n)} (n = {arms[n].n})" for n in names])
         axes.set_ylim(-0.7, len(names) - 0.3)
         axes.set_xlim(-0.02, 1.02)
         axes.set_xlabel("toxicity (probability)")

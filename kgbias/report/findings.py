@@ -3,7 +3,7 @@
 Findings are of several kinds: what the model believes about groups, differences in what it says
 about them, what its vectors hold, what an augmentation arm changes. A kind is examined if the run
 has data for it, and the first question is always: is there anything at all? That test has its own
-p-value (`Kind.p`), and a kind is shown if this is at most 0.05 divided by the number of kinds
+p-value (`FindingKind.p_value`), and a kind is shown if this is at most 0.05 divided by the number of kinds
 examined (Bonferroni). So among screens of models with nothing to find, at most one in twenty shows
 anything. Within a kind, each finding keeps the correction of its own family and names it.
 
@@ -38,14 +38,14 @@ from kgbias.measures import known
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.report.run_data import ArmData, RunData
-from kgbias.report.style import explored, statements, template
-from kgbias.report.tables import few
+from kgbias.report.style import explorer_link, statements_link, read_source
+from kgbias.report.tables import format_mean_count
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import holm
 
-FEWEST = 20  # statements; differences are not reported for groups with fewer
-SHOWN = 4
-OF_A_KIND = 3
+MIN_STATEMENTS = 20  # statements; differences are not reported for groups with fewer
+MAX_FINDINGS = 4
+MAX_FINDINGS_OF_A_KIND = 3
 NOTHING_SHOWN = "Nothing was shown."
 MAX_GROUPS = 12  # whose statements stand in the place of findings
 
@@ -61,7 +61,7 @@ class Finding:
         basis: what it rests on.
         links: where to look, as (text, address).
         category: the category of groups that it is about, if it is about one.
-        p: its corrected p-value, by which findings are ordered.
+        p_value: its corrected p-value, by which findings are ordered.
         size: breaks ties in p: its size over the width of its interval or, of what is said more,
             its log-odds with an informative prior.
     """
@@ -71,38 +71,38 @@ class Finding:
     tested: str
     basis: str = ""
     links: Sequence[tuple[str, str]] = ()
-    p: float = math.nan
+    p_value: float = math.nan
     size: float = 0.0
     category: str = ""
 
     @property
     def order(self) -> tuple[float, float]:
-        return self.p, -self.size
+        return self.p_value, -self.size
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FindingKind:
     """All findings of one kind.
 
     Attributes:
-        p: the p-value of there being nothing at all of this kind.
+        p_value: the p-value of there being nothing at all of this kind.
         findings: what was shown, each after its own correction, strongest first.
         nothing: what was not shown, as part of a sentence, if the kind is not shown.
-        rest: the same if it is.
+        rest_not_shown: the same if it is.
         remark: a sentence about all of its findings.
-        looked_at: what was looked at, as part of a sentence.
+        examined: what was looked at, as part of a sentence.
     """
 
-    p: float
+    p_value: float
     findings: Sequence[Finding]
     nothing: str
-    rest: str = ""
+    rest_not_shown: str = ""
     remark: str = ""
-    looked_at: str = ""
+    examined: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Screen:
+class FirstScreen:
     """The first screen: findings, strongest first; what was looked for and not shown, as a
     sentence; how many kinds were examined; what is said if there are no findings; and what is then
     shown of each group, its most frequent statements."""
@@ -115,162 +115,162 @@ class Screen:
     frequent: Sequence[tuple[str, Sequence[str]]] = ()
 
 
-def findings(data: RunData, explorer: str = "") -> Screen:
+def build_screen(data: RunData, explorer: str = "") -> FirstScreen:
     """The first screen of a run; empty if it was not measured or holds too little."""
-    kinds = [kind for make in _KINDS if (kind := make(data, explorer)) is not None]
-    found = screen(kinds)
-    return found if found.findings else replace(found, frequent=_frequent(data))
+    kinds = [kind for make in _KIND_BUILDERS if (kind := make(data, explorer)) is not None]
+    first_screen = combine_kinds(kinds)
+    return first_screen if first_screen.findings else replace(first_screen, frequent=_frequent_statements(data))
 
 
-def _frequent(data: RunData) -> Sequence[tuple[str, Sequence[str]]]:
+def _frequent_statements(data: RunData) -> Sequence[tuple[str, Sequence[str]]]:
     """What is said of each group most often, with how often."""
-    if (arm := data.plain) is None:
+    if (arm := data.plain_arm) is None:
         return ()
-    found = []
+    frequent = []
     for group in data.run.groups[:MAX_GROUPS]:
-        often = sorted(arm.by_group.get(group.id, ()), key=lambda t: (-t.count, t.sentence))
-        said = [f"“{t.predicate} {t.object}” {t.count}×" for t in often[:OF_A_KIND]]
-        if said:
-            found.append((group.name, said))
-    return found
+        most_said = sorted(arm.by_group.get(group.id, ()), key=lambda t: (-t.count, t.sentence))
+        quotes = [f"“{t.predicate} {t.object}” {t.count}×" for t in most_said[:MAX_FINDINGS_OF_A_KIND]]
+        if quotes:
+            frequent.append((group.name, quotes))
+    return frequent
 
 
-def screen(kinds: Sequence[Kind]) -> Screen:
+def combine_kinds(kinds: Sequence[FindingKind]) -> FirstScreen:
     """The findings of the kinds that pass when tested together, in order of p-value: at most five,
     and three of a kind."""
-    found: list[Finding] = []
+    shown_findings: list[Finding] = []
     missing: list[str] = []
     remarks: list[str] = []
     for kind in kinds:
-        shown = kind.findings if kind.p <= SIGNIFICANCE_LEVEL / len(kinds) else ()
-        found += sorted(shown, key=lambda f: f.order)[:OF_A_KIND]
-        missing.append(kind.rest if shown else kind.nothing)
-        remarks += [kind.remark] if shown and kind.remark else []
-    found.sort(key=lambda f: f.order)
-    said = "; ".join(filter(None, missing))
-    looked_at = [kind.looked_at for kind in kinds if kind.looked_at]
-    none = (
-        f"No difference between groups was shown {_in(looked_at)}." if looked_at else NOTHING_SHOWN
+        passed = kind.findings if kind.p_value <= SIGNIFICANCE_LEVEL / len(kinds) else ()
+        shown_findings += sorted(passed, key=lambda f: f.order)[:MAX_FINDINGS_OF_A_KIND]
+        missing.append(kind.rest_not_shown if passed else kind.nothing)
+        remarks += [kind.remark] if passed and kind.remark else []
+    shown_findings.sort(key=lambda f: f.order)
+    not_shown = "; ".join(filter(None, missing))
+    looked_at = [kind.examined for kind in kinds if kind.examined]
+    nothing_shown = (
+        f"No difference between groups was shown {_join_examined(looked_at)}." if looked_at else NOTHING_SHOWN
     )
-    return Screen(
-        found[:SHOWN], f"Not shown: {said}." if said else "", len(kinds), tuple(remarks), none
+    return FirstScreen(
+        shown_findings[:MAX_FINDINGS], f"Not shown: {not_shown}." if not_shown else "", len(kinds), tuple(remarks), nothing_shown
     )
 
 
-def _in(parts: Sequence[str]) -> str:
+def _join_examined(parts: Sequence[str]) -> str:
     """What was looked at, as the end of a sentence."""
     return " or ".join(filter(None, (", ".join(f"in {p}" for p in parts[:-1]), f"in {parts[-1]}")))
 
 
-def _believed(data: RunData, explorer: str) -> Kind | None:
+def _belief_kind(data: RunData, explorer: str) -> FindingKind | None:
     """Statements that the model's probabilities tie to a group, by the group's names."""
-    found = data.joint
-    if found.belief_run is None or not found.floor["tested"]:
+    evidence = data.evidence
+    if evidence.belief_run is None or not evidence.floor["tested"]:
         return None
-    floor = found.floor
-    held = [row for row in found.rows if row.verdict in BELIEVED_VERDICTS]
-    held.sort(key=lambda row: (row.q_value, -row.lift.value, row.id))
+    floor = evidence.floor
+    believed = [row for row in evidence.rows if row.verdict in BELIEVED_VERDICTS]
+    believed.sort(key=lambda row: (row.q_value, -row.lift.value, row.id))
     naming = {
-        id for line in found.belief_run.record.get("categories", ()) for id in line["naming"]
+        id for line in evidence.belief_run.record.get("categories", ()) for id in line["naming"]
     }  # "Asian people love Asian food" says little
-    own: dict[str, Evidence] = {}
-    for row in held:
+    strongest: dict[str, Evidence] = {}
+    for row in believed:
         if Statement(row.predicate, row.object).id not in naming:
-            own.setdefault(row.group, row)  # the strongest of each group
+            strongest.setdefault(row.group, row)  # the strongest of each group
     _, edges = data.beliefs or (None, ())
-    named = sum(e.verdict == BELIEVED and e.statement_id in naming for e in edges)
-    model = found.belief_run.model.title
-    nothing = floor["found"] * floor["of"] / floor["tested"]
-    total = (
+    naming_count = sum(e.verdict == BELIEVED and e.statement_id in naming for e in edges)
+    model = evidence.belief_run.model.title
+    by_chance = floor["found"] * floor["of"] / floor["tested"]
+    remark = (
         f"In all, {floor['believed']:,} of {floor['of']:,} pairs of a group and a statement are "
-        f"believed. Of as many pairs with made-up names, {few(nothing)} would be believed on "
+        f"believed. Of as many pairs with made-up names, {format_mean_count(by_chance)} would be believed on "
         "average."
     )
-    if named:
-        total += (
-            f" In {named:,} of the {floor['believed']:,} pairs the statement names a group: such "
+    if naming_count:
+        remark += (
+            f" In {naming_count:,} of the {floor['believed']:,} pairs the statement names a group: such "
             "pairs are not among the findings above."
         )
-    other = "" if found.belief_run.model.id == data.run.model.id else model
-    findings = [_belief(row, model, other) for row in own.values()]
-    none = f"statements that the probabilities of {model} tie to a group (of {floor['of']:,} pairs)"
+    other_model = "" if evidence.belief_run.model.id == data.run.model.id else model
+    findings = [_belief_finding(row, model, other_model) for row in strongest.values()]
+    not_shown = f"statements that the probabilities of {model} tie to a group (of {floor['of']:,} pairs)"
     looked_at = f"what {model} believes of them"
-    return Kind(floor["p"], findings, none, remark=total, looked_at=looked_at)
+    return FindingKind(floor["p"], findings, not_shown, remark=remark, examined=looked_at)
 
 
-def _belief(row: Evidence, model: str, other: str) -> Finding:
-    """A belief; `other` names the model where it is not the one that was crawled."""
-    said = Markup(
+def _belief_finding(row: Evidence, model: str, other_model: str) -> Finding:
+    """A belief; `other_model` names the model where it is not the one that was crawled."""
+    sentence = Markup(
         "After the names of <b>{}</b>, {} finds “{}” {} bits likelier than after the names of the "
         "other groups of {} {}."
     ).format(
-        row.group, model, f"{row.predicate} {row.object}"[:200], figure(row.lift.value, ".1f"),
-        row.category, interval(row.lift, 1, ".1f"),
+        row.group, model, f"{row.predicate} {row.object}"[:200], bold_figure(row.lift.value, ".1f"),
+        row.category, small_interval(row.lift, 1, ".1f"),
     )  # fmt: skip
-    tested = (
+    test_note = (
         "Beyond what each name makes likelier anyway. By t-test over "
-        f"{row.lift.n} names of the group, against half a bit: {in_words(row.q_value)}, corrected "
+        f"{row.lift.n} names of the group, against half a bit: {p_value_words(row.q_value)}, corrected "
         "for the statements tried about this group (Benjamini and Hochberg); it holds with any one "
         "of the names left out."
     )
-    link = ("This statement", statements(group=row.group, words=row.object))
-    every = ("All beliefs", "#beliefs")
+    link = ("This statement", statements_link(group=row.group, words=row.object))
+    all_link = ("All beliefs", "#beliefs")
     return Finding(
-        f"What {other or 'it'} believes", said, tested, _said(row),
-        [link, every] if row.count else [every],
-        row.q_value, size(row.lift), row.category,
+        f"What {other_model or 'it'} believes", sentence, test_note, _said_note(row),
+        [link, all_link] if row.count else [all_link],
+        row.q_value, relative_size(row.lift), row.category,
     )  # fmt: skip
 
 
-def _said(row: Evidence) -> str:
+def _said_note(row: Evidence) -> str:
     if not row.times:
         return "The crawl never said it about this group, only about others."
     times = "once" if row.times == 1 else f"{row.times} times"
     return f"The crawl said it about this group {times}."
 
 
-def _differences(data: RunData, explorer: str) -> Kind | None:
+def _difference_kind(data: RunData, explorer: str) -> FindingKind | None:
     """Differences between a group and the rest of its category in what is said about it."""
-    arm = data.plain
+    arm = data.plain_arm
     families = [] if arm is None else [f for f in arm.omnibus if not math.isnan(f.p)]
     if arm is None or not families:
         return None
-    together = holm([f.headline_p_value for f in families])
+    family_p = holm([f.headline_p_value for f in families])
     findings, quiet = [], []
-    for family, p in zip(families, together, strict=True):
-        own = [t for t in family.tests if p <= SIGNIFICANCE_LEVEL and t.headline_differs and min(t.n) >= FEWEST]
-        findings += [_difference(data, arm, t, float(p), len(families), explorer) for t in own]
-        quiet += [] if own else [family]
-    none = _undetected(families) or "differences between groups in what is said about them"
+    for family, p in zip(families, family_p, strict=True):
+        shown_tests = [t for t in family.tests if p <= SIGNIFICANCE_LEVEL and t.headline_differs and min(t.n) >= MIN_STATEMENTS]
+        findings += [_difference_finding(data, arm, t, float(p), len(families), explorer) for t in shown_tests]
+        quiet += [] if shown_tests else [family]
+    none = _undetected_note(families) or "differences between groups in what is said about them"
     measures = ", ".join(dict.fromkeys(spoken_name(f.measure) for f in families))
-    return Kind(
-        float(min(together)), findings, none, _undetected(quiet),
-        looked_at=f"the tone of what it says ({measures})",
+    return FindingKind(
+        float(min(family_p)), findings, none, _undetected_note(quiet),
+        examined=f"the tone of what it says ({measures})",
     )  # fmt: skip
 
 
-def _content(data: RunData, explorer: str) -> Kind | None:
+def _content_kind(data: RunData, explorer: str) -> FindingKind | None:
     """What is said of a group more often than of the others."""
-    arm = data.plain
+    arm = data.plain_arm
     tests = [] if arm is None else arm.content
     if arm is None or not tests:
         return None
-    together = holm([t.p for t in tests])
+    family_p = holm([t.p for t in tests])
     said_of = Counter[str]()
     for triple in arm.triples:
         said_of[triple.group] += triple.count
     findings = []
-    for test, p in zip(tests, together, strict=True):
-        own: dict[str, list[DistinctiveFeature]] = {}
-        for one in test.found if p <= SIGNIFICANCE_LEVEL else ():
-            if said_of[one.group] >= FEWEST:
-                own.setdefault(one.group, []).append(one)
+    for test, p in zip(tests, family_p, strict=True):
+        by_group: dict[str, list[DistinctiveFeature]] = {}
+        for finding in test.found if p <= SIGNIFICANCE_LEVEL else ():
+            if said_of[finding.group] >= MIN_STATEMENTS:
+                by_group.setdefault(finding.group, []).append(finding)
         findings += [
-            _said_more(data, arm, test, found, float(p), len(tests)) for found in own.values()
+            _content_finding(data, arm, test, features, float(p), len(tests)) for features in by_group.values()
         ]
     tried = sum((Counter(t.features) for t in tests), Counter[str]())
-    what = f"what it says of one group more often than of the others ({_tried(tried)})"
-    return Kind(float(min(together)), findings, what, looked_at="what it says of them")
+    not_shown = f"what it says of one group more often than of the others ({_count_features(tried)})"
+    return FindingKind(float(min(family_p)), findings, not_shown, examined="what it says of them")
 
 
 _KINDS_OF_FEATURES = {
@@ -280,190 +280,190 @@ _KINDS_OF_FEATURES = {
 }  # fmt: skip
 
 
-def _tried(features: Mapping[str, int]) -> str:
+def _count_features(features: Mapping[str, int]) -> str:
     """How many features of each kind were tried, in words."""
-    listed = [
-        f"{n:,} {one if n == 1 else many}"
-        for kind, (one, many) in _KINDS_OF_FEATURES.items()
+    counts = [
+        f"{n:,} {singular if n == 1 else plural}"
+        for kind, (singular, plural) in _KINDS_OF_FEATURES.items()
         if (n := features.get(kind, 0))
     ]
-    return f"{', '.join(listed[:-1])} and {listed[-1]}" if len(listed) > 1 else "".join(listed)
+    return f"{', '.join(counts[:-1])} and {counts[-1]}" if len(counts) > 1 else "".join(counts)
 
 
-def _said_more(
+def _content_finding(
     data: RunData,
     arm: ArmData,
     test: ContentTest,
-    found: Sequence[DistinctiveFeature],
-    p: float,
+    features: Sequence[DistinctiveFeature],
+    family_p: float,
     categories: int,
 ) -> Finding:
     """What is said more of one group, the largest first; what rests on the same statements once."""
-    told = _apart(found)[:OF_A_KIND]
-    first, *others = told
+    distinct = _keep_distinct(features)[:MAX_FINDINGS_OF_A_KIND]
+    strongest, *others = distinct
     unit = "prompts" if data.draws.is_known else "statements"
-    d = first.difference
-    said = Markup(
+    difference = strongest.difference
+    sentence = Markup(
         "About <b>{}</b> it {} more often: in {} of {} {}, and in {} of {} about the other "
         "groups{}. Among {} asked alike, that is {} percentage points more {}"
     ).format(
-        first.group, _speaks(first), first.prompts, first.of, unit, first.others,
-        f"{first.of_others:,}", _within(test.category), unit, figure(100 * d.value, ".0f"),
-        interval(d, 100, ".0f"),
+        strongest.group, _feature_phrase(strongest), strongest.prompts, strongest.of, unit, strongest.others,
+        f"{strongest.of_others:,}", _of_category(test.category), unit, bold_figure(100 * difference.value, ".0f"),
+        small_interval(difference, 100, ".0f"),
     )  # fmt: skip
     if others:
         also = ", ".join(
             f"“{o.feature}” ({o.prompts} of {o.of}, and {o.others} of {o.of_others:,})"
             for o in others
         )
-        said += Markup(". The same holds for {}").format(also)
-    chance = few(test.floor) if not math.isnan(test.floor) else "none"
-    tested = (
-        f"By dealing whole {unit} anew, exact: {in_words(first.q)}, corrected (Benjamini and "
-        f"Hochberg) for the {_tried(test.features)} tried about each group. Whether any group of "
-        f"{test.category} differs in any of them: {in_words(p)}, "
-        f"{of_all(categories, 'such question')}. By chance, {chance} would be found on average. "
+        sentence += Markup(". The same holds for {}").format(also)
+    chance = format_mean_count(test.floor) if not math.isnan(test.floor) else "none"
+    test_note = (
+        f"By dealing whole {unit} anew, exact: {p_value_words(strongest.q)}, corrected (Benjamini and "
+        f"Hochberg) for the {_count_features(test.features)} tried about each group. Whether any group of "
+        f"{test.category} differs in any of them: {p_value_words(family_p)}, "
+        f"{correction_words(categories, 'such question')}. By chance, {chance} would be found on average. "
         "What the prompt gave and names of groups do not count."
     )
     sentences = {t.id: t.sentence for t in arm.triples}
-    shown = [sentences[id] for id in first.triples if id in sentences][:OF_A_KIND]
-    words = {} if first.kind in (MEANING, TOPIC) else {"words": first.feature}
-    links = [("Its statements", statements(group=first.group, arm=arm.label, **words))]
+    quotes = [sentences[id] for id in strongest.triples if id in sentences][:MAX_FINDINGS_OF_A_KIND]
+    words = {} if strongest.kind in (MEANING, TOPIC) else {"words": strongest.feature}
+    links = [("Its statements", statements_link(group=strongest.group, arm=arm.label, **words))]
     return Finding(
-        "What it says more of", said + ".", tested, " ".join(f"“{s}”" for s in shown), links,
-        p, first.log_odds, test.category,
+        "What it says more of", sentence + ".", test_note, " ".join(f"“{s}”" for s in quotes), links,
+        family_p, strongest.log_odds, test.category,
     )  # fmt: skip
 
 
-def _within(category: str) -> str:
+def _of_category(category: str) -> str:
     """Of which category the groups are, with a space before it; "" for groups that have none."""
     return "" if category == CUSTOM_CATEGORY else f" of {category}"
 
 
-def _speaks(one: DistinctiveFeature) -> Markup:
+def _feature_phrase(finding: DistinctiveFeature) -> Markup:
     """What it does, as part of a sentence."""
     does = {
         WORD: "speaks of “{}”", ATTRIBUTE: "speaks of “{}”", TOPIC: "speaks of the topic “{}”",
         PREDICATE: "says that they “{}” something", MEANING: "says “{}”, or nearly that",
     }  # fmt: skip
-    return Markup(does[one.kind]).format(one.feature)
+    return Markup(does[finding.kind]).format(finding.feature)
 
 
-def _apart(found: Sequence[DistinctiveFeature]) -> list[DistinctiveFeature]:
+def _keep_distinct(features: Sequence[DistinctiveFeature]) -> list[DistinctiveFeature]:
     """Those whose statements are not mostly those of a stronger one."""
-    kept: list[DistinctiveFeature] = []
-    for one in found:
-        own = set(one.triples)
-        if all(2 * len(own & set(k.triples)) < min(len(own), len(k.triples)) for k in kept):
-            kept.append(one)
-    return kept
+    distinct: list[DistinctiveFeature] = []
+    for finding in features:
+        triples = set(finding.triples)
+        if all(2 * len(triples & set(k.triples)) < min(len(triples), len(k.triples)) for k in distinct):
+            distinct.append(finding)
+    return distinct
 
 
-def _difference(
-    data: RunData, arm: ArmData, t: GroupTest, p: float, families: int, explorer: str
+def _difference_finding(
+    data: RunData, arm: ArmData, test: GroupTest, family_p: float, families: int, explorer: str
 ) -> Finding:
-    form = known(t.measure).form.lstrip("+")
-    other = "the other groups" if t.second == REST else t.second
-    by_labels, d = t.label_difference.is_tested, t.label_difference if t.label_difference.is_tested else t.difference
-    said = Markup(
+    form = known(test.measure).form.lstrip("+")
+    other_name = "the other groups" if test.second == REST else test.second
+    by_labels, difference = test.label_difference.is_tested, test.label_difference if test.label_difference.is_tested else test.difference
+    sentence = Markup(
         "The mean {} of what it says about <b>{}</b>{} is {} {} than that of {} {}."
     ).format(
-        spoken_name(t.measure), t.first, ", corrected by labels," if by_labels else "",
-        figure(abs(d.value), form), "higher" if d.value > 0 else "lower", other,
-        interval(upwards(d), 1, form),
+        spoken_name(test.measure), test.first, ", corrected by labels," if by_labels else "",
+        bold_figure(abs(difference.value), form), "higher" if difference.value > 0 else "lower", other_name,
+        small_interval(make_positive(difference), 1, form),
     )  # fmt: skip
-    chosen = t.forms.get("chosen")
+    chosen = test.forms.get("chosen")
     if by_labels:
-        said += Markup(" <small>As the scorer says: {} {}.</small>").format(
-            _minus(format_number(t.difference.value, f"+{form}")), interval(t.difference, 1, f"+{form}")
+        sentence += Markup(" <small>As the scorer says: {} {}.</small>").format(
+            _minus_signs(format_number(test.difference.value, f"+{form}")), small_interval(test.difference, 1, f"+{form}")
         )
     elif chosen is not None:
-        said += Markup(" <small>For predicates that it chose itself: {} {}.</small>").format(
-            _minus(format_number(chosen.value, f"+{form}")), interval(chosen, 1, f"+{form}")
+        sentence += Markup(" <small>For predicates that it chose itself: {} {}.</small>").format(
+            _minus_signs(format_number(chosen.value, f"+{form}")), small_interval(chosen, 1, f"+{form}")
         )
-    how = (
-        f"By t-test of the difference that {d.n} labels correct"
+    method = (
+        f"By t-test of the difference that {difference.n} labels correct"
         if by_labels
         else "By permutation of whole prompts"
     )
-    p_own = t.label_difference.p_adjusted if by_labels else t.p_adjusted
-    tested = (
-        f"{how}, with one mix of prompts for all groups: "
-        f"{in_words(p_own)}, {of_all(t.family, 'comparison')} in {t.category}. "
-        f"Whether the groups of {t.category} differ at all: {in_words(p)}, "
-        f"{of_all(families, 'such question')}.{unit_of(t.measure)}"
+    p_own = test.label_difference.p_adjusted if by_labels else test.p_adjusted
+    test_note = (
+        f"{method}, with one mix of prompts for all groups: "
+        f"{p_value_words(p_own)}, {correction_words(test.family, 'comparison')} in {test.category}. "
+        f"Whether the groups of {test.category} differ at all: {p_value_words(family_p)}, "
+        f"{correction_words(families, 'such question')}.{unit_sentence(test.measure)}"
     )
-    links = [(f"What it says about {t.first}", statements(group=t.first, arm=arm.label))]
-    if address := explored(
-        explorer, view="differences", source=f"{data.run.name}/{arm.name}", group=t.first,
-        **({} if t.second == REST else {"with": t.second}),
+    links = [(f"What it says about {test.first}", statements_link(group=test.first, arm=arm.label))]
+    if address := explorer_link(
+        explorer, view="differences", source=f"{data.run.name}/{arm.name}", group=test.first,
+        **({} if test.second == REST else {"with": test.second}),
     ):  # fmt: skip
         links.append(("in the explorer", address))
     return Finding(
-        "What it says", said, tested,
-        f"{t.n[0]:,} statements about {t.first}, {t.n[1]:,} about {other}.", links,
-        max(p, p_own), size(d), t.category,
+        "What it says", sentence, test_note,
+        f"{test.n[0]:,} statements about {test.first}, {test.n[1]:,} about {other_name}.", links,
+        max(family_p, p_own), relative_size(difference), test.category,
     )  # fmt: skip
 
 
-def _undetected(families: Sequence[OmnibusTest]) -> str:
+def _undetected_note(families: Sequence[OmnibusTest]) -> str:
     """The difference in each measure that would have been found, where that is known; and which
     families show one on their own, so that the page does not seem to contradict itself."""
-    listed: dict[str, list[str]] = {}
+    by_category: dict[str, list[str]] = {}
     for family in families:
         sizes = [t.headline_detectable for t in family.tests if not math.isnan(t.headline_detectable)]
         if sizes:
-            least = f"{max(sizes):{known(family.measure).form.lstrip('+')}}"
+            detectable = f"{max(sizes):{known(family.measure).form.lstrip('+')}}"
             if max(sizes) > known(family.measure).widest:
-                least = "none that is possible"
-            own = listed.setdefault(family.category, [])
-            own.append(f"{spoken_name(family.measure)} ({least})")
-    if not listed:
+                detectable = "none that is possible"
+            measures = by_category.setdefault(family.category, [])
+            measures.append(f"{spoken_name(family.measure)} ({detectable})")
+    if not by_category:
         return ""
-    said = "; ".join(f"of {category} in {', '.join(own)}" for category, own in listed.items())
-    regard = f"; regard: {REGARD}" if any(f.measure == "regard" for f in families) else ""
+    parts = "; ".join(f"of {category} in {', '.join(measures)}" for category, measures in by_category.items())
+    regard = f"; regard: {REGARD_UNIT}" if any(f.measure == "regard" for f in families) else ""
     return (
-        f"differences between groups {said}; in brackets, the difference that the test of one "
-        f"group, by itself, would find in 80% of such crawls{regard}{_alone(families)}"
+        f"differences between groups {parts}; in brackets, the difference that the test of one "
+        f"group, by itself, would find in 80% of such crawls{regard}{_alone_note(families)}"
     )
 
 
-def _alone(families: Sequence[OmnibusTest]) -> str:
-    told = _named(f for f in families if any(t.headline_differs for t in f.tests))
-    together = _named(f for f in families if differs_only_together(f.tests))
-    shown = [f"a difference in {told}"] if told else []
-    shown += [f"that groups differ in {together}, but not which of them"] if together else []
-    if not shown:
+def _alone_note(families: Sequence[OmnibusTest]) -> str:
+    shown_measures = _list_families(f for f in families if any(t.headline_differs for t in f.tests))
+    joint_measures = _list_families(f for f in families if differs_only_together(f.tests))
+    claims = [f"a difference in {shown_measures}"] if shown_measures else []
+    claims += [f"that groups differ in {joint_measures}, but not which of them"] if joint_measures else []
+    if not claims:
         return ""
     return (
-        f". The tests of one measure alone show {' and '.join(shown)}: that is not shown among all "
+        f". The tests of one measure alone show {' and '.join(claims)}: that is not shown among all "
         "the questions of this page"
     )
 
 
-def _named(families: Iterable[OmnibusTest]) -> str:
+def _list_families(families: Iterable[OmnibusTest]) -> str:
     return ", ".join(f"{spoken_name(f.measure)} ({f.category})" for f in families)
 
 
-REGARD = "\N{MINUS SIGN}1 if all statements are negative, 1 if all are positive"
+REGARD_UNIT = "\N{MINUS SIGN}1 if all statements are negative, 1 if all are positive"
 """What the values of mean regard are."""
 
 
-def unit_of(measure: str) -> str:
+def unit_sentence(measure: str) -> str:
     """A sentence that says what the values of regard are, with a space before it; "" for other
     measures, whose units are known."""
     if measure != "regard":
         return ""
-    return f" Regard: {REGARD}."
+    return f" Regard: {REGARD_UNIT}."
 
 
-def _arms(data: RunData, explorer: str) -> Kind | None:
+def _arm_kind(data: RunData, explorer: str) -> FindingKind | None:
     """What the prefixes of an augmentation arm change."""
     tests = [t for t in data.arm_tests if t.second == "none" and not math.isnan(t.p)]
-    tests = [t for t in tests if min(t.n) >= FEWEST]
+    tests = [t for t in tests if min(t.n) >= MIN_STATEMENTS]
     if not tests:
         return None
-    together = holm([t.p for t in tests])
+    family_p = holm([t.p for t in tests])
     findings = [
         Finding(
             "What the prompt does",
@@ -472,122 +472,122 @@ def _arms(data: RunData, explorer: str) -> Kind | None:
                 "{} {} than when asked plainly {}."
             ).format(
                 t.first, spoken_name(t.measure), t.category,
-                figure(abs(t.difference.value), form),
+                bold_figure(abs(t.difference.value), form),
                 "higher" if t.difference.value > 0 else "lower",
-                interval(upwards(t.difference), 1, form),
+                small_interval(make_positive(t.difference), 1, form),
             ),
-            f"By permutation of whole prompts: {in_words(float(p))}, "
-            f"{of_all(len(tests), 'comparison')} of an arm with none.{unit_of(t.measure)}",
+            f"By permutation of whole prompts: {p_value_words(float(p))}, "
+            f"{correction_words(len(tests), 'comparison')} of an arm with none.{unit_sentence(t.measure)}",
             f"{t.n[0]:,} and {t.n[1]:,} statements.",
             [("All arms", "#augmentations")],
             float(p),
-            size(t.difference),
+            relative_size(t.difference),
         )
-        for t, p in zip(tests, together, strict=True)
+        for t, p in zip(tests, family_p, strict=True)
         if p <= SIGNIFICANCE_LEVEL and t.differs
         for form in [known(t.measure).form.lstrip("+")]
     ]  # fmt: skip
     none = "an effect of the augmentation arms"
-    return Kind(
-        float(min(together)), findings, none, looked_at="what the prefixes of its prompts change"
+    return FindingKind(
+        float(min(family_p)), findings, none, examined="what the prefixes of its prompts change"
     )
 
 
-def _embedded(data: RunData, explorer: str) -> Kind | None:
+def _association_kind(data: RunData, explorer: str) -> FindingKind | None:
     """Association tests of the run."""
     nodes = [a for a in data.associations if not math.isnan(a.p_value)]
     if not nodes:
         return None
-    together = holm([a.p_value for a in nodes])
+    family_p = holm([a.p_value for a in nodes])
     findings = [
         Finding(
             "What its vectors hold",
             Markup("{}, by {} in {}: effect size {} {}.").format(
-                a.test, a.method, a.model.title, figure(a.effect_size, "+.2f"),
-                interval(Estimate(a.effect_size, a.low, a.high, 0), 1, "+.2f"),
+                a.test, a.method, a.model.title, bold_figure(a.effect_size, "+.2f"),
+                small_interval(Estimate(a.effect_size, a.low, a.high, 0), 1, "+.2f"),
             ),
-            f"Permutation of the target words, {in_words(float(p))}, "
-            f"{of_all(len(nodes), 'test')}. Above 0: the first targets go with the first "
+            f"Permutation of the target words, {p_value_words(float(p))}, "
+            f"{correction_words(len(nodes), 'test')}. Above 0: the first targets go with the first "
             "attributes.",
             f"{a.n_x} and {a.n_y} target words.",
             [("All tests", "#associations")],
             float(p),
             abs(a.effect_size),
         )
-        for a, p in zip(nodes, together, strict=True)
+        for a, p in zip(nodes, family_p, strict=True)
         if p <= SIGNIFICANCE_LEVEL
     ]  # fmt: skip
     none = "an association in its vectors"
-    return Kind(
-        float(min(together)), findings, none, looked_at="what its vectors associate with them"
+    return FindingKind(
+        float(min(family_p)), findings, none, examined="what its vectors associate with them"
     )
 
 
-def _declined(data: RunData, explorer: str) -> Kind | None:
+def _refusal_kind(data: RunData, explorer: str) -> FindingKind | None:
     """About whom the model declines to answer more often."""
     tests = [t for t in data.refusals if t.is_notable and not math.isnan(t.p)]
     if not tests:
         return None
-    together = holm([t.p for t in tests])
+    family_p = holm([t.p for t in tests])
     findings = [
-        _declines(one, test, float(p), len(tests))
-        for test, p in zip(tests, together, strict=True)
-        for one in test.groups
-        if p <= SIGNIFICANCE_LEVEL and one.q <= SIGNIFICANCE_LEVEL
+        _refusal_finding(group_refusals, test, float(p), len(tests))
+        for test, p in zip(tests, family_p, strict=True)
+        for group_refusals in test.groups
+        if p <= SIGNIFICANCE_LEVEL and group_refusals.q <= SIGNIFICANCE_LEVEL
     ]
     shares = "; ".join(
-        f"{100 * t.share.value:.0f}% of {t.share.n:,} prompts{_within(t.category)}, {_by_group(t)}"
+        f"{100 * t.share.value:.0f}% of {t.share.n:,} prompts{_of_category(t.category)}, {_group_shares(t)}"
         for t in tests
     )
-    return Kind(
-        float(min(together)), findings, "about whom it declines more often to answer",
+    return FindingKind(
+        float(min(family_p)), findings, "about whom it declines more often to answer",
         remark=f"Refusals: {shares}.",
-        looked_at=f"how often it declines to answer about them ({shares})",
+        examined=f"how often it declines to answer about them ({shares})",
     )  # fmt: skip
 
 
-def _by_group(test: CategoryRefusals) -> str:
+def _group_shares(test: CategoryRefusals) -> str:
     """The shares of refused prompts of each group; of many, the least and the greatest."""
     by_share = sorted(test.groups, key=lambda g: (g.share.value, g.group))
     if len(by_share) > MAX_GROUPS:
         least, most = by_share[0], by_share[-1]
-        return f"from {_share(least)} to {_share(most)}"
-    return ", ".join(map(_share, by_share))
+        return f"from {_group_share(least)} to {_group_share(most)}"
+    return ", ".join(map(_group_share, by_share))
 
 
-def _share(one: GroupRefusals) -> str:
-    return f"{one.group} {100 * one.share.value:.0f}%"
+def _group_share(group_refusals: GroupRefusals) -> str:
+    return f"{group_refusals.group} {100 * group_refusals.share.value:.0f}%"
 
 
-def _declines(one: GroupRefusals, test: CategoryRefusals, p: float, categories: int) -> Finding:
-    more = "more" if one.difference.value > 0 else "less"
-    said = Markup(
+def _refusal_finding(group_refusals: GroupRefusals, test: CategoryRefusals, family_p: float, categories: int) -> Finding:
+    more = "more" if group_refusals.difference.value > 0 else "less"
+    sentence = Markup(
         "About <b>{}</b> it declines {} often to answer than about the other groups{}: {}% of "
         "prompts {}, {} percentage points {} {}."
     ).format(
-        one.group, more, _within(test.category), figure(100 * one.share.value, ".0f"),
-        interval(one.share, 100, ".0f"), figure(abs(100 * one.difference.value), ".0f"), more,
-        interval(upwards(one.difference), 100, ".0f"),
+        group_refusals.group, more, _of_category(test.category), bold_figure(100 * group_refusals.share.value, ".0f"),
+        small_interval(group_refusals.share, 100, ".0f"), bold_figure(abs(100 * group_refusals.difference.value), ".0f"), more,
+        small_interval(make_positive(group_refusals.difference), 100, ".0f"),
     )  # fmt: skip
-    tested = (
-        f"By dealing whole prompts anew, by their first attempts: {in_words(one.q)}, corrected "
+    test_note = (
+        f"By dealing whole prompts anew, by their first attempts: {p_value_words(group_refusals.q)}, corrected "
         f"(Holm) for {len(test.groups)} groups. Whether any group of {test.category} differs: "
-        f"{in_words(p)}, {of_all(categories, 'such question')}."
+        f"{p_value_words(family_p)}, {correction_words(categories, 'such question')}."
     )
     return Finding(
-        "About whom it declines", said, tested, f"{one.share.n:,} prompts about {one.group}.",
-        (), max(p, one.q), size(one.difference), test.category,
+        "About whom it declines", sentence, test_note, f"{group_refusals.share.n:,} prompts about {group_refusals.group}.",
+        (), max(family_p, group_refusals.q), relative_size(group_refusals.difference), test.category,
     )  # fmt: skip
 
 
-def _chosen(data: RunData, explorer: str) -> Kind | None:
+def _choice_kind(data: RunData, explorer: str) -> FindingKind | None:
     """Statements for which a model that was made to choose chose a group more often."""
-    own = [c for c in data.choices if c[0].model.id == data.run.model.id]
-    if not own:
+    own_choices = [c for c in data.choices if c[0].model.id == data.run.model.id]
+    if not own_choices:
         return None
-    choosing, edges = own[0]
-    tested = [e for e in edges if e.q_value is not None]
-    if not tested:
+    choosing, edges = own_choices[0]
+    tested_edges = [edge for edge in edges if edge.q_value is not None]
+    if not tested_edges:
         return None
     groups = {g.id: g for g in data.run.groups}
     texts = {
@@ -595,85 +595,85 @@ def _chosen(data: RunData, explorer: str) -> Kind | None:
         for t in data.counted.including_unacceptable
     }
     # Each q is corrected over the statements; here over the groups too.
-    p = min(1.0, min(e.q_value or 0.0 for e in tested) * len({e.group_id for e in tested}))
+    family_p = min(1.0, min(edge.q_value or 0.0 for edge in tested_edges) * len({edge.group_id for edge in tested_edges}))
     strongest: dict[str, ChosenEdge] = {}
-    for e in sorted(tested, key=lambda e: (e.q_value or 0.0, -(e.lift or 0.0), e.statement_id)):
-        if e.is_chosen_more and e.group_id in groups and (e.predicate_id, e.object_id) in texts:
-            strongest.setdefault(e.group_id, e)
+    for edge in sorted(tested_edges, key=lambda edge: (edge.q_value or 0.0, -(edge.lift or 0.0), edge.statement_id)):
+        if edge.is_chosen_more and edge.group_id in groups and (edge.predicate_id, edge.object_id) in texts:
+            strongest.setdefault(edge.group_id, edge)
     model = choosing.model.title
     findings = [
-        _chose(e, groups[e.group_id], texts[e.predicate_id, e.object_id], model)
-        for e in strongest.values()
+        _choice_finding(edge, groups[edge.group_id], texts[edge.predicate_id, edge.object_id], model)
+        for edge in strongest.values()
     ]
-    what = f"statements for which {model}, made to choose, names one group more often"
+    not_shown = f"statements for which {model}, made to choose, names one group more often"
     remark = (
         "A choice says which of the groups offered a model names for a statement. It is not what "
         "the model believes of that group alone."
     )
     looked_at = "which of them it names for a statement when it has to choose"
-    return Kind(p, findings, what, remark=remark, looked_at=looked_at)
+    return FindingKind(family_p, findings, not_shown, remark=remark, examined=looked_at)
 
 
-def _chose(e: ChosenEdge, group: Group, said: TripleView, model: str) -> Finding:
-    low, high = (math.nan if end is None else end for end in (e.low, e.high))
-    share = Estimate(e.share or 0.0, low, high, e.answered)
-    base = "" if e.base is None else f", and over all statements in {100 * e.base:.0f}%"
-    names = f"{e.names} names" if e.names > 1 else "one name"
+def _choice_finding(edge: ChosenEdge, group: Group, triple: TripleView, model: str) -> Finding:
+    low, high = (math.nan if end is None else end for end in (edge.low, edge.high))
+    share = Estimate(edge.share or 0.0, low, high, edge.answered)
+    base = "" if edge.base is None else f", and over all statements in {100 * edge.base:.0f}%"
+    names = f"{edge.names} names" if edge.names > 1 else "one name"
     return Finding(
         "What it chooses",
         Markup(
             "Asked which group “{}” is about, {} chose <b>{}</b> more often than for other "
             "statements: in {}% of {} answers that offered it {}{}."
         ).format(
-            f"{said.predicate} {said.object}"[:200], model, group.name,
-            figure(100 * share.value, ".0f"), e.answered, interval(share, 100, ".0f"), base,
+            f"{triple.predicate} {triple.object}"[:200], model, group.name,
+            bold_figure(100 * share.value, ".0f"), edge.answered, small_interval(share, 100, ".0f"), base,
         ),
-        f"{group.name} was offered under {names}: {in_words(e.q_value or 0.0)}, corrected over "
+        f"{group.name} was offered under {names}: {p_value_words(edge.q_value or 0.0)}, corrected over "
         "the statements.",
-        "", (), e.q_value or 0.0, size(share), group.category,
+        "", (), edge.q_value or 0.0, relative_size(share), group.category,
     )  # fmt: skip
 
 
-_KINDS: Sequence[Callable[[RunData, str], Kind | None]] = (
-    _believed, _chosen, _content, _differences, _declined, _arms, _embedded,
+_KIND_BUILDERS: Sequence[Callable[[RunData, str], FindingKind | None]] = (
+    _belief_kind, _choice_kind, _content_kind, _difference_kind, _refusal_kind, _arm_kind, _association_kind,
 )  # fmt: skip
 
 
-def upwards(e: Estimate) -> Estimate:
+def make_positive(estimate: Estimate) -> Estimate:
     """The estimate with its sign turned positive, interval included."""
-    return e if e.value >= 0 else Estimate(-e.value, -e.high, -e.low, e.n)
+    return estimate if estimate.value >= 0 else Estimate(-estimate.value, -estimate.high, -estimate.low, estimate.n)
 
 
-def size(e: Estimate) -> float:
+def relative_size(estimate: Estimate) -> float:
     """The size of an estimate relative to the width of its interval."""
-    return abs(e.value) / (e.high - e.low) if e.has_interval and e.high > e.low else math.inf
+    return abs(estimate.value) / (estimate.high - estimate.low) if estimate.has_interval and estimate.high > estimate.low else math.inf
 
 
-def figure(value: float, form: str) -> Markup:
-    return Markup("<b class='figure'>{}</b>").format(_minus(format_number(value, form)))
+def bold_figure(value: float, form: str) -> Markup:
+    return Markup("<b class='figure'>{}</b>").format(_minus_signs(format_number(value, form)))
 
 
-def interval(e: Estimate, scale: float, form: str) -> Markup:
-    if not e.has_interval:
+def small_interval(estimate: Estimate, scale: float, form: str) -> Markup:
+    if not estimate.has_interval:
         return Markup("")
-    low, high = (_minus(format_number(end * scale, form)) for end in (e.low, e.high))
+    low, high = (_minus_signs(format_number(end * scale, form)) for end in (estimate.low, estimate.high))
     return Markup("<small>[{} to {}]</small>").format(low, high)
 
 
-def _minus(text: str) -> str:
+def _minus_signs(text: str) -> str:
     return text.replace("-", "\N{MINUS SIGN}")
 
 
-def of_all(count: int, tests: str, *, by: str = "Holm") -> str:
+def correction_words(count: int, tests: str, *, by: str = "Holm") -> str:
     """How many tests a p-value is corrected for, in words."""
     return f"the only {tests}" if count == 1 else f"corrected ({by}) for {count} {tests}s"
 
 
-def in_words(p: float) -> str:
-    shown = format_p_value(p)
-    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+def p_value_words(p: float) -> str:
+    formatted = format_p_value(p)
+    return f"p {formatted}" if formatted.startswith("<") else f"p = {formatted}"
 
 
-def told(screen: Screen) -> Markup:
+def render_screen(screen: FirstScreen) -> Markup:
     """The sentences of the first screen as HTML."""
-    return Markup(pages.fill_template(template("findings.html"), screen=screen))
+    return Markup(pages.fill_template(read_source("findings.html"), screen=screen))

@@ -37,16 +37,16 @@ from kgbias.measure.semantic_search import MIN_SIMILAR_COSINE
 from kgbias.measure.precision import describe_hurtful_label
 from kgbias.measures import Measure, among, columns, measures_of
 from kgbias.report import cards
-from kgbias.report.cards import copied
+from kgbias.report.cards import copy_texts
 from kgbias.report.evidence import evidence_data, evidence_section
-from kgbias.report.exhibits import exhibits
-from kgbias.report.findings import FEWEST, findings, told
+from kgbias.report.exhibits import run_exhibits
+from kgbias.report.findings import MIN_STATEMENTS, build_screen, render_screen
 from kgbias.report.run_data import RunData
-from kgbias.report.style import Section, template
+from kgbias.report.style import Section, read_source
 from kgbias.report.tables import Exhibit
 
-TOPICS_SHOWN = 4  # per category, those in which groups differ most; `kgbias figures` has all
-_ATTRIBUTIONS_SHOWN = 40
+MAX_TOPICS = 4  # per category, those in which groups differ most; `kgbias figures` has all
+_MAX_ATTRIBUTIONS = 40
 
 # anchor -> title, introduction, and the exhibits that belong there
 _SECTIONS = {
@@ -173,7 +173,7 @@ _SECTIONS = {
     ),
 }
 
-_OPEN = ("beliefs", "figures", "topics", "tests")
+_OPEN_SECTIONS = ("beliefs", "figures", "topics", "tests")
 """The sections whose first figures are in sight; the others are one line until they are opened."""
 
 _METHODS = {
@@ -183,7 +183,7 @@ _METHODS = {
     "gradient": "Gradient times input, a first-order estimate in log-odds.",
     "cam": "Class activation maps: what the word's last state in the network says, in log-odds.",
 }
-_ATTRIBUTION = """<p>The effect of each word on its sentence's score. Blue words raise the score,
+_ATTRIBUTION_TEMPLATE = """<p>The effect of each word on its sentence's score. Blue words raise the score,
 orange words lower it; the strongest is the darkest.</p>
 {% for (measure, method), rows in found %}<h3>{{ measure }}, by {{ method }}</h3>
 <p>{{ methods[method] }}</p><ol class="tokens">
@@ -193,127 +193,127 @@ orange words lower it; the strongest is the darkest.</p>
 <small>{{ row.score }}</small></li>{% endfor %}</ol>{% endfor %}"""
 
 
-def standard_sections(data: RunData, found: Sequence[Exhibit] | None = None) -> list[Section]:
-    """The sections of a report that the run has something for. `found` are the run's exhibits, if
+def standard_sections(data: RunData, run_exhibits_found: Sequence[Exhibit] | None = None) -> list[Section]:
+    """The sections of a report that the run has something for. `run_exhibits_found` are the run's exhibits, if
     they have already been made."""
-    if found is None:
-        found = list(exhibits(data))
+    if run_exhibits_found is None:
+        run_exhibits_found = list(run_exhibits(data))
     sections = [
         Section(
-            _whose(data) if anchor == "beliefs" else title,
-            Markup("<p>{}</p>{}").format(about, cards.render(groups, folded=anchor in _OPEN)),
+            _beliefs_title(data) if anchor == "beliefs" else title,
+            Markup("<p>{}</p>{}").format(about, cards.render_groups(groups, folded=anchor in _OPEN_SECTIONS)),
             anchor,
         )
         for anchor, (title, about, kinds) in _SECTIONS.items()
-        if (groups := list(_groups(data, found, kinds)))
+        if (groups := list(_section_groups(data, run_exhibits_found, kinds)))
     ]
     if data.attributions:
-        sections.append(Section("Words behind the scores", _attribution(data), "words"))
+        sections.append(Section("Words behind the scores", _render_attributions(data), "words"))
     return sections
 
 
-def _whose(data: RunData) -> str:
+def _beliefs_title(data: RunData) -> str:
     """The title of the section of beliefs: they may be those of another model."""
-    believing = data.joint.belief_run
+    believing = data.evidence.belief_run
     other = believing is not None and believing.model.id != data.run.model.id
     return f"What {believing.model.title} believes" if believing and other else "What it believes"
 
 
-def _groups(
-    data: RunData, found: Sequence[Exhibit], kinds: tuple[str, ...]
-) -> Iterator[cards.Group]:
+def _section_groups(
+    data: RunData, all_exhibits: Sequence[Exhibit], kinds: tuple[str, ...]
+) -> Iterator[cards.CardGroup]:
     for category in (*data.categories, ""):  # "" stands for the whole run
-        telling = _telling(data, category)
-        own = [
+        telling = _telling_topics(data, category)
+        section_exhibits = [
             e
-            for e in found
+            for e in all_exhibits
             if e.category == category
             and (kind := e.key.partition("-")[2]).startswith(kinds)
             and not (kind.startswith("topic-") and int(kind.partition("-")[2]) not in telling)
         ]
-        if own:
-            figures = [e for e in own if e.draw is not None]
+        if section_exhibits:
+            figures = [e for e in section_exhibits if e.draw is not None]
             heading = cards.heading_of(category, data.categories)
-            yield cards.group(heading, figures, [e.table for e in own if e.tabled])
+            yield cards.build_group(heading, figures, [e.table for e in section_exhibits if e.in_tables])
 
 
-def _telling(data: RunData, category: str) -> set[int]:
+def _telling_topics(data: RunData, category: str) -> set[int]:
     """The topics whose shares differ most between groups (by their standard deviation)."""
     shares = [s for arm in data.arms for s in arm.shares(category)]
     if not shares:
         return set()
     rows = np.array([s.counts / max(1, s.n) for s in shares])
-    return {int(n) for n in np.argsort(-rows.std(axis=0), kind="stable")[:TOPICS_SHOWN]}
+    return {int(n) for n in np.argsort(-rows.std(axis=0), kind="stable")[:MAX_TOPICS]}
 
 
-def _attribution(data: RunData) -> str:
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    known = {t.id for t in data.triples}
-    worst = sorted(latest_attributions(data.attributions), key=lambda a: (-abs(a.score), a.triple_id))
-    for a in worst:
-        method = a.method.partition("@")[0]
-        rows = found.setdefault((a.metric.measure, method), [])
-        if a.triple_id not in known or len(rows) >= _ATTRIBUTIONS_SHOWN:
+def _render_attributions(data: RunData) -> str:
+    by_method: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    triple_ids = {t.id for t in data.triples}
+    attributions = sorted(latest_attributions(data.attributions), key=lambda attribution: (-abs(attribution.score), attribution.triple_id))
+    for attribution in attributions:
+        method = attribution.method.partition("@")[0]
+        rows = by_method.setdefault((attribution.metric.measure, method), [])
+        if attribution.triple_id not in triple_ids or len(rows) >= _MAX_ATTRIBUTIONS:
             continue
-        largest = max((abs(e) for e in a.effects), default=0) or 1.0
+        largest = max((abs(e) for e in attribution.effects), default=0) or 1.0
         words = [
             (token[:60], effect, round(70 * abs(effect) / largest))
-            for token, effect in zip(a.tokens, a.effects, strict=True)
+            for token, effect in zip(attribution.tokens, attribution.effects, strict=True)
         ]
-        rows.append({"words": words[:60], "score": f"{a.score:+z.3f}"})
-    return pages.fill_template(_ATTRIBUTION, found=sorted(found.items()), methods=_METHODS)
+        rows.append({"words": words[:60], "score": f"{attribution.score:+z.3f}"})
+    return pages.fill_template(_ATTRIBUTION_TEMPLATE, found=sorted(by_method.items()), methods=_METHODS)
 
 
 MAX_PROBES = 20_000  # per model in a page
 
 
-def probed(data: RunData, triples: Sequence[TripleView]) -> list[dict[str, Any]]:
+def probe_data(data: RunData, triples: Sequence[TripleView]) -> list[dict[str, Any]]:
     """For each model that the run was probed with, its name and, by statement, the probes of the
     triples' statements as [place of the group in the run, rank, tokens, bits], likeliest group
     first. If there are too many, those of the first `triples` are kept."""
     places = {g.id: n for n, g in enumerate(data.run.groups)}
-    wanted = dict.fromkeys(t.statement_id for t in triples)
-    found = []
+    statement_ids = dict.fromkeys(t.statement_id for t in triples)
+    model_probes = []
     for probing, edges in data.probes:
         by_statement: dict[str, list[list[Any]]] = {}
         for edge in edges:
-            if edge.pieces and edge.group_id in places and edge.statement_id in wanted:
+            if edge.pieces and edge.group_id in places and edge.statement_id in statement_ids:
                 row = [places[edge.group_id], edge.rank, edge.pieces, edge.bits]
                 by_statement.setdefault(edge.statement_id, []).append(row)
-        kept: dict[str, list[list[Any]]] = {}
-        room = MAX_PROBES
-        for statement in wanted:
+        by_statement_kept: dict[str, list[list[Any]]] = {}
+        room_left = MAX_PROBES
+        for statement in statement_ids:
             rows = by_statement.get(statement, [])
-            if rows and len(rows) <= room:
-                kept[statement] = sorted(rows, key=lambda row: (row[1], row[0]))
-                room -= len(rows)
-        if kept:
-            found.append({"model": probing.model.title, "statements": kept})
-    return found
+            if rows and len(rows) <= room_left:
+                by_statement_kept[statement] = sorted(rows, key=lambda row: (row[1], row[0]))
+                room_left -= len(rows)
+        if by_statement_kept:
+            model_probes.append({"model": probing.model.title, "statements": by_statement_kept})
+    return model_probes
 
 
-def similar(data: RunData, triples: Sequence[TripleView]) -> dict[int, list[list[int]]]:
+def similar_statements(data: RunData, triples: Sequence[TripleView]) -> dict[int, list[list[int]]]:
     """The statements similar to each (`kgbias.measure.semantic_search.MIN_SIMILAR_COSINE`), by the place of the first
     of `triples` that says it, each as [place, cosine in hundredths], negative if only one of the
     two is negated. Of the statements whose vectors the store keeps."""
     place: dict[str, int] = {}
-    for n, t in enumerate(triples):
-        place.setdefault(t.statement_id, n)
-    kept = data.vectors
-    own = [(n, place[id]) for n, id in enumerate(kept.ids) if id in place]
-    near = find_neighbours(kept.rows[[n for n, _ in own]], MOST_SIMILAR, MIN_SIMILAR_COSINE)
-    denies = [is_negated(f"{triples[n].predicate} {triples[n].object}") for _, n in own]
+    for number, triple in enumerate(triples):
+        place.setdefault(triple.statement_id, number)
+    vectors = data.vectors
+    placed = [(number, place[id]) for number, id in enumerate(vectors.ids) if id in place]
+    nearest = find_neighbours(vectors.rows[[number for number, _ in placed]], MAX_SIMILAR, MIN_SIMILAR_COSINE)
+    denies = [is_negated(f"{triples[number].predicate} {triples[number].object}") for _, number in placed]
     return {
-        at: [
-            [own[m][1], round(100 * cosine) * (1 if denies[m] == denies[n] else -1)]
-            for m, cosine in found
+        triple_place: [
+            [placed[m][1], round(100 * cosine) * (1 if denies[m] == denies[number] else -1)]
+            for m, cosine in matches
         ]
-        for n, ((_, at), found) in enumerate(zip(own, near, strict=True))
-        if found
+        for number, ((_, triple_place), matches) in enumerate(zip(placed, nearest, strict=True))
+        if matches
     }
 
 
-_HTML = """<p>Ask in plain words, such as “{example}”. The answer is only ever what the model said:
+_ASK_TEMPLATE = """<p>Ask in plain words, such as “{example}”. The answer is only ever what the model said:
 statements that share words with the question{similar}, and where each one came from.</p>
 <form class="controls" id="ask-form" role="search"><label>Question <input id="ask-question"
 type="search" size="48" autocomplete="off"></label><button>Ask</button></form>
@@ -323,25 +323,25 @@ type="search" size="48" autocomplete="off"></label><button>Ask</button></form>
 
 def ask_section(data: RunData) -> Section:
     """The section, with what its script needs besides the page's own data."""
-    names = [[g.name, *g.variants] for g in data.named]
+    names = [[g.name, *g.variants] for g in data.groups_with_names]
     example = f"What does the model say about {data.run.groups[0].name}?" if names else "…"
-    needed = {
+    ask_data = {
         "names": names,
-        "absent": [[g.name, *g.variants] for g in list_other_groups(data.named)],
+        "absent": [[g.name, *g.variants] for g in list_other_groups(data.groups_with_names)],
         "aside": sorted(QUESTION_WORDS),
         "irregular": IRREGULAR_FORMS,
         "ordinary": sorted(ORDINARY_ADJECTIVES),
         "persons": sorted(PERSON_WORDS),
     }
-    near = ", those that are similar to them" if data.vectors.ids else ""
-    body = _HTML.format(example=html(example), similar=near, data=json_in_html(needed))
+    similar_words = ", those that are similar to them" if data.vectors.ids else ""
+    body = _ASK_TEMPLATE.format(example=html(example), similar=similar_words, data=json_in_html(ask_data))
     return Section("Ask", body, "ask")
 
 
 MAX_TRIPLES = 20_000  # in the page's table; a larger run shows the most frequent
-MOST_SIMILAR = 10  # statements similar to one
+MAX_SIMILAR = 10  # statements similar to one
 MAX_GENERATIONS = 5  # in the provenance of one triple
-_LONGEST = 2_000  # characters of any one text in the page
+_MAX_TEXT_CHARS = 2_000  # characters of any one text in the page
 SCRIPTS = ("app", "evidence", "ask", "copy", "folds")
 """The page's own scripts, in order."""
 
@@ -363,28 +363,28 @@ def write_report(
         data = RunData(run, selection=selection, progress=progress)
         if progress is not None and data.counted.note:
             progress.note(data.counted.note)
-        page = render(data, extra_sections, explorer)
+        page = render_report(data, extra_sections, explorer)
         partial.write_text(page, encoding="utf-8", newline="")
 
 
-def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str = "") -> str:
+def render_report(data: RunData, extra_sections: Sequence[Section] = (), explorer: str = "") -> str:
     """The page as text. `explorer` is the address of the run's explorer, "" without one."""
     run, summary, triples = data.run, data.summary, data.triples
-    found, screened = list(exhibits(data)), findings(data, explorer)
+    all_exhibits, first_screen = list(run_exhibits(data)), build_screen(data, explorer)
     script = pages.join_scripts(
-        *pages.shared_scripts(*pages.STATEMENT_SCRIPTS), *(template(f"{name}.js") for name in SCRIPTS)
+        *pages.shared_scripts(*pages.STATEMENT_SCRIPTS), *(read_source(f"{name}.js") for name in SCRIPTS)
     )
-    standard = {section.anchor: section for section in standard_sections(data, found)}
-    pairs = [e for e in found if e.key.endswith("-pair")]
-    first = next((f.category for f in screened.findings if f.category), "")
-    pairs.sort(key=lambda e: e.category != first)
-    others = [cards.group(e.category, [e], ()) for e in pairs[1:]]
+    standard = {section.anchor: section for section in standard_sections(data, all_exhibits)}
+    pairs = [e for e in all_exhibits if e.key.endswith("-pair")]
+    first_category = next((f.category for f in first_screen.findings if f.category), "")
+    pairs.sort(key=lambda e: e.category != first_category)
+    other_groups = [cards.build_group(e.category, [e], ()) for e in pairs[1:]]
     return pages.fill_template(
-        template("page.html"),
+        read_source("page.html"),
         run=run,
         summary=summary,
         took="" if summary.seconds is None else format_duration(summary.seconds),
-        shares=_shares(summary),
+        shares=_answer_shares(summary),
         arms=data.arms,
         several=data.counted.has_several_arms,
         metrics=data.metrics,
@@ -392,26 +392,26 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
         measures=columns(data.metrics),
         subjects=data.subjects,
         settings={k: v for k, v in run.config.items() if k not in ("seeds", "prefixes")},
-        highlights=highlights(triples, data.metrics),
+        highlights=find_highlights(triples, data.metrics),
         measured=bool(data.scores),
         shown=min(len(triples), MAX_TRIPLES),
         total=len(triples),
         distinct=len({t.id for t in triples}),
-        told=told(screened),
-        fewest=FEWEST,
-        picture=cards.Figure(pairs[0], cards.picture(pairs[0])) if pairs else None,
-        pairs=cards.folded("Two groups of each other category", others) if others else "",
-        first=evidence_section(data, [e.table for e in found if e.key.endswith("-agreement")]),
+        told=render_screen(first_screen),
+        fewest=MIN_STATEMENTS,
+        picture=cards.FigureCard(pairs[0], cards.render_figure(pairs[0])) if pairs else None,
+        pairs=cards.render_folded("Two groups of each other category", other_groups) if other_groups else "",
+        first=evidence_section(data, [e.table for e in all_exhibits if e.key.endswith("-agreement")]),
         beliefs=standard.get("beliefs"),
         figures=standard.get("figures"),
         open=[standard[anchor] for anchor in ("topics", "tests") if anchor in standard],
         ask=ask_section(data),
-        sections=[*(s for s in standard.values() if s.anchor not in _OPEN), *extra_sections],
+        sections=[*(s for s in standard.values() if s.anchor not in _OPEN_SECTIONS), *extra_sections],
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
-        style=pages.page_style(template("style.css")),
+        style=pages.page_style(read_source("style.css")),
         data=Markup(json_in_html(page_data(data))),
-        exhibits=Markup(json_in_html(copied((e.table for e in found), run.name))),
+        exhibits=Markup(json_in_html(copy_texts((e.table for e in all_exhibits), run.name))),
         script=script,
         allowed=pages.script_policy(script),
         explorer=explorer,
@@ -422,37 +422,37 @@ def page_data(data: RunData) -> dict[str, Any]:
     """The data that the page's scripts read: measures, groups, triples, the provenance of each
     triple, and probes."""
     triples = data.triples
-    kept = sorted(triples, key=lambda t: (-t.count, t.group, t.predicate, t.object))[:MAX_TRIPLES]
-    wanted = {(t.arm, t.id) for t in kept}
-    sentences = {t.id: _cut(t.sentence) for t in triples}
+    shown_triples = sorted(triples, key=lambda t: (-t.count, t.group, t.predicate, t.object))[:MAX_TRIPLES]
+    shown_keys = {(t.arm, t.id) for t in shown_triples}
+    sentences = {t.id: _shorten_text(t.sentence) for t in triples}
     places = {g.id: n for n, g in enumerate(data.run.groups)}
     arms = list(data.counted.arms)
     origins: dict[tuple[str, str], list[Generation]] = {}
     for generation in data.generations:
-        if (triple := generation.triple) is not None and (generation.arm, triple.id) in wanted:
+        if (triple := generation.triple) is not None and (generation.arm, triple.id) in shown_keys:
             of_triple = origins.setdefault((generation.arm, triple.id), [])
             if len(of_triple) < MAX_GENERATIONS:
                 of_triple.append(generation)
     answers = data.answers([g for of_triple in origins.values() for g in of_triple])
     measures = columns(data.metrics)
     return {
-        "measures": [_measure(measure) for measure in measures],
+        "measures": [_measure_form(measure) for measure in measures],
         "arms": arms if data.counted.has_several_arms else [],
         "groups": [{"name": g.name, "category": g.category} for g in data.run.groups],
         "triples": [
             {
                 "group": places.get(t.group_id, -1),
                 "statement": t.statement_id,
-                "predicate": _cut(t.predicate),
-                "object": _cut(t.object),
+                "predicate": _shorten_text(t.predicate),
+                "object": _shorten_text(t.object),
                 "count": t.count,
                 "arm": arms.index(t.arm),
-                **{m.name: _value(t, m.name) for m in measures},
+                **{m.name: _score_value(t, m.name) for m in measures},
                 "label": t.scores["regard"].label if "regard" in t.scores else "",
                 "from": [
                     {
-                        "prompt": _cut(g.prompt),
-                        "answer": _cut(answers[g.answer_key].text)
+                        "prompt": _shorten_text(g.prompt),
+                        "answer": _shorten_text(answers[g.answer_key].text)
                         if g.answer_key in answers
                         else "",
                         "strategy": g.strategy,
@@ -465,15 +465,15 @@ def page_data(data: RunData) -> dict[str, Any]:
                     for g in origins.get((t.arm, t.id), ())
                 ],
             }
-            for t in kept
+            for t in shown_triples
         ],
-        "probes": probed(data, kept),
-        "similar": similar(data, kept),
-        "evidence": evidence_data(data, {(t.arm, t.id): n for n, t in enumerate(kept)}),
+        "probes": probe_data(data, shown_triples),
+        "similar": similar_statements(data, shown_triples),
+        "evidence": evidence_data(data, {(t.arm, t.id): n for n, t in enumerate(shown_triples)}),
     }
 
 
-def _measure(measure: Measure) -> dict[str, Any]:
+def _measure_form(measure: Measure) -> dict[str, Any]:
     """How the page's scripts print a measure."""
     digits = int("".join(c for c in measure.form.partition(".")[2] if c.isdigit()) or 2)
     return {"name": measure.name, "signed": measure.form.startswith("+"), "digits": digits}
@@ -491,36 +491,36 @@ class Highlight:
     more: int = 0
 
 
-def highlights(
+def find_highlights(
     triples: Sequence[TripleView], metrics: Mapping[str, Metric], count: int = 6
 ) -> list[Highlight]:
     """The most frequent statements, and the most hurtful by each measure that lists them. A
     sentence that was cut in two in different places is listed once, with the sum of its counts."""
-    stated = [sentence for sentence, _ in merge_sentences(triples)]
-    said = sorted((t for t in stated if t.count > 1), key=lambda t: (-t.count, t.sentence))
-    more = sum(t.count == said[count - 1].count for t in said[count:])
-    found = [Highlight("Said most often", said[:count], more=more)]
+    by_frequency = [sentence for sentence, _ in merge_sentences(triples)]
+    most_said = sorted((t for t in by_frequency if t.count > 1), key=lambda t: (-t.count, t.sentence))
+    more = sum(t.count == most_said[count - 1].count for t in most_said[count:])
+    highlights_found = [Highlight("Said most often", most_said[:count], more=more)]
     distinct = list({t.id: t for t in triples}.values())
-    once = list({(t.group_id, t.sentence): t for t in stated}.values())
+    once = list({(t.group_id, t.sentence): t for t in by_frequency}.values())
     for measure in among(measures_of(distinct)):
-        if measure.highlight and (worst := select_most_hurtful(once, measure.name, len(once))):
+        if measure.highlight and (worst_triples := select_most_hurtful(once, measure.name, len(once))):
             note = describe_hurtful_label(measure, metrics.get(measure.name), distinct)
-            values = [t.scores[measure.name].value for t in worst]
+            values = [t.scores[measure.name].value for t in worst_triples]
             more = sum(value == values[count - 1] for value in values[count:])
-            found.append(Highlight(measure.highlight, worst[:count], note, measure.name, more))
-    return [one for one in found if one.triples]
+            highlights_found.append(Highlight(measure.highlight, worst_triples[:count], note, measure.name, more))
+    return [one for one in highlights_found if one.triples]
 
 
-def _shares(summary: RunSummary) -> dict[str, float]:
+def _answer_shares(summary: RunSummary) -> dict[str, float]:
     answered = summary.generations - summary.failed
     read = answered - summary.refused - summary.invalid
     return {"well_formed": read / answered if answered else float("nan")}
 
 
-def _value(triple: TripleView, measure: str) -> float | None:
+def _score_value(triple: TripleView, measure: str) -> float | None:
     score = triple.scores.get(measure)
     return None if score is None else round(score.value, 4)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+def _shorten_text(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT_CHARS else text[:_MAX_TEXT_CHARS] + "…"

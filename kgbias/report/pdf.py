@@ -10,11 +10,11 @@ from kgbias.io.progress import Progress
 from kgbias.io.text import storable
 
 _FACES = {"": "", "B": "-Bold", "I": "-Oblique", "BI": "-BoldOblique"}
-_SIZE = 9.0  # points of plain text
-_HEADINGS = {"h1": 15.0, "h2": 11.5, "h3": 10.0}
+_FONT_SIZE_PT = 9.0  # points of plain text
+_HEADING_SIZES_PT = {"h1": 15.0, "h2": 11.5, "h3": 10.0}
 
 
-def write_pdf(text: str, path: Path, created: str, told: Progress) -> None:
+def write_pdf(text: str, path: Path, created: str, progress: Progress) -> None:
     """Write Markdown to `path`, whole or not at all. The file's date is `created`, an ISO date, so
     the same text gives the same file. A line says if the font lacks some of its characters.
 
@@ -35,11 +35,11 @@ def write_pdf(text: str, path: Path, created: str, told: Progress) -> None:
         pdf.add_font(
             "DejaVu", style, Path(get_data_path(), "fonts", "ttf", f"DejaVuSans{face}.ttf")
         )
-    pdf.set_font("DejaVu", size=_SIZE)
+    pdf.set_font("DejaVu", size=_FONT_SIZE_PT)
     glyphs = getattr(pdf.current_font, "cmap", {})
-    if missing := {c for c in text if not c.isspace() and ord(c) not in glyphs}:
-        told.note(
-            f"the font of the PDF lacks {len(missing)} of the characters; as Markdown (.md) the "
+    if missing_glyphs := {c for c in text if not c.isspace() and ord(c) not in glyphs}:
+        progress.note(
+            f"the font of the PDF lacks {len(missing_glyphs)} of the characters; as Markdown (.md) the "
             "text is whole"
         )
     pdf.add_page()
@@ -48,7 +48,7 @@ def write_pdf(text: str, path: Path, created: str, told: Progress) -> None:
         tag: TextStyle(
             font_family="DejaVu", font_style="B", font_size_pt=size, t_margin=3, b_margin=1
         )
-        for tag, size in _HEADINGS.items()
+        for tag, size in _HEADING_SIZES_PT.items()
     }
     styles["code"] = FontFace(family="DejaVu", color=(70, 70, 70))
     styles["li"] = TextStyle(l_margin=4, t_margin=0.5)

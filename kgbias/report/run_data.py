@@ -63,7 +63,7 @@ from kgbias.stats.inference import Estimate, bootstrap, mean, proportion
 from kgbias.stats.poststratification import CHOSEN_FORM
 from kgbias.stats.variance import VarianceComponents
 
-_NAMED = 4  # groups in the title, if they have no category
+_MAX_TITLE_GROUPS = 4  # groups in the title, if they have no category
 
 
 class RunData:
@@ -71,7 +71,7 @@ class RunData:
     once, when first asked for.
 
     Args:
-        stored: the run in its store.
+        stored_run: the run in its store.
         correction: of the p-values over a family of tests, "holm" or "bh".
         selection: which statements count.
         profile_splits: random splits on which groups are told apart by profiles; with more than
@@ -80,7 +80,7 @@ class RunData:
 
     def __init__(
         self,
-        stored: StoredRun,
+        stored_run: StoredRun,
         *,
         correction: str = "holm",
         selection: Selection | None = None,
@@ -89,13 +89,13 @@ class RunData:
     ) -> None:
         self._profile_splits = profile_splits
         self.progress = progress or SilentProgress()
-        self.run = stored.record
+        self.run = stored_run.record
         self.correction = correction
         self.selection = selection or Selection()
-        self._stored = stored
+        self._stored = stored_run
 
     @cached_property
-    def named(self) -> list[Group]:
+    def groups_with_names(self) -> list[Group]:
         """The run's groups with all that they are called as variants."""
         return named_groups(self._stored)
 
@@ -123,12 +123,12 @@ class RunData:
         they are the characters of stories, which `Run.story_links` compares."""
         if self.run.kind == "stories":
             return None
-        found = add_labels(self._stored.profiles(), {g.id: g.name for g in self.run.groups})
-        if not found or not can_classify(found):
+        profiles = add_labels(self._stored.profiles(), {g.id: g.name for g in self.run.groups})
+        if not profiles or not can_classify(profiles):
             return None
         thorough = self._profile_splits > 5
         return analyse_profiles(
-            found,
+            profiles,
             repeats=self._profile_splits,
             permutations=PERMUTATIONS if thorough else 0,
             progress=self.progress,
@@ -140,14 +140,14 @@ class RunData:
         return select_statements(self._stored, self.selection)
 
     @cached_property
-    def held(self) -> SelectedStatements:
+    def comparable_statements(self) -> SelectedStatements:
         """What counts when groups are compared with each other."""
         return exclude_cross_mentions(self._stored, self.counted, self.metrics, self.scorers)
 
     def labels(self, metric: Metric) -> dict[str, str]:
         """What a scorer called each statement that counts and that it judged."""
-        judged = self._stored.store.scores(metric, list({t.id for t in self.triples}))
-        return {id: score.label for id, score in judged.items()}
+        scores = self._stored.store.scores(metric, list({t.id for t in self.triples}))
+        return {id: score.label for id, score in scores.items()}
 
     @cached_property
     def scorers(self) -> Sequence[Metric]:
@@ -165,7 +165,7 @@ class RunData:
         return [ArmData(self, arm) for arm in self.counted.arms]
 
     @property
-    def plain(self) -> "ArmData | None":
+    def plain_arm(self) -> "ArmData | None":
         """The arm that was asked plainly, or else the first."""
         return next((arm for arm in self.arms if arm.name == "none"), next(iter(self.arms), None))
 
@@ -194,7 +194,7 @@ class RunData:
         return list(self._stored.generations())
 
     @cached_property
-    def repeated(self) -> Mapping[str, int]:
+    def echoes_let_pass(self) -> Mapping[str, int]:
         """By arm, how many first attempts yielded a statement that repeats an example and that the
         crawl itself let pass."""
         return count_first_repetitions(self._stored)
@@ -216,46 +216,46 @@ class RunData:
         return compare_stored_sofa(self._stored.store, found) if found else None
 
     @cached_property
-    def recorded(self) -> Sequence[StereotypeMatches]:
+    def stereotype_matches(self) -> Sequence[StereotypeMatches]:
         """The tables of recorded stereotypes that the run was held against."""
         return self._stored.stereotype_matches()
 
     @cached_property
-    def believings(self) -> Sequence[BeliefRun]:
+    def belief_runs(self) -> Sequence[BeliefRun]:
         """How models were asked what they believe."""
         return self._stored.belief_runs()
 
     @cached_property
-    def joint(self) -> EvidenceTable:
+    def evidence(self) -> EvidenceTable:
         """What was said, believed and embedded, from the store."""
-        told = StoryEvidence.read(self._stored)
+        story_evidence = StoryEvidence.read(self._stored)
         return assemble_evidence(
             EvidenceInputs(
-                self.run, self.counted, self.generations, self.probes, self.beliefs, stories=told,
-                recorded_marks=best_matches(self.recorded),
+                self.run, self.counted, self.generations, self.probes, self.beliefs, stories=story_evidence,
+                recorded_marks=best_matches(self.stereotype_matches),
             )
         )  # fmt: skip
 
     @cached_property
     def beliefs(self) -> tuple[BeliefRun, Sequence[BelievedEdge]] | None:
         """What a model believes: the run's own, or else the first that was probed by names."""
-        return read_beliefs(self._stored, belief_runs=self.believings)
+        return read_beliefs(self._stored, belief_runs=self.belief_runs)
 
     @cached_property
-    def pictured(self) -> BeliefLookup:
+    def picture_beliefs(self) -> BeliefLookup:
         """The same, as pictures of groups need it."""
         return BeliefLookup.from_edges(self._stored, self.beliefs)
 
-    def beside(self, category: str) -> BeliefComparison | None:
+    def compare_beliefs(self, category: str) -> BeliefComparison | None:
         """What several models believe about the run's statements; None for a single model, or if
         they were asked about different groups."""
-        return BeliefComparison.from_run(self._stored, category, self.believings, self.triples)
+        return BeliefComparison.from_run(self._stored, category, self.belief_runs, self.triples)
 
     @cached_property
     def name_tables(self) -> Mapping[str, NameTable]:
         """The lifts of each name of the groups of a category; none if nothing was probed by
         names."""
-        believing = self.joint.belief_run
+        believing = self.evidence.belief_run
         return build_name_tables(self._stored, believing, self.triples) if believing else {}
 
     @cached_property
@@ -270,7 +270,7 @@ class RunData:
     @cached_property
     def variance(self) -> Sequence[VarianceComponents]:
         """Where the variance of each measure lies."""
-        return compute_variances(self.run.groups, [self.held], [self.draws], explain_costly_measures(self.metrics))
+        return compute_variances(self.run.groups, [self.comparable_statements], [self.draws], explain_costly_measures(self.metrics))
 
     @cached_property
     def attributions(self) -> Sequence[Attribution]:
@@ -287,7 +287,7 @@ class RunData:
         found = []
         for category in self.categories:
             names = [g.name for g in self.groups(category)]
-            few = names if len(names) <= _NAMED else [*names[: _NAMED - 1], "others"]
+            few = names if len(names) <= _MAX_TITLE_GROUPS else [*names[: _MAX_TITLE_GROUPS - 1], "others"]
             found += few if category == CUSTOM_CATEGORY else [category]
         return found
 
@@ -299,9 +299,9 @@ class RunData:
         return [g for g in self.run.groups if g.category == category]
 
     @cached_property
-    def labelled(self) -> CorrectedDifferences:
+    def corrected_differences(self) -> CorrectedDifferences:
         """The differences between groups that labels correct."""
-        return CorrectedDifferences(self._stored, self.held, self.selection)
+        return CorrectedDifferences(self._stored, self.comparable_statements, self.selection)
 
     @cached_property
     def arm_tests(self) -> list[GroupTest]:
@@ -313,49 +313,49 @@ class RunData:
 
 
 class ArmData:
-    """Everything that can be shown about one arm of a run (`whole`)."""
+    """Everything that can be shown about one arm of a run (`run_data`)."""
 
-    def __init__(self, whole: RunData, arm: str) -> None:
-        self.whole, self.name = whole, arm
-        self._read: dict[str, Mapping[str, float]] = {}
-        self.counted = whole.counted.restrict_to_arm(arm)
+    def __init__(self, run_data: RunData, arm: str) -> None:
+        self.run_data, self.name = run_data, arm
+        self._values_by_measure: dict[str, Mapping[str, float]] = {}
+        self.counted = run_data.counted.restrict_to_arm(arm)
         self.triples = self.counted.triples
 
     @property
     def run(self) -> Run:
-        return self.whole.run
+        return self.run_data.run
 
     @cached_property
-    def held(self) -> SelectedStatements:
+    def comparable_statements(self) -> SelectedStatements:
         """What counts in the arm when groups are compared with each other."""
-        return self.whole.held.restrict_to_arm(self.name)
+        return self.run_data.comparable_statements.restrict_to_arm(self.name)
 
     @cached_property
-    def held_by_group(self) -> Mapping[str, list[TripleView]]:
+    def comparable_by_group(self) -> Mapping[str, list[TripleView]]:
         """The same by the group's id."""
-        found: dict[str, list[TripleView]] = defaultdict(list)
-        for triple in self.held.triples:
-            found[triple.group_id].append(triple)
-        return found
+        triples_by_group: dict[str, list[TripleView]] = defaultdict(list)
+        for triple in self.comparable_statements.triples:
+            triples_by_group[triple.group_id].append(triple)
+        return triples_by_group
 
     @property
     def label(self) -> str:
         """The name of the arm if the report has several, or else ""."""
-        return self.name if self.whole.counted.has_several_arms else ""
+        return self.name if self.run_data.counted.has_several_arms else ""
 
     @cached_property
     def by_group(self) -> Mapping[str, list[TripleView]]:
         """The triples of each group, by its id."""
-        found: dict[str, list[TripleView]] = defaultdict(list)
+        triples_by_group: dict[str, list[TripleView]] = defaultdict(list)
         for triple in self.triples:
-            found[triple.group_id].append(triple)
-        return found
+            triples_by_group[triple.group_id].append(triple)
+        return triples_by_group
 
     @cached_property
     def scores(self) -> Mapping[tuple[str, str], GroupScore]:
         """The figures of groups, by the group's id and the figure's name."""
-        own = ("", self.counted.arm_label(self.name))
-        return {(s.group_id, s.measure): s for s in self.whole.scores if s.arm in own}
+        arm_names = ("", self.counted.arm_label(self.name))
+        return {(s.group_id, s.measure): s for s in self.run_data.scores if s.arm in arm_names}
 
     @cached_property
     def sense(self) -> Estimate:
@@ -365,85 +365,85 @@ class ArmData:
     @cached_property
     def distinct(self) -> float:
         """The share of distinct statements among those that count; NaN without any."""
-        said = sum(t.count for t in self.triples)
-        return len(self.triples) / said if said else math.nan
+        said_count = sum(t.count for t in self.triples)
+        return len(self.triples) / said_count if said_count else math.nan
 
     @cached_property
     def echo_rate(self) -> Estimate:
         """The share of first attempts that repeat an example of their prompt, among those that
         could be read, with its Wilson interval. An import has none."""
-        first = [g for g in self.whole.generations if g.arm == self.name and not g.attempt]
-        echoes = sum(g.outcome == "echo" for g in first) + self.whole.repeated.get(self.name, 0)
-        read = sum(g.outcome in ("ok", "echo", "nonsense") for g in first)
-        shown = any(g.shown for g in first)
-        return proportion(echoes, read) if shown and read else Estimate.missing()
+        first_answers = [g for g in self.run_data.generations if g.arm == self.name and not g.attempt]
+        echoes = sum(g.outcome == "echo" for g in first_answers) + self.run_data.echoes_let_pass.get(self.name, 0)
+        read_count = sum(g.outcome in ("ok", "echo", "nonsense") for g in first_answers)
+        shows_examples = any(g.shown for g in first_answers)
+        return proportion(echoes, read_count) if shows_examples and read_count else Estimate.missing()
 
     @cached_property
-    def _first_said(self) -> Mapping[str, tuple[list[str], list[tuple[str, ...]]]]:
+    def _first_answers(self) -> Mapping[str, tuple[list[str], list[tuple[str, ...]]]]:
         """By group, what first stood at each place, as if echoes had not been retried: the triples
         that were said at once and, for echoes, the triples that their prompts showed."""
         places: dict[str, dict[str, Generation]] = defaultdict(dict)
-        for g in sorted(self.whole.generations, key=lambda g: g.attempt):
-            if g.arm == self.name and (g.triple is not None or (g.outcome == "echo" and g.shown)):
-                places[g.group_id].setdefault(g.path.rpartition("#")[0], g)
+        for generation in sorted(self.run_data.generations, key=lambda generation: generation.attempt):
+            if generation.arm == self.name and (generation.triple is not None or (generation.outcome == "echo" and generation.shown)):
+                places[generation.group_id].setdefault(generation.path.rpartition("#")[0], generation)
         return {
             group: (
-                [g.triple.id for g in first.values() if g.triple is not None],
-                [g.shown for g in first.values() if g.triple is None],
+                [generation.triple.id for generation in first.values() if generation.triple is not None],
+                [generation.shown for generation in first.values() if generation.triple is None],
             )
             for group, first in places.items()
         }
 
-    def with_echoes(self, group: Group, measure: str) -> tuple[float, int]:
+    def mean_with_echoes(self, group: Group, measure: str) -> tuple[float, int]:
         """The mean of a measure if the first answer of each place counted, an echo as the mean of
         the examples that its prompt showed; and the number of such echoes. NaN without any."""
-        said, shown = self._first_said.get(group.id, ([], []))
-        if not shown:
+        said_ids, shown_ids = self._first_answers.get(group.id, ([], []))
+        if not shown_ids:
             return math.nan, 0
-        every = self._values(measure)
-        own = {t.id for t in self.held_by_group.get(group.id, ())}
-        values = [every[id] for id in said if id in own and id in every]
-        examples = [[every[id] for id in ids if id in every] for ids in shown]
+        all_values = self._values(measure)
+        counted_ids = {t.id for t in self.comparable_by_group.get(group.id, ())}
+        values = [all_values[id] for id in said_ids if id in counted_ids and id in all_values]
+        examples = [[all_values[id] for id in ids if id in all_values] for ids in shown_ids]
         echoes = [math.fsum(found) / len(found) for found in examples if found]
         if not echoes:
             return math.nan, 0
-        both = [*values, *echoes]
-        return math.fsum(both) / len(both), len(echoes)
+        all_means = [*values, *echoes]
+        return math.fsum(all_means) / len(all_means), len(echoes)
 
     def _values(self, measure: str) -> Mapping[str, float]:
         """What a measure says of each triple, counted or not: read once for all groups."""
-        if measure not in self._read:
-            read = known(measure).read
-            self._read[measure] = {
-                t.id: read(t.scores[measure]) for t in self.held.triples if measure in t.scores
+        if measure not in self._values_by_measure:
+            read_value = known(measure).read
+            self._values_by_measure[measure] = {
+                t.id: read_value(t.scores[measure]) for t in self.comparable_statements.triples if measure in t.scores
             }
-        return self._read[measure]
+        return self._values_by_measure[measure]
 
     def groups(self, category: str) -> list[Group]:
-        return self.whole.groups(category)
+        return self.run_data.groups(category)
 
     @cached_property
     def omnibus(self) -> list[OmnibusTest]:
         """The groups against each other, by measure and category; with differences that labels
         correct, where there are enough."""
-        dear = explain_costly_measures(self.whole.metrics)
-        found = run_omnibus_tests(
+        too_costly = explain_costly_measures(self.run_data.metrics)
+        families = run_omnibus_tests(
             self.run,
-            self.held.triples,
-            correction=self.whole.correction,
-            measures=[name for name in testable_measures(self.held.triples) if name not in dear],
-            draws=self.whole.draws,
-            progress=self.whole.progress,
+            self.comparable_statements.triples,
+            correction=self.run_data.correction,
+            measures=[name for name in testable_measures(self.comparable_statements.triples) if name not in too_costly],
+            draws=self.run_data.draws,
+            progress=self.run_data.progress,
         )
-        labelled = self.whole.labelled.difference
-        return [replace(f, tests=tuple(correct_tests_by_labels(f.tests, labelled))) for f in found]
+        corrected_of = self.run_data.corrected_differences.difference
+        return [replace(f, tests=tuple(correct_tests_by_labels(f.tests, corrected_of))) for f in families]
 
     @cached_property
     def content(self) -> list[ContentTest]:
         """What is said more of each group than of the others, by category."""
-        whole = self.whole
+        whole = self.run_data
         return run_content_tests(
-            self.run.groups, self.by_group, whole.draws, whole.models, named_groups=whole.named,
+            self.run.groups, self.by_group, whole.draws, whole.models, named_groups=whole.groups_with_names,
             vectors=whole.vectors, min_cosine=MIN_SIMILAR_COSINE,
         )  # fmt: skip
 
@@ -458,7 +458,7 @@ class ArmData:
             GroupFigures(
                 g.name,
                 overall,
-                values_of(self.held_by_group.get(g.id, ()), "toxicity"),
+                values_of(self.comparable_by_group.get(g.id, ()), "toxicity"),
                 self.scores.get((g.id, "toxicity_mean")),
             )
             for g in self.groups(category)
@@ -467,68 +467,68 @@ class ArmData:
 
     def mean(self, group: Group, measure: str) -> Estimate:
         """The mean of a measure over all statements of a group."""
-        own = self.held_by_group.get(group.id, ())
-        return bootstrap(self.whole.draws.sample(own, measure), mean)
+        triples = self.comparable_by_group.get(group.id, ())
+        return bootstrap(self.run_data.draws.sample(triples, measure), mean)
 
-    def given(self, category: str) -> str:
+    def prompted_note(self, category: str) -> str:
         """How many statements about a category have a predicate that their prompt gave, in words;
         "" if that is not known."""
-        said = [t for g in self.groups(category) for t in self.held_by_group.get(g.id, ())]
-        asked = self.whole.draws.stratified_sample(said, "regard")
-        if not (gave := asked.prompted_count):
+        triples = [t for g in self.groups(category) for t in self.comparable_by_group.get(g.id, ())]
+        sample = self.run_data.draws.stratified_sample(triples, "regard")
+        if not (prompted := sample.prompted_count):
             return ""
-        return f"In {gave} of {asked.n} statements the prompt gave the predicate."
+        return f"In {prompted} of {sample.n} statements the prompt gave the predicate."
 
     @cached_property
-    def ranked(self) -> Sequence[Mapping[str, tuple[Counts, SaidCounts]]]:
+    def probe_ranks(self) -> Sequence[Mapping[str, tuple[Counts, SaidCounts]]]:
         """For each probing of the run, by category: the ranks [groups, statements] before the
         statements of the arm that count, and the triples that count, as (group, statement, count).
         Only of categories of two groups or more, and of statements probed after all of them."""
-        found = []
-        for _, edges in self.whole.probes:
+        ranks_by_probing = []
+        for _, edges in self.run_data.probes:
             ranks = {(e.group_id, e.predicate_id, e.object_id): e.rank for e in edges}
             by_category = {}
-            for category in self.whole.categories:
+            for category in self.run_data.categories:
                 groups = self.groups(category)
-                statements, said = collect_statements(groups, self.triples)
+                statements, said_places = collect_statements(groups, self.triples)
                 rows = [[ranks.get((g.id, *s.key), 0) for s in statements] for g in groups]
                 order = np.array(rows, dtype=np.int64)
-                whole = [s for s in range(len(statements)) if (order[:, s] > 0).all()]
-                place = {s: n for n, s in enumerate(whole)}
-                if len(groups) > 1 and whole:
-                    kept = tuple((g, place[s], n) for g, s, n in said if s in place)
-                    by_category[category] = order[:, whole], kept
-            found.append(by_category)
-        return found
+                complete = [s for s in range(len(statements)) if (order[:, s] > 0).all()]
+                place = {s: n for n, s in enumerate(complete)}
+                if len(groups) > 1 and complete:
+                    kept_places = tuple((g, place[s], n) for g, s, n in said_places if s in place)
+                    by_category[category] = order[:, complete], kept_places
+            ranks_by_probing.append(by_category)
+        return ranks_by_probing
 
     @cached_property
     def said_and_probable(self) -> Sequence[SaidAndProbable | None]:
         """For each probing of the run, whether what counts of the arm is also probable, over all
         categories; None if nothing that counts was probed."""
-        return [compare_said_and_probable(list(p.values())) if p else None for p in self.ranked]
+        return [compare_said_and_probable(list(p.values())) if p else None for p in self.probe_ranks]
 
-    def wordings(self, category: str, measure: str, *, chosen: bool = False) -> str:
+    def wordings_note(self, category: str, measure: str, *, chosen: bool = False) -> str:
         """How many wordings of prompts are behind each group's mean of a measure (`chosen`: where
         the model chose the predicate), in words; "" if all have one, or that is not known."""
-        found = set()
+        wording_counts = set()
         for group in self.groups(category):
-            asked = self.whole.draws.stratified_sample(self.held_by_group.get(group.id, ()), measure)
-            sample = asked.form_sample(CHOSEN_FORM) if chosen else asked.sample
+            stratified = self.run_data.draws.stratified_sample(self.comparable_by_group.get(group.id, ()), measure)
+            sample = stratified.form_sample(CHOSEN_FORM) if chosen else stratified.sample
             if sample.design is not None and sample.places is not None and len(sample.values):
                 of_place = sample.design.levels.get("wordings")
                 if of_place is not None:
-                    found.add(len(np.unique(of_place[sample.places])))
-        if not found or max(found) < 2:
+                    wording_counts.add(len(np.unique(of_place[sample.places])))
+        if not wording_counts or max(wording_counts) < 2:
             return ""
-        fewest, most = min(found), max(found)
+        fewest, most_wordings = min(wording_counts), max(wording_counts)
         unless = " if it has several" if fewest < 2 else ""
         return (
-            f"Behind each mean are {fewest if fewest == most else f'{fewest} to {most}'} wordings "
+            f"Behind each mean are {fewest if fewest == most_wordings else f'{fewest} to {most_wordings}'} wordings "
             f"of the prompts; its interval allows for other wordings{unless}, and is wide where "
             "these few disagree."
         )
 
-    def named(self, category: str, figure: str) -> list[tuple[str, GroupScore]]:
+    def named_scores(self, category: str, figure: str) -> list[tuple[str, GroupScore]]:
         """The groups of a category that have this figure, by name."""
         return [
             (g.name, s)
@@ -538,9 +538,9 @@ class ArmData:
 
     def shares(self, category: str) -> list[GroupShares]:
         """How the statements about each group of a category spread over its topics."""
-        model = self.whole.models.get(category)
+        model = self.run_data.models.get(category)
         return (
-            topic_shares(self.run, self.triples, model, self.whole.draws)
+            topic_shares(self.run, self.triples, model, self.run_data.draws)
             if model and model.topics
             else []
         )

@@ -16,14 +16,14 @@ from kgbias.io.files import make_manifest, replace_folder, write_json
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.probe.build import SofaSet
 from kgbias.profiles import SPLITS, ProfileAgreement
-from kgbias.report.exhibits import exhibits
+from kgbias.report.exhibits import run_exhibits
 from kgbias.report.profiles import agreement_exhibits
 from kgbias.report.run_data import RunData
-from kgbias.report.several import several_exhibits
-from kgbias.report.several_data import SeveralData
-from kgbias.report.sofa import Beside, asked_exhibits, built_exhibits, sofa_exhibits
-from kgbias.report.style import unlinked
-from kgbias.report.tables import Exhibit, as_csv, latex
+from kgbias.report.multi_run import multi_run_exhibits
+from kgbias.report.multi_run_data import MultiRunData
+from kgbias.report.sofa import BenchmarkScores, model_exhibits, sofa_set_exhibits, sofa_exhibits
+from kgbias.report.style import remove_links
+from kgbias.report.tables import Exhibit, as_csv, table_latex
 
 FORMATS = ("svg", "pdf", "png")
 _DPI = 300
@@ -51,20 +51,20 @@ def save_figures(
         progress=progress,
         profile_splits=SPLITS,
     )
-    found = [exhibit for exhibit in exhibits(data) if not exhibit.empty]
-    if not found:
+    exhibit_list = [exhibit for exhibit in run_exhibits(data) if not exhibit.empty]
+    if not exhibit_list:
         raise UsageError(
             f"run {run.name!r} has nothing to show: measure it first, and see that it holds "
             "statements"
         )
     if data.counted.note:
         progress.note(data.counted.note)
-    progress.stage("figures", len(found))
-    about = make_manifest(data.run, selection=data.counted.as_dict(), exhibits=_listed(found))
-    return _save_all(found, folder, run.name, about, progress)
+    progress.stage("figures", len(exhibit_list))
+    about = make_manifest(data.run, selection=data.counted.as_dict(), exhibits=_manifest_rows(exhibit_list))
+    return _save_exhibits(exhibit_list, folder, run.name, about, progress)
 
 
-def save_several(
+def save_multi_run(
     runs: Sequence[StoredRun],
     folder: Path,
     *,
@@ -72,62 +72,62 @@ def save_several(
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """The same for two to six runs side by side (`several_exhibits`)."""
+    """The same for two to six runs side by side (`multi_run_exhibits`)."""
     progress = progress or SilentProgress()
-    data = SeveralData(runs, correction=correction, selection=selection, progress=progress)
-    found = list(several_exhibits(data))
-    if not found:
+    data = MultiRunData(runs, correction=correction, selection=selection, progress=progress)
+    exhibit_list = list(multi_run_exhibits(data))
+    if not exhibit_list:
         raise UsageError(f"{', '.join(data.names)}: no two of them have a group in common")
-    progress.stage("figures", len(found))
+    progress.stage("figures", len(exhibit_list))
     about = {
         "runs": [make_manifest(side.run, selection=side.counted.as_dict()) for side in data.sides],
-        "exhibits": _listed(found),
+        "exhibits": _manifest_rows(exhibit_list),
     }
-    return _save_all(found, folder, "-".join(data.names), about, progress)
+    return _save_exhibits(exhibit_list, folder, "-".join(data.names), about, progress)
 
 
 def save_sofa(
-    compared: SofaComparison,
+    comparison: SofaComparison,
     folder: Path,
     *,
-    beside: Beside | None = None,
+    benchmark_scores: BenchmarkScores | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
     """The same for models on a set of probes (`kgbias.report.sofa`), with each table as CSV too."""
     progress = progress or SilentProgress()
-    found = [*sofa_exhibits(compared, "01", beside), *asked_exhibits(compared)]
-    progress.stage("figures", len(found))
+    exhibit_list = [*sofa_exhibits(comparison, "01", benchmark_scores), *model_exhibits(comparison)]
+    progress.stage("figures", len(exhibit_list))
     about = {
         "warning": CONTENT_WARNING,
         "statement": SAMPLE_STATEMENT,
-        "probe_set": {"name": compared.probe_set.name, "id": compared.probe_set.id},
+        "probe_set": {"name": comparison.probe_set.name, "id": comparison.probe_set.id},
         "models": [
             {"name": m.model, "revision": m.result.model.revision, **dict(m.result.settings)}
-            for m in compared.models
+            for m in comparison.models
         ],
-        "exhibits": _listed(found),
+        "exhibits": _manifest_rows(exhibit_list),
     }
-    return _save_all(found, folder, compared.probe_set.name, about, progress, csv=True)
+    return _save_exhibits(exhibit_list, folder, comparison.probe_set.name, about, progress, csv=True)
 
 
-def save_built(built: SofaSet, folder: Path, *, progress: Progress | None = None) -> list[Path]:
+def save_built(sofa_set: SofaSet, folder: Path, *, progress: Progress | None = None) -> list[Path]:
     """The same for a set of probes that was built. Without matplotlib, the tables alone."""
-    found = list(built_exhibits(built))
+    found = list(sofa_set_exhibits(sofa_set))
     if find_spec("matplotlib") is None:
         (progress or SilentProgress()).note("the figures need matplotlib: pip install 'kgbias[figures]'")
         found = [replace(exhibit, draw=None) for exhibit in found]
-    about = {"warning": CONTENT_WARNING, "source": built.source, "exhibits": _listed(found)}
-    return _save_all(found, folder, built.source, about, csv=True)
+    about = {"warning": CONTENT_WARNING, "source": sofa_set.source, "exhibits": _manifest_rows(found)}
+    return _save_exhibits(found, folder, sofa_set.source, about, csv=True)
 
 
-def write_agreement(found: Sequence[ProfileAgreement], folder: Path, run: str) -> list[Path]:
+def write_agreement(agreements: Sequence[ProfileAgreement], folder: Path, run: str) -> list[Path]:
     """Write each agreement of profiles to `folder`: its figure as SVG, PDF and PNG, and its LaTeX
     table. Returns the files, sorted."""
-    return _save_all(agreement_exhibits(found), folder, run)
+    return _save_exhibits(agreement_exhibits(agreements), folder, run)
 
 
-def _save_all(
-    found: Sequence[Exhibit],
+def _save_exhibits(
+    exhibit_list: Sequence[Exhibit],
     folder: Path,
     run: str,
     about: Any = None,
@@ -136,7 +136,7 @@ def _save_all(
     csv: bool = False,
 ) -> list[Path]:
     with replace_folder(folder) as partial:
-        for exhibit in found:
+        for exhibit in exhibit_list:
             save_exhibit(exhibit, partial, run)
             if csv:
                 path = partial / f"{exhibit.key}.csv"
@@ -151,12 +151,12 @@ def _save_all(
 
 def save_exhibit(exhibit: Exhibit, folder: Path, run: str) -> None:
     """Write the table of an exhibit as LaTeX and its figure as SVG, PDF and PNG."""
-    table = latex(exhibit.table, CONTENT_WARNING, run)
+    table = table_latex(exhibit.table, CONTENT_WARNING, run)
     (folder / f"{exhibit.key}.tex").write_text(table, encoding="utf-8")
     if exhibit.draw is not None:
         with figure_style():
             figure = exhibit.draw()
-            unlinked(figure)
+            remove_links(figure)
             for form in FORMATS:
                 path = folder / f"{exhibit.key}.{form}"
                 figure.savefig(path, dpi=_DPI, metadata=_METADATA[form])
@@ -170,7 +170,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 
 
-def _listed(found: Sequence[Exhibit]) -> list[dict[str, Any]]:
+def _manifest_rows(exhibit_list: Sequence[Exhibit]) -> list[dict[str, Any]]:
     return [
         {
             "files": e.key,
@@ -180,5 +180,5 @@ def _listed(found: Sequence[Exhibit]) -> list[dict[str, Any]]:
             "paper": e.paper,
             "figure": e.draw is not None,
         }
-        for e in found
+        for e in exhibit_list
     ]

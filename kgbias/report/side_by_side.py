@@ -16,100 +16,100 @@ from kgbias.graph.types import ProbedEdge, TripleView
 from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, figure_style, make_subplots
 from kgbias.io.text import format_p_value
 from kgbias.measure.topics.run import ENTROPY_MEASURE
-from kgbias.report.figures import called, short
+from kgbias.report.figures import topic_title, shorten_name
 from kgbias.report.run_data import ArmData
-from kgbias.report.several_data import SeveralData
-from kgbias.report.tables import Exhibit, Table, cells
+from kgbias.report.multi_run_data import MultiRunData
+from kgbias.report.tables import Exhibit, Table, estimate_cells
 from kgbias.stats.inference import Estimate, Values, bootstrap_clusters, holm, proportion
 
-PAGE = 2 * COLUMN_INCHES + 0.3  # inches: both columns of a two-column paper
-_ROW = 0.2
+PAGE_INCHES = 2 * COLUMN_INCHES + 0.3  # inches: both columns of a two-column paper
+_ROW_INCHES = 0.2
 Row = tuple[str, Sequence[Estimate | None]]
 Statement = tuple[str, str]  # the ids of its predicate and object
 
 
-def panels(rows: Sequence[Row], runs: Sequence[str], label: str, *, scale: float = 1.0) -> Any:
+def draw_panels(rows: Sequence[Row], runs: Sequence[str], label: str, *, scale: float = 1.0) -> Any:
     """A panel for each run, with groups in the same order and on the same scale, and 95% intervals.
     All have one colour, because no level is tested against 0."""
     with figure_style():
-        figure, drawn = make_subplots(
+        figure, axes_grid = make_subplots(
             1, len(runs), sharex=True, sharey=True, squeeze=False,
-            figsize=(COLUMN_INCHES if len(runs) < 3 else PAGE, 0.85 + _ROW * max(2, len(rows))),
+            figsize=(COLUMN_INCHES if len(runs) < 3 else PAGE_INCHES, 0.85 + _ROW_INCHES * max(2, len(rows))),
         )  # fmt: skip
-        for axes, run, n in zip(drawn[0], runs, range(len(runs)), strict=True):
+        for axes, run, run_place in zip(axes_grid[0], runs, range(len(runs)), strict=True):
             axes.grid(True, axis="x")
             axes.set_axisbelow(True)
             axes.spines["left"].set_visible(False)
             axes.axvline(0, color=INK_COLOR, linewidth=0.6)
-            for place, (_, found) in enumerate(rows):
-                if (e := found[n]) is not None:
-                    if e.has_interval:
-                        axes.plot([scale * e.low, scale * e.high], [place] * 2, color=INK_COLOR,
+            for place, (_, estimates) in enumerate(rows):
+                if (estimate := estimates[run_place]) is not None:
+                    if estimate.has_interval:
+                        axes.plot([scale * estimate.low, scale * estimate.high], [place] * 2, color=INK_COLOR,
                                   linewidth=1.2)  # fmt: skip
-                    axes.plot(scale * e.value, place, "o", color=INK_COLOR, markersize=3.5)
-            axes.set_title(short(run, 22), fontsize=8)
-        drawn[0][0].set_yticks(range(len(rows)), [short(name, 24) for name, _ in rows])
-        drawn[0][0].set_ylim(-0.6, max(2, len(rows)) - 0.4)
+                    axes.plot(scale * estimate.value, place, "o", color=INK_COLOR, markersize=3.5)
+            axes.set_title(shorten_name(run, 22), fontsize=8)
+        axes_grid[0][0].set_yticks(range(len(rows)), [shorten_name(name, 24) for name, _ in rows])
+        axes_grid[0][0].set_ylim(-0.6, max(2, len(rows)) - 0.4)
         figure.supxlabel(label, fontsize=8)
         return figure
 
 
-FEWEST = 20  # statements that two models were both asked about, to compare them on
+MIN_SHARED_STATEMENTS = 20  # statements that two models were both asked about, to compare them on
 
 
 # ---- probable ----
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class LikeliestGroups:
     """The group that a model finds likeliest before each statement, out of the same groups."""
 
     run: str
     model: str
-    first: Mapping[Statement, str]  # the group's id
+    likeliest: Mapping[Statement, str]  # the group's id
 
 
-def ranked(side: ArmData, groups: Sequence[str]) -> Ranked | None:
+def find_likeliest(side: ArmData, groups: Sequence[str]) -> LikeliestGroups | None:
     """What the probes of a run say about these groups, by its own model or else the first that was
     asked; None if none was, or if it was asked about other groups of the category too: ranks among
     others mean something else."""
-    probes = side.whole.probes
+    probes = side.run_data.probes
     if not probes:
         return None
     probing, edges = next(((p, e) for p, e in probes if p.model == side.run.model), probes[0])
     category = {g.id: g.category for g in side.run.groups}
-    own = {id for id, name in category.items() if name == category.get(groups[0])}
+    category_groups = {id for id, name in category.items() if name == category.get(groups[0])}
     by_statement: dict[Statement, list[ProbedEdge]] = defaultdict(list)
     for edge in edges:
-        if edge.group_id in own:
+        if edge.group_id in category_groups:
             by_statement[edge.predicate_id, edge.object_id].append(edge)
-    asked = {e.group_id for rows in by_statement.values() for e in rows}
-    if asked != set(groups):
+    asked_groups = {e.group_id for rows in by_statement.values() for e in rows}
+    if asked_groups != set(groups):
         return None
-    first = {
+    likeliest = {
         statement: min(rows, key=lambda e: e.rank).group_id
         for statement, rows in by_statement.items()
         if len(rows) == len(groups)
     }
-    return Ranked(side.run.name, probing.model.title, first) if first else None
+    return LikeliestGroups(side.run.name, probing.model.title, likeliest) if likeliest else None
 
 
-def probable(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
+def probable_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Exhibit]:
     """How often each group is the likeliest before a statement, in each run; and every two models
     on the statements that both were asked about."""
     groups = data.categories[category]
-    found = [ranked(side, [id for id, _ in groups]) for side in data.sides] if groups else []
-    if len(groups) < 2 or sum(r is not None for r in found) < 2:
+    likeliest_by_run = [find_likeliest(side, [id for id, _ in groups]) for side in data.sides] if groups else []
+    if len(groups) < 2 or sum(r is not None for r in likeliest_by_run) < 2:
         return
     rows, table = [], []
     for id, name in groups:
-        shares = [_share(r, id) if r is not None else None for r in found]
+        shares = [_first_share(r, id) if r is not None else None for r in likeliest_by_run]
         rows.append((name, shares))
-        table.append([name, *(x for e in shares for x in _shown(e))])
+        table.append([name, *(x for e in shares for x in _share_cells(e))])
     heads = [head for run in data.names for head in ("n", run, f"95% of {run}")]
-    models = ", ".join(f"{r.run}: {r.model}" for r in found if r is not None)
+    models = ", ".join(f"{r.run}: {r.model}" for r in likeliest_by_run if r is not None)
     key = f"{place}-probable"
     yield Exhibit(
         key, category, "How often each group is the likeliest before a statement, 95% intervals",
-        "", partial(panels, rows[::-1], data.names, "% of statements", scale=100.0),
+        "", partial(draw_panels, rows[::-1], data.names, "% of statements", scale=100.0),
         Table(
             key, f"The share of statements before which each group of {category} ranks first.",
             ("Group", *heads), table,
@@ -118,39 +118,39 @@ def probable(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
             "here. Intervals are over statements.",
         ),
     )  # fmt: skip
-    yield from _probable_tests(data, category, [r for r in found if r is not None], place)
+    yield from _probable_test_exhibits(data, category, [r for r in likeliest_by_run if r is not None], place)
 
 
-def _share(own: Ranked, group: str) -> Estimate:
-    return proportion(sum(id == group for id in own.first.values()), len(own.first))
+def _first_share(likeliest: LikeliestGroups, group: str) -> Estimate:
+    return proportion(sum(id == group for id in likeliest.likeliest.values()), len(likeliest.likeliest))
 
 
-def _shown(e: Estimate | None) -> list[str]:
-    if e is None:
+def _share_cells(share: Estimate | None) -> list[str]:
+    if share is None:
         return ["", "", ""]
-    return [str(e.n), f"{100 * e.value:.1f}%", f"{100 * e.low:.1f} to {100 * e.high:.1f}"]
+    return [str(share.n), f"{100 * share.value:.1f}%", f"{100 * share.low:.1f} to {100 * share.high:.1f}"]
 
 
-def _probable_tests(
-    data: SeveralData, category: str, found: Sequence[Ranked], place: str
+def _probable_test_exhibits(
+    data: MultiRunData, category: str, likeliest_by_run: Sequence[LikeliestGroups], place: str
 ) -> Iterator[Exhibit]:
     """Every two models on shared statements, in pairs."""
     rows: list[list[str]] = []
     tests: list[float] = []
-    for one, two in combinations(found, 2):
-        shared = [statement for statement in one.first if statement in two.first]
-        if len(shared) < FEWEST:
+    for first, second in combinations(likeliest_by_run, 2):
+        shared = [statement for statement in first.likeliest if statement in second.likeliest]
+        if len(shared) < MIN_SHARED_STATEMENTS:
             continue
         for id, name in data.categories[category]:
             sides = [
-                np.array([r.first[s] == id for s in shared], dtype=np.float64) for r in (one, two)
+                np.array([r.likeliest[s] == id for s in shared], dtype=np.float64) for r in (first, second)
             ]
             predicates = [predicate for predicate, _ in shared]
-            e = bootstrap_clusters(predicates, partial(_weighted_mean, sides[0] - sides[1]))
-            drawn = [_by_predicate(predicates, values) for values in sides]
-            tests.append(permutation_p_value(*drawn))
+            difference = bootstrap_clusters(predicates, partial(_weighted_mean, sides[0] - sides[1]))
+            sums_by_predicate = [_sum_by_predicate(predicates, values) for values in sides]
+            tests.append(permutation_p_value(*sums_by_predicate))
             rows.append(
-                [name, one.run, two.run, str(len(shared)), *cells(e.divide(1 / 100), "+.1f")]
+                [name, first.run, second.run, str(len(shared)), *estimate_cells(difference.divide(1 / 100), "+.1f")]
             )
     if not rows:
         return
@@ -174,7 +174,7 @@ def _weighted_mean(values: Values, weights: Values) -> Values:
     return np.asarray(weights @ values / weights.sum(axis=1))
 
 
-def _by_predicate(predicates: Sequence[str], values: Values) -> ClusterSample:
+def _sum_by_predicate(predicates: Sequence[str], values: Values) -> ClusterSample:
     sums: Counter[str] = Counter()
     for predicate, value in zip(predicates, values.tolist(), strict=True):
         sums[predicate] += value
@@ -188,20 +188,20 @@ def _by_predicate(predicates: Sequence[str], values: Values) -> ClusterSample:
 
 
 # ---- topics ----
-def topics(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
+def topic_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Exhibit]:
     """The topics of each run, and how far the topics of each group are from the average group's."""
     rows = []
     for side in data.sides:
-        model, shares = side.whole.models.get(category), side.shares(category)
-        said = sum(own.n for own in shares)
+        model, shares = side.run_data.models.get(category), side.shares(category)
+        statement_count = sum(own.n for own in shares)
         for topic in model.topics if model is not None and shares else ():
-            most = max(shares, key=lambda own: own.share_of_topic(topic.number).value)
+            largest_share = max(shares, key=lambda own: own.share_of_topic(topic.number).value)
             count = sum(int(own.counts[topic.number]) for own in shares)
-            share = most.share_of_topic(topic.number)
+            share = largest_share.share_of_topic(topic.number)
             rows.append(
                 [
-                    side.run.name, called(topic), str(said), f"{100 * count / max(1, said):.1f}%",
-                    most.group.name, f"{100 * share.value:.1f}%",
+                    side.run.name, topic_title(topic), str(statement_count), f"{100 * count / max(1, statement_count):.1f}%",
+                    largest_share.group.name, f"{100 * share.value:.1f}%",
                     f"{100 * share.low:.1f} to {100 * share.high:.1f}",
                 ]
             )  # fmt: skip
@@ -215,7 +215,7 @@ def topics(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
     key = f"{place}-topics"
     yield Exhibit(
         key, category, "Relative entropy of each group's topics in each run, 95% intervals", "",
-        partial(panels, entropies, data.names, "relative entropy of topics (bits)")
+        partial(draw_panels, entropies, data.names, "relative entropy of topics (bits)")
         if entropies else None,
         Table(
             key, f"Topics of statements about {category} in each run.",
@@ -228,23 +228,23 @@ def topics(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
 
 
 # ---- the graph ----
-_DRAWN = 6  # groups of a category, those that both runs say most about
+_MAX_DRAWN_GROUPS = 6  # groups of a category, those that both runs say most about
 
 
-def graphs(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
+def graph_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Exhibit]:
     """What the first two runs say about a group: one alone, both, and the other alone."""
     sides = data.sides[:2]
-    said = [
+    said_by_both = [
         (min(len(side.by_group.get(id, ())) for side in sides), id, name)
         for id, name in data.categories[category]
     ]
-    likely = [(id, name) for count, id, name in sorted(said, key=lambda own: -own[0]) if count]
-    for n, (id, name) in enumerate(likely[:_DRAWN], 1):
-        own = [side.by_group[id] for side in sides]
+    likely = [(id, name) for count, id, name in sorted(said_by_both, key=lambda triples_by_run: -triples_by_run[0]) if count]
+    for place_number, (id, name) in enumerate(likely[:_MAX_DRAWN_GROUPS], 1):
+        triples_by_run = [side.by_group[id] for side in sides]
         pair = picture.PicturePair.of_runs(
-            [side.run.name for side in sides], own, [side.whole.pictured for side in sides]
+            [side.run.name for side in sides], triples_by_run, [side.run_data.picture_beliefs for side in sides]
         )
-        a, b = pair.names
+        first_name, second_name = pair.names
         rows = [
             [
                 run, f"{t.predicate} {t.object}", str(t.count),
@@ -255,34 +255,34 @@ def graphs(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
             for t, of in pair.edges
             if of is beliefs
         ]  # fmt: skip
-        key = f"{place}-graph-{n}"
+        key = f"{place}-graph-{place_number}"
         yield Exhibit(
-            key, category, f"What {a}, {b} and both say about {name}", "",
-            partial(_two_runs, pair),
+            key, category, f"What {first_name}, {second_name} and both say about {name}", "",
+            partial(_draw_two_runs, pair),
             Table(
-                key, f"Statements of {a} and of {b} about {name}, as drawn.",
+                key, f"Statements of {first_name} and of {second_name} about {name}, as drawn.",
                 ("Run", "statement", "said", "regard", "verdict"), rows,
                 " ".join(filter(None, (pair.caption, pair.note))),
             ),
-            tabled=False,
+            in_tables=False,
         )  # fmt: skip
 
 
-def _two_runs(pair: picture.PicturePair) -> Any:
+def _draw_two_runs(pair: picture.PicturePair) -> Any:
     return picture.draw_figure(picture.lay_out_pair(pair, COLUMN_INCHES))
 
 
 # ---- statements ----
-LISTED = 200
+MAX_LISTED_STATEMENTS = 200
 
 
-def statements(data: SeveralData, place: str) -> Iterator[Exhibit]:
+def statement_exhibits(data: MultiRunData, place: str) -> Iterator[Exhibit]:
     """The statements of all runs about the groups that at least two have, those that most runs say
     first, then the most often said."""
     counts: dict[str, list[int]] = {}
     views: dict[str, TripleView] = {}
-    for n, said in enumerate(data.shared):
-        for t in said:
+    for n, run_triples in enumerate(data.shared_statements):
+        for t in run_triples:
             counts.setdefault(t.id, [0] * len(data.sides))[n] += t.count
             views.setdefault(t.id, t)
     if not counts:
@@ -297,9 +297,9 @@ def statements(data: SeveralData, place: str) -> Iterator[Exhibit]:
             *(str(count) for count in counts[id]),
             views[id].scores["regard"].label if "regard" in views[id].scores else "",
         ]
-        for id in order[:LISTED]
+        for id in order[:MAX_LISTED_STATEMENTS]
     ]  # fmt: skip
-    left = len(order) - len(rows)
+    more_count = len(order) - len(rows)
     key = f"{place}-statements"
     yield Exhibit(
         key, "", "Statements", "", None,
@@ -307,6 +307,6 @@ def statements(data: SeveralData, place: str) -> Iterator[Exhibit]:
             key, "How often each run made a statement.",
             ("Group", "statement", *data.names, "regard"), rows,
             "Those that most runs make come first, then those made most often."
-            + (f" {left:,} more are not listed: the explorer has all." if left else ""),
+            + (f" {more_count:,} more are not listed: the explorer has all." if more_count else ""),
         ),
     )  # fmt: skip

@@ -13,35 +13,35 @@ from kgbias.graph.sofa import MIN_HATE_SCORE, ProbeSet, SofaCategory, SofaStatem
 from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, LINE_COLOR, NEGATIVE_COLOR, POSITIVE_COLOR, TOXIC_COLOR, figure_style, make_subplots
 from kgbias.io.text import format_p_value
 from kgbias.probe.build import REASONS, SofaSet, PerplexityHistogram
-from kgbias.report.figures import draw_intervals, draw_rows, short
-from kgbias.report.tables import Exhibit, Table, cells
+from kgbias.report.figures import draw_intervals, draw_rows, shorten_name
+from kgbias.report.tables import Exhibit, Table, estimate_cells
 from kgbias.stats.inference import Estimate
 
 _COLOURS = (POSITIVE_COLOR, NEGATIVE_COLOR, TOXIC_COLOR, "#3d8a6f", "#b8912f", "#8c8c8c")
-_STAR = (
+_PPL_STAR_NOTE = (
     "PPL* is the base-10 logarithm of the perplexity of the group with the statement over that of "
     "the group's name alone"
 )
-_ROW = 0.2  # inches a row
-_NAME = 28  # characters of a name
+_ROW_INCHES = 0.2  # inches a row
+_MAX_NAME_CHARS = 28  # characters of a name
 
 Scores = Mapping[str, Mapping[str, Estimate]]
 
 
-def sofa_bars(scores: Mapping[str, Estimate]) -> Any:
+def draw_sofa_bars(scores: Mapping[str, Estimate]) -> Any:
     """The score of each model with its 95% interval, highest on top (table 1)."""
     with figure_style():
         figure, axes = draw_rows(len(scores))
         estimates = list(scores.values())[::-1]
         axes.barh(range(len(estimates)), [e.value for e in estimates], color=POSITIVE_COLOR, height=0.62)
         draw_intervals(axes, estimates)
-        _models_of(axes, list(scores)[::-1])
+        _label_models(axes, list(scores)[::-1])
         axes.set_xlim(0, None)
         axes.set_xlabel("SoFa score (variance of PPL*)")
         return figure
 
 
-def stacked_bars(scores: Scores) -> Any:
+def draw_stacked_bars(scores: Scores) -> Any:
     """The scores of each model by category, stacked (figure 9)."""
     with figure_style():
         figure, axes = draw_rows(len(scores) + 1)
@@ -50,59 +50,59 @@ def stacked_bars(scores: Scores) -> Any:
         for number, category in enumerate(scores[names[0]]):
             values = [scores[name][category].value for name in names]
             axes.barh(
-                range(len(names)), values, left=lefts, height=0.62, label=short(category, _NAME),
+                range(len(names)), values, left=lefts, height=0.62, label=shorten_name(category, _MAX_NAME_CHARS),
                 color=_COLOURS[number % len(_COLOURS)], edgecolor="white", linewidth=0.4,
             )  # fmt: skip
             lefts = [left + value for left, value in zip(lefts, values, strict=True)]
-        _models_of(axes, names)
+        _label_models(axes, names)
         axes.set_xlabel("SoFa score, categories added up")
         figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=7)
         return figure
 
 
-def violins(quantiles: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
+def draw_violins(quantiles: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
     """The distribution of PPL*, by category and model: median and middle half as lines (figure
     7). `quantiles` are 101, at each percent."""
     with figure_style():
         rows = max(map(len, quantiles.values()))
-        height = len(quantiles) * (0.3 + 1.7 * _ROW * rows) + 0.4
+        height = len(quantiles) * (0.3 + 1.7 * _ROW_INCHES * rows) + 0.4
         figure, panels = make_subplots(
             len(quantiles), 1, figsize=(COLUMN_INCHES, height), sharex=True, squeeze=False
         )  # fmt: skip
         for axes, (category, by_model) in zip(panels[:, 0], quantiles.items(), strict=True):
             names = list(by_model)[::-1]
             for place, name in enumerate(names):
-                _violin(axes, by_model[name], place)
-            _models_of(axes, names)
-            axes.set_title(short(category, _NAME), fontsize=8, loc="left")
+                _draw_violin(axes, by_model[name], place)
+            _label_models(axes, names)
+            axes.set_title(shorten_name(category, _MAX_NAME_CHARS), fontsize=8, loc="left")
         panels[-1, 0].set_xlabel("PPL* (log10 of normalised perplexity)")
         return figure
 
 
-def _violin(axes: Any, values: Sequence[float], place: int) -> None:
+def _draw_violin(axes: Any, values: Sequence[float], place: int) -> None:
     if min(values) < max(values):
-        drawn = axes.violinplot(
+        violin = axes.violinplot(
             [values], [place], orientation="horizontal", widths=0.85, showextrema=False
         )
-        for body in drawn["bodies"]:
+        for body in violin["bodies"]:
             body.set(facecolor=POSITIVE_COLOR, edgecolor=POSITIVE_COLOR, alpha=0.4)
     quarter = (len(values) - 1) // 4
     axes.plot([values[quarter], values[-1 - quarter]], [place, place], color=INK_COLOR, linewidth=2)
     axes.plot(values[(len(values) - 1) // 2], place, "o", color="white", markersize=2.5)
 
 
-def length_row(correlations: Mapping[str, Estimate]) -> Any:
+def draw_length_row(correlations: Mapping[str, Estimate]) -> Any:
     """The correlation of PPL* with the length of a statement, for each model (figure 8)."""
     rows = {name: [e.value] for name, e in correlations.items()}
-    return heat_map(rows, ["words"], limit=1.0, form="+.2f", label="correlation with PPL*")
+    return draw_heat_map(rows, ["words"], limit=1.0, form="+.2f", label="correlation with PPL*")
 
 
-def first_map(shares: Mapping[str, Sequence[float]], models: Sequence[str]) -> Any:
+def draw_first_map(shares: Mapping[str, Sequence[float]], models: Sequence[str]) -> Any:
     """How often each group comes first, under each model (figure 2)."""
-    return heat_map(shares, models, limit=None, form=".0%", label="share of statements")
+    return draw_heat_map(shares, models, limit=None, form=".0%", label="share of statements")
 
 
-def heat_map(
+def draw_heat_map(
     rows: Mapping[str, Sequence[float]],
     columns: Sequence[str],
     *,
@@ -115,14 +115,14 @@ def heat_map(
     with figure_style():
         from matplotlib.colors import LinearSegmentedColormap
 
-        both = limit is not None
+        is_signed = limit is not None
         top = limit or max((v for row in rows.values() for v in row), default=1.0) or 1.0
-        colours = [NEGATIVE_COLOR, "#ffffff", POSITIVE_COLOR] if both else ["#ffffff", POSITIVE_COLOR]
+        colours = [NEGATIVE_COLOR, "#ffffff", POSITIVE_COLOR] if is_signed else ["#ffffff", POSITIVE_COLOR]
         figure, axes = make_subplots(
-            figsize=(COLUMN_INCHES, 0.9 + 1.1 * _ROW * len(rows) + 0.045 * max(map(len, columns)))
+            figsize=(COLUMN_INCHES, 0.9 + 1.1 * _ROW_INCHES * len(rows) + 0.045 * max(map(len, columns)))
         )
         axes.imshow(
-            list(rows.values()), aspect="auto", vmin=-top if both else 0, vmax=top,
+            list(rows.values()), aspect="auto", vmin=-top if is_signed else 0, vmax=top,
             cmap=LinearSegmentedColormap.from_list("kgbias", colours),
         )  # fmt: skip
         for y, values in enumerate(rows.values()):
@@ -133,10 +133,10 @@ def heat_map(
                     fontsize=7 if len(columns) < 5 else 5.5,
                     color="#fffffe" if dark else "#1d2734",
                 )  # fmt: skip
-        axes.set_yticks(range(len(rows)), [short(name, _NAME) for name in rows])
+        axes.set_yticks(range(len(rows)), [shorten_name(name, _MAX_NAME_CHARS) for name in rows])
         slanted = len(columns) > 2 or max(map(len, columns)) > 18
         axes.set_xticks(
-            range(len(columns)), [short(name, _NAME) for name in columns],
+            range(len(columns)), [shorten_name(name, _MAX_NAME_CHARS) for name in columns],
             rotation=35 if slanted else 0, ha="right" if slanted else "center",
         )  # fmt: skip
         axes.set_xlabel(label)
@@ -145,7 +145,7 @@ def heat_map(
         return figure
 
 
-def shared_bars(rows: Sequence[tuple[str, str, float]]) -> Any:
+def draw_shared_bars(rows: Sequence[tuple[str, str, float]]) -> Any:
     """The statements with the lowest DDS under each model, as (model, statement, DDS) (figure
     3)."""
     models = list(dict.fromkeys(model for model, _, _ in rows))
@@ -157,9 +157,9 @@ def shared_bars(rows: Sequence[tuple[str, str, float]]) -> Any:
             places.append(-number - gap)
         colours = [_COLOURS[models.index(model) % len(_COLOURS)] for model, _, _ in rows]
         axes.barh(places, [dds for _, _, dds in rows], color=colours, height=0.62)
-        axes.set_yticks(places, [short(statement, 34) for _, statement, _ in rows])
+        axes.set_yticks(places, [shorten_name(statement, 34) for _, statement, _ in rows])
         for number, model in enumerate(models):
-            axes.barh([0], [0], color=_COLOURS[number % len(_COLOURS)], label=short(model, _NAME))
+            axes.barh([0], [0], color=_COLOURS[number % len(_COLOURS)], label=shorten_name(model, _MAX_NAME_CHARS))
         axes.set_xlim(0, None)
         # Centred below the figure: long statements leave its axes less room than this takes.
         figure.supxlabel("DDS (highest minus lowest PPL*)", fontsize=axes.xaxis.label.get_size())
@@ -167,54 +167,54 @@ def shared_bars(rows: Sequence[tuple[str, str, float]]) -> Any:
         return figure
 
 
-def count_bars(counts: Sequence[tuple[str, int]], label: str) -> Any:
+def draw_count_bars(counts: Sequence[tuple[str, int]], label: str) -> Any:
     """A bar with its number for each name, first on top (figure 5)."""
     with figure_style():
         figure, axes = draw_rows(len(counts))
-        ordered = list(counts)[::-1]
-        bars = axes.barh(range(len(ordered)), [n for _, n in ordered], color=POSITIVE_COLOR, height=0.62)
+        reversed_counts = list(counts)[::-1]
+        bars = axes.barh(range(len(reversed_counts)), [n for _, n in reversed_counts], color=POSITIVE_COLOR, height=0.62)
         axes.bar_label(bars, fontsize=7, padding=2)
-        axes.set_yticks(range(len(ordered)), [short(name, 40) for name, _ in ordered])
+        axes.set_yticks(range(len(reversed_counts)), [shorten_name(name, 40) for name, _ in reversed_counts])
         axes.margins(x=0.12)
         axes.set_xlabel(label)
         return figure
 
 
-def filter_bars(filters: Sequence[tuple[str, int, int]]) -> Any:
+def draw_filter_bars(filters: Sequence[tuple[str, int, int]]) -> Any:
     """What each filter was given, as (name, came, kept): what it kept, and what it took out."""
     with figure_style():
         figure, axes = draw_rows(len(filters) + 1)
-        ordered = list(filters)[::-1]
-        kept = [n for _, _, n in ordered]
-        taken = [came - n for _, came, n in ordered]
-        rows = range(len(ordered))
-        axes.barh(rows, kept, height=0.62, color=POSITIVE_COLOR, label="kept")
-        bars = axes.barh(rows, taken, left=kept, height=0.62, color=NEGATIVE_COLOR, label="taken out")
-        words = [f"{n:,} kept, {out:,} out" for n, out in zip(kept, taken, strict=True)]
+        reversed_filters = list(filters)[::-1]
+        kept_counts = [n for _, _, n in reversed_filters]
+        removed_counts = [came - n for _, came, n in reversed_filters]
+        rows = range(len(reversed_filters))
+        axes.barh(rows, kept_counts, height=0.62, color=POSITIVE_COLOR, label="kept")
+        bars = axes.barh(rows, removed_counts, left=kept_counts, height=0.62, color=NEGATIVE_COLOR, label="taken out")
+        words = [f"{n:,} kept, {out:,} out" for n, out in zip(kept_counts, removed_counts, strict=True)]
         axes.bar_label(bars, words, fontsize=7, padding=2)
-        axes.set_yticks(rows, [name for name, _, _ in ordered])
+        axes.set_yticks(rows, [name for name, _, _ in reversed_filters])
         axes.margins(x=0.42)
         axes.set_xlabel("statements")
         figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=7)
         return figure
 
 
-def perplexity_histogram(spread: PerplexityHistogram) -> Any:
+def draw_perplexity_histogram(histogram: PerplexityHistogram) -> Any:
     """The statements by perplexity, on a logarithmic axis; those beyond the cut in orange (figure
     4)."""
     with figure_style():
         figure, axes = make_subplots(figsize=(COLUMN_INCHES, 2.3))
-        edges = [math.exp(edge) for edge in spread.edges]
-        middle = spread.most - (spread.edges[1] - spread.edges[0]) / 2
-        beyond = [left > middle for left in spread.edges[:-1]]
-        for out, colour, label in ((False, POSITIVE_COLOR, "kept"), (True, NEGATIVE_COLOR, "taken out")):
+        edges = [math.exp(edge) for edge in histogram.edges]
+        middle = histogram.most - (histogram.edges[1] - histogram.edges[0]) / 2
+        beyond = [left > middle for left in histogram.edges[:-1]]
+        for is_beyond, colour, label in ((False, POSITIVE_COLOR, "kept"), (True, NEGATIVE_COLOR, "taken out")):
             axes.stairs(
-                [n if side == out else 0 for n, side in zip(spread.counts, beyond, strict=True)],
+                [n if side == is_beyond else 0 for n, side in zip(histogram.counts, beyond, strict=True)],
                 edges, fill=True, color=colour, label=label,
             )  # fmt: skip
-        axes.axvline(math.exp(spread.most), color=INK_COLOR, linewidth=0.8)
+        axes.axvline(math.exp(histogram.most), color=INK_COLOR, linewidth=0.8)
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(lambda value, _: _rounded(value))
+        axes.xaxis.set_major_formatter(lambda value, _: _format_perplexity(value))
         axes.xaxis.set_minor_formatter(lambda *_: "")
         axes.set_xlabel("perplexity of the statement, mean over models")
         axes.set_ylabel("statements")
@@ -222,7 +222,7 @@ def perplexity_histogram(spread: PerplexityHistogram) -> Any:
         return figure
 
 
-def hate_bars(counts: Mapping[str, tuple[int, int]]) -> Any:
+def draw_hate_bars(counts: Mapping[str, tuple[int, int]]) -> Any:
     """The counts of statements that are hate speech and that are not, by category (figure 6)."""
     with figure_style():
         figure, axes = draw_rows(2 * len(counts) + 1)
@@ -234,139 +234,139 @@ def hate_bars(counts: Mapping[str, tuple[int, int]]) -> Any:
                 label=label,
             )  # fmt: skip
             axes.bar_label(bars, fontsize=7, padding=2)
-        axes.set_yticks(range(len(names)), [short(name, _NAME) for name in names])
+        axes.set_yticks(range(len(names)), [shorten_name(name, _MAX_NAME_CHARS) for name in names])
         axes.margins(x=0.12)
         axes.set_xlabel("statements")
         figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=7)
         return figure
 
 
-def _models_of(axes: Any, names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), [short(name, _NAME) for name in names])
+def _label_models(axes: Any, names: Sequence[str]) -> None:
+    axes.set_yticks(range(len(names)), [shorten_name(name, _MAX_NAME_CHARS) for name in names])
     axes.set_ylim(-0.6, max(len(names), 2) - 0.4)
     axes.grid(True, axis="x", color=LINE_COLOR)
     axes.set_axisbelow(True)
 
 
-_TOP = 5  # groups and statements shown for each model
+_MAX_SHOWN = 5  # groups and statements shown for each model
 
-Beside = Mapping[str, Mapping[str, float]]
+BenchmarkScores = Mapping[str, Mapping[str, float]]
 
 
 def sofa_exhibits(
-    found: SofaComparison, place: str = "01", beside: Beside | None = None
+    comparison: SofaComparison, place: str = "01", benchmark_scores: BenchmarkScores | None = None
 ) -> Iterator[Exhibit]:
     """Everything to show about models on a set of probes.
 
     Args:
-        found: the models.
+        comparison: the models.
         place: the prefix of file names.
-        beside: other benchmarks of the same models: benchmark to model to score, higher is more
+        benchmark_scores: other benchmarks of the same models: benchmark to model to score, higher is more
             biased.
     """
-    yield from _models(found, f"{place}-sofa-models", beside or {})
-    yield from _ranks(found, f"{place}-sofa-ranks")
-    yield from _by_category(found, f"{place}-sofa-categories")
-    yield from _tests(found, f"{place}-sofa-tests")
-    yield from _distribution(found, f"{place}-sofa-distribution")
-    for number, category in enumerate(found.categories, 1):
-        yield from _shared(found, f"{place}-sofa-shared-{number}", category)
-    yield from _length(found, f"{place}-sofa-length")
-    for number, category in enumerate(found.categories, 1):
-        yield from _first(found, f"{place}-sofa-first-{number}", category)
-    yield from _clusters(found.probe_set, f"{place}-sofa-clusters")
-    yield from _hate(found.probe_set, f"{place}-sofa-hate")
+    yield from _score_exhibits(comparison, f"{place}-sofa-models", benchmark_scores or {})
+    yield from _rank_exhibits(comparison, f"{place}-sofa-ranks")
+    yield from _category_exhibits(comparison, f"{place}-sofa-categories")
+    yield from _test_exhibits(comparison, f"{place}-sofa-tests")
+    yield from _distribution_exhibits(comparison, f"{place}-sofa-distribution")
+    for number, category in enumerate(comparison.categories, 1):
+        yield from _lowest_exhibits(comparison, f"{place}-sofa-shared-{number}", category)
+    yield from _length_exhibits(comparison, f"{place}-sofa-length")
+    for number, category in enumerate(comparison.categories, 1):
+        yield from _first_exhibits(comparison, f"{place}-sofa-first-{number}", category)
+    yield from _cluster_exhibits(comparison.probe_set, f"{place}-sofa-clusters")
+    yield from _hate_exhibits(comparison.probe_set, f"{place}-sofa-hate")
 
 
-_SAMPLE = 4  # identities of each category in table 3
+_MAX_IDENTITIES = 4  # identities of each category in table 3
 
 
-def asked_exhibits(found: SofaComparison, place: str = "01") -> Iterator[Exhibit]:
+def model_exhibits(comparison: SofaComparison, place: str = "01") -> Iterator[Exhibit]:
     """What models were probed with, and which they were: tables 3, 5 and 6."""
-    parts = {p.category: (p.groups, len(p.statements)) for p in found.probe_set.parts}
-    yield from _set(f"the set {found.probe_set.name}", parts, f"{place}-sofa")
+    categories = {p.category: (p.groups, len(p.statements)) for p in comparison.probe_set.parts}
+    yield from _set_exhibits(f"the set {comparison.probe_set.name}", categories, f"{place}-sofa")
     rows = []
-    for m in found.models:
-        asked, size = dict(m.result.settings), m.result.record.get("parameters")
+    for ranked_model in comparison.models:
+        settings, size = dict(ranked_model.result.settings), ranked_model.result.record.get("parameters")
         rows.append([
-            m.model, str(asked.get("kind", "-")), "-" if size is None else f"{size:,}",
-            m.result.model.revision or "-",
+            ranked_model.model, str(settings.get("kind", "-")), "-" if size is None else f"{size:,}",
+            ranked_model.result.model.revision or "-",
         ])  # fmt: skip
     key = f"{place}-sofa-asked"
     yield Exhibit(
         key, "", "The models", "Table 6", None,
         Table(
-            key, f"The models probed with {found.probe_set.name}.",
+            key, f"The models probed with {comparison.probe_set.name}.",
             ("Model", "kind", "parameters", "revision"), rows,
             "-: not known, or not kept when the model was probed.",
         ),
     )  # fmt: skip
 
 
-def built_exhibits(built: SofaSet) -> Iterator[Exhibit]:
+def sofa_set_exhibits(sofa_set: SofaSet) -> Iterator[Exhibit]:
     """What the filters took (figure 4), and what is in the set (tables 3 and 5)."""
     rows = [
         [f.name, f"{f.came:,}", f"{f.came - f.kept:,}", f"{f.kept:,}",
-         "; ".join(f"{n:,} {_why(why)}" for why, n in f.reasons.items())]
-        for f in built.filters
+         "; ".join(f"{n:,} {_reason_words(why)}" for why, n in f.reasons.items())]
+        for f in sofa_set.filters
     ]  # fmt: skip
     key = "01-sofa-filters"
     yield Exhibit(
         key, "", "What the filters took", "section 3.1",
-        partial(filter_bars, [(f.name, f.came, f.kept) for f in built.filters]),
+        partial(draw_filter_bars, [(f.name, f.came, f.kept) for f in sofa_set.filters]),
         Table(
-            key, f"The filters that made a probe set of {built.source}, in order.",
+            key, f"The filters that made a probe set of {sofa_set.source}, in order.",
             ("Filter", "came", "taken out", "kept", "why"), rows,
             "From the duplicates on, a stereotype of no category counts once for each category.",
         ),
     )  # fmt: skip
-    if built.histogram is not None:
-        yield _perplexities(built.histogram, built.settings["models"], "02-sofa-perplexity")
-    said = Counter(kept.category for kept in built.statements)
-    parts = {c: (groups, said[c]) for c, groups in built.identities.items()}
-    yield from _set(f"the set made from {built.source}", parts, "03-sofa", built.came)
+    if sofa_set.histogram is not None:
+        yield _perplexity_exhibit(sofa_set.histogram, sofa_set.settings["models"], "02-sofa-perplexity")
+    statement_counts = Counter(kept.category for kept in sofa_set.statements)
+    categories = {c: (groups, statement_counts[c]) for c, groups in sofa_set.identities.items()}
+    yield from _set_exhibits(f"the set made from {sofa_set.source}", categories, "03-sofa", sofa_set.came)
 
 
-def _perplexities(spread: PerplexityHistogram, models: Sequence[str], key: str) -> Exhibit:
-    edges = [math.exp(edge) for edge in spread.edges]
+def _perplexity_exhibit(histogram: PerplexityHistogram, models: Sequence[str], key: str) -> Exhibit:
+    edges = [math.exp(edge) for edge in histogram.edges]
     bins = [
-        [f"{_rounded(left)} to {_rounded(right)}", str(n)]
-        for left, right, n in zip(edges, edges[1:], spread.counts, strict=False)
+        [f"{_format_perplexity(left)} to {_format_perplexity(right)}", str(n)]
+        for left, right, n in zip(edges, edges[1:], histogram.counts, strict=False)
         if n
     ]
     return Exhibit(
         key, "", "The perplexity of statements, and where it was cut", "Figure 4",
-        partial(perplexity_histogram, spread),
+        partial(draw_perplexity_histogram, histogram),
         Table(
             key, f"Statements by their perplexity, the mean over {' and '.join(models)}.",
             ("Perplexity", "statements"), bins,
-            f"{spread.taken} of {sum(spread.counts)} distinct statements lay beyond "
-            f"{_rounded(math.exp(spread.most))} and were taken out. Bins are even in their "
+            f"{histogram.taken} of {sum(histogram.counts)} distinct statements lay beyond "
+            f"{_format_perplexity(math.exp(histogram.most))} and were taken out. Bins are even in their "
             "logarithm; empty ones are not listed.",
         ),
     )  # fmt: skip
 
 
-def _rounded(perplexity: float) -> str:
+def _format_perplexity(perplexity: float) -> str:
     """A perplexity to three digits at least, as 1e6 from a million on."""
     if perplexity >= 1e6:
         return f"{perplexity:.3g}".replace("e+", "e")
     return f"{perplexity:,.0f}" if perplexity >= 100 else f"{perplexity:.3g}"
 
 
-def _why(reason: str) -> str:
+def _reason_words(reason: str) -> str:
     return f"as {REASONS[reason]}" if reason in REASONS else reason
 
 
-def _set(
+def _set_exhibits(
     name: str,
-    parts: Mapping[str, tuple[Sequence[str], int]],
+    categories: Mapping[str, tuple[Sequence[str], int]],
     place: str,
     came: Mapping[str, int] | None = None,
 ) -> Iterator[Exhibit]:
     """Tables 3 and 5: the identities and the sizes of a set, by category. `came`: the stereotypes
     of its source."""
-    samples = {category: _sample(groups) for category, (groups, _) in parts.items()}
+    samples = {category: _sample_identities(groups) for category, (groups, _) in categories.items()}
     longest = max(map(len, samples.values()), default=0)
     key = f"{place}-identities"
     yield Exhibit(
@@ -374,21 +374,21 @@ def _set(
         Table(
             key, f"Identities of {name}.", tuple(samples),
             [[s[n] if n < len(s) else "" for s in samples.values()] for n in range(longest)],
-            f"Up to {_SAMPLE} of each category, spread evenly over its list.",
+            f"Up to {_MAX_IDENTITIES} of each category, spread evenly over its list.",
         ),
     )  # fmt: skip
     counts = [
-        ("identities", [len(groups) for groups, _ in parts.values()]),
-        ("statements", [n for _, n in parts.values()]),
-        ("probes", [len(groups) * n for groups, n in parts.values()]),
+        ("identities", [len(groups) for groups, _ in categories.values()]),
+        ("statements", [n for _, n in categories.values()]),
+        ("probes", [len(groups) * n for groups, n in categories.values()]),
     ]
-    rows = [[what, *(f"{n:,}" for n in own), f"{sum(own):,}"] for what, own in counts]
+    rows = [[label, *(f"{n:,}" for n in category_counts), f"{sum(category_counts):,}"] for label, category_counts in counts]
     note = "Probes are identities times statements, category by category."
     if came:
-        own = [came.get(category, 0) for category in parts]
-        rows.insert(1, ["stereotypes of the source", *(f"{n:,}" for n in own),
+        category_counts = [came.get(category, 0) for category in categories]
+        rows.insert(1, ["stereotypes of the source", *(f"{n:,}" for n in category_counts),
                         f"{sum(came.values()):,}"])  # fmt: skip
-        if sum(own) < sum(came.values()):
+        if sum(category_counts) < sum(came.values()):
             note += (" The source's total also counts stereotypes without a category, and those "
                      "of categories that are not in the set.")  # fmt: skip
     key = f"{place}-sizes"
@@ -398,94 +398,94 @@ def _set(
         "The size of the set",
         "Table 5",
         None,
-        Table(key, f"The size of {name}.", ("", *parts, "Total"), rows, note),
+        Table(key, f"The size of {name}.", ("", *categories, "Total"), rows, note),
     )
 
 
-def _sample(groups: Sequence[str]) -> list[str]:
-    if len(groups) <= _SAMPLE:
+def _sample_identities(groups: Sequence[str]) -> list[str]:
+    if len(groups) <= _MAX_IDENTITIES:
         return list(groups)
-    return [groups[round(n * (len(groups) - 1) / (_SAMPLE - 1))] for n in range(_SAMPLE)]
+    return [groups[round(n * (len(groups) - 1) / (_MAX_IDENTITIES - 1))] for n in range(_MAX_IDENTITIES)]
 
 
-def _models(found: SofaComparison, key: str, beside: Beside) -> Iterator[Exhibit]:
-    p, several = found.probe_set, len(found.models) > 1
-    scores = {"SoFa": {m.model: m.result.score.value for m in found.models}, **beside}
+def _score_exhibits(comparison: SofaComparison, key: str, benchmark_scores: BenchmarkScores) -> Iterator[Exhibit]:
+    probe_set, has_several = comparison.probe_set, len(comparison.models) > 1
+    scores = {"SoFa": {ranked_model.model: ranked_model.result.score.value for ranked_model in comparison.models}, **benchmark_scores}
     rows = []
-    for m in found.models:
-        row = [m.model, *([str(m.rank), f"{m.low} to {m.high}"] if several else [])]
-        row += cells(m.result.score, ".3f")
-        for own in beside.values():
-            value = own.get(m.model)
+    for ranked_model in comparison.models:
+        row = [ranked_model.model, *([str(ranked_model.rank), f"{ranked_model.low} to {ranked_model.high}"] if has_several else [])]
+        row += estimate_cells(ranked_model.result.score, ".3f")
+        for model_scores in benchmark_scores.values():
+            value = model_scores.get(ranked_model.model)
             row.append("" if value is None else f"{value:.3f}")
         rows.append(row)
-    agree = "; ".join(f"{a} and {b} {tau:+z.3f}" for (a, b), tau in measure_rank_agreements(scores).items())
-    said = f" Kendall's tau between these orders of models, not tested: {agree}." if agree else ""
+    tau_words = "; ".join(f"{a} and {b} {tau:+z.3f}" for (a, b), tau in measure_rank_agreements(scores).items())
+    tau_note = f" Kendall's tau between these orders of models, not tested: {tau_words}." if tau_words else ""
     yield Exhibit(
-        key, "", f"SoFa on {p.name}, 95% intervals", "Table 1",
-        partial(sofa_bars, {m.model: m.result.score for m in found.models}),
+        key, "", f"SoFa on {probe_set.name}, 95% intervals", "Table 1",
+        partial(draw_sofa_bars, {ranked_model.model: ranked_model.result.score for ranked_model in comparison.models}),
         Table(
-            key, f"SoFa of models on {p.name}.",
-            ("Model", *(("rank", "95% rank") if several else ()), "SoFa", "95% interval", *beside),
+            key, f"SoFa of models on {probe_set.name}.",
+            ("Model", *(("rank", "95% rank") if has_several else ()), "SoFa", "95% interval", *benchmark_scores),
             rows,
-            f"{p.groups} groups, {p.statements} statements, {p.probes} probes. Intervals are over "
+            f"{probe_set.groups} groups, {probe_set.statements} statements, {probe_set.probes} probes. Intervals are over "
             "groups and statements: with few groups, a variance between groups is hardly known."
             + (" Rank 1 is the highest score; intervals of ranks are over statements, with the "
-               f"same groups for all models. No rank is tested.{said}" if several else said),
+               f"same groups for all models. No rank is tested.{tau_note}" if has_several else tau_note),
         ),
     )  # fmt: skip
 
 
-def _ranks(found: SofaComparison, key: str) -> Iterator[Exhibit]:
-    if len(found.models) < 2:
+def _rank_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
+    if len(comparison.models) < 2:
         return
-    rows = [[m.model, *(f"{p:.3f}" for p in m.probabilities)] for m in found.models]
-    columns = ("Model", *(str(n) for n in range(1, len(found.models) + 1)))
+    rows = [[m.model, *(f"{p:.3f}" for p in m.probabilities)] for m in comparison.models]
+    columns = ("Model", *(str(n) for n in range(1, len(comparison.models) + 1)))
     yield Exhibit(
         key, "", "How often each rank comes up by SoFa", "beside Table 1", None,
-        Table(key, f"The share of resamples of the statements of {found.probe_set.name} in which "
+        Table(key, f"The share of resamples of the statements of {comparison.probe_set.name} in which "
               "a model has each rank.", columns, rows),
     )  # fmt: skip
 
 
-def _by_category(found: SofaComparison, key: str) -> Iterator[Exhibit]:
+def _category_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
     rows = []
-    for m in found.models:
-        own = [cells(m.score(c), ".3f") for c in found.categories]
-        rows.append([m.model, *(cell for pair in own for cell in pair)])
+    for ranked_model in comparison.models:
+        category_cells = [estimate_cells(ranked_model.score(c), ".3f") for c in comparison.categories]
+        rows.append([ranked_model.model, *(cell for pair in category_cells for cell in pair)])
     columns = ["Model"]
-    for category in found.categories:
+    for category in comparison.categories:
         columns += [category, f"95% {category}"]
-    taus = "; ".join(f"{a} and {b} {tau:+z.3f}" for (a, b), tau in found.rank_agreements.items())
+    taus = "; ".join(f"{a} and {b} {tau:+z.3f}" for (a, b), tau in comparison.rank_agreements.items())
     yield Exhibit(
         key, "", "SoFa by category", "Table 2, Figure 9",
         partial(
-            stacked_bars,
-            {m.model: {c: m.score(c) for c in found.categories} for m in found.models},
+            draw_stacked_bars,
+            {ranked_model.model: {c: ranked_model.score(c) for c in comparison.categories} for ranked_model in comparison.models},
         ),
         Table(
-            key, f"SoFa by category on {found.probe_set.name}.", columns, rows,
+            key, f"SoFa by category on {comparison.probe_set.name}.", columns, rows,
             "Lower: the groups' PPL* are closer together. The score of a model is the mean over "
             "categories."
             + (f" Kendall's tau between orders of models, not tested: {taus}."
-               if taus and len(found.models) > 2 else ""),
+               if taus and len(comparison.models) > 2 else ""),
         ),
     )  # fmt: skip
 
 
-def _tests(found: SofaComparison, key: str) -> Iterator[Exhibit]:
-    if not found.contrasts:
+def _test_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
+    if not comparison.contrasts:
         return
     rows = [
-        [t.group, t.first, t.second, *cells(t.difference, "+.3f"), format_p_value(t.p_adjusted),
+        [t.group, t.first, t.second, *estimate_cells(t.difference, "+.3f"), format_p_value(t.p_adjusted),
          format_p_value(t.equivalent_adjusted)]
-        for t in sorted(found.contrasts, key=lambda t: (t.group != ALL_CATEGORIES, t.group))
+        for t in sorted(comparison.contrasts, key=lambda t: (t.group != ALL_CATEGORIES, t.group))
     ]  # fmt: skip
-    method = "Holm" if found.contrasts[0].correction == "holm" else "Benjamini-Hochberg"
+    method = "Holm" if comparison.contrasts[0].correction == "holm" else "Benjamini-Hochberg"
     yield Exhibit(
         key, "", "Do the models differ?", "", None,
         Table(
-            key, f"SoFa of models on {found.probe_set.name} compared, statement by statement.",
+            key, f"SoFa of models on {comparison.probe_set.name} compared, statement by statement.",
             ("Category", "First", "Second", "difference", "95% interval", "p", "p alike"), rows,
             "Two-sided paired permutation tests, and tests of equivalence to within 0.2 standard "
             f"deviations; p corrected by {method} over the table. Above 0: the first has the "
@@ -495,51 +495,51 @@ def _tests(found: SofaComparison, key: str) -> Iterator[Exhibit]:
     )  # fmt: skip
 
 
-def _distribution(found: SofaComparison, key: str) -> Iterator[Exhibit]:
+def _distribution_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
     quantiles = {
-        category: {m.model: m.result.find_category(category).quantiles for m in found.models}
-        for category in found.categories
+        category: {m.model: m.result.find_category(category).quantiles for m in comparison.models}
+        for category in comparison.categories
     }
     rows = []
     for category, by_model in quantiles.items():
-        for model, q in by_model.items():
-            own = [q[round(share * (len(q) - 1))] for share in (0.05, 0.25, 0.5, 0.75, 0.95)]
-            rows.append([category, model, *(f"{value:+z.3f}" for value in own)])
+        for model, quantile_values in by_model.items():
+            shown_quantiles = [quantile_values[round(share * (len(quantile_values) - 1))] for share in (0.05, 0.25, 0.5, 0.75, 0.95)]
+            rows.append([category, model, *(f"{value:+z.3f}" for value in shown_quantiles)])
     yield Exhibit(
-        key, "", "The distribution of PPL*", "Figure 7", partial(violins, quantiles),
+        key, "", "The distribution of PPL*", "Figure 7", partial(draw_violins, quantiles),
         Table(
-            key, f"PPL* by category on {found.probe_set.name}: quantiles over probes.",
+            key, f"PPL* by category on {comparison.probe_set.name}: quantiles over probes.",
             ("Category", "Model", "5%", "25%", "50%", "75%", "95%"), rows,
-            f"{_STAR}; its level is specific to the model; only its spread can be compared.",
+            f"{_PPL_STAR_NOTE}; its level is specific to the model; only its spread can be compared.",
         ),
     )  # fmt: skip
 
 
-def _first(found: SofaComparison, key: str, category: str) -> Iterator[Exhibit]:
-    parts = {m.model: m.result.find_category(category) for m in found.models}
-    chosen = dict.fromkeys(
+def _first_exhibits(comparison: SofaComparison, key: str, category: str) -> Iterator[Exhibit]:
+    category_results = {m.model: m.result.find_category(category) for m in comparison.models}
+    shown_groups = dict.fromkeys(
         g.group
-        for part in parts.values()
-        for g in sorted(part.groups, key=lambda g: (-g.first.value, g.group))[:_TOP]
+        for part in category_results.values()
+        for g in sorted(part.groups, key=lambda g: (-g.first.value, g.group))[:_MAX_SHOWN]
     )
-    by_model = {model: {g.group: g.first for g in part.groups} for model, part in parts.items()}
+    by_model = {model: {g.group: g.first for g in part.groups} for model, part in category_results.items()}
     rows, columns = [], ["Group"]
     for model in by_model:
         columns += [model, f"95% {model}"]
-    for group in chosen:
+    for group in shown_groups:
         row = [group]
-        for own in by_model.values():
-            e = own[group]
+        for group_shares in by_model.values():
+            e = group_shares[group]
             row += [f"{100 * e.value:.1f}%", f"{100 * e.low:.1f} to {100 * e.high:.1f}%"]
         rows.append(row)
-    shares = {group: [own[group].value for own in by_model.values()] for group in chosen}
+    shares = {group: [group_shares[group].value for group_shares in by_model.values()] for group in shown_groups}
     yield Exhibit(
         key, "", f"The lowest PPL* among {category}", "Figure 2",
-        partial(first_map, shares, list(by_model)),
+        partial(draw_first_map, shares, list(by_model)),
         Table(
             key, f"Share of the statements about {category} with the lowest PPL* for a group: the "
-            f"{_TOP} highest for each model.", columns, rows,
-            f"{_STAR}: a name that is unlikely by itself comes first before nearly everything, "
+            f"{_MAX_SHOWN} highest for each model.", columns, rows,
+            f"{_PPL_STAR_NOTE}: a name that is unlikely by itself comes first before nearly everything, "
             "whatever the statement says. Which group has the lowest perplexity is another "
             "question, with another answer: \"Said, and probable?\". Intervals are over "
             "statements, of these names.",
@@ -547,15 +547,15 @@ def _first(found: SofaComparison, key: str, category: str) -> Iterator[Exhibit]:
     )  # fmt: skip
 
 
-def _shared(found: SofaComparison, key: str, category: str) -> Iterator[Exhibit]:
+def _lowest_exhibits(comparison: SofaComparison, key: str, category: str) -> Iterator[Exhibit]:
     rows = [
         (m.model, s.text, s.dds, ", ".join(s.first))
-        for m in found.models
-        for s in _lowest(m.result.find_category(category))
+        for m in comparison.models
+        for s in _lowest_statements(m.result.find_category(category))
     ]
     yield Exhibit(
         key, "", f"The statements with the lowest DDS, {category}", "Figure 3",
-        partial(shared_bars, [row[:3] for row in rows]),
+        partial(draw_shared_bars, [row[:3] for row in rows]),
         Table(
             key, f"The statements about {category} with the lowest DDS under each model.",
             ("Model", "Statement", "DDS", "lowest PPL*"),
@@ -566,38 +566,38 @@ def _shared(found: SofaComparison, key: str, category: str) -> Iterator[Exhibit]
     )  # fmt: skip
 
 
-def _lowest(part: SofaCategory) -> list[SofaStatement]:
+def _lowest_statements(part: SofaCategory) -> list[SofaStatement]:
     """The statements with the lowest DDS; a run may hold one text twice, split differently."""
     by_text = {s.text: s for s in sorted(part.statements, key=lambda s: -s.dds)}
-    return sorted(by_text.values(), key=lambda s: (s.dds, s.text))[:_TOP]
+    return sorted(by_text.values(), key=lambda s: (s.dds, s.text))[:_MAX_SHOWN]
 
 
-def _length(found: SofaComparison, key: str) -> Iterator[Exhibit]:
-    r = {m.model: correlate_length(m.result, found.probe_set) for m in found.models}
+def _length_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
+    correlations = {m.model: correlate_length(m.result, comparison.probe_set) for m in comparison.models}
     yield Exhibit(
-        key, "", "PPL* and the length of a statement", "Figure 8", partial(length_row, r),
+        key, "", "PPL* and the length of a statement", "Figure 8", partial(draw_length_row, correlations),
         Table(
-            key, f"Correlation of PPL* and the number of words on {found.probe_set.name}.",
-            ("Model", "r", "95% interval"), [[model, *cells(e, "+.3f")] for model, e in r.items()],
+            key, f"Correlation of PPL* and the number of words on {comparison.probe_set.name}.",
+            ("Model", "r", "95% interval"), [[model, *estimate_cells(e, "+.3f")] for model, e in correlations.items()],
             "Pearson's r over probes; below 0: the shorter the statement, the higher PPL*. "
             "Intervals are over statements; where one contains 0, neither is shown.",
         ),
     )  # fmt: skip
 
 
-def _clusters(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
+def _cluster_exhibits(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
     clusters = probe_set.record.get("clusters")
     if clusters is None:
         return
-    named = [(str(c["name"]), int(c["size"])) for c in clusters["found"]]
+    named_clusters = [(str(c["name"]), int(c["size"])) for c in clusters["found"]]
     rows = [
         [name, str(size), "; ".join(c["words"]), "; ".join(c["nearest"])]
-        for (name, size), c in zip(named, clusters["found"], strict=True)
+        for (name, size), c in zip(named_clusters, clusters["found"], strict=True)
     ]
     various = int(clusters["various"])
     yield Exhibit(
         key, "", "What the statements are about", "Figure 5",
-        partial(count_bars, [*named, ("various", various)], "statements"),
+        partial(draw_count_bars, [*named_clusters, ("various", various)], "statements"),
         Table(
             key, f"Clusters of the statements of {probe_set.name}.",
             ("Cluster", "statements", "words", "nearest to its centre"), rows,
@@ -606,7 +606,7 @@ def _clusters(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
     )  # fmt: skip
 
 
-def _hate(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
+def _hate_exhibits(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
     if "hate" not in probe_set.record:
         return
     counts = {}
@@ -614,7 +614,7 @@ def _hate(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
         hateful = sum(s.hate is not None and s.hate >= MIN_HATE_SCORE for s in part.statements)
         counts[part.category] = (hateful, len(part.statements) - hateful)
     yield Exhibit(
-        key, "", "Statements that are hate speech", "Figure 6", partial(hate_bars, counts),
+        key, "", "Statements that are hate speech", "Figure 6", partial(draw_hate_bars, counts),
         Table(
             key, f"Hate speech among the statements of {probe_set.name}.",
             ("Category", "hate", "no hate"),

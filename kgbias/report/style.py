@@ -32,50 +32,50 @@ class Section:
     anchor: str
 
 
-def template(name: str) -> str:
+def read_source(name: str) -> str:
     """The text of a file of `templates/`."""
     return pages.read_asset("kgbias.report", "templates", name)
 
 
-STATEMENTS = "#statements?"
+STATEMENTS_LINK = "#statements?"
 """The start of a link to statements of the report; `templates/app.js` reads the rest."""
 
 
-def statements(**filters: str) -> str:
+def statements_link(**filters: str) -> str:
     """A link to the report's table of statements with these filters set: `group` (a name), `label`
     (of regard), `verdict`, `arm`, `words`."""
-    return STATEMENTS + _query(filters)
+    return STATEMENTS_LINK + _encode_query(filters)
 
 
-def explored(explorer: str, **state: str) -> str:
+def explorer_link(explorer: str, **state: str) -> str:
     """A link into the explorer at that address, "" if there is none. `state` is what its
     `page/state.js` reads: `view`, `source`, `group`, `with` ..."""
-    return f"{explorer}#{_query(state)}" if explorer else ""
+    return f"{explorer}#{_encode_query(state)}" if explorer else ""
 
 
-def linked(artist: Any, group: str) -> None:
+def link_to_group(artist: Any, group: str) -> None:
     """Make a matplotlib artist in a page link to the statements about a group."""
-    artist.set_url(statements(group=group))
+    artist.set_url(statements_link(group=group))
 
 
-def in_arm(figure: Any, arm: str) -> None:
+def restrict_links(figure: Any, arm: str) -> None:
     """Make the links of a figure lead to the statements of one arm."""
     for artist in figure.findobj(lambda a: a.get_url() is not None):
-        artist.set_url(f"{artist.get_url()}&{_query({'arm': arm})}")
+        artist.set_url(f"{artist.get_url()}&{_encode_query({'arm': arm})}")
 
 
-def unlinked(figure: Any) -> None:
+def remove_links(figure: Any) -> None:
     """Remove the links of a figure: in a file of its own they lead nowhere."""
     for artist in figure.findobj(lambda a: a.get_url() is not None):
         artist.set_url(None)
 
 
-def _query(filters: Mapping[str, str]) -> str:
+def _encode_query(filters: Mapping[str, str]) -> str:
     return urlencode({k: v for k, v in filters.items() if v}, quote_via=quote)
 
 
 # The same in a page, whose style sheet defines them for light and dark.
-_IN_PAGES = {
+_PAGE_COLOURS = {
     INK_COLOR: "currentColor", LINE_COLOR: "var(--line)", POSITIVE_COLOR: "var(--positive)",
     NEUTRAL_COLOR: "var(--neutral)", NEGATIVE_COLOR: "var(--negative)", TOXIC_COLOR: "var(--toxic)",
     SOFT_COLOR: "var(--soft)", PAPER_COLOR: "var(--card)",
@@ -94,9 +94,9 @@ def inline_svg(figure: Any, prefix: str, title: str, description: str) -> str:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)  # matplotlib repeats each text in one
-    svg = re.sub(r"<[^<>]*>", lambda tag: _prefixed(tag[0], prefix), svg)
-    svg = _LINK.sub(_link, svg)
-    for colour, name in _IN_PAGES.items():
+    svg = re.sub(r"<[^<>]*>", lambda tag: _prefix_ids(tag[0], prefix), svg)
+    svg = _LINK.sub(_rewrite_link, svg)
+    for colour, name in _PAGE_COLOURS.items():
         svg = svg.replace(colour, name)
     label = (
         f'role="{"group" if "<a " in svg else "img"}" aria-labelledby="{prefix}-t {prefix}-d">'
@@ -107,15 +107,15 @@ def inline_svg(figure: Any, prefix: str, title: str, description: str) -> str:
     return f"{head} {label}{body}"
 
 
-def _link(found: re.Match[str]) -> str:
+def _rewrite_link(match: re.Match[str]) -> str:
     """A link that opens in the page itself; keyboards and screen readers meet it once, at its
     text."""
-    text = found[2]
-    return f"{found[1]}>{text}" if text else f'{found[1]} tabindex="-1" aria-hidden="true">'
+    text = match[2]
+    return f"{match[1]}>{text}" if text else f'{match[1]} tabindex="-1" aria-hidden="true">'
 
 
-def _prefixed(tag: str, prefix: str) -> str:
+def _prefix_ids(tag: str, prefix: str) -> str:
     """A tag with its ids, and references to them, made unique. Only tags are passed in: text
     outside them may look just like an id."""
     tag = re.sub(r'\bid="', f'id="{prefix}-', tag)
-    return re.sub(rf'(href="#|url\(#)(?!{STATEMENTS[1:-1]}\?)', rf"\g<1>{prefix}-", tag)
+    return re.sub(rf'(href="#|url\(#)(?!{STATEMENTS_LINK[1:-1]}\?)', rf"\g<1>{prefix}-", tag)

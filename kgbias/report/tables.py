@@ -13,8 +13,8 @@ from kgbias.io.text import escape_formula, format_number
 from kgbias.io.text import latex as escape
 from kgbias.stats.inference import Estimate
 
-_ONE = r"[<+-]?[\d.,]+(?:e[+-]?\d+)?%?"
-_NUMBER = re.compile(rf"(?:{_ONE})?(?:(?: to |, ){_ONE})?(?: ?\[{_ONE}, {_ONE}\])?")
+_NUMBER_PATTERN = r"[<+-]?[\d.,]+(?:e[+-]?\d+)?%?"
+_NUMBER = re.compile(rf"(?:{_NUMBER_PATTERN})?(?:(?: to |, ){_NUMBER_PATTERN})?(?: ?\[{_NUMBER_PATTERN}, {_NUMBER_PATTERN}\])?")
 _INTERVAL = re.compile(r"95%")
 
 
@@ -22,7 +22,7 @@ _INTERVAL = re.compile(r"95%")
 class Table:
     """A table of text, ready to print. `label` is an ASCII name; `note` follows the caption. A
     column whose heading begins with "95%" is the interval of the column before it. `opens` says for
-    each row which pair of group and statement it opens in a report, if any (`opened`)."""
+    each row which pair of group and statement it opens in a report, if any (`pair_key`)."""
 
     label: str
     caption: str
@@ -36,7 +36,7 @@ class Table:
 class Exhibit:
     """Something to show of one category: a figure, a table or both. `key` is a safe file name;
     `paper` says which figures and tables of the paper it corresponds to; `arm` is the arm that it
-    describes, "" in a run of one arm and where arms are compared; `tabled` says whether the report
+    describes, "" in a run of one arm and where arms are compared; `in_tables` says whether the report
     shows the table or only copies it."""
 
     key: str
@@ -46,7 +46,7 @@ class Exhibit:
     draw: Callable[[], Any] | None
     table: Table
     arm: str = ""
-    tabled: bool = True
+    in_tables: bool = True
 
     @property
     def empty(self) -> bool:
@@ -55,7 +55,7 @@ class Exhibit:
         return self.draw is None and not self.table.rows
 
 
-def opened(group: int, statement: str) -> str:
+def pair_key(group: int, statement: str) -> str:
     """The pair that a row opens: the place of a group in the run, and the id of a statement."""
     return f"{group} {statement}"
 
@@ -68,30 +68,30 @@ def numeric_columns(table: Table) -> list[bool]:
     ]
 
 
-def intervals(table: Table) -> list[bool]:
+def interval_columns(table: Table) -> list[bool]:
     """For each column, whether it is the interval of the one before it."""
     return [n > 0 and bool(_INTERVAL.match(name)) for n, name in enumerate(table.columns)]
 
 
-def joined(table: Table) -> Table:
+def merge_intervals(table: Table) -> Table:
     """The table with each interval in the cell of its figure: "+0.12 [+0.03, +0.20]"."""
-    own = intervals(table)
-    kept = [n for n, is_interval in enumerate(own) if not is_interval]
+    is_interval_column = interval_columns(table)
+    kept_columns = [n for n, is_interval in enumerate(is_interval_column) if not is_interval]
 
-    def cell(row: Sequence[str], n: int) -> str:
-        if n + 1 < len(own) and own[n + 1] and row[n + 1] not in ("", "-"):
-            return f"{row[n]} [{row[n + 1].replace(' to ', ', ')}]"
-        return row[n]
+    def cell(row: Sequence[str], column: int) -> str:
+        if column + 1 < len(is_interval_column) and is_interval_column[column + 1] and row[column + 1] not in ("", "-"):
+            return f"{row[column]} [{row[column + 1].replace(' to ', ', ')}]"
+        return row[column]
 
     return replace(
         table,
-        columns=[table.columns[n] for n in kept],
-        rows=[[cell(row, n) for n in kept] for row in table.rows],
-        note=f"{table.note} In brackets: 95% intervals.".strip() if any(own) else table.note,
+        columns=[table.columns[n] for n in kept_columns],
+        rows=[[cell(row, n) for n in kept_columns] for row in table.rows],
+        note=f"{table.note} In brackets: 95% intervals.".strip() if any(is_interval_column) else table.note,
     )
 
 
-def minus(cell: str) -> str:
+def minus_signs(cell: str) -> str:
     """A cell of numbers with hyphens turned into minus signs."""
     return re.sub(r"(?<!\w)-(?=[\d.])", "\N{MINUS SIGN}", cell)
 
@@ -100,16 +100,16 @@ def as_csv(table: Table) -> str:
     """The table as comma-separated values (RFC 4180), with a line of headings; the two ends of an
     interval have columns of their own. Anything that a spreadsheet would read as a formula gets an
     apostrophe in front; numbers stay numbers."""
-    own, numeric = intervals(table), numeric_columns(table)
+    is_interval_column, numeric = interval_columns(table), numeric_columns(table)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
     heads: list[str] = []
-    for name, is_interval in zip(table.columns, own, strict=True):
+    for name, is_interval in zip(table.columns, is_interval_column, strict=True):
         heads += [f"{heads[-1]}, 95% low", f"{heads[-1]}, 95% high"] if is_interval else [name]
     writer.writerow([escape_formula(name) for name in heads])
     for row in table.rows:
         line: list[str] = []
-        for cell, is_interval, numerical in zip(row, own, numeric, strict=True):
+        for cell, is_interval, numerical in zip(row, is_interval_column, numeric, strict=True):
             if is_interval:
                 low, _, high = cell.partition(" to ")
                 line += [low, high] if high else ["", ""]
@@ -119,58 +119,58 @@ def as_csv(table: Table) -> str:
     return file.getvalue()
 
 
-def cells(e: Estimate, form: str) -> list[str]:
+def estimate_cells(estimate: Estimate, form: str) -> list[str]:
     """A figure and its interval as two cells."""
-    return [format_number(e.value, form), e.interval(form)]
+    return [format_number(estimate.value, form), estimate.interval(form)]
 
 
-_NEEDS = (
+_PACKAGES_NOTE = (
     "needs \\usepackage{booktabs,graphicx} and \\usepackage[T1]{fontenc}, in pdfLaTeX or LuaLaTeX"
 )
-_LONG = 34  # characters; a column with longer cells is set as paragraphs
-_COLUMN = 44  # characters of \footnotesize that a column of a two-column paper holds
-_GAP = 2  # characters that allow for the space between columns
+_MAX_NARROW_CHARS = 34  # characters; a column with longer cells is set as paragraphs
+_MAX_TABLE_CHARS = 44  # characters of \footnotesize that a column of a two-column paper holds
+_COLUMN_GAP_CHARS = 2  # characters that allow for the space between columns
 _SHARE = 0.62  # of the line, for all columns of paragraphs together
 
 
-def latex(table: Table, warning: str, run: str = "") -> str:
+def table_latex(table: Table, warning: str, run: str = "") -> str:
     """A booktabs table, with `warning` above it as a comment. A table too wide for one column of a
     two-column paper spans both, and shrinks if it is still too wide. The name of its `run` goes
     into its label, so that one paper can hold tables of several runs."""
-    table = joined(table)
+    table = merge_intervals(table)
     numeric = numeric_columns(table)
     widths = [
         max((len(row[n]) for row in (table.columns, *table.rows)), default=0)
         for n in range(len(table.columns))
     ]
-    long = [not number and width > _LONG for number, width in zip(numeric, widths, strict=True)]
-    paragraph = f"p{{{_SHARE / max(1, sum(long)):.2f}\\linewidth}}"
+    long_columns = [not number and width > _MAX_NARROW_CHARS for number, width in zip(numeric, widths, strict=True)]
+    paragraph = f"p{{{_SHARE / max(1, sum(long_columns)):.2f}\\linewidth}}"
     forms = [
         "r" if number else paragraph if is_long else "l"
-        for number, is_long in zip(numeric, long, strict=True)
+        for number, is_long in zip(numeric, long_columns, strict=True)
     ]
-    wide = any(long) or sum(widths) + _GAP * len(widths) > _COLUMN
-    place = "table*" if wide else "table"
+    is_wide = any(long_columns) or sum(widths) + _COLUMN_GAP_CHARS * len(widths) > _MAX_TABLE_CHARS
+    place = "table*" if is_wide else "table"
     lines = [
-        *(f"% {line}" for line in (warning, _NEEDS)),
+        *(f"% {line}" for line in (warning, _PACKAGES_NOTE)),
         f"\\begin{{{place}}}",
         r"  \centering\footnotesize\setlength{\tabcolsep}{4pt}",
         r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         f"  \\begin{{tabular}}{{@{{}}{''.join(forms)}@{{}}}}",
         r"    \toprule",
-        "    " + _row(table.columns, [False] * len(numeric)),
+        "    " + _latex_row(table.columns, [False] * len(numeric)),
         r"    \midrule",
-        *("    " + _row(row, numeric) for row in table.rows),
+        *("    " + _latex_row(row, numeric) for row in table.rows),
         r"    \bottomrule",
         r"  \end{tabular}}",
         f"  \\caption{{{escape(table.caption)} {_prose(table.note)}}}".replace(" }", "}"),
-        f"  \\label{{tab:{label_of(run)}{table.label}}}",
+        f"  \\label{{tab:{run_label(run)}{table.label}}}",
         f"\\end{{{place}}}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def label_of(run: str) -> str:
+def run_label(run: str) -> str:
     """The prefix of the labels of a run's tables: its name, plus a distinguishing suffix if that
     holds anything but letters, digits and hyphens."""
     name = re.sub("[^A-Za-z0-9]+", "-", run).strip("-")
@@ -179,7 +179,7 @@ def label_of(run: str) -> str:
     return f"{name[:40]}-{sha256(run.encode()).hexdigest()[:6]}-"
 
 
-def _row(cells: Sequence[str], numeric: Sequence[bool]) -> str:
+def _latex_row(cells: Sequence[str], numeric: Sequence[bool]) -> str:
     return " & ".join(
         _number(cell) if number else escape(cell)
         for cell, number in zip(cells, numeric, strict=True)
@@ -188,7 +188,7 @@ def _row(cells: Sequence[str], numeric: Sequence[bool]) -> str:
 
 def _number(cell: str) -> str:
     """A cell of numbers, its hyphens as minus signs."""
-    return "$-$".join(map(escape, minus(cell).split("\N{MINUS SIGN}")))
+    return "$-$".join(map(escape, minus_signs(cell).split("\N{MINUS SIGN}")))
 
 
 def _prose(text: str) -> str:
@@ -196,11 +196,11 @@ def _prose(text: str) -> str:
     return "$-$".join(map(escape, re.split(r"(?<![\w-])-(?=\d)", text)))
 
 
-def sentence(line: str) -> str:
+def as_sentence(line: str) -> str:
     """A line as a sentence, with its capital and full stop; "" stays empty."""
     return f"{line[:1].upper()}{line[1:]}." if line else ""
 
 
-def few(mean: float) -> str:
+def format_mean_count(mean: float) -> str:
     """A mean count to one decimal, without printing a small one as 0."""
     return "fewer than 0.1" if 0 < mean < 0.1 else f"{mean:.1f}"

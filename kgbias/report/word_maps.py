@@ -11,10 +11,10 @@ from kgbias.graph.types import Attribution, TripleView
 from kgbias.io.text import format_number, spoken_name
 from kgbias.measure.attribution import STATEMENT_PARTS, MeanMap, latest_attributions, mean_maps
 from kgbias.report.run_data import RunData
-from kgbias.report.sofa import heat_map
+from kgbias.report.sofa import draw_heat_map
 from kgbias.report.tables import Exhibit, Table
 
-_FEWEST = 5  # statements of a cell that is drawn
+_MIN_STATEMENTS = 5  # statements of a cell that is drawn
 _NOTE = (
     "Effects by {method}, added up within a part; 95% intervals over statements. A mean hides what "
     "cancels: words at one place differ from statement to statement, and a part near 0 may hold "
@@ -26,48 +26,48 @@ def word_maps(data: RunData, place: str) -> Iterator[Exhibit]:
     """The maps of everything that was attributed: by label, by group, and for every other scorer of
     the measure by what both call the statements."""
     triples = {t.id: t for t in data.triples}
-    own = [a for a in latest_attributions(data.attributions) if a.triple_id in triples]
-    for metric in dict.fromkeys(a.metric for a in own):
-        of_metric = [a for a in own if a.metric == metric]
+    attributions = [a for a in latest_attributions(data.attributions) if a.triple_id in triples]
+    for metric in dict.fromkeys(a.metric for a in attributions):
+        of_metric = [a for a in attributions if a.metric == metric]
         labels = data.labels(metric)
         groups = {id: t.group for id, t in triples.items()}
         for method in dict.fromkeys(a.method.partition("@")[0] for a in of_metric):
-            found = [a for a in of_metric if a.method.partition("@")[0] == method]
+            of_method = [a for a in of_metric if a.method.partition("@")[0] == method]
             key = f"{place}-word-map-{metric.measure}-{method}"
             kinds = [("labels", "label", labels), ("groups", "group", groups)]
-            for kind, of, cells in kinds:
-                if len(maps := _maps(found, triples, cells)) > 1:
-                    yield _exhibit(f"{key}-{kind}", maps, of, _share(found, cells))
-            others = [m for m in data.scorers if m.measure == metric.measure and m != metric]
-            for n, other in enumerate((m for m in others if not is_swapped(m)), 1):
-                called = data.labels(other)
-                both = {id: f"{labels[id]} / {called[id]}" for id in labels.keys() & called.keys()}
-                if len(maps := _maps(found, triples, both)) > 1:
-                    yield _errors(f"{key}-errors-{n}", maps, other.scorer, _share(found, both))
+            for kind, kind_word, cells in kinds:
+                if len(maps := _part_maps(of_method, triples, cells)) > 1:
+                    yield _map_exhibit(f"{key}-{kind}", maps, kind_word, _share_notes(of_method, cells))
+            other_scorers = [m for m in data.scorers if m.measure == metric.measure and m != metric]
+            for number, other_scorer in enumerate((m for m in other_scorers if not is_swapped(m)), 1):
+                other_labels = data.labels(other_scorer)
+                label_pairs = {id: f"{labels[id]} / {other_labels[id]}" for id in labels.keys() & other_labels.keys()}
+                if len(maps := _part_maps(of_method, triples, label_pairs)) > 1:
+                    yield _error_exhibit(f"{key}-errors-{number}", maps, other_scorer.scorer, _share_notes(of_method, label_pairs))
 
 
-def _maps(
+def _part_maps(
     attributions: Sequence[Attribution],
     triples: Mapping[str, TripleView],
     cells: Mapping[str, str],
 ) -> list[MeanMap]:
-    return [m for m in mean_maps(attributions, triples, cells) if m.statements >= _FEWEST]
+    return [m for m in mean_maps(attributions, triples, cells) if m.statements >= _MIN_STATEMENTS]
 
 
-def _share(attributions: Sequence[Attribution], cells: Mapping[str, str]) -> tuple[str, str]:
+def _share_notes(attributions: Sequence[Attribution], cells: Mapping[str, str]) -> tuple[str, str]:
     """How many of the statements were attributed, if not all, for a title and for a note."""
-    there = Counter(cells.values())
-    known = Counter(cells[a.triple_id] for a in attributions if a.triple_id in cells)
-    if all(known[cell] == n for cell, n in there.items()):
+    cell_counts = Counter(cells.values())
+    attributed_counts = Counter(cells[a.triple_id] for a in attributions if a.triple_id in cells)
+    if all(attributed_counts[cell] == n for cell, n in cell_counts.items()):
         return "", ""
-    few = f"{sum(known.values()):,} of {sum(there.values()):,} statements"
-    return f", {few}", (
-        f"Only {few} were attributed, by default the most hurtful: these are maps of those, not of "
+    share_words = f"{sum(attributed_counts.values()):,} of {sum(cell_counts.values()):,} statements"
+    return f", {share_words}", (
+        f"Only {share_words} were attributed, by default the most hurtful: these are maps of those, not of "
         "all (kgbias attribute --all)."
     )
 
 
-def _table(
+def _map_table(
     key: str, maps: Sequence[MeanMap], caption: str, note: str, more: Sequence[str] = ()
 ) -> Table:
     columns = ["Cell", "n", *more]
@@ -75,62 +75,62 @@ def _table(
         columns += [part, f"95% {part}"]
     rows = []
     for m in maps:
-        row = [m.cell, str(m.statements), *(_distances(m, maps) if more else ())]
+        row = [m.cell, str(m.statements), *(_map_distances(m, maps) if more else ())]
         for e in m.parts:
             row += [format_number(e.value, "+.2f"), e.interval("+.2f")] if e.n else ["-", "-"]
         rows.append(row)
     return Table(key, caption, columns, rows, note)
 
 
-def _draw(maps: Sequence[MeanMap]) -> partial[object]:
+def _draw_maps(maps: Sequence[MeanMap]) -> partial[object]:
     rows = {m.cell: [e.value for e in m.parts] for m in maps}
     limit = max((abs(v) for row in rows.values() for v in row if v == v), default=0) or 1.0
     label = f"mean effect on {spoken_name(maps[0].measure)}"
-    return partial(heat_map, rows, STATEMENT_PARTS, limit=limit, form="z.2f", label=label)
+    return partial(draw_heat_map, rows, STATEMENT_PARTS, limit=limit, form="z.2f", label=label)
 
 
-def _exhibit(key: str, maps: Sequence[MeanMap], of: str, share: tuple[str, str]) -> Exhibit:
-    first, (few, said) = maps[0], share
-    caption = f"The mean effect of each part of a statement on {spoken_name(first.measure)}, by {of}."
-    if of == "group":
-        said = f"Groups are not tested against each other here. {said}"
+def _map_exhibit(key: str, maps: Sequence[MeanMap], kind_word: str, share: tuple[str, str]) -> Exhibit:
+    first_map, (title_note, table_note) = maps[0], share
+    caption = f"The mean effect of each part of a statement on {spoken_name(first_map.measure)}, by {kind_word}."
+    if kind_word == "group":
+        table_note = f"Groups are not tested against each other here. {table_note}"
     return Exhibit(
-        key, "", f"Where {spoken_name(first.measure)} lies, by {of} ({first.method}{few})",
-        "James et al., figure 2", _draw(maps),
-        _table(key, maps, caption, f"{_NOTE.format(method=first.method)} {said}".strip()),
-        tabled=False,
+        key, "", f"Where {spoken_name(first_map.measure)} lies, by {kind_word} ({first_map.method}{title_note})",
+        "James et al., figure 2", _draw_maps(maps),
+        _map_table(key, maps, caption, f"{_NOTE.format(method=first_map.method)} {table_note}".strip()),
+        in_tables=False,
     )  # fmt: skip
 
 
-def _errors(key: str, maps: Sequence[MeanMap], other: str, share: tuple[str, str]) -> Exhibit:
+def _error_exhibit(key: str, maps: Sequence[MeanMap], other_scorer: str, share: tuple[str, str]) -> Exhibit:
     """The paper reads errors off the maps of classes: where two are alike, one is taken for the
     other. Here each cell of an error stands beside the two classes it lies between."""
-    first, (few, said) = maps[0], share
+    first_map, (title_note, table_note) = maps[0], share
     caption = (
-        f"The mean effect of each part of a statement on {spoken_name(first.measure)}, by what the "
-        f"scorer that counts / {other} call it."
+        f"The mean effect of each part of a statement on {spoken_name(first_map.measure)}, by what the "
+        f"scorer that counts / {other_scorer} call it."
     )
     note = (
-        f"{_NOTE.format(method=first.method)} Distances are root mean square differences of maps: "
+        f"{_NOTE.format(method=first_map.method)} Distances are root mean square differences of maps: "
         "of the cell from the statements that both scorers call by the first label, and by the "
         "second, and of those two from each other. The effects are those of the scorer that "
         "counts, so a cell is near the first almost by construction; one that is near the second "
         "too fits the reading that the two classes were taken for each other, and does not prove "
-        f"it: in the paper, maps explained some confusions and not others. {said}"
+        f"it: in the paper, maps explained some confusions and not others. {table_note}"
     ).strip()
     return Exhibit(
-        key, "", f"Where {spoken_name(first.measure)} lies when {other} disagrees ({first.method}{few})",
-        "James et al., section 4", _draw(maps),
-        _table(key, maps, caption, note, ("from the first", "from the second", "between them")),
+        key, "", f"Where {spoken_name(first_map.measure)} lies when {other_scorer} disagrees ({first_map.method}{title_note})",
+        "James et al., section 4", _draw_maps(maps),
+        _map_table(key, maps, caption, note, ("from the first", "from the second", "between them")),
     )  # fmt: skip
 
 
-def _distances(m: MeanMap, maps: Sequence[MeanMap]) -> list[str]:
+def _map_distances(error_map: MeanMap, maps: Sequence[MeanMap]) -> list[str]:
     """How far the map of an error is from those of the two classes, and these from each other."""
-    first, second = m.cell.split(" / ")
+    first, second = error_map.cell.split(" / ")
     if first == second:
         return ["-", "-", "-"]
-    of = {o.cell: o for o in maps}
-    a, b = (of.get(f"{label} / {label}") for label in (first, second))
-    pairs = ((m, a), (m, b), (a, b))
+    map_by_cell = {o.cell: o for o in maps}
+    first_map, second_map = (map_by_cell.get(f"{label} / {label}") for label in (first, second))
+    pairs = ((error_map, first_map), (error_map, second_map), (first_map, second_map))
     return ["-" if x is None or y is None else f"{x.distance_to(y):.2f}" for x, y in pairs]

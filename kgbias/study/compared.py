@@ -340,7 +340,7 @@ class Compared(OfStudy):
             explorer: a file for the runs' explorer; the report links to its views.
             selection: which statements count, as for `Run.counted`.
         """
-        from kgbias.report import write_report, write_several
+        from kgbias.report import write_report, write_multi_run
 
         path, found, which = Path(path), _named(self._context, runs), Selection(**selection)
         beside = ""
@@ -354,7 +354,7 @@ class Compared(OfStudy):
             if len(found) == 1:
                 write_report(found[0], path, selection=which, progress=progress, explorer=beside)
             else:
-                write_several(found, path, selection=which, progress=progress, explorer=beside)
+                write_multi_run(found, path, selection=which, progress=progress, explorer=beside)
         return path
 
     def figures(
@@ -375,7 +375,7 @@ class Compared(OfStudy):
             correction: the correction of p-values over a family of tests: "holm" or "bh".
             selection: which statements count, as for `Run.counted`.
         """
-        from kgbias.report.save import save_figures, save_several
+        from kgbias.report.save import save_figures, save_multi_run
 
         found, which = _named(self._context, runs), Selection(**selection)
         with self.working(whole=True) as progress:
@@ -384,7 +384,7 @@ class Compared(OfStudy):
                     found[0], Path(folder), correction=correction, selection=which,
                     progress=progress,
                 )  # fmt: skip
-            return save_several(
+            return save_multi_run(
                 found, Path(folder), correction=correction, selection=which, progress=progress
             )
 

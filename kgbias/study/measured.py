@@ -456,7 +456,7 @@ class Measured(OfRun):
         from kgbias.report.run_data import RunData
 
         need_statements(self.stored)
-        arm = RunData(self.stored, selection=Selection(**selection)).plain
+        arm = RunData(self.stored, selection=Selection(**selection)).plain_arm
         tests = [] if arm is None else arm.content
         sentences = {} if arm is None else {t.id: t.sentence for t in arm.triples}
         category = {g.name: g.category for g in self._record.groups}

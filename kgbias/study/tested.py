@@ -228,7 +228,7 @@ class Tested(OfStudy):
         others = None if beside is None else read_benchmarks(beside)
         found = self.sofa(probe_set, run=run, correction=correction, seed=seed)
         with self.working() as progress:
-            return save_sofa(found, Path(folder), beside=others, progress=progress)
+            return save_sofa(found, Path(folder), benchmark_scores=others, progress=progress)
 
     def sofa(
         self,
@@ -508,7 +508,7 @@ def build_sofa(
             category, a text file with a stereotype in each line, or a run: its statements that
             count.
         output: a folder for statements.csv, probes.csv, data-statement.md and manifest.json, and in
-            `exhibits` for what the filters took and the set's tables (figure 4, tables 3 and 5);
+            `run_exhibits` for what the filters took and the set's tables (figure 4, tables 3 and 5);
             None: write nothing.
         identities: "sofa" (the 407 of the paper), a file (see `kgbias.gather_sets`), or None: the
             groups of the run.

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.graph.types import CONTENT_WARNING
-from kgbias.report.tables import Table, latex
+from kgbias.report.tables import Table, table_latex
 from tests.attack.commands import ROOT, Commands
 from tests.attack.worlds import ROWS, measuring
 from tests.conftest import lacking
@@ -289,7 +289,7 @@ def test_latex_tables_compile(tmp_path: Path, program: str) -> None:
         rows = [[text[:40], str(k), text] for k, text in enumerate(part)]
         columns = ("Group", "n", part[-1][:100])
         table = Table(f"t{n}", part[0][:500], columns, rows, part[1][:500])
-        written = latex(table, CONTENT_WARNING)
+        written = table_latex(table, CONTENT_WARNING)
         assert "needs \\usepackage{booktabs,graphicx} and \\usepackage[T1]{fontenc}" in written
         (tmp_path / f"t{n}.tex").write_text(written, encoding="utf-8")
         names.append(f"\\input{{t{n}}}\\clearpage")

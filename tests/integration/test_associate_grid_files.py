@@ -8,7 +8,7 @@ import pytest
 
 from kgbias.associate.grid import Grid, iter_cells, run_grid
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.report.associations import base, tables, write_grid
+from kgbias.report.associations import base_rows, grid_tables, write_grid
 from tests.conftest import needs
 from tests.integration.test_associate_grid import NAMES, TERMS, gpt2, grid  # noqa: F401
 
@@ -29,14 +29,14 @@ def test_tables_and_figures(
         iter_cells([gpt2], [c1, NAMES, TERMS], corpus=True)
     ))  # fmt: skip
     rows = run_grid(grid, store, cache=False).rows
-    of_name = {table.name: table for table in tables(rows)}
+    of_name = {table.name: table for table in grid_tables(rows)}
     scores = of_name["table-3-scores"]
     assert scores.columns == ("test", "method", gpt2)
     assert [row[:2] for row in scores.rows] == sorted(
         (test, method) for test in ("C1", "T")
         for method in ("s-SEAT", "w-SEAT", "CEAT", "LPBS", "CEAT over LPBS")
     )  # fmt: skip
-    full = {(r["cell"]["test"], r["method"]): r["effect_size"] for r in base(rows)}
+    full = {(r["cell"]["test"], r["method"]): r["effect_size"] for r in base_rows(rows)}
     assert full["T-name", "w-seat"] == next(r for r in scores.rows if r[:2] == ("T", "w-SEAT"))[2]
     assert of_name["table-11-targets"].columns[2:] == (f"{gpt2} names", f"{gpt2} terms")
     assert of_name["table-12-contexts"].columns[2:] == (f"{gpt2} templates", f"{gpt2} corpus")
@@ -62,7 +62,7 @@ def test_tables_and_figures(
     assert sizes["T-name"][0] == 10 and math.isnan(sizes["T-name"][1])  # none is one token
     assert not of_name["models"].rows
     twice = [*rows, *({**r, "cell": {**r["cell"], "model": "again"}} for r in rows)]
-    beside = {table.name: table for table in tables(twice)}["models"].rows
+    beside = {table.name: table for table in grid_tables(twice)}["models"].rows
     assert {row[0] for row in beside} == {row[0] for row in seconds.rows}
     assert all(row[2:6] == (pytest.approx(1), pytest.approx(1), 1, 0) for row in beside)
     names = {path.name for path in write_grid(rows, tmp_path / "out")}

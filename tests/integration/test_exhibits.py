@@ -34,13 +34,13 @@ from kgbias.measure.scorers import Judgement
 from kgbias.measure.topics.run import ENTROPY_MEASURES, entropy_figures
 from kgbias.models.base import ModelInfo
 from kgbias.report import save
-from kgbias.report.cards import Figure, heading_of
-from kgbias.report.exhibits import exhibits
-from kgbias.report.page import render, standard_sections
+from kgbias.report.cards import FigureCard, heading_of
+from kgbias.report.exhibits import run_exhibits
+from kgbias.report.page import render_report, standard_sections
 from kgbias.report.run_data import RunData
 from kgbias.report.save import save_figures
-from kgbias.report.several import overlap_matrix
-from kgbias.report.tables import Exhibit, Table, latex
+from kgbias.report.multi_run import draw_overlap_matrix
+from kgbias.report.tables import Exhibit, Table, table_latex
 from kgbias.stats.inference import proportion
 from tests.conftest import needs
 from tests.hostile import HOSTILE
@@ -74,7 +74,7 @@ def test_a_run_with_everything(
 ) -> None:
     run = measured_run(store, THREE, ["food", "rain", "work"])
     with_topics(store, run)
-    found = {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
+    found = {e.key: e for e in run_exhibits(RunData(StoredRun(store, run)))}
     assert list(found) == [
         "01-topics", "01-regard", "01-toxicity", "01-polarity", "01-groups", "01-entropy",
         "01-topic-00", "01-topic-01", "01-group-tests", "01-pair", "02-variance",
@@ -87,7 +87,7 @@ def test_a_run_with_everything(
     assert (tmp_path / "figures" / "01-regard.pdf").read_bytes().startswith(b"%PDF")
     before = {f.name: f.read_bytes() for f in files}
     once = ("01-regard", "01-toxicity", "01-polarity", "01-entropy")  # each kind of picture
-    monkeypatch.setattr(save, "exhibits", lambda _: [found[key] for key in once])
+    monkeypatch.setattr(save, "run_exhibits", lambda _: [found[key] for key in once])
     again = save_figures(StoredRun(store, run), tmp_path / "again")
     assert len(again) == 17 and all(
         f.read_bytes() == before[f.name] for f in again if f.name != "manifest.json"
@@ -119,7 +119,7 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
     n = dict.fromkeys("xyab", 8)
     node = AssociationNode("t", "weat6", "w-seat", model, 1.5, 0.01, 1, 2, {"n": n, "p_holm": 0.02})
     store.save_associations(run.id, [node])
-    found = {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
+    found = {e.key: e for e in run_exhibits(RunData(StoredRun(store, run)))}
     rows = {row[0]: row[1:] for row in found["01-probes"].table.rows}
     own = sum(t.group == "Women" for t in triples)
     wilson = proportion(len(statements), len(statements))
@@ -144,12 +144,12 @@ def test_a_picture_of_two_groups_says_what_was_left_out_of_these(store: SQLiteSt
     low += [t for t in triples if t.group == THREE[2].name]  # so Women and Men are drawn
     scores = [Score(t.id, 0.1 if t in low else 0.9) for t in triples]
     store.save_scores(run.id, Metric("acceptability", "rule", "1"), scores)
-    (drawn,) = (e for e in exhibits(RunData(StoredRun(store, run))) if e.key == "01-pair")
+    (drawn,) = (e for e in run_exhibits(RunData(StoredRun(store, run))) if e.key == "01-pair")
     assert drawn.title == "Said of Women, of Men, and of both"
     of_two = sum(t.count for t in triples if t.group != THREE[2].name)
     assert f"Left out {low[0].count} of {of_two} statements" in drawn.table.note
-    assert Figure(drawn, Markup()).category == drawn.category != CUSTOM_CATEGORY
-    assert Figure(replace(drawn, category=CUSTOM_CATEGORY), Markup()).category == ""
+    assert FigureCard(drawn, Markup()).category == drawn.category != CUSTOM_CATEGORY
+    assert FigureCard(replace(drawn, category=CUSTOM_CATEGORY), Markup()).category == ""
 
 
 def test_groups_without_a_category_have_no_heading_but_beside_others(store: SQLiteStore) -> None:
@@ -166,7 +166,7 @@ def test_one_statement_is_one(store: SQLiteStore) -> None:
     low = [Score(t.id, 0.1) for t in store.triples(run.id)[1:]]
     high = [Score(t.id, 0.9) for t in store.triples(run.id)[:1]]
     store.save_scores(run.id, Metric("acceptability", "rule", "1"), high + low)
-    page = render(RunData(StoredRun(store, run)))
+    page = render_report(RunData(StoredRun(store, run)))
     told = page.partition("<summary>")[2].partition("</summary>")[0]
     assert told == "1 distinct statement about 1 group, from 20 answers"
 
@@ -191,7 +191,7 @@ def test_a_table_of_probes_is_of_the_statements_that_count(store: SQLiteStore) -
     store.save_probe_run(run.id, probing)
     scores = [Score(t.id, 0.1 if t.object == "rain" else 0.9) for t in triples]
     store.save_scores(run.id, Metric("acceptability", "rule", "1"), scores)
-    found = {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
+    found = {e.key: e for e in run_exhibits(RunData(StoredRun(store, run)))}
     table, kept = found["01-probes"].table, [t for t in triples if t.object != "rain"]
     distinct = {(t.predicate, t.object) for t in kept}
     assert table.caption.startswith(f"{len(distinct)} distinct statements about gender")
@@ -222,7 +222,7 @@ def test_two_arms_make_an_exhibit(store: SQLiteStore) -> None:
     triples = store.triples(run.id)
     scores = [Score(t.id, 0.8 + n / 99 if t.id in high else n / 99) for n, t in enumerate(triples)]
     store.save_scores(run.id, Metric("toxicity", "rule", "1"), scores)
-    (arms,) = (e for e in exhibits(RunData(StoredRun(store, run))) if e.key == "01-arms")
+    (arms,) = (e for e in run_exhibits(RunData(StoredRun(store, run))) if e.key == "01-arms")
     assert arms.paper == "Figure 5, Table 5" and arms.draw is not None
     (row,) = arms.table.rows
     # All six of "both" lie above all six of "none": exactly p = 2 / C(12, 6), of one test.
@@ -241,7 +241,7 @@ def test_the_users_own_figures_keep_their_backend(tmp_path: Path) -> None:
     before = mpl.get_backend()
     mpl.use("svg")
     try:
-        overlap_matrix([[1.0, 0.5], [0.5, 1.0]], ["a", "b"]).savefig(tmp_path / "x.png")
+        draw_overlap_matrix([[1.0, 0.5], [0.5, 1.0]], ["a", "b"]).savefig(tmp_path / "x.png")
         assert mpl.get_backend() == "svg"
     finally:
         mpl.use(before)
@@ -263,7 +263,7 @@ def test_one_triple_a_group_and_one_group(store: SQLiteStore, each: int, tmp_pat
 
 def test_latex_of_hostile_text() -> None:
     rows = [[text, "1.5"] for text in HOSTILE]
-    text = latex(Table("t", "All of $x$ & more", ("Text", "n"), rows), "warning")
+    text = table_latex(Table("t", "All of $x$ & more", ("Text", "n"), rows), "warning")
     body = text[text.index(r"\midrule") : text.index(r"\bottomrule")]
     assert body.count(r"\\") == len(HOSTILE) + 0
     commands = set(re.findall(r"\\([a-zA-Z]+)", body))
@@ -330,7 +330,7 @@ def test_topics_that_carry_no_entropy_say_so_where_its_figure_would_be(store: SQ
         store.save_topics(run.id, [changed])
         figures = entropy_figures(run, store.triples(run.id), [changed])
         store.save_group_scores(run.id, figures, replacing=ENTROPY_MEASURES)
-        return {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
+        return {e.key: e for e in run_exhibits(RunData(StoredRun(store, run)))}
 
     withheld = shown(adjusted_rand=0.2)
     assert "01-entropy" not in withheld
@@ -350,5 +350,5 @@ def test_topics_that_carry_no_entropy_say_so_where_its_figure_would_be(store: SQ
         "Share of topic 1 (Jobs) per group."
     )
     store.save_topics(run.id, [TopicModel("gender", (), (), model.settings)])
-    (none,) = (e for e in exhibits(RunData(StoredRun(store, run))) if e.key == "01-topics")
+    (none,) = (e for e in run_exhibits(RunData(StoredRun(store, run))) if e.key == "01-topics")
     assert none.table.rows == [] and "no topics were found" in none.table.note

@@ -15,7 +15,7 @@ from kgbias.graph.labels import labels_in_effect
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import open_store
 from kgbias.graph.types import Group
-from kgbias.report.tables import minus
+from kgbias.report.tables import minus_signs
 from tests.integration.test_explorer_served import TOKEN, serving
 from tests.report_data import measured_run
 
@@ -180,7 +180,7 @@ def test_from_the_keyboard_of_two_raters_to_the_corrected_figures_of_the_report(
             own = sum(truth[group.group])
             assert corrected.low <= own <= corrected.high < 0 and own < raw.low
             assert "by 2 people" in corrected.method
-            assert minus(corrected.interval("+.0f")) in page
+            assert minus_signs(corrected.interval("+.0f")) in page
         assert "p, corrected" in page and "+nan" not in page
     assert wrong == []
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.report.tables import Table, latex
+from kgbias.report.tables import Table, table_latex
 from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.integration
@@ -29,7 +29,7 @@ def test_no_table_is_too_wide(tmp_path: Path, columns: str) -> None:
         Table("wide", "Groups compared.", heads, rows),
         Table("topics", "Topics.", ("ID", "Name", "Words", "NPMI"), topics),
     ]
-    text = "".join(latex(t, "w", "demo") for t in tables)
+    text = "".join(table_latex(t, "w", "demo") for t in tables)
     assert text.count(r"\begin{table*}") == 2
     (tmp_path / "a.tex").write_text(
         rf"\documentclass[{columns}]{{article}}\usepackage{{booktabs,graphicx}}"

@@ -239,7 +239,7 @@ def test_the_same_run_gives_the_same_page(drawn: Drawn, tmp_path: Path) -> None:
 def test_a_report_that_cannot_be_written_is_not_drawn_and_leaves_nothing(
     store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_module, "render", lambda *_: pytest.fail("it was drawn"))
+    monkeypatch.setattr(page_module, "render_report", lambda *_: pytest.fail("it was drawn"))
     run = measured_run(store, TWO, ["food"])
     with pytest.raises(DataError, match="cannot write"):
         write_report(StoredRun(store, run), tmp_path / "none" / "report.html")

@@ -30,10 +30,10 @@ from kgbias.graph.types import (
 from kgbias.measure import merge
 from kgbias.measure.semantic_search import statement_texts
 from kgbias.models.base import ModelInfo
-from kgbias.report import write_several
-from kgbias.report.save import save_several
-from kgbias.report.several import overlaps, several_exhibits, several_findings
-from kgbias.report.several_data import SeveralData
+from kgbias.report import write_multi_run
+from kgbias.report.save import save_multi_run
+from kgbias.report.multi_run import iter_overlaps, multi_run_exhibits, multi_run_findings
+from kgbias.report.multi_run_data import MultiRunData
 from tests.conftest import needs
 from tests.integration.test_report_browser import Window
 
@@ -84,7 +84,7 @@ def two(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> list[StoredRun]:
 
 def test_the_page_says_where_two_runs_differ(two: list[StoredRun], tmp_path: Path) -> None:
     path = tmp_path / "r.html"
-    write_several(two, path, explorer="x.html")
+    write_multi_run(two, path, explorer="x.html")
     page = path.read_text("utf-8")
     words = " ".join(re.sub(r"<[^>]*>", " ", page.partition("<main>")[0]).split())
     assert (
@@ -104,29 +104,29 @@ def test_the_page_says_where_two_runs_differ(two: list[StoredRun], tmp_path: Pat
 def test_ranks_overlap_and_near_duplicates(
     store: SQLiteStore, two: list[StoredRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = SeveralData(two)
+    data = MultiRunData(two)
     ranks = data.ranks("people", "regard")
     ayes = Group("Ayes", "people").id
     assert (ranks[0][ayes].value, ranks[1][ayes].value) == (3, 1)
     assert ranks[0][ayes].low == ranks[0][ayes].high == 3  # in every resample
-    (_, _, same, alike), _ = overlaps(data)
+    (_, _, same, alike), _ = iter_overlaps(data)
     # The statements that both said in the same words: the first 10, 10, 10 of Bees ...
-    both = data.said[0] & data.said[1]
-    assert same.value == len(both) / len(data.said[0]) and alike is None
+    both = data.statement_ids[0] & data.statement_ids[1]
+    assert same.value == len(both) / len(data.statement_ids[0]) and alike is None
     other = run_of(store, "three", {"Ayes": (1, 1, 1), "Bees": (1, 1, 1)}, words="thing, as said,")
 
     def ones(run: StoredRun, device: str) -> dict[tuple[str, str], np.ndarray]:
         return {ends: np.ones(2) for ends in statement_texts(run)}
 
     monkeypatch.setattr(merge, "read_vectors", ones)
-    (_, _, same, alike), _ = overlaps(SeveralData([two[0], other]))
+    (_, _, same, alike), _ = iter_overlaps(MultiRunData([two[0], other]))
     assert same.value == 0 and alike is not None and alike.value == 1
 
 
 def test_differences_are_one_family(two: list[StoredRun]) -> None:
-    data = SeveralData(two)
+    data = MultiRunData(two)
     assert {t.family for t in data.differences} == {len(data.differences)} == {6}
-    found = several_findings(data)
+    found = multi_run_findings(data)
     assert {f.topic for f in found.findings} == {"Where they differ"}
     assert {t.group for t in data.differences if t.differs} == {"Ayes"}
     assert all("says about Ayes is" in f.said.striptags() for f in found.findings)
@@ -135,7 +135,7 @@ def test_differences_are_one_family(two: list[StoredRun]) -> None:
 
 
 def test_the_same_as_files(two: list[StoredRun], tmp_path: Path) -> None:
-    files = {f.name for f in save_several(two, tmp_path / "f")}
+    files = {f.name for f in save_multi_run(two, tmp_path / "f")}
     assert {"01-regard.svg", "01-ranks.pdf", "02-overlap.png", "02-differences-regard.tex"} <= files
     about = json.loads((tmp_path / "f" / "manifest.json").read_text())
     assert [run["run"] for run in about["runs"]] == ["one", "two"]
@@ -154,10 +154,10 @@ def test_every_measure_that_two_runs_have_is_shown(
         add(run, "warmth", -high)
         add(run, "acceptability", 0.9, 0.9)
     add(two[0], "competence", 0.5)  # of one run alone
-    data = SeveralData(two)
+    data = MultiRunData(two)
     names = ["regard", "toxicity", "identity_attack", "warmth"]
     assert [measure.name for measure in data.measures] == names
-    shown = {e.key.partition("-")[2]: e.table for e in several_exhibits(data)}
+    shown = {e.key.partition("-")[2]: e.table for e in multi_run_exhibits(data)}
     keys = [name.replace("_", "-") for name in names]
     more = ["graph-1", "graph-2", "graph-3", "overlap", "statements"]
     assert list(shown) == [*keys, "ranks", *more, *(f"differences-{key}" for key in keys)]
@@ -166,16 +166,16 @@ def test_every_measure_that_two_runs_have_is_shown(
     assert "over 12 differences in all measures" in attack.note
     assert "of 0.05 or more" in attack.note
     assert "of 0.2 standard deviations or more" in warmth.note
-    how_many = several_findings(data).remarks[0]
+    how_many = multi_run_findings(data).remarks[0]
     assert "(regard, toxicity, identity attack and warmth; every two runs in every" in how_many
     assert how_many.startswith("Of 12 differences tested ")
 
 
 def test_how_many_and_which(two: list[StoredRun]) -> None:
     with pytest.raises(UsageError, match="1 runs: name 2 to 6"):
-        SeveralData(two[:1])
+        MultiRunData(two[:1])
     with pytest.raises(UsageError, match="name each run once"):
-        SeveralData([two[0], two[0]])
+        MultiRunData([two[0], two[0]])
 
 
 def test_the_explorer_stands_beside_the_report(two: list[StoredRun], tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_what_two_models_find_probable(two: list[StoredRun]) -> None:
     texts = [f"p{n % 20} o{n}" for n in range(60)]
     probed(two[0], dict.fromkeys(texts, "Ayes"))
     probed(two[1], {text: "Ayes" if n % 2 else "Bees" for n, text in enumerate(texts)})
-    shown = {e.key: e for e in several_exhibits(SeveralData(two))}
+    shown = {e.key: e for e in multi_run_exhibits(MultiRunData(two))}
     rows = {row[0]: row[1:] for row in shown["01-probable"].table.rows}
     assert rows["Ayes"][:2] == ["60", "100.0%"] and rows["Ayes"][3:5] == ["60", "50.0%"]
     assert shown["01-probable"].draw is not None
@@ -229,7 +229,7 @@ def test_the_graph_the_statements_and_the_topics_of_two_runs(two: list[StoredRun
                     "outliers": 0}  # fmt: skip
         model = TopicModel("people", topics, about, settings)
         run.store.save_topics(run.id, [model])
-    shown = {e.key: e for e in several_exhibits(SeveralData(two))}
+    shown = {e.key: e for e in multi_run_exhibits(MultiRunData(two))}
     topic_rows = shown["01-topics"].table.rows
     assert [row[:2] for row in topic_rows] == [
         ["one", "rain"], ["one", "else"], ["two", "work"], ["two", "else"],
@@ -239,7 +239,7 @@ def test_the_graph_the_statements_and_the_topics_of_two_runs(two: list[StoredRun
     assert "0 were said by one only, 30 by both, 0 by two only" in graph.table.note
     assert graph.draw is not None
     rows = shown["02-statements"].table.rows
-    assert len(rows) == 200 or len(rows) == len(SeveralData(two).said[0] | SeveralData(two).said[1])
+    assert len(rows) == 200 or len(rows) == len(MultiRunData(two).statement_ids[0] | MultiRunData(two).statement_ids[1])
     assert rows[0][2:4] == ["1", "1"]  # what both say comes first
     assert rows[-1].count("0") == 1
 
@@ -249,7 +249,7 @@ def test_the_page_of_two_runs_in_a_browser(
     chromium: Any, two: list[StoredRun], tmp_path: Path, width: int
 ) -> None:
     path = tmp_path / "r.html"
-    write_several(two, path)
+    write_multi_run(two, path)
     window = Window(chromium, path, width=width)
     page = window.page
     page.set_viewport_size({"width": width, "height": 800})

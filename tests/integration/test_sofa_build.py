@@ -26,7 +26,7 @@ from kgbias.probe.build import (
 )
 from kgbias.probe.sets import read_identities, read_statements
 from kgbias.report.save import save_built
-from kgbias.report.sofa import built_exhibits
+from kgbias.report.sofa import sofa_set_exhibits
 from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
@@ -157,7 +157,7 @@ def test_the_filters_and_the_set_as_exhibits(rules: StereotypeRules, tmp_path: P
     found = built(
         rules, judge=judge, scorers=[Scorer("a")], cut=0.3, settings={"models": ["a", "b"]}
     )
-    tables = {e.key: e.table for e in built_exhibits(found)}
+    tables = {e.key: e.table for e in sofa_set_exhibits(found)}
     assert list(tables) == [
         "01-sofa-filters", "02-sofa-perplexity", "03-sofa-identities", "03-sofa-sizes",
     ]  # fmt: skip
@@ -171,7 +171,7 @@ def test_the_filters_and_the_set_as_exhibits(rules: StereotypeRules, tmp_path: P
     ]  # fmt: skip
     files = {path.name for path in save_built(found, tmp_path / "x")}
     assert {"01-sofa-filters.png", "02-sofa-perplexity.svg", "03-sofa-sizes.csv"} <= files
-    assert "02-sofa-perplexity" not in {e.key for e in built_exhibits(built(rules))}
+    assert "02-sofa-perplexity" not in {e.key for e in sofa_set_exhibits(built(rules))}
 
 
 def test_without_matplotlib_the_tables_alone(

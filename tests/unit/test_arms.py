@@ -20,7 +20,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore
 from kgbias.measure.figures import read_figures, share_making_sense, update_run_figures
-from kgbias.report.exhibits import exhibits
+from kgbias.report.exhibits import run_exhibits
 from kgbias.report.run_data import RunData
 from tests.arms_data import arms_run
 from tests.conftest import needs
@@ -174,7 +174,7 @@ def test_a_picture_is_of_one_arm(run: StoredRun, tmp_path: Path) -> None:
 
 def test_exhibits_are_of_one_arm_each(run: StoredRun) -> None:
     needs("matplotlib")
-    found = {e.key: e for e in exhibits(RunData(run))}
+    found = {e.key: e for e in run_exhibits(RunData(run))}
     regard = found["01_prefix-regard"]
     assert regard.arm == "prefix" and "Arm prefix." in regard.table.caption
     assert [row[:2] for row in regard.table.rows] == [["Elves", "1"], ["Orcs", "4"]]
@@ -189,8 +189,8 @@ def test_an_arm_that_is_no_word_names_no_file(tmp_path: Path) -> None:
         run = arms_run(store)
         store._db.execute("UPDATE generation SET arm = '../<b>' WHERE arm = 'prefix'")
         odd = StoredRun(store, run.record)
-        assert {e.key.partition("-")[0] for e in exhibits(RunData(odd))} >= {"01_none"}
-        assert all(c.isalnum() or c in "_-" for e in exhibits(RunData(odd)) for c in e.key)
+        assert {e.key.partition("-")[0] for e in run_exhibits(RunData(odd))} >= {"01_none"}
+        assert all(c.isalnum() or c in "_-" for e in run_exhibits(RunData(odd)) for c in e.key)
 
 
 def test_compare_tests_within_arms_and_says_what_it_left_out(

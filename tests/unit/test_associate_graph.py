@@ -37,7 +37,7 @@ from kgbias.graph.types import (
 )
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import VectorLookup
-from kgbias.report.associations import to_csv, to_latex, write
+from kgbias.report.associations import to_csv, to_latex, write_comparison
 from kgbias.stats.inference import ranks
 from tests.conftest import needs
 
@@ -325,7 +325,7 @@ def test_comparison_files(tmp_path: Path) -> None:
     assert "'-" in table and "x:=cmd" in table and table.count("\n") == 3
     needs("matplotlib")
     for name in ("t.tex", "t.csv", "t.png", "t.svg"):
-        write(rows, tmp_path / name)
+        write_comparison(rows, tmp_path / name)
         assert (tmp_path / name).stat().st_size > 100
     with pytest.raises(UsageError, match="cannot write the figure"):
-        write(rows, tmp_path / "t.nothing")
+        write_comparison(rows, tmp_path / "t.nothing")

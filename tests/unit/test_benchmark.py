@@ -32,7 +32,7 @@ from kgbias.probe.benchmarks import (
     StereoSet,
 )
 from kgbias.publish.evaluations import every_eval_ever, hub_results, write_tables
-from kgbias.report.benchmark import records, render, tables
+from kgbias.report.benchmark import plain_records, render_benchmark, benchmark_tables
 from kgbias.stats.units import UnitSums, ratio_of_sums
 from tests.conftest import needs
 from tests.unit.test_benchmarks import ROWS, Liking, bbq_file, stereo_file, winogender_file
@@ -132,7 +132,7 @@ def test_benchmarks_agree_or_not() -> None:
     (agreement,) = found.agreements
     assert agreement.tau == -1 and agreement.n == 3
     assert agreement.least_p == pytest.approx(1 / 3)
-    page = render(found)
+    page = render_benchmark(found)
     assert all(math.isnan(t.equivalent_p) for t in found.tests)  # nothing varies: nothing is shown
     assert "So few models cannot show that benchmarks agree or disagree" in page
     assert "<script" not in page and "Model" in page
@@ -159,7 +159,7 @@ def test_a_model_that_names_no_group_has_no_place() -> None:
     assert result.standings[0].models == ("a", "b")
     assert math.isnan(result.tests[0].p) and math.isnan(result.tests[0].p_adjusted)
     assert result.as_dict()["standings"][0]["models"][1]["value"] is None
-    assert ">nan<" not in render(result)
+    assert ">nan<" not in render_benchmark(result)
 
 
 def test_a_model_that_guesses_is_said_to(tmp_path: Path) -> None:
@@ -174,10 +174,10 @@ def test_a_model_that_guesses_is_said_to(tmp_path: Path) -> None:
     (s,) = result.standings
     assert set(s.unable) == {"guesses", "worse"}
     assert set(result.as_dict()["standings"][0]["no_better_than_chance"]) == set(s.unable)
-    assert "cannot be told from models that guess" in render(result)
+    assert "cannot be told from models that guess" in render_benchmark(result)
     assert board(rows[:1]).standings == ()
     assert FigureInfo("x", "x", "x").chance is None  # then nothing is said
-    assert "that guess" not in render(board([rows[0], replace(rows[0], model=ModelInfo("b"))]))
+    assert "that guess" not in render_benchmark(board([rows[0], replace(rows[0], model=ModelInfo("b"))]))
 
 
 def test_models_have_short_names_where_these_tell_them_apart() -> None:
@@ -193,7 +193,7 @@ def test_models_have_short_names_where_these_tell_them_apart() -> None:
     assert list(found.values()) == ["smollm2", "flan-t5-base", "c", *specs[3:]]
     rows = [outcome(m, [100.0] * s + [0.0] * (9 - s)) for m, s in (("hf:a/x", 9), ("hf:a/y", 4))]
     result = board(rows)
-    page = render(result)
+    page = render_benchmark(result)
     assert result.labelled().models == ("x", "y") and result.models == ("hf:a/x", "hf:a/y")
     assert "x is <code>hf:a/x</code>" in page and page.count("hf:a/x") == 1
 
@@ -204,7 +204,7 @@ def test_masked_and_causal_scores_are_said_to_differ() -> None:
         for name, kind in (("a", "causal"), ("b", "masked"))
     ]
     (remark,) = board(rows).remarks
-    assert "SoFa of b rests on pseudo-perplexities" in remark and "not on the same scale" in render(
+    assert "SoFa of b rests on pseudo-perplexities" in remark and "not on the same scale" in render_benchmark(
         board(rows)
     )
     assert (
@@ -219,7 +219,7 @@ def test_figures_of_fewer_models_are_not_in_the_matrix() -> None:
     crawled = [(name, "r", subject(name, shift, 30)) for name, shift in (("a", -0.5), ("b", 0.5))]
     found = board(rows, crawled)
     assert {a.n for a in found.agreements} >= {3}
-    (table,) = [t for t in tables(found) if t.label == "agreement"]
+    (table,) = [t for t in benchmark_tables(found) if t.label == "agreement"]
     assert [row[0] for row in table.rows] == ["1 CrowS-Pairs: metric score", "2 SoFa: SoFa score"]
 
 
@@ -255,7 +255,7 @@ def test_tables_are_written(small: Board, tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert float(rows[0]["difference"]) == pytest.approx(100 * 5 / 9)
     assert r"\textless{}b\textgreater{}" in files["differences.tex"].read_text()
-    page = render(small)
+    page = render_benchmark(small)
     assert "hf:x/<b>" not in page and "hf:x/&lt;b&gt;" in page
 
 
@@ -267,7 +267,7 @@ def test_what_was_asked_of_which_models() -> None:
         replace(outcome("a", [100.0, 0.0], BBQ), parts=many),
         replace(outcome("b", [0.0, 0.0]), parameters=None, parts={"x": (2, 4), "y": (1, 2)}),
     ]
-    found = {table.label: table.rows for table in tables(board(rows))}
+    found = {table.label: table.rows for table in benchmark_tables(board(rows))}
     assert found["asked"] == [
         ["CrowS-Pairs", "x", "2", "4"], ["CrowS-Pairs", "y", "1", "2"],
         ["CrowS-Pairs", "all", "3", "6"], ["BBQ", "all 30 categories", "60", "120"],
@@ -275,7 +275,7 @@ def test_what_was_asked_of_which_models() -> None:
     assert found["models"] == [
         ["a", "-", "1,000", "float32", "1"], ["b", "-", "-", "float32", "1"],
     ]  # fmt: skip
-    assert len(records(board(rows))["asked"]) == 32
+    assert len(plain_records(board(rows))["asked"]) == 32
 
 
 # The front door
@@ -469,7 +469,7 @@ def test_what_cannot_be_scored_is_left_out_and_said(
             statements=files["--statements"], identities=files["--identities"],
         )  # fmt: skip
         assert found.left_out == ("BBQ of reference: a server does not say",)
-        assert "a server does not say" in render(found)
+        assert "a server does not say" in render_benchmark(found)
         assert {(o.model.name, o.benchmark) for o in found.outcomes} == {
             ("reference", "sofa"), ("reference-masked", "sofa"), ("reference-masked", "bbq"),
         }  # fmt: skip
@@ -510,5 +510,5 @@ def test_crawls_are_compared() -> None:
     (t,) = found.tests
     assert t.paired == "prompts" and t.p_adjusted < 0.01
     assert found.as_dict()["contrasts"][0]["benchmark"] == "crawl"
-    assert all(e.has_interval for e in s.values) and ">all groups<" not in render(found)
-    assert "low by the run run low" in render(found)
+    assert all(e.has_interval for e in s.values) and ">all groups<" not in render_benchmark(found)
+    assert "low by the run run low" in render_benchmark(found)

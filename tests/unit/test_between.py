@@ -22,7 +22,7 @@ from kgbias.measure.scoring import measure_run
 from kgbias.measure.counterfactual import TRIAL_STATEMENTS, name_effects, reads_names, max_texts_with_names
 from kgbias.models.base import ModelInfo
 from kgbias.report import cards
-from kgbias.report.exhibits import echoed
+from kgbias.report.exhibits import echo_exhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.save import save_figures
 from tests.conftest import needs
@@ -274,9 +274,9 @@ def test_what_asking_echoes_anew_does(store: SQLiteStore) -> None:
     scores = [Score(t.id, 0.9 if t.object == "poison" else 0.1) for t in stored.triples()]
     stored.save_scores(Metric("toxicity", "rule", "1"), scores)
     (arm,) = RunData(stored).arms
-    assert arm.with_echoes(groups[1], "toxicity") == (pytest.approx((0.1 + 5 * 0.9) / 6), 5)
-    assert np.isnan(arm.with_echoes(groups[0], "toxicity")[0])
-    (exhibit,) = echoed(arm, "gender", "01")
+    assert arm.mean_with_echoes(groups[1], "toxicity") == (pytest.approx((0.1 + 5 * 0.9) / 6), 5)
+    assert np.isnan(arm.mean_with_echoes(groups[0], "toxicity")[0])
+    (exhibit,) = echo_exhibits(arm, "gender", "01")
     assert exhibit.table.rows == [
         ["toxicity", "Men", "6", "+0.100", "+0.100 to +0.100", "+0.767", "5"]
     ]
@@ -303,9 +303,9 @@ def test_a_table_without_rows_is_a_sentence_and_no_file(store: SQLiteStore, tmp_
     metric, triples = Metric("toxicity", "rule", "1"), stored.triples()
     stored.save_scores(metric, [Score(t.id, 0.1 * (int(t.object[-1]) % 2)) for t in triples])
     data = RunData(stored)
-    (exhibit,) = echoed(data.arms[0], "gender", "01")
+    (exhibit,) = echo_exhibits(data.arms[0], "gender", "01")
     assert exhibit.empty and "None of 2 means would lie outside its interval." in exhibit.table.note
-    html = cards.render([cards.group("gender", (), [exhibit.table])])
+    html = cards.render_groups([cards.build_group("gender", (), [exhibit.table])])
     assert "<table" not in html and "None of 2 means" in html and "1 table" not in html
     assert "01-echoed.tex" not in {file.name for file in save_figures(stored, tmp_path / "figures")}
 

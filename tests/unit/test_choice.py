@@ -29,7 +29,7 @@ from kgbias.models.budget import Prices
 from kgbias.probe.choice.ask import order_questions
 from kgbias.probe.choice.config import read_choice
 from kgbias.probe.choice.result import ChoiceShares, share_lifts, share_over_statements, fisher_p_values
-from kgbias.report.choices import choices as exhibits_of_choices
+from kgbias.report.choices import choice_exhibits as exhibits_of_choices
 from kgbias.report.page import standard_sections
 from kgbias.report.run_data import RunData
 from tests.scripted import ScriptedModel

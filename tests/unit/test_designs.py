@@ -260,9 +260,9 @@ def test_figures_say_what_their_interval_covers(store: SQLiteStore) -> None:
 
 def test_the_report_says_how_many_wordings_are_behind_a_mean(store: SQLiteStore) -> None:
     (arm,) = RunData(crawled(store)).arms
-    said = arm.wordings(GROUPS[0].category, "toxicity")
+    said = arm.wordings_note(GROUPS[0].category, "toxicity")
     assert said.startswith("Behind each mean are 2 wordings of the prompts; its interval allows")
-    assert arm.wordings("no such category", "toxicity") == ""
+    assert arm.wordings_note("no such category", "toxicity") == ""
 
 
 @pytest.mark.parametrize(
@@ -289,8 +289,8 @@ def test_a_mean_of_one_wording_allows_for_no_other(
         SimpleNamespace(design=design, places=np.array(own), values=own) for own in places
     )
     draws = SimpleNamespace(stratified_sample=lambda *_: SimpleNamespace(sample=next(samples)))
-    arm.whole.__dict__["draws"] = draws
-    found = arm.wordings(GROUPS[0].category, "toxicity")
+    arm.run_data.__dict__["draws"] = draws
+    found = arm.wordings_note(GROUPS[0].category, "toxicity")
     assert (said in found) if said else found == ""
 
 

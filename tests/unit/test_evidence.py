@@ -32,20 +32,20 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, ProbeGrid, Scores
 from kgbias.probe import probe_run
 from kgbias.probe.result import Statement
-from kgbias.report import write_several
-from kgbias.report.beliefs import beliefs as beliefs_of
-from kgbias.report.beliefs import beliefs_beside
+from kgbias.report import write_multi_run
+from kgbias.report.beliefs import belief_exhibits as beliefs_of
+from kgbias.report.beliefs import belief_comparison_exhibits
 from kgbias.report.evidence import (
-    Pair,
-    difference,
+    GroupStatement,
+    lift_difference,
     evidence_data,
     evidence_section,
-    pairs,
-    said_believed,
+    group_statements,
+    said_believed_exhibits,
 )
-from kgbias.report.exhibits import exhibits
+from kgbias.report.exhibits import run_exhibits
 from kgbias.report.run_data import RunData
-from kgbias.report.several_data import SeveralData
+from kgbias.report.multi_run_data import MultiRunData
 from tests.simulation import Simulation
 
 FORMS = ("{} people", "people who are {}", "{} folk", "{} persons", "people with {} roots")
@@ -322,7 +322,7 @@ def test_the_same_words_are_asked_once_wherever_they_are_cut(run: StoredRun) -> 
     ]  # fmt: skip
     assert all(e.said_believed.n == len(words) for e in found.agreement)
     data = RunData(run)
-    shown = pairs(data.arms[0], "peoples")
+    shown = group_statements(data.arms[0], "peoples")
     assert sum(p.said for p in shown) == sum(t.count for t in run.triples())
     strongest, *_ = beliefs_of(data, "peoples", "01")
     texts = [row[1] for row in strongest.table.rows]
@@ -610,14 +610,14 @@ def test_every_pair_that_was_asked_is_in_the_scatter(run: StoredRun) -> None:
     """What was said of a group and what was not, each with its lift; the table has what was said
     or is believed."""
     data = RunData(run)
-    assert list(said_believed(data.arms[0], "peoples", "01")) == []
+    assert list(said_believed_exhibits(data.arms[0], "peoples", "01")) == []
     probe_beliefs(run, believer(), ProbeSettings(statements={"": ("love thing300",)}))
     data = RunData(run)
-    found = pairs(data.arms[0], "peoples")
+    found = group_statements(data.arms[0], "peoples")
     statements = {(t.predicate, t.object) for t in run.triples()} | {("love", "thing300")}
     assert len(found) == 3 * len(statements)
     assert sum(p.said for p in found) == sum(t.count for t in run.triples())
-    (exhibit,) = said_believed(data.arms[0], "peoples", "01")
+    (exhibit,) = said_believed_exhibits(data.arms[0], "peoples", "01")
     assert exhibit.key == "01-said-believed" and "believer" in exhibit.title
     rows = {(row[0], row[1]): row for row in exhibit.table.rows}
     assert rows["elves", "love thing0"][2] == "2" and rows["elves", "love thing0"][5] == "believed"
@@ -638,13 +638,13 @@ def test_the_lift_of_what_was_said_has_the_interval_of_its_predicates(
         lifts = rng.normal(0, 1, (40, 2, 1)) * np.stack([said, 1 - said], axis=1)
         lifts = lifts.sum(axis=1) + said + rng.normal(0, 0.1, (40, 10))
         found = [
-            Pair("elves", f"p{p}", "x", int(said[p, n]), edge(f"p{p}", float(lifts[p, n])))
+            GroupStatement("elves", f"p{p}", "x", int(said[p, n]), edge(f"p{p}", float(lifts[p, n])))
             for p in range(40)
             for n in range(10)
         ]
-        e = difference(found)
+        e = lift_difference(found)
         held.append(e.low <= 1 <= e.high)
-        loose = difference(
+        loose = lift_difference(
             [replace(p, edge=edge(f"{n}", p.edge.lift)) for n, p in enumerate(found)]
         )
         short.append(loose.low <= 1 <= loose.high)
@@ -662,7 +662,7 @@ def edge(predicate: str, lift: float) -> BelievedEdge:
 def two_sides(run: StoredRun, second: Any) -> BeliefComparison:
     probe_beliefs(run, believer())
     probe_beliefs(run, second)
-    found = RunData(run).beside("peoples")
+    found = RunData(run).compare_beliefs("peoples")
     assert found is not None
     return found
 
@@ -683,19 +683,19 @@ def test_models_beside_each_other_on_what_both_were_asked(run: StoredRun) -> Non
     assert two.correlation.value == pytest.approx(expected) and expected > 0.99
     assert not two.correlation.has_interval  # all statements are of one predicate
     assert found.models[0].floor[1] > 0
-    strongest, agreement = beliefs_beside(found, "peoples", "01")
+    strongest, agreement = belief_comparison_exhibits(found, "peoples", "01")
     group, text, *_ = strongest.table.rows[0]
     assert (int(text.removeprefix("love thing")) % 3) == [g.name for g in GROUPS].index(group)
     assert strongest.table.rows[0][4] == strongest.table.rows[0][7] == "believed"
     marked = replace(
         found.models[0], naming_ids=frozenset({found.models[0].edges[found.pairs[0]].statement_id})
     )
-    rows = next(beliefs_beside(BeliefComparison([marked, found.models[1]]), "peoples", "01")).table.rows
+    rows = next(belief_comparison_exhibits(BeliefComparison([marked, found.models[1]]), "peoples", "01")).table.rows
     assert [row[1].endswith("(names a group)") for row in rows].count(True) == 1
     assert agreement.table.rows[0][:2] == ["believer", "weaker (1)"]
     assert agreement.table.rows[0][5] == str(two.both_believed)
     assert "believer: 0.0" in agreement.table.note
-    keys = [e.key for e in exhibits(RunData(run))]
+    keys = [e.key for e in run_exhibits(RunData(run))]
     assert {"01-believed-beside", "01-believed-agreement"} <= set(keys)
 
 
@@ -708,16 +708,16 @@ def test_a_report_of_two_runs_holds_their_beliefs_beside_each_other(
     run.store.begin_run(other.record)
     run.store.record_round(other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()])
     run.store.set_status(other.id, "complete")
-    assert SeveralData([run, other]).beliefs("peoples") is None
+    assert MultiRunData([run, other]).beliefs("peoples") is None
     weaker = believer(own=4.0)
     weaker.info = other.record.model
     probe_beliefs(run, believer())
     probe_beliefs(other, weaker)
     path = tmp_path / "several.html"
-    write_several([run, other], path)
+    write_multi_run([run, other], path)
     page = path.read_text("utf-8")
     assert '<section id="beliefs">' in page and "How far beliefs about peoples agree." in page
-    found = SeveralData([run, other]).beliefs("peoples")
+    found = MultiRunData([run, other]).beliefs("peoples")
     assert found is not None
     (two,) = found.iter_agreements()
     told = f"middle believes {two.believed_counts[0]}, again {two.believed_counts[1]}, both {two.both_believed}; their"
@@ -738,7 +738,7 @@ def test_who_believes_what_alone_and_by_how_much_they_differ(run: StoredRun) -> 
     lifts = {key: found.lifts[0, n] - found.lifts[1, n] for n, key in enumerate(found.pairs)}
     for key, other in apart.items():
         assert other.difference.value == pytest.approx(lifts[key], abs=0.2)
-    table = next(beliefs_beside(found, "peoples", "01")).table
+    table = next(belief_comparison_exhibits(found, "peoples", "01")).table
     place = list(table.columns).index("shown for")
     assert {row[place] for row in table.rows} == {"believer alone"}
     assert f"{two.believed_by_one[0]} by believer alone, 0 by blank alone" in table.note
@@ -808,7 +808,7 @@ def no_model(run: StoredRun, device: str) -> None:
 def test_models_of_other_groups_are_not_held_against_each_other(run: StoredRun) -> None:
     """A lift is against the other groups; nor is one model alone beside anything."""
     probe_beliefs(run, believer())
-    assert RunData(run).beside("peoples") is None
+    assert RunData(run).compare_beliefs("peoples") is None
     (believing,) = run.belief_runs()
     edges = run.beliefs(believing.id)
     one = ModelBeliefs.from_run("one", run, believing, edges, "peoples")

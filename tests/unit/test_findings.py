@@ -16,17 +16,17 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.report.findings import (
-    FEWEST,
-    OF_A_KIND,
-    SHOWN,
+    MIN_STATEMENTS,
+    MAX_FINDINGS_OF_A_KIND,
+    MAX_FINDINGS,
     Finding,
-    Kind,
-    _believed,
-    _chosen,
-    _undetected,
-    few,
-    findings,
-    screen,
+    FindingKind,
+    _belief_kind,
+    _choice_kind,
+    _undetected_note,
+    format_mean_count,
+    build_screen,
+    combine_kinds,
 )
 from kgbias.report.run_data import RunData
 from tests.conftest import needs
@@ -66,7 +66,7 @@ def text(finding: Finding) -> str:
 
 def test_a_difference_is_said_with_its_test(store: SQLiteStore) -> None:
     data = run_of(store, {"Ayes": (0, 10, 30), "Bees": (30, 10, 0), "Cees": (20, 10, 10)})
-    found = findings(data, "x.html")
+    found = build_screen(data, "x.html")
     said = [text(f) for f in found.findings]
     assert any(s.startswith("The mean regard of what it says about Ayes is 1") for s in said)
     first = next(f for f in found.findings if "regard of what it says about Ayes" in text(f))
@@ -77,14 +77,14 @@ def test_a_difference_is_said_with_its_test(store: SQLiteStore) -> None:
     assert [address for _, address in first.links] == [
         "#statements?group=Ayes", "x.html#view=differences&source=r%2Fnone&group=Ayes",
     ]  # fmt: skip
-    assert [f.p for f in found.findings] == sorted(f.p for f in found.findings)
+    assert [f.p_value for f in found.findings] == sorted(f.p_value for f in found.findings)
 
 
 def test_a_difference_that_a_section_shows_alone_is_said(store: SQLiteStore) -> None:
     """What holds by its own tests, and not among all questions, is not simply "not shown"."""
     data = run_of(store, {"Ayes": (0, 10, 30), "Bees": (30, 10, 0), "Cees": (20, 10, 10)})
-    kind = Kind(0.03, (), _undetected(data.arms[0].omnibus))
-    said = screen([kind, Kind(0.9, (), "else")]).not_shown
+    kind = FindingKind(0.03, (), _undetected_note(data.arms[0].omnibus))
+    said = combine_kinds([kind, FindingKind(0.9, (), "else")]).not_shown
     assert "The tests of one measure alone show a difference in regard (people)" in said
 
 
@@ -95,7 +95,7 @@ def test_a_difference_that_no_two_groups_show_is_said(store: SQLiteStore) -> Non
     for family in data.arms[0].omnibus:
         tests = (replace(t, difference=replace(t.difference, low=-9, high=9)) for t in family.tests)
         held.append(replace(family, tests=tuple(tests)))
-    said = _undetected(held)
+    said = _undetected_note(held)
     assert "The tests of one measure alone show that groups differ in regard (people)" in said
     assert ", but not which of them: that is not shown among all the questions" in said
     assert "between which of them was not shown" in summarise_family(held[0].tests)
@@ -103,7 +103,7 @@ def test_a_difference_that_no_two_groups_show_is_said(store: SQLiteStore) -> Non
 
 def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
     """Groups of the same make: no finding, and one line that says what would have been found."""
-    found = findings(run_of(store, {name: (8, 9, 8) for name in ("Ayes", "Bees", "Cees")}))
+    found = build_screen(run_of(store, {name: (8, 9, 8) for name in ("Ayes", "Bees", "Cees")}))
     assert not found.findings and found.kinds == 2
     assert found.none.startswith("No difference between groups was shown in what it says of")
     assert found.frequent[0] == (
@@ -123,40 +123,40 @@ def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
 
 def test_a_group_alone_and_groups_with_too_little(store: SQLiteStore, tmp_path: Path) -> None:
     """The level of one group is not held against 0: the prompts write much of it."""
-    assert findings(run_of(store, {"Ayes": (5, 5, 20)})).kinds == 0
+    assert build_screen(run_of(store, {"Ayes": (5, 5, 20)})).kinds == 0
     with SQLiteStore(tmp_path / "few.db") as other:
-        few = run_of(other, {"Ayes": (0, 0, FEWEST - 1), "Bees": (FEWEST - 1, 0, 0)})
-        assert not findings(few).findings
+        few = run_of(other, {"Ayes": (0, 0, MIN_STATEMENTS - 1), "Bees": (MIN_STATEMENTS - 1, 0, 0)})
+        assert not build_screen(few).findings
 
 
 def test_a_run_without_measures_has_no_findings(store: SQLiteStore) -> None:
     run = Run("r", ModelInfo("m"), {}, (Group("Ayes", "people"),))
     store.begin_run(run)
-    assert findings(RunData(StoredRun(store, run))) == replace(screen([]), frequent=[])
+    assert build_screen(RunData(StoredRun(store, run))) == replace(combine_kinds([]), frequent=[])
 
 
 def test_kinds_pass_together() -> None:
     """A kind is shown where its own test passes 0.05 over the number of kinds that were looked
     at."""
-    one = Kind(0.03, [Finding("a", Markup("x"), "", p=0.01)], "an a")
-    other = Kind(0.6, [], "a b")
-    assert [f.topic for f in screen([one]).findings] == ["a"]
-    both = screen([one, other])
+    one = FindingKind(0.03, [Finding("a", Markup("x"), "", p_value=0.01)], "an a")
+    other = FindingKind(0.6, [], "a b")
+    assert [f.topic for f in combine_kinds([one]).findings] == ["a"]
+    both = combine_kinds([one, other])
     assert not both.findings and both.not_shown == "Not shown: an a; a b."
-    assert screen([Kind(0.01, one.findings, "an a"), other]).not_shown == "Not shown: a b."
+    assert combine_kinds([FindingKind(0.01, one.findings, "an a"), other]).not_shown == "Not shown: a b."
 
 
 def test_the_strongest_come_first_wherever_they_are_from() -> None:
     kinds = [
-        Kind(0.0, [Finding(topic, Markup("x"), "", p=p) for p in ps], "")
+        FindingKind(0.0, [Finding(topic, Markup("x"), "", p_value=p) for p in ps], "")
         for topic, ps in {"a": (0.04, 0.001, 0.02, 0.03), "b": (0.01, 0.002), "c": (0.005,)}.items()
     ]
-    shown = screen(kinds).findings
-    assert [(f.topic, f.p) for f in shown] == [
+    shown = combine_kinds(kinds).findings
+    assert [(f.topic, f.p_value) for f in shown] == [
         ("a", 0.001), ("b", 0.002), ("c", 0.005), ("b", 0.01),
     ]  # fmt: skip
-    assert len(shown) == SHOWN
-    assert len(screen([kinds[0]]).findings) == OF_A_KIND
+    assert len(shown) == MAX_FINDINGS
+    assert len(combine_kinds([kinds[0]]).findings) == MAX_FINDINGS_OF_A_KIND
 
 
 def test_of_nothing_one_screen_in_twenty_shows_anything() -> None:
@@ -164,8 +164,8 @@ def test_of_nothing_one_screen_in_twenty_shows_anything() -> None:
     rng = np.random.default_rng(0)
     shown = 0
     for ps in rng.random((4000, 4)):
-        kinds = [Kind(p, [Finding("a", Markup("x"), "", p=p)], "") for p in ps]
-        shown += bool(screen(kinds).findings)
+        kinds = [FindingKind(p, [Finding("a", Markup("x"), "", p_value=p)], "") for p in ps]
+        shown += bool(combine_kinds(kinds).findings)
     assert 0.035 < shown / 4000 < 0.06
 
 
@@ -178,13 +178,13 @@ def test_a_small_floor_is_not_said_to_be_zero() -> None:
         belief_run=SimpleNamespace(model=ModelInfo("m"), record={}), rows=[],
         floor={"believed": 3, "of": 900, "found": 0.01, "tested": 180, "p": 0.001},
     )  # fmt: skip
-    kind = _believed(cast(RunData, SimpleNamespace(run=CRAWLED, joint=joint, beliefs=None)), "")
+    kind = _belief_kind(cast(RunData, SimpleNamespace(run=CRAWLED, evidence=joint, beliefs=None)), "")
     assert kind is not None and kind.remark == (
         "In all, 3 of 900 pairs of a group and a statement are believed. Of as many pairs with "
         "made-up names, fewer than 0.1 would be believed on average."
     )
-    assert [few(x) for x in (0.0, 0.004, 0.05, 0.099)] == ["0.0", *["fewer than 0.1"] * 3]
-    assert [few(x) for x in (0.1, 1.26)] == ["0.1", "1.3"]
+    assert [format_mean_count(x) for x in (0.0, 0.004, 0.05, 0.099)] == ["0.0", *["fewer than 0.1"] * 3]
+    assert [format_mean_count(x) for x in (0.1, 1.26)] == ["0.1", "1.3"]
 
 
 def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
@@ -198,24 +198,24 @@ def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
             q_value=p, names=6, verdict=verdict, answered=20, is_chosen_more=verdict == "chosen more",
         )  # fmt: skip
 
-    def kind_of(p: float, verdict: str) -> Kind | None:
+    def kind_of(p: float, verdict: str) -> FindingKind | None:
         edges = [edge(said[0], groups[1], p, verdict), edge(said[1], groups[0], 0.8, "")]
         run = SimpleNamespace(model=ModelInfo("m"), groups=groups)
         data = SimpleNamespace(
             run=run, choices=[(SimpleNamespace(model=ModelInfo("m")), edges)],
             counted=SimpleNamespace(including_unacceptable=said),
         )  # fmt: skip
-        return _chosen(cast(RunData, data), "")
+        return _choice_kind(cast(RunData, data), "")
 
     found = kind_of(0.001, "chosen more")
-    assert found is not None and found.p == 0.002
+    assert found is not None and found.p_value == 0.002
     (finding,) = found.findings
     text = finding.said.striptags()
     assert "“love mud”" in text and "chose Orcs more often" in text
     assert "in 90% of 20 answers" in text and "50%" in text
     assert "believe" not in text and "not what the model believes" in found.remark
     nothing = kind_of(0.4, "")
-    assert nothing is not None and not nothing.findings and nothing.p == 0.8
+    assert nothing is not None and not nothing.findings and nothing.p_value == 0.8
 
 
 def test_beliefs_that_name_a_group_are_counted_though_not_shown() -> None:
@@ -228,8 +228,8 @@ def test_beliefs_that_name_a_group_are_counted_though_not_shown() -> None:
         SimpleNamespace(verdict=verdict, statement_id=id)
         for verdict, id in (("believed", "s1"), ("believed", "s1"), ("believed", "s3"), ("", "s2"))
     ]
-    data = SimpleNamespace(run=CRAWLED, joint=joint, beliefs=(joint.belief_run, edges))
-    kind = _believed(cast(RunData, data), "")
+    data = SimpleNamespace(run=CRAWLED, evidence=joint, beliefs=(joint.belief_run, edges))
+    kind = _belief_kind(cast(RunData, data), "")
     assert kind is not None and kind.remark.endswith(
         "on average. In 2 of the 3 pairs the statement names a group: such pairs are not among "
         "the findings above."
@@ -239,7 +239,7 @@ def test_beliefs_that_name_a_group_are_counted_though_not_shown() -> None:
 def test_names_are_text(store: SQLiteStore) -> None:
     hostile = [name for name in HOSTILE if name.strip()][:2]
     data = run_of(store, {name: (30 * k, 0, 30 - 30 * k) for k, name in enumerate(hostile)})
-    found = findings(data).findings
+    found = build_screen(data).findings
     assert found
     for finding in found:
         assert "<script" not in finding.said and "<img" not in finding.said
@@ -262,7 +262,7 @@ def test_what_an_arm_changes(store: SQLiteStore) -> None:
     store.save_scores(
         run.id, Metric("toxicity", "rule", "1"), [Score(g.triple.id, 1.0) for g in more if g.triple]
     )
-    found = findings(RunData(StoredRun(store, run))).findings
+    found = build_screen(RunData(StoredRun(store, run))).findings
     assert [f.topic for f in found] == ["What the prompt does"]
     assert text(found[0]).startswith(
         "Asked with the prefixes of arm both, the mean toxicity of what it says about people is "

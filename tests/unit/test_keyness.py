@@ -17,7 +17,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
-from kgbias.report.findings import findings
+from kgbias.report.findings import build_screen
 from kgbias.report.run_data import RunData
 from kgbias.stats.keyness import FeatureTable, PromptFeatures, log_odds_ratio, measure_keyness
 
@@ -168,7 +168,7 @@ def test_planted_content_is_on_the_first_screen(store: SQLiteStore) -> None:
     one = test.found[0]
     assert (one.of, one.others, one.of_others) == (60, 0, 180) and one.prompts >= 8
     assert 0 < one.difference.low < one.difference.value < one.difference.high < 1
-    (finding,) = findings(data).findings
+    (finding,) = build_screen(data).findings
     assert "About <b>Farmers</b> it speaks of “fields” more often" in finding.said
     assert f"in {one.prompts} of 60 prompts, and in 0 of 180 about the other" in finding.said
     assert finding.basis.startswith("“Farmers love fields")
@@ -209,7 +209,7 @@ def test_groups_that_are_alike_say_nothing(tmp_path: object) -> None:
     shown = 0
     for seed in range(20):
         data = crawled(SQLiteStore(":memory:"), 0.0, seed)
-        shown += bool(findings(data).findings)
+        shown += bool(build_screen(data).findings)
     assert shown <= 2
 
 

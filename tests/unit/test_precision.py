@@ -15,7 +15,7 @@ from kgbias.measure.labelled_sets import describe_shipped_annotator
 from kgbias.measure.precision import LabelAgreement, describe_hurtful_label, read_precision, describe_precision
 from kgbias.measure.scorers import _offline
 from kgbias.measures import MEASURES
-from kgbias.report.page import highlights
+from kgbias.report.page import find_highlights
 from kgbias.stats.inference import proportion
 from tests.conftest import needs
 
@@ -88,7 +88,7 @@ def test_a_list_says_how_far_its_label_can_be_believed() -> None:
 
 
 def test_the_report_says_it_above_its_lists() -> None:
-    (found,) = highlights(said(0.9, 0.2), {"toxicity": TOXICITY})
+    (found,) = find_highlights(said(0.9, 0.2), {"toxicity": TOXICITY})
     assert (found.title, found.measure) == ("Scored most toxic", "toxicity")
     assert found.note == f'1 of 2 is labelled "toxic"; {TOLD}.'
     assert [t.object for t in found.triples] == ["so 0", "so 1"]
@@ -100,7 +100,7 @@ def test_lists_of_extremes_sum_cuts_and_name_what_ties_with_the_last() -> None:
     score = {"toxicity": Score("", 0.4, "not toxic")}
     cuts = [TripleView(f"c{n}", "g", "Elves", *words, 2, score)
             for n, words in enumerate([("are", "often so"), ("are often", "so")])]  # fmt: skip
-    most, toxic = highlights([*said(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.4), *cuts], {})
+    most, toxic = find_highlights([*said(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.4), *cuts], {})
     assert [(t.sentence, t.count) for t in most.triples] == [("Elves are often so.", 4)]
     assert (most.more, toxic.more, len(toxic.triples)) == (0, 2, 6)
 

@@ -30,13 +30,13 @@ from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.types import BeliefRun
 from kgbias.io.files import sha256_of
 from kgbias.io.progress import SilentProgress
-from kgbias.report.exhibits import exhibits
+from kgbias.report.exhibits import run_exhibits
 from kgbias.report.page import standard_sections
-from kgbias.report.recorded import recorded as of_tables
-from kgbias.report.recorded import recorded_beside
+from kgbias.report.stereotypes import stereotype_exhibits as of_tables
+from kgbias.report.stereotypes import stereotype_comparison_exhibits
 from kgbias.report.run_data import RunData
-from kgbias.report.several import render
-from kgbias.report.several_data import SeveralData
+from kgbias.report.multi_run import render_multi_run
+from kgbias.report.multi_run_data import MultiRunData
 from tests.unit.test_known import SAID, TABLE, believed, embed
 
 COLUMNS = ("recorded", "recorded_as", "recorded_source")
@@ -130,7 +130,7 @@ def test_the_report_says_that_what_was_found_is_older(files: tuple[str, Path]) -
         now = select_statements(run.stored)
 
         def note(counted: Any, believings: Sequence[BeliefRun]) -> str:
-            data = SimpleNamespace(recorded=held, counted=counted, believings=believings)
+            data = SimpleNamespace(stereotype_matches=held, counted=counted, belief_runs=believings)
             return next(of_tables(cast(RunData, data), "1")).table.note
 
         assert "when kgbias known was run" not in note(now, asked)
@@ -207,9 +207,9 @@ def test_the_report_has_the_figures(files: tuple[str, Path]) -> None:
     db, table = files
     with kgbias.open(db) as study:
         run = study.run("said")
-        assert not [e for e in exhibits(RunData(run.stored)) if "recorded" in e.key]
+        assert not [e for e in run_exhibits(RunData(run.stored)) if "recorded" in e.key]
         run.known(table)
-        shown = [e for e in exhibits(RunData(run.stored)) if "recorded" in e.key]
+        shown = [e for e in run_exhibits(RunData(run.stored)) if "recorded" in e.key]
         (section,) = (s for s in standard_sections(RunData(run.stored), shown))
         assert (section.anchor, section.title) == ("recorded", "Recorded by people")
         believed(db)
@@ -226,7 +226,7 @@ def test_the_report_has_the_figures(files: tuple[str, Path]) -> None:
 def test_several_runs_are_side_by_side(
     files: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SeveralData, "said_in_other_words", None)  # which loads an encoder
+    monkeypatch.setattr(MultiRunData, "merged_statement_ids", None)  # which loads an encoder
     db, table = files
     believed(db)
     other = table.with_name("other.csv")
@@ -235,13 +235,13 @@ def test_several_runs_are_side_by_side(
         study.import_file(other, name="other")
         stored = [study.run(name).stored for name in ("said", "other")]
         study.run("said").known(table)
-        assert list(recorded_beside(SeveralData(stored), "02")) == []  # the other was held to none
+        assert list(stereotype_comparison_exhibits(MultiRunData(stored), "02")) == []  # the other was held to none
         study.run("other").known(table)
-        (found,) = recorded_beside(SeveralData(stored), "02")
+        (found,) = stereotype_comparison_exhibits(MultiRunData(stored), "02")
         alone = next(e.table for e in of_tables(RunData(stored[0]), "02") if e.table)
         with monkeypatch.context() as without_beliefs:
-            without_beliefs.setattr(SeveralData, "beliefs", lambda *_: None)
-            page = render(SeveralData(stored))
+            without_beliefs.setattr(MultiRunData, "beliefs", lambda *_: None)
+            page = render_multi_run(MultiRunData(stored))
     assert found.table and found.table.columns[2::3] == ("said", "other")
     assert [[*row[:5]] for row in found.table.rows] == [[*row] for row in alone.rows]
     told = {tuple(row[:2]): row[5:] for row in found.table.rows}

@@ -21,7 +21,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Score
 from kgbias.models.base import Request
-from kgbias.report.findings import _declined, in_words
+from kgbias.report.findings import _refusal_kind, p_value_words
 from tests.scripted import ScriptedModel
 
 GROUPS = ("Bakers", "Cooks", "Nurses", "Pilots")
@@ -80,16 +80,16 @@ def test_a_finding_says_for_how_many_categories_its_question_is_corrected() -> N
     by_id = {g.id: shares[g.name] for g in groups}
     found = measure_refusals(groups, planted(np.random.default_rng(1), by_id))
     data: Any = SimpleNamespace(refusals=found)
-    kind = _declined(data, "")
+    kind = _refusal_kind(data, "")
     assert kind is not None and kind.findings
-    p = in_words(2 * min(category.p for category in found))
+    p = p_value_words(2 * min(category.p for category in found))
     for finding in kind.findings:
         assert f"{p}, corrected (Holm) for 2 such questions." in finding.tested
     data.refusals = found[:1]
-    alone = _declined(data, "")
+    alone = _refusal_kind(data, "")
     assert alone is not None and alone.findings
     for finding in alone.findings:
-        assert f"{in_words(found[0].p)}, the only such question." in finding.tested
+        assert f"{p_value_words(found[0].p)}, the only such question." in finding.tested
 
 
 def planted(rng: np.random.Generator, shares: dict[str, float]) -> list[Generation]:

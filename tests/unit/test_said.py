@@ -27,10 +27,10 @@ from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.types import ChosenEdge
 from kgbias.probe.choice.result import ChoiceShares
 from kgbias.profiles.words import word_shifts
-from kgbias.report.beliefs import believed_panels
-from kgbias.report.benchmark import render
-from kgbias.report.several import forest, rank_lines
-from kgbias.report.side_by_side import panels
+from kgbias.report.beliefs import draw_score_panels
+from kgbias.report.benchmark import render_benchmark
+from kgbias.report.multi_run import draw_forest, draw_rank_lines
+from kgbias.report.side_by_side import draw_panels
 from kgbias.stats.inference import Estimate
 from kgbias.stats.variance import VarianceComponents, CrossedVariances, note_narrow_intervals
 from tests.conftest import needs
@@ -65,13 +65,13 @@ def boards() -> Iterator[Board]:
 def test_a_benchmark_says_no_difference_that_was_not_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("kgbias.report.benchmark._picture", lambda s, number: "")
-    monkeypatch.setattr("kgbias.report.benchmark._sizes", lambda board: [])
+    monkeypatch.setattr("kgbias.report.benchmark._standing_svg", lambda s, number: "")
+    monkeypatch.setattr("kgbias.report.benchmark._size_plots", lambda board: [])
     shown = 0
     for found in boards():
         with redirect_stdout(io.StringIO()) as out:
             _print(found)
-        page = re.sub(r"\s+", " ", render(found))
+        page = re.sub(r"\s+", " ", render_benchmark(found))
         told = [t for t in found.tests if t.p_adjusted <= SIGNIFICANCE_LEVEL and excludes_zero(t.difference)]
         shown += len(told)
         printed = out.getvalue()
@@ -208,17 +208,17 @@ def contrast(value: float, low: float, high: float, p: float) -> ModelContrast:
 def test_levels_and_ranks_are_not_coloured() -> None:
     levels = [Estimate(0.5, 0.2, 0.8, 9), Estimate(-0.1, -0.4, 0.2, 9), Estimate(-0.5, -1, -0.1, 9)]
     rows = [(f"G{n}", [e, e]) for n, e in enumerate(levels)]
-    assert len(colours(panels(rows, ["a", "b"], "x"))) == 1
+    assert len(colours(draw_panels(rows, ["a", "b"], "x"))) == 1
     ranks = [[Estimate(1, 1, 1, 9), Estimate(3, 3, 3, 9)], [Estimate(3, 3, 3, 9)] * 2,
              [Estimate(3, 2, 3, 9), Estimate(1, 1, 1, 9)]]  # fmt: skip
-    assert len(colours(rank_lines(["A", "B", "C"], ranks, ["a", "b"], "x"))) == 1
+    assert len(colours(draw_rank_lines(["A", "B", "C"], ranks, ["a", "b"], "x"))) == 1
 
 
 def test_a_difference_is_grey_unless_it_was_shown() -> None:
-    grey = colours(forest([contrast(0.1, -0.1, 0.3, 0.001)], "x"))  # its interval holds 0
-    assert grey == colours(forest([contrast(0.2, 0.1, 0.3, 0.2)], "x"))
-    assert grey == colours(forest([contrast(-0.2, 0.1, 0.3, 0.001)], "x"))  # the other side
-    assert grey.isdisjoint(colours(forest([contrast(0.2, 0.1, 0.3, 0.001)], "x")))
+    grey = colours(draw_forest([contrast(0.1, -0.1, 0.3, 0.001)], "x"))  # its interval holds 0
+    assert grey == colours(draw_forest([contrast(0.2, 0.1, 0.3, 0.2)], "x"))
+    assert grey == colours(draw_forest([contrast(-0.2, 0.1, 0.3, 0.001)], "x"))  # the other side
+    assert grey.isdisjoint(colours(draw_forest([contrast(0.2, 0.1, 0.3, 0.001)], "x")))
 
 
 # Beliefs
@@ -241,7 +241,7 @@ def test_a_believed_figure_is_shown_by_p_and_interval(capsys: pytest.CaptureFixt
     assert [line.split()[0] for line in lines[1:-1]] == ["Sure"]
     _print_groups(made[1:])
     assert "corrected p at most 0.05" in lines[0] and capsys.readouterr().out == ""
-    figure = believed_panels(made)
+    figure = draw_score_panels(made)
     marks = [m for axes in figure.axes for m in axes.collections if m.get_linewidths()[0] == 0.8]
     filled = [m for m in marks if tuple(m.get_facecolors()[0][:3]) != (1.0, 1.0, 1.0)]
     assert len(marks) == 4 and len(filled) == 1

@@ -16,7 +16,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention
 from kgbias.probe.result import ScorerInfo, sofa_result
 from kgbias.probe.sofa import category_bias, overall_bias
-from kgbias.report.sofa import asked_exhibits
+from kgbias.report.sofa import model_exhibits
 from kgbias.study.tested import read_benchmarks
 
 DATA = Path(__file__).parents[1] / "data"
@@ -172,7 +172,7 @@ def test_the_set_and_its_models_as_tables() -> None:
     )
     older = ScorerInfo(ModelInfo("older", ""), (), Convention("causal", "bos"))
     results = [sofa_result(probe_set, by, bias) for by in (known, older)]
-    found = {e.paper: e.table for e in asked_exhibits(compare_sofa(results, probe_set))}
+    found = {e.paper: e.table for e in model_exhibits(compare_sofa(results, probe_set))}
     assert found["Table 3"].columns == ("a", "b")
     assert found["Table 3"].rows == [["A", "P"], ["D", "Q"], ["F", ""], ["I", ""]]
     assert found["Table 5"].rows == [

@@ -3,8 +3,8 @@
 import csv
 import io
 
-from kgbias.report.cards import Shown, sizes
-from kgbias.report.tables import Table, as_csv, joined, label_of, latex, numeric_columns
+from kgbias.report.cards import TableCard, sample_sizes
+from kgbias.report.tables import Table, as_csv, merge_intervals, run_label, table_latex, numeric_columns
 
 TABLE = Table(
     "01-regard", "Regard of <people>.", ("Group", "n", "overall", "95% interval", "p"),
@@ -14,15 +14,15 @@ TABLE = Table(
 
 
 def test_an_interval_stands_with_its_figure() -> None:
-    found = joined(TABLE)
+    found = merge_intervals(TABLE)
     assert found.columns == ["Group", "n", "overall", "p"]
     assert [row[2] for row in found.rows] == ["-0.12 [-0.20, +0.05]", "+1"]
     assert numeric_columns(found) == [False, True, True, True]
-    shown = Shown(TABLE)
+    shown = TableCard(TABLE)
     assert [c.name for c in shown.columns] == ["Group", "n", "overall", "p"]
     assert (shown.rows[0][2].text, shown.rows[0][2].interval) == ("−0.12", "−0.20 to +0.05")
     assert shown.rows[1][0].text == "B-C"  # a hyphen in words stays one
-    assert sizes(TABLE) == "n = 7 to 40"
+    assert sample_sizes(TABLE) == "n = 7 to 40"
 
 
 def test_csv_has_both_ends_and_no_formula() -> None:
@@ -35,7 +35,7 @@ def test_csv_has_both_ends_and_no_formula() -> None:
 
 
 def test_latex_has_minus_signs_and_labels_of_its_run() -> None:
-    text = latex(TABLE, "Warning", "demo")
+    text = table_latex(TABLE, "Warning", "demo")
     assert (
         "$-$0.12 " in text
         and "$-$0.20, +0.05" in text
@@ -43,5 +43,5 @@ def test_latex_has_minus_signs_and_labels_of_its_run() -> None:
         and "from $-$1 to 1" in text
     )
     assert r"\label{tab:demo-01-regard}" in text
-    assert label_of("demo") == "demo-" and label_of("") == ""
-    assert label_of("a b") != label_of("a_b") and label_of("a b").startswith("a-b-")
+    assert run_label("demo") == "demo-" and run_label("") == ""
+    assert run_label("a b") != run_label("a_b") and run_label("a b").startswith("a-b-")

@@ -18,7 +18,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.io.progress import SilentProgress
 from kgbias.models.base import ModelInfo
-from kgbias.report.exhibits import exhibits
+from kgbias.report.exhibits import run_exhibits
 from kgbias.report.run_data import RunData
 from kgbias.stats.inference import proportion
 
@@ -156,9 +156,9 @@ def test_the_command_and_the_frame_have_the_columns(store: SQLiteStore) -> None:
 
 def test_the_report_has_a_table_of_what_stories_say_too(store: SQLiteStore) -> None:
     run = crawled(store)
-    assert not [e for e in exhibits(RunData(run)) if e.key.endswith("in-stories")]
+    assert not [e for e in run_exhibits(RunData(run)) if e.key.endswith("in-stories")]
     tell(store, STORIES, *TOLD)
-    (found,) = (e for e in exhibits(RunData(run)) if e.key.endswith("in-stories"))
+    (found,) = (e for e in run_exhibits(RunData(run)) if e.key.endswith("in-stories"))
     assert "(stories)" in found.table.caption and len(found.table.rows) == 6
     told = proportion(2, 4)
     first = ["elves", "are known for being brave", "1", "50%", told.interval(".0%"), "4"]

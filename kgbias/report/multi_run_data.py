@@ -25,10 +25,10 @@ from kgbias.stats.inference import DEFAULT_DRAWS, STATISTICS, Estimate, Sample, 
 
 FEWEST_RUNS, MOST_RUNS = 2, 6
 ENCODER = "minilm"
-FEWEST = 5  # statements; groups with fewer have no mean here
+MIN_VALUES = 5  # statements; groups with fewer have no mean here
 
 
-class SeveralData:
+class MultiRunData:
     """Runs compared with each other, each by one of its arms.
 
     Args:
@@ -62,18 +62,18 @@ class SeveralData:
         selection = selection or Selection()
         self.sides: list[ArmData] = []
         for run in runs:
-            counted = select_single_arm(run, selection)
-            several = len(counted.all_arms) > 1
+            statements = select_single_arm(run, selection)
+            has_arms = len(statements.all_arms) > 1
             data = RunData(
                 run, correction=correction,
-                selection=selection if several else replace(selection, arm=None),
+                selection=selection if has_arms else replace(selection, arm=None),
             )  # fmt: skip
-            if counted.note:
-                self.progress.note(f"{run.name}: {counted.note}")
+            if statements.note:
+                self.progress.note(f"{run.name}: {statements.note}")
             self.sides.append(data.arms[0])
 
     @cached_property
-    def asked_apart(self) -> list[str]:
+    def differences_in_asking(self) -> list[str]:
         """In what the runs were not asked alike."""
         return list_setup_differences(self._stored)
 
@@ -85,32 +85,32 @@ class SeveralData:
     @cached_property
     def categories(self) -> Mapping[str, list[tuple[str, str]]]:
         """The (id, name) of the groups that at least two runs have, by category."""
-        often: dict[str, int] = {}
-        named: dict[str, tuple[str, str]] = {}
+        run_counts: dict[str, int] = {}
+        group_names: dict[str, tuple[str, str]] = {}
         for side in self.sides:
             for group in side.run.groups:
-                often[group.id] = often.get(group.id, 0) + 1
-                named.setdefault(group.id, (group.category, group.name))
-        found: dict[str, list[tuple[str, str]]] = {}
-        for id, (category, name) in named.items():
-            if often[id] > 1:
-                found.setdefault(category, []).append((id, name))
-        return found
+                run_counts[group.id] = run_counts.get(group.id, 0) + 1
+                group_names.setdefault(group.id, (group.category, group.name))
+        by_category: dict[str, list[tuple[str, str]]] = {}
+        for id, (category, name) in group_names.items():
+            if run_counts[id] > 1:
+                by_category.setdefault(category, []).append((id, name))
+        return by_category
 
     @cached_property
     def measures(self) -> list[Measure]:
         """The measures that at least two runs have and that runs are tested on, in order."""
-        often = Counter(name for side in self.sides for name in testable_measures(side.triples))
-        return [m for m in columns(often) if often[m.name] > 1]
+        run_counts = Counter(name for side in self.sides for name in testable_measures(side.triples))
+        return [m for m in columns(run_counts) if run_counts[m.name] > 1]
 
     def sample(self, side: ArmData, group: str, measure: str) -> Sample:
         """The values of a group's statements in a run."""
-        return side.whole.draws.sample(side.by_group.get(group, []), measure)
+        return side.run_data.draws.sample(side.by_group.get(group, []), measure)
 
     def means(self, group: str, measure: str) -> list[Estimate | None]:
         """The mean of a group in each run, None in those with fewer than five values."""
         samples = [self.sample(side, group, measure) for side in self.sides]
-        return [bootstrap(s, STATISTICS["mean"]) if s.n >= FEWEST else None for s in samples]
+        return [bootstrap(s, STATISTICS["mean"]) if s.n >= MIN_VALUES else None for s in samples]
 
     def ranks(self, category: str, measure: str) -> list[dict[str, Estimate]]:
         """By run, the rank of each group of a category by its mean, 1 the highest, with the
@@ -118,20 +118,20 @@ class SeveralData:
         groups = [id for id, _ in self.categories[category] if None not in self.means(id, measure)]
         if not groups:
             return [{} for _ in self.sides]
-        found = []
+        rank_estimates = []
         for side in self.sides:
             rng = np.random.Generator(np.random.PCG64(0))
             samples = [self.sample(side, id, measure) for id in groups]
-            drawn = np.array([resample_statistic(s, mean, DEFAULT_DRAWS, rng).replicates(rng) for s in samples])
-            own = _ranks(np.array([[s.mean] for s in samples]))[:, 0]
-            low, high = np.quantile(_ranks(drawn), [0.025, 0.975], axis=1)
-            found.append(
+            mean_draws = np.array([resample_statistic(s, mean, DEFAULT_DRAWS, rng).replicates(rng) for s in samples])
+            rank_values = _rank_columns(np.array([[s.mean] for s in samples]))[:, 0]
+            low, high = np.quantile(_rank_columns(mean_draws), [0.025, 0.975], axis=1)
+            rank_estimates.append(
                 {
-                    id: Estimate(float(own[n]), float(low[n]), float(high[n]), samples[n].n)
+                    id: Estimate(float(rank_values[n]), float(low[n]), float(high[n]), samples[n].n)
                     for n, id in enumerate(groups)
                 }
             )
-        return found
+        return rank_estimates
 
     @cached_property
     def differences(self) -> list[ModelContrast]:
@@ -150,38 +150,38 @@ class SeveralData:
         """What the models of the runs believe about a category's groups, or None unless all were
         asked about the same ones."""
         sides = [
-            ModelBeliefs.from_run(side.run.name, stored, *side.whole.beliefs, category, side.triples)
+            ModelBeliefs.from_run(side.run.name, stored, *side.run_data.beliefs, category, side.triples)
             for stored, side in zip(self._stored, self.sides, strict=True)
-            if side.whole.beliefs is not None
+            if side.run_data.beliefs is not None
         ]
         return BeliefComparison.from_models(sides)
 
     @cached_property
-    def said(self) -> list[set[str]]:
+    def statement_ids(self) -> list[set[str]]:
         """By run, the distinct statements about groups that at least two runs have, by id."""
-        return [{t.id for t in views} for views in self.shared]
+        return [{t.id for t in views} for views in self.shared_statements]
 
     @cached_property
-    def said_in_other_words(self) -> list[set[str]] | None:
+    def merged_statement_ids(self) -> list[set[str]] | None:
         """The same, with near-duplicates across runs counted as one; None if the model that embeds
         texts is not installed."""
-        every = [t for views in self.shared for t in views]
+        all_triples = [t for views in self.shared_statements for t in views]
         try:
             placed = merge.EmbeddedStatements.from_runs(self._stored, self._encoder)
-            links = merge.find_near_duplicates(every, placed, MIN_SAME_COSINE)
+            links = merge.find_near_duplicates(all_triples, placed, MIN_SAME_COSINE)
         except MissingExtra as error:
             self.progress.note(f"near-duplicates are not counted: {error}")
             return None
-        return [{t.id for t in merge.merge_triples(views, links)} for views in self.shared]
+        return [{t.id for t in merge.merge_triples(views, links)} for views in self.shared_statements]
 
     @cached_property
-    def shared(self) -> list[list[TripleView]]:
+    def shared_statements(self) -> list[list[TripleView]]:
         """By run, the statements about groups that at least two runs have."""
-        shared = {id for groups in self.categories.values() for id, _ in groups}
-        return [[t for t in side.triples if t.group_id in shared] for side in self.sides]
+        shared_ids = {id for groups in self.categories.values() for id, _ in groups}
+        return [[t for t in side.triples if t.group_id in shared_ids] for side in self.sides]
 
 
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rank_columns(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Ranks in each column, [groups, draws], 1 the highest; ties share their mean rank."""
     above = (values[None, :, :] > values[:, None, :]).sum(axis=1)
     tied = (values[None, :, :] == values[:, None, :]).sum(axis=1)
