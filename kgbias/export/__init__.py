@@ -1,7 +1,7 @@
 """Exports: a run's triples in the formats of other tools, with a manifest beside each file."""
 
-from kgbias.export.content import Content, Filters
-from kgbias.export.tables import rows
-from kgbias.export.write import FORMATS, Format, chosen_format, write_export
+from kgbias.export.content import ExportContent, Filters
+from kgbias.export.tables import iter_rows
+from kgbias.export.write import FORMATS, Format, choose_format, write_export
 
-__all__ = ["FORMATS", "Content", "Filters", "Format", "chosen_format", "rows", "write_export"]
+__all__ = ["FORMATS", "ExportContent", "Filters", "Format", "choose_format", "iter_rows", "write_export"]

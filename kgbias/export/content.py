@@ -47,55 +47,55 @@ class Filters:
     def apply(self, run: StoredRun, triples: Iterable[TripleView]) -> list[TripleView]:
         """The triples to keep, in their order. Raises UsageError for a group that the run lacks,
         and for a predicate or topic that no statement has."""
-        wanted = {run.find_group(name).id for name in self.groups}
-        kept = list(triples)
+        group_ids = {run.find_group(name).id for name in self.groups}
+        remaining = list(triples)
         if self.topic is not None:
-            about = self._on_topic(run)
-            kept = [t for t in kept if t.id in about]
+            topic_triples = self._triples_on_topic(run)
+            remaining = [triple for triple in remaining if triple.id in topic_triples]
         if self.merged:
-            kept = merge.merge_triples(kept, run.near_duplicates())
-        kept = [t for t in kept if t.count >= self.min_count]
-        if wanted:
-            kept = [t for t in kept if t.group_id in wanted]
+            remaining = merge.merge_triples(remaining, run.near_duplicates())
+        remaining = [triple for triple in remaining if triple.count >= self.min_count]
+        if group_ids:
+            remaining = [triple for triple in remaining if triple.group_id in group_ids]
         if self.predicate is not None:
-            kept = self._of_predicate(run, kept)
+            remaining = self._keep_predicate(run, remaining)
         if self.per_group is None and self.limit is None:
-            return kept
-        often: Counter[str] = Counter()
-        dealt = []
-        for t in sorted(kept, key=lambda t: -t.count):
-            often[t.group_id] += 1
-            if self.per_group is None or often[t.group_id] <= self.per_group:
-                dealt.append((-t.count, often[t.group_id], (t.id, t.arm)))
+            return remaining
+        counts_by_group: Counter[str] = Counter()
+        ranked = []
+        for triple in sorted(remaining, key=lambda triple: -triple.count):
+            counts_by_group[triple.group_id] += 1
+            if self.per_group is None or counts_by_group[triple.group_id] <= self.per_group:
+                ranked.append((-triple.count, counts_by_group[triple.group_id], (triple.id, triple.arm)))
         # Equal counts are ordered by the place within the group: the groups take turns.
-        chosen = {key for *_, key in sorted(dealt, key=lambda d: d[:2])[: self.limit]}
-        return [t for t in kept if (t.id, t.arm) in chosen]
+        chosen_keys = {key for *_, key in sorted(ranked, key=lambda d: d[:2])[: self.limit]}
+        return [triple for triple in remaining if (triple.id, triple.arm) in chosen_keys]
 
-    def _of_predicate(self, run: StoredRun, kept: list[TripleView]) -> list[TripleView]:
+    def _keep_predicate(self, run: StoredRun, remaining: list[TripleView]) -> list[TripleView]:
         """Those with the predicate; none if the run says it only where other filters leave out."""
-        wanted = node_id("predicate", str(self.predicate))
-        if found := [t for t in kept if node_id("predicate", t.predicate) == wanted]:
-            return found
-        often: Counter[str] = Counter()
+        predicate_id = node_id("predicate", str(self.predicate))
+        if matching := [t for t in remaining if node_id("predicate", t.predicate) == predicate_id]:
+            return matching
+        counts: Counter[str] = Counter()
         for t in run.triples():
-            often[t.predicate] += t.count
-        there = [predicate for predicate, _ in often.most_common()]
-        if wanted not in {node_id("predicate", predicate) for predicate in there}:
-            raise UsageError(no_such("predicate", self.predicate, there, f" in run {run.name!r}"))
+            counts[t.predicate] += t.count
+        predicates_said = [predicate for predicate, _ in counts.most_common()]
+        if predicate_id not in {node_id("predicate", predicate) for predicate in predicates_said}:
+            raise UsageError(no_such("predicate", self.predicate, predicates_said, f" in run {run.name!r}"))
         return []
 
-    def _on_topic(self, run: StoredRun) -> set[str]:
+    def _triples_on_topic(self, run: StoredRun) -> set[str]:
         """The ids of the triples on a topic whose name contains `topic`."""
         models = run.topics()
         names = {topic.id: topic.name for model in models for topic in model.topics}
-        part = str(self.topic).casefold()
-        wanted = {id for id, name in names.items() if part in name.casefold()}
+        name_part = str(self.topic).casefold()
+        topic_ids = {id for id, name in names.items() if name_part in name.casefold()}
         if not names:
             todo = how("run.measure(topics=True)", f"kgbias measure {run.name} --topics")
             raise UsageError(f"run {run.name!r} has no topics: {todo}")
-        if not wanted:
+        if not topic_ids:
             raise UsageError(no_such("topic", self.topic, names.values(), f" in run {run.name!r}"))
-        return {a.triple_id for model in models for a in model.about if a.topic_id in wanted}
+        return {a.triple_id for model in models for a in model.about if a.topic_id in topic_ids}
 
     def as_dict(self) -> dict[str, Any]:
         """The filters that were given."""
@@ -104,25 +104,25 @@ class Filters:
 
 
 @dataclass(frozen=True)
-class Content:
-    """The triples of a run that an export writes, and what else it may need. `counted` says what
+class ExportContent:
+    """The triples of a run that an export writes, and what else it may need. `statements` says what
     was left out before filtering; long work reports to `progress`. A picture is `width` inches
-    wide; `pair` is what a picture of two groups shows."""
+    wide; `picture_pair` is what a picture of two groups shows."""
 
     run: StoredRun
     triples: Collection[TripleView]
-    counted: SelectedStatements
+    statements: SelectedStatements
     progress: Progress = field(default_factory=SilentProgress)
     width: float = 7.0
-    pair: "PicturePair | None" = None
+    picture_pair: "PicturePair | None" = None
 
     @property
     def heading(self) -> list[str]:
         """The lines above the triples, in formats that have comments."""
-        return [CONTENT_WARNING, SAMPLE_STATEMENT, *filter(None, [self.counted.note])]
+        return [CONTENT_WARNING, SAMPLE_STATEMENT, *filter(None, [self.statements.note])]
 
     @cached_property
-    def category(self) -> dict[str, str]:
+    def category_by_group(self) -> dict[str, str]:
         """The category of each group, by the group's id."""
         return {group.id: group.category for group in self.run.groups}
 
@@ -130,8 +130,8 @@ class Content:
     def names_other(self) -> dict[str, str]:
         """The other groups of the run that a triple names, by the triple's id; triples that name
         none are left out."""
-        named = MentionIndex(self.run.groups)
-        return {t.id: ", ".join(others) for t in self.triples if (others := named.other_groups(t))}
+        mention_index = MentionIndex(self.run.groups)
+        return {t.id: ", ".join(others) for t in self.triples if (others := mention_index.other_groups(t))}
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
@@ -147,11 +147,11 @@ class Content:
     def origins(self) -> dict[tuple[str, str], tuple[str, int]]:
         """The strategy and round that first elicited a triple, by arm and id; empty for runs that
         were not crawled."""
-        found: dict[tuple[str, str], tuple[str, int]] = {}
-        for g in sorted(self.run.generations(), key=lambda g: g.iteration):
-            if g.triple is not None and g.strategy:
-                found.setdefault((g.arm, g.triple.id), (g.strategy, g.iteration))
-        return found
+        first_origins: dict[tuple[str, str], tuple[str, int]] = {}
+        for generation in sorted(self.run.generations(), key=lambda generation: generation.iteration):
+            if generation.triple is not None and generation.strategy:
+                first_origins.setdefault((generation.arm, generation.triple.id), (generation.strategy, generation.iteration))
+        return first_origins
 
     @cached_property
     def topics(self) -> dict[str, str]:
@@ -165,7 +165,7 @@ class Content:
         }
 
     @cached_property
-    def recorded(self) -> dict[str, BestMatch]:
+    def recorded_marks(self) -> dict[str, BestMatch]:
         """What tables of recorded stereotypes have about the triples, by the triple's id; empty if
         the run was held against none."""
         return best_matches(self.run.stereotype_matches())
@@ -174,35 +174,35 @@ class Content:
     def ranks(self) -> dict[str, tuple[int, int]]:
         """By a triple's id, the rank of its group before the statement and the number of groups
         ranked; from the probing of the run's own model or, if it has none, from the first."""
-        probings = self.run.probe_runs()
-        if not probings:
+        probe_runs = self.run.probe_runs()
+        if not probe_runs:
             return {}
-        probing = next((p for p in probings if p.model == self.run.model), probings[0])
+        probe_run = next((p for p in probe_runs if p.model == self.run.model), probe_runs[0])
         places: dict[tuple[str, str], dict[str, int]] = {}
-        for edge in self.run.probes(probing.id):
-            at = (
+        for edge in self.run.probes(probe_run.id):
+            statement_place = (
                 statement_id(edge.predicate_id, edge.object_id),
-                self.category.get(edge.group_id, ""),
+                self.category_by_group.get(edge.group_id, ""),
             )
-            places.setdefault(at, {})[edge.group_id] = edge.rank
-        found = {}
-        for t in self.triples:
-            said = t.statement_id
-            ranked = places.get((said, self.category.get(t.group_id, "")), {})
-            if t.group_id in ranked:
-                found[t.id] = (ranked[t.group_id], len(ranked))
-        return found
+            places.setdefault(statement_place, {})[edge.group_id] = edge.rank
+        ranks_found = {}
+        for triple in self.triples:
+            statement = triple.statement_id
+            ranked = places.get((statement, self.category_by_group.get(triple.group_id, "")), {})
+            if triple.group_id in ranked:
+                ranks_found[triple.id] = (ranked[triple.group_id], len(ranked))
+        return ranks_found
 
     @cached_property
-    def of_arms(self) -> bool:
+    def has_several_arms(self) -> bool:
         """Whether the triples come from several arms, so that one may occur once for each."""
-        return self.counted.has_several_arms
+        return self.statements.has_several_arms
 
     @cached_property
     def graph(self) -> Any:
         """The triples as a networkx graph, its edges with what was recorded."""
-        graph = to_networkx(self.triples, self.category)
+        graph = to_networkx(self.triples, self.category_by_group)
         for _, _, key, data in graph.edges(keys=True, data=True):
-            if (mark := self.recorded.get(key.partition(" ")[0])) is not None:
+            if (mark := self.recorded_marks.get(key.partition(" ")[0])) is not None:
                 data |= mark.cells
         return graph

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kgbias.export.content import Content
-from kgbias.export.graph_passes import decided, generation_row
+from kgbias.export.content import ExportContent
+from kgbias.export.graph_passes import iter_reviewed, generation_row
 from kgbias.graph import shape
 from kgbias.graph.graph_tables import property_values
 from kgbias.graph.decisions import Decision, decision_row
@@ -23,14 +23,14 @@ from kgbias.graph.types import (
 
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ESCAPED = re.compile("[\\\\'\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_LABELS = (
+_CONSTRAINED_LABELS = (
     "Category", "SocialGroup", "Predicate", "Object", "Triple", "Model", "Run", "Generation",
     "Decision", "Rater",
 )  # fmt: skip
-_ROWS = 100  # per statement
+_ROWS_PER_STATEMENT = 100  # per statement
 
 
-def literal(value: Any) -> str:
+def cypher_literal(value: Any) -> str:
     """A value as Cypher writes it."""
     if value is None:
         return "null"
@@ -40,120 +40,120 @@ def literal(value: Any) -> str:
     return json.dumps(value)
 
 
-def write_script(content: Content, path: Path) -> None:
+def write_cypher(content: ExportContent, path: Path) -> None:
     """Write one statement per line: the run, its triples, a hundred at a time, the reviewed
     answers with the decisions about them, and the labels that raters gave. Running the script twice
     changes nothing."""
     with path.open("w", encoding="utf-8", newline="") as file:
         for line in content.heading:
             file.write(f"// {line}\n")
-        for label in _LABELS:
+        for label in _CONSTRAINED_LABELS:
             file.write(f"{shape.constraint_query(shape.get_node(label))};\n")
-        file.write(_run(content.run.record))
-        file.writelines(_statements(content.run.record, content.triples))
-        for generation, found in decided(content.run, {t.id for t in content.triples}):
-            file.write(_generation(content.run.record, generation))
-            for decision in found:
-                file.write(_decision(content.run.record, decision))
-        there = {t.id for t in content.triples}
-        labels = [x for x in content.run.store.labels() if x.triple_id in there]
-        for start in range(0, len(labels), _ROWS):
-            file.write(_labels(labels[start : start + _ROWS]))
+        file.write(_run_statements(content.run.record))
+        file.writelines(_triple_statements(content.run.record, content.triples))
+        for generation, decisions in iter_reviewed(content.run, {t.id for t in content.triples}):
+            file.write(_generation_statements(content.run.record, generation))
+            for decision in decisions:
+                file.write(_decision_statement(content.run.record, decision))
+        triple_ids = {t.id for t in content.triples}
+        labels = [x for x in content.run.store.labels() if x.triple_id in triple_ids]
+        for start in range(0, len(labels), _ROWS_PER_STATEMENT):
+            file.write(_labels_statement(labels[start : start + _ROWS_PER_STATEMENT]))
 
 
-def _run(run: Run) -> str:
+def _run_statements(run: Run) -> str:
     """The run with its model and seeds."""
     model = run.model
     lines = [
-        f"MERGE (m:Model {{uid: {literal(model.id)}}}) SET m.name = {literal(model.title)}, "
-        f"m.revision = {literal(model.revision)} "
-        f"MERGE (r:Run {{uid: {literal(run.id)}}}) ON CREATE SET r.seq = 0 "
-        f"SET {_properties('r', property_values('Run', run))} "
+        f"MERGE (m:Model {{uid: {cypher_literal(model.id)}}}) SET m.name = {cypher_literal(model.title)}, "
+        f"m.revision = {cypher_literal(model.revision)} "
+        f"MERGE (r:Run {{uid: {cypher_literal(run.id)}}}) ON CREATE SET r.seq = 0 "
+        f"SET {_set_properties('r', property_values('Run', run))} "
         "MERGE (r)-[:OF]->(m);\n"
     ]
     for place, group in enumerate(run.groups):
         lines.append(
-            f"MATCH (r:Run {{uid: {literal(run.id)}}}) "
-            f"MERGE (g:SocialGroup {{uid: {literal(group.id)}}}) "
-            f"ON CREATE SET g.name = {literal(group.name)} "
+            f"MATCH (r:Run {{uid: {cypher_literal(run.id)}}}) "
+            f"MERGE (g:SocialGroup {{uid: {cypher_literal(group.id)}}}) "
+            f"ON CREATE SET g.name = {cypher_literal(group.name)} "
             f"MERGE (r)-[s:SEEDED {{position: {place}}}]->(g) "
-            f"SET s.category = {literal(group.category)};\n"
+            f"SET s.category = {cypher_literal(group.category)};\n"
         )
     return "".join(lines)
 
 
-def _statements(run: Run, triples: Iterable[TripleView]) -> Iterator[str]:
+def _triple_statements(run: Run, triples: Iterable[TripleView]) -> Iterator[str]:
     """Many triples per statement: a server takes longer to plan a statement than to run it."""
-    of_tone: dict[str, list[TripleView]] = {}
-    for t in triples:
-        label = t.scores["regard"].label if "regard" in t.scores else ""
-        of_tone.setdefault(label.upper() if label in TONES else "", []).append(t)
-    for tone, found in of_tone.items():
-        text = _statement(run, tone)
-        for start in range(0, len(found), _ROWS):
-            rows = ", ".join(_row(t) for t in found[start : start + _ROWS])
+    triples_by_tone: dict[str, list[TripleView]] = {}
+    for triple in triples:
+        label = triple.scores["regard"].label if "regard" in triple.scores else ""
+        triples_by_tone.setdefault(label.upper() if label in TONES else "", []).append(triple)
+    for tone, tone_triples in triples_by_tone.items():
+        text = _merge_statement(run, tone)
+        for start in range(0, len(tone_triples), _ROWS_PER_STATEMENT):
+            rows = ", ".join(_triple_row(triple) for triple in tone_triples[start : start + _ROWS_PER_STATEMENT])
             yield f"UNWIND [{rows}] AS row {text};\n"
 
 
-def _row(t: TripleView) -> str:
+def _triple_row(triple: TripleView) -> str:
     row = {
-        "uid": t.id, "text": f"{t.group} {t.predicate} {t.object}", "arm": t.arm, "count": t.count,
-        "group_uid": t.group_id, "group": t.group,
-        "predicate_uid": node_id("predicate", t.predicate), "predicate": t.predicate,
-        "object_uid": node_id("object", t.object), "object": t.object,
-    } | {m: t.scores[m].value if m in t.scores else None for m in DERIVED_MEASURES}  # fmt: skip
-    return _map(row)
+        "uid": triple.id, "text": f"{triple.group} {triple.predicate} {triple.object}", "arm": triple.arm, "count": triple.count,
+        "group_uid": triple.group_id, "group": triple.group,
+        "predicate_uid": node_id("predicate", triple.predicate), "predicate": triple.predicate,
+        "object_uid": node_id("object", triple.object), "object": triple.object,
+    } | {m: triple.scores[m].value if m in triple.scores else None for m in DERIVED_MEASURES}  # fmt: skip
+    return _cypher_map(row)
 
 
-def _statement(run: Run, tone: str) -> str:
+def _merge_statement(run: Run, tone: str) -> str:
     ends = (("g", "SocialGroup", "group", "name"), ("p", "Predicate", "predicate", "text"),
             ("o", "Object", "object", "text"))  # fmt: skip
-    merged = " ".join(
-        f"MERGE ({v}:{label} {{uid: row.{name}_uid}}) "
-        f"ON CREATE SET {v}.{key} = row.{name}, {v}.name = row.{name}"
-        for v, label, name, key in ends
+    merge_nodes = " ".join(
+        f"MERGE ({variable}:{label} {{uid: row.{name}_uid}}) "
+        f"ON CREATE SET {variable}.{key} = row.{name}, {variable}.name = row.{name}"
+        for variable, label, name, key in ends
     )
     return (
-        f"{merged} MERGE (t:Triple {{uid: row.uid}}) "
+        f"{merge_nodes} MERGE (t:Triple {{uid: row.uid}}) "
         "ON CREATE SET t.group_uid = row.group_uid, t.text = row.text, t.name = row.text "
         "MERGE (t)-[:SUBJECT]->(g) MERGE (t)-[:PREDICATE]->(p) MERGE (t)-[:OBJECT]->(o) "
         + " ".join(
-            f"MERGE (g)-[{v}:{kind} {{run: {literal(run.name)}, triple: row.uid, "
-            f"arm: row.arm}}]->(o) SET {v}.predicate = row.predicate, "
-            f"{v}.count = row.count, {', '.join(f'{v}.{m} = row.{m}' for m in DERIVED_MEASURES)}"
-            for v, kind in (("s", "STEREOTYPE"), ("e", tone))
+            f"MERGE (g)-[{variable}:{kind} {{run: {cypher_literal(run.name)}, triple: row.uid, "
+            f"arm: row.arm}}]->(o) SET {variable}.predicate = row.predicate, "
+            f"{variable}.count = row.count, {', '.join(f'{variable}.{m} = row.{m}' for m in DERIVED_MEASURES)}"
+            for variable, kind in (("s", "STEREOTYPE"), ("e", tone))
             if kind
         )
     )
 
 
-def _generation(run: Run, g: Generation) -> str:
+def _generation_statements(run: Run, generation: Generation) -> str:
     """A reviewed answer, and the triple that it counts as."""
-    node = f"(n:Generation {{uid: {literal(g.id)}}})"
+    node = f"(n:Generation {{uid: {cypher_literal(generation.id)}}})"
     lines = [
-        f"MATCH (r:Run {{uid: {literal(run.id)}}}) MERGE {node} "
-        f"SET {_properties('n', generation_row(g))} MERGE (n)-[:IN]->(r);\n"
+        f"MATCH (r:Run {{uid: {cypher_literal(run.id)}}}) MERGE {node} "
+        f"SET {_set_properties('n', generation_row(generation))} MERGE (n)-[:IN]->(r);\n"
     ]
-    if (t := g.triple) is not None:
+    if (triple := generation.triple) is not None:
         lines.append(
-            f"MATCH {node}, (t:Triple {{uid: {literal(t.id)}}}) MERGE (n)-[y:YIELDED]->(t) "
-            f"SET y.count = {g.count}, y.predicate = {literal(t.predicate)}, "
-            f"y.object = {literal(t.object)};\n"
+            f"MATCH {node}, (t:Triple {{uid: {cypher_literal(triple.id)}}}) MERGE (n)-[y:YIELDED]->(t) "
+            f"SET y.count = {generation.count}, y.predicate = {cypher_literal(triple.predicate)}, "
+            f"y.object = {cypher_literal(triple.object)};\n"
         )
     return "".join(lines)
 
 
-def _decision(run: Run, decision: Decision) -> str:
+def _decision_statement(run: Run, decision: Decision) -> str:
     return (
-        f"MATCH (r:Run {{uid: {literal(run.id)}}}), "
-        f"(n:Generation {{uid: {literal(decision.generation_id)}}}) "
-        f"MERGE (d:Decision {{uid: {literal(decision.id)}}}) "
-        f"SET {_properties('d', decision_row(decision))} "
+        f"MATCH (r:Run {{uid: {cypher_literal(run.id)}}}), "
+        f"(n:Generation {{uid: {cypher_literal(decision.generation_id)}}}) "
+        f"MERGE (d:Decision {{uid: {cypher_literal(decision.id)}}}) "
+        f"SET {_set_properties('d', decision_row(decision))} "
         "MERGE (r)-[:REVIEWED]->(d) MERGE (d)-[:DECIDES]->(n);\n"
     )
 
 
-def _labels(labels: Sequence[Label]) -> str:
+def _labels_statement(labels: Sequence[Label]) -> str:
     """What raters said of the triples, every label with its rater."""
     rows = [
         {"triple": x.triple_id, "uid": x.uid, "rater": property_values("Rater", x.by, uid=x.by.id),
@@ -161,17 +161,17 @@ def _labels(labels: Sequence[Label]) -> str:
         for x in labels
     ]  # fmt: skip
     return (
-        f"UNWIND [{', '.join(_map(row) for row in rows)}] AS row "
+        f"UNWIND [{', '.join(_cypher_map(row) for row in rows)}] AS row "
         "MATCH (t:Triple {uid: row.triple}) "
         "MERGE (r:Rater {uid: row.rater.uid}) SET r += row.rater "
         "MERGE (r)-[e:LABELLED {uid: row.uid}]->(t) SET e += row.own;\n"
     )
 
 
-def _map(row: Mapping[str, Any]) -> str:
-    cells = ((k, _map(v) if isinstance(v, Mapping) else literal(v)) for k, v in row.items())
+def _cypher_map(row: Mapping[str, Any]) -> str:
+    cells = ((k, _cypher_map(v) if isinstance(v, Mapping) else cypher_literal(v)) for k, v in row.items())
     return f"{{{', '.join(f'{name}: {value}' for name, value in cells)}}}"
 
 
-def _properties(variable: str, row: Mapping[str, Any]) -> str:
-    return ", ".join(f"{variable}.{name} = {literal(value)}" for name, value in row.items())
+def _set_properties(variable: str, row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{variable}.{name} = {cypher_literal(value)}" for name, value in row.items())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
-from kgbias.export.content import Content
+from kgbias.export.content import ExportContent
 from kgbias.graph import shape
 from kgbias.graph.graph_tables import ProbeEdges, EdgeRow, PropertyValues, property_values
 from kgbias.graph.decisions import Decision, decision_row, latest_decisions
@@ -16,25 +16,25 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, GroupName, NameProbe, StatementEdge, TripleView, node_id
 from kgbias.io.progress import Progress
 
-_FIELDS = [
+_GENERATION_FIELDS = [
     p.name for p in shape.get_node("Generation").properties if p.name not in ("uid", "group_uid")
 ]
 
 
-def decided(
-    run: StoredRun, kept: Collection[str]
+def iter_reviewed(
+    run: StoredRun, triple_ids: Collection[str]
 ) -> Iterator[tuple[Generation, Sequence[Decision]]]:
     """The reviewed generations, each with its decisions, oldest first: those that count as one of
     the triples to keep (by id), or do not count."""
-    about: dict[str, list[Decision]] = {}
+    decisions_by_generation: dict[str, list[Decision]] = {}
     for decision in run.decisions():
-        about.setdefault(decision.generation_id, []).append(decision)
-    for g in run.generations() if about else ():
-        if g.id in about and (g.triple is None or g.triple.id in kept):
-            yield g, about[g.id]
+        decisions_by_generation.setdefault(decision.generation_id, []).append(decision)
+    for g in run.generations() if decisions_by_generation else ():
+        if g.id in decisions_by_generation and (g.triple is None or g.triple.id in triple_ids):
+            yield g, decisions_by_generation[g.id]
 
 
-def counted(decisions: Sequence[Decision]) -> dict[str, int]:
+def count_verdicts(decisions: Sequence[Decision]) -> dict[str, int]:
     """The number of answers that each verdict is in effect for."""
     return dict(sorted(Counter(d.verdict for d in latest_decisions(decisions).values()).items()))
 
@@ -42,15 +42,15 @@ def counted(decisions: Sequence[Decision]) -> dict[str, int]:
 def generation_row(g: Generation) -> dict[str, object]:
     """A generation as the properties of its node."""
     own: dict[str, object] = {"uid": g.id, "group_uid": g.group_id}
-    return own | {name: getattr(g, name) for name in _FIELDS}
+    return own | {name: getattr(g, name) for name in _GENERATION_FIELDS}
 
 
 Item = TypeVar("Item")
-_REPORT = 1_000  # items
+_ITEMS_PER_REPORT = 1_000  # items
 
 
 @dataclass(frozen=True, slots=True)
-class Pass(Generic[Item]):
+class TablePass(Generic[Item]):
     """Tables whose rows come from the same items, read once for all of them: for each table (a
     label, or an edge type with its ends), the rows of an item."""
 
@@ -59,18 +59,18 @@ class Pass(Generic[Item]):
     edges: Mapping[tuple[str, str, str], Callable[[Item], Sequence[EdgeRow]]]
 
 
-class Said(NamedTuple):
+class StatementItem(NamedTuple):
     """A statement of an arm, and whether it and its nodes appear for the first time."""
 
     triple: TripleView
     predicate_id: str
     object_id: str
-    new: bool
-    new_predicate: bool
-    new_object: bool
+    is_new: bool
+    is_new_predicate: bool
+    is_new_object: bool
 
 
-class Told(NamedTuple):
+class GenerationItem(NamedTuple):
     """A generation, the row of its node, the triple that it yielded, and decisions about it."""
 
     generation: Generation
@@ -79,26 +79,26 @@ class Told(NamedTuple):
     decisions: list[Decision]
 
 
-class Passes:
-    """What was said in the run of an export. Go through `passes` first."""
+class ExportPasses:
+    """What was said in the run of an export. Go through `iter_passes` first."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: ExportContent) -> None:
         run = self.run = content.run
         self.metrics = run.metrics()
         self.topic_models = run.topics()
         self.tests = run.associations()
-        self.asked = [ProbeEdges("PROBED", p, run.probes(p.id)) for p in run.probe_runs()]
-        self.asked += [ProbeEdges("CHOSEN", c, run.choices(c.id)) for c in run.choice_runs()]
+        self.probe_edges = [ProbeEdges("PROBED", p, run.probes(p.id)) for p in run.probe_runs()]
+        self.probe_edges += [ProbeEdges("CHOSEN", c, run.choices(c.id)) for c in run.choice_runs()]
         self.names: list[GroupName] = []
-        for b in run.belief_runs():
-            self.asked.append(ProbeEdges("PROBED_BEFORE", b, run.name_probes(b.id)))
-            self.asked.append(ProbeEdges("BELIEVED", b, run.beliefs(b.id)))
-            self.names += run.names(b.id)
-        self.near = run.near_duplicates()
+        for belief_run in run.belief_runs():
+            self.probe_edges.append(ProbeEdges("PROBED_BEFORE", belief_run, run.name_probes(belief_run.id)))
+            self.probe_edges.append(ProbeEdges("BELIEVED", belief_run, run.beliefs(belief_run.id)))
+            self.names += run.names(belief_run.id)
+        self.near_duplicates = run.near_duplicates()
         self.places = run.places()
         self.profiles = run.profiles()
         self.flags = run.store.flags()
-        self.placed = {
+        self.placements = {
             p.node_id: property_values("PLACED", p) | {"placed_by": run.name} for p in self.places
         }
         # Only the predicates and objects about which something was found.
@@ -108,115 +108,115 @@ class Passes:
             "object": {},
             "topic": {t.id: t.name for m in self.topic_models for t in m.topics},
         }
-        self._about = {(e.predicate_id, e.object_id) for e in self.stated()}
-        self._found = {
-            *self.placed,
-            *(id for ids in self._about for id in ids),
+        self._stated_ends = {(e.predicate_id, e.object_id) for e in self.iter_statement_edges()}
+        self._noted_ids = {
+            *self.placements,
+            *(id for ids in self._stated_ends for id in ids),
             *(e.node_id for t in self.tests for e in t.edges),
         }
-        self.said_again: list[
+        self.restated_triples: list[
             tuple[str, str, str]
         ] = []  # triples whose statements have nodes of their own
-        self.answered: set[str] = set()  # the answers that were read
-        self.in_profiles: set[str] = set()  # the generations in profiles
+        self.answer_keys: set[str] = set()  # the answers that were read
+        self.profile_generations: set[str] = set()  # the generations in profiles
         self._triples = content.triples
         self._progress = content.progress
-        self._kept: dict[str, set[bytes]] = {arm: set() for arm in content.counted.arms}
+        self._kept_ids: dict[str, set[bytes]] = {arm: set() for arm in content.statements.arms}
 
-    def passes(self) -> Iterator[Pass[Said] | Pass[Told]]:
+    def iter_passes(self) -> Iterator[TablePass[StatementItem] | TablePass[GenerationItem]]:
         """The two passes, to go through in turn before anything else is asked for."""
         summary = self.run.store.summary(self.run.id)
-        yield self._of_statements(summary.triples)
+        yield self._statement_pass(summary.triples)
         groups = self.texts["group"]
         self.names = [n for n in self.names if n.nonce or n.group_id in groups]
         names = {n.id for n in self.names}
-        self.asked = [
-            a._replace(edges=[e for e in a.edges if self._has(e, names)]) for a in self.asked
+        self.probe_edges = [
+            a._replace(edges=[e for e in a.edges if self._has_ends(e, names)]) for a in self.probe_edges
         ]
-        self.near = [x for x in self.near if all(map(self._has_parts, x.ends))]
+        self.near_duplicates = [x for x in self.near_duplicates if all(map(self._has_parts, x.ends))]
         self.places = [p for p in self.places if p.node_id in self.texts[p.kind]]
         self.profiles = [p for p in self.profiles if p.group_id in groups]
         self.flags = [
             replace(t, flags=tuple(f for f in t.flags if node_id("group", f.group) in groups))
             for t in self.flags
         ]
-        yield self._of_generations(summary.generations)
+        yield self._generation_pass(summary.generations)
 
-    def keeps(self, triple_id: str) -> bool:
+    def has_triple(self, triple_id: str) -> bool:
         """Whether the export has this triple."""
-        id = _short(triple_id)
-        return any(id in kept for kept in self._kept.values())
+        id = _short_id(triple_id)
+        return any(id in kept_ids for kept_ids in self._kept_ids.values())
 
-    def asked_for(self) -> Iterator[StatementEdge | NameProbe]:
+    def iter_probe_edges(self) -> Iterator[StatementEdge | NameProbe]:
         """The edges between statements and groups or their names."""
-        for asked in self.asked:
+        for asked in self.probe_edges:
             yield from asked.edges
 
-    def stated(self) -> Iterator[StatementEdge | NameProbe]:
+    def iter_statement_edges(self) -> Iterator[StatementEdge | NameProbe]:
         """What refers to the statements that have nodes of their own."""
-        yield from self.asked_for()
-        for link in self.near:
+        yield from self.iter_probe_edges()
+        for link in self.near_duplicates:
             yield from link.ends
 
     def _has_parts(self, edge: StatementEdge | NameProbe) -> bool:
         predicates, objects = self.texts["predicate"], self.texts["object"]
         return edge.predicate_id in predicates and edge.object_id in objects
 
-    def _has(self, edge: StatementEdge | NameProbe, names: Collection[str]) -> bool:
+    def _has_ends(self, edge: StatementEdge | NameProbe, names: Collection[str]) -> bool:
         if not self._has_parts(edge):
             return False
         if isinstance(edge, NameProbe):
             return edge.name_id in names
         return edge.group_id in self.texts["group"]
 
-    def _of_statements(self, about: int) -> Pass[Said]:
-        return Pass(
-            _reported(self._statements(), "statements", about, self._progress),
+    def _statement_pass(self, expected_count: int) -> TablePass[StatementItem]:
+        return TablePass(
+            _with_progress(self._iter_statements(), "statements", expected_count, self._progress),
             {
-                "Predicate": lambda s: _text(s.predicate_id, s.triple.predicate, s.new_predicate),
-                "Object": lambda s: _text(s.object_id, s.triple.object, s.new_object, self.placed),
-                "Triple": _triple,
+                "Predicate": lambda s: _text_node(s.predicate_id, s.triple.predicate, s.is_new_predicate),
+                "Object": lambda s: _text_node(s.object_id, s.triple.object, s.is_new_object, self.placements),
+                "Triple": _triple_node,
             },
             {
-                ("SUBJECT", "Triple", "SocialGroup"): lambda s: _to(s, s.triple.group_id),
-                ("PREDICATE", "Triple", "Predicate"): lambda s: _to(s, s.predicate_id),
-                ("OBJECT", "Triple", "Object"): lambda s: _to(s, s.object_id),
-                ("SCORED", "Triple", "Metric"): self._scored,
-                ("STEREOTYPE", "SocialGroup", "Object"): self._stereotype,
+                ("SUBJECT", "Triple", "SocialGroup"): lambda s: _edge_to(s, s.triple.group_id),
+                ("PREDICATE", "Triple", "Predicate"): lambda s: _edge_to(s, s.predicate_id),
+                ("OBJECT", "Triple", "Object"): lambda s: _edge_to(s, s.object_id),
+                ("SCORED", "Triple", "Metric"): self._score_edges,
+                ("STEREOTYPE", "SocialGroup", "Object"): self._stereotype_edges,
                 **{
-                    (tone.upper(), "SocialGroup", "Object"): partial(self._toned, tone)
+                    (tone.upper(), "SocialGroup", "Object"): partial(self._tone_edges, tone)
                     for tone in TONES
                 },
             },
         )
 
-    def _statements(self) -> Iterator[Said]:
+    def _iter_statements(self) -> Iterator[StatementItem]:
         nodes: set[bytes] = set()
 
-        def first(kind: str, id: str, text: str) -> bool:
-            if id in self._found:
+        def note_node(kind: str, id: str, text: str) -> bool:
+            if id in self._noted_ids:
                 self.texts[kind][id] = text
             size = len(nodes)
-            nodes.add(_short(id))
+            nodes.add(_short_id(id))
             return len(nodes) > size
 
-        for t in self._triples:
-            predicate_id, object_id = node_id("predicate", t.predicate), node_id("object", t.object)
-            if self.keeps(t.id):
-                yield Said(t, predicate_id, object_id, False, False, False)
+        for triple in self._triples:
+            predicate_id, object_id = node_id("predicate", triple.predicate), node_id("object", triple.object)
+            if self.has_triple(triple.id):
+                yield StatementItem(triple, predicate_id, object_id, False, False, False)
             else:
-                self.texts["group"].setdefault(t.group_id, t.group)
-                if (predicate_id, object_id) in self._about:
-                    self.said_again.append((t.id, predicate_id, object_id))
-                new_predicate = first("predicate", predicate_id, t.predicate)
-                new_object = first("object", object_id, t.object)
-                yield Said(t, predicate_id, object_id, True, new_predicate, new_object)
-            self._kept[t.arm].add(_short(t.id))
+                self.texts["group"].setdefault(triple.group_id, triple.group)
+                if (predicate_id, object_id) in self._stated_ends:
+                    self.restated_triples.append((triple.id, predicate_id, object_id))
+                new_predicate = note_node("predicate", predicate_id, triple.predicate)
+                new_object = note_node("object", object_id, triple.object)
+                yield StatementItem(triple, predicate_id, object_id, True, new_predicate, new_object)
+            self._kept_ids[triple.arm].add(_short_id(triple.id))
 
-    def _scored(self, s: Said) -> list[EdgeRow]:
+    def _score_edges(self, item: StatementItem) -> list[EdgeRow]:
         return [
             (
-                s.triple.id,
+                item.triple.id,
                 self.metrics[measure].id,
                 {
                     "value": score.value,
@@ -225,30 +225,30 @@ class Passes:
                     "parts": [score.details[name] for name in names],
                 },
             )
-            for measure, score in s.triple.scores.items()
-            if s.new
+            for measure, score in item.triple.scores.items()
+            if item.is_new
         ]
 
-    def _stereotype(self, s: Said) -> Sequence[EdgeRow]:
-        t = s.triple
+    def _stereotype_edges(self, item: StatementItem) -> Sequence[EdgeRow]:
+        triple = item.triple
         values = {
             "run": self.run.name,
-            "predicate": t.predicate,
-            "count": t.count,
-            "triple": t.id,
-            "arm": t.arm,
-            **{m: t.scores[m].value if m in t.scores else None for m in DERIVED_MEASURES},
+            "predicate": triple.predicate,
+            "count": triple.count,
+            "triple": triple.id,
+            "arm": triple.arm,
+            **{m: triple.scores[m].value if m in triple.scores else None for m in DERIVED_MEASURES},
         }
-        return ((t.group_id, s.object_id, values),)
+        return ((triple.group_id, item.object_id, values),)
 
-    def _toned(self, tone: str, s: Said) -> Sequence[EdgeRow]:
-        score = s.triple.scores.get("regard")
-        return self._stereotype(s) if score is not None and score.label == tone else ()
+    def _tone_edges(self, tone: str, item: StatementItem) -> Sequence[EdgeRow]:
+        score = item.triple.scores.get("regard")
+        return self._stereotype_edges(item) if score is not None and score.label == tone else ()
 
-    def _of_generations(self, about: int) -> Pass[Told]:
+    def _generation_pass(self, expected_count: int) -> TablePass[GenerationItem]:
         run_id = self.run.id
-        return Pass(
-            _reported(self._generations(), "generations", about, self._progress),
+        return TablePass(
+            _with_progress(self._iter_generations(), "generations", expected_count, self._progress),
             {
                 "Generation": lambda g: (g.row,),
                 "Decision": lambda g: [decision_row(d) for d in g.decisions],
@@ -261,78 +261,78 @@ class Passes:
                     lambda g: [(d.id, g.row["uid"], {}) for d in g.decisions]
                 ),
                 ("IN", "Generation", "Run"): lambda g: ((g.row["uid"], run_id, {}),),
-                ("YIELDED", "Generation", "Triple"): _yielded,
-                ("SHOWN", "Generation", "Triple"): self._shown,
+                ("YIELDED", "Generation", "Triple"): _yielded_edge,
+                ("SHOWN", "Generation", "Triple"): self._example_edges,
             },
         )
 
-    def _generations(self) -> Iterator[Told]:
+    def _iter_generations(self) -> Iterator[GenerationItem]:
         decisions: dict[str, list[Decision]] = {}
         for decision in self.run.decisions():
             decisions.setdefault(decision.generation_id, []).append(decision)
-        parts = {part.generation_id for p in self.profiles for part in p.parts}
-        for g in self.run.generations():
-            if (kept := self._kept.get(g.arm)) is None:
+        profile_parts = {profile_part.generation_id for p in self.profiles for profile_part in p.parts}
+        for generation in self.run.generations():
+            if (kept_ids := self._kept_ids.get(generation.arm)) is None:
                 continue
-            id = None if g.triple is None else g.triple.id
-            if id is not None and _short(id) not in kept:
+            id = None if generation.triple is None else generation.triple.id
+            if id is not None and _short_id(id) not in kept_ids:
                 continue
-            row = generation_row(g)
+            row = generation_row(generation)
             uid = str(row["uid"])
-            if g.answer_key:
-                self.answered.add(g.answer_key)
-            if uid in parts:
-                self.in_profiles.add(uid)
-            yield Told(g, row, id, decisions.get(uid, []))
+            if generation.answer_key:
+                self.answer_keys.add(generation.answer_key)
+            if uid in profile_parts:
+                self.profile_generations.add(uid)
+            yield GenerationItem(generation, row, id, decisions.get(uid, []))
 
-    def _shown(self, g: Told) -> list[EdgeRow]:
-        shown = enumerate(g.generation.shown)
-        return [(g.row["uid"], id, {"position": n}) for n, id in shown if self.keeps(id)]
+    def _example_edges(self, item: GenerationItem) -> list[EdgeRow]:
+        numbered_examples = enumerate(item.generation.shown)
+        return [(item.row["uid"], id, {"position": n}) for n, id in numbered_examples if self.has_triple(id)]
 
 
-def _reported(items: Iterable[Item], name: str, about: int, progress: Progress) -> Iterator[Item]:
-    """The items, with progress. There are `about` this many: fewer if some do not count, more if
+def _with_progress(items: Iterable[Item], name: str, expected_count: int, progress: Progress) -> Iterator[Item]:
+    """The items, with progress. There are `expected_count` this many: fewer if some do not count, more if
     arms said the same."""
-    progress.stage(name, about)
-    done = 0
-    for done, item in enumerate(items, start=1):
+    progress.stage(name, expected_count)
+    item_count = 0
+    for item_count, item in enumerate(items, start=1):
         yield item
-        if done % _REPORT == 0:
-            progress.advance(_REPORT)
-    progress.advance(done % _REPORT)
-    progress.grow(done - about)
+        if item_count % _ITEMS_PER_REPORT == 0:
+            progress.advance(_ITEMS_PER_REPORT)
+    progress.advance(item_count % _ITEMS_PER_REPORT)
+    progress.grow(item_count - expected_count)
 
 
-def _text(
-    id: str, text: str, new: bool, placed: Mapping[str, PropertyValues] | None = None
+def _text_node(
+    id: str, text: str, new: bool, placements: Mapping[str, PropertyValues] | None = None
 ) -> Sequence[PropertyValues]:
     """The node of a predicate or object."""
     if not new:
         return ()
-    return ({"uid": id, "text": text, "name": text, **(placed or {}).get(id, {})},)
+    return ({"uid": id, "text": text, "name": text, **(placements or {}).get(id, {})},)
 
 
-def _triple(s: Said) -> Sequence[PropertyValues]:
-    if not s.new:
+def _triple_node(item: StatementItem) -> Sequence[PropertyValues]:
+    if not item.is_new:
         return ()
-    t = s.triple
-    name = f"{t.group} {t.predicate} {t.object}"
-    return ({"uid": t.id, "group_uid": t.group_id, "text": name, "name": name},)
+    triple = item.triple
+    name = f"{triple.group} {triple.predicate} {triple.object}"
+    return ({"uid": triple.id, "group_uid": triple.group_id, "text": name, "name": name},)
 
 
-def _to(s: Said, id: str) -> Sequence[EdgeRow]:
+def _edge_to(item: StatementItem, id: str) -> Sequence[EdgeRow]:
     """The edge from a triple to one of its nodes."""
-    return ((s.triple.id, id, {}),) if s.new else ()
+    return ((item.triple.id, id, {}),) if item.is_new else ()
 
 
-def _yielded(g: Told) -> Sequence[EdgeRow]:
-    if (t := g.generation.triple) is None or g.triple_id is None:
+def _yielded_edge(item: GenerationItem) -> Sequence[EdgeRow]:
+    if (triple := item.generation.triple) is None or item.triple_id is None:
         return ()
-    values = {"count": g.generation.count, "predicate": t.predicate, "object": t.object}
-    return ((g.row["uid"], g.triple_id, values),)
+    values = {"count": item.generation.count, "predicate": triple.predicate, "object": triple.object}
+    return ((item.row["uid"], item.triple_id, values),)
 
 
-def _short(id: str) -> bytes:
+def _short_id(id: str) -> bytes:
     """An id in the form that takes the least memory in Python."""
     try:
         return bytes.fromhex(id)

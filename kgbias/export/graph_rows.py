@@ -3,74 +3,74 @@
 
 from collections.abc import Iterable, Iterator
 
-from kgbias.export.content import Content
-from kgbias.export.graph_passes import Passes
+from kgbias.export.content import ExportContent
+from kgbias.export.graph_passes import ExportPasses
 from kgbias.graph import graph_tables
 from kgbias.graph.graph_tables import KIND_BY_LABEL, EdgeTable, EdgeRow, NodeTable, PropertyValues, property_values
 from kgbias.graph.record import to_properties
 from kgbias.graph.types import ChosenEdge
 
 
-class GraphRows(Passes):
+class GraphRows(ExportPasses):
     """The nodes and edges of an export: everything in the run that touches a kept triple. What was
-    said comes in `passes`, the rest after them."""
+    said comes in `iter_passes`, the rest after them."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: ExportContent) -> None:
         super().__init__(content)
         run = self.run
         self.corpus = run.corpus()
         self.sofa = run.sofa_results()
         self.labels = run.store.labels()
-        self.held = run.stereotype_matches()
-        of_results = {r.probe_set for r in self.sofa}
-        self.sets = [p for p in run.store.probe_sets() if p.id in of_results] if self.sofa else []
+        self.stereotype_matches = run.stereotype_matches()
+        probe_set_ids = {r.probe_set for r in self.sofa}
+        self.probe_sets = [p for p in run.store.probe_sets() if p.id in probe_set_ids] if self.sofa else []
 
-    def nodes(self) -> Iterator[NodeTable]:
+    def iter_nodes(self) -> Iterator[NodeTable]:
         run = self.run
-        yield "Category", self._categories()
-        own = {g.id: to_properties(g) | {"variants": sorted(g.variants)} for g in run.groups}
+        yield "Category", self._category_nodes()
+        group_values = {g.id: to_properties(g) | {"variants": sorted(g.variants)} for g in run.groups}
         yield (
             "SocialGroup",
             (
-                own.get(id, {}) | {"uid": id, "name": text} | self.placed.get(id, {})
+                group_values.get(id, {}) | {"uid": id, "name": text} | self.placements.get(id, {})
                 for id, text in self.texts["group"].items()
             ),
         )
-        models = {run.model, *(a.probe_run.model for a in self.asked)}
+        models = {run.model, *(a.probe_run.model for a in self.probe_edges)}
         models |= {t.model for t in self.tests} | {r.model for r in self.sofa}
         yield graph_tables.model_nodes(sorted(models, key=lambda m: m.id))
-        beside = {"uid": run.id, "seconds": run.store.run_seconds(run.id), "seq": 0}
-        yield "Run", [property_values("Run", run.record, **beside)]
+        run_values = {"uid": run.id, "seconds": run.store.run_seconds(run.id), "seq": 0}
+        yield "Run", [property_values("Run", run.record, **run_values)]
         yield "Metric", [property_values("Metric", m, uid=m.id) for m in self.metrics.values()]
-        yield "Answer", self._answers()
-        yield graph_tables.rater_nodes(x for x in self.labels if self.keeps(x.triple_id))
+        yield "Answer", self._answer_nodes()
+        yield graph_tables.rater_nodes(x for x in self.labels if self.has_triple(x.triple_id))
         yield graph_tables.test_nodes(self.tests)
         yield from graph_tables.topic_model_nodes(run.id, self.topic_models)
-        yield "Statement", self._statements_stated()
+        yield "Statement", self._statement_nodes()
         yield graph_tables.passage_nodes(run.id, self.corpus)
-        yield from graph_tables.stereotype_nodes(self.held)
+        yield from graph_tables.stereotype_nodes(self.stereotype_matches)
         yield from graph_tables.profile_nodes(self.profiles)
         yield graph_tables.name_nodes(self.names)
         yield graph_tables.descriptor_nodes(self.flags)
-        yield graph_tables.probe_set_nodes(self.sets)
+        yield graph_tables.probe_set_nodes(self.probe_sets)
         yield graph_tables.sofa_nodes(self.sofa)
 
-    def edges(self) -> Iterator[EdgeTable]:
+    def iter_edges(self) -> Iterator[EdgeTable]:
         """The edges between nodes that the export has."""
-        for kind, start, end, rows in self._edges():
-            yield kind, start, end, self._within(start, end, rows)
+        for kind, start, end, rows in self._iter_all_edges():
+            yield kind, start, end, self._keep_within(start, end, rows)
 
-    def _edges(self) -> Iterator[EdgeTable]:
+    def _iter_all_edges(self) -> Iterator[EdgeTable]:
         run = self.run
-        yield "IN_CATEGORY", "SocialGroup", "Category", [(g.id, g.category, {}) for g in run.groups]
+        yield "IN_CATEGORY", "SocialGroup", "Category", [(group.id, group.category, {}) for group in run.groups]
         yield "OF", "Run", "Model", [(run.id, run.model.id, {})]
         seeds = [
-            (run.id, g.id, {"position": n, "category": g.category})
-            for n, g in enumerate(run.groups)
+            (run.id, group.id, {"position": n, "category": group.category})
+            for n, group in enumerate(run.groups)
         ]
         yield "SEEDED", "Run", "SocialGroup", seeds
-        by = [(run.id, m.id, {"measure": m.measure}) for m in self.metrics.values()]
-        yield "MEASURED_BY", "Run", "Metric", by
+        metric_edges = [(run.id, m.id, {"measure": m.measure}) for m in self.metrics.values()]
+        yield "MEASURED_BY", "Run", "Metric", metric_edges
         yield graph_tables.figure_edges(run.id, run.group_scores())
         if self.profiles:
             yield from graph_tables.profile_edges(run.id, self.profiles)
@@ -78,20 +78,20 @@ class GraphRows(Passes):
         yield from graph_tables.place_edges(run.id, self.places)
         yield from graph_tables.topic_model_edges(run.id, run.name, self.topic_models)
         yield graph_tables.attribution_edges(run.attributions())
-        yield graph_tables.label_edges(x for x in self.labels if self.keeps(x.triple_id))
+        yield graph_tables.label_edges(x for x in self.labels if self.has_triple(x.triple_id))
         yield "TESTED", "Run", "AssociationTest", [(run.id, t.id, {}) for t in self.tests]
         yield from graph_tables.test_edges(self.tests)
-        yield from graph_tables.probe_edges(run.id, run.name, self.asked)
+        yield from graph_tables.probe_edges(run.id, run.name, self.probe_edges)
         yield graph_tables.name_edges(self.names)
-        yield "STATES", "Triple", "Statement", self._states()
+        yield "STATES", "Triple", "Statement", self._states_edges()
         yield "TESTED", "Run", "SofaResult", [(run.id, r.id, {}) for r in self.sofa]
-        yield from graph_tables.probe_set_edges(self.sets)
+        yield from graph_tables.probe_set_edges(self.probe_sets)
         yield from graph_tables.sofa_edges(self.sofa)
         yield from graph_tables.passage_edges(run.id, run.name, self.corpus)
-        yield graph_tables.near_duplicate_edges(run.name, self.near)
-        yield from graph_tables.stereotype_edges(run.id, run.name, self.held)
+        yield graph_tables.near_duplicate_edges(run.name, self.near_duplicates)
+        yield from graph_tables.stereotype_edges(run.id, run.name, self.stereotype_matches)
 
-    def _within(self, start: str, end: str, rows: Iterable[EdgeRow]) -> Iterator[EdgeRow]:
+    def _keep_within(self, start: str, end: str, rows: Iterable[EdgeRow]) -> Iterator[EdgeRow]:
         return (
             row for row in rows if self._has_node(start, row[0]) and self._has_node(end, row[1])
         )
@@ -99,38 +99,38 @@ class GraphRows(Passes):
     def _has_node(self, label: str, id: str) -> bool:
         """Whether the export has this node; its label is one that may be exported in part."""
         if label == "Triple":
-            return self.keeps(id)
+            return self.has_triple(id)
         if label == "Generation":
-            return id in self.in_profiles
+            return id in self.profile_generations
         return label not in KIND_BY_LABEL or id in self.texts[KIND_BY_LABEL[label]]
 
-    def _categories(self) -> Iterator[PropertyValues]:
-        known = {c.name for c in self.run.categories}
-        asked = {part.category for p in self.sets for part in p.parts}
+    def _category_nodes(self) -> Iterator[PropertyValues]:
+        run_categories = {c.name for c in self.run.categories}
+        probed_categories = {probe_set_part.category for p in self.probe_sets for probe_set_part in p.parts}
         yield from map(to_properties, self.run.categories)
-        for name in sorted(({g.category for g in self.run.groups} | asked) - known):
+        for name in sorted(({g.category for g in self.run.groups} | probed_categories) - run_categories):
             yield {"name": name}
 
-    def _statements_stated(self) -> Iterator[PropertyValues]:
-        stated = {e.statement_id: e for e in self.stated()}
-        texts = {s.id: s.text for p in self.sets for part in p.parts for s in part.statements}
+    def _statement_nodes(self) -> Iterator[PropertyValues]:
+        edges_by_statement = {edge.statement_id: edge for edge in self.iter_statement_edges()}
+        texts = {s.id: s.text for p in self.probe_sets for probe_set_part in p.parts for s in probe_set_part.statements}
         for id, text in texts.items():
-            if id not in stated:
+            if id not in edges_by_statement:
                 yield {"uid": id, "text": text, "name": text}
-        for uid, e in stated.items():
-            predicate, object = e.predicate_id, e.object_id
+        for uid, edge in edges_by_statement.items():
+            predicate, object = edge.predicate_id, edge.object_id
             text = f"{self.texts['predicate'][predicate]} {self.texts['object'][object]}"
             ends = {"predicate_uid": predicate, "object_uid": object}
             yield {"uid": uid, "text": text, "name": text, **ends}
 
-    def _answers(self) -> Iterator[PropertyValues]:
-        chosen = (e for e in self.asked_for() if isinstance(e, ChosenEdge))
-        keys = sorted(self.answered.union(*((*e.answers, *e.others) for e in chosen)))
+    def _answer_nodes(self) -> Iterator[PropertyValues]:
+        choice_edges = (e for e in self.iter_probe_edges() if isinstance(e, ChosenEdge))
+        keys = sorted(self.answer_keys.union(*((*e.answers, *e.others) for e in choice_edges)))
         for start in range(0, len(keys), 5_000):
             yield from map(to_properties, self.run.store.answers(keys[start : start + 5_000]).values())
 
-    def _states(self) -> Iterator[EdgeRow]:
-        statements = {(e.predicate_id, e.object_id): e.statement_id for e in self.stated()}
-        for id, predicate_id, object_id in self.said_again:
+    def _states_edges(self) -> Iterator[EdgeRow]:
+        statements = {(e.predicate_id, e.object_id): e.statement_id for e in self.iter_statement_edges()}
+        for id, predicate_id, object_id in self.restated_triples:
             if (statement := statements.get((predicate_id, object_id))) is not None:
                 yield id, statement, {}

@@ -6,28 +6,28 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import SubElement
 
-from kgbias.export.content import Content
+from kgbias.export.content import ExportContent
 from kgbias.graph.types import TripleView, node_id
 from kgbias.io.text import turtle, xml_safe
 
 
-def write_graphml(content: Content, path: Path) -> None:
+def write_graphml(content: ExportContent, path: Path) -> None:
     import networkx as nx
 
-    nx.write_graphml_xml(_clean(content), path, edge_id_from_attribute="id")
+    nx.write_graphml_xml(_xml_safe_graph(content), path, edge_id_from_attribute="id")
 
 
-def write_gexf(content: Content, path: Path) -> None:
+def write_gexf(content: ExportContent, path: Path) -> None:
     """Write GEXF 1.3, with the predicate as each edge's label and kind: Gephi merges edges between
     the same nodes that have no kind. The weight is the number of times it was said."""
     from networkx.readwrite.gexf import GEXFWriter
 
-    graph = _clean(content)
+    graph = _xml_safe_graph(content)
     kinds = {}
     for _, _, data in graph.edges(data=True):
         data["label"] = data["predicate"]
-        own = f" {data['arm']}" if content.of_arms else ""
-        kinds[data["id"]] = data["predicate"] + own
+        arm_suffix = f" {data['arm']}" if content.has_several_arms else ""
+        kinds[data["id"]] = data["predicate"] + arm_suffix
         data["weight"] = data["count"]
     writer = GEXFWriter(version="1.3")
     writer.add_graph(graph)
@@ -39,7 +39,7 @@ def write_gexf(content: Content, path: Path) -> None:
         writer.write(file)
 
 
-def _clean(content: Content) -> Any:
+def _xml_safe_graph(content: ExportContent) -> Any:
     """The graph, with text that XML can hold and the content warning."""
     graph = content.graph.copy()
     graph.graph["warning"] = xml_safe(" ".join(content.heading))
@@ -51,7 +51,7 @@ def _clean(content: Content) -> Any:
     return graph
 
 
-def write_node_link(content: Content, path: Path) -> None:
+def write_node_link(content: ExportContent, path: Path) -> None:
     import networkx as nx
 
     graph = content.graph.copy()
@@ -72,44 +72,44 @@ _PREFIXES = """\
 """
 
 
-def write_turtle(content: Content, path: Path) -> None:
+def write_turtle(content: ExportContent, path: Path) -> None:
     """Write each triple as a reified RDF statement (said by a model, not asserted), with its count
     and scores; for several arms, with a node for each arm and its count."""
     with path.open("w", encoding="utf-8", newline="") as file:
         for line in content.heading:
             file.write(f"# {line}\n")
         file.write(_PREFIXES)
-        file.writelines(_turtle(content))
+        file.writelines(_turtle_lines(content))
 
 
-def _turtle(content: Content) -> Iterator[str]:
-    named: set[str] = set()
-    for t in content.triples:
+def _turtle_lines(content: ExportContent) -> Iterator[str]:
+    nodes_named: set[str] = set()
+    for triple in content.triples:
         ends = {
-            f"group:{t.group_id}": ("kg:Group", t.group),
-            f"predicate:{node_id('predicate', t.predicate)}": ("rdf:Property", t.predicate),
-            f"object:{node_id('object', t.object)}": ("kg:Object", t.object),
+            f"group:{triple.group_id}": ("kg:Group", triple.group),
+            f"predicate:{node_id('predicate', triple.predicate)}": ("rdf:Property", triple.predicate),
+            f"object:{node_id('object', triple.object)}": ("kg:Object", triple.object),
         }
         for name, (kind, text) in ends.items():
-            if name not in named:
-                named.add(name)
+            if name not in nodes_named:
+                nodes_named.add(name)
                 yield f"{name} a {kind} ; rdfs:label {turtle(text)} .\n"
         subject, predicate, object = ends
         yield (
-            f"triple:{t.id} a rdf:Statement ; rdf:subject {subject} ; rdf:predicate {predicate} ; "
+            f"triple:{triple.id} a rdf:Statement ; rdf:subject {subject} ; rdf:predicate {predicate} ; "
             f"rdf:object {object} ; kg:saidBy {turtle(content.run.model.title)} ; "
-            f"kg:run {turtle(content.run.name)} ; {_count(t, content.of_arms)}"
+            f"kg:run {turtle(content.run.name)} ; {_count_turtle(triple, content.has_several_arms)}"
         )
         for measure in content.measures:
-            if score := t.scores.get(measure.name):
+            if score := triple.scores.get(measure.name):
                 yield f' ; kg:{measure.name} "{score.value!r}"^^xsd:double'
-        if mark := content.recorded.get(t.id):
+        if mark := content.recorded_marks.get(triple.id):
             for column, text in mark.cells.items():
                 if text:
                     yield f" ; kg:{column} {turtle(text)}"
         yield " .\n"
 
 
-def _count(t: TripleView, of_arms: bool) -> str:
+def _count_turtle(t: TripleView, of_arms: bool) -> str:
     count = f"kg:count {t.count}"
     return f"kg:said [ kg:arm {turtle(t.arm)} ; {count} ]" if of_arms else count

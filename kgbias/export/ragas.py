@@ -12,68 +12,68 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
 
-from kgbias.export.content import Content
+from kgbias.export.content import ExportContent
 from kgbias.graph.integrity import Corpus, Passage, Relation, make_relation, content_uuid
 from kgbias.graph.types import TripleView, node_id
 from kgbias.ingest.ragas import to_ragas
 
-CHUNK = 25  # statements
+CHUNK_STATEMENTS = 25  # statements
 
 
-def write_ragas(content: Content, path: Path) -> None:
+def write_ragas(content: ExportContent, path: Path) -> None:
     """Write the JSON that `ragas.testset.graph.KnowledgeGraph.load` reads."""
     corpus = content.run.corpus()
     if not corpus.passages:
-        corpus = as_corpus(content)
+        corpus = build_statement_corpus(content)
     text = json.dumps(to_ragas(corpus), indent=2, ensure_ascii=False)
     path.write_text(text, encoding="utf-8", newline="")
 
 
-def as_corpus(content: Content) -> Corpus:
+def build_statement_corpus(content: ExportContent) -> Corpus:
     """The statements of a run as documents, one for each group and arm."""
-    said: dict[tuple[str, str], list[TripleView]] = defaultdict(list)
-    for t in content.triples:
-        said[t.group_id, t.arm].append(t)
+    by_group_and_arm: dict[tuple[str, str], list[TripleView]] = defaultdict(list)
+    for triple in content.triples:
+        by_group_and_arm[triple.group_id, triple.arm].append(triple)
     chunks: list[tuple[Passage, str, dict[str, str]]] = []  # with its group, and objects by id
     relations: list[Relation] = []
     passages: list[Passage] = []
-    for (group, arm), own in said.items():
-        name = own[0].group + (f" [{arm}]" if content.of_arms else "")
-        document = _passage("document", content, name, own, {
-            "document_metadata": {"source": content.run.name, "group": own[0].group, "arm": arm},
+    for (group, arm), group_triples in by_group_and_arm.items():
+        name = group_triples[0].group + (f" [{arm}]" if content.has_several_arms else "")
+        document = _build_passage("document", content, name, group_triples, {
+            "document_metadata": {"source": content.run.name, "group": group_triples[0].group, "arm": arm},
         })  # fmt: skip
-        parts = []
-        for start in range(0, len(own), CHUNK):
-            part = own[start : start + CHUNK]
-            objects = {node_id("object", t.object): t.object for t in part}
-            entities = [own[0].group, *dict.fromkeys(objects.values())]
-            chunk = _passage("chunk", content, f"{name}/{start}", part, {"entities": entities})
-            parts.append(chunk)
+        document_chunks = []
+        for start in range(0, len(group_triples), CHUNK_STATEMENTS):
+            chunk_triples = group_triples[start : start + CHUNK_STATEMENTS]
+            objects = {node_id("object", triple.object): triple.object for triple in chunk_triples}
+            entities = [group_triples[0].group, *dict.fromkeys(objects.values())]
+            chunk = _build_passage("chunk", content, f"{name}/{start}", chunk_triples, {"entities": entities})
+            document_chunks.append(chunk)
             chunks.append((chunk, group, objects))
-        passages += [document, *parts]
-        relations += [make_relation("child", document, chunk) for chunk in parts]
-        relations += [make_relation("next", a, b) for a, b in pairwise(parts)]
-    for (a, group, objects), (b, other, others) in combinations(chunks, 2):
-        shared = [[objects[id], others[id]] for id in objects if id in others]
-        if group != other and shared:
-            size = len(a.properties["entities"]) * len(b.properties["entities"])
+        passages += [document, *document_chunks]
+        relations += [make_relation("child", document, chunk) for chunk in document_chunks]
+        relations += [make_relation("next", first_chunk, second_chunk) for first_chunk, second_chunk in pairwise(document_chunks)]
+    for (first_chunk, group, objects), (second_chunk, other_group, other_objects) in combinations(chunks, 2):
+        shared = [[objects[id], other_objects[id]] for id in objects if id in other_objects]
+        if group != other_group and shared:
+            size = len(first_chunk.properties["entities"]) * len(second_chunk.properties["entities"])
             relations.append(
                 make_relation(
                     "entities_overlap",
-                    a,
-                    b,
+                    first_chunk,
+                    second_chunk,
                     {"entities_overlap_score": len(shared) / size, "overlapped_items": shared},
                 )
             )
     return Corpus(tuple(passages), tuple(relations))
 
 
-def _passage(
+def _build_passage(
     kind: str,
-    content: Content,
+    content: ExportContent,
     name: str,
-    said: Sequence[TripleView],
+    triples: Sequence[TripleView],
     properties: dict[str, object],
 ) -> Passage:
-    text = " ".join(t.sentence for t in said)
+    text = " ".join(t.sentence for t in triples)
     return Passage(content_uuid(kind, content.run.id, name), kind, text, properties)

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, MissingExtra, first_line
-from kgbias.export.content import Content
+from kgbias.export.content import ExportContent
 from kgbias.graph.stereotypes import MATCH_COLUMNS
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io.text import escape_formula
 from kgbias.stories import stereotales
 
-_TRIPLE = ("id", "category", "group", "predicate", "object", "sentence", "count", "arm")
-BESIDE = {
+_TRIPLE_COLUMNS = ("id", "category", "group", "predicate", "object", "sentence", "count", "arm")
+OPTIONAL_COLUMNS = {
     "strategy": "the crawl's strategy that first elicited it",
     "iteration": "the round in which it was first said, from 0",
     "names_other": "other groups of the run that it names: figures and tests leave it out",
@@ -27,35 +27,35 @@ BESIDE = {
     "recorded_source": "the name of its table; if new, of all tables that it was compared with",
 }
 """Columns that a table has only if the run has something for them, with what each one holds."""
-INTEGERS = ("count", "iteration", "rank", "rank_of")
+INTEGER_COLUMNS = ("count", "iteration", "rank", "rank_of")
 
 
-def columns(content: Content) -> list[str]:
+def list_columns(content: ExportContent) -> list[str]:
     """The columns of a row: the triple, the value and label of each measure and, if the run has
     them, where it came from, its topic and its group's rank."""
     scores = [name for m in content.measures for name in (m.name, m.label_column)]
-    return [*_TRIPLE, *scores, *beside(content)]
+    return [*_TRIPLE_COLUMNS, *scores, *optional_columns(content)]
 
 
-def beside(content: Content) -> list[str]:
-    """The columns of `BESIDE` that the run has something for."""
-    has = {
+def optional_columns(content: ExportContent) -> list[str]:
+    """The columns of `OPTIONAL_COLUMNS` that the run has something for."""
+    column_values = {
         "names_other": content.names_other, "topic": content.topics, "rank": content.ranks,
-        "rank_of": content.ranks, **dict.fromkeys(MATCH_COLUMNS, content.recorded),
+        "rank_of": content.ranks, **dict.fromkeys(MATCH_COLUMNS, content.recorded_marks),
     }  # fmt: skip
-    return [name for name in BESIDE if has.get(name, content.origins)]
+    return [name for name in OPTIONAL_COLUMNS if column_values.get(name, content.origins)]
 
 
-def rows(content: Content) -> Iterator[dict[str, Any]]:
+def iter_rows(content: ExportContent) -> Iterator[dict[str, Any]]:
     """The triples as flat rows, one for each arm that said it. `regard` is p(positive) -
     p(negative) in [-1, 1], `toxicity` a probability; both are None if the run was not measured.
-    Other measures (`kgbias.measures`) and the columns of `BESIDE` are there if the run has
+    Other measures (`kgbias.measures`) and the columns of `OPTIONAL_COLUMNS` are there if the run has
     them."""
-    names = beside(content)
+    names = optional_columns(content)
     for triple in content.triples:
         row: dict[str, Any] = {
             "id": triple.id,
-            "category": content.category.get(triple.group_id, ""),
+            "category": content.category_by_group.get(triple.group_id, ""),
             "group": triple.group,
             "predicate": triple.predicate,
             "object": triple.object,
@@ -68,36 +68,36 @@ def rows(content: Content) -> Iterator[dict[str, Any]]:
             row[measure.name] = score.value if score else None
             row[measure.label_column] = score.label if score else None
         strategy, iteration = content.origins.get((triple.arm, triple.id), (None, None))
-        rank, of = content.ranks.get(triple.id, (None, None))
-        found = {"strategy": strategy, "iteration": iteration, "rank": rank, "rank_of": of,
+        rank, groups_ranked = content.ranks.get(triple.id, (None, None))
+        optional_cells = {"strategy": strategy, "iteration": iteration, "rank": rank, "rank_of": groups_ranked,
                  "topic": content.topics.get(triple.id),
                  "names_other": content.names_other.get(triple.id, "")}  # fmt: skip
-        mark = content.recorded.get(triple.id)
-        found |= mark.cells if mark else dict.fromkeys(MATCH_COLUMNS)
-        yield row | {name: found[name] for name in names}
+        mark = content.recorded_marks.get(triple.id)
+        optional_cells |= mark.cells if mark else dict.fromkeys(MATCH_COLUMNS)
+        yield row | {name: optional_cells[name] for name in names}
 
 
-def write_jsonl(content: Content, path: Path) -> None:
+def write_jsonl(content: ExportContent, path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        for row in rows(content):
+        for row in iter_rows(content):
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def write_csv(content: Content, path: Path) -> None:
-    _csv(path, columns(content), rows(content))
+def write_csv(content: ExportContent, path: Path) -> None:
+    _write_csv(path, list_columns(content), iter_rows(content))
 
 
-def write_csv_pair(content: Content, path: Path) -> list[Path]:
+def write_csv_pair(content: ExportContent, path: Path) -> list[Path]:
     """NAME.nodes.csv and NAME.edges.csv."""
     stem = path.with_suffix("") if path.suffix == ".csv" else path
-    nodes, edges = (stem.with_name(f"{stem.name}.{what}.csv") for what in ("nodes", "edges"))
+    nodes, edges = (stem.with_name(f"{stem.name}.{part}.csv") for part in ("nodes", "edges"))
     graph = content.graph
-    _csv(
+    _write_csv(
         nodes,
         ("id", "kind", "label", "category"),
         ({"id": id, **data} for id, data in graph.nodes(data=True)),
     )
-    _csv(
+    _write_csv(
         edges,
         (
             "source",
@@ -107,17 +107,17 @@ def write_csv_pair(content: Content, path: Path) -> list[Path]:
             "count",
             "arm",
             *(m.name for m in content.measures),
-            *(MATCH_COLUMNS if content.recorded else ()),
+            *(MATCH_COLUMNS if content.recorded_marks else ()),
         ),
         (
-            {"source": a, "target": b, "id": k, **d}
-            for a, b, k, d in graph.edges(keys=True, data=True)
+            {"source": start, "target": end, "id": key, **edge_data}
+            for start, end, key, edge_data in graph.edges(keys=True, data=True)
         ),
     )
     return [nodes, edges]
 
 
-def _csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         # Line ends as in RFC 4180: with a line feed alone, csv would not quote a carriage return.
         writer = csv.DictWriter(file, columns, lineterminator="\r\n")
@@ -126,31 +126,31 @@ def _csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) 
             writer.writerow({name: escape_formula(value) for name, value in row.items()})
 
 
-def write_parquet(content: Content, path: Path) -> None:
-    kinds = dict.fromkeys(INTEGERS, "int64") | {m.name: "double" for m in content.measures}
-    about = {
+def write_parquet(content: ExportContent, path: Path) -> None:
+    column_types = dict.fromkeys(INTEGER_COLUMNS, "int64") | {m.name: "double" for m in content.measures}
+    metadata = {
         "warning": CONTENT_WARNING,
         "statement": SAMPLE_STATEMENT,
-        "selection": json.dumps(content.counted.as_dict()),
+        "selection": json.dumps(content.statements.as_dict()),
     }
-    _parquet(
-        path, {name: kinds.get(name, "string") for name in columns(content)}, rows(content), about
+    _write_parquet(
+        path, {name: column_types.get(name, "string") for name in list_columns(content)}, iter_rows(content), metadata
     )
 
 
-def write_stereotales(content: Content, path: Path) -> None:
+def write_stereotales(content: ExportContent, path: Path) -> None:
     """The stories of the run in the form of StereoTales' tables (`kgbias.stories.stereotales`)."""
-    kinds = dict.fromkeys((*stereotales.COLUMNS, stereotales.READER_COLUMN), "string") | {
+    column_types = dict.fromkeys((*stereotales.COLUMNS, stereotales.READER_COLUMN), "string") | {
         "extraction_score": "double"
     }
-    _parquet(path, kinds, stereotales.story_table(content.run), {"warning": CONTENT_WARNING})
+    _write_parquet(path, column_types, stereotales.story_table(content.run), {"warning": CONTENT_WARNING})
 
 
-def _parquet(
+def _write_parquet(
     path: Path,
-    kinds: Mapping[str, str],
+    column_types: Mapping[str, str],
     rows: Iterable[Mapping[str, Any]],
-    about: Mapping[str, str],
+    metadata: Mapping[str, str],
 ) -> None:
     """A table with these columns, each with the name of its type in Arrow."""
     try:
@@ -160,8 +160,8 @@ def _parquet(
         raise MissingExtra("pyarrow", extra="parquet") from error
     except ImportError as error:  # for lack of memory, for example
         raise DataError(f"pyarrow cannot be loaded: {first_line(error)}") from error
-    fields = [(name, pa.type_for_alias(kind)) for name, kind in kinds.items()]
-    schema = pa.schema(fields, metadata=dict(about))
+    fields = [(name, pa.type_for_alias(kind)) for name, kind in column_types.items()]
+    schema = pa.schema(fields, metadata=dict(metadata))
     try:
         parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), path)
     except (pa.ArrowException, RuntimeError, SystemError) as error:  # out of space, or of threads

@@ -10,12 +10,12 @@ from typing import Any, TextIO
 from kgbias.errors import UsageError, no_such
 from kgbias.evidence.evidence_table import read_beliefs
 from kgbias.evidence.picture import DEFAULT_OBJECTS, MAX_EDGES, PAGE_WIDTH, BeliefLookup, PicturePair, describe_too_many
-from kgbias.export.content import Content, Filters
-from kgbias.export.cypher_script import write_script
+from kgbias.export.content import ExportContent, Filters
+from kgbias.export.cypher_script import write_cypher
 from kgbias.export.figures import write_dot, write_figure, write_tikz
-from kgbias.export.graph_passes import counted
+from kgbias.export.graph_passes import count_verdicts
 from kgbias.export.graphs import write_gexf, write_graphml, write_node_link, write_turtle
-from kgbias.export.neo4j_admin import write_admin
+from kgbias.export.neo4j_admin import write_neo4j_admin
 from kgbias.export.ragas import write_ragas
 from kgbias.export.tables import (
     write_csv,
@@ -50,7 +50,7 @@ class Format:
         streams: whether it takes one statement at a time, so that not all need be in memory.
         whole: whether it has everything that was told, and so takes no filters."""
 
-    write: Callable[[Content, Path], object]
+    write: Callable[[ExportContent, Path], object]
     extensions: tuple[str, ...] = ()
     kind: str = "text"
     picture: bool = False
@@ -73,9 +73,9 @@ FORMATS: PluginTable[Format] = PluginTable("export", Format, {
     "svg": Format(write_figure, ("svg",), picture=True, beside=True),
     "pdf": Format(write_figure, ("pdf",), "binary", picture=True, beside=True),
     "png": Format(write_figure, ("png",), "binary", picture=True, beside=True),
-    "cypher": Format(write_script, ("cypher", "cql")),
+    "cypher": Format(write_cypher, ("cypher", "cql")),
     "ragas": Format(write_ragas),
-    "neo4j-admin": Format(write_admin, kind="folder", streams=True),
+    "neo4j-admin": Format(write_neo4j_admin, kind="folder", streams=True),
     "stereotales": Format(write_stereotales, kind="binary", whole=True),
 })  # fmt: skip
 """Every export format, by name."""
@@ -100,87 +100,87 @@ def write_export(
     Raises UsageError for a format or group that does not exist, and for a picture of several arms;
     DataError if a file cannot be written."""
     filters = filters or Filters()
-    name = chosen_format(output, format_name)
-    form = FORMATS[name]
-    if form.whole and filters != Filters():
+    name = choose_format(output, format_name)
+    export_format = FORMATS[name]
+    if export_format.whole and filters != Filters():
         raise UsageError(f"{name} has whole stories, which filters of statements do not choose")
     triples: Collection[TripleView]
-    pair = None
-    if form.streams:
+    picture_pair = None
+    if export_format.streams:
         triples = stream = StatementStream(run, selection)
-        counted = stream.selected
+        statements = stream.selected
     else:
-        counted = select_statements(run, selection)
-        triples = counted.triples
-    if form.picture:
-        need_one_arm(run, counted)
-        pair = _pair(run, filters, counted) if form.beside else None
-        if pair is None:
-            filters = _readable(filters, counted.triples)
+        statements = select_statements(run, selection)
+        triples = statements.triples
+    if export_format.picture:
+        need_one_arm(run, statements)
+        picture_pair = _build_pair(run, filters, statements) if export_format.beside else None
+        if picture_pair is None:
+            filters = _limit_for_picture(filters, statements.triples)
         else:
-            triples = pair.triples
-    if filters != Filters() and pair is None:
+            triples = picture_pair.triples
+    if filters != Filters() and picture_pair is None:
         triples = filters.apply(run, triples)
     if filters.groups:
-        counted = counted.restrict_to_groups({run.find_group(name).id for name in filters.groups})
+        statements = statements.restrict_to_groups({run.find_group(name).id for name in filters.groups})
     if filters.merged and progress is not None and not run.near_duplicates():
         progress.note(merge.unlinked())
-    content = Content(run, triples, counted, progress or SilentProgress(), width, pair)
+    content = ExportContent(run, triples, statements, progress or SilentProgress(), width, picture_pair)
     if isinstance(output, Path):
-        _to_path(form, content, name, output)
+        _write_to_path(export_format, content, name, output)
     else:
-        _to_stream(form, content, name, output)
-    if progress is not None and counted.note:  # for a stream, known only now
-        progress.note(counted.note)
+        _write_to_stream(export_format, content, name, output)
+    if progress is not None and statements.note:  # for a stream, known only now
+        progress.note(statements.note)
     if isinstance(output, Path) and not is_special(output):
-        beside = output.with_name(output.name + ".manifest.json")
-        write_json(beside, manifest(content, filters, name))
+        manifest_path = output.with_name(output.name + ".manifest.json")
+        write_json(manifest_path, build_manifest(content, filters, name))
     return len(content.triples)
 
 
-def _to_path(form: Format, content: Content, name: str, output: Path) -> None:
-    if form.kind in ("folder", "several") and is_special(output):
+def _write_to_path(export_format: Format, content: ExportContent, name: str, output: Path) -> None:
+    if export_format.kind in ("folder", "several") and is_special(output):
         raise UsageError(f"{name} is several files, which {output} cannot hold: name a file")
-    if form.kind == "folder":
+    if export_format.kind == "folder":
         with replace_folder(output) as partial:
-            form.write(content, partial)
-    elif form.kind == "several":
+            export_format.write(content, partial)
+    elif export_format.kind == "several":
         with replace_folder(output.parent) as partial:
-            form.write(content, partial / output.name)
+            export_format.write(content, partial / output.name)
     else:
         with replace_file(output, f".{name}") as partial:
-            form.write(content, partial)
+            export_format.write(content, partial)
 
 
-def _readable(filters: Filters, triples: Sequence[TripleView]) -> Filters:
+def _limit_for_picture(filters: Filters, triples: Sequence[TripleView]) -> Filters:
     """The filters of a picture: unless they set a number, as many statements of each group as one
     picture has room for."""
     if filters.limit is not None or filters.per_group is not None:
         return filters
-    named = {node_id("group", name) for name in filters.groups}
-    groups = named or {t.group_id for t in triples}
+    named_groups = {node_id("group", name) for name in filters.groups}
+    groups = named_groups or {t.group_id for t in triples}
     return replace(filters, per_group=max(1, MAX_EDGES // max(1, len(groups))))
 
 
-def _pair(run: StoredRun, filters: Filters, counted: SelectedStatements) -> PicturePair | None:
+def _build_pair(run: StoredRun, filters: Filters, statements: SelectedStatements) -> PicturePair | None:
     """What a picture of two groups shows; None for any other number. Unless the filters set a
     number, as many statements as one picture has room for."""
-    triples = filters.apply(run, counted.triples) if filters != Filters() else counted.triples
-    about = {t.group_id for t in triples}
-    groups = [(g.id, g.name) for g in run.groups if g.id in about]
+    triples = filters.apply(run, statements.triples) if filters != Filters() else statements.triples
+    group_ids = {t.group_id for t in triples}
+    groups = [(g.id, g.name) for g in run.groups if g.id in group_ids]
     if len(groups) != 2:
         return None
-    named = [node_id("group", name) for name in filters.groups]
-    groups.sort(key=lambda g: named.index(g[0]) if g[0] in named else len(named))
-    own = filters.limit is not None or filters.per_group is not None
+    named_groups = [node_id("group", name) for name in filters.groups]
+    groups.sort(key=lambda g: named_groups.index(g[0]) if g[0] in named_groups else len(named_groups))
+    has_limit = filters.limit is not None or filters.per_group is not None
     beliefs = BeliefLookup.from_edges(run, read_beliefs(run))
-    pair = PicturePair.of_groups(groups, triples, counted.triples, beliefs, None if own else DEFAULT_OBJECTS)
+    pair = PicturePair.of_groups(groups, triples, statements.triples, beliefs, None if has_limit else DEFAULT_OBJECTS)
     if len(pair.triples) > MAX_EDGES:
         raise UsageError(describe_too_many(len(pair.triples)))
     return pair
 
 
-def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
+def choose_format(output: Path | TextIO, name: str | None = None) -> str:
     """The format of an export: `name`, or the one of the file's extension; jsonl for a stream, also
     one with a name.
     Raises UsageError for a format that does not exist."""
@@ -192,26 +192,26 @@ def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
         return "jsonl"
     extension = output.suffix.removeprefix(".").lower()
     for formats in (FORMATS.own_entries, FORMATS.usable_entries()):
-        for name, form in formats.items():
-            if extension in form.extensions:
+        for name, export_format in formats.items():
+            if extension in export_format.extensions:
                 return name
     if not extension:
         raise UsageError(f"{output} has no extension: add one ({output}.csv), or name a `format`")
     raise UsageError(no_such("export format", extension, FORMATS))
 
 
-def _to_stream(form: Format, content: Content, name: str, stream: TextIO) -> None:
-    if form.kind != "text":
+def _write_to_stream(export_format: Format, content: ExportContent, name: str, stream: TextIO) -> None:
+    if export_format.kind != "text":
         raise UsageError(f"{name} cannot be written to a text stream: name a file")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"export.{name}"
-        form.write(content, path)
+        export_format.write(content, path)
         with path.open(encoding="utf-8", newline="") as file:
             for line in file:
                 stream.write(for_file(line, stream))
 
 
-def manifest(content: Content, filters: Filters, name: str) -> dict[str, Any]:
+def build_manifest(content: ExportContent, filters: Filters, name: str) -> dict[str, Any]:
     """The manifest of an export, for whoever finds the file."""
     return files.make_manifest(
         content.run.record,
@@ -221,11 +221,11 @@ def manifest(content: Content, filters: Filters, name: str) -> dict[str, Any]:
             for measure, m in content.metrics.items()
         },
         format=name,
-        selection=content.counted.as_dict(),
+        selection=content.statements.as_dict(),
         filters=filters.as_dict(),
         triples=len(content.triples),
-        **({"picture": content.pair.caption} if content.pair is not None else {}),
-        reviewed=counted(content.run.decisions()),
+        **({"picture": content.picture_pair.caption} if content.picture_pair is not None else {}),
+        reviewed=count_verdicts(content.run.decisions()),
         kgbias=__version__,
         exported=datetime.now(UTC).isoformat(timespec="seconds"),
     )

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kgbias.export.content import Content
-from kgbias.export.tables import BESIDE, beside
+from kgbias.export.content import ExportContent
+from kgbias.export.tables import OPTIONAL_COLUMNS, optional_columns
 from kgbias.graph.profiles import describe_reader
 from kgbias.graph.selection import Selection, run_language
 from kgbias.graph.types import GroupScore
@@ -74,7 +74,7 @@ class Source:
         selection: which statements count.
     """
 
-    content: Content
+    content: ExportContent
     recipe: Recipe
     figures: tuple[GroupScore, ...]
     license: str
@@ -96,7 +96,7 @@ class Source:
         """The content of the data set in a sentence. Counts of arms are not added up."""
         distinct = len({t.id for t in self.content.triples})
         groups = len({t.group_id for t in self.content.triples})
-        arms = self.content.counted.arms
+        arms = self.content.statements.arms
         several = f", with {len(arms)} augmentations of the prompts" if len(arms) > 1 else ""
         return (
             f"{distinct:,} distinct statements about {groups} groups of people that the language "
@@ -125,7 +125,7 @@ class Source:
             found[measure.label_column] = "; ".join(
                 f"`{label}`: {meaning}" for label, meaning in measure.labels.items()
             )
-        return found | {name: BESIDE[name] for name in beside(self.content)}
+        return found | {name: OPTIONAL_COLUMNS[name] for name in optional_columns(self.content)}
 
     @property
     def collection(self) -> str:
@@ -170,7 +170,7 @@ class Source:
     @property
     def preprocessing(self) -> str:
         """What was done to the answers, and what was left out."""
-        counted = self.content.counted
+        counted = self.content.statements
         parts = ["Answers were read as group, predicate and object; refusals and answers that "
                  "could not be read are not in the data."]  # fmt: skip
         if counted.note:
@@ -301,12 +301,12 @@ def _groups(source: Source) -> Iterator[str]:
     heads += [f"{known[name].title} (95% interval)" for name in shown]
     yield f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}"
     for group in content.run.groups:
-        for arm in content.counted.arms:
+        for arm in content.statements.arms:
             own = [t for t in content.triples if t.group_id == group.id and t.arm == arm]
             cells = [markdown(group.name), markdown(group.category), markdown(arm)]
             cells += [str(sum(t.count for t in own)), str(len(own))]
             for name in shown:
-                found = values.get((group.id, content.counted.arm_label(arm), name))
+                found = values.get((group.id, content.statements.arm_label(arm), name))
                 cells.append(_figure(found, known[name].form) if found else "")
             yield f"| {' | '.join(cells)} |"
     if labelled:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import UsageError
-from kgbias.export.content import Content
-from kgbias.export.tables import INTEGERS, write_jsonl, write_parquet
+from kgbias.export.content import ExportContent
+from kgbias.export.tables import INTEGER_COLUMNS, write_jsonl, write_parquet
 from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.io.files import sha256_of, replace_folder, write_checksums
@@ -112,7 +112,7 @@ def citation_text(source: Source) -> str:
 
 def _field(source: Source, name: str, description: str) -> dict[str, Any]:
     numbers = {measure.name for measure in source.content.measures}
-    kind = "sc:Integer" if name in INTEGERS else "sc:Float" if name in numbers else "sc:Text"
+    kind = "sc:Integer" if name in INTEGER_COLUMNS else "sc:Float" if name in numbers else "sc:Text"
     return {
         "@type": "cr:Field",
         "@id": f"statements/{name}",
@@ -199,7 +199,7 @@ def publish(
     if not counted.triples:
         raise UsageError(f"run {run.name!r} has no statements that count")
     source = Source(
-        Content(run, list(counted.triples), counted),
+        ExportContent(run, list(counted.triples), counted),
         Recipe.of(run, selection),
         tuple(read_figures(run, selection, counted)),
         " ".join(license.split()),

@@ -521,10 +521,10 @@ def _measuring(path: Path, options: Mapping[str, Any]) -> None:
 
 
 def _format(path: Path, file: Path, name: str | None) -> None:
-    from kgbias.export import chosen_format
+    from kgbias.export import choose_format
 
     try:
-        chosen_format(file, name)
+        choose_format(file, name)
     except UsageError as error:
         raise DataError(f"{path}: {error}") from None
 

@@ -247,8 +247,8 @@ def _spec(metric: Metric) -> str | None:
 def _said(recipe: "Recipe", run: StoredRun, scored: set[str]) -> tuple[list[dict[str, Any]], bool]:
     """The statements that count here, and whether too many do, because the acceptability that left
     some out was not scored again."""
-    from kgbias.export.content import Content
-    from kgbias.export.tables import rows
+    from kgbias.export.content import ExportContent
+    from kgbias.export.tables import iter_rows
 
     selection: Selection = recipe.selection
     threshold = MIN_ACCEPTABILITY if selection.min_acceptability is None else selection.min_acceptability
@@ -257,7 +257,7 @@ def _said(recipe: "Recipe", run: StoredRun, scored: set[str]) -> tuple[list[dict
     if partial:
         selection = replace(selection, min_acceptability=0.0)
     counted = select_statements(run, selection)
-    return list(rows(Content(run, list(counted.triples), counted))), partial
+    return list(iter_rows(ExportContent(run, list(counted.triples), counted))), partial
 
 
 def _otherwise(recipe: "Recipe", run: StoredRun) -> Iterator[Difference]:

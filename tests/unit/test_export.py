@@ -18,7 +18,7 @@ from kgbias.cli.take import export
 from kgbias.errors import UsageError
 from kgbias.evidence.picture import MAX_EDGES
 from kgbias.export import FORMATS, Filters, write_export
-from kgbias.export.cypher_script import literal
+from kgbias.export.cypher_script import cypher_literal
 from kgbias.graph import to_networkx
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -256,8 +256,8 @@ def test_text_for_latex_terminals_and_cypher() -> None:
     assert latex("[a]--b\n−1") == r"{[}a{]}-{}-b $-$1"
     assert latex(shorten("a" * 90, 10)) == "a" * 9 + r"\ldots{}"
     assert printable("a\x1b[2Jb\u202ec") == "a�[2Jb�c"
-    assert literal("it's\n\\ \x00") == r"'it\'s\n\\ \u0000'"
-    assert [literal(v) for v in (None, True, 1.5)] == ["null", "true", "1.5"]
+    assert cypher_literal("it's\n\\ \x00") == r"'it\'s\n\\ \u0000'"
+    assert [cypher_literal(v) for v in (None, True, 1.5)] == ["null", "true", "1.5"]
 
 
 def test_the_script_has_every_triple_once(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import kgbias
 from kgbias import measures
 from kgbias.cli import cli
 from kgbias.errors import PluginError, UsageError
-from kgbias.export import FORMATS, chosen_format
+from kgbias.export import FORMATS, choose_format
 from kgbias.io.plugins import PluginTable
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.spec import KINDS, list_forms, parse_spec
@@ -86,7 +86,7 @@ def test_nothing_of_others_is_imported_for_what_is_ours(install: Callable[..., N
     install("pkg_broken", "measure", {"broken": "x"}, code="raise RuntimeError('two\\nlines')")
     assert measures.headlines(["regard_chosen", "toxicity_mean"])
     assert [m.name for m in measures.columns([])] == ["regard", "toxicity"]
-    assert list_forms() and chosen_format(Path("x.csv")) == "csv"
+    assert list_forms() and choose_format(Path("x.csv")) == "csv"
     done = CliRunner().invoke(cli, ["--help"])
     assert done.exit_code == 0 and "pkg_broken" not in sys.modules
 
@@ -188,9 +188,9 @@ def test_packs_and_formats_of_others_are_named(install: Callable[..., None]) -> 
     with pytest.raises(PluginError, match=r"pkg_pack 1\.0 cannot be used: .*has no pack.toml"):
         load_pack("own")
     install("pkg_format", "export", {"xyz": "xyz"}, code)
-    assert chosen_format(Path("said.xyz")) == chosen_format(Path("said.csv"), "xyz") == "xyz"
+    assert choose_format(Path("said.xyz")) == choose_format(Path("said.csv"), "xyz") == "xyz"
     with pytest.raises(UsageError, match=r"no export format 'abc'; .*, xyz$"):
-        chosen_format(Path("said.abc"))
+        choose_format(Path("said.abc"))
 
 
 def test_the_page_shows_the_package_as_it_is() -> None:

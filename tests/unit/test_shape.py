@@ -186,7 +186,7 @@ def test_the_script_writes_what_there_is(store: SQLiteStore, tmp_path: Path) -> 
 
 
 def test_what_the_shape_lacks_is_not_written() -> None:
-    from kgbias.export.neo4j_admin import _row
+    from kgbias.export.neo4j_admin import _order_values
 
     with pytest.raises(ValueError, match="not in the shape of the graph: colour"):
-        _row({"colour": 1}, ["uid"])
+        _order_values({"colour": 1}, ["uid"])

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 from kgbias import Judgement
-from kgbias.export import Content, Format, rows
+from kgbias.export import ExportContent, Format, iter_rows
 from kgbias.io.text import markdown
 from kgbias.measure.scorers import probability_judgement
 from kgbias.measures import Measure, means
@@ -67,10 +67,10 @@ class Parrot:
 PARROT = Kind(("parrot:WORDS",), None, completer="kgbias_manners:Parrot", scorer="")
 
 
-def write_markdown(content: Content, path: Path) -> None:
+def write_markdown(content: ExportContent, path: Path) -> None:
     """The statements as a table."""
     lines = [*content.heading, "", "| statement | said |", "|---|---|"]
-    lines += [f"| {markdown(row['sentence'])} | {row['count']} |" for row in rows(content)]
+    lines += [f"| {markdown(row['sentence'])} | {row['count']} |" for row in iter_rows(content)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
