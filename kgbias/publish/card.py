@@ -20,8 +20,8 @@ from kgbias.graph.types import GroupScore
 from kgbias.io.files import CHECKSUM_FILE as CHECKSUMS
 from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, markdown, xml_safe
 from kgbias.measures import corrected_figure, figures, labelled_by
-from kgbias.publish.recipe import NAME as RECIPE
-from kgbias.publish.recipe import STATEMENTS, Recipe
+from kgbias.publish.recipe import RECIPE_FILE as RECIPE
+from kgbias.publish.recipe import STATEMENTS_FILE, Recipe
 from kgbias.stories.stereotales import FORMAT_NAME as STEREOTALES
 
 NOT_STATED = "not stated"
@@ -61,7 +61,7 @@ LIMITS = (
 
 
 @dataclass(frozen=True)
-class Source:
+class CardSource:
     """The sources of a data set's description.
 
     Attributes:
@@ -109,23 +109,23 @@ class Source:
         return run_language(self.recipe.config)
 
     @property
-    def license_said(self) -> str:
+    def license_text(self) -> str:
         return self.license or NOT_STATED
 
     @property
     def columns(self) -> dict[str, str]:
         """The meaning of each column of the statements, in order."""
-        found = dict(_COLUMNS)
+        meanings = dict(_COLUMNS)
         for measure in self.content.measures:
             low_high = (
                 f" from {measure.range[0]:g} to {measure.range[1]:g}" if measure.range else ""
             )
             direction = measure.direction or "a score"
-            found[measure.name] = f"{direction}{low_high and f';{low_high}'}"
-            found[measure.label_column] = "; ".join(
+            meanings[measure.name] = f"{direction}{low_high and f';{low_high}'}"
+            meanings[measure.label_column] = "; ".join(
                 f"`{label}`: {meaning}" for label, meaning in measure.labels.items()
             )
-        return found | {name: OPTIONAL_COLUMNS[name] for name in optional_columns(self.content)}
+        return meanings | {name: OPTIONAL_COLUMNS[name] for name in optional_columns(self.content)}
 
     @property
     def collection(self) -> str:
@@ -153,15 +153,15 @@ class Source:
                 f"{describe_reader(config)}, is a statement."
             )
         pack = config.get("pack", {}).get("name", "salinas-2023")
-        n = config.get("iterations")
+        rounds = config.get("iterations")
         settings = ", ".join(f"{name} {value}" for name, value in self.recipe.settings)
         answers = config.get("answers", 1)
-        several = f"{answers} answers were drawn from each prompt. " if answers > 1 else ""
+        several_answers = f"{answers} answers were drawn from each prompt. " if answers > 1 else ""
         return (
             f"kgbias asked the model {self.model}{settings and f' ({settings})'} to complete "
             f"sentences about each group (prompts {pack}, language {self.language}), and showed it "
-            f"its own statements as examples in {n} further round{'' if n == 1 else 's'}. "
-            f"{several}"
+            f"its own statements as examples in {rounds} further round{'' if rounds == 1 else 's'}. "
+            f"{several_answers}"
             f"Temperature {config.get('temperature')}, random seed {config.get('seed')}, "
             f"augmentations {', '.join(config.get('arms', ()))}. The method is that of Salinas et "
             "al. 2023; run.json holds every setting."
@@ -183,18 +183,18 @@ class Source:
     def annotation(self) -> str:
         """Who scored the statements."""
         scorers = ", ".join(f"{m.measure} by {m.scorer} {m.version}" for m in self.recipe.metrics)
-        said = (
+        sentence = (
             f"Scores are made by classifiers, not by people: {scorers}."
             if scorers
             else "The statements were not scored."
         )
         if tables := [held.table for held in self.content.run.stereotype_matches()]:
-            named = ", ".join(f"{t.name} ({t.license or 'licence not known'})" for t in tables)
-            said += (
+            table_names = ", ".join(f"{t.name} ({t.license or 'licence not known'})" for t in tables)
+            sentence += (
                 " Rules and vectors, not people, hold the statements against stereotypes that "
-                f"people recorded, whose text is from these tables: {named}."
+                f"people recorded, whose text is from these tables: {table_names}."
             )
-        return said
+        return sentence
 
     @property
     def biases(self) -> str:
@@ -205,29 +205,29 @@ class Source:
 
 
 PARQUET = "data/statements.parquet"
-_IDENTIFIER = re.compile(r"[A-Za-z]+[A-Za-z0-9]*([.-][A-Za-z0-9]+)*")
-_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (10**6, "100K<n<1M"))
-_SHOWN = ("overall_regard", "toxicity_mean")
+_LICENSE_IDENTIFIER = re.compile(r"[A-Za-z]+[A-Za-z0-9]*([.-][A-Za-z0-9]+)*")
+_SIZE_NAMES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (10**6, "100K<n<1M"))
+_SHOWN_FIGURES = ("overall_regard", "toxicity_mean")
 
 
-def card(source: Source) -> str:
+def render_card(source: CardSource) -> str:
     """The whole card."""
-    metadata = "\n".join(f"{name}: {_yaml(value)}" for name, value in _metadata(source).items())
-    return f"---\n{metadata}\n---\n\n" + "\n".join(_text(source))
+    metadata = "\n".join(f"{name}: {_yaml_value(value)}" for name, value in _metadata(source).items())
+    return f"---\n{metadata}\n---\n\n" + "\n".join(_card_lines(source))
 
 
-def _metadata(source: Source) -> dict[str, Any]:
+def _metadata(source: CardSource) -> dict[str, Any]:
     size = len(source.content.triples)
     return {
         "pretty_name": source.title,
         "language": [source.language],
-        **_license(source.license),
+        **_license_fields(source.license),
         "tags": ["bias", "stereotypes", "fairness", "language-models", "kgbias",
                  "not-for-all-audiences"],
         "annotations_creators": ["machine-generated"],
         "language_creators": ["machine-generated"],
         "source_datasets": ["original"],
-        "size_categories": [next((name for most, name in _SIZES if size < most), "n>1M")],
+        "size_categories": [next((name for most, name in _SIZE_NAMES if size < most), "n>1M")],
         "configs": [{
             "config_name": "statements",
             "default": True,
@@ -236,29 +236,29 @@ def _metadata(source: Source) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _license(license: str) -> dict[str, str]:
+def _license_fields(license: str) -> dict[str, str]:
     """Hugging Face knows licences by short names; any other is "other", in its own words."""
     if not license:
         return {"license": "unknown"}
-    if _IDENTIFIER.fullmatch(license):
+    if _LICENSE_IDENTIFIER.fullmatch(license):
         return {"license": license.lower()}
     link = {"license_link": license} if license.startswith(("https://", "http://")) else {}
     return {"license": "other", "license_name": license, **link}
 
 
-def _yaml(value: Any) -> str:
+def _yaml_value(value: Any) -> str:
     """A value on one line: JSON without the characters that YAML forbids is YAML."""
     return xml_safe(json.dumps(value, ensure_ascii=False))
 
 
-def _text(source: Source) -> Iterator[str]:
+def _card_lines(source: CardSource) -> Iterator[str]:
     yield f"# {markdown(source.title)}\n"
     yield f"> **{CONTENT_WARNING}**\n"
     yield f"{markdown(source.summary)} Made with kgbias.\n"
     yield "```python\nfrom datasets import load_dataset\n"
     yield 'statements = load_dataset("FOLDER-OR-ID", split="train")\n```\n'
     yield "## Files\n\n| file | contents |\n|---|---|"
-    yield f"| `{PARQUET}`, `{STATEMENTS}` | the statements, one row for each arm that made one |"
+    yield f"| `{PARQUET}`, `{STATEMENTS_FILE}` | the statements, one row for each arm that made one |"
     yield "| `results.json` | figures of each group, in the Every Eval Ever schema |"
     yield f"| `{RECIPE}` | the configuration, to make the data again |"
     yield "| `croissant.json` | metadata in the Croissant 1.1 format |"
@@ -267,7 +267,7 @@ def _text(source: Source) -> Iterator[str]:
     for name, meaning in source.columns.items():
         yield f"| `{name}` | {meaning} |"
     yield "\n## Groups\n"
-    yield from _groups(source)
+    yield from _group_lines(source)
     yield "\n## Data statement\n"
     for head, body in (
         ("Model", source.model),
@@ -280,34 +280,34 @@ def _text(source: Source) -> Iterator[str]:
         ("What it is for", USES),
         ("What it is not for", NO_USES),
         ("Harm", IMPACT),
-        ("Licence of the model's outputs", source.license_said),
+        ("Licence of the model's outputs", source.license_text),
     ):
         yield f"**{head}.** {markdown(body)}\n"
     yield "**Limits.**\n"
     for limit in LIMITS:
         yield f"- {limit}"
     yield "\n## Make it again\n"
-    yield from _again(source)
+    yield from _repeat_lines(source)
     yield "\n## Cite it\n\n`CITATION.cff` says how. Cite the model and the methods too.\n"
 
 
-def _groups(source: Source) -> Iterator[str]:
-    content, known = source.content, figures()
+def _group_lines(source: CardSource) -> Iterator[str]:
+    content, known_figures = source.content, figures()
     values = {(f.group_id, f.arm, f.measure): f for f in source.figures}
-    both = [n for name in _SHOWN for n in (name, corrected_figure(known[name]).name)]
-    shown = [name for name in both if any(f.measure == name for f in source.figures)]
-    labelled = {labelled_by(f.method) for f in source.figures if f.measure in shown} - {""}
+    figure_names = [n for name in _SHOWN_FIGURES for n in (name, corrected_figure(known_figures[name]).name)]
+    shown_figures = [name for name in figure_names if any(f.measure == name for f in source.figures)]
+    labelled = {labelled_by(f.method) for f in source.figures if f.measure in shown_figures} - {""}
     heads = ["group", "category", "arm", "statements", "distinct"]
-    heads += [f"{known[name].title} (95% interval)" for name in shown]
+    heads += [f"{known_figures[name].title} (95% interval)" for name in shown_figures]
     yield f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}"
     for group in content.run.groups:
         for arm in content.statements.arms:
-            own = [t for t in content.triples if t.group_id == group.id and t.arm == arm]
+            group_triples = [t for t in content.triples if t.group_id == group.id and t.arm == arm]
             cells = [markdown(group.name), markdown(group.category), markdown(arm)]
-            cells += [str(sum(t.count for t in own)), str(len(own))]
-            for name in shown:
-                found = values.get((group.id, content.statements.arm_label(arm), name))
-                cells.append(_figure(found, known[name].form) if found else "")
+            cells += [str(sum(t.count for t in group_triples)), str(len(group_triples))]
+            for name in shown_figures:
+                score = values.get((group.id, content.statements.arm_label(arm), name))
+                cells.append(_format_figure(score, known_figures[name].form) if score else "")
             yield f"| {' | '.join(cells)} |"
     if labelled:
         yield (
@@ -316,14 +316,14 @@ def _groups(source: Source) -> Iterator[str]:
         )
 
 
-def _figure(figure: GroupScore, form: str) -> str:
+def _format_figure(figure: GroupScore, form: str) -> str:
     if not math.isfinite(figure.value):
         return ""
     interval = figure.interval(form, none="")
     return f"{figure.value:{form}}{interval and f' ({interval})'}"
 
 
-def _again(source: Source) -> Iterator[str]:
+def _repeat_lines(source: CardSource) -> Iterator[str]:
     if source.recipe.kind != "crawl":
         yield (
             "These statements cannot be made again: they are not from a crawl. "

@@ -21,31 +21,31 @@ from kgbias.io.resources import __version__
 from kgbias.io.text import escape_formula
 from kgbias.measures import Figure, Measure, figures, measure_of
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.publish.card import Source
+from kgbias.publish.card import CardSource
 from kgbias.report.benchmark import plain_records, benchmark_tables
 from kgbias.report.tables import table_latex
 from kgbias.stats.estimate import Estimate
 
-SCHEMA = "0.2.1"
+SCHEMA_VERSION = "0.2.1"
 
-_ARGUMENTS = ("temperature", "top_p", "top_k", "max_attempts")
+_GENERATION_ARGUMENTS = ("temperature", "top_p", "top_k", "max_attempts")
 
 
-def evaluations(source: Source) -> dict[str, Any]:
+def build_evaluations(source: CardSource) -> dict[str, Any]:
     """The whole file."""
     recipe = source.recipe
-    return record(
+    return build_evaluation(
         recipe.model,
         recipe.settings,
         title=source.title,
         organisation=", ".join(source.authors) or "Not stated",
         published=f"{datetime.fromisoformat(source.created).timestamp():.0f}",
         created=source.content.run.record.created,
-        results=list(_results(source)),
+        results=list(_group_results(source)),
     )
 
 
-def record(
+def build_evaluation(
     model: ModelInfo,
     settings: Settings,
     *,
@@ -58,7 +58,7 @@ def record(
     """The results of a model with everything else that the schema requires. `published` is in
     seconds since 1970; `created` is when the model was evaluated."""
     return {
-        "schema_version": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
         "evaluation_id": f"kgbias/{model.title.replace('/', '_')}/{published}",
         **({"evaluation_timestamp": created} if created else {}),
         "retrieved_timestamp": published,
@@ -81,21 +81,21 @@ def record(
     }
 
 
-def _results(source: Source) -> Iterator[dict[str, Any]]:
+def _group_results(source: CardSource) -> Iterator[dict[str, Any]]:
     groups = {group.id: group for group in source.content.run.groups}
     metrics = {metric.measure: metric for metric in source.recipe.metrics}
     recipe, config = source.recipe, source.recipe.config
-    said = {(f.group_id, f.arm, f.measure): f.n for f in source.figures}
-    for found in source.figures:
-        measure = measure_of(found.measure)
-        if measure is None or not math.isfinite(found.value):
+    counts = {(f.group_id, f.arm, f.measure): f.n for f in source.figures}
+    for score in source.figures:
+        measure = measure_of(score.measure)
+        if measure is None or not math.isfinite(score.value):
             continue
-        figure = figures({found.measure})[found.measure]
+        figure = figures({score.measure})[score.measure]
         raw = figure.raw or figure.name  # a corrected figure's own n is the number of labels
-        bounds = _bounds(figure, measure, said.get((found.group_id, found.arm, raw), found.n))
+        bounds = _bounds(figure, measure, counts.get((score.group_id, score.arm, raw), score.n))
         if bounds is None:
             continue
-        group = groups[found.group_id]
+        group = groups[score.group_id]
         metric = metrics.get(measure.name)
         yield {
             "evaluation_name": f"{figure.title} of {group.name}",
@@ -103,7 +103,7 @@ def _results(source: Source) -> Iterator[dict[str, Any]]:
                 "dataset_name": source.title,
                 "source_type": "other",
                 "additional_details": {"group": group.name, "category": group.category,
-                                       "arm": found.arm or "none"},
+                                       "arm": score.arm or "none"},
             },
             "metric_config": {
                 "evaluation_description": f"{figure.title}: {figure.direction}",
@@ -117,11 +117,11 @@ def _results(source: Source) -> Iterator[dict[str, Any]]:
                 },
             },
             "score_details": {
-                "score": found.value,
-                "uncertainty": uncertainty(found, found.method),
+                "score": score.value,
+                "uncertainty": uncertainty_record(score, score.method),
             },
             "generation_config": {
-                "generation_args": {k: config[k] for k in _ARGUMENTS if config.get(k) is not None},
+                "generation_args": {k: config[k] for k in _GENERATION_ARGUMENTS if config.get(k) is not None},
                 "additional_details": {"seed": str(config.get("seed", "")), "run": recipe.id},
             },
         }  # fmt: skip
@@ -144,21 +144,21 @@ def _lower_is_better(figure: Figure, measure: Measure) -> bool:
     return measure.worst == "highest"
 
 
-def uncertainty(found: Estimate, method: str) -> dict[str, Any]:
+def uncertainty_record(estimate: Estimate, method: str) -> dict[str, Any]:
     """The interval and sample size of a figure; `method` says how the interval was computed."""
     interval = {
-        "lower": found.low,
-        "upper": found.high,
+        "lower": estimate.low,
+        "upper": estimate.high,
         "confidence_level": 0.95,
         "method": method,
     }
     return {
-        **({"confidence_interval": interval} if found.has_interval else {}),
-        "num_samples": found.n,
+        **({"confidence_interval": interval} if estimate.has_interval else {}),
+        "num_samples": estimate.n,
     }
 
 
-TITLE = "kgbias benchmark"
+BOARD_TITLE = "kgbias benchmark"
 
 
 def write_tables(board: Board, folder: Path) -> list[Path]:
@@ -170,16 +170,16 @@ def write_tables(board: Board, folder: Path) -> list[Path]:
     with replace_folder(folder) as partial:
         for name, rows in plain_records(board).items():
             if rows:
-                (partial / f"{name}.csv").write_text(_csv(rows), encoding="utf-8", newline="")
+                (partial / f"{name}.csv").write_text(_format_csv(rows), encoding="utf-8", newline="")
         for table in benchmark_tables(board.labelled()):
             text = table_latex(table, CONTENT_WARNING)
             (partial / f"{table.label}.tex").write_text(text, encoding="utf-8")
         index = []
         for number, model in enumerate(board.models, 1):
-            own = [o for o in board.outcomes if o.model.name == model]
+            model_outcomes = [o for o in board.outcomes if o.model.name == model]
             for name, value in (
-                (f"results-{number}.json", every_eval_ever(own, now)),
-                (f"eval_results-{number}.yaml", hub_results(own, now)),
+                (f"results-{number}.json", every_eval_record(model_outcomes, now)),
+                (f"eval_results-{number}.yaml", hub_results(model_outcomes, now)),
             ):
                 if value:
                     (partial / name).write_text(json.dumps(value, indent=2) + "\n", "utf-8")
@@ -190,16 +190,16 @@ def write_tables(board: Board, folder: Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-def every_eval_ever(outcomes: Sequence[Outcome], now: datetime) -> dict[str, Any]:
+def every_eval_record(outcomes: Sequence[Outcome], now: datetime) -> dict[str, Any]:
     """One model's figures in the Every Eval Ever schema (see `kgbias.publish.evaluations`); empty
     if it has none. A figure without bounds (the SoFa score) is left out: the schema requires
     them."""
-    results = [row for o in outcomes for row in _of_outcome(o)]
+    results = [row for o in outcomes for row in _outcome_results(o)]
     if not results:
         return {}
-    first = outcomes[0]
-    return record(
-        first.model, first.settings, title=TITLE, organisation="Not stated",
+    first_outcome = outcomes[0]
+    return build_evaluation(
+        first_outcome.model, first_outcome.settings, title=BOARD_TITLE, organisation="Not stated",
         published=f"{now.timestamp():.0f}", results=results,
     )  # fmt: skip
 
@@ -212,7 +212,7 @@ def hub_results(outcomes: Sequence[Outcome], now: datetime) -> list[dict[str, An
             "dataset": {"id": o.hub[0], "task_id": o.hub[1]},
             "value": round(found.estimate.value, 4),
             "date": now.date().isoformat(),
-            "notes": f"{info.title} ({info.name}), {_interval(found.estimate)}, by kgbias; "
+            "notes": f"{info.title} ({info.name}), {_interval_words(found.estimate)}, by kgbias; "
             f"{info.help}",
         }
         for o in outcomes
@@ -224,23 +224,23 @@ def hub_results(outcomes: Sequence[Outcome], now: datetime) -> list[dict[str, An
     ]
 
 
-def _of_outcome(o: Outcome) -> list[dict[str, Any]]:
-    info = {figure.name: figure for figure in o.info}
-    found = []
-    for m in o.measured:
-        figure = info[m.figure]
-        if figure.range is None or not math.isfinite(m.estimate.value):
+def _outcome_results(outcome: Outcome) -> list[dict[str, Any]]:
+    info = {figure.name: figure for figure in outcome.info}
+    results = []
+    for domain_figure in outcome.measured:
+        figure = info[domain_figure.figure]
+        if figure.range is None or not math.isfinite(domain_figure.estimate.value):
             continue
-        details = {"figure": figure.name, "unit": o.unit}
+        details = {"figure": figure.name, "unit": outcome.unit}
         if figure.unbiased is not None:
             details["value_without_bias"] = f"{figure.unbiased:g}"
-        found.append(
+        results.append(
             {
-                "evaluation_name": f"{o.title}: {m.figure} ({m.domain})",
+                "evaluation_name": f"{outcome.title}: {domain_figure.figure} ({domain_figure.domain})",
                 "source_data": {
-                    "dataset_name": o.title,
+                    "dataset_name": outcome.title,
                     "source_type": "other",
-                    "additional_details": {"category": m.domain, "paper": o.source},
+                    "additional_details": {"category": domain_figure.domain, "paper": outcome.source},
                 },
                 "metric_config": {
                     "evaluation_description": f"{figure.title}: {figure.help}",
@@ -251,23 +251,23 @@ def _of_outcome(o: Outcome) -> list[dict[str, Any]]:
                     "additional_details": details,
                 },
                 "score_details": {
-                    "score": m.estimate.value,
-                    "uncertainty": uncertainty(m.estimate, f"bootstrap over {o.unit}"),
+                    "score": domain_figure.estimate.value,
+                    "uncertainty": uncertainty_record(domain_figure.estimate, f"bootstrap over {outcome.unit}"),
                 },
                 "generation_config": {
                     "generation_args": {},
-                    "additional_details": {"scored_by": "log-probability", **dict(o.settings)},
+                    "additional_details": {"scored_by": "log-probability", **dict(outcome.settings)},
                 },
             }
         )
-    return found
+    return results
 
 
-def _interval(e: Any) -> str:
-    return f"95% interval {e.interval('.4g')}" if e.has_interval else "no interval"
+def _interval_words(estimate: Any) -> str:
+    return f"95% interval {estimate.interval('.4g')}" if estimate.has_interval else "no interval"
 
 
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
+def _format_csv(rows: Sequence[dict[str, Any]]) -> str:
     file = io.StringIO()
     writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
     writer.writeheader()

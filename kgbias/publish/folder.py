@@ -17,13 +17,13 @@ from kgbias.io.progress import Progress
 from kgbias.io.resources import __version__
 from kgbias.io.text import xml_safe
 from kgbias.measure.figures import read_figures
-from kgbias.publish.card import IMPACT, LIMITS, NO_USES, PARQUET, PERSONAL, USES, Source, card
-from kgbias.publish.evaluations import evaluations
-from kgbias.publish.recipe import NAME, STATEMENTS, Recipe
+from kgbias.publish.card import IMPACT, LIMITS, NO_USES, PARQUET, PERSONAL, USES, CardSource, render_card
+from kgbias.publish.evaluations import build_evaluations
+from kgbias.publish.recipe import RECIPE_FILE, STATEMENTS_FILE, Recipe
 
 # The terms of https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html; mlcroissant wants
 # the whole list, including terms that are not used.
-_TERMS = (
+_CROISSANT_TERMS = (
     "citeAs", "column", "containedIn", "equivalentProperty", "extract", "field", "fileProperty",
     "fileObject", "fileSet", "format", "includes", "isArray", "arrayShape", "isLiveDataset",
     "jsonPath", "key", "md5", "parentField", "path", "readLines", "recordSet", "references",
@@ -40,12 +40,12 @@ _CONTEXT: dict[str, Any] = {
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "examples": {"@id": "cr:examples", "@type": "@json"},
-    **{name: f"cr:{name}" for name in _TERMS},
+    **{name: f"cr:{name}" for name in _CROISSANT_TERMS},
 }
-_FILES = ((PARQUET, "application/x-parquet"), (STATEMENTS, "application/jsonl"))
+_FILES = ((PARQUET, "application/x-parquet"), (STATEMENTS_FILE, "application/jsonl"))
 
 
-def croissant(source: Source, folder: Path) -> dict[str, Any]:
+def croissant_metadata(source: CardSource, folder: Path) -> dict[str, Any]:
     """The metadata of the files in `folder`."""
     return {
         "@context": _CONTEXT,
@@ -85,7 +85,7 @@ def croissant(source: Source, folder: Path) -> dict[str, Any]:
                 "name": "statements",
                 "description": "The statements, one row for each arm that made one.",
                 "key": [{"@id": "statements/id"}, {"@id": "statements/arm"}],
-                "field": [_field(source, name, said) for name, said in source.columns.items()],
+                "field": [_croissant_field(source, name, said) for name, said in source.columns.items()],
             }
         ],
         "rai:dataCollection": source.collection,
@@ -104,13 +104,13 @@ def croissant(source: Source, folder: Path) -> dict[str, Any]:
     }
 
 
-def citation_text(source: Source) -> str:
+def citation_text(source: CardSource) -> str:
     """The data set as an entry in a bibliography."""
     who = ", ".join(source.authors) or "Not stated"
     return f"{who} ({source.created[:4]}). {source.title} [data set]. Made with kgbias."
 
 
-def _field(source: Source, name: str, description: str) -> dict[str, Any]:
+def _croissant_field(source: CardSource, name: str, description: str) -> dict[str, Any]:
     numbers = {measure.name for measure in source.content.measures}
     kind = "sc:Integer" if name in INTEGER_COLUMNS else "sc:Float" if name in numbers else "sc:Text"
     return {
@@ -127,7 +127,7 @@ def _field(source: Source, name: str, description: str) -> dict[str, Any]:
 _SPDX = re.compile(r"[A-Z][A-Za-z0-9]*([.-][A-Za-z0-9]+)+|MIT|Unlicense|ISC|Zlib")
 
 
-def citation(source: Source) -> str:
+def citation_file(source: CardSource) -> str:
     """The content of CITATION.cff. If no authors are given, they are cited as "Not stated"."""
     authors = [{"name": name} for name in source.authors or ("Not stated",)]
     lines = {
@@ -164,12 +164,12 @@ def citation(source: Source) -> str:
     }
     # JSON is YAML, except for dates, which must not be quoted.
     return "".join(
-        f"{name}: {value if name == 'date-released' else _yaml(value)}\n"
+        f"{name}: {value if name == 'date-released' else _yaml_value(value)}\n"
         for name, value in lines.items()
     )
 
 
-def _yaml(value: object) -> str:
+def _yaml_value(value: object) -> str:
     return xml_safe(json.dumps(value, ensure_ascii=False))
 
 
@@ -193,22 +193,22 @@ def publish(
     if run.status != "complete":
         raise UsageError(f"run {run.name!r} is not finished: finish crawling it first")
     selection = selection or Selection()
-    counted = select_statements(run, selection)
-    if counted.note:
-        progress.note(counted.note)
-    if not counted.triples:
+    statements = select_statements(run, selection)
+    if statements.note:
+        progress.note(statements.note)
+    if not statements.triples:
         raise UsageError(f"run {run.name!r} has no statements that count")
-    source = Source(
-        ExportContent(run, list(counted.triples), counted),
-        Recipe.of(run, selection),
-        tuple(read_figures(run, selection, counted)),
+    source = CardSource(
+        ExportContent(run, list(statements.triples), statements),
+        Recipe.from_run(run, selection),
+        tuple(read_figures(run, selection, statements)),
         " ".join(license.split()),
         tuple(" ".join(name.split()) for name in authors if name.strip()),
         datetime.now(UTC).isoformat(timespec="seconds"),
         selection,
     )
     with replace_folder(folder) as partial:
-        _write(source, partial)
+        _write_files(source, partial)
         if figures:
             from kgbias.report.save import save_figures
 
@@ -217,17 +217,17 @@ def publish(
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _write(source: Source, folder: Path) -> None:
+def _write_files(source: CardSource, folder: Path) -> None:
     (folder / PARQUET).parent.mkdir()
     write_parquet(source.content, folder / PARQUET)
-    write_jsonl(source.content, folder / STATEMENTS)
+    write_jsonl(source.content, folder / STATEMENTS_FILE)
     record = source.recipe.as_dict(source.content.run, source.created)
     for name, value in (
-        (NAME, record),
-        ("croissant.json", croissant(source, folder)),
-        ("results.json", evaluations(source)),
+        (RECIPE_FILE, record),
+        ("croissant.json", croissant_metadata(source, folder)),
+        ("results.json", build_evaluations(source)),
     ):
         text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
         (folder / name).write_text(text + "\n", encoding="utf-8", newline="")
-    for name, text in (("README.md", card(source)), ("CITATION.cff", citation(source))):
+    for name, text in (("README.md", render_card(source)), ("CITATION.cff", citation_file(source))):
         (folder / name).write_text(text, encoding="utf-8", newline="")

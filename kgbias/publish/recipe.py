@@ -15,10 +15,10 @@ from kgbias.io.reading import parse_json, read_json, read_text
 from kgbias.io.resources import __version__
 from kgbias.models.base import ModelInfo, Settings
 
-NAME = "run.json"
-STATEMENTS = "data/statements.jsonl"
+RECIPE_FILE = "run.json"
+STATEMENTS_FILE = "data/statements.jsonl"
 
-_SETTINGS = {"dtype"}  # all a folder may say about opening a model; never a server's address
+_OPENING_SETTINGS = {"dtype"}  # all a folder may say about opening a model; never a server's address
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Recipe:
     decisions: tuple[Decision, ...] = field(default=())
 
     @classmethod
-    def of(cls, run: StoredRun, selection: Selection) -> "Recipe":
+    def from_run(cls, run: StoredRun, selection: Selection) -> "Recipe":
         """The recipe of a run in a store."""
         record = run.record
-        known = {category.name: category for category in record.categories}
+        known_categories = {category.name: category for category in record.categories}
         names = dict.fromkeys(group.category for group in record.groups)
         return cls(
             record.name,
@@ -58,7 +58,7 @@ class Recipe:
             record.model,
             record.settings,
             record.config,
-            tuple(known.get(name) or Category(name) for name in names),
+            tuple(known_categories.get(name) or Category(name) for name in names),
             tuple(run.metrics().values()),
             selection,
             tuple(d for d in latest_decisions(run.decisions()).values() if d.verdict != "undo"),
@@ -87,7 +87,7 @@ class Recipe:
                     "generation": d.generation_id,
                     "verdict": d.verdict,
                     "decided": d.decided,
-                    **({"statement": _words(d.statement)} if d.statement else {}),
+                    **({"statement": _triple_words(d.statement)} if d.statement else {}),
                 }
                 for d in self.decisions
             ],
@@ -99,71 +99,71 @@ class Recipe:
     def opening(self) -> dict[str, str]:
         """How the model is opened. A server's address is never taken from a folder: that server
         would receive the API key of whoever reproduces the run."""
-        return {name: value for name, value in self.settings if name in _SETTINGS}
+        return {name: value for name, value in self.settings if name in _OPENING_SETTINGS}
 
 
-def _words(triple: Triple) -> list[str]:
+def _triple_words(triple: Triple) -> list[str]:
     return [triple.group, triple.predicate, triple.object]
 
 
 def read_recipe(folder: Path) -> Recipe:
     """The recipe of a published folder. Raises DataError if it cannot be read."""
-    value = read_json(folder / NAME)
+    value = read_json(folder / RECIPE_FILE)
     try:
         return Recipe(
-            _text(value["run"]),
-            _text(value["id"]),
-            _text(value["kind"]),
+            _check_text(value["run"]),
+            _check_text(value["id"]),
+            _check_text(value["kind"]),
             ModelInfo(
-                _text(value["model"]["name"]),
-                _text(value["model"]["revision"]),
-                _text(value["model"].get("called", "")),
+                _check_text(value["model"]["name"]),
+                _check_text(value["model"]["revision"]),
+                _check_text(value["model"].get("called", "")),
             ),
-            tuple((_text(name), _text(said)) for name, said in value["settings"]),
+            tuple((_check_text(name), _check_text(said)) for name, said in value["settings"]),
             dict(value["config"]),
             tuple(
-                Category(_text(c["name"]), _text(c["singular"]), _text(c["plural"]))
+                Category(_check_text(c["name"]), _check_text(c["singular"]), _check_text(c["plural"]))
                 for c in value["categories"]
             ),
             tuple(
-                Metric(measure, *(_text(m[key]) for key in ("scorer", "version", "verbaliser")))
+                Metric(measure, *(_check_text(m[key]) for key in ("scorer", "version", "verbaliser")))
                 for measure, m in value["scorers"].items()
             ),
             Selection(**value["selection"]),
-            tuple(_decision(d) for d in value["decisions"]),
+            tuple(_read_decision(d) for d in value["decisions"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"{folder / NAME} is not what kgbias publishes: {error!r}") from error
+        raise DataError(f"{folder / RECIPE_FILE} is not what kgbias publishes: {error!r}") from error
 
 
-def _decision(value: Mapping[str, Any]) -> Decision:
+def _read_decision(value: Mapping[str, Any]) -> Decision:
     if value["verdict"] not in ("restore", "reject"):
         raise ValueError(f"no verdict {value['verdict']!r}")
-    said = value.get("statement")
+    statement_words = value.get("statement")
     return Decision(
-        _text(value["generation"]),
+        _check_text(value["generation"]),
         value["verdict"],
         "as published",
-        _text(value["decided"]),
-        Triple(*map(_text, said)) if said else None,
+        _check_text(value["decided"]),
+        Triple(*map(_check_text, statement_words)) if statement_words else None,
     )
 
 
 def read_statements(folder: Path) -> list[dict[str, Any]]:
     """The published statements, one row for each arm that made one."""
-    path = folder / STATEMENTS
+    path = folder / STATEMENTS_FILE
     lines = read_text(path).split("\n")
-    found = [parse_json(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line]
-    for number, row in enumerate(found, 1):
+    statements = [parse_json(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line]
+    for number, row in enumerate(statements, 1):
         if not isinstance(row, dict) or not all(
             isinstance(row.get(name), kind)
             for name, kind in (("id", str), ("arm", str), ("count", int))
         ):
             raise DataError(f"{path}, line {number} is not a statement: it needs id, arm and count")
-    return found
+    return statements
 
 
-def _text(value: Any) -> str:
+def _check_text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not text")
     return value

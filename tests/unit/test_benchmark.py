@@ -31,7 +31,7 @@ from kgbias.probe.benchmarks import (
     Sofa,
     StereoSet,
 )
-from kgbias.publish.evaluations import every_eval_ever, hub_results, write_tables
+from kgbias.publish.evaluations import every_eval_record, hub_results, write_tables
 from kgbias.report.benchmark import plain_records, render_benchmark, benchmark_tables
 from kgbias.stats.units import UnitSums, ratio_of_sums
 from tests.conftest import needs
@@ -236,7 +236,7 @@ def test_records_for_others(small: Board) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     now = datetime(2026, 11, 22, tzinfo=UTC)
     own = [o for o in small.outcomes if o.model.name == "a"]
-    found = every_eval_ever(own, now)
+    found = every_eval_record(own, now)
     jsonschema.validate(found, EVALUATIONS)
     (result,) = found["evaluation_results"]  # the SoFa score has no bounds
     assert result["score_details"]["score"] == 100
