@@ -1,6 +1,6 @@
 """Models on benchmarks: their scores, how certain the differences are, and whether benchmarks
 agree."""
 
-from kgbias.benchmark.board import Agreement, Board, Cost, Outcome, Standing, board, cost_of
+from kgbias.benchmark.board import StandingAgreement, Board, BenchmarkCost, BenchmarkOutcome, Standing, build_board, estimate_benchmark_cost
 
-__all__ = ["Agreement", "Board", "Cost", "Outcome", "Standing", "board", "cost_of"]
+__all__ = ["StandingAgreement", "Board", "BenchmarkCost", "BenchmarkOutcome", "Standing", "build_board", "estimate_benchmark_cost"]

@@ -26,12 +26,12 @@ from kgbias.stats.inference import DEFAULT_DRAWS, Values, kendall_tau
 from kgbias.stats.poststratification import StratifiedSample, StandardWeights
 from kgbias.stats.units import resample_interval, restrict_to_shared
 
-CRAWL = "crawl"
-EVERYONE = "all groups"
+CRAWL_BENCHMARK = "crawl"
+ALL_GROUPS = "all groups"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BenchmarkOutcome:
     """One model on one benchmark.
 
     Attributes:
@@ -39,14 +39,14 @@ class Outcome:
         settings: how it was asked.
         parameters: the number of its parameters; None if unknown.
         benchmark: the benchmark's name; `title` is its name for people, `source` the paper.
-        measured: its figures.
-        info: what each figure is, by name.
+        figures: its figures.
+        figure_info: what each figure is, by name.
         unit: what is resampled.
-        hub: the benchmark's data set on the Hugging Face hub, if any.
+        hub_dataset: the benchmark's data set on the Hugging Face hub, if any.
         items: the number of items scored, in whichever call.
         tokens: the number of tokens read for all of them.
         seconds: the time that this took, in whichever call; NaN if unknown.
-        parts: category to its items, and the texts scored for them.
+        counts_by_category: category to its items, and the texts scored for them.
         remarks: caveats on the figures.
     """
 
@@ -56,19 +56,19 @@ class Outcome:
     benchmark: str
     title: str
     source: str
-    measured: tuple[DomainFigure, ...]
-    info: tuple[FigureInfo, ...]
+    figures: tuple[DomainFigure, ...]
+    figure_info: tuple[FigureInfo, ...]
     unit: str
-    hub: tuple[str, str] | None
+    hub_dataset: tuple[str, str] | None
     items: int
     tokens: int
     seconds: float
-    parts: Mapping[str, tuple[int, int]]
+    counts_by_category: Mapping[str, tuple[int, int]]
     remarks: tuple[str, ...] = ()
 
     def overall(self, figure: str) -> DomainFigure | None:
         """The figure over all items."""
-        return next((m for m in self.measured if (m.domain, m.figure) == (OVERALL, figure)), None)
+        return next((measured_figure for measured_figure in self.figures if (measured_figure.domain, measured_figure.figure) == (OVERALL, figure)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +108,19 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
-    """Kendall's tau-b, -1 to 1, between the orders in which two standings put the same `n` models;
-    NaN if one of them ties all. `least_p` is the smallest two-sided p-value that this many models
+class StandingAgreement:
+    """Kendall's tau-b, -1 to 1, between the orders in which two standings put the same `model_count` models;
+    NaN if one of them ties all. `min_p_value` is the smallest two-sided p-value that this many models
     can reach, whatever the order."""
 
     first: str
     second: str
     tau: float
-    n: int
+    model_count: int
 
     @property
-    def least_p(self) -> float:
-        return min(1.0, 2 / math.factorial(self.n))
+    def min_p_value(self) -> float:
+        return min(1.0, 2 / math.factorial(self.model_count))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -137,26 +137,26 @@ class Board(Result):
         left_out: what could not be scored, in sentences.
     """
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[BenchmarkOutcome, ...]
     standings: tuple[Standing, ...]
     tests: tuple[ModelContrast, ...]
-    agreements: tuple[Agreement, ...]
+    agreements: tuple[StandingAgreement, ...]
     crawls: tuple[tuple[str, str], ...] = ()
     left_out: tuple[str, ...] = ()
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """Caveats on the figures, in sentences."""
-        own = [remark for o in self.outcomes for remark in o.remarks]
-        kinds = {o.model.name: dict(o.settings).get("kind") for o in self.outcomes
-                 if o.benchmark == "sofa"}  # fmt: skip
+        remarks_found = [remark for outcome in self.outcomes for remark in outcome.remarks]
+        kinds = {outcome.model.name: dict(outcome.settings).get("kind") for outcome in self.outcomes
+                 if outcome.benchmark == "sofa"}  # fmt: skip
         masked = [name for name, kind in kinds.items() if kind == "masked"]
         if masked and len(masked) < len(kinds):
-            own.append(
+            remarks_found.append(
                 f"SoFa of {' and '.join(masked)} rests on pseudo-perplexities, that of the other "
                 "models on perplexities: their scores are not on the same scale"
             )
-        return tuple(dict.fromkeys(own))
+        return tuple(dict.fromkeys(remarks_found))
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -164,45 +164,45 @@ class Board(Result):
         names = [o.model.name for o in self.outcomes]
         return tuple(dict.fromkeys([*names, *(name for name, _ in self.crawls)]))
 
-    def labelled(self) -> "Board":
-        """The same with short names for the models, for tables and pictures (see `labels`)."""
-        of = labels(self.models)
+    def with_short_names(self) -> "Board":
+        """The same with short names for the models, for tables and pictures (see `short_names`)."""
+        name_of = short_names(self.models)
 
-        def called(names: Sequence[str]) -> tuple[str, ...]:
-            return tuple(of[name] for name in names)
+        def rename(names: Sequence[str]) -> tuple[str, ...]:
+            return tuple(name_of[name] for name in names)
 
         return replace(
             self,
             outcomes=tuple(
-                replace(o, model=ModelInfo(of[o.model.name], o.model.revision))
-                for o in self.outcomes
+                replace(outcome, model=ModelInfo(name_of[outcome.model.name], outcome.model.revision))
+                for outcome in self.outcomes
             ),
             standings=tuple(
-                replace(s, models=called(s.models), unable=called(s.unable)) for s in self.standings
+                replace(standing, models=rename(standing.models), unable=rename(standing.unable)) for standing in self.standings
             ),
-            tests=tuple(replace(t, first=of[t.first], second=of[t.second]) for t in self.tests),
-            crawls=tuple((of[model], run) for model, run in self.crawls),
+            tests=tuple(replace(test, first=name_of[test.first], second=name_of[test.second]) for test in self.tests),
+            crawls=tuple((name_of[model], run) for model, run in self.crawls),
         )
 
     def as_dict(self) -> dict[str, Any]:
         """The whole board as plain data, with null for an undefined figure."""
-        answer = {
+        record = {
             "models": list(self.models),
             "family": len(self.tests),
             "correction": self.tests[0].correction if self.tests else None,
-            "results": [_outcome(o) for o in self.outcomes],
-            "standings": [_standing(s) for s in self.standings],
-            "contrasts": [contrast_row(t) for t in self.tests],
+            "results": [_outcome_record(outcome) for outcome in self.outcomes],
+            "standings": [_standing_record(standing) for standing in self.standings],
+            "contrasts": [contrast_record(test) for test in self.tests],
             "agreement": [
-                {"first": a.first, "second": a.second, "tau": a.tau, "models": a.n,
-                 "least_p": a.least_p}
-                for a in self.agreements
+                {"first": agreement.first, "second": agreement.second, "tau": agreement.tau, "models": agreement.model_count,
+                 "least_p": agreement.min_p_value}
+                for agreement in self.agreements
             ],
             "crawls": dict(self.crawls),
             "remarks": list(self.remarks),
             "left_out": list(self.left_out),
         }  # fmt: skip
-        return nan_to_none(answer)  # type: ignore[no-any-return]
+        return nan_to_none(record)  # type: ignore[no-any-return]
 
     def as_rows(self) -> Rows[dict[str, Any]]:
         """Every figure. Columns: model, benchmark, domain, figure, value, low, high, n."""
@@ -211,30 +211,30 @@ class Board(Result):
             dict(
                 zip(
                     columns,
-                    (o.model.name, o.benchmark, m.domain, m.figure, e.value, e.low, e.high, e.n),
+                    (outcome.model.name, outcome.benchmark, measured_figure.domain, measured_figure.figure, estimate.value, estimate.low, estimate.high, estimate.n),
                     strict=True,
                 )
             )
-            for o in self.outcomes
-            for m in o.measured
-            for e in [m.estimate]
+            for outcome in self.outcomes
+            for measured_figure in outcome.figures
+            for estimate in [measured_figure.estimate]
         ]
         return Rows(rows, columns=columns)
 
 
-def labels(specs: Sequence[str]) -> dict[str, str]:
+def short_names(specs: Sequence[str]) -> dict[str, str]:
     """Names for models beside each other: the last part of a path or an id ("flan-t5-base" from
     "hf:google/flan-t5-base"), or the whole spec if two would get the same name."""
-    last = {spec: re.split("[/:]", spec.rstrip("/"))[-1].removesuffix(".gguf") for spec in specs}
-    counts = Counter(last.values())
+    last_parts = {spec: re.split("[/:]", spec.rstrip("/"))[-1].removesuffix(".gguf") for spec in specs}
+    counts = Counter(last_parts.values())
     return {
-        spec: name if name and counts[name] == 1 and name not in last.keys() - {spec} else spec
-        for spec, name in last.items()
+        spec: name if name and counts[name] == 1 and name not in last_parts.keys() - {spec} else spec
+        for spec, name in last_parts.items()
     }
 
 
-def board(
-    outcomes: Sequence[Outcome],
+def build_board(
+    outcomes: Sequence[BenchmarkOutcome],
     crawled: Sequence[tuple[str, str, ModelSamples]] = (),
     *,
     correction: str = "holm",
@@ -251,21 +251,21 @@ def board(
         left_out: what could not be scored.
     """
     standings, tests = [], []
-    for name in dict.fromkeys(o.benchmark for o in outcomes):
-        own = [o for o in outcomes if o.benchmark == name]
-        for figure in own[0].info:
-            rows = [(o, m) for o in own if (m := o.overall(figure.name)) is not None]
+    for name in dict.fromkeys(outcome.benchmark for outcome in outcomes):
+        benchmark_outcomes = [outcome for outcome in outcomes if outcome.benchmark == name]
+        for figure in benchmark_outcomes[0].figure_info:
+            rows = [(outcome, measured_figure) for outcome in benchmark_outcomes if (measured_figure := outcome.overall(figure.name)) is not None]
             if figure.unbiased is not None and len(rows) > 1:
-                standings.append(_stand(figure, rows, seed))
-                tests += [_test(figure, a, b, seed) for a, b in combinations(rows, 2)]
+                standings.append(_rank_by_figure(figure, rows, seed))
+                tests += [_contrast_pair(figure, first, second, seed) for first, second in combinations(rows, 2)]
     if len(crawled) > 1:
-        more, ranks = _of_crawls(crawled, correction, seed)
-        tests += more
+        crawl_tests, ranks = _compare_crawls(crawled, correction, seed)
+        tests += crawl_tests
         standings += ranks
     agreements = [
-        Agreement(a.name, b.name, kendall_tau(*_aligned(a, b)), len(a.models))
-        for a, b in combinations(standings, 2)
-        if set(a.models) == set(b.models)
+        StandingAgreement(first.name, second.name, kendall_tau(*_align_departures(first, second)), len(first.models))
+        for first, second in combinations(standings, 2)
+        if set(first.models) == set(second.models)
     ]
     runs = tuple((model, run) for model, run, _ in crawled) if len(crawled) > 1 else ()
     return Board(
@@ -274,151 +274,151 @@ def board(
     )  # fmt: skip
 
 
-def _stand(figure: FigureInfo, rows: Sequence[tuple[Outcome, DomainFigure]], seed: int) -> Standing:
-    units = restrict_to_shared([m.units for _, m in rows])
+def _rank_by_figure(figure: FigureInfo, rows: Sequence[tuple[BenchmarkOutcome, DomainFigure]], seed: int) -> Standing:
+    units = restrict_to_shared([measured_figure.units for _, measured_figure in rows])
     assert figure.unbiased is not None
-    departures = {o.model.name: abs(m.estimate.value - figure.unbiased) for o, m in rows}
-    drawn = {
-        o.model.name: -np.nan_to_num(np.abs(u.replicates(DEFAULT_DRAWS, seed) - figure.unbiased), nan=1e9)
-        for (o, _), u in zip(rows, units, strict=True)
+    departures = {outcome.model.name: abs(measured_figure.estimate.value - figure.unbiased) for outcome, measured_figure in rows}
+    replicates = {
+        outcome.model.name: -np.nan_to_num(np.abs(u.replicates(DEFAULT_DRAWS, seed) - figure.unbiased), nan=1e9)
+        for (outcome, _), u in zip(rows, units, strict=True)
     }
-    found = rank_probabilities(drawn)
+    probabilities = rank_probabilities(replicates)
     order = sorted(departures, key=lambda n: (math.isnan(departures[n]), departures[n]))
-    values = {o.model.name: m.estimate for o, m in rows}
-    first = rows[0][0]
-    chance = next((f.chance for f in first.info if f.name == figure.beside), None)
-    can = {o.model.name: m.estimate for o, _ in rows if (m := o.overall(figure.beside))}
+    values = {outcome.model.name: measured_figure.estimate for outcome, measured_figure in rows}
+    first_outcome = rows[0][0]
+    chance = next((f.chance for f in first_outcome.figure_info if f.name == figure.beside), None)
+    companion_by_model = {outcome.model.name: measured_figure.estimate for outcome, _ in rows if (measured_figure := outcome.overall(figure.beside))}
     return Standing(
-        first.title, figure, tuple(order), tuple(values[n] for n in order),
-        tuple(departures[n] for n in order), tuple(tuple(found[n]) for n in order),
-        len(units[0].names), first.unit,
-        tuple(can.get(n, Estimate.missing()) for n in order) if can else (),
-        tuple(n for n in order if n in can and _by_chance(can[n], chance)),
+        first_outcome.title, figure, tuple(order), tuple(values[n] for n in order),
+        tuple(departures[n] for n in order), tuple(tuple(probabilities[n]) for n in order),
+        len(units[0].names), first_outcome.unit,
+        tuple(companion_by_model.get(n, Estimate.missing()) for n in order) if companion_by_model else (),
+        tuple(n for n in order if n in companion_by_model and _is_at_chance(companion_by_model[n], chance)),
     )  # fmt: skip
 
 
-def _by_chance(reached: Estimate, chance: float | None) -> bool:
+def _is_at_chance(reached: Estimate, chance: float | None) -> bool:
     """Whether a share of right answers may be due to guessing."""
-    least = reached.low if reached.has_interval else reached.value
-    return chance is not None and least <= chance
+    lower_bound = reached.low if reached.has_interval else reached.value
+    return chance is not None and lower_bound <= chance
 
 
-def _test(
-    figure: FigureInfo, a: tuple[Outcome, DomainFigure], b: tuple[Outcome, DomainFigure], seed: int
+def _contrast_pair(
+    figure: FigureInfo, first_row: tuple[BenchmarkOutcome, DomainFigure], second_row: tuple[BenchmarkOutcome, DomainFigure], seed: int
 ) -> ModelContrast:
-    (one, first), (other, second) = a, b
-    x, y = restrict_to_shared([first.units, second.units])
-    n = len(x.names)
-    drawn: Values = x.replicates(DEFAULT_DRAWS, seed) - y.replicates(DEFAULT_DRAWS, seed)
-    value = x.value - y.value
-    difference = resample_interval(value, drawn, n)
+    (first_outcome, first_figure), (second_outcome, second_figure) = first_row, second_row
+    first_units, second_units = restrict_to_shared([first_figure.units, second_figure.units])
+    unit_count = len(first_units.names)
+    replicates: Values = first_units.replicates(DEFAULT_DRAWS, seed) - second_units.replicates(DEFAULT_DRAWS, seed)
+    value = first_units.value - second_units.value
+    difference = resample_interval(value, replicates, unit_count)
     margin = math.nan if figure.range is None else DEFAULT_MARGIN_SHARE * (figure.range[1] - figure.range[0])
-    known_draws = drawn[~np.isnan(drawn)]
+    known_draws = replicates[~np.isnan(replicates)]
     # Models that answer every unit alike have no error to compare with the margin.
     error = float(known_draws.std(ddof=1)) if difference.has_interval else math.nan
-    same = math.nan if math.isnan(margin) else equivalence_p_value(value, error, margin, n - 1.0)
+    equivalence = math.nan if math.isnan(margin) else equivalence_p_value(value, error, margin, unit_count - 1.0)
     return ModelContrast(
-        figure.name, one.title, one.model.name, other.model.name, (n, n), (x.value, y.value),
-        difference, swap_p_value(x, y, seed=seed), same, margin, one.unit, statistic="",
+        figure.name, first_outcome.title, first_outcome.model.name, second_outcome.model.name, (unit_count, unit_count), (first_units.value, second_units.value),
+        difference, swap_p_value(first_units, second_units, seed=seed), equivalence, margin, first_outcome.unit, statistic="",
     )  # fmt: skip
 
 
-def _of_crawls(
+def _compare_crawls(
     crawled: Sequence[tuple[str, str, ModelSamples]], correction: str, seed: int
 ) -> tuple[list[ModelContrast], list[Standing]]:
     """The measures of the models' crawls over all statements about the groups that all crawls asked
     about."""
-    subjects = [_pooled(name, subject, _common(crawled)) for name, _, subject in crawled]
+    subjects = [_pool_groups(name, subject, _common_groups(crawled)) for name, _, subject in crawled]
     try:
         tests, rankings = contrast_models(subjects, correction=correction, seed=seed)
     except UsageError:  # they share no measured group
         return [], []
     standings = []
-    for r in rankings:
-        measure = known(r.measure)
+    for ranking in rankings:
+        measure = known(ranking.measure)
         worst_first = measure.worst == "highest"
-        order = list(zip(r.models, r.means, r.probabilities, strict=True))
+        order = list(zip(ranking.models, ranking.means, ranking.probabilities, strict=True))
         if worst_first:
-            order = [(name, value, tuple(reversed(p))) for name, value, p in reversed(order)]
+            order = [(name, value, tuple(reversed(probabilities))) for name, value, probabilities in reversed(order)]
         figure = FigureInfo(
-            r.measure, f"mean {spoken_name(r.measure)}", "over the statements of each crawl",
+            ranking.measure, f"mean {spoken_name(ranking.measure)}", "over the statements of each crawl",
             None, measure.range, measure.form, "lower" if worst_first else "higher",
         )  # fmt: skip
-        asked = {s.name: s.find_sample((r.measure, _ALL.id)) for s in subjects
-                 if s.name in r.models}  # fmt: skip
-        mix = StandardWeights.from_samples(list(asked.values()))
-        means = {name: mix.estimate(a, seed=seed) for name, a in asked.items()}
+        samples_by_model = {s.name: s.find_sample((ranking.measure, _ALL_GROUPS_GROUP.id)) for s in subjects
+                 if s.name in ranking.models}  # fmt: skip
+        mix = StandardWeights.from_samples(list(samples_by_model.values()))
+        means = {name: mix.estimate(a, seed=seed) for name, a in samples_by_model.items()}
         standings.append(
             Standing(
-                CRAWL, figure, tuple(n for n, *_ in order),
+                CRAWL_BENCHMARK, figure, tuple(n for n, *_ in order),
                 tuple(means[n] for n, *_ in order),
                 tuple(value if worst_first else -value for _, value, _ in order),
-                tuple(p for *_, p in order), min(e.n for e in means.values()), "statements",
+                tuple(probabilities for *_, probabilities in order), min(e.n for e in means.values()), "statements",
             )
         )  # fmt: skip
     return tests, standings
 
 
-_ALL = Group(EVERYONE, "")
+_ALL_GROUPS_GROUP = Group(ALL_GROUPS, "")
 
 
-def _common(crawled: Sequence[tuple[str, str, ModelSamples]]) -> set[str]:
-    return set.intersection(*({g.id for g in s.groups} for *_, s in crawled))
+def _common_groups(crawled: Sequence[tuple[str, str, ModelSamples]]) -> set[str]:
+    return set.intersection(*({g.id for g in subject.groups} for *_, subject in crawled))
 
 
-def _pooled(name: str, subject: ModelSamples, groups: set[str]) -> ModelSamples:
+def _pool_groups(name: str, subject: ModelSamples, groups: set[str]) -> ModelSamples:
     """All statements about these groups, pooled as if about one."""
-    asked = {}
+    pooled = {}
     for measure in dict.fromkeys(m for m, _ in subject.samples):
-        own = {
+        group_samples = {
             id: subject.find_sample((m, id)) for m, id in subject.samples if m == measure and id in groups
         }
-        if own:
-            asked[measure, _ALL.id] = StratifiedSample.join_named(own)
-    samples = {key: a.sample for key, a in asked.items()}
-    return ModelSamples(name, (_ALL,), samples, stratified=asked)
+        if group_samples:
+            pooled[measure, _ALL_GROUPS_GROUP.id] = StratifiedSample.join_named(group_samples)
+    samples = {key: sample.sample for key, sample in pooled.items()}
+    return ModelSamples(name, (_ALL_GROUPS_GROUP,), samples, stratified=pooled)
 
 
-def _aligned(a: Standing, b: Standing) -> tuple[list[float], list[float]]:
-    of = dict(zip(b.models, b.departures, strict=True))
-    return list(a.departures), [of[name] for name in a.models]
+def _align_departures(first: Standing, second: Standing) -> tuple[list[float], list[float]]:
+    departure_of = dict(zip(second.models, second.departures, strict=True))
+    return list(first.departures), [departure_of[name] for name in first.models]
 
 
-def contrast_row(t: ModelContrast) -> dict[str, Any]:
+def contrast_record(test: ModelContrast) -> dict[str, Any]:
     """A test as a row of plain data."""
     return {
-        "benchmark": t.group if t.group != EVERYONE else CRAWL, "figure": t.measure,
-        "first": t.first, "second": t.second, "n": min(t.n), "value_first": t.means[0],
-        "value_second": t.means[1], "difference": t.difference.value, "low": t.difference.low,
-        "high": t.difference.high, "p": t.p, "p_adjusted": t.p_adjusted,
-        "equivalent_adjusted": t.equivalent_adjusted, "margin": t.margin,
-        "detectable": t.detectable, "paired": t.paired, "verdict": t.verdict,
+        "benchmark": test.group if test.group != ALL_GROUPS else CRAWL_BENCHMARK, "figure": test.measure,
+        "first": test.first, "second": test.second, "n": min(test.n), "value_first": test.means[0],
+        "value_second": test.means[1], "difference": test.difference.value, "low": test.difference.low,
+        "high": test.difference.high, "p": test.p, "p_adjusted": test.p_adjusted,
+        "equivalent_adjusted": test.equivalent_adjusted, "margin": test.margin,
+        "detectable": test.detectable, "paired": test.paired, "verdict": test.verdict,
     }  # fmt: skip
 
 
-def _outcome(o: Outcome) -> dict[str, Any]:
+def _outcome_record(outcome: BenchmarkOutcome) -> dict[str, Any]:
     return {
-        "model": o.model.name, "revision": o.model.revision, **dict(o.settings),
-        "parameters": o.parameters, "benchmark": o.benchmark, "items": o.items,
-        "tokens": o.tokens, "seconds": round(o.seconds, 3), "remarks": list(o.remarks),
-        "figures": {f"{m.domain} {m.figure}": m.estimate.as_dict() for m in o.measured},
+        "model": outcome.model.name, "revision": outcome.model.revision, **dict(outcome.settings),
+        "parameters": outcome.parameters, "benchmark": outcome.benchmark, "items": outcome.items,
+        "tokens": outcome.tokens, "seconds": round(outcome.seconds, 3), "remarks": list(outcome.remarks),
+        "figures": {f"{m.domain} {m.figure}": m.estimate.as_dict() for m in outcome.figures},
     }  # fmt: skip
 
 
-def _standing(s: Standing) -> dict[str, Any]:
+def _standing_record(standing: Standing) -> dict[str, Any]:
     return {
-        "benchmark": s.benchmark, "figure": s.figure.name, "n": s.n, "unit": s.unit,
-        "no_better_than_chance": list(s.unable),
+        "benchmark": standing.benchmark, "figure": standing.figure.name, "n": standing.n, "unit": standing.unit,
+        "no_better_than_chance": list(standing.unable),
         "models": [
             {"model": model, **value.as_dict(), "departure": departure, "probabilities": list(p)}
             for model, value, departure, p in zip(
-                s.models, s.values, s.departures, s.probabilities, strict=True)
+                standing.models, standing.values, standing.departures, standing.probabilities, strict=True)
         ],
     }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class BenchmarkCost:
     """The cost of one model on one benchmark.
 
     Attributes:
@@ -439,12 +439,12 @@ class Cost:
     seconds: float
 
 
-def cost_of(model: ModelInfo, benchmark: Benchmark, store: Store | None) -> Cost:
+def estimate_benchmark_cost(model: ModelInfo, benchmark: Benchmark, store: Store | None) -> BenchmarkCost:
     """The cost of one model on one benchmark."""
-    held = StoredAmount() if store is None else benchmark.stored_amount(model, store)
-    left = benchmark.texts - held.texts
-    speed = held.seconds / held.texts if held.texts else math.nan
-    return Cost(
-        model.title, benchmark.title, benchmark.count, benchmark.texts, held.items,
-        left * speed if left else 0.0,
+    stored_counts = StoredAmount() if store is None else benchmark.stored_amount(model, store)
+    texts_left = benchmark.texts - stored_counts.texts
+    speed = stored_counts.seconds / stored_counts.texts if stored_counts.texts else math.nan
+    return BenchmarkCost(
+        model.title, benchmark.title, benchmark.count, benchmark.texts, stored_counts.items,
+        texts_left * speed if texts_left else 0.0,
     )  # fmt: skip

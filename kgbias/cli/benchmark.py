@@ -24,7 +24,7 @@ from kgbias.cli.settings import fitting, setting, settings
 from kgbias.io.text import format_duration
 
 if TYPE_CHECKING:
-    from kgbias.benchmark import Board, Cost
+    from kgbias.benchmark import Board, BenchmarkCost
 
 _OPENING = ("begin", "device", "dtype", "base_url")
 
@@ -124,7 +124,7 @@ def benchmark(
         _print(found)
 
 
-def _print_cost(costs: "kgbias.Rows[Cost]") -> None:
+def _print_cost(costs: "kgbias.Rows[BenchmarkCost]") -> None:
     show.table(
         ("model", "benchmark", ">items", ">texts", ">in the store", ">to score", ""),
         (
@@ -135,14 +135,14 @@ def _print_cost(costs: "kgbias.Rows[Cost]") -> None:
     )  # fmt: skip
 
 
-def _time(c: "Cost") -> str:
+def _time(c: "BenchmarkCost") -> str:
     if c.items == c.kept:
         return ""
     return "time not known yet" if math.isnan(c.seconds) else f"about {format_duration(c.seconds)}"
 
 
 def _print(found: "Board") -> None:
-    found = found.labelled()
+    found = found.with_short_names()
     for s in found.standings:
         show.say(f"{s.name} (n = {s.n} {s.unit})")
         form = s.figure.form

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kgbias.benchmark import Board, Outcome
+from kgbias.benchmark import Board, BenchmarkOutcome
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.files import replace_folder
 from kgbias.io.resources import __version__
@@ -171,7 +171,7 @@ def write_tables(board: Board, folder: Path) -> list[Path]:
         for name, rows in plain_records(board).items():
             if rows:
                 (partial / f"{name}.csv").write_text(_format_csv(rows), encoding="utf-8", newline="")
-        for table in benchmark_tables(board.labelled()):
+        for table in benchmark_tables(board.with_short_names()):
             text = table_latex(table, CONTENT_WARNING)
             (partial / f"{table.label}.tex").write_text(text, encoding="utf-8")
         index = []
@@ -190,7 +190,7 @@ def write_tables(board: Board, folder: Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-def every_eval_record(outcomes: Sequence[Outcome], now: datetime) -> dict[str, Any]:
+def every_eval_record(outcomes: Sequence[BenchmarkOutcome], now: datetime) -> dict[str, Any]:
     """One model's figures in the Every Eval Ever schema (see `kgbias.publish.evaluations`); empty
     if it has none. A figure without bounds (the SoFa score) is left out: the schema requires
     them."""
@@ -204,30 +204,30 @@ def every_eval_record(outcomes: Sequence[Outcome], now: datetime) -> dict[str, A
     )  # fmt: skip
 
 
-def hub_results(outcomes: Sequence[Outcome], now: datetime) -> list[dict[str, Any]]:
+def hub_results(outcomes: Sequence[BenchmarkOutcome], now: datetime) -> list[dict[str, Any]]:
     """One model's bias figures over all items, as the hub reads them from .eval_results (JSON is
     YAML). The hub shows those whose data set is registered there as a benchmark."""
     return [
         {
-            "dataset": {"id": o.hub[0], "task_id": o.hub[1]},
+            "dataset": {"id": o.hub_dataset[0], "task_id": o.hub_dataset[1]},
             "value": round(found.estimate.value, 4),
             "date": now.date().isoformat(),
             "notes": f"{info.title} ({info.name}), {_interval_words(found.estimate)}, by kgbias; "
             f"{info.help}",
         }
         for o in outcomes
-        if o.hub is not None
-        for info in o.info
+        if o.hub_dataset is not None
+        for info in o.figure_info
         if info.unbiased is not None
         and (found := o.overall(info.name)) is not None
         and math.isfinite(found.estimate.value)
     ]
 
 
-def _outcome_results(outcome: Outcome) -> list[dict[str, Any]]:
-    info = {figure.name: figure for figure in outcome.info}
+def _outcome_results(outcome: BenchmarkOutcome) -> list[dict[str, Any]]:
+    info = {figure.name: figure for figure in outcome.figure_info}
     results = []
-    for domain_figure in outcome.measured:
+    for domain_figure in outcome.figures:
         figure = info[domain_figure.figure]
         if figure.range is None or not math.isfinite(domain_figure.estimate.value):
             continue

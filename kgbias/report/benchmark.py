@@ -7,8 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from kgbias.benchmark import Board, Outcome, Standing
-from kgbias.benchmark.board import CRAWL, EVERYONE
+from kgbias.benchmark import Board, BenchmarkOutcome, Standing
+from kgbias.benchmark.board import CRAWL_BENCHMARK, ALL_GROUPS
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
 from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style, make_subplots
@@ -71,7 +71,7 @@ def _difference_table(board: Board) -> Table:
         ("Benchmark", "Figure", "First", "Second", "n", "difference", "95% interval", "p",
          "p corrected"),
         [
-            [CRAWL if t.group == EVERYONE else t.group, spoken_name(t.measure),
+            [CRAWL_BENCHMARK if t.group == ALL_GROUPS else t.group, spoken_name(t.measure),
              t.first, t.second, str(min(t.n)), *_estimate_cells(t.difference, "+.3g"),
              _format_p(t.p), _format_p(t.p_adjusted)]
             for t in board.tests
@@ -86,8 +86,8 @@ def _difference_table(board: Board) -> Table:
 
 def _agreement_table(board: Board) -> Table:
     """How far the benchmarks agree on which model is less biased."""
-    model_count = max(a.n for a in board.agreements)  # of all models: some figures have fewer
-    of_all_models = [a for a in board.agreements if a.n == model_count]
+    model_count = max(a.model_count for a in board.agreements)  # of all models: some figures have fewer
+    of_all_models = [a for a in board.agreements if a.model_count == model_count]
     names = list(dict.fromkeys(name for a in of_all_models for name in (a.first, a.second)))
     tau = {(a.first, a.second): a.tau for a in of_all_models}
     tau |= {(second, first): value for (first, second), value in tau.items()}
@@ -107,10 +107,10 @@ def _asked_table(board: Board) -> Table:
     """What was asked: table 5 of Marchiori Manerba et al. 2023."""
     rows = []
     for outcome in {outcome.title: outcome for outcome in board.outcomes}.values():
-        categories = {**outcome.parts, "all": tuple(map(sum, zip(*outcome.parts.values(), strict=True)))}
-        if len(outcome.parts) > _MAX_CATEGORIES:
-            categories = {f"all {len(outcome.parts)} categories": categories["all"]}
-        elif len(outcome.parts) == 1:
+        categories = {**outcome.counts_by_category, "all": tuple(map(sum, zip(*outcome.counts_by_category.values(), strict=True)))}
+        if len(outcome.counts_by_category) > _MAX_CATEGORIES:
+            categories = {f"all {len(outcome.counts_by_category)} categories": categories["all"]}
+        elif len(outcome.counts_by_category) == 1:
             del categories["all"]
         rows += [
             [outcome.title, spoken_name(domain), f"{items:,}", f"{texts:,}"]
@@ -152,7 +152,7 @@ def _cost_table(board: Board) -> Table:
     )  # fmt: skip
 
 
-BenchmarkRows = list[tuple[tuple[str, str], list[Outcome]]]
+BenchmarkRows = list[tuple[tuple[str, str], list[BenchmarkOutcome]]]
 
 
 def group_by_benchmark(board: Board) -> dict[str, BenchmarkRows]:
@@ -160,21 +160,21 @@ def group_by_benchmark(board: Board) -> dict[str, BenchmarkRows]:
     rows: dict[str, BenchmarkRows] = {}
     for title in dict.fromkeys(o.title for o in board.outcomes):
         outcomes = [o for o in board.outcomes if o.title == title]
-        keys = dict.fromkeys((m.domain, m.figure) for o in outcomes for m in o.measured)
+        keys = dict.fromkeys((m.domain, m.figure) for o in outcomes for m in o.figures)
         rows[title] = [(key, outcomes) for key in keys]
     return rows
 
 
-def find_figure(outcome: Outcome, domain: str, figure: str) -> DomainFigure | None:
+def find_figure(outcome: BenchmarkOutcome, domain: str, figure: str) -> DomainFigure | None:
     """That figure of the model, or None."""
-    return next((m for m in outcome.measured if (m.domain, m.figure) == (domain, figure)), None)
+    return next((m for m in outcome.figures if (m.domain, m.figure) == (domain, figure)), None)
 
 
-def _figure_cell(outcome: Outcome, domain: str, figure: str) -> str:
+def _figure_cell(outcome: BenchmarkOutcome, domain: str, figure: str) -> str:
     figure_found = find_figure(outcome, domain, figure)
     if figure_found is None or math.isnan(figure_found.estimate.value):
         return "-"
-    form = next(f.form for f in outcome.info if f.name == figure)
+    form = next(f.form for f in outcome.figure_info if f.name == figure)
     value, interval = _estimate_cells(figure_found.estimate, form)
     return value if interval == "-" else f"{value} [{interval.replace(' to ', ', ')}]"
 
@@ -205,7 +205,7 @@ def plain_records(board: Board) -> dict[str, list[dict[str, Any]]]:
         "figures": [
             {"model": o.model.title, "revision": o.model.revision, "benchmark": o.benchmark,
              "category": m.domain, "figure": m.figure, **m.estimate.as_dict(), "unit": o.unit}
-            for o in board.outcomes for m in o.measured
+            for o in board.outcomes for m in o.figures
         ],
         "ranks": [
             {"benchmark": s.benchmark, "figure": s.figure.name, "model": model, "rank": rank,
@@ -219,7 +219,7 @@ def plain_records(board: Board) -> dict[str, list[dict[str, Any]]]:
         "asked": [
             {"benchmark": o.benchmark, "category": category, "items": items, "texts": texts}
             for o in {o.benchmark: o for o in board.outcomes}.values()
-            for category, (items, texts) in o.parts.items()
+            for category, (items, texts) in o.counts_by_category.items()
         ],
         "cost": [
             {"model": o.model.title, "parameters": o.parameters, "benchmark": o.benchmark,
@@ -236,7 +236,7 @@ def write_benchmark(board: Board, path: Path) -> None:
 
 def render_benchmark(board: Board) -> str:
     """The page as text."""
-    specs, board = board.models, board.labelled()
+    specs, board = board.models, board.with_short_names()
     renamed = [(name, spec) for name, spec in zip(board.models, specs, strict=True) if name != spec]
     by_label = {table.label: table for table in benchmark_tables(board)}
     timed_outcomes = [o for o in board.outcomes if not math.isnan(o.seconds)]
@@ -256,8 +256,8 @@ def render_benchmark(board: Board) -> str:
         same=[t for t in board.tests if t.is_equivalent],
         agreement=by_label.get("agreement"),
         asked=[by_label[label] for label in ("models", "asked") if label in by_label],
-        fewest=max((a.n for a in board.agreements), default=0),
-        least_p=min((a.least_p for a in board.agreements), default=math.nan),
+        fewest=max((a.model_count for a in board.agreements), default=0),
+        least_p=min((a.min_p_value for a in board.agreements), default=math.nan),
         cost=by_label.get("cost"),
         sizes=_size_plots(board),
         remarks=board.remarks,

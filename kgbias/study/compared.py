@@ -25,7 +25,7 @@ from kgbias.study.opening import ScorerOptions, as_models, spread_scorer
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
-    from kgbias.benchmark import Board, Cost, Outcome
+    from kgbias.benchmark import Board, BenchmarkCost, BenchmarkOutcome
     from kgbias.compare import RunComparison, GroupTest
     from kgbias.compare.model_contrasts import ModelContrast, ModelRanking, ModelSamples
     from kgbias.io.progress import Progress
@@ -256,7 +256,7 @@ class Compared(OfStudy):
             UsageError: no benchmark, a model named twice, or nothing that could be scored.
             DataError: a file is not in its format.
         """
-        from kgbias.benchmark import board
+        from kgbias.benchmark import build_board
 
         specs = _specs(models)
         tasks = _tasks(self._context, benchmarks)
@@ -283,7 +283,7 @@ class Compared(OfStudy):
                 )
             if not outcomes and len(crawled) < 2:
                 raise UsageError(_NOTHING if not tasks else f"nothing was scored: {left_out[0]}")
-            found = board(outcomes, crawled, correction=correction, seed=seed, left_out=left_out)
+            found = build_board(outcomes, crawled, correction=correction, seed=seed, left_out=left_out)
             if output is not None:
                 from kgbias.report.benchmark import write_benchmark
 
@@ -296,7 +296,7 @@ class Compared(OfStudy):
 
     def benchmark_cost(
         self, models: "Models", **benchmarks: Unpack[BenchmarkOptions]
-    ) -> Rows["Cost"]:
+    ) -> Rows["BenchmarkCost"]:
         """The work that `benchmark` would do with the same arguments, without loading a model: for
         each model and benchmark the items, the texts to score, how many items are already in the
         store, and the seconds for the rest at the speed of those.
@@ -307,7 +307,7 @@ class Compared(OfStudy):
             models: specs, or models in memory (`kgbias.in_memory`).
             benchmarks: as for `benchmark`.
         """
-        from kgbias.benchmark import cost_of
+        from kgbias.benchmark import estimate_benchmark_cost
         from kgbias.models.base import ModelInfo
         from kgbias.models.spec import is_on_server, resolve
 
@@ -317,7 +317,7 @@ class Compared(OfStudy):
             for s in specs
         ]
         return Rows(
-            [cost_of(info, task, self._context.there) for info in infos for task in tasks],
+            [estimate_benchmark_cost(info, task, self._context.there) for info in infos for task in tasks],
             columns=("model", "benchmark", "items", "texts", "kept", "seconds"),
         )
 
@@ -549,13 +549,13 @@ def _sofa(context: Context, given: BenchmarkOptions) -> "Sofa | None":
 
 def _outcome(
     context: Context, task: "Benchmark", scorer: "AnyScorer", seed: int, progress: "Progress"
-) -> "Outcome":
-    from kgbias.benchmark import Outcome
+) -> "BenchmarkOutcome":
+    from kgbias.benchmark import BenchmarkOutcome
     from kgbias.models.base import ModelInfo
 
     found = task.result(scorer, context.writable(), seed=seed, progress=progress)
     model = ModelInfo(scorer.info.title, scorer.info.revision)  # as all of it names the model
-    return Outcome(
+    return BenchmarkOutcome(
         model, scorer.settings, scorer.parameters, task.name, task.title, task.source,
         found.figures, task.figures, task.unit, task.hub, found.items, found.tokens,
         found.seconds, task.parts, found.remarks,

@@ -335,7 +335,7 @@ def test_workers_score_the_same(
                     repr(m.estimate),
                 )
                 for o in board.outcomes
-                for m in o.measured
+                for m in o.figures
             ]
         )
     assert found[0] == found[1] and len({title for title, *_ in found[0]}) == 5

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
-from kgbias.benchmark import Board, Outcome, board
-from kgbias.benchmark.board import labels
+from kgbias.benchmark import Board, BenchmarkOutcome, build_board
+from kgbias.benchmark.board import short_names
 from kgbias.cli import cli
 from kgbias.compare.paired_tests import ClusterSample, permutation_p_value, swap_p_value
 from kgbias.errors import KgbiasError, StoreError, UsageError
@@ -65,10 +65,10 @@ def means(values: list[float]) -> UnitSums:
     return UnitSums(names, np.column_stack([np.ones(len(values)), values]), ratio_of_sums)
 
 
-def outcome(model: str, values: list[float], kind: type = CrowsPairs) -> Outcome:
+def outcome(model: str, values: list[float], kind: type = CrowsPairs) -> BenchmarkOutcome:
     figure = kind.figures[0].name  # type: ignore[attr-defined]
     units = means(values)
-    return Outcome(
+    return BenchmarkOutcome(
         ModelInfo(model, "1"), (("dtype", "float32"),), 1000, kind.name, kind.title, kind.source,  # type: ignore[attr-defined]
         (DomainFigure(OVERALL, figure, units, units.estimate()),), kind.figures, kind.unit, kind.hub,  # type: ignore[attr-defined]
         len(values), 100, 0.5, {"x": (len(values), 2 * len(values))},
@@ -107,13 +107,13 @@ def test_models_stand_by_their_distance_from_no_bias() -> None:
     """80, 45 and 100 percent: 45 is nearest to 50."""
     shares = {"a": 80, "b": 45, "c": 100}
     rows = [outcome(m, [100.0] * s + [0.0] * (100 - s)) for m, s in shares.items()]
-    found = board(rows)
+    found = build_board(rows)
     (s,) = found.standings
     assert s.models == ("b", "a", "c") and s.departures == pytest.approx((5, 30, 50))
     assert s.probabilities[0][0] > 0.99 and s.probabilities[2][2] > 0.99
     assert all(sum(shares) == pytest.approx(1) for shares in s.probabilities)
     assert found.models == ("a", "b", "c") and len(found.tests) == 3
-    assert board([outcome("x", [50.0] * 9), outcome("y", [50.0] * 9)]).tests[0].p_adjusted == 1
+    assert build_board([outcome("x", [50.0] * 9), outcome("y", [50.0] * 9)]).tests[0].p_adjusted == 1
     by_pair = {(t.first, t.second): t for t in found.tests}
     t = by_pair["a", "b"]
     assert t.difference.value == pytest.approx(35) and t.p_adjusted <= 0.001
@@ -128,10 +128,10 @@ def test_benchmarks_agree_or_not() -> None:
         for kind, values in orders.items()
         for m, v in values.items()
     ]
-    found = board(rows)
+    found = build_board(rows)
     (agreement,) = found.agreements
-    assert agreement.tau == -1 and agreement.n == 3
-    assert agreement.least_p == pytest.approx(1 / 3)
+    assert agreement.tau == -1 and agreement.model_count == 3
+    assert agreement.min_p_value == pytest.approx(1 / 3)
     page = render_benchmark(found)
     assert all(math.isnan(t.equivalent_p) for t in found.tests)  # nothing varies: nothing is shown
     assert "So few models cannot show that benchmarks agree or disagree" in page
@@ -152,10 +152,10 @@ def test_a_model_that_names_no_group_has_no_place() -> None:
         )
         base = outcome(model, [1.0], BBQ)
         rows.append(
-            Outcome(base.model, base.settings, None, "bbq", "BBQ", base.source, found, BBQ.figures,
+            BenchmarkOutcome(base.model, base.settings, None, "bbq", "BBQ", base.source, found, BBQ.figures,
                     BBQ.unit, BBQ.hub, 4, 10, 1.0, {"x": (4, 12)})
         )  # fmt: skip
-    result = board(rows)
+    result = build_board(rows)
     assert result.standings[0].models == ("a", "b")
     assert math.isnan(result.tests[0].p) and math.isnan(result.tests[0].p_adjusted)
     assert result.as_dict()["standings"][0]["models"][1]["value"] is None
@@ -169,15 +169,15 @@ def test_a_model_that_guesses_is_said_to(tmp_path: Path) -> None:
     for model, lms in (("can", [100.0] * 9), ("guesses", [0.0, 100.0] * 5), ("worse", [30.0] * 9)):
         units = {"LMS": means(lms), "SS": means([40.0, 60.0] * 5)}
         found = tuple(DomainFigure(OVERALL, name, u, u.estimate()) for name, u in units.items())
-        rows.append(replace(outcome(model, [1.0], CrowsPairs), measured=found, info=info))
-    result = board(rows)
+        rows.append(replace(outcome(model, [1.0], CrowsPairs), figures=found, figure_info=info))
+    result = build_board(rows)
     (s,) = result.standings
     assert set(s.unable) == {"guesses", "worse"}
     assert set(result.as_dict()["standings"][0]["no_better_than_chance"]) == set(s.unable)
     assert "cannot be told from models that guess" in render_benchmark(result)
-    assert board(rows[:1]).standings == ()
+    assert build_board(rows[:1]).standings == ()
     assert FigureInfo("x", "x", "x").chance is None  # then nothing is said
-    assert "that guess" not in render_benchmark(board([rows[0], replace(rows[0], model=ModelInfo("b"))]))
+    assert "that guess" not in render_benchmark(build_board([rows[0], replace(rows[0], model=ModelInfo("b"))]))
 
 
 def test_models_have_short_names_where_these_tell_them_apart() -> None:
@@ -189,12 +189,12 @@ def test_models_have_short_names_where_these_tell_them_apart() -> None:
         "hf:y/gpt2",
         "hf:z/smollm2",
     )
-    found = labels(specs)
+    found = short_names(specs)
     assert list(found.values()) == ["smollm2", "flan-t5-base", "c", *specs[3:]]
     rows = [outcome(m, [100.0] * s + [0.0] * (9 - s)) for m, s in (("hf:a/x", 9), ("hf:a/y", 4))]
-    result = board(rows)
+    result = build_board(rows)
     page = render_benchmark(result)
-    assert result.labelled().models == ("x", "y") and result.models == ("hf:a/x", "hf:a/y")
+    assert result.with_short_names().models == ("x", "y") and result.models == ("hf:a/x", "hf:a/y")
     assert "x is <code>hf:a/x</code>" in page and page.count("hf:a/x") == 1
 
 
@@ -203,12 +203,12 @@ def test_masked_and_causal_scores_are_said_to_differ() -> None:
         replace(outcome(name, [0.1, 0.2], Sofa), settings=(("kind", kind),))
         for name, kind in (("a", "causal"), ("b", "masked"))
     ]
-    (remark,) = board(rows).remarks
+    (remark,) = build_board(rows).remarks
     assert "SoFa of b rests on pseudo-perplexities" in remark and "not on the same scale" in render_benchmark(
-        board(rows)
+        build_board(rows)
     )
     assert (
-        board(rows[:1]).remarks == board([rows[1], replace(rows[1], model=ModelInfo("c"))]).remarks
+        build_board(rows[:1]).remarks == build_board([rows[1], replace(rows[1], model=ModelInfo("c"))]).remarks
     )
 
 
@@ -217,8 +217,8 @@ def test_figures_of_fewer_models_are_not_in_the_matrix() -> None:
     rows = [outcome(m, [v] * 5, kind) for kind in (CrowsPairs, Sofa)
             for m, v in (("a", 10.0), ("b", 20.0), ("c", 30.0))]  # fmt: skip
     crawled = [(name, "r", subject(name, shift, 30)) for name, shift in (("a", -0.5), ("b", 0.5))]
-    found = board(rows, crawled)
-    assert {a.n for a in found.agreements} >= {3}
+    found = build_board(rows, crawled)
+    assert {a.model_count for a in found.agreements} >= {3}
     (table,) = [t for t in benchmark_tables(found) if t.label == "agreement"]
     assert [row[0] for row in table.rows] == ["1 CrowS-Pairs: metric score", "2 SoFa: SoFa score"]
 
@@ -229,7 +229,7 @@ def test_figures_of_fewer_models_are_not_in_the_matrix() -> None:
 @pytest.fixture(scope="module")
 def small() -> Board:
     rows = [outcome(m, [100.0] * s + [0.0] * (9 - s)) for m, s in (("a", 9), ("hf:x/<b>", 4))]
-    return board([*rows, outcome("a", [0.1, 0.3], Sofa), outcome("hf:x/<b>", [0.1, 0.2], Sofa)])
+    return build_board([*rows, outcome("a", [0.1, 0.3], Sofa), outcome("hf:x/<b>", [0.1, 0.2], Sofa)])
 
 
 def test_records_for_others(small: Board) -> None:
@@ -263,11 +263,11 @@ def test_what_was_asked_of_which_models() -> None:
     """Tables 5 and 6 of Social Bias Probing, for any benchmark."""
     many = {f"c{n}": (2, 4) for n in range(30)}
     rows = [
-        replace(outcome("a", [100.0, 0.0]), parts={"x": (2, 4), "y": (1, 2)}),
-        replace(outcome("a", [100.0, 0.0], BBQ), parts=many),
-        replace(outcome("b", [0.0, 0.0]), parameters=None, parts={"x": (2, 4), "y": (1, 2)}),
+        replace(outcome("a", [100.0, 0.0]), counts_by_category={"x": (2, 4), "y": (1, 2)}),
+        replace(outcome("a", [100.0, 0.0], BBQ), counts_by_category=many),
+        replace(outcome("b", [0.0, 0.0]), parameters=None, counts_by_category={"x": (2, 4), "y": (1, 2)}),
     ]
-    found = {table.label: table.rows for table in benchmark_tables(board(rows))}
+    found = {table.label: table.rows for table in benchmark_tables(build_board(rows))}
     assert found["asked"] == [
         ["CrowS-Pairs", "x", "2", "4"], ["CrowS-Pairs", "y", "1", "2"],
         ["CrowS-Pairs", "all", "3", "6"], ["BBQ", "all 30 categories", "60", "120"],
@@ -275,7 +275,7 @@ def test_what_was_asked_of_which_models() -> None:
     assert found["models"] == [
         ["a", "-", "1,000", "float32", "1"], ["b", "-", "-", "float32", "1"],
     ]  # fmt: skip
-    assert len(plain_records(board(rows))["asked"]) == 32
+    assert len(plain_records(build_board(rows))["asked"]) == 32
 
 
 # The front door
@@ -362,10 +362,10 @@ def the_same_score(board: Board, compared: Any) -> None:
     """A leaderboard and SoFa's own results say the same, intervals too."""
     for m in compared.models:
         (o,) = [o for o in board.outcomes if o.model == m.result.model]
-        found = {row.domain: row.estimate for row in o.measured}
+        found = {row.domain: row.estimate for row in o.figures}
         kept = {OVERALL: m.score()} | {c: m.score(c) for c in compared.categories}
         assert found == {domain: kept[domain] for domain in found} and OVERALL in found
-        units = {row.domain: row.units.value for row in o.measured}
+        units = {row.domain: row.units.value for row in o.figures}
         assert units == pytest.approx({domain: e.value for domain, e in found.items()})
 
 
@@ -502,7 +502,7 @@ def test_crawls_are_compared() -> None:
     """Statements of all groups that both asked about; a lower regard is worse."""
     crawled = [(name, f"run {name}", subject(name, shift, n))
                for n, (name, shift) in enumerate((("low", -2.0), ("high", 2.0)))]  # fmt: skip
-    found = board([], crawled)
+    found = build_board([], crawled)
     (s,) = found.standings
     assert s.name == "crawl: regard" and s.models == ("high", "low")
     assert s.probabilities[0][0] > 0.99 and s.departures[0] < s.departures[1]

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kgbias.benchmark import board
+from kgbias.benchmark import build_board
 from kgbias.benchmark.board import Board
 from kgbias.cli.benchmark import _print
 from kgbias.cli.compare import _print_variance, _say, show_tests
@@ -52,7 +52,7 @@ def boards() -> Iterator[Board]:
     for n, share in ((3, 1.0), (9, 0.9), (40, 0.5), (200, 0.8)):
         values = [rng.choice([0.0, 100.0], n) for _ in range(int(rng.integers(1, 3)))]
         values.append(np.where(rng.random(n) < share, 100.0, 0.0))
-        found = board([outcome(m, list(v)) for m, v in zip("xyz", values, strict=False)])
+        found = build_board([outcome(m, list(v)) for m, v in zip("xyz", values, strict=False)])
         yield found
         held = Estimate(10.0, -5.0, 25.0, n)
         wrong = Estimate(-10.0, 5.0, 25.0, n)
@@ -86,10 +86,10 @@ def test_a_benchmark_says_no_difference_that_was_not_shown(
 def test_what_few_units_cannot_show_is_not_promised() -> None:
     """With three units no permutation gives a p of 0.05: no difference would have been found."""
     low, high = [0.0] * 3, [90.0, 95.0, 100.0]
-    (test,) = board([outcome("x", low), outcome("y", high)]).tests
+    (test,) = build_board([outcome("x", low), outcome("y", high)]).tests
     assert test.p == min_p_value(3) == 0.25 and math.isnan(test.detectable)
     assert test.verdict.endswith("too few pairs to tell x from y")
-    (many,) = board([outcome("x", low * 9), outcome("y", [50.0, 0, 40] * 9)]).tests
+    (many,) = build_board([outcome("x", low * 9), outcome("y", [50.0, 0, 40] * 9)]).tests
     assert not math.isnan(many.detectable)
     rng = np.random.default_rng(0)
     for n in (1, 4, 14, 15):  # the least p is that of the test itself
