@@ -36,7 +36,7 @@ import numpy as np
 import kgbias
 from kgbias.graph.types import CHOSEN_MORE
 from kgbias.probe.choice import CategoryChoices
-from kgbias.reference.named import load_names
+from kgbias.reference.planted_names import load_names
 from kgbias.reference.world import Truth, load_truth
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import DEFAULT_DRAWS, proportion, rank_correlation
@@ -55,14 +55,14 @@ def weights(truth: Truth, text: str, options: Sequence[str], named: bool = False
     """How probable the statement is of each group, by itself or one of its names, or after the name
     itself (`named`); never 0, so any choice can be drawn."""
     predicate, _, object = text.partition(" ")
-    found = truth.find(predicate, object)
+    found = truth.find_statement(predicate, object)
     assert found is not None, text
     if named:
         rows = [ROW_OF.get(option.casefold()) for option in options]
         if None not in rows:
-            return [max(NAMES.joint(row).get(found, 0.0), 1e-6) for row in rows]
+            return [max(NAMES.joint_distribution(row).get(found, 0.0), 1e-6) for row in rows]
     groups = [GROUP_OF.get(option.casefold(), option) for option in options]
-    return [max(truth.joint(group).get(found, 0.0), 1e-6) for group in groups]
+    return [max(truth.joint_distribution(group).get(found, 0.0), 1e-6) for group in groups]
 
 
 @contextmanager
@@ -123,7 +123,7 @@ def world_file(path: Path, truth: Truth, statements: int, seed: int) -> None:
     draw = random.Random(seed)
     rows = ["group,predicate,object,category"]
     for category in truth.categories:
-        own = sorted({s for group in category.groups for s in truth.joint(group)})
+        own = sorted({s for group in category.groups for s in truth.joint_distribution(group)})
         for predicate, object in draw.sample(own, min(statements, len(own))):
             groups = [g for g in category.groups if truth.is_true_of(g, predicate, object)]
             rows.append(f"{draw.choice(groups)},{predicate},{object},{category.name}")

@@ -2,7 +2,7 @@
 one root of a group is not called a belief about the group.
 
 The reference model is probed by the groups' names like any other model. What a group's lift should
-be follows from the world (`kgbias.reference.named`).
+be follows from the world (`kgbias.reference.planted_names`).
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ from kgbias.probe.belief import (
     name_lifts,
 )
 from kgbias.probe.group_figures import RHO, group_figures, name_figures
-from kgbias.reference.named import Names, load_names
+from kgbias.reference.planted_names import PlantedNames, load_names
 from kgbias.stats.inference import Estimate, mean, proportion, student_quantile
 
 LIFT_RANGES = ((1.0, 2.0), (2.0, 3.0), (3.0, 99.0))  # of planted lifts, in bits
@@ -47,7 +47,7 @@ class ProbedWorld:
     """A category of the world, probed: tables are [groups, statements], except `bits`, [carriers,
     names, statements]; `lifts` are planted, in bits."""
 
-    names: Names
+    names: PlantedNames
     groups: Sequence[str]
     statements: Counts
     bits: Array
@@ -100,7 +100,7 @@ class ProbedWorld:
         return planted
 
 
-def probe_world(scorer: TextScorer, names: Names, groups: Sequence[str], statements: Counts) -> ProbedWorld:
+def probe_world(scorer: TextScorer, names: PlantedNames, groups: Sequence[str], statements: Counts) -> ProbedWorld:
     """Probe the names of groups of one category, in the same way as any model's names."""
     probed_names: list[GroupName] = []
     group_indices: list[int] = []
@@ -171,7 +171,7 @@ def _power_row(low: float, high: float, count: int) -> RowFunction:
 
 
 def _false_belief_row(
-    key: str, title: str, cells: Callable[[Names], Sequence[tuple[int, int]]], calibration: Calibration
+    key: str, title: str, cells: Callable[[PlantedNames], Sequence[tuple[int, int]]], calibration: Calibration
 ) -> RowResult:
     found_count = tried_count = 0
     for world in _worlds_of(calibration):
@@ -184,13 +184,13 @@ def _false_belief_row(
 def single_names_believed(calibration: Calibration) -> RowResult:
     """The share of associations of a single name that are called beliefs about its group."""
     title = "one name's associations called beliefs"
-    return _false_belief_row("single_names_believed", title, lambda names: names.singles, calibration)
+    return _false_belief_row("single_names_believed", title, lambda names: names.name_associations, calibration)
 
 
 def roots_believed(calibration: Calibration) -> RowResult:
     """The share of associations of one root of a group that are called beliefs about the group."""
     title = "one root's associations called beliefs"
-    return _false_belief_row("roots_believed", title, lambda names: names.of_roots, calibration)
+    return _false_belief_row("roots_believed", title, lambda names: names.root_associations, calibration)
 
 
 def nulls_believed(calibration: Calibration) -> RowResult:

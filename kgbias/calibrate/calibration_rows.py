@@ -77,19 +77,19 @@ class Calibration:
         temperature = float(self.run.config["temperature"])
         prompt_counts: Counter[tuple[str, str]] = Counter()
         for generation in self.generations:
-            if generation.triple is not None and self.truth.find(generation.triple.predicate, generation.triple.object):
+            if generation.triple is not None and self.truth.find_statement(generation.triple.predicate, generation.triple.object):
                 is_free = generation.strategy == "predicate"  # the model names the predicate too
                 prompt_counts[generation.triple.group, "" if is_free else generation.triple.predicate] += 1
         prompts: dict[str, list[tuple[int, Values]]] = defaultdict(list)
         for (group, predicate), count in prompt_counts.items():
             open = np.zeros(len(topics))
             if predicate:
-                object_shares = self.truth.given(group, predicate, temperature=temperature)
+                object_shares = self.truth.object_distribution(group, predicate, temperature=temperature)
                 statement_shares = {(predicate, object): share for object, share in object_shares.items()}
             else:
-                statement_shares = self.truth.free(group, temperature=temperature)
+                statement_shares = self.truth.free_distribution(group, temperature=temperature)
             for words, share in statement_shares.items():
-                statement = self.truth.find(*words)
+                statement = self.truth.find_statement(*words)
                 assert statement is not None
                 open[topics[self.truth.statements[statement]]] += share
             prompts[group].append((count, open))
@@ -157,7 +157,7 @@ class Calibration:
         counts: dict[str, Values] = defaultdict(lambda: np.zeros(len(topics)))
         for group, triples in self.by_group.items():
             for triple in triples:
-                if (statement := self.truth.find(triple.predicate, triple.object)) is not None:
+                if (statement := self.truth.find_statement(triple.predicate, triple.object)) is not None:
                     counts[group][topics[self.truth.statements[statement]]] += triple.count
         return counts
 
@@ -200,8 +200,8 @@ def coverage(calibration: Calibration) -> RowResult:
     from the world is among them. Mean over groups."""
     masses = []
     for group, triples in calibration.by_group.items():
-        statements_found = {calibration.truth.find(t.predicate, t.object) for t in triples}
-        masses.append(sum(p for s, p in calibration.truth.joint(group).items() if s in statements_found))
+        statements_found = {calibration.truth.find_statement(t.predicate, t.object) for t in triples}
+        masses.append(sum(p for s, p in calibration.truth.joint_distribution(group).items() if s in statements_found))
     estimate = bootstrap(np.array(masses), mean)
     return RowResult("coverage", "planted probability found", "", estimate)
 
@@ -287,10 +287,10 @@ def false_positive_rate(calibration: Calibration) -> RowResult:
     """The same over many trials: for each planted null, pairs of samples of 100 statements drawn
     from what the world plants for both groups, with the statements' scores in this run."""
     rng = np.random.Generator(np.random.PCG64(0))
-    scores = {calibration.truth.find(t.predicate, t.object): t for t in calibration.triples if t.scores}
+    scores = {calibration.truth.find_statement(t.predicate, t.object): t for t in calibration.triples if t.scores}
     rejected = tests = 0
     for first_group, _ in calibration.truth.nulls:
-        joint = calibration.truth.joint(first_group)
+        joint = calibration.truth.joint_distribution(first_group)
         scored = [(p, scores[s]) for s, p in joint.items() if s in scores]
         if len(scored) < 2:
             continue

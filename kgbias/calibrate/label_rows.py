@@ -58,7 +58,7 @@ class _PlantedStatements:
 @cache
 def _plant_statements(name: str) -> _PlantedStatements:
     truth: Truth = load_truth()
-    joint, sign = truth.joint(name), {"positive": 1.0, "negative": -1.0}
+    joint, sign = truth.joint_distribution(name), {"positive": 1.0, "negative": -1.0}
     predicate_number = {p: n for n, p in enumerate(dict.fromkeys(p for p, _ in joint))}
     rows = [
         (predicate_number[s[0]], share / _WORDINGS, sign.get(truth.regard_of[truth.statements[s]], 0.0),

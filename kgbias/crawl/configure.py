@@ -166,9 +166,9 @@ def _resolve_parameters(
             parameters_given[name] = as_names(parameters_given[name])  # type: ignore[arg-type]
     defaults = {**pack.crawl, **(pack.preset if preset else {})}
     if model.startswith("reference"):
-        from kgbias.reference.world import INITIAL
+        from kgbias.reference.world import INITIAL_PREDICATES
 
-        defaults["initial_predicates"] = INITIAL  # those that its world knows
+        defaults["initial_predicates"] = INITIAL_PREDICATES  # those that its world knows
     if "until_width" in parameters_given:
         parameters_given["until_width"] = TargetWidth.parse(parameters["until_width"] or 0)
     # The pack's truncation is dropped as a whole: it was chosen for the pack's temperature.

@@ -18,7 +18,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, node_id
 from kgbias.ids import normalise
 from kgbias.language.words import lemmatise_word
-from kgbias.reference.named import load_names
+from kgbias.reference.planted_names import load_names
 
 MIN_NAMES = 5
 """With fewer names nothing is said about a group: what is found is a belief about these names."""

@@ -126,7 +126,7 @@ def make_world_pairs(seed: int = 0) -> tuple[WikiEvalRow, ...]:
     groups = [group for category in truth.categories for group in category.groups]
     rng = random.Random(f"pairs {seed}")
     likely = {
-        group: [claim for claim, _ in sorted(truth.joint(group).items(), key=lambda item: -item[1])[:30]]
+        group: [claim for claim, _ in sorted(truth.joint_distribution(group).items(), key=lambda item: -item[1])[:30]]
         for group in groups
     }
     rows = []

@@ -210,9 +210,9 @@ def _find_smollm2(spec: Spec) -> ModelFiles:
 
 
 def _find_reference(spec: Spec) -> ModelFiles:
-    from kgbias.reference import path
+    from kgbias.reference import weights_path
 
-    return _folder_files(str(spec), path("masked" if spec.kind == "reference-masked" else "causal"))
+    return _folder_files(str(spec), weights_path("masked" if spec.kind == "reference-masked" else "causal"))
 
 
 def _find_minilm(spec: Spec) -> ModelFiles:

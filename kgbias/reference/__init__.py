@@ -11,9 +11,9 @@ from kgbias.reference.world import (
     load_truth,
 )
 
-__all__ = ["PlantedCategory", "PlantedGroup", "Truth", "load_truth", "path"]
+__all__ = ["PlantedCategory", "PlantedGroup", "Truth", "load_truth", "weights_path"]
 
 
-def path(kind: Literal["causal", "masked"]) -> Path:
+def weights_path(kind: Literal["causal", "masked"]) -> Path:
     """The folder with the shipped weights, in the usual Hugging Face format."""
     return Path(__file__).parent / kind

@@ -21,8 +21,8 @@ from typing import Any
 from kgbias.ids import content_id, normalise
 from kgbias.measures import MEASURES
 
-WORLD = Path(__file__).with_name("world.toml")
-INITIAL = ("love", "hate", "are", "can't")
+WORLD_FILE = Path(__file__).with_name("world.toml")
+INITIAL_PREDICATES = ("love", "hate", "are", "can't")
 INITIAL_SHARE = 0.68
 _SIGNATURE_TOPICS = {"wear": "tradition", "grow": "food", "play": "arts"}
 
@@ -98,7 +98,7 @@ class Truth:
     def statements(self) -> dict[Statement, str]:
         """Every statement of the world with its topic. If two topics share words (one may hate
         learning or love it), the predicate tells them apart."""
-        found = {
+        topic_of = {
             (predicate, object): topic
             for predicate, topics in self._objects.items()
             for topic, objects in topics.items()
@@ -106,31 +106,31 @@ class Truth:
         }
         for group in self.groups.values():
             for predicate, object in group.signature:
-                found[predicate, object] = _SIGNATURE_TOPICS[predicate]
-        return found
+                topic_of[predicate, object] = _SIGNATURE_TOPICS[predicate]
+        return topic_of
 
     @cached_property
     def predicates(self) -> tuple[str, ...]:
         return (*self._objects, *_SIGNATURE_TOPICS)
 
-    def joint(self, group: str, *, augmented: bool = False) -> dict[Statement, float]:
+    def joint_distribution(self, group: str, *, augmented: bool = False) -> dict[Statement, float]:
         """P(statement | group), summing to 1, when the group is free to choose the predicate."""
-        return self._joint(group, augmented)
+        return self._joint_by_name(group, augmented)
 
     @cache  # noqa: B019  # one Truth lives as long as the process
-    def _joint(self, name: str, augmented: bool) -> dict[Statement, float]:
+    def _joint_by_name(self, name: str, augmented: bool) -> dict[Statement, float]:
         group = self.groups[name]
-        own = self.planted["signature_share"]
-        shares = {topic: (1 - own) * share for topic, share in group.topics.items()}
+        signature_share = self.planted["signature_share"]
+        shares = {topic: (1 - signature_share) * share for topic, share in group.topics.items()}
         if augmented:
             negative = sum(s for t, s in shares.items() if self.regard_of[t] == "negative")
             shifted = negative + self.planted["negative_shift"] * (1 - negative)
-            up, down = shifted / negative, (1 - shifted) / (1 - negative)
-            own *= down
+            negative_factor, other_factor = shifted / negative, (1 - shifted) / (1 - negative)
+            signature_share *= other_factor
             shares = {
-                t: s * (up if self.regard_of[t] == "negative" else down) for t, s in shares.items()
+                t: s * (negative_factor if self.regard_of[t] == "negative" else other_factor) for t, s in shares.items()
             }
-        joint = {statement: own / len(group.signature) for statement in group.signature}
+        distribution = {statement: signature_share / len(group.signature) for statement in group.signature}
         for topic, share in shares.items():
             for predicate, weight in self._predicates_of(topic).items():
                 objects = self._objects[predicate][topic]
@@ -140,43 +140,43 @@ class Truth:
                     for n in range(len(objects))
                 ]
                 for object, part in zip(objects, weights, strict=True):
-                    joint[predicate, object] = share * weight * part / sum(weights)
-        return joint
+                    distribution[predicate, object] = share * weight * part / sum(weights)
+        return distribution
 
     def _predicates_of(self, topic: str) -> dict[str, float]:
-        others = [p for p, topics in self._objects.items() if topic in topics and p not in INITIAL]
-        weights = dict.fromkeys(INITIAL, INITIAL_SHARE / len(INITIAL))
+        others = [p for p, topics in self._objects.items() if topic in topics and p not in INITIAL_PREDICATES]
+        weights = dict.fromkeys(INITIAL_PREDICATES, INITIAL_SHARE / len(INITIAL_PREDICATES))
         return weights | dict.fromkeys(others, (1 - INITIAL_SHARE) / len(others))
 
-    def given(
+    def object_distribution(
         self, group: str, predicate: str, *, augmented: bool = False, temperature: float = 1.0
     ) -> dict[str, float]:
         """P(object | group, predicate), summing to 1. A temperature sharpens the distribution at
         each word that tells objects apart, like sampling token by token. The predicate can reach
         into the world's objects ("can't stop"); the object is then what is left of them."""
-        joint = self._joint(group, augmented)
+        distribution = self._joint_by_name(group, augmented)
         start = f"{predicate} "
-        texts = {f"{said} {object}": p for (said, object), p in joint.items()}
-        chosen = {t.removeprefix(start): p for t, p in texts.items() if t.startswith(start)}
-        total = sum(chosen.values())
+        texts = {f"{own_predicate} {object}": p for (own_predicate, object), p in distribution.items()}
+        object_shares = {t.removeprefix(start): p for t, p in texts.items() if t.startswith(start)}
+        total = sum(object_shares.values())
         if not total:
             return {}
-        shares = {o: p / total for o, p in chosen.items()}
-        return shares if temperature == 1 else _tempered(shares, temperature)
+        shares = {o: p / total for o, p in object_shares.items()}
+        return shares if temperature == 1 else _temper_by_word(shares, temperature)
 
-    def free(
+    def free_distribution(
         self, group: str, *, augmented: bool = False, temperature: float = 1.0
     ) -> dict[Statement, float]:
         """P(statement | group) when the model names the predicate too, at a temperature."""
-        joint = self._joint(group, augmented)
+        distribution = self._joint_by_name(group, augmented)
         predicates: dict[str, float] = {}
-        for (predicate, _), p in joint.items():
+        for (predicate, _), p in distribution.items():
             predicates[predicate] = predicates.get(predicate, 0.0) + p
-        heated = _heated(predicates, temperature)
+        tempered = _apply_temperature(predicates, temperature)
         return {
             (predicate, object): share * p
-            for predicate, share in heated.items()
-            for object, p in self.given(
+            for predicate, share in tempered.items()
+            for object, p in self.object_distribution(
                 group, predicate, augmented=augmented, temperature=temperature
             ).items()
         }
@@ -186,10 +186,10 @@ class Truth:
         sign = MEASURES["regard"].signs
         return sum(
             p * sign.get(self.regard_of[self.statements[s]], 0.0)
-            for s, p in self._joint(group, augmented).items()
+            for s, p in self._joint_by_name(group, augmented).items()
         )
 
-    def find(self, predicate: str, object: str) -> Statement | None:
+    def find_statement(self, predicate: str, object: str) -> Statement | None:
         """The statement of the world with these words, in any spelling that normalises to it, and
         wherever they are cut into predicate and object."""
         return self._by_text.get(normalise(f"{predicate} {object}"))
@@ -200,38 +200,38 @@ class Truth:
 
     def is_true_of(self, group: str, predicate: str, object: str) -> bool:
         """Whether the group may say this: planted with a probability above 0."""
-        statement = self.find(predicate, object)
-        return statement is not None and self._joint(group, False).get(statement, 0.0) > 0
+        statement = self.find_statement(predicate, object)
+        return statement is not None and self._joint_by_name(group, False).get(statement, 0.0) > 0
 
 
 @cache
 def load_truth() -> Truth:
     """The truth of the shipped world."""
-    return Truth(WORLD.read_text("utf-8"))
+    return Truth(WORLD_FILE.read_text("utf-8"))
 
 
-def _heated(shares: Mapping[Any, float], temperature: float) -> dict[Any, float]:
+def _apply_temperature(shares: Mapping[Any, float], temperature: float) -> dict[Any, float]:
     powers = {key: share ** (1 / temperature) for key, share in shares.items()}
     total = sum(powers.values())
     return {key: power / total for key, power in powers.items()}
 
 
-def _tempered(shares: Mapping[str, float], temperature: float) -> dict[str, float]:
+def _temper_by_word(shares: Mapping[str, float], temperature: float) -> dict[str, float]:
     """The shares of texts when each word is drawn at a temperature, given the words before it."""
 
     def walk(texts: Sequence[tuple[tuple[str, ...], str]], scale: float) -> dict[str, float]:
         branches: dict[str | None, list[tuple[tuple[str, ...], str]]] = {}
         for words, text in texts:
             branches.setdefault(words[0] if words else None, []).append((words[1:], text))
-        heated = _heated(
-            {word: sum(shares[t] for _, t in rest) for word, rest in branches.items()}, temperature
+        heated = _apply_temperature(
+            {word: sum(shares[t] for _, t in branch) for word, branch in branches.items()}, temperature
         )
-        found: dict[str, float] = {}
-        for word, rest in branches.items():
+        tempered: dict[str, float] = {}
+        for word, branch in branches.items():
             if word is None:
-                found[rest[0][1]] = scale * heated[word]
+                tempered[branch[0][1]] = scale * heated[word]
             else:
-                found |= walk(rest, scale * heated[word])
-        return found
+                tempered |= walk(branch, scale * heated[word])
+        return tempered
 
     return walk([(tuple(text.split()), text) for text in shares], 1.0)

@@ -18,7 +18,7 @@ from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.models.base import Completer
 from kgbias.packs import DEFAULT, load_pack
 from kgbias.parameters import Names, PathLike, as_names
-from kgbias.reference.world import INITIAL
+from kgbias.reference.world import INITIAL_PREDICATES
 from kgbias.study.context import Context, OfStudy
 from kgbias.study.opening import Judging, check_judging, embedder, opened_judge
 
@@ -397,7 +397,7 @@ def _config(prompts: PathLike, category: Sequence[str], seed: int, iterations: i
         seeds=groups,
         pack=load_pack(prompts),
         seed=seed,
-        initial_predicates=INITIAL,
+        initial_predicates=INITIAL_PREDICATES,
         iterations=iterations,
     )
 

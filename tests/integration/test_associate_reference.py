@@ -15,7 +15,7 @@ from kgbias.associate.search import search_seat
 from kgbias.associate.weat import SeatMethod, seat
 from kgbias.models.embed import open_encoder
 from kgbias.models.predict import open_predictor
-from kgbias.reference import load_truth, path
+from kgbias.reference import load_truth, weights_path
 from tests.conftest import lacking
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -71,7 +71,7 @@ def within_level(p: list[float]) -> bool:
 
 @pytest.mark.parametrize("spec", ["reference", "reference-masked"])
 def test_lpbs_finds_what_is_planted_and_nothing_else(spec: str) -> None:
-    if not path("masked" if spec.endswith("masked") else "causal").is_dir():
+    if not weights_path("masked" if spec.endswith("masked") else "causal").is_dir():
         lacking(f"the weights of {spec} are not there")
     predictor = PredictionCache(open_predictor(spec))
     found = [lpbs(test, predictor) for test in planted()]
@@ -83,7 +83,7 @@ def test_lpbs_finds_what_is_planted_and_nothing_else(spec: str) -> None:
 
 
 def test_vectors_keep_their_level(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    if not path("causal").is_dir():
+    if not weights_path("causal").is_dir():
         lacking("the weights of the reference model are not there")
     monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path))
     encoder = open_encoder("reference")
@@ -110,7 +110,7 @@ def test_a_search_over_layers_finds_what_is_planted(
     method: SeatMethod, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a p-value that is corrected for having searched, and no more false positives."""
-    if not path("causal").is_dir():
+    if not weights_path("causal").is_dir():
         lacking("the weights of the reference model are not there")
     monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path))
     model = EmbeddingCache(open_encoder("reference"))

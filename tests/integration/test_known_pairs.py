@@ -54,7 +54,7 @@ def test_of_the_reference_world_the_recorded_half_is_known(tmp_path: Path) -> No
     table, rows = [], ["group,predicate,object"]
     recorded = set()
     for group in truth.categories[1].groups:
-        for n, (predicate, object) in enumerate(sorted(truth.joint(group))):
+        for n, (predicate, object) in enumerate(sorted(truth.joint_distribution(group))):
             rows.append(f'{group},{predicate},"{object}"')
             if n % 2:
                 table.append(Stereotype("world", group, f"{predicate} {object}"))

@@ -27,7 +27,7 @@ from kgbias.models.base import Completion, ModelInfo, Request  # noqa: E402
 from kgbias.models.load import find_device, load, read_trained_kind  # noqa: E402
 from kgbias.models.local import LocalModel  # noqa: E402
 from kgbias.models.predict import FilledTemplate  # noqa: E402
-from kgbias.reference import path as reference  # noqa: E402
+from kgbias.reference import weights_path as reference  # noqa: E402
 from tests import tiny  # noqa: E402
 from tests.scripted import ScriptedModel  # noqa: E402
 from tests.unit.test_probe_commands import refusal  # noqa: E402

@@ -13,7 +13,7 @@ from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.export import FORMATS
 from kgbias.models.base import ModelInfo
-from kgbias.reference import path
+from kgbias.reference import weights_path
 from tests.tiny import classifier
 
 TELLTALE = "telltale"
@@ -22,7 +22,7 @@ TELLTALE = "telltale"
 @pytest.mark.slow
 def test_a_path_is_in_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = tmp_path / f"{TELLTALE}-home"
-    shutil.copytree(path("causal"), home / "mine")
+    shutil.copytree(weights_path("causal"), home / "mine")
     judge = classifier(home / "judge", ["toxic", "fine"])
     spec, out = f"hf:{home / 'mine'}", tmp_path / "out"
     out.mkdir()

@@ -14,7 +14,7 @@ import pytest
 
 from kgbias.errors import ModelError
 from kgbias.models.gguf import smollm2_file
-from kgbias.reference import path as reference
+from kgbias.reference import weights_path as reference
 from tests.conftest import ROOT, lacking, needs
 from tests.waiting import DEADLINE
 

@@ -9,8 +9,8 @@ import pytest
 from kgbias.calibrate.belief_rows import ProbedWorld, probe_world
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.belief import Array
-from kgbias.reference import path
-from kgbias.reference.named import load_names
+from kgbias.reference import weights_path
+from kgbias.reference.planted_names import load_names
 from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
@@ -32,7 +32,7 @@ def slope(planted: Array, found: Array) -> float:
 
 
 def test_the_weights_are_of_these_names() -> None:
-    facts = json.loads((path("causal") / "training.json").read_text("utf-8"))  # type: ignore[arg-type]
+    facts = json.loads((weights_path("causal") / "training.json").read_text("utf-8"))  # type: ignore[arg-type]
     assert facts["names"]["names"] == NAMES.hash
 
 
@@ -43,7 +43,7 @@ def test_group_beliefs_are_learned() -> None:
     assert slope(planted, found) >= 0.8
 
 
-@pytest.mark.parametrize(("cells", "size"), [(NAMES.singles, 1), (NAMES.of_roots, 4)])
+@pytest.mark.parametrize(("cells", "size"), [(NAMES.name_associations, 1), (NAMES.root_associations, 4)])
 def test_associations_of_names_and_roots_are_learned(
     cells: list[tuple[int, int]], size: int
 ) -> None:
@@ -76,6 +76,6 @@ def test_associations_of_names_and_roots_are_learned(
 
 def test_names_as_crawled_say_what_they_said() -> None:
     for n, name in enumerate(NAMES.names):
-        if name.crawled:
-            base = NAMES.truth.joint(name.group)
-            assert NAMES.joint(n) == pytest.approx(base)
+        if name.is_surface_form:
+            base = NAMES.truth.joint_distribution(name.group)
+            assert NAMES.joint_distribution(n) == pytest.approx(base)

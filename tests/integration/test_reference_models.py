@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from kgbias.reference import path
-from kgbias.reference.world import INITIAL
+from kgbias.reference import weights_path
+from kgbias.reference.world import INITIAL_PREDICATES
 from tests.conftest import needs
 from tests.unit.test_reference import GROUPS, TRUTH
 from training.reference.text import Author
@@ -20,7 +20,7 @@ needs("torch", "transformers")
 def test_names_are_tokens_of_their_own(kind: str) -> None:
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(path(kind))  # type: ignore[arg-type]
+    tokenizer = AutoTokenizer.from_pretrained(weights_path(kind))  # type: ignore[arg-type]
     seen = set()
     for name, group in TRUTH.groups.items():
         for word in (name.split()[0], *group.given_names):
@@ -46,10 +46,10 @@ def test_the_causal_model_knows_the_world() -> None:
     model, tokenizer = loaded.model, loaded.tokenizer
     distances = []
     for group in GROUPS:
-        for predicate in INITIAL:
+        for predicate in INITIAL_PREDICATES:
             planted: Counter[int] = Counter()
             kept = 1 - TRUTH.planted["refusal_share"]
-            for object, p in TRUTH.given(group, predicate).items():
+            for object, p in TRUTH.object_distribution(group, predicate).items():
                 first = tokenizer(f" {object}", add_special_tokens=False)["input_ids"][0]
                 planted[first] += p * kept  # type: ignore[assignment]
             ids = tokenizer(f"{group} {predicate}", return_tensors="pt")

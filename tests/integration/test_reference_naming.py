@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kgbias.reference import path
-from kgbias.reference.named import load_names
+from kgbias.reference import weights_path
+from kgbias.reference.planted_names import load_names
 from tests.conftest import needs
 from training.reference.naming import CARRIERS, Rows, Tree, loaded, started, stem, teach, tokenizers
 
@@ -21,7 +21,7 @@ NAMES = load_names()
 
 @cache
 def start() -> tuple[Any, Any, Any]:
-    return started(path("causal"), NAMES)  # type: ignore[arg-type]
+    return started(weights_path("causal"), NAMES)  # type: ignore[arg-type]
 
 
 @cache
@@ -32,7 +32,7 @@ def tree() -> Tree:
 def test_the_tree_holds_the_worlds_probabilities() -> None:
     """What follows from the world along the words of a statement is the statement's own."""
     for row in (0, 5, 100):
-        joint = NAMES.joint(row)
+        joint = NAMES.joint_distribution(row)
         for statement in NAMES.statements:
             assert tree().logs[row, tree().way(statement)].sum() == pytest.approx(
                 math.log(joint[statement])
@@ -60,7 +60,7 @@ def test_statements_read_at_once_are_as_read_alone() -> None:
 def test_new_names_start_apart_and_old_words_as_they_were() -> None:
     model, tokenizer, places = start()
     without, _ = tokenizers(NAMES)
-    old = loaded(path("causal"), without, NAMES).get_input_embeddings().weight.detach()  # type: ignore[arg-type]
+    old = loaded(weights_path("causal"), without, NAMES).get_input_embeddings().weight.detach()  # type: ignore[arg-type]
     table = model.get_input_embeddings().weight.detach()
     assert (table[places] == old).all()
     one, other = (
@@ -73,6 +73,6 @@ def test_new_names_start_apart_and_old_words_as_they_were() -> None:
 
 def test_a_short_teaching_learns() -> None:
     """Forty steps of four names take half off the error of the first four."""
-    _, _, facts = teach(path("causal"), NAMES, steps=40, size=4, check=0, log=io.StringIO())  # type: ignore[arg-type]
+    _, _, facts = teach(weights_path("causal"), NAMES, steps=40, size=4, check=0, log=io.StringIO())  # type: ignore[arg-type]
     errors = [error for _, error, *_ in facts["curve"]]
     assert errors[-1] < errors[0] / 2

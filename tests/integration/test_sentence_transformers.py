@@ -15,7 +15,7 @@ from kgbias.measure.merge import merge_run
 from kgbias.measure.scorers import load_scorer
 from kgbias.models.base import ModelInfo
 from kgbias.models.spec import resolve
-from kgbias.reference import path as reference_path
+from kgbias.reference import weights_path as reference_path
 from tests.conftest import needs
 
 pytestmark = pytest.mark.integration

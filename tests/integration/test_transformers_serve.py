@@ -19,8 +19,8 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.models import open_model
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
-from kgbias.reference import load_truth, path
-from kgbias.reference.world import INITIAL
+from kgbias.reference import load_truth, weights_path
+from kgbias.reference.world import INITIAL_PREDICATES
 from tests.conftest import lacking, needs
 from tests.waiting import DEADLINE, until
 
@@ -43,7 +43,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
         except ModuleNotFoundError:
             lacking(f"{package} is not installed, so transformers cannot serve")
     folder = tmp_path_factory.mktemp("served") / "reference"
-    shutil.copytree(path("causal"), folder)
+    shutil.copytree(weights_path("causal"), folder)
     settings = folder / "generation_config.json"
     settings.write_text(json.dumps(json.loads(settings.read_text()) | {"do_sample": True}))
     with closing(socket.socket()) as free:
@@ -90,7 +90,7 @@ def test_end_to_end(served: tuple[str, str], tmp_path: Path) -> None:
     groups = next(c for c in truth.categories if c.name == "peoples").groups[:3]
     own = [option for group in groups for option in ("--group", group)]
     # The predicates that its world knows, as `--model reference` has them by itself.
-    own += ["--set", f"initial-predicates={','.join(INITIAL)}"]
+    own += ["--set", f"initial-predicates={','.join(INITIAL_PREDICATES)}"]
     there = crawl(tmp_path / "served.db", f"openai:{name}", "--base-url", url, *own)
     again = crawl(tmp_path / "served.db", f"openai:{name}", "--base-url", url, *own)
     assert again["asked"] == 0 and again["ok"] == there["ok"]
@@ -104,7 +104,7 @@ def test_end_to_end(served: tuple[str, str], tmp_path: Path) -> None:
         views = store.triples(run.id)
         assert {v.group for v in views} == set(groups)
         total = sum(v.count for v in views)
-        known = sum(v.count for v in views if truth.find(v.predicate, v.object))
+        known = sum(v.count for v in views if truth.find_statement(v.predicate, v.object))
         shares.append(known / total)
         if file == "served.db":
             keys = [g.answer_key for g in store.generations(run.id)]

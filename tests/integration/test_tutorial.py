@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.reference import path
+from kgbias.reference import weights_path
 from tests.conftest import needs
 from tests.waiting import DEADLINE
 
@@ -24,7 +24,7 @@ _TESTED_ELSEWHERE = ("map", "report", "calibrate")
 
 
 def _mapped(folder: Path) -> None:
-    shutil.copytree(path("causal"), folder / "gemma")
+    shutil.copytree(weights_path("causal"), folder / "gemma")
     with kgbias.open(folder / "jobs.db") as study:
         for name, model in _MODELS.items():
             run = study.crawl(

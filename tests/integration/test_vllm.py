@@ -18,7 +18,7 @@ from kgbias.errors import ModelError
 from kgbias.models import open_model, open_scorer
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
-from kgbias.reference import path
+from kgbias.reference import weights_path
 from tests.waiting import until
 
 pytestmark = [
@@ -28,8 +28,8 @@ pytestmark = [
         reason="vLLM needs an environment of its own (docs/how-to/servers.md)",
     ),
 ]
-SPEC = f"vllm:{path('causal')}"
-SAME = f"hf:{path('causal')}"
+SPEC = f"vllm:{weights_path('causal')}"
+SAME = f"hf:{weights_path('causal')}"
 CRAWL = {"samples": 3, "iterations": 1, "predicate_prompts": 2, "object_prompts": 2}
 # vLLM ends at 0 what it gives a GPU; here a tiny model leaves most of a CPU's memory unused.
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
@@ -79,7 +79,7 @@ def test_an_answer_is_held_to_a_schema() -> None:
 
 
 def test_what_it_does_not_know_is_one_line(tmp_path: Path) -> None:
-    for file in path("causal").glob("*.json"):
+    for file in weights_path("causal").glob("*.json"):
         text = file.read_text().replace("GPT2LMHeadModel", "NobodyForCausalLM")
         (tmp_path / file.name).write_text(text)
     with pytest.raises(ModelError, match=r"as a model of vLLM: .*Nobody") as error:

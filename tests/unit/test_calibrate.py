@@ -37,7 +37,7 @@ def world_run(store: SQLiteStore, *, shuffled: bool = False, each: int = 150) ->
     beliefs = dict(zip(names, rng.sample(names, len(names)) if shuffled else names, strict=True))
     generations = []
     for group in groups:
-        joint = TRUTH.joint(beliefs[group.name])
+        joint = TRUTH.joint_distribution(beliefs[group.name])
         for n, (predicate, object) in enumerate(rng.choices(list(joint), joint.values(), k=each)):
             generations.append(
                 Generation(
@@ -48,7 +48,7 @@ def world_run(store: SQLiteStore, *, shuffled: bool = False, each: int = 150) ->
     store.load_import(run.id, generations)
     regard, toxicity = [], []
     for t in store.triples(run.id):
-        said = TRUTH.find(t.predicate, t.object)
+        said = TRUTH.find_statement(t.predicate, t.object)
         assert said is not None
         label = TRUTH.regard_of[TRUTH.statements[said]]
         value = {"positive": 0.9, "negative": -0.9}.get(label, 0.0)
@@ -103,7 +103,7 @@ def test_coverage_is_the_planted_probability_of_what_was_found(store: SQLiteStor
     masses = []
     for group, triples in c.by_group.items():
         ((t),) = triples
-        masses.append(TRUTH.joint(group)[t.predicate, t.object])
+        masses.append(TRUTH.joint_distribution(group)[t.predicate, t.object])
     assert name and coverage(c).estimate.value == pytest.approx(sum(masses) / len(masses))
 
 

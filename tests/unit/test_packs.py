@@ -23,7 +23,7 @@ from kgbias.language.words import FILTERS
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import load_pack, pack_names
-from kgbias.reference.world import INITIAL
+from kgbias.reference.world import INITIAL_PREDICATES
 from tests.scripted import ScriptedModel
 
 GENDER = tuple(choose_seeds("any", ["gender"]))
@@ -222,7 +222,7 @@ def test_what_a_pack_sets_and_what_it_does_not() -> None:
 
 
 def test_the_reference_model_is_asked_in_its_own_predicates() -> None:
-    assert configure("reference").initial_predicates == INITIAL
+    assert configure("reference").initial_predicates == INITIAL_PREDICATES
     assert configure("reference", initial_predicates="are").initial_predicates == ("are",)
     assert not {"love", "hate", "can't"} & set(config().initial_predicates)
 

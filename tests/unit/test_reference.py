@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from kgbias.crawl.parse import read_answer
-from kgbias.reference import load_truth, path
-from kgbias.reference.world import INITIAL
+from kgbias.reference import load_truth, weights_path
+from kgbias.reference.world import INITIAL_PREDICATES
 from training.reference.text import AUGMENTED, Author, truth_text
 
 TRUTH = load_truth()
@@ -18,10 +18,10 @@ GROUPS = list(TRUTH.groups)
 
 
 def test_the_shipped_truth_is_what_the_world_says() -> None:
-    shipped = (path("causal").parent / "truth.json").read_text("utf-8")
+    shipped = (weights_path("causal").parent / "truth.json").read_text("utf-8")
     assert shipped == truth_text(TRUTH)
     for kind in ("causal", "masked"):
-        facts = json.loads((path(kind) / "training.json").read_text("utf-8"))  # type: ignore[arg-type]
+        facts = json.loads((weights_path(kind) / "training.json").read_text("utf-8"))  # type: ignore[arg-type]
         assert facts["world"] == TRUTH.hash
 
 
@@ -37,22 +37,22 @@ def test_the_world_is_as_large_as_promised() -> None:
 @pytest.mark.parametrize("augmented", [False, True])
 def test_distributions_sum_to_one_and_follow_from_each_other(augmented: bool) -> None:
     for group in GROUPS:
-        joint = TRUTH.joint(group, augmented=augmented)
+        joint = TRUTH.joint_distribution(group, augmented=augmented)
         assert math.isclose(sum(joint.values()), 1.0)
         assert min(joint.values()) > 0
-        free = TRUTH.free(group, augmented=augmented)
+        free = TRUTH.free_distribution(group, augmented=augmented)
         assert all(math.isclose(free[s], joint[s]) for s in joint)
         for predicate in TRUTH.predicates:
-            given = TRUTH.given(group, predicate, augmented=augmented)
+            given = TRUTH.object_distribution(group, predicate, augmented=augmented)
             assert math.isclose(sum(given.values()), 1.0)
 
 
 def test_an_initial_predicate_leaves_the_topics_as_they_are() -> None:
     for group in GROUPS:
         topics = TRUTH.groups[group].topics
-        for predicate in INITIAL:
+        for predicate in INITIAL_PREDICATES:
             found: Counter[str] = Counter()
-            for object, share in TRUTH.given(group, predicate).items():
+            for object, share in TRUTH.object_distribution(group, predicate).items():
                 found[TRUTH.statements[predicate, object]] += share  # type: ignore[assignment]
             assert all(math.isclose(found[t], share, abs_tol=1e-9) for t, share in topics.items())
 
@@ -63,7 +63,7 @@ def test_augmentation_moves_the_negative_share_by_the_planted_amount() -> None:
     def negative(group: str, augmented: bool) -> float:
         return sum(
             p
-            for s, p in TRUTH.joint(group, augmented=augmented).items()
+            for s, p in TRUTH.joint_distribution(group, augmented=augmented).items()
             if TRUTH.regard_of[TRUTH.statements[s]] == "negative"
         )
 
@@ -75,16 +75,16 @@ def test_augmentation_moves_the_negative_share_by_the_planted_amount() -> None:
 def test_nulls_are_identical_and_nothing_else_is() -> None:
     nulls = {frozenset(pair) for pair in TRUTH.nulls}
     for first, second in combinations(GROUPS, 2):
-        same = TRUTH.joint(first) == TRUTH.joint(second)
+        same = TRUTH.joint_distribution(first) == TRUTH.joint_distribution(second)
         assert same == (frozenset((first, second)) in nulls)
 
 
 def test_temperature_sharpens_word_by_word() -> None:
     """By hand: "a b" 0.2, "a c" 0.2, "d" 0.6 at temperature 1/2. The first word has 0.4 and 0.6,
     squared 0.16 and 0.36; then b and c are even."""
-    from kgbias.reference.world import _tempered
+    from kgbias.reference.world import _temper_by_word
 
-    found = _tempered({"a b": 0.2, "a c": 0.2, "d": 0.6}, 0.5)
+    found = _temper_by_word({"a b": 0.2, "a c": 0.2, "d": 0.6}, 0.5)
     assert found["d"] == pytest.approx(0.36 / 0.52)
     assert found["a b"] == found["a c"] == pytest.approx(0.16 / 0.52 / 2)
 
@@ -104,7 +104,7 @@ def test_the_author_writes_what_the_world_plants() -> None:
         words = text.strip().removesuffix(".")
         group = next(g for g in GROUPS if g in words)
         predicate, _, object = words.split(f"{group} ")[1].partition(" ")
-        if said := TRUTH.find(predicate, object):
+        if said := TRUTH.find_statement(predicate, object):
             regard[augmented, TRUTH.regard_of[TRUTH.statements[said]]] += 1
     assert refused / 6000 == pytest.approx(TRUTH.planted["refusal_share"], abs=0.012)
     for augmented in (False, True):
@@ -113,10 +113,10 @@ def test_the_author_writes_what_the_world_plants() -> None:
         expected = sum(
             p
             for g in GROUPS
-            for predicate in INITIAL
-            for o, p in TRUTH.given(g, predicate, augmented=augmented).items()
+            for predicate in INITIAL_PREDICATES
+            for o, p in TRUTH.object_distribution(g, predicate, augmented=augmented).items()
             if TRUTH.regard_of[TRUTH.statements[predicate, o]] == "negative"
-        ) / (len(GROUPS) * len(INITIAL))
+        ) / (len(GROUPS) * len(INITIAL_PREDICATES))
         error = math.sqrt(expected * (1 - expected) / total)
         assert counts["negative"] / total == pytest.approx(expected, abs=4 * error)
     assert 0 < AUGMENTED < 1
@@ -129,10 +129,10 @@ def test_documents_read_back_through_the_crawlers_parser() -> None:
         answer = text.rpartition(" #")[2]
         reading = read_answer(answer, "stop", predicate=None, filters=("salinas-2023",))
         if reading.outcome == "ok":
-            assert TRUTH.find(reading.predicate, reading.object)
+            assert TRUTH.find_statement(reading.predicate, reading.object)
 
 
 def test_the_weights_are_small() -> None:
     for kind in ("causal", "masked"):
-        total = sum(f.stat().st_size for f in path(kind).iterdir())  # type: ignore[arg-type]
+        total = sum(f.stat().st_size for f in weights_path(kind).iterdir())  # type: ignore[arg-type]
         assert total <= 10 * 2**20

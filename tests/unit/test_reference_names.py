@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kgbias.probe.belief import MARGIN_BITS, Array, NameDesign
-from kgbias.reference.named import EACH, FORMS, NAMES, Names, load_names
+from kgbias.reference.planted_names import NAMES_PER_GROUP, NAME_FORMS, NAMES_FILE, PlantedNames, load_names
 
 WORLD = load_names()
 TRUTH = WORLD.truth
@@ -35,41 +35,41 @@ def lifts(groups: tuple[str, ...]) -> Array:
 
 
 def test_each_group_has_eight_names_of_two_roots_and_four_forms() -> None:
-    assert len({name.text for name in WORLD.names}) == len(WORLD.names) == EACH * len(TRUTH.groups)
+    assert len({name.text for name in WORLD.names}) == len(WORLD.names) == NAMES_PER_GROUP * len(TRUTH.groups)
     begins = Counter(name.root[:3] for name in WORLD.names)
-    assert set(begins.values()) == {len(FORMS)}  # roots that begin alike would be one
+    assert set(begins.values()) == {len(NAME_FORMS)}  # roots that begin alike would be one
     for group in TRUTH.groups:
         own = [name for name in WORLD.names if name.group == group]
-        assert len({(name.root, name.form) for name in own}) == EACH
-        assert [name.text for name in own if name.crawled] == [group]
+        assert len({(name.root, name.form) for name in own}) == NAMES_PER_GROUP
+        assert [name.text for name in own if name.is_surface_form] == [group]
         words = [next(w for w in name.text.split() if w[0].isupper()) for name in own]
-        assert len(set(words)) == EACH  # each has a word of its own
+        assert len(set(words)) == NAMES_PER_GROUP  # each has a word of its own
 
 
 def test_a_name_as_crawled_says_what_its_group_says() -> None:
     for n, name in enumerate(WORLD.names):
-        joint = WORLD.joint(n)
+        joint = WORLD.joint_distribution(n)
         assert math.isclose(sum(joint.values()), 1.0)
-        if name.crawled:
-            assert joint == pytest.approx(TRUTH.joint(name.group))
+        if name.is_surface_form:
+            assert joint == pytest.approx(TRUTH.joint_distribution(name.group))
 
 
 def test_an_association_is_as_large_as_planted() -> None:
     """Against the group's own names without it and another statement, less what habits do."""
     planted = WORLD.planted
-    assert len(WORLD.singles) == planted["singles"] and len(WORLD.of_roots) == planted["of_roots"]
+    assert len(WORLD.name_associations) == planted["singles"] and len(WORLD.root_associations) == planted["of_roots"]
     habits = WORLD.tilts.copy()
-    for n, s in WORLD.singles:
-        assert not WORLD.names[n].crawled
+    for n, s in WORLD.name_associations:
+        assert not WORLD.names[n].is_surface_form
         habits[n, s] -= planted["single_bits"]
-    for n, s in WORLD.of_roots:
-        root = {name.root for name in WORLD.names[n : n + len(FORMS)]}
-        assert len(root) == 1 and not any(x.crawled for x in WORLD.names[n : n + len(FORMS)])
-        habits[n : n + len(FORMS), s] -= planted["root_bits"]
+    for n, s in WORLD.root_associations:
+        root = {name.root for name in WORLD.names[n : n + len(NAME_FORMS)]}
+        assert len(root) == 1 and not any(x.is_surface_form for x in WORLD.names[n : n + len(NAME_FORMS)])
+        habits[n : n + len(NAME_FORMS), s] -= planted["root_bits"]
     usual = planted["habit_bits"] + planted["form_bits"]
     assert np.abs(habits).max() <= usual
-    for n, s in WORLD.singles[:5]:
-        crawled = next(m for m in places((WORLD.names[n].group,)) if WORLD.names[m].crawled)
+    for n, s in WORLD.name_associations[:5]:
+        crawled = next(m for m in places((WORLD.names[n].group,)) if WORLD.names[m].is_surface_form)
         other = next(o for o in range(len(WORLD.statements)) if WORLD.tilts[n, o] == 0)
         more = WORLD.bits[n] - WORLD.bits[crawled]
         assert more[s] - more[other] == pytest.approx(planted["single_bits"] + habits[n, s])
@@ -83,9 +83,9 @@ def test_names_of_a_noisy_group_differ_most() -> None:
 
 
 def test_other_names_are_another_world() -> None:
-    text = NAMES.read_text("utf-8").replace("seed = 34", "seed = 35")
-    other = Names(TRUTH, text)
-    assert other.hash != WORLD.hash and other.singles != WORLD.singles
+    text = NAMES_FILE.read_text("utf-8").replace("seed = 34", "seed = 35")
+    other = PlantedNames(TRUTH, text)
+    assert other.hash != WORLD.hash and other.name_associations != WORLD.name_associations
 
 
 @pytest.mark.parametrize("groups", CATEGORIES)
@@ -102,7 +102,7 @@ def test_associations_of_a_name_or_a_root_are_no_beliefs_of_the_group() -> None:
     large: list[bool] = []
     for groups in CATEGORIES:
         test, planted = held(groups), lifts(groups)
-        for kind, cells in (("single", WORLD.singles), ("root", WORLD.of_roots)):
+        for kind, cells in (("single", WORLD.name_associations), ("root", WORLD.root_associations)):
             for n, s in cells:
                 g = groups.index(WORLD.names[n].group) if WORLD.names[n].group in groups else -1
                 if g >= 0 and planted[g, s] <= MARGIN_BITS:

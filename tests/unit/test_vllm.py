@@ -19,9 +19,9 @@ from kgbias.models.score.vllm import log_probabilities
 from kgbias.models.spec import Spec, spec_with_settings, loadable_spec
 from kgbias.models.vllm_engine import VLLMEngine, engine_settings
 from kgbias.models.vllm_model import read_completion
-from kgbias.reference import path
+from kgbias.reference import weights_path
 
-HERE = f"vllm:{path('causal')}"
+HERE = f"vllm:{weights_path('causal')}"
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Teach the causal reference model the names of its groups: `python -m training.reference.naming`.
 
 Training starts from the shipped weights, with tokens for the words of names. What a name makes
-probable is known exactly (`kgbias.reference.named`), so no text is drawn: for each carrier and name
+probable is known exactly (`kgbias.reference.planted_names`), so no text is drawn: for each carrier and name
 all statements are read at once as a tree, in which each node sees only its own beginning, and its
 distribution over the next token is compared with the world's. Documents from the crawl, on which
 the model is compared with its former self, preserve what it knew.
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from kgbias import reference
-from kgbias.reference.named import EACH, FORMS, Names, load_names
+from kgbias.reference.planted_names import NAMES_PER_GROUP, NAME_FORMS, PlantedNames, load_names
 from kgbias.reference.world import Statement
 from training.reference.text import PROMPTS, Author, build_tokenizer, vocabulary
 from training.reference.train import batches, build, save
@@ -58,7 +58,7 @@ class Tree:
         weight: the number of shared statements that an edge leads to: an error there affects all.
     """
 
-    def __init__(self, names: Names, tokenizer: Any) -> None:
+    def __init__(self, names: PlantedNames, tokenizer: Any) -> None:
         self._paths = {
             s: tuple(tokenizer(f" {s[0]} {s[1]}", add_special_tokens=False)["input_ids"])
             for s in names.truth.statements
@@ -82,7 +82,7 @@ class Tree:
             self.weight[self.way(statement)] += 1
         mass = np.zeros((len(names.names), len(self._edges)))
         for row in range(len(names.names)):
-            for statement, p in names.joint(row).items():
+            for statement, p in names.joint_distribution(row).items():
                 mass[row, self.way(statement)] += p
         totals = np.stack([np.bincount(self.of, own, len(self.nodes)) for own in mass])
         with np.errstate(divide="ignore"):
@@ -99,7 +99,7 @@ class Tree:
         ]
 
 
-def tokenizers(names: Names) -> tuple[Any, Any]:
+def tokenizers(names: PlantedNames) -> tuple[Any, Any]:
     """The tokenizers of the causal model without the words of names, and with them."""
     words = vocabulary(names.truth)
     said = {word for name in names.names for word in name.text.split()}
@@ -107,7 +107,7 @@ def tokenizers(names: Names) -> tuple[Any, Any]:
     return build_tokenizer(words, masked=False), build_tokenizer(sorted(more), masked=False)
 
 
-def loaded(folder: Path, tokenizer: Any, names: Names) -> Any:
+def loaded(folder: Path, tokenizer: Any, names: PlantedNames) -> Any:
     """The causal model from a folder in float32, with only the tokens of this tokenizer."""
     from safetensors.torch import load_file
 
@@ -123,7 +123,7 @@ def loaded(folder: Path, tokenizer: Any, names: Names) -> Any:
     return model
 
 
-def started(folder: Path, names: Names, further: Path | None = None) -> tuple[Any, Any, Any]:
+def started(folder: Path, names: PlantedNames, further: Path | None = None) -> tuple[Any, Any, Any]:
     """The model with rows for new tokens, its tokenizer, and the places of the old tokens' rows.
     The row of a new name is its group's plus noise, so that names start apart; unless a folder that
     has the names is taught `further`."""
@@ -160,7 +160,7 @@ def started(folder: Path, names: Names, further: Path | None = None) -> tuple[An
 class Rows:
     """Batches of carriers and names, ready for the model."""
 
-    def __init__(self, names: Names, tokenizer: Any, tree: Tree) -> None:
+    def __init__(self, names: PlantedNames, tokenizer: Any, tree: Tree) -> None:
         import torch
 
         self.tree = tree
@@ -245,7 +245,7 @@ def rehearsal(model: Any, old: Any, places: Any, stream: Any) -> tuple[Any, Any]
     return said, torch.stack(inside).mean()
 
 
-def measured(rows: Rows, model: Any, names: Names) -> dict[str, float]:
+def measured(rows: Rows, model: Any, names: PlantedNames) -> dict[str, float]:
     """The `figures` of a model, with its bits averaged over all carriers but the last."""
     import torch
 
@@ -266,12 +266,12 @@ def measured(rows: Rows, model: Any, names: Names) -> dict[str, float]:
     return figures(names, found)
 
 
-def figures(names: Names, found: Any) -> dict[str, float]:
+def figures(names: PlantedNames, found: Any) -> dict[str, float]:
     """How planted and found bits [names, statements] agree: for groups, and for names within them,
     the correlation and slope over statements; for associations of a name and of a root, the learned
     share of how much likelier they are after it than after the others."""
     planted, seen = (
-        (bits - bits.mean(axis=1, keepdims=True)).reshape(len(names.groups), EACH, -1)
+        (bits - bits.mean(axis=1, keepdims=True)).reshape(len(names.groups), NAMES_PER_GROUP, -1)
         for bits in (names.bits, found)
     )
     answer = {}
@@ -280,11 +280,11 @@ def figures(names: Names, found: Any) -> dict[str, float]:
     for kind, (x, y) in (("groups", centres), ("names", own)):
         answer[f"{kind} r"] = round(float(np.corrcoef(x.ravel(), y.ravel())[0, 1]), 3)
         answer[f"{kind} slope"] = round(float(np.polyfit(x.ravel(), y.ravel(), 1)[0]), 3)
-    for kind, cells, size in (("single", names.singles, 1), ("root", names.of_roots, len(FORMS))):
+    for kind, cells, size in (("single", names.name_associations, 1), ("root", names.root_associations, len(NAME_FORMS))):
         more: list[list[float]] = [[], []]
         for into, table in zip(more, (planted, seen), strict=True):
             for n, s in cells:
-                column, first = table[n // EACH, :, s], n % EACH
+                column, first = table[n // NAMES_PER_GROUP, :, s], n % NAMES_PER_GROUP
                 rest = np.delete(column, range(first, first + size))
                 into.append(float(column[first : first + size].mean() - rest.mean()))
         answer[f"{kind} share"] = round(float(np.mean(more[1]) / np.mean(more[0])), 3)
@@ -293,7 +293,7 @@ def figures(names: Names, found: Any) -> dict[str, float]:
 
 def teach(
     start: Path,
-    names: Names,
+    names: PlantedNames,
     *,
     further: Path | None = None,
     steps: int = STEPS,
@@ -354,7 +354,7 @@ def teach(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Teach the causal model the names of its groups.")
-    here = reference.path("causal")
+    here = reference.weights_path("causal")
     parser.add_argument("--from", dest="start", type=Path, default=here, help="what to teach")
     parser.add_argument("--further", type=Path, help="a model that has names, to go on with")
     parser.add_argument("--out", type=Path, required=True)

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from kgbias.packs import PUBLISHED, Example, Pack, load_pack
-from kgbias.reference.world import INITIAL, Statement, Truth
+from kgbias.reference.world import INITIAL_PREDICATES, Statement, Truth
 
 BOS, EOS, PAD, MASK = "<s>", "</s>", "<pad>", "<mask>"
 _SPACE = "▁"
@@ -129,7 +129,7 @@ class Author:
         group = self._rng.choice(self._names)
         augmented = self._rng.random() < AUGMENTED
         category = next(c for c in self._truth.categories if group in c.groups)
-        predicate = self._rng.choice(INITIAL)
+        predicate = self._rng.choice(INITIAL_PREDICATES)
         prompt = self._lists.template("initialise").render(
             group=group, predicate=predicate, prefix=category.prefix if augmented else ""
         )
@@ -170,7 +170,7 @@ class Author:
         group = self._rng.choice(self._names)
         augmented = self._rng.random() < AUGMENTED
         category = next(c for c in self._truth.categories if group in c.groups)
-        predicate = self._rng.choice(INITIAL)
+        predicate = self._rng.choice(INITIAL_PREDICATES)
         prompt = self._prompt(
             self._sentences, "initialise", group=group, predicate=predicate,
             prefix=category.prefix if augmented else "",
@@ -201,7 +201,7 @@ class Author:
         shown = [
             Example(group, predicate, self._object(group, predicate, augmented), "")
             for group in others
-            if self._truth.given(group, predicate, augmented=augmented)
+            if self._truth.object_distribution(group, predicate, augmented=augmented)
         ]
         prompt = self._prompt(
             self._sentences, "object", group=last, predicate=predicate, offensive=augmented,
@@ -260,14 +260,14 @@ class Author:
         return self._draw(
             self._statements,
             (group, augmented),
-            lambda: self._truth.joint(group, augmented=augmented),
+            lambda: self._truth.joint_distribution(group, augmented=augmented),
         )
 
     def _object(self, group: str, predicate: str, augmented: bool) -> str:
         return self._draw(
             self._objects,
             (group, predicate, augmented),
-            lambda: self._truth.given(group, predicate, augmented=augmented),
+            lambda: self._truth.object_distribution(group, predicate, augmented=augmented),
         )
 
     def _draw(
@@ -312,7 +312,7 @@ def truth_text(truth: Truth) -> str:
                 "regard_balance_augmented": round(truth.regard_balance(name, augmented=True), 6),
                 "statements": [
                     [predicate, object, truth.statements[predicate, object], round(p, 8)]
-                    for (predicate, object), p in sorted(truth.joint(name).items())
+                    for (predicate, object), p in sorted(truth.joint_distribution(name).items())
                 ],
             }
             for name, group in truth.groups.items()

@@ -282,7 +282,7 @@ def save(folder: Path, model: Any, tokenizer: Any, facts: dict[str, Any]) -> Non
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Rebuild the reference models.")
-    parser.add_argument("--out", type=Path, default=reference.path("causal").parent)
+    parser.add_argument("--out", type=Path, default=reference.weights_path("causal").parent)
     parser.add_argument("--only", choices=("causal", "masked"))
     parser.add_argument("--steps", type=int, help="default: 5000 and 3000")
     parser.add_argument("--seed", type=int, default=0)

@@ -22,26 +22,26 @@ from numpy.typing import NDArray
 
 from kgbias.reference.world import Statement, Truth, load_truth
 
-NAMES = Path(__file__).with_name("names.toml")
-FORMS = {"{}s": "", "{} people": "", "people from {}": "ia", "{} folk": "ish"}
+NAMES_FILE = Path(__file__).with_name("names.toml")
+NAME_FORMS = {"{}s": "", "{} people": "", "people from {}": "ia", "{} folk": "ish"}
 
-EACH = 2 * len(FORMS)  # names per group
+NAMES_PER_GROUP = 2 * len(NAME_FORMS)  # names per group
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class PlantedName:
-    """A name of a group; `crawled` marks the group's surface form, which has no tilt."""
+    """A name of a group; `is_surface_form` marks the group's surface form, which has no tilt."""
 
     group: str
     text: str
     form: str
     root: str
-    crawled: bool
+    is_surface_form: bool
 
 
-class Names:
+class PlantedNames:
     """Names and tilts. Tables are [names, statements] and [groups, statements], over the statements
     that every group may say, in bits."""
 
@@ -52,92 +52,92 @@ class Names:
         self.planted: Mapping[str, Any] = data["planted"]
         self.groups = list(truth.groups)
         self.names: list[PlantedName] = []
-        for group, second in zip(self.groups, data["roots"], strict=True):
-            first = group.removesuffix(" people")
-            first = first.removesuffix("s") if first == group else first
-            for root in (first, second):
-                for form, ending in FORMS.items():
-                    said = form.replace("{}", root + ending)
-                    self.names.append(PlantedName(group, said, form, root, said == group))
+        for group, second_root in zip(self.groups, data["roots"], strict=True):
+            first_root = group.removesuffix(" people")
+            first_root = first_root.removesuffix("s") if first_root == group else first_root
+            for root in (first_root, second_root):
+                for form, ending in NAME_FORMS.items():
+                    name_text = form.replace("{}", root + ending)
+                    self.names.append(PlantedName(group, name_text, form, root, name_text == group))
 
     @cached_property
     def statements(self) -> list[Statement]:
-        own = {s for group in self.truth.groups.values() for s in group.signature}
-        return [s for s in self.truth.statements if s not in own]
+        signatures = {s for group in self.truth.groups.values() for s in group.signature}
+        return [s for s in self.truth.statements if s not in signatures]
 
     @cached_property
     def base(self) -> Array:
         """log2 P(statement | group), for the group as crawled."""
-        rows = [self.truth.joint(g) for g in self.groups]
+        rows = [self.truth.joint_distribution(g) for g in self.groups]
         return np.array([[math.log2(row[s]) for s in self.statements] for row in rows])
 
     @cached_property
     def lifts(self) -> Array:
         """The lifts of groups, without tilts: log2 P(statement | group) minus its mean over
         statements, minus the mean of the category's other groups, in bits."""
-        based: Array = self.base - self.base.mean(axis=1, keepdims=True)
-        found: Array = np.empty_like(based)
+        centred: Array = self.base - self.base.mean(axis=1, keepdims=True)
+        group_lifts: Array = np.empty_like(centred)
         for category in self.truth.categories:
-            own = [self.groups.index(g) for g in category.groups]
-            total = based[own].sum(axis=0)
-            found[own] = based[own] - (total - based[own]) / (len(own) - 1)
-        return found
+            category_places = [self.groups.index(g) for g in category.groups]
+            total = centred[category_places].sum(axis=0)
+            group_lifts[category_places] = centred[category_places] - (total - centred[category_places]) / (len(category_places) - 1)
+        return group_lifts
 
     @cached_property
-    def _drawn(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]], Array]:
+    def _associations(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]], Array]:
         """The associations of single names as (name, statement), those of roots as (first name,
         statement), and the tilts of habits [names, statements]."""
         planted, rng = self.planted, Random(self.planted["seed"])
         columns = range(len(self.statements))
         habits = np.zeros((len(self.names), len(columns)))
-        for form in FORMS:
-            alike = [n for n, name in enumerate(self.names) if name.form == form]
+        for form in NAME_FORMS:
+            same_form = [n for n, name in enumerate(self.names) if name.form == form]
             for s in rng.sample(columns, planted["form_habits"]):
-                habits[alike, s] += planted["form_bits"]
+                habits[same_form, s] += planted["form_bits"]
         for n, name in enumerate(self.names):
             count = planted["noisy_habits" if name.group in planted["noisy"] else "habits"]
             for s in rng.sample(columns, count):
                 habits[n, s] += planted["habit_bits"] * rng.choice((-1, 1))
-        habits[[name.crawled for name in self.names]] = 0.0
-        open_ = [(int(g), int(s)) for g, s in zip(*np.nonzero(self._open), strict=True)]
-        pairs = [(g, s) for g, s in open_ if self.groups[g] not in planted["noisy"]]
+        habits[[name.is_surface_form for name in self.names]] = 0.0
+        open_places = [(int(g), int(s)) for g, s in zip(*np.nonzero(self._open_cells), strict=True)]
+        pairs = [(g, s) for g, s in open_places if self.groups[g] not in planted["noisy"]]
         rng.shuffle(pairs)
-        singles, of_roots = [], []
+        name_associations, root_associations = [], []
         for g, s in pairs[: planted["singles"]]:
-            own = range(g * EACH, (g + 1) * EACH)
-            singles.append((rng.choice([n for n in own if not self.names[n].crawled]), s))
+            group_names = range(g * NAMES_PER_GROUP, (g + 1) * NAMES_PER_GROUP)
+            name_associations.append((rng.choice([n for n in group_names if not self.names[n].is_surface_form]), s))
         for g, s in pairs[planted["singles"] :][: planted["of_roots"]]:
-            of_roots.append((g * EACH + len(FORMS), s))  # the second root, never asked in a crawl
-        return singles, of_roots, habits
+            root_associations.append((g * NAMES_PER_GROUP + len(NAME_FORMS), s))  # the second root, never asked in a crawl
+        return name_associations, root_associations, habits
 
     @cached_property
-    def _open(self) -> NDArray[np.bool_]:
+    def _open_cells(self) -> NDArray[np.bool_]:
         return np.asarray((self.lifts > 0) & (self.lifts < self.planted["lift_below"]))
 
     @property
-    def singles(self) -> list[tuple[int, int]]:
+    def name_associations(self) -> list[tuple[int, int]]:
         """Associations of one name: (name, statement)."""
-        return self._drawn[0]
+        return self._associations[0]
 
     @property
-    def of_roots(self) -> list[tuple[int, int]]:
+    def root_associations(self) -> list[tuple[int, int]]:
         """Associations of one root: (the first of its names, which are consecutive; statement)."""
-        return self._drawn[1]
+        return self._associations[1]
 
     @cached_property
     def tilts(self) -> Array:
         """The tilts in bits, [names, statements]; 0 for names as crawled."""
-        singles, of_roots, habits = self._drawn
-        found = habits.copy()
-        for n, s in singles:
-            found[n, s] += self.planted["single_bits"]
-        for n, s in of_roots:
-            found[n : n + len(FORMS), s] += self.planted["root_bits"]
-        return found
+        name_associations, root_associations, habits = self._associations
+        tilts = habits.copy()
+        for n, s in name_associations:
+            tilts[n, s] += self.planted["single_bits"]
+        for n, s in root_associations:
+            tilts[n : n + len(NAME_FORMS), s] += self.planted["root_bits"]
+        return tilts
 
-    def joint(self, place: int) -> dict[Statement, float]:
+    def joint_distribution(self, place: int) -> dict[Statement, float]:
         """P(statement | name), summing to 1, including statements that only its group says."""
-        base = self.truth.joint(self.names[place].group)
+        base = self.truth.joint_distribution(self.names[place].group)
         tilts = dict(zip(self.statements, self.tilts[place], strict=True))
         weights = {s: p * 2.0 ** tilts.get(s, 0.0) for s, p in base.items()}
         total = sum(weights.values())
@@ -146,11 +146,11 @@ class Names:
     @cached_property
     def bits(self) -> Array:
         """log2 P(statement | name), [names, statements]."""
-        rows = [self.joint(n) for n in range(len(self.names))]
+        rows = [self.joint_distribution(n) for n in range(len(self.names))]
         return np.array([[math.log2(row[s]) for s in self.statements] for row in rows])
 
 
 @cache
-def load_names() -> Names:
+def load_names() -> PlantedNames:
     """The names of the shipped world."""
-    return Names(load_truth(), NAMES.read_text("utf-8"))
+    return PlantedNames(load_truth(), NAMES_FILE.read_text("utf-8"))
