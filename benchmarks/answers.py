@@ -70,15 +70,15 @@ def _crawled(study: kgbias.Study, model: str, categories: list[str], name: str) 
     began = time.process_time()
     run = study.crawl(model, name=name, category=categories, **(BEFORE if name == "before" else {}))
     cpu = time.process_time() - began
-    if run.crawled.cached_count:
-        sys.exit(f"{name}: {run.crawled.cached_count} answers already exist: name an empty folder")
+    if run.crawl_result.cached_count:
+        sys.exit(f"{name}: {run.crawl_result.cached_count} answers already exist: name an empty folder")
     run.measure(axes=False)
     detectable: dict[str, float] = {}
-    for test in run.tests(measures=["regard"]):
+    for test in run.compare_groups(measures=["regard"]):
         worst = max(detectable.get(test.category, 0.0), test.detectable)
         detectable[test.category] = worst
-    said = run.crawled.outcomes["ok"]
-    return Crawled(cpu, run.crawled.asked_count, said, len(run.triples()), detectable)
+    said = run.crawl_result.outcomes["ok"]
+    return Crawled(cpu, run.crawl_result.asked_count, said, len(run.triples()), detectable)
 
 
 def main() -> None:

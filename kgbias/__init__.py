@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from kgbias.study.plan import Plan as Plan
     from kgbias.study.plan import read_plan as read_plan
     from kgbias.study.records import Figure as Figure
-    from kgbias.study.reproducing import Reproduction as Reproduction
-    from kgbias.study.reproducing import reproduce as reproduce
+    from kgbias.study.reproduction import Reproduction as Reproduction
+    from kgbias.study.reproduction import reproduce as reproduce
     from kgbias.study.run import Run as Run
     from kgbias.study.study import Study as Study
     from kgbias.study.study import model_kinds as model_kinds
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from kgbias.study.study import plugins as plugins
     from kgbias.study.study import price as price
     from kgbias.study.study import queries as queries
-    from kgbias.study.tested import build_sofa as build_sofa
+    from kgbias.study.model_tests import build_sofa as build_sofa
 
 # module -> the public names that it defines
 _PUBLIC = {
@@ -104,11 +104,11 @@ _PUBLIC = {
     ),
     "kgbias.study.plan": ("Plan", "read_plan"),
     "kgbias.study.records": ("Figure",),
-    "kgbias.study.reproducing": ("Reproduction", "reproduce"),
+    "kgbias.study.reproduction": ("Reproduction", "reproduce"),
     "kgbias.io.rows": ("Rows",),
     "kgbias.study.run": ("Run",),
     "kgbias.study.study": ("Study", "model_kinds", "open", "plugins", "price", "queries"),
-    "kgbias.study.tested": ("build_sofa",),
+    "kgbias.study.model_tests": ("build_sofa",),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 

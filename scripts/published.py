@@ -40,7 +40,7 @@ from kgbias.probe.sets import TEMPLATES, read_descriptors, read_identities, read
 from kgbias.profiles import LABEL_KINDS
 from kgbias.profiles.analysis import encode
 from kgbias.profiles.classify import random_splits, run_trials
-from kgbias.study.tested import read_benchmarks
+from kgbias.study.model_tests import read_benchmarks
 
 DATA = Path(__file__).parent.parent / "tests" / "data"
 

@@ -24,7 +24,7 @@ from kgbias.cli.settings import fitting, setting, without_shared
 from kgbias.errors import UsageError
 from kgbias.io.text import CONTENT_WARNING, shorten
 from kgbias.query import write_result
-from kgbias.study.run import Asked
+from kgbias.study.run import AskOptions
 
 _OF = kgbias.Run.ask
 _SECONDS = 60.0  # a time limit for queries written by a model
@@ -89,7 +89,7 @@ def ask(
     if cypher and model is None:
         raise UsageError("--cypher needs a model to write the query: name one with --model")
     names = ("form", "prompts", "base_url", "dtype")
-    asked = cast(Asked, said(**{name: options.pop(name) for name in names}))
+    asked = cast(AskOptions, said(**{name: options.pop(name) for name in names}))
     where = said(device=device)
     selection = said(**options)
     if cypher and selection:
@@ -99,10 +99,10 @@ def ask(
     with kgbias.open(store_url, progress=True, query_timeout=seconds) as study:
         run = study.run(run_name)
         if cypher and model:
-            found = run.ask_in_cypher(question, model, asked=asked, **where)
+            found = run.ask_in_cypher(question, model, asking=asked, **where)
         else:
             found = run.ask(
-                question, model=model, top=top, encoder=encoder, asked=asked, **where, **selection
+                question, model=model, top=top, encoder=encoder, asking=asked, **where, **selection
             )
         # While the store is open, so that a wrong value in it is put down to it.
         if as_json:

@@ -12,7 +12,7 @@ from kgbias.cli.options import default, json_option
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.io.text import spoken_name
-from kgbias.study.checked import DEFAULT_CRAWLS, coverage_store
+from kgbias.study.validation import DEFAULT_CRAWLS, coverage_store
 
 _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
 

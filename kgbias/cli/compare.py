@@ -24,7 +24,7 @@ from kgbias.errors import UsageError
 from kgbias.io.text import spoken_name
 from kgbias.measures import known
 from kgbias.stats.estimate import Estimate, nan_to_none
-from kgbias.study.compared import comparison_records, group_test_record
+from kgbias.study.comparison import comparison_records, group_test_record
 
 if TYPE_CHECKING:
     from kgbias.compare import RunComparison, GroupTest
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kgbias.measure.figures import PromptTypeMean
     from kgbias.stats.ppi import CorrectedDifference
     from kgbias.stats.variance import VarianceComponents
-    from kgbias.study.compared import Contrasts
+    from kgbias.study.comparison import Contrasts
 
 
 @click.command(
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 @correction_setting
 @setting(
     "examples",
-    default=default(kgbias.Study.compare, "examples"),
+    default=default(kgbias.Study.compare_runs, "examples"),
     help="Several runs: how many of the statements found in only one run to list.",
 )
 @selection_options
@@ -108,13 +108,13 @@ def compare(
         if forms and (probes or len(runs) > 1):
             raise UsageError("--forms has no effect here, only with one run")
         if probes:
-            found = study.contrast(
+            found = study.compare_models(
                 *runs, probes=True, margin=margin, correction=correction, **asked
             )
             return show.data(found.as_dict()) if as_json else print_contrasts(found)
         if len(runs) > 1:
-            compared = study.compare(*runs, examples=examples, arm=arm, **asked, **leaving)
-            models = study.contrast(
+            compared = study.compare_runs(*runs, examples=examples, arm=arm, **asked, **leaving)
+            models = study.compare_models(
                 *runs, margin=margin, correction=correction, arm=arm, **asked, **leaving
             )
             warn_unfinished(*{r.id: r for c in compared for r in (c.first, c.second)}.values())
@@ -123,9 +123,9 @@ def compare(
             raise UsageError("--margin has no effect here, only with several runs or --probes")
         run = study.run(*runs)
         if forms:
-            means = run.forms(measures=asked["measures"], arm=arm, **leaving)
+            means = run.means_by_prompt_type(measures=asked["measures"], arm=arm, **leaving)
             return show_forms(run.name, means, as_json)
-        tests = run.tests(pairs=pairs, correction=correction, arm=arm, **asked, **leaving)
+        tests = run.compare_groups(pairs=pairs, correction=correction, arm=arm, **asked, **leaving)
         arms: Sequence[GroupTest] = ()
         if arm is None and not groups:
             arms = run.arm_tests(measures=asked["measures"], correction=correction, **leaving)

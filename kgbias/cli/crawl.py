@@ -263,13 +263,13 @@ def crawl(
     else:
         for run in runs:
             _print(run)
-    if why := next(filter(None, (run.crawled.empty_reason for run in runs)), ""):
+    if why := next(filter(None, (run.crawl_result.empty_reason for run in runs)), ""):
         raise ModelError(why)
-    return int(any(run.crawled.failure_share > max_failed for run in runs))
+    return int(any(run.crawl_result.failure_share > max_failed for run in runs))
 
 
 def _as_data(run: kgbias.Run) -> dict[str, Any]:
-    result = run.crawled
+    result = run.crawl_result
     return {
         "run": run.name,
         **asked_for(result),
@@ -294,7 +294,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
 
 
 def _print(run: kgbias.Run) -> None:
-    result = run.crawled
+    result = run.crawl_result
     outcomes = result.outcomes
     show.say(
         f"run {run.name}: {outcomes['ok']} statements from {outcomes.total()} answers "

@@ -26,7 +26,7 @@ from kgbias.faithfulness import LOCAL_JUDGES, JudgeAccuracy, RagasMetric, Parser
 from kgbias.faithfulness.metrics import read_records
 from kgbias.faithfulness.preference import CHANCE_ACCURACY, read_wikieval
 from kgbias.io.text import shorten
-from kgbias.study.opening import Judging
+from kgbias.study.opening import JudgeOptions
 
 _OF = kgbias.Run.faithfulness
 _WORLD = "world"
@@ -113,12 +113,12 @@ def faithfulness(
         judging = without_shared(judging, ["device", "dtype", "base-url"])
     else:
         judging = fitting(judging, [judge], "completer")
-    how = cast(Judging, said(**judging))
+    how = cast(JudgeOptions, said(**judging))
     with kgbias.open(store_url, progress=True) as study:
         found: ParserFaithfulness | list[RagasMetric] | list[JudgeAccuracy]
         if text is not None:
             run = study.run(run_name)
-            own = run.borne_out(
+            own = run.check_text(
                 _read(text), judge or "rule", repeats=repeats, seed=seed, judging=how
             )
             found = [own]

@@ -73,7 +73,7 @@ def import_(
     or the statements about groups in a folder of documents or in a knowledge graph from RAGAS."""
     with kgbias.open(store_url, progress=True) as study:
         run = study.import_file(file, say=dict(say), **options)
-        done, groups = run.imported, len(run.stored.groups)
+        done, groups = run.import_result, len(run.stored.groups)
     if as_json:
         found = {
             "run": run.name,

@@ -23,7 +23,7 @@ from kgbias.cli.settings import fitting, setting, settings, without_shared
 from kgbias.evidence.stereotype_matching import MARK_MEANINGS, StereotypeComparison, MarkedStatement
 from kgbias.stats.estimate import Estimate, nan_to_none
 
-_OF = kgbias.Run.known
+_OF = kgbias.Run.match_stereotypes
 _SHOWN = 10
 
 
@@ -86,7 +86,7 @@ def known(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> 
     given = fitting(given, [model], "scorer") if model else without_shared(given, ["base-url"])
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
-        found = run.known(**said(**given))
+        found = run.match_stereotypes(**said(**given))
     if as_json:
         return show.data({"run": run.name, **_data(found)})
     for line in _lines(found):

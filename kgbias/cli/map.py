@@ -30,7 +30,7 @@ from kgbias.io.text import format_duration
 from kgbias.parallel import LOCAL_EXECUTOR
 
 if TYPE_CHECKING:
-    from kgbias.study.mapping import MapPrice
+    from kgbias.study.pipeline import AuditPrice
 
 _ASKING = ("probes", "executor", "processes")
 
@@ -125,8 +125,8 @@ def _print(found: Any, store_url: str) -> None:
     print_verdicts(found.evidence)
     if found.left_out:
         show.say(found.left_out)
-    if found.instead:
-        show.say(*found.instead)
+    if found.alternatives:
+        show.say(*found.alternatives)
     store = "" if store_url == DEFAULT_STORE else f" --store {store_url}"
     show.say(
         f"report: {found.report.resolve()}",
@@ -135,7 +135,7 @@ def _print(found: Any, store_url: str) -> None:
     )
 
 
-def _print_price(price: "MapPrice", minutes: int | None) -> None:
+def _print_price(price: "AuditPrice", minutes: int | None) -> None:
     answers, probes = price.answers, f"{price.probes:,} probes"
     then = "no probes, as models of this kind give no probabilities"
     if price.probes:

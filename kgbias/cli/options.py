@@ -140,7 +140,7 @@ def warn_unfinished(*runs: Run | Record) -> None:
 
 
 def correction_setting(f: F) -> F:
-    return settings(correction=default(Run.tests, "correction"))(f)
+    return settings(correction=default(Run.compare_groups, "correction"))(f)
 
 
 def model_settings(f: F) -> F:

@@ -101,11 +101,11 @@ def run(
         show.data(_as_data(made))
     else:
         _print(made)
-    return exit_code_of(made.paired, max_failed)
+    return exit_code_of(made.pairs_summary, max_failed)
 
 
 def _as_data(run: kgbias.Run) -> dict[str, Any]:
-    result = run.paired
+    result = run.pairs_summary
     return {
         "run": run.name,
         **asked_for(result),
@@ -118,7 +118,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
 
 
 def _print(run: kgbias.Run) -> None:
-    result = run.paired
+    result = run.pairs_summary
     total = result.outcome_totals
     show.say(
         f"run {run.name}: {show.count(total.total(), 'answer')}, {total['refused']} refused; asked "

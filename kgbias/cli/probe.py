@@ -125,16 +125,16 @@ def named_models(given: dict[str, Any]) -> list[str]:
 def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     """The named model, opened to score texts here or in workers, and the progress; its options are
     removed from the given ones."""
-    from kgbias.study.opening import OPENING, spread_scorer
+    from kgbias.study.opening import OPENING_OPTIONS, open_spread_scorer
 
     spec = named_model(given)
     fit = fitting(given, [spec], "scorer")
-    opening: Any = said(**{name: fit[name] for name in OPENING})
-    for name in OPENING:
+    opening: Any = said(**{name: fit[name] for name in OPENING_OPTIONS})
+    for name in OPENING_OPTIONS:
         del given[name]
     where, processes = given.pop("executor", None) or LOCAL_EXECUTOR, given.pop("processes", None)
     with show_progress(True) as progress, open_executor(where, progress, processes) as workers:
-        yield spread_scorer(spec, opening, progress, workers), progress
+        yield open_spread_scorer(spec, opening, progress, workers), progress
 
 
 MOST = 10  # groups listed per category

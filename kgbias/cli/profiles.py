@@ -106,11 +106,11 @@ def run(
         show.data(_as_data(made))
     else:
         _print(made)
-    return exit_code_of(made.written, max_failed)
+    return exit_code_of(made.profiles_summary, max_failed)
 
 
 def _as_data(run: kgbias.Run) -> dict[str, Any]:
-    result = run.written
+    result = run.profiles_summary
     return {
         "run": run.name,
         **asked_for(result),
@@ -130,7 +130,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
 
 
 def _print(run: kgbias.Run) -> None:
-    result = run.written
+    result = run.profiles_summary
     show.say(
         f"run {run.name}: {result.profiles.total()} profiles, {result.whole_profiles.total()} of "
         f"them whole, from {result.outcome_totals.total()} answers; asked {result.asked_count}, from the log "

@@ -89,11 +89,11 @@ def run(
         show.data(_as_data(made))
     else:
         _print(made)
-    return exit_code_of(made.told, max_failed)
+    return exit_code_of(made.stories_summary, max_failed)
 
 
 def _as_data(run: kgbias.Run) -> dict[str, Any]:
-    result = run.told
+    result = run.stories_summary
     return {
         "run": run.name,
         **asked_for(result),
@@ -113,7 +113,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
 
 
 def _print(run: kgbias.Run) -> None:
-    result = run.told
+    result = run.stories_summary
     total = result.outcome_totals
     show.say(
         f"run {run.name}: {total.total()} stories, {total['refused']} refused, "

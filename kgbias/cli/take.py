@@ -25,7 +25,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.export import FORMATS
-from kgbias.study.reproducing import Difference, Reproduction
+from kgbias.study.reproduction import Difference, Reproduction
 
 
 @click.command(cls=Command, examples=("kgbias figures smollm2 -o figures",))

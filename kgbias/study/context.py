@@ -36,7 +36,7 @@ class Context:
 
     Attributes:
         url: the path or URL of the store.
-        there: the store, or None if there is none yet.
+        existing_store: the store, or None if there is none yet.
         closed: whether it was closed.
     """
 
@@ -51,14 +51,14 @@ class Context:
             raise UsageError("query_timeout must be a positive number of seconds")
         self._query_timeout = query_timeout
         self._thread = get_ident()
-        self._opened = ExitStack()
+        self._resources = ExitStack()
         self._progress = progress
-        self._current: Progress | None = None
-        self._remarked: set[str] = set()
-        self.there: Store | None = None
+        self._current_progress: Progress | None = None
+        self._shown_remarks: set[str] = set()
+        self.existing_store: Store | None = None
         self.closed = False
         if store is None:
-            folder = self._opened.enter_context(TemporaryDirectory(prefix="kgbias-"))
+            folder = self._resources.enter_context(TemporaryDirectory(prefix="kgbias-"))
             store = Path(folder) / "kgbias.db"
         store = str(store)
         self.url = store if "://" in store else str(Path(store).expanduser())
@@ -82,59 +82,59 @@ class Context:
                 f"the study {self.url} was opened in another thread: open it in this one too, with "
                 f"kgbias.open({self.url!r})"
             )
-        if self.there is None:
-            self.there = self._opened.enter_context(
-                open_store(self.url, create=create, notify=self._notify)
+        if self.existing_store is None:
+            self.existing_store = self._resources.enter_context(
+                open_store(self.url, create=create, notify=self._show_line)
             )
-            self.there.query_timeout = self._query_timeout
-        return self.there
+            self.existing_store.query_timeout = self._query_timeout
+        return self.existing_store
 
-    def find(self, run: "str | OfRun | None" = None) -> StoredRun:
+    def find(self, run: "str | RunPart | None" = None) -> StoredRun:
         """The run itself, the run of that name, or the newest. Raises RunNotFound, which lists the
         runs."""
-        return run.stored if isinstance(run, OfRun) else StoredRun.find(self.graph, run)
+        return run.stored if isinstance(run, RunPart) else StoredRun.find(self.graph, run)
 
     def series(self, name: str) -> list[StoredRun]:
         """The crawls of a series, by the name of any of them, in the order they were begun; a crawl
         that was not repeated is a series of one. Raises RunNotFound."""
-        wanted = _series_name(self.graph.find_run(name)) or name
+        series_name = _series_name(self.graph.find_run(name)) or name
         records = [s.run for s in self.graph.summaries()]
-        found = [r for r in records if wanted in (r.name, _series_name(r))]
-        return [StoredRun(self.graph, record) for record in found]
+        matching = [r for r in records if series_name in (r.name, _series_name(r))]
+        return [StoredRun(self.graph, record) for record in matching]
 
     def models(self) -> list[ModelInfo]:
         """The models that the store knows."""
-        return [] if self.there is None else list(self.there.models())
+        return [] if self.existing_store is None else list(self.existing_store.models())
 
-    def named(self, opened: Opened) -> Opened:
+    def apply_display_name(self, opened: Opened) -> Opened:
         """The open model, under the name that a person gave it in the store, if any."""
         model: Any = opened
-        for known in self.models():
-            if known.called and known == model.info:
-                model.info = known
+        for stored_model in self.models():
+            if stored_model.called and stored_model == model.info:
+                model.info = stored_model
         return opened
 
     @contextmanager
     def working(self, *, whole: bool = False) -> Iterator[Progress]:
         """Show a method's progress as the study was opened to (`kgbias.io.progress`)."""
         with show_progress(self._progress, all_or_nothing=whole) as progress:
-            self._current = progress
+            self._current_progress = progress
             try:
                 yield progress
             finally:
-                self._current = None
+                self._current_progress = None
 
     def remark(self, text: str) -> None:
         """Show a line, but only the first time, and never an empty one."""
-        if text and text not in self._remarked:
-            self._remarked.add(text)
-            self._notify(text)
+        if text and text not in self._shown_remarks:
+            self._shown_remarks.add(text)
+            self._show_line(text)
 
-    def _notify(self, text: str) -> None:
+    def _show_line(self, text: str) -> None:
         """Show a remark, or a message of the store while it waits for its server. A script whose
         progress nobody sees gets it as a warning of the logger "kgbias": by default a line on
         stderr."""
-        with nullcontext(self._current) if self._current else show_progress(self._progress) as progress:
+        with nullcontext(self._current_progress) if self._current_progress else show_progress(self._progress) as progress:
             if self._progress is None and isinstance(progress, SilentProgress):
                 _LOG.warning("%s", text)
             else:
@@ -149,18 +149,18 @@ class Context:
 
     def __exit__(self, *error: Any) -> None:
         self.closed = True
-        self._opened.__exit__(*error)  # the store may know why
+        self._resources.__exit__(*error)  # the store may know why
 
 
-class InItsProcess:
+class ProcessBound:
     """What an open store is behind: a copy is the thing itself, and it cannot be pickled."""
 
-    def _where_it_is(self) -> str:
+    def _reopen_hint(self) -> str:
         """How another process gets it."""
         raise NotImplementedError
 
     def __reduce__(self) -> NoReturn:
-        raise UsageError(self._where_it_is())
+        raise UsageError(self._reopen_hint())
 
     def __copy__(self) -> Self:
         return self
@@ -169,13 +169,13 @@ class InItsProcess:
         return self
 
 
-class OfStudy(PublicCalls, InItsProcess):
+class StudyPart(PublicCalls, ProcessBound):
     """The base of the parts of `Study`."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def _where_it_is(self) -> str:
+    def _reopen_hint(self) -> str:
         return (
             "a study stays in its process: in the other one, open it again with "
             f"kgbias.open({self._context.url!r})"
@@ -186,7 +186,7 @@ class OfStudy(PublicCalls, InItsProcess):
         return self._context.working(whole=whole)
 
 
-class OfRun(PublicCalls, InItsProcess):
+class RunPart(PublicCalls, ProcessBound):
     """The base of the parts of `Run`."""
 
     def __init__(
@@ -194,21 +194,21 @@ class OfRun(PublicCalls, InItsProcess):
         context: Context,
         record: Record,
         *,
-        crawled: "CrawlResult | None" = None,
-        imported: "ImportResult | None" = None,
-        written: "ProfilesSummary | None" = None,
-        told: "StoriesSummary | None" = None,
-        paired: "PairsSummary | None" = None,
+        crawl_result: "CrawlResult | None" = None,
+        import_result: "ImportResult | None" = None,
+        profiles_summary: "ProfilesSummary | None" = None,
+        stories_summary: "StoriesSummary | None" = None,
+        pairs_summary: "PairsSummary | None" = None,
     ) -> None:
         self._context = context
         self._record = record
-        self._crawled = crawled
-        self._imported = imported
-        self._written = written
-        self._told = told
-        self._paired = paired
+        self._crawl_result = crawl_result
+        self._import_result = import_result
+        self._profiles_summary = profiles_summary
+        self._stories_summary = stories_summary
+        self._pairs_summary = pairs_summary
 
-    def _where_it_is(self) -> str:
+    def _reopen_hint(self) -> str:
         return (
             "a run stays with its study: in another process, open it again with "
             f"kgbias.open({self._context.url!r}).run({self.name!r})"
@@ -229,7 +229,7 @@ class OfRun(PublicCalls, InItsProcess):
         """The run in its store, for work below this layer."""
         return StoredRun(self._context.graph, self._record)
 
-    def _said(self, selection: Selection, counted: SelectedStatements | None = None) -> SelectedStatements:
+    def _select_statements(self, selection: Selection, counted: SelectedStatements | None = None) -> SelectedStatements:
         """The statements that count, with a remark if some do not."""
         counted = counted or select_statements(self.stored, selection)
         self._context.remark(counted.note)

@@ -35,8 +35,8 @@ from kgbias.models.http import withhold_keys
 from kgbias.parameters import Names, as_names, described, fits
 from kgbias.query import load_query, write_result
 from kgbias.stats.estimate import nan_to_none
-from kgbias.study.compared import comparison_records
-from kgbias.study.opening import OPENING, ScorerOptions
+from kgbias.study.comparison import comparison_records
+from kgbias.study.opening import OPENING_OPTIONS, ScorerOptions
 from kgbias.study.run import Run
 from kgbias.study.study import Study, open, price
 
@@ -48,22 +48,22 @@ if TYPE_CHECKING:
 
 Method = Callable[..., Any]
 
-_WRITING: Mapping[str, tuple[Method, Method]] = {
+_WRITING_METHODS: Mapping[str, tuple[Method, Method]] = {
     "profiles": (Study.write_profiles, Study.price_profiles),
     "stories": (Study.write_stories, Study.price_stories),
     "pairs": (Study.ask_pairs, Study.price_pairs),
 }
 """What makes a run by asking a model, besides crawls: how, and at what price."""
-ASKING = (*_WRITING, "probe", "choose", "associate", "benchmark")  # they name the models they ask
-_FILES = (  # always
+ASKING_STEPS = (*_WRITING_METHODS, "probe", "choose", "associate", "benchmark")  # they name the models they ask
+_FILE_OPTIONS = (  # always
     "prices", "statements", "stereoset", "crows_pairs", "bbq", "winogender", "vectors",
     "tests_file", "output", "people", "requests",
 )  # fmt: skip
-_FILES_OR_NAMES = (
+_FILE_OR_NAME_OPTIONS = (
     "prompts", "names", "descriptors", "identities", "indicators", "contexts", "seeds",
 )  # fmt: skip
-EXTRA: Mapping[str, Mapping[str, Any]] = {"evidence": {"path": str}}
-_QUERY = {"name": str, "cypher": str, "parameters": Mapping[str, Any], "path": str}
+EXTRA_OPTIONS: Mapping[str, Mapping[str, Any]] = {"evidence": {"path": str}}
+_QUERY_OPTIONS = {"name": str, "cypher": str, "parameters": Mapping[str, Any], "path": str}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,93 +87,93 @@ class Step:
 
     def __str__(self) -> str:
         about = as_names(self.options.get("model") or self.options.get("models") or ())
-        of = f" of {', '.join(about)}" if about and self.kind in ASKING else ""
+        model_part = f" of {', '.join(about)}" if about and self.kind in ASKING_STEPS else ""
         name = self.run or self.options.get("name") or ", ".join(self.runs)
-        return f"{self.kind} {name}{of}".replace("  ", " ").rstrip()
+        return f"{self.kind} {name}{model_part}".replace("  ", " ").rstrip()
 
     @property
     def runs(self) -> tuple[str, ...]:
         """The runs that it makes or needs."""
         if self.run:
             return (self.run,)
-        named = self.options.get("parameters", self.options)
-        runs = named.get("runs") or named.get("run")
+        options = self.options.get("parameters", self.options)
+        runs = options.get("runs") or options.get("run")
         return as_names(runs) if isinstance(runs, str | list) else ()
 
 
-def check(path: Path, where: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+def check_entry(path: Path, entry_name: str, options: Mapping[str, Any], allowed: Mapping[str, Any]) -> None:
     """Raise DataError unless every value fits the method's own annotations: a file is checked
     whole, before its first step is carried out."""
-    if wrong := sorted(given.keys() - known.keys()):
-        meant = f" (did you mean {near}?)" if (near := nearest(wrong[0], known)) else ""
+    if wrong := sorted(options.keys() - allowed.keys()):
+        hint = f" (did you mean {nearest_name}?)" if (nearest_name := nearest(wrong[0], allowed)) else ""
         raise DataError(
-            f"{path}: {where} cannot set {wrong[0]!r}{meant}; it takes {', '.join(sorted(known))}"
+            f"{path}: {entry_name} cannot set {wrong[0]!r}{hint}; it takes {', '.join(sorted(allowed))}"
         )
-    for name, value in given.items():
-        if not fits(value, known[name]):
-            raise DataError(f"{path}: {name!r} of {where} must be {described(known[name])}")
+    for name, value in options.items():
+        if not fits(value, allowed[name]):
+            raise DataError(f"{path}: {name!r} of {entry_name} must be {described(allowed[name])}")
 
 
-def takes(method: Method) -> dict[str, Any]:
+def parameters_of(method: Method) -> dict[str, Any]:
     """A method's parameters with their annotations; `kgbias.study.calls` spells out its options."""
     parameters = signature(method).parameters.values()
     return {p.name: p.annotation for p in parameters if p.name != "self"}
 
 
-def without(known: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: kind for name, kind in known.items() if name not in names}
+def drop_names(annotations: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: kind for name, kind in annotations.items() if name not in names}
 
 
 def files_of(options: Mapping[str, Any]) -> Iterator[Path]:
     """The files in a step's options: those it reads, and those it writes in addition to its
     output."""
-    for name in ("path", "tables", *_FILES, *_FILES_OR_NAMES):
+    for name in ("path", "tables", *_FILE_OPTIONS, *_FILE_OR_NAME_OPTIONS):
         value = options.get(name)
         for file in value if isinstance(value, list) else [value]:
             # pathlib's version raises for impossible file names
-            if file and (name not in _FILES_OR_NAMES or exists(str(file))):  # noqa: PTH110
+            if file and (name not in _FILE_OR_NAME_OPTIONS or exists(str(file))):  # noqa: PTH110
                 yield Path(file)
 
 
-def beside(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+def resolve_paths(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options, with their files taken relative to the plan's folder."""
 
     def file(name: str, value: Any) -> Any:
-        if isinstance(value, list) and name in _FILES:
+        if isinstance(value, list) and name in _FILE_OPTIONS:
             return [file(name, part) for part in value]
         if not isinstance(value, str):
             return value
-        other = path.parent / value
+        resolved = path.parent / value
         # pathlib's version raises for impossible file names
-        return str(other) if name in _FILES or exists(other) else value  # noqa: PTH110
+        return str(resolved) if name in _FILE_OPTIONS or exists(resolved) else value  # noqa: PTH110
 
-    files = (*_FILES, *_FILES_OR_NAMES)
+    files = (*_FILE_OPTIONS, *_FILE_OR_NAME_OPTIONS)
     return {k: file(k, value) if k in files else value for k, value in options.items()}
 
 
-def table(path: Path, kind: str, file: Any) -> str:
+def check_table_file(path: Path, kind: str, file: Any) -> str:
     """The name of a file for rows, whose extension gives the format."""
     if not isinstance(file, str) or Path(file).suffix not in (".csv", ".json"):
         raise DataError(f"{path}: the `path` of [[{kind}]] must end in .csv or .json")
     return file
 
 
-def across(
+def iter_study_steps(
     path: Path, data: Mapping[str, Any], runs: Sequence[str], output: Path
 ) -> Iterator[Step]:
     """The steps about several runs or the whole store, in the order in which they need each
     other."""
     for entry in data.get("compare", []):
-        yield _compare(path, entry, runs, output)
+        yield _compare_step(path, entry, runs, output)
     for entry in data.get("benchmark", []):
-        yield _benchmark(path, entry, output)
+        yield _benchmark_step(path, entry, output)
     for entry in data.get("query", []):
-        yield _query(path, entry, output)
+        yield _query_step(path, entry, output)
 
 
-def _compare(path: Path, entry: Mapping[str, Any], runs: Sequence[str], output: Path) -> Step:
-    known = takes(Study.compare) | takes(Study.contrast) | {"runs": Names, "path": str}
-    check(path, "[[compare]]", entry, without(known, "probes", "seed"))
+def _compare_step(path: Path, entry: Mapping[str, Any], runs: Sequence[str], output: Path) -> Step:
+    allowed = parameters_of(Study.compare_runs) | parameters_of(Study.compare_models) | {"runs": Names, "path": str}
+    check_entry(path, "[[compare]]", entry, drop_names(allowed, "probes", "seed"))
     options = {"runs": list(runs), **entry}
     file = output / str(options.pop("path", "compare.json"))
     if len(as_names(options["runs"])) < 2:
@@ -185,44 +185,44 @@ def _compare(path: Path, entry: Mapping[str, Any], runs: Sequence[str], output: 
     return Step("compare", "", options, file)
 
 
-def _benchmark(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
-    known = without(takes(Study.benchmark), "output", "opening")
-    check(path, "[[benchmark]]", entry, known | get_type_hints(ScorerOptions) | {"path": str})
-    options = beside(path, entry)
+def _benchmark_step(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
+    allowed = drop_names(parameters_of(Study.benchmark), "output", "opening")
+    check_entry(path, "[[benchmark]]", entry, allowed | get_type_hints(ScorerOptions) | {"path": str})
+    options = resolve_paths(path, entry)
     if not as_names(options.get("models", ())):
         raise DataError(f"{path}: each [[benchmark]] needs `models`")
-    opening = {name: options.pop(name) for name in OPENING if name in options}
+    opening = {name: options.pop(name) for name in OPENING_OPTIONS if name in options}
     file = output / str(options.pop("path", "benchmark.html"))
     if "tables" in options:
         options["tables"] = str(output / str(options["tables"]))
     return Step("benchmark", "", options | ({"opening": opening} if opening else {}), file)
 
 
-def _query(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
-    check(path, "[[query]]", entry, _QUERY)
+def _query_step(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
+    check_entry(path, "[[query]]", entry, _QUERY_OPTIONS)
     options = dict(entry)
     if ("name" in options) == ("cypher" in options):
         raise DataError(f"{path}: each [[query]] needs a library query's `name`, or `cypher`")
     if name := options.get("name"):
         try:
-            there = {parameter.name for parameter in load_query(name).parameters}
+            parameter_names = {parameter.name for parameter in load_query(name).parameters}
         except UsageError as error:
             raise DataError(f"{path}: {error}") from None
-        if unknown := sorted(set(options.get("parameters", ())) - there):
+        if unknown := sorted(set(options.get("parameters", ())) - parameter_names):
             raise DataError(
-                f"{path}: {no_such('parameter', unknown[0], sorted(there), f' of {name}')}"
+                f"{path}: {no_such('parameter', unknown[0], sorted(parameter_names), f' of {name}')}"
             )
-    file = table(path, "query", options.pop("path", f"{name or 'query'}.csv"))
+    file = check_table_file(path, "query", options.pop("path", f"{name or 'query'}.csv"))
     return Step("query", "", options, output / file)
 
 
-_OWN: tuple[tuple[str, str, Method], ...] = (
+_KIND_STEPS: tuple[tuple[str, str, Method], ...] = (
     ("links", "stories", Run.story_links),
     ("results", "pairs", Run.pairs),
 )
 """What says of one kind of run what only that kind has: the step, the kind, the method."""
-SAME = "same"  # the model that the run asked
-_CRAWL: Mapping[str, Any] = {
+SAME_MODEL = "same"  # the model that the run asked
+_CRAWL_OPTIONS: Mapping[str, Any] = {
     "name": str,
     "repeat": int,
     **get_type_hints(BudgetedCrawlArguments),
@@ -258,7 +258,7 @@ class Plan:
         progress: Progress | bool | None = None,
         keep_going: bool = True,
         trust: bool = False,
-    ) -> "Rows[Outcome]":
+    ) -> "Rows[StepOutcome]":
         """Carry out all steps, in order, and return what became of each. Results already in the
         store are not asked for or computed again, so a stopped study continues where it was; files
         are written again.
@@ -270,17 +270,17 @@ class Plan:
         and joins no cluster (UsageError), and no address in it gets a key or password from the
         environment, unless the environment names the address too.
         """
-        with self._untrusted(trust):
+        with self._guard_secrets(trust):
             return carry_out(self, progress, keep_going)
 
-    def state(self, *, trust: bool = False) -> "Rows[Outcome]":
+    def state(self, *, trust: bool = False) -> "Rows[StepOutcome]":
         """What is done and what is left, judged by the store and the folders. Asks no model.
         `trust` as in `carry_out`."""
-        with self._untrusted(trust):
-            return state(self)
+        with self._guard_secrets(trust):
+            return plan_state(self)
 
     @contextmanager
-    def _untrusted(self, trust: bool) -> Iterator[None]:
+    def _guard_secrets(self, trust: bool) -> Iterator[None]:
         if trust:
             yield
             return
@@ -300,14 +300,14 @@ class Plan:
     def prices(self) -> "dict[str, Price | ProfilesPrice | CostEstimate]":
         """What each crawl (`kgbias.price`), and each set of profiles, stories or pairs will ask, by
         the run's name. Asks nothing."""
-        found: dict[str, Price | ProfilesPrice | CostEstimate] = {}
+        prices: dict[str, Price | ProfilesPrice | CostEstimate] = {}
         for step in self.steps:
             if step.kind == "crawl":
-                found[step.run] = price(**step.options)
-            elif step.kind in _WRITING:
+                prices[step.run] = price(**step.options)
+            elif step.kind in _WRITING_METHODS:
                 with open(None) as study:
-                    found[step.run] = _WRITING[step.kind][1](study, **step.options)
-        return found
+                    prices[step.run] = _WRITING_METHODS[step.kind][1](study, **step.options)
+        return prices
 
 
 def read_plan(path: str | Path = "study.toml") -> Plan:
@@ -320,16 +320,16 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
     """
     path = Path(path)
     data = read_toml(path)
-    known: dict[str, type] = {
+    entry_types: dict[str, type] = {
         **dict.fromkeys(("store", "output"), str),
         **dict.fromkeys(_TABLES, dict),
         **dict.fromkeys(_LISTS, list),
     }
     for name, value in data.items():
-        if name not in known:
-            raise DataError(f"{path}: {no_such('entry', name, known)}")
+        if name not in entry_types:
+            raise DataError(f"{path}: {no_such('entry', name, entry_types)}")
         entries = data[name] if name in _LISTS and isinstance(value, list) else []
-        if not isinstance(value, known[name]) or not all(isinstance(e, dict) for e in entries):
+        if not isinstance(value, entry_types[name]) or not all(isinstance(e, dict) for e in entries):
             form = "a text"
             if name in (*_TABLES, *_LISTS):
                 form = f"tables, [[{name}]]" if name in _LISTS else f"a table, [{name}]"
@@ -338,37 +338,37 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
     store = data.get("store", "kgbias.db")
     store = store if "://" in store else str(base / store)
     output = base / data.get("output", "results")
-    runs = [*_crawls(path, data), *_imports(path, data), *_written(path, data)]
+    runs = [*_crawl_steps(path, data), *_import_steps(path, data), *_writing_steps(path, data)]
     if not runs:
         raise DataError(f"{path} declares no crawl: [crawl] needs `models`, or add [[crawls]]")
     names = [step.run for step in runs]
     if twice := [name for name in names if names.count(name) > 1]:
         raise DataError(f"{path}: two runs are called {twice[0]!r}: give one another `name`")
-    said = [step.run for step in runs if step.kind != "pairs"]  # a run of pairs has no statements
-    steps = (*runs, *_about(path, data, runs, output), *across(path, data, said, output))
-    written = [step.output for step in steps if step.output is not None]
-    if twice_written := [file for file in written if written.count(file) > 1]:
+    statement_runs = [step.run for step in runs if step.kind != "pairs"]  # a run of pairs has no statements
+    steps = (*runs, *_run_steps(path, data, runs, output), *iter_study_steps(path, data, statement_runs, output))
+    output_files = [step.output for step in steps if step.output is not None]
+    if twice_written := [file for file in output_files if output_files.count(file) > 1]:
         raise DataError(
             f"{path}: two steps write {twice_written[0].name!r}: give one of them another `path`"
         )
     addresses = _addresses(steps)
     if "://" in store:
         addresses = (store, *addresses)
-    return Plan(path, store, steps, tuple(dict.fromkeys(addresses)), _outside(path, store, steps))
+    return Plan(path, store, steps, tuple(dict.fromkeys(addresses)), _files_outside(path, store, steps))
 
 
 def _addresses(steps: Sequence[Step]) -> tuple[str, ...]:
     """The addresses in the steps' options, including executors'."""
-    found = []
+    addresses = []
     for step in steps:
         options = {**step.options, **step.options.get("opening", {})}
-        found += [str(options["base_url"])] if options.get("base_url") else []
+        addresses += [str(options["base_url"])] if options.get("base_url") else []
         if "://" in str(options.get("executor", "")):
-            found.append(str(options["executor"]))
-    return tuple(found)
+            addresses.append(str(options["executor"]))
+    return tuple(addresses)
 
 
-def _outside(path: Path, store: str, steps: Sequence[Step]) -> tuple[str, ...]:
+def _files_outside(path: Path, store: str, steps: Sequence[Step]) -> tuple[str, ...]:
     """The files that are outside the plan's folder, after following links, or hidden."""
     files = [] if "://" in store else [Path(store)]
     for step in steps:
@@ -376,72 +376,72 @@ def _outside(path: Path, store: str, steps: Sequence[Step]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(f) for f in files if not is_within(path.parent, f)))
 
 
-def _crawls(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
-    shared = beside(path, data.get("crawl", {}))
+def _crawl_steps(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
+    shared = resolve_paths(path, data.get("crawl", {}))
     models = shared.pop("models", [])
     if not isinstance(models, list) or not all(isinstance(model, str) for model in models):
         raise DataError(f"{path}: `models` of [crawl] must be a list of specs")
-    check(path, "[crawl]", shared, without(_CRAWL, "name"))
+    check_entry(path, "[crawl]", shared, drop_names(_CRAWL_OPTIONS, "name"))
     for model in models:
-        yield Step("crawl", _plain(model), {"model": model, **shared})
+        yield Step("crawl", _plain_name(model), {"model": model, **shared})
     for entry in data.get("crawls", []):
-        own = {**shared, **beside(path, entry)}
-        if not isinstance(model := own.pop("model", None), str):
+        options = {**shared, **resolve_paths(path, entry)}
+        if not isinstance(model := options.pop("model", None), str):
             raise DataError(f"{path}: each [[crawls]] needs a `model`")
-        check(path, "[[crawls]]", own, _CRAWL)
-        yield Step("crawl", str(own.pop("name", _plain(model))), {"model": model, **own})
+        check_entry(path, "[[crawls]]", options, _CRAWL_OPTIONS)
+        yield Step("crawl", str(options.pop("name", _plain_name(model))), {"model": model, **options})
 
 
-def _written(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
-    for kind, (method, _) in _WRITING.items():
+def _writing_steps(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
+    for kind, (method, _) in _WRITING_METHODS.items():
         for entry in data.get(kind, []):
-            own = beside(path, entry)
-            if not isinstance(model := own.pop("model", None), str):
+            options = resolve_paths(path, entry)
+            if not isinstance(model := options.pop("model", None), str):
                 raise DataError(f"{path}: each [[{kind}]] needs a `model`")
-            check(path, f"[[{kind}]]", own, takes(method))
-            name = str(own.pop("name", f"{_plain(model)}-{kind}"))
-            yield Step(kind, name, {"model": model, **own})
+            check_entry(path, f"[[{kind}]]", options, parameters_of(method))
+            name = str(options.pop("name", f"{_plain_name(model)}-{kind}"))
+            yield Step(kind, name, {"model": model, **options})
 
 
-def _imports(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
+def _import_steps(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
     for entry in data.get("imports", []):
         if not isinstance(file := entry.get("path"), str):
             raise DataError(f"{path}: each [[imports]] needs a `path`")
-        check(path, "[[imports]]", entry, takes(Study.import_file))
+        check_entry(path, "[[imports]]", entry, parameters_of(Study.import_file))
         options = {**entry, "path": path.parent / file}
         yield Step("import", str(options.pop("name", Path(file).stem)), options)
 
 
-def _makes(run: Step) -> str:
+def _run_kind(run: Step) -> str:
     """The kind of run that a step makes: a table of stories that is imported is one of stories."""
     return "stories" if run.options.get("format") == STORY_FORMAT else run.kind
 
 
-def _about(
+def _run_steps(
     path: Path, data: Mapping[str, Any], runs: Sequence[Step], output: Path
 ) -> Iterator[Step]:
     """The steps on each run: measuring comes before probing and testing, writing last."""
-    for kind, made, method in _OWN:
+    for kind, run_kind, method in _KIND_STEPS:
         if kind in data:
-            check(path, f"[{kind}]", data[kind], takes(method))
-            if not any(_makes(run) == made for run in runs):
-                raise DataError(f"{path}: [{kind}] is about [[{made}]], and there are none")
+            check_entry(path, f"[{kind}]", data[kind], parameters_of(method))
+            if not any(_run_kind(run) == run_kind for run in runs):
+                raise DataError(f"{path}: [{kind}] is about [[{run_kind}]], and there are none")
     if runs and all(run.kind == "pairs" for run in runs):
         for kind in _NEED_STATEMENTS:
             if kind in data:
                 raise DataError(f"{path}: {kind!r} needs statements, and [[pairs]] have none")
     for run in runs:
-        own = str(run.options["model"]) if run.kind != "import" else ""
-        folder = output / _plain(run.run)
-        for kind, made, _ in _OWN:
-            if kind in data and _makes(run) == made:
-                yield Step(kind, run.run, beside(path, data[kind]), folder / f"{kind}.json")
+        run_model = str(run.options["model"]) if run.kind != "import" else ""
+        folder = output / _plain_name(run.run)
+        for kind, run_kind, _ in _KIND_STEPS:
+            if kind in data and _run_kind(run) == run_kind:
+                yield Step(kind, run.run, resolve_paths(path, data[kind]), folder / f"{kind}.json")
         if run.kind == "pairs":
             _no_statements(path, data, run.run)
             continue
         if "measure" in data:
-            check(path, "[measure]", data["measure"], takes(Run.measure))
-            _measuring(path, data["measure"])
+            check_entry(path, "[measure]", data["measure"], parameters_of(Run.measure))
+            _check_measure(path, data["measure"])
             yield Step("measure", run.run, data["measure"])
         asking: tuple[tuple[str, Method, str], ...] = (
             ("probe", Run.probe, "model"),
@@ -450,22 +450,22 @@ def _about(
         )
         for kind, method, parameter in asking:
             for entry in data.get(kind, []):
-                options, about = _of(path, kind, entry, run, method)
-                if not about:
+                options, applies = _entry_options(path, kind, entry, run, method)
+                if not applies:
                     continue
                 models = as_names(options.get(parameter, ()))
-                if SAME in models and not own:
+                if SAME_MODEL in models and not run_model:
                     continue  # an import asked no model
-                given = tuple(own if model == SAME else model for model in models)
-                if given:
-                    options[parameter] = given[0] if parameter == "model" else given
+                named_models = tuple(run_model if model == SAME_MODEL else model for model in models)
+                if named_models:
+                    options[parameter] = named_models[0] if parameter == "model" else named_models
                 yield Step(kind, run.run, options)
         for entry in data.get("evidence", []):
-            options, about = _of(path, "evidence", entry, run, Run.evidence)
-            if about and not (options.get("model") == SAME and not own):
-                if options.get("model") == SAME:
-                    options["model"] = own
-                file = folder / table(path, "evidence", options.pop("path", "evidence.csv"))
+            options, applies = _entry_options(path, "evidence", entry, run, Run.evidence)
+            if applies and not (options.get("model") == SAME_MODEL and not run_model):
+                if options.get("model") == SAME_MODEL:
+                    options["model"] = run_model
+                file = folder / check_table_file(path, "evidence", options.pop("path", "evidence.csv"))
                 yield Step("evidence", run.run, options, file)
         writing: tuple[tuple[str, Method, str], ...] = (
             ("report", Run.report, "report.html"),
@@ -473,33 +473,33 @@ def _about(
         )
         for kind, method, name in writing:
             if kind in data:
-                check(path, f"[{kind}]", data[kind], without(takes(method), "path", "folder"))
+                check_entry(path, f"[{kind}]", data[kind], drop_names(parameters_of(method), "path", "folder"))
                 yield Step(kind, run.run, data[kind], folder / name)
         for entry in data.get("export", []):
-            options, about = _of(path, "export", entry, run, Run.export)
-            if about and options.get("format") == STORY_FORMAT and _makes(run) != "stories":
-                if "runs" in entry or not any(_makes(other) == "stories" for other in runs):
+            options, applies = _entry_options(path, "export", entry, run, Run.export)
+            if applies and options.get("format") == STORY_FORMAT and _run_kind(run) != "stories":
+                if "runs" in entry or not any(_run_kind(other) == "stories" for other in runs):
                     raise DataError(f"{path}: {STORY_FORMAT} is of stories: {run.run!r} has none")
                 continue  # it is about the study's runs of stories
-            if about:
+            if applies:
                 file = folder / str(options.pop("path", f"triples.{options.get('format', 'csv')}"))
-                _format(path, file, options.get("format"))
+                _check_format(path, file, options.get("format"))
                 yield Step("export", run.run, options, file)
 
 
-_LISTED = ("probe", "choose", "associate", "evidence", "export")  # about the runs that they name
-_NEED_STATEMENTS = ("measure", *_LISTED, "report", "figures")
+_STEPS_OF_LISTED_RUNS = ("probe", "choose", "associate", "evidence", "export")  # about the runs that they name
+_NEED_STATEMENTS = ("measure", *_STEPS_OF_LISTED_RUNS, "report", "figures")
 
 
 def _no_statements(path: Path, data: Mapping[str, Any], run: str) -> None:
     """Raise DataError if a step that needs statements names a run of pairs."""
-    for kind in _LISTED:
+    for kind in _STEPS_OF_LISTED_RUNS:
         for entry in data.get(kind, []):
             if run in as_names(entry.get("runs", ())):
                 raise DataError(f"{path}: [[{kind}]] needs statements: {run!r} is a run of pairs")
 
 
-def _of(
+def _entry_options(
     path: Path, kind: str, entry: Mapping[str, Any], run: Step, method: Method
 ) -> tuple[dict[str, Any], bool]:
     """The options of an entry, and whether it is about this run (listed in `runs`)."""
@@ -507,20 +507,20 @@ def _of(
     runs = options.pop("runs", [run.run])
     if not fits(runs, Names):
         raise DataError(f"{path}: `runs` of [[{kind}]] must be {described(Names)}")
-    check(path, f"[[{kind}]]", options, {**EXTRA.get(kind, {}), **takes(method)})
+    check_entry(path, f"[[{kind}]]", options, {**EXTRA_OPTIONS.get(kind, {}), **parameters_of(method)})
     if kind in ("probe", "choose") and not isinstance(options.get("model"), str):
-        raise DataError(f'{path}: each [[{kind}]] needs a `model`, such as "{SAME}"')
-    return beside(path, options), run.run in as_names(runs)
+        raise DataError(f'{path}: each [[{kind}]] needs a `model`, such as "{SAME_MODEL}"')
+    return resolve_paths(path, options), run.run in as_names(runs)
 
 
-def _measuring(path: Path, options: Mapping[str, Any]) -> None:
+def _check_measure(path: Path, options: Mapping[str, Any]) -> None:
     try:
         configure_measurement(**options)
     except UsageError as error:
         raise DataError(f"{path}: {error}") from None
 
 
-def _format(path: Path, file: Path, name: str | None) -> None:
+def _check_format(path: Path, file: Path, name: str | None) -> None:
     from kgbias.export import choose_format
 
     try:
@@ -529,16 +529,16 @@ def _format(path: Path, file: Path, name: str | None) -> None:
         raise DataError(f"{path}: {error}") from None
 
 
-def _plain(text: str) -> str:
+def _plain_name(text: str) -> str:
     """A model's spec as a name for a run and a folder."""
     return re.sub(r"[^\w.~-]+", "-", text).strip("-.") or "run"
 
 
-_MAKES = ("crawl", "import", *_WRITING)
+_RUN_MAKING_STEPS = ("crawl", "import", *_WRITING_METHODS)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepOutcome:
     """A step of a plan, and what became of it: "done", "begun" (a crawl that was stopped), "left"
     (not done yet, or its run does not exist) or "failed", with the `error`."""
 
@@ -547,28 +547,28 @@ class Outcome:
     error: str = ""
 
 
-def _rows(outcomes: list[Outcome]) -> Rows[Outcome]:
-    def record(o: Outcome) -> dict[str, Any]:
-        output = "" if o.step.output is None else str(o.step.output)
+def _outcome_rows(outcomes: list[StepOutcome]) -> Rows[StepOutcome]:
+    def record(outcome: StepOutcome) -> dict[str, Any]:
+        output = "" if outcome.step.output is None else str(outcome.step.output)
         return {
-            "step": o.step.kind, "run": o.step.run, "state": o.state, "error": o.error,
+            "step": outcome.step.kind, "run": outcome.step.run, "state": outcome.state, "error": outcome.error,
             "output": output,
         }  # fmt: skip
 
     return Rows(outcomes, record, ("step", "run", "state", "error", "output"))
 
 
-def carry_out(plan: Plan, progress: Progress | bool | None, keep_going: bool) -> Rows[Outcome]:
+def carry_out(plan: Plan, progress: Progress | bool | None, keep_going: bool) -> Rows[StepOutcome]:
     """See `Plan.carry_out`."""
-    outcomes: list[Outcome] = []
-    missing: set[str] = set()  # runs that could not be made
+    outcomes: list[StepOutcome] = []
+    failed_runs: set[str] = set()  # runs that could not be made
     with open(plan.store, progress=progress) as study:
         for number, step in enumerate(plan.steps, 1):
-            if missing.intersection(step.runs):
-                outcomes.append(Outcome(step, "left"))
+            if failed_runs.intersection(step.runs):
+                outcomes.append(StepOutcome(step, "left"))
                 continue
-            with study.working() as shown:
-                shown.note(f"{number}/{len(plan.steps)}: {step}")
+            with study.working() as display:
+                display.note(f"{number}/{len(plan.steps)}: {step}")
             try:
                 _ACTIONS[step.kind](study, step)
             except Interrupted:
@@ -576,20 +576,20 @@ def carry_out(plan: Plan, progress: Progress | bool | None, keep_going: bool) ->
             except KgbiasError as error:
                 if not keep_going:
                     raise
-                outcomes.append(Outcome(step, "failed", str(error)))
-                if step.kind in _MAKES:
-                    missing.add(step.run)
+                outcomes.append(StepOutcome(step, "failed", str(error)))
+                if step.kind in _RUN_MAKING_STEPS:
+                    failed_runs.add(step.run)
             else:
-                outcomes.append(Outcome(step, "done"))
-    return _rows(outcomes)
+                outcomes.append(StepOutcome(step, "done"))
+    return _outcome_rows(outcomes)
 
 
-def state(plan: Plan) -> Rows[Outcome]:
+def plan_state(plan: Plan) -> Rows[StepOutcome]:
     """See `Plan.state`."""
     if "://" not in plan.store and not Path(plan.store).exists():
-        return _rows([Outcome(step, "left") for step in plan.steps])
+        return _outcome_rows([StepOutcome(step, "left") for step in plan.steps])
     with open(plan.store, progress=False) as study:
-        return _rows([Outcome(step, _state(study, step)) for step in plan.steps])
+        return _outcome_rows([StepOutcome(step, _step_state(study, step)) for step in plan.steps])
 
 
 def _crawl(study: Study, step: Step) -> None:
@@ -601,13 +601,13 @@ def _import(study: Study, step: Step) -> None:
 
 
 def _write_run(study: Study, step: Step) -> None:
-    _WRITING[step.kind][0](study, name=step.run, **step.options)
+    _WRITING_METHODS[step.kind][0](study, name=step.run, **step.options)
 
 
-def _own(study: Study, step: Step) -> None:
-    (method,) = (method for kind, _, method in _OWN if kind == step.kind)
-    found = method(study.run(step.run), **step.options)
-    _put(step, json.dumps(nan_to_none(found.as_dict()), ensure_ascii=False, indent=2) + "\n")
+def _write_findings(study: Study, step: Step) -> None:
+    (method,) = (method for kind, _, method in _KIND_STEPS if kind == step.kind)
+    result = method(study.run(step.run), **step.options)
+    _write_file(step, json.dumps(nan_to_none(result.as_dict()), ensure_ascii=False, indent=2) + "\n")
 
 
 def _export(study: Study, step: Step) -> None:
@@ -628,41 +628,41 @@ def _figures(study: Study, step: Step) -> None:
 
 
 def _evidence(study: Study, step: Step) -> None:
-    _write(step, study.run(step.run).evidence(**step.options))
+    _write_rows(step, study.run(step.run).evidence(**step.options))
 
 
-def _carry_compare(study: Study, step: Step) -> None:
+def _run_compare(study: Study, step: Step) -> None:
     options = dict(step.options)
     runs = as_names(options.pop("runs"))
-    of_runs = {k: options.pop(k) for k in ("examples",) if k in options}
-    of_models = {k: options.pop(k) for k in ("margin", "correction") if k in options}
-    found = study.compare(*runs, **options, **of_runs)
-    records = comparison_records(found, study.contrast(*runs, **options, **of_models))
-    _put(step, json.dumps(nan_to_none(records), ensure_ascii=False, indent=2) + "\n")
+    run_options = {k: options.pop(k) for k in ("examples",) if k in options}
+    model_options = {k: options.pop(k) for k in ("margin", "correction") if k in options}
+    comparisons = study.compare_runs(*runs, **options, **run_options)
+    records = comparison_records(comparisons, study.compare_models(*runs, **options, **model_options))
+    _write_file(step, json.dumps(nan_to_none(records), ensure_ascii=False, indent=2) + "\n")
 
 
-def _carry_benchmark(study: Study, step: Step) -> None:
+def _run_benchmark(study: Study, step: Step) -> None:
     assert step.output is not None
     step.output.parent.mkdir(parents=True, exist_ok=True)
     study.benchmark(output=step.output, **step.options)
 
 
-def _carry_query(study: Study, step: Step) -> None:
-    given = step.options.get("parameters", {})
+def _run_query(study: Study, step: Step) -> None:
+    parameters = step.options.get("parameters", {})
     name = step.options.get("name")
     text = step.options.get("cypher", "")
-    _write(step, study.query(name, **given) if name else study.cypher(text, **given))
+    _write_rows(step, study.query(name, **parameters) if name else study.cypher(text, **parameters))
 
 
-def _write(step: Step, rows: Rows[Any]) -> None:
+def _write_rows(step: Step, rows: Rows[Any]) -> None:
     """Write rows as CSV or JSON, with null for NaN."""
     assert step.output is not None
     cells = [tuple(nan_to_none(row[name]) for name in rows.columns) for row in rows.records()]
     result = QueryResult(rows.columns, cells)
-    _put(step, write_result(result, step.output.suffix.removeprefix(".")))
+    _write_file(step, write_result(result, step.output.suffix.removeprefix(".")))
 
 
-def _put(step: Step, text: str) -> None:
+def _write_file(step: Step, text: str) -> None:
     assert step.output is not None
     step.output.parent.mkdir(parents=True, exist_ok=True)
     write_text(step.output, text)
@@ -671,59 +671,59 @@ def _put(step: Step, text: str) -> None:
 _ACTIONS: dict[str, Callable[[Study, Step], object]] = {
     "crawl": _crawl,
     "import": _import,
-    **{kind: _write_run for kind in _WRITING},
-    "measure": lambda study, step: _each(study, step, lambda run: run.measure(**step.options)),
-    "probe": lambda study, step: _each(study, step, lambda run: run.probe(**step.options)),
-    "choose": lambda study, step: _each(study, step, lambda run: run.choose(**step.options)),
+    **{kind: _write_run for kind in _WRITING_METHODS},
+    "measure": lambda study, step: _for_each_run(study, step, lambda run: run.measure(**step.options)),
+    "probe": lambda study, step: _for_each_run(study, step, lambda run: run.probe(**step.options)),
+    "choose": lambda study, step: _for_each_run(study, step, lambda run: run.choose(**step.options)),
     "associate": lambda study, step: study.run(step.run).associate(**step.options),
     "evidence": _evidence,
-    **{kind: _own for kind, _, _ in _OWN},
-    "compare": _carry_compare,
-    "benchmark": _carry_benchmark,
-    "query": _carry_query,
+    **{kind: _write_findings for kind, _, _ in _KIND_STEPS},
+    "compare": _run_compare,
+    "benchmark": _run_benchmark,
+    "query": _run_query,
     "report": _report,
     "figures": _figures,
     "export": _export,
 }
 
 
-def _each(study: Study, step: Step, action: Callable[[Any], object]) -> None:
+def _for_each_run(study: Study, step: Step, action: Callable[[Any], object]) -> None:
     """Act on every run of a series, which a repeated crawl makes."""
     for run in study.series(step.run):
         action(run)
 
 
-def _state(study: Study, step: Step) -> Literal["done", "begun", "left"]:
+def _step_state(study: Study, step: Step) -> Literal["done", "begun", "left"]:
     if not step.run and step.output is not None:
         return "done" if step.output.exists() else "left"
     try:
         run = study.run(step.run).stored
     except RunNotFound:
         return "left"
-    if step.kind in _MAKES:
+    if step.kind in _RUN_MAKING_STEPS:
         runs = [r.stored for r in study.series(step.run)]
-        whole = len(runs) >= step.options.get("repeat", 1)
-        return "done" if whole and all(r.status == "complete" for r in runs) else "begun"
+        has_all_runs = len(runs) >= step.options.get("repeat", 1)
+        return "done" if has_all_runs and all(r.status == "complete" for r in runs) else "begun"
     if step.output is not None:
         return "done" if step.output.exists() else "left"
-    return "done" if _FOUND[step.kind](run, step) else "left"
+    return "done" if _DONE_CHECKS[step.kind](run, step) else "left"
 
 
-def _probed(run: StoredRun, step: Step) -> bool:
+def _has_probes(run: StoredRun, step: Step) -> bool:
     return step.options["model"] in [probing.model.name for probing in run.probe_runs()]
 
 
-def _associated(run: StoredRun, step: Step) -> bool:
+def _has_associations(run: StoredRun, step: Step) -> bool:
     """Whether there is a test of each model (for vectors: any test)."""
-    found = {a.model.name for a in run.associations()}
-    return bool(found) and found >= set(as_names(step.options.get("models", ())))
+    model_names = {a.model.name for a in run.associations()}
+    return bool(model_names) and model_names >= set(as_names(step.options.get("models", ())))
 
 
-_FOUND: dict[str, Callable[[StoredRun, Step], bool]] = {
+_DONE_CHECKS: dict[str, Callable[[StoredRun, Step], bool]] = {
     "measure": lambda run, step: bool(run.group_scores()),
-    "probe": _probed,
+    "probe": _has_probes,
     "choose": lambda run, step: (
         step.options["model"] in [choosing.model.name for choosing in run.choice_runs()]
     ),
-    "associate": _associated,
+    "associate": _has_associations,
 }

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kgbias.measure.scorer_agreement import ScorerAgreement
     from kgbias.pairs.config import PairAnswer
 
-_WIDE = 180  # pixels of a drawn interval
+_WIDTH_PX = 180  # pixels of a drawn interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +73,30 @@ class Figure(Estimate):
 
     def __str__(self) -> str:
         text = f"withheld: {self.withheld}" if self.withheld else Estimate.__str__(self)
-        return f"{self._called}: {text}"
+        return f"{self._title}: {text}"
 
     def _repr_html_(self) -> str:
         """The view in a notebook: the figure in words, its interval drawn relative to 0, and what
         it means."""
         if self.withheld:
             return html.escape(str(self))
-        known = figures({self.measure}).get(self.measure)
-        notes = [known.direction if known else "", self.method]
-        small = "; ".join(html.escape(note) for note in notes if note)
-        return f"{Estimate._repr_html_(self)}{self._drawn()}<br><small>{small}</small>"
+        figure_info = figures({self.measure}).get(self.measure)
+        notes = [figure_info.direction if figure_info else "", self.method]
+        notes_html = "; ".join(html.escape(note) for note in notes if note)
+        return f"{Estimate._repr_html_(self)}{self._interval_svg()}<br><small>{notes_html}</small>"
 
-    def _drawn(self) -> str:
+    def _interval_svg(self) -> str:
         """The interval as a line with a dot, and a tick at 0; "" without an interval."""
         if not self.has_interval:
             return ""
         widest = max(abs(self.low), abs(self.high), abs(self.value)) or 1.0
         low, value, high = (
-            _WIDE / 2 * (1 + x / widest * 0.94) for x in (self.low, self.value, self.high)
+            _WIDTH_PX / 2 * (1 + x / widest * 0.94) for x in (self.low, self.value, self.high)
         )
         return (
-            f' <svg width="{_WIDE}" height="14" role="img" aria-label="interval" '
+            f' <svg width="{_WIDTH_PX}" height="14" role="img" aria-label="interval" '
             'style="vertical-align: middle" stroke="currentColor" fill="currentColor">'
-            f'<path d="M{_WIDE / 2} 1V13" stroke-opacity=".4"/>'
+            f'<path d="M{_WIDTH_PX / 2} 1V13" stroke-opacity=".4"/>'
             f'<path d="M{low:.1f} 7H{high:.1f}" stroke-width="2"/>'
             f'<circle cx="{value:.1f}" cy="7" r="4" stroke="none"/></svg>'
         )
@@ -108,9 +108,9 @@ class Figure(Estimate):
         return covered_variances(self.method)
 
     @property
-    def _called(self) -> str:
-        known = figures({self.measure}).get(self.measure)
-        return f"{known.title if known else self.measure} of {printable(self.group)}"
+    def _title(self) -> str:
+        figure_info = figures({self.measure}).get(self.measure)
+        return f"{figure_info.title if figure_info else self.measure} of {printable(self.group)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,22 +194,22 @@ def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleVie
     category = {group.id: group.category for group in run.groups}
     present = {measure for t in triples for measure in t.scores} | set(run.metrics())
     measures = columns(present)
-    named = MentionIndex(run.groups)
+    mentions = MentionIndex(run.groups)
 
-    def record(t: TripleView) -> dict[str, Any]:
-        scores = {m.name: t.scores.get(m.name) for m in measures}
+    def record(triple: TripleView) -> dict[str, Any]:
+        scores = {m.name: triple.scores.get(m.name) for m in measures}
         return {
-            "group": t.group,
-            "predicate": t.predicate,
-            "object": t.object,
-            "count": t.count,
-            "arm": t.arm,
+            "group": triple.group,
+            "predicate": triple.predicate,
+            "object": triple.object,
+            "count": triple.count,
+            "arm": triple.arm,
             **{name: score.value if score else math.nan for name, score in scores.items()},
             **{m.label_column: score.label if (score := scores[m.name]) else "" for m in measures},
-            "category": category.get(t.group_id, ""),
-            "sentence": t.sentence,
-            "names_other": ", ".join(named.other_groups(t)),
-            "id": t.id,
+            "category": category.get(triple.group_id, ""),
+            "sentence": triple.sentence,
+            "names_other": ", ".join(mentions.other_groups(triple)),
+            "id": triple.id,
         }
 
     names = [
@@ -226,31 +226,31 @@ def group_rows(run: StoredRun, counted: SelectedStatements, selection: Selection
     from kgbias.measure.figures import read_figures
 
     names = {group.id: group.name for group in run.groups}
-    found: dict[tuple[str, str], dict[str, Figure]] = {}
-    for s in read_figures(run, selection, counted):
-        own = found.setdefault((s.group_id, s.arm), {})
-        own[s.measure] = figure_of(s, names.get(s.group_id, ""))
-    said: dict[tuple[str, str], list[int]] = {}
+    group_figures: dict[tuple[str, str], dict[str, Figure]] = {}
+    for score in read_figures(run, selection, counted):
+        figures_of_group = group_figures.setdefault((score.group_id, score.arm), {})
+        figures_of_group[score.measure] = figure_of(score, names.get(score.group_id, ""))
+    counts: dict[tuple[str, str], list[int]] = {}
     for t in counted.triples:
-        said.setdefault((t.group_id, t.arm), []).append(t.count)
+        counts.setdefault((t.group_id, t.arm), []).append(t.count)
     rows = [
         GroupRow(
             g.name,
             g.category,
             g.variants,
-            sum(said.get((g.id, arm), ())),
-            len(said.get((g.id, arm), ())),
-            found.get((g.id, counted.arm_label(arm)), {}),
+            sum(counts.get((g.id, arm), ())),
+            len(counts.get((g.id, arm), ())),
+            group_figures.get((g.id, counted.arm_label(arm)), {}),
             arm,
         )
         for g in run.groups
         for arm in counted.arms
     ]
     withheld = {m for row in rows for m, f in row.figures.items() if f.withheld}
-    there = {m for row in rows for m in row.figures}
-    order = list(figures(there))
+    present = {m for row in rows for m in row.figures}
+    order = list(figures(present))
     measures = sorted(
-        there,
+        present,
         key=lambda m: (order.index(m) if m in order else len(order), m),
     )
 
@@ -263,32 +263,32 @@ def group_rows(run: StoredRun, counted: SelectedStatements, selection: Selection
             "distinct": row.distinct,
         }
         for measure in measures:
-            f = row.figures.get(measure)
-            cells[measure] = f.value if f else math.nan
-            cells[f"{measure}_low"] = f.low if f else math.nan
-            cells[f"{measure}_high"] = f.high if f else math.nan
-            cells[f"{measure}_n"] = f.n if f else 0
+            figure = row.figures.get(measure)
+            cells[measure] = figure.value if figure else math.nan
+            cells[f"{measure}_low"] = figure.low if figure else math.nan
+            cells[f"{measure}_high"] = figure.high if figure else math.nan
+            cells[f"{measure}_n"] = figure.n if figure else 0
             if measure in withheld:
-                cells[f"{measure}_withheld"] = f.withheld if f else ""
+                cells[f"{measure}_withheld"] = figure.withheld if figure else ""
         return cells
 
     names_of = ["group", "category", "arm", "statements", "distinct"]
     for m in measures:
         names_of += [f"{m}{end}" for end in ("", "_low", "_high", "_n")]
         names_of += [f"{m}_withheld"] * (m in withheld)
-    several = len({row.arm for row in rows}) > 1
-    shown = headlines(there)
+    has_arms = len({row.arm for row in rows}) > 1
+    headline_figures = headlines(present)
 
     def summary(row: GroupRow) -> dict[str, Any]:
         cells: dict[str, Any] = {"group": row.group, "category": row.category}
-        cells |= {"arm": row.arm} if several else {}
+        cells |= {"arm": row.arm} if has_arms else {}
         cells["statements"] = row.statements
-        for figure in shown:
-            f = row.figures.get(figure.name)
+        for figure in headline_figures:
+            value = row.figures.get(figure.name)
             cells[figure.name] = ""
-            if f is not None and not math.isnan(f.value):
-                interval = f" ({f.interval(figure.form)})" if f.has_interval else ""
-                cells[figure.name] = f"{f.value:{figure.form}}{interval}"
+            if value is not None and not math.isnan(value.value):
+                interval = f" ({value.interval(figure.form)})" if value.has_interval else ""
+                cells[figure.name] = f"{value.value:{figure.form}}{interval}"
         return cells
 
     return Rows(rows, record, names_of, summary)
@@ -296,8 +296,8 @@ def group_rows(run: StoredRun, counted: SelectedStatements, selection: Selection
 
 def figure_of(score: GroupScore, group: str) -> Figure:
     """A stored figure, for the group of this name."""
-    s = score
-    return Figure(s.value, s.low, s.high, s.n, group, s.measure, s.method, s.arm)
+    stored = score
+    return Figure(stored.value, stored.low, stored.high, stored.n, group, stored.measure, stored.method, stored.arm)
 
 
 def topic_rows(models: Sequence[TopicModel]) -> Rows[TopicRow]:
@@ -353,7 +353,7 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
     """The probed statements of a run, under all models or one."""
     groups = {group.id: group for group in run.groups}
     triples = run.triples()
-    said = {(t.statement_id, t.group_id): t.count for t in triples}
+    counts = {(t.statement_id, t.group_id): t.count for t in triples}
     words = {t.statement_id: (t.predicate, t.object) for t in triples}
     rows = []
     for probing in run.probe_runs():
@@ -370,7 +370,7 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
                     group.name,
                     *words[edge.statement_id],
                     edge.rank,
-                    said.get((edge.statement_id, edge.group_id), 0),
+                    counts.get((edge.statement_id, edge.group_id), 0),
                     _perplexity(edge.statement_log_likelihood, edge.statement_tokens),
                     _perplexity(edge.log_likelihood, edge.tokens),
                     edge.log_likelihood,
@@ -389,16 +389,16 @@ def attribution_rows(run: StoredRun, attributions: Sequence[Attribution]) -> Row
     """Attributions, with each word's effect as lists in the columns `tokens` and `effects`."""
     sentences = {t.id: t.sentence for t in run.triples()}
 
-    def record(a: Attribution) -> dict[str, Any]:
+    def record(attribution: Attribution) -> dict[str, Any]:
         return {
-            "sentence": sentences.get(a.triple_id, ""),
-            "measure": a.metric.measure,
-            "score": a.score,
-            "tokens": a.tokens,
-            "effects": a.effects,
-            "scorer": a.metric.scorer,
-            "version": a.metric.version,
-            "method": a.method,
+            "sentence": sentences.get(attribution.triple_id, ""),
+            "measure": attribution.metric.measure,
+            "score": attribution.score,
+            "tokens": attribution.tokens,
+            "effects": attribution.effects,
+            "scorer": attribution.metric.scorer,
+            "version": attribution.metric.version,
+            "method": attribution.method,
         }
 
     names = ("sentence", "measure", "score", "tokens", "effects", "scorer", "version", "method")
@@ -409,16 +409,16 @@ def _perplexity(log_likelihood: float, tokens: int) -> float:
     return math.exp(-log_likelihood / tokens) if tokens else math.nan
 
 
-SUMMARY = (
+SUMMARY_COLUMNS = (
     "name", "model", "revision", "kind", "status", "created", "groups", "categories", "triples",
     "statements", "generations", "refused", "invalid", "echoes", "nonsense", "failed",
     "resampled", "prompt_tokens", "completion_tokens", "seconds", "series",
 )  # fmt: skip
 
 
-def summary_record(s: RunSummary, status: str) -> dict[str, Any]:
+def summary_record(summary: RunSummary, status: str) -> dict[str, Any]:
     """A run with its counts and its status, as a row of `Study.runs`."""
-    run = s.run
+    run = summary.run
     return {
         "name": run.name,
         "model": run.model.title,
@@ -428,38 +428,38 @@ def summary_record(s: RunSummary, status: str) -> dict[str, Any]:
         "created": run.created,
         "groups": [group.name for group in run.groups],
         "categories": sorted({group.category for group in run.groups}),
-        "triples": s.triples,
-        "statements": s.statements,
-        "generations": s.generations,
-        "refused": s.refused,
-        "invalid": s.invalid,
-        "echoes": s.echoes,
-        "nonsense": s.nonsense,
-        "failed": s.failed,
-        "resampled": s.resampled,
-        "prompt_tokens": s.prompt_tokens,
-        "completion_tokens": s.completion_tokens,
-        "seconds": s.seconds,
+        "triples": summary.triples,
+        "statements": summary.statements,
+        "generations": summary.generations,
+        "refused": summary.refused,
+        "invalid": summary.invalid,
+        "echoes": summary.echoes,
+        "nonsense": summary.nonsense,
+        "failed": summary.failed,
+        "resampled": summary.resampled,
+        "prompt_tokens": summary.prompt_tokens,
+        "completion_tokens": summary.completion_tokens,
+        "seconds": summary.seconds,
         "series": run.config.get("series", ""),
     }
 
 
-def agreement_rows(found: "Sequence[ScorerAgreement]") -> Rows["ScorerAgreement"]:
+def agreement_rows(agreements: "Sequence[ScorerAgreement]") -> Rows["ScorerAgreement"]:
     """The agreement of scorers, with intervals."""
     columns = (
         "measure", "first", "second", "n", "same", "kappa", "kappa_low", "kappa_high", "rho",
         "rho_low", "rho_high", "moved",
     )  # fmt: skip
 
-    def record(a: "ScorerAgreement") -> dict[str, Any]:
+    def record(agreement: "ScorerAgreement") -> dict[str, Any]:
         values = (
-            a.measure, a.first, a.second, a.n, a.same.value, a.kappa.value, a.kappa.low,
-            a.kappa.high, a.rho.value, a.rho.low, a.rho.high,
-            tuple((m.group, m.first, m.second) for m in a.moved),
+            agreement.measure, agreement.first, agreement.second, agreement.n, agreement.same.value, agreement.kappa.value, agreement.kappa.low,
+            agreement.kappa.high, agreement.rho.value, agreement.rho.low, agreement.rho.high,
+            tuple((m.group, m.first, m.second) for m in agreement.moved),
         )  # fmt: skip
         return dict(zip(columns, values, strict=True))
 
-    return Rows(found, record, columns)
+    return Rows(agreements, record, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,34 +488,34 @@ class ChoiceRow:
     q_value: float
 
 
-_FIGURES = ("share", "low", "high", "base", "lift", "lift_low", "lift_high", "q_value")
+_CHOICE_FIGURES = ("share", "low", "high", "base", "lift", "lift_low", "lift_high", "q_value")
 
 
 def choice_rows(run: StoredRun, model: str | None) -> Rows[ChoiceRow]:
     """The forced choices of a run's statements, under all models or one."""
     groups = {group.id: group for group in run.groups}
     triples = run.triples()
-    said = {(t.statement_id, t.group_id): t.count for t in triples}
+    counts = {(t.statement_id, t.group_id): t.count for t in triples}
     words = {t.statement_id: (t.predicate, t.object) for t in triples}
     rows = []
     for choosing in run.choice_runs():
         if not choosing.model.goes_by(model):
             continue
-        for e in run.choices(choosing.id):
-            if e.group_id not in groups or e.statement_id not in words:
+        for edge in run.choices(choosing.id):
+            if edge.group_id not in groups or edge.statement_id not in words:
                 continue
-            figures = (getattr(e, name) for name in _FIGURES)
+            figures = (getattr(edge, name) for name in _CHOICE_FIGURES)
             rows.append(
                 ChoiceRow(
                     choosing.model.title,
-                    groups[e.group_id].category,
-                    groups[e.group_id].name,
-                    *words[e.statement_id],
-                    said.get((e.statement_id, e.group_id), 0),
-                    e.names,
-                    e.answered,
-                    e.chosen,
-                    e.verdict,
+                    groups[edge.group_id].category,
+                    groups[edge.group_id].name,
+                    *words[edge.statement_id],
+                    counts.get((edge.statement_id, edge.group_id), 0),
+                    edge.names,
+                    edge.answered,
+                    edge.chosen,
+                    edge.verdict,
                     *(math.nan if value is None else value for value in figures),
                 )
             )
@@ -528,30 +528,30 @@ def profile_rows(run: StoredRun) -> Rows[Profile]:
     from kgbias.profiles.config import add_labels
 
     names = {g.id: g.name for g in run.groups}
-    found = add_labels(run.profiles(), names)
-    attributes = list_attributes(found)
+    profiles = add_labels(run.profiles(), names)
+    attributes = list_attributes(profiles)
     about = ("name", "group", "label", "ethnicity", "gender")
 
-    def record(p: Profile) -> dict[str, object]:
-        labels = (p.labels.get(kind, "") for kind in ("group", "ethnicity", "gender"))
+    def record(profile: Profile) -> dict[str, object]:
+        labels = (profile.labels.get(kind, "") for kind in ("group", "ethnicity", "gender"))
         row: dict[str, object] = dict(
-            zip(about, (p.name, names.get(p.group_id, ""), *labels), strict=True)
+            zip(about, (profile.name, names.get(profile.group_id, ""), *labels), strict=True)
         )
-        return row | {a: list(p.values_of(a)) for a in attributes if a not in row}
+        return row | {a: list(profile.values_of(a)) for a in attributes if a not in row}
 
     columns = (*about, *(a for a in attributes if a not in about))
-    return Rows(found, record, columns)
+    return Rows(profiles, record, columns)
 
 
 def profiles_of(run: StoredRun) -> list[Profile]:
     """The profiles of a run. Raises UsageError if there are none."""
-    found = list(profile_rows(run))
-    if not found:
+    profiles = list(profile_rows(run))
+    if not profiles:
         raise UsageError(
             f"run {run.name!r} has no profiles: import some with `format` profiles, or write "
             f"some with {how('study.write_profiles', 'kgbias profiles')}"
         )
-    return found
+    return profiles
 
 
 def stories_of(run: StoredRun) -> list[Profile]:
@@ -563,7 +563,7 @@ def stories_of(run: StoredRun) -> list[Profile]:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class StoryValue:
     """Something that was read from a story: the attribute, its value, and the words of the story
     that say so, with their place in characters from 0, the end excluded."""
 
@@ -583,7 +583,7 @@ class StoryRow:
     group: str
     name: str
     text: str
-    read: tuple[Read, ...]
+    read: tuple[StoryValue, ...]
 
 
 def story_rows(run: StoredRun) -> Rows[StoryRow]:
@@ -592,13 +592,13 @@ def story_rows(run: StoredRun) -> Rows[StoryRow]:
 
     stories_of(run)
     rows = []
-    for p, _, text in collect_stories(run):
-        read = tuple(
-            Read(t.attribute, t.value, text[begins:ends], begins, ends)
-            for t in p.parts
+    for character, _, text in collect_stories(run):
+        attributes = tuple(
+            StoryValue(t.attribute, t.value, text[begins:ends], begins, ends)
+            for t in character.parts
             for begins, ends in [(t.begins or 0, t.ends or 0)]
         )
-        rows.append(StoryRow(p.labels["category"], p.labels["group"], p.name, text, read))
+        rows.append(StoryRow(character.labels["category"], character.labels["group"], character.name, text, attributes))
     return Rows(rows, columns=StoryRow.__dataclass_fields__)
 
 
@@ -626,15 +626,15 @@ def answers_of(run: StoredRun) -> "list[tuple[PairAnswer, str]]":
     if run.record.kind != "pairs":
         asks = how("study.ask_pairs", "kgbias pairs")
         raise UsageError(f"run {run.name!r} has no pairs: ask some with {asks}")
-    generations = {g.path.rpartition("#")[0]: g for g in run.generations()}
-    answers = run.store.answers([g.answer_key for g in generations.values()])
-    found = []
+    generations = {generation.path.rpartition("#")[0]: generation for generation in run.generations()}
+    answers = run.store.answers([generation.answer_key for generation in generations.values()])
+    answered = []
     for place in stored_places(run.config):
-        if g := generations.get(place.path):
-            answer = answers.get(g.answer_key)  # a failed one is not kept
-            text, cut = (answer.text, answer.finish == "length") if answer else ("", False)
-            found.append((PairAnswer(place, g.outcome, text, cut), g.prompt))
-    return found
+        if generation := generations.get(place.path):
+            answer = answers.get(generation.answer_key)  # a failed one is not kept
+            text, truncated = (answer.text, answer.finish == "length") if answer else ("", False)
+            answered.append((PairAnswer(place, generation.outcome, text, truncated), generation.prompt))
+    return answered
 
 
 def answer_rows(run: StoredRun) -> Rows[AnswerRow]:
@@ -655,7 +655,7 @@ def answer_rows(run: StoredRun) -> Rows[AnswerRow]:
     return Rows(rows, columns=AnswerRow.__dataclass_fields__)
 
 
-TOTAL = "all"  # the last row
+TOTAL_ROW = "all"  # the last row
 
 
 @dataclass(frozen=True, slots=True)
@@ -696,23 +696,23 @@ def cost_rows(run: StoredRun, prices: Prices | None) -> Rows[GroupCost]:
     answers = run.store.answers(sorted(set().union(*keys.values())))
     repeated = {generation.answer_key for generation in list_retries(generations)}
 
-    def spent(took: Sequence[Answer]) -> float | None:
-        return None if prices is None else sum(_cost(answer, prices) for answer in took)
+    def total_cost(kept_answers: Sequence[Answer]) -> float | None:
+        return None if prices is None else sum(_cost(answer, prices) for answer in kept_answers)
 
-    def row(name: str, own: Iterable[Answer]) -> GroupCost:
-        took = list(own)
-        again = [answer for answer in took if answer.key in repeated]
-        read = sum(answer.prompt_tokens for answer in took)
-        written = sum(answer.completion_tokens for answer in took)
-        tokens = sum(answer.prompt_tokens + answer.completion_tokens for answer in again)
+    def row(name: str, group_answers: Iterable[Answer]) -> GroupCost:
+        kept_answers = list(group_answers)
+        repeated_answers = [answer for answer in kept_answers if answer.key in repeated]
+        read = sum(answer.prompt_tokens for answer in kept_answers)
+        written = sum(answer.completion_tokens for answer in kept_answers)
+        tokens = sum(answer.prompt_tokens + answer.completion_tokens for answer in repeated_answers)
         return GroupCost(
-            name, len(took), read, written, spent(took), None, len(again), tokens, spent(again)
+            name, len(kept_answers), read, written, total_cost(kept_answers), None, len(repeated_answers), tokens, total_cost(repeated_answers)
         )
 
     rows = [
         row(name, (answers[k] for k in sorted(own) if k in answers)) for name, own in keys.items()
     ]
-    total = replace(row(TOTAL, answers.values()), seconds=run.summary().seconds)
+    total = replace(row(TOTAL_ROW, answers.values()), seconds=run.summary().seconds)
     return Rows((*rows, total), columns=GroupCost.__slots__)
 
 

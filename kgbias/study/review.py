@@ -20,13 +20,13 @@ from kgbias.io.tables import read_table
 from kgbias.io.text import escape_formula, unescape_formula
 from kgbias.parameters import Names, as_names, user_name
 
-_SHEET = (
+_SHEET_COLUMNS = (
     "id", "decision", "predicate", "object", "group", "asked", "answer", "outcome", "reason",
     "earlier", "reviewer", "decided",
 )  # fmt: skip
 # The place in the file (for messages), the generation's id, the verdict, predicate and object.
-_Wanted = tuple[str, str, str, str, str]
-_ID = "g"  # before ids in a sheet, where an id of digits only would become a number
+_DecisionRow = tuple[str, str, str, str, str]
+_ID_PREFIX = "g"  # before ids in a sheet, where an id of digits only would become a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class Review:
             raise UsageError("`by` is empty: who decides?")
         self._run = run
         self._by = by
-        self._inside = self._behind = False
-        self._read: dict[str, tuple[str, Triple | None]] = {}
+        self._in_context = self._needs_derive = False
+        self._answers_by_id: dict[str, tuple[str, Triple | None]] = {}
 
     @property
     def by(self) -> str:
@@ -108,7 +108,7 @@ class Review:
         """
         groups = {self._run.find_group(name).id for name in as_names(group)}
         reasons = {normalise(name) for name in as_names(reason)}
-        found = [
+        generations = [
             g
             for g in self._run.generations()
             if g.outcome != "failed"
@@ -118,13 +118,13 @@ class Review:
             and (not reasons or reasons & {g.outcome, normalise(g.reason)})
         ]
         order = {g.id: n for n, g in enumerate(self._run.groups)}
-        found.sort(key=lambda g: (g.outcome, g.reason, order.get(g.group_id, len(order))))
+        generations.sort(key=lambda g: (g.outcome, g.reason, order.get(g.group_id, len(order))))
         effective = latest_decisions(self._run.decisions())
         rows = (
             row
-            for row in self._rows(found, effective)
+            for row in self._rows(generations, effective)
             if (decided or row.decision in ("", "undo"))
-            and (search is None or _holds(row, search.casefold()))
+            and (search is None or _contains_text(row, search.casefold()))
         )
         return Rows(rows, columns=ReviewedAnswer.__dataclass_fields__)
 
@@ -150,16 +150,16 @@ class Review:
         Raises:
             UsageError: an answer that is not in the run, or a statement that lacks a part.
         """
-        given = [answers] if isinstance(answers, ReviewedAnswer | str) else list(answers)
-        wanted = []
-        for answer in given:
+        answer_list = [answers] if isinstance(answers, ReviewedAnswer | str) else list(answers)
+        decision_rows = []
+        for answer in answer_list:
             if isinstance(answer, str):
-                wanted.append(("", answer, verdict, predicate or "", object or ""))
+                decision_rows.append(("", answer, verdict, predicate or "", object or ""))
             else:
-                p = answer.predicate if predicate is None else predicate
-                o = answer.object if object is None else object
-                wanted.append(("", answer.id, verdict, p, o))
-        return self._decide(wanted)
+                new_predicate = answer.predicate if predicate is None else predicate
+                new_object = answer.object if object is None else object
+                decision_rows.append(("", answer.id, verdict, new_predicate, new_object))
+        return self._decide(decision_rows)
 
     def undo(self, answers: Iterable[ReviewedAnswer | str] | None = None) -> Rows[Decision]:
         """Take back the decisions in effect about these answers, or all."""
@@ -171,18 +171,18 @@ class Review:
     def history(self) -> Rows[Decision]:
         """All decisions, oldest first."""
 
-        def record(d: Decision) -> dict[str, Any]:
-            one = d.statement or d.read
+        def record(decision: Decision) -> dict[str, Any]:
+            statement = decision.statement or decision.read
             return {
-                "decided": d.decided,
-                "reviewer": d.reviewer,
-                "verdict": d.verdict,
-                "group": one.group if one else "",
-                "predicate": d.statement.predicate if d.statement else "",
-                "object": d.statement.object if d.statement else "",
-                "read_predicate": d.read.predicate if d.read else "",
-                "read_object": d.read.object if d.read else "",
-                "id": d.generation_id,
+                "decided": decision.decided,
+                "reviewer": decision.reviewer,
+                "verdict": decision.verdict,
+                "group": statement.group if statement else "",
+                "predicate": decision.statement.predicate if decision.statement else "",
+                "object": decision.statement.object if decision.statement else "",
+                "read_predicate": decision.read.predicate if decision.read else "",
+                "read_object": decision.read.object if decision.read else "",
+                "id": decision.generation_id,
             }
 
         names = (
@@ -199,10 +199,10 @@ class Review:
         with replace_file(Path(path)) as partial, partial.open("w", encoding="utf-8-sig",
                                                              newline="") as file:  # fmt: skip
             writer = csv.writer(file)
-            writer.writerow(_SHEET)
-            for a in answers:
-                cells = asdict(a) | {"id": _ID + a.id, "decision": "", "earlier": a.decision}
-                writer.writerow([escape_formula(cells[name]) for name in _SHEET])
+            writer.writerow(_SHEET_COLUMNS)
+            for answer in answers:
+                cells = asdict(answer) | {"id": _ID_PREFIX + answer.id, "decision": "", "earlier": answer.decision}
+                writer.writerow([escape_formula(cells[name]) for name in _SHEET_COLUMNS])
                 total += 1
         return total
 
@@ -212,101 +212,101 @@ class Review:
         Raises:
             DataError: an invalid row; the message gives its line.
         """
-        return self._decide(_sheet(Path(path)))
+        return self._decide(_read_decisions(Path(path)))
 
     def __enter__(self) -> Self:
-        self._inside = True
+        self._in_context = True
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._inside = False
-        self._derive()
+        self._in_context = False
+        self._derive_graph()
 
-    def _derive(self) -> None:
-        if self._behind and not self._inside:
+    def _derive_graph(self) -> None:
+        if self._needs_derive and not self._in_context:
             self._run.derive_edges()
-            self._behind = False
+            self._needs_derive = False
 
     def _rows(
         self, generations: Sequence[Generation], effective: Mapping[str, Decision]
     ) -> Iterator[ReviewedAnswer]:
-        groups = {g.id: g for g in self._run.groups}
-        answers = self._run.store.answers([g.answer_key for g in generations if g.answer_key])
-        for g in generations:
-            group = groups.get(g.group_id)
+        groups = {generation.id: generation for generation in self._run.groups}
+        answers = self._run.store.answers([generation.answer_key for generation in generations if generation.answer_key])
+        for generation in generations:
+            group = groups.get(generation.group_id)
             names = (group.name, *group.variants) if group else ()
-            subject, given = parse_prompt(g.prompt, names)
-            answer = answers[g.answer_key].text if g.answer_key in answers else ""
-            said = (g.triple.predicate, g.triple.object) if g.triple else None
-            d = effective.get(g.id)
+            subject, prompt_words = parse_prompt(generation.prompt, names)
+            answer = answers[generation.answer_key].text if generation.answer_key in answers else ""
+            statement_words = (generation.triple.predicate, generation.triple.object) if generation.triple else None
+            decision = effective.get(generation.id)
             yield ReviewedAnswer(
-                g.id,
+                generation.id,
                 group.name if group else "",
-                f"{subject} {given}".strip(),
+                f"{subject} {prompt_words}".strip(),
                 answer,
-                g.outcome,
-                g.reason,
-                *(said or reread_answer(answer, subject, given, self._run.config)),
-                g.triple is not None,
-                *((d.verdict, d.reviewer, d.decided) if d else ()),
+                generation.outcome,
+                generation.reason,
+                *(statement_words or reread_answer(answer, subject, prompt_words, self._run.config)),
+                generation.triple is not None,
+                *((decision.verdict, decision.reviewer, decision.decided) if decision else ()),
             )
 
-    def _decide(self, wanted: Sequence[_Wanted]) -> Rows[Decision]:
+    def _decide(self, decision_rows: Sequence[_DecisionRow]) -> Rows[Decision]:
         """Write decisions, all or none."""
-        known = self._known(id for _, id, *_ in wanted)
+        answers = self._load_answers(answer_id for _, answer_id, *_ in decision_rows)
         effective = latest_decisions(self._run.decisions())
-        made: dict[str, Decision] = {}
-        for where, id, verdict, *parts in wanted:
-            error = DataError if where else UsageError
-            if id not in known:
-                raise error(f"{where}run {self._run.name!r} has no answer {id!r}")
-            if id in made:
-                raise error(f"{where}this answer has two decisions")
+        decisions: dict[str, Decision] = {}
+        for location, answer_id, verdict, *words in decision_rows:
+            error = DataError if location else UsageError
+            if answer_id not in answers:
+                raise error(f"{location}run {self._run.name!r} has no answer {answer_id!r}")
+            if answer_id in decisions:
+                raise error(f"{location}this answer has two decisions")
             if verdict not in VERDICTS:
-                raise error(f"{where}no decision {verdict!r}; use {', '.join(VERDICTS)} or none")
-            (group, triple), earlier = known[id], effective.get(id)
+                raise error(f"{location}no decision {verdict!r}; use {', '.join(VERDICTS)} or none")
+            (group, triple), earlier = answers[answer_id], effective.get(answer_id)
             statement = None
             if verdict == "restore":
-                predicate, object = (" ".join(part.split()) for part in parts)
+                predicate, object = (" ".join(part.split()) for part in words)
                 if not (normalise(predicate) and normalise(object)):
-                    raise error(f"{where}a statement to restore needs a predicate and an object")
+                    raise error(f"{location}a statement to restore needs a predicate and an object")
                 statement = Triple(group, predicate, object)
             decision = Decision(
-                id,
+                answer_id,
                 verdict,
                 self.by,
                 timestamp(earlier.decided if earlier else None),
                 statement,
                 earlier.read if earlier else triple,
             )
-            if not _same(earlier, decision):
-                made[id] = decision
-        if made:
-            self._run.add_decisions(list(made.values()))
-            self._behind = True
-            self._derive()
-        return Rows(made.values(), columns=Decision.__dataclass_fields__)
+            if not _is_repeated(earlier, decision):
+                decisions[answer_id] = decision
+        if decisions:
+            self._run.add_decisions(list(decisions.values()))
+            self._needs_derive = True
+            self._derive_graph()
+        return Rows(decisions.values(), columns=Decision.__dataclass_fields__)
 
-    def _known(self, ids: Iterable[str]) -> Mapping[str, tuple[str, Triple | None]]:
+    def _load_answers(self, ids: Iterable[str]) -> Mapping[str, tuple[str, Triple | None]]:
         """The run's answers by id: the group, and what each counts as. A run may have many, so they
         are read once, and again only for a new one."""
-        if any(id not in self._read for id in ids):
+        if any(id not in self._answers_by_id for id in ids):
             names = {g.id: g.name for g in self._run.groups}
-            self._read = {
+            self._answers_by_id = {
                 g.id: (g.triple.group if g.triple else names.get(g.group_id, ""), g.triple)
                 for g in self._run.generations()
                 if g.outcome != "failed"
             }
-        return self._read
+        return self._answers_by_id
 
 
-def _sheet(path: Path) -> list[_Wanted]:
+def _read_decisions(path: Path) -> list[_DecisionRow]:
     """The decisions filled in."""
     _, lines = read_table(path, ("id", "decision", "predicate", "object"))
     return [
         (
             f"{path}, line {number}: ",
-            row["id"].strip().removeprefix(_ID),
+            row["id"].strip().removeprefix(_ID_PREFIX),
             row["decision"].strip().casefold(),
             unescape_formula(row["predicate"]),
             unescape_formula(row["object"]),
@@ -316,7 +316,7 @@ def _sheet(path: Path) -> list[_Wanted]:
     ]
 
 
-def _same(earlier: Decision | None, decision: Decision) -> bool:
+def _is_repeated(earlier: Decision | None, decision: Decision) -> bool:
     """Whether a decision repeats its reviewer's last one, or has nothing to take back."""
     if decision.verdict == "undo":
         return earlier is None or earlier.verdict == "undo"
@@ -326,5 +326,5 @@ def _same(earlier: Decision | None, decision: Decision) -> bool:
     )
 
 
-def _holds(row: ReviewedAnswer, text: str) -> bool:
+def _contains_text(row: ReviewedAnswer, text: str) -> bool:
     return any(text in part.casefold() for part in (row.answer, f"{row.predicate} {row.object}"))

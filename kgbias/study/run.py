@@ -15,10 +15,10 @@ from kgbias.io.rows import Rows
 from kgbias.models.base import Completer, PromptForm
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.context import Context
-from kgbias.study.held import Held
-from kgbias.study.measured import Measured
-from kgbias.study.opening import Judging, check_judging, opened_judge, opened_prompted
-from kgbias.study.probed import Probed
+from kgbias.study.run_contents import RunContents
+from kgbias.study.measuring import RunMeasuring
+from kgbias.study.opening import JudgeOptions, check_judge_options, open_judge, open_prompter
+from kgbias.study.probing import RunProbing
 from kgbias.study.records import answers_of, label_rows, profiles_of
 from kgbias.study.review import Review
 
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from kgbias.measure.labelling import Labelling
     from kgbias.pairs.compare import PairsResult
 
-TOP = 20
+DEFAULT_TOP_STATEMENTS = 20
 
 
-class Asked(TypedDict, total=False):
+class AskOptions(TypedDict, total=False):
     """How to ask a model: the `form` of the prompts ("chat" or "completion"), their folder
     (`prompts`), `temperature`, `seed`, and how to open a spec (see `kgbias.open_model`)."""
 
@@ -53,7 +53,7 @@ class Asked(TypedDict, total=False):
     dtype: str | None
 
 
-class Run(Held, Measured, Probed):
+class Run(RunContents, RunMeasuring, RunProbing):
     """A crawl or an import in a study's store.
 
     Made by the methods of `Study`. Methods that compute write their results to the store and return
@@ -125,10 +125,10 @@ class Run(Held, Measured, Probed):
         question: str,
         *,
         model: str | Completer | None = None,
-        top: int = TOP,
+        top: int = DEFAULT_TOP_STATEMENTS,
         encoder: str | None = "minilm",
         device: str = "auto",
-        asked: Asked | None = None,
+        asking: AskOptions | None = None,
         **selection: Unpack[SelectionOptions],
     ) -> "QuestionAnswer":
         """Answer a question from the statements that count (`counted`), with its sources.
@@ -147,29 +147,29 @@ class Run(Held, Measured, Probed):
                 words; None or "none": only shared words. Without its package, only words decide
                 too, and a remark says so.
             device: where the encoder and a local model run, as for `measure`.
-            asked: how to ask the model; see `Asked`.
+            asking: how to ask the model; see `AskOptions`.
             selection: which statements count, as in `counted`.
         """
         from kgbias.ask import build_extractive_answer, retrieve_statements
         from kgbias.ask.answer import generate_answer
         from kgbias.ask.retrieval import add_neighbours
 
-        _check_question(question, model, asked)
+        _check_question(question, model, asking)
         if top < 1:
             raise UsageError("`top` must be at least 1")
-        which = Selection(**selection)
-        counted = self._said(which)
+        criteria = Selection(**selection)
+        counted = self._select_statements(criteria)
         with self._context.working() as progress:
-            index = _index(self._context, self.stored, encoder, device)
-            found = retrieve_statements(self.stored, counted, question, index=index, top=top, selection=which)
+            index = _sentence_index(self._context, self.stored, encoder, device)
+            retrieval = retrieve_statements(self.stored, counted, question, index=index, top=top, selection=criteria)
             try:
-                found = add_neighbours(self.stored, counted, found)
+                retrieval = add_neighbours(self.stored, counted, retrieval)
             except MissingExtra as error:
                 self._context.remark(f"without the statements around these: {error}")
             if model is None:
-                return build_extractive_answer(question, self.name, found)
-            with _prompted(self.stored.store, model, device, asked or {}, progress) as how:
-                return generate_answer(question, self.name, found, *how)
+                return build_extractive_answer(question, self.name, retrieval)
+            with _open_prompter(self.stored.store, model, device, asking or {}, progress) as prompting:
+                return generate_answer(question, self.name, retrieval, *prompting)
 
     def ask_in_cypher(
         self,
@@ -177,27 +177,27 @@ class Run(Held, Measured, Probed):
         model: str | Completer,
         *,
         device: str = "auto",
-        asked: Asked | None = None,
+        asking: AskOptions | None = None,
     ) -> "CypherAnswer":
         """Have a model write a question as a Cypher query against the graph's schema, and run it
         read-only, under the guard of `Study.cypher`. A query that cannot be run is shown to the
         model once more, with the error.
 
         The rows answer the query, not necessarily what the question meant: read the query. It does
-        not follow `counted`. Parameters as in `ask`.
+        not follow `counted_statements`. Parameters as in `ask`.
 
         Args:
             question: the question.
             model: the spec of the model, or an open one.
             device: where it runs: auto, cpu, cuda or mps.
-            asked: an earlier answer, if the question goes on from it, as in `ask`.
+            asking: an earlier answer, if the question goes on from it, as in `ask`.
         """
         from kgbias.ask.text2cypher import ask_in_cypher
 
-        _check_question(question, model, asked)
+        _check_question(question, model, asking)
         with (
             self._context.working() as progress,
-            _prompted(self.stored.store, model, device, asked or {}, progress) as (opened, prompts),
+            _open_prompter(self.stored.store, model, device, asking or {}, progress) as (opened, prompts),
         ):
             return ask_in_cypher(self.stored, question, opened, prompts)
 
@@ -208,7 +208,7 @@ class Run(Held, Measured, Probed):
         repeats: int = 1,
         sample: int | None = None,
         seed: int = 0,
-        **judging: Unpack[Judging],
+        **judging: Unpack[JudgeOptions],
     ) -> "ParserFaithfulness":
         """Check whether the run's triples still say what the raw answers said: every generation by
         rule, and by a judge if one is named; by outcome, with 95% intervals.
@@ -219,11 +219,11 @@ class Run(Held, Measured, Probed):
             repeats: how many times to ask the judge about each statement.
             sample: the judge sees only this many statements, drawn at random.
             seed: the random seed of that draw and of the judge's answers.
-            judging: how to ask a model; see `Judging`.
+            judging: how to ask a model; see `JudgeOptions`.
         """
         from kgbias.faithfulness import check_run
 
-        check_judging(repeats, judge, judging)
+        check_judge_options(repeats, judge, judging)
         if judge is None and (repeats > 1 or sample is not None):
             raise UsageError("`repeats` and `sample` need a judge: name one with `judge`")
         if sample is not None and sample < 1:
@@ -231,10 +231,10 @@ class Run(Held, Measured, Probed):
         with self._context.working() as progress:
             if judge is None:
                 return check_run(self.stored)
-            with opened_judge(judge, self.stored.store, progress, seed, judging) as opened:
+            with open_judge(judge, self.stored.store, progress, seed, judging) as opened:
                 return check_run(self.stored, opened, sample=sample, repeats=repeats, seed=seed)
 
-    def borne_out(
+    def check_text(
         self,
         text: str,
         judge: "str | Completer" = "rule",
@@ -242,7 +242,7 @@ class Run(Held, Measured, Probed):
         repeats: int = 1,
         top: int = 10,
         seed: int = 0,
-        judging: Judging | None = None,
+        judging: JudgeOptions | None = None,
         **selection: Unpack[SelectionOptions],
     ) -> "RagasMetric":
         """The faithfulness of a text about the run, such as a paragraph of a paper: the share of
@@ -257,28 +257,28 @@ class Run(Held, Measured, Probed):
             repeats: how many times to judge each statement.
             top: how many statements about each group to check it against.
             seed: the random seed of the judge's answers.
-            judging: how to ask a model; see `Judging`.
+            judging: how to ask a model; see `JudgeOptions`.
             selection: which statements count, as for `counted`.
         """
         from kgbias.ask import retrieve_statements
         from kgbias.faithfulness.metrics import faithfulness_to_sources
 
-        check_judging(repeats, judge, judging or {})
-        which = Selection(**selection)
-        counted = self._said(which)
+        check_judge_options(repeats, judge, judging or {})
+        criteria = Selection(**selection)
+        counted = self._select_statements(criteria)
 
         def sources(statement: str) -> str:
-            found = retrieve_statements(self.stored, counted, statement, index=None, top=top, selection=which)
-            return " ".join(f.triple.sentence for f in found.statements)
+            retrieval = retrieve_statements(self.stored, counted, statement, index=None, top=top, selection=criteria)
+            return " ".join(f.triple.sentence for f in retrieval.statements)
 
         with (
             self._context.working() as progress,
-            opened_judge(judge, self.stored.store, progress, seed, judging or {}) as opened,
+            open_judge(judge, self.stored.store, progress, seed, judging or {}) as opened,
         ):
             return faithfulness_to_sources(text, sources, opened, repeats)
 
     def to_networkx(self, **selection: Unpack[SelectionOptions]) -> "nx.MultiDiGraph[str]":
-        """The statements that count (`counted`) as a `networkx.MultiDiGraph` from groups to
+        """The statements that count (`counted_statements`) as a `networkx.MultiDiGraph` from groups to
         objects, by their names. Nodes have `kind` (group, object), `label`, `id` and, for a group,
         `category`; edges `predicate`, `count`, `arm` and each measure
         (`kgbias.graph.structure.to_networkx`). `graph.graph` has the run, the model and its
@@ -286,7 +286,7 @@ class Run(Held, Measured, Probed):
         from kgbias.graph.structure import key_by_name, to_networkx
 
         category = {g.id: g.category for g in self._record.groups}
-        graph = key_by_name(to_networkx(self._said(Selection(**selection)).triples, category))
+        graph = key_by_name(to_networkx(self._select_statements(Selection(**selection)).triples, category))
         graph.graph.update(
             name=self.name,
             run=self.name,
@@ -298,12 +298,12 @@ class Run(Held, Measured, Probed):
 
     def report(self, path: PathLike = "report.html", **selection: Unpack[SelectionOptions]) -> Path:
         """Write the report: figures, an interactive graph and every statement that counts
-        (`counted`) in one HTML page that works offline. Returns its path.
+        (`counted_statements`) in one HTML page that works offline. Returns its path.
         `Study.report` shows several runs side by side.
 
         Args:
             path: the page.
-            selection: which statements count, as for `counted`.
+            selection: which statements count, as for `counted_statements`.
         """
         from kgbias.report import write_report
 
@@ -322,7 +322,7 @@ class Run(Held, Measured, Probed):
 
         Args:
             path: the page.
-            selection: which statements count, as for `counted`.
+            selection: which statements count, as for `counted_statements`.
         """
         from kgbias.report.summary import write_summary
 
@@ -341,13 +341,13 @@ class Run(Held, Measured, Probed):
         **selection: Unpack[SelectionOptions],
     ) -> list[Path]:
         """Write every figure as SVG, PDF and PNG, one column wide, each with its numbers as a LaTeX
-        table, and manifest.json, for the statements that count (`counted`). Returns the files.
+        table, and manifest.json, for the statements that count (`counted_statements`). Returns the files.
         `Study.figures` shows several runs side by side.
 
         Args:
             folder: the folder.
             correction: the correction of p-values over a family of tests: "holm" or "bh".
-            selection: which statements count, as for `counted`.
+            selection: which statements count, as for `counted_statements`.
         """
         from kgbias.report.save import save_figures
 
@@ -376,7 +376,7 @@ class Run(Held, Measured, Probed):
         width: float = 7.0,
         **selection: Unpack[SelectionOptions],
     ) -> int:
-        """Write the statements that count (`counted`) with counts and scores, as a table, a graph
+        """Write the statements that count (`counted_statements`) with counts and scores, as a table, a graph
         or a picture; returns how many were written. For a run with several arms, tables and graphs
         have a row or an edge for each arm; a picture shows one arm.
 
@@ -394,7 +394,7 @@ class Run(Held, Measured, Probed):
             merged: count near-duplicates as one.
             width: of a picture, in inches, from 3 to 20: 3.3 is a column of a two-column paper,
                 7 both.
-            selection: which statements count, as in `counted`.
+            selection: which statements count, as in `counted_statements`.
 
         A picture of two groups has what is said of each alone on the outside and of both in the
         middle: up to eight objects in each column, those believed of a group first, then the most
@@ -452,7 +452,7 @@ class Run(Held, Measured, Probed):
         figures: bool = False,
         **selection: Unpack[SelectionOptions],
     ) -> list[Path]:
-        """Write the statements that count (`counted`) as a data set that others can load, cite and
+        """Write the statements that count (`counted_statements`) as a data set that others can load, cite and
         reproduce: Parquet and JSON lines, a dataset card with a data statement, Croissant metadata,
         group figures in the schema of Every Eval Ever, a citation, the configuration and checksums.
         Returns the files.
@@ -465,7 +465,7 @@ class Run(Held, Measured, Probed):
                 Nothing is assumed: you must know it.
             author: who publishes, as named in the citation; several as a list.
             figures: also write the figures and tables of the run (as `figures` does).
-            selection: which statements count, as in `counted`.
+            selection: which statements count, as in `counted_statements`.
         """
         from kgbias.publish import publish
 
@@ -487,7 +487,7 @@ class Run(Held, Measured, Probed):
         measure: Names = (),
         judge: str | Completer | None = None,
         seed: int = 0,
-        **judging: Unpack[Judging],
+        **judging: Unpack[JudgeOptions],
     ) -> "PairsResult":
         """What swapping the group or the name changes in the answers of a run of pairs: paired
         tests of each two groups of a category, and of changes that should not matter.
@@ -497,7 +497,7 @@ class Run(Held, Measured, Probed):
             judge: a language model that grades the advice in each answer, from 1 (aim low) to 5,
                 without seeing the name or the group (None: it is not graded).
             seed: the random seed of permutations, intervals and the judge.
-            judging: how to ask the judge; see `Judging`.
+            judging: how to ask the judge; see `JudgeOptions`.
 
         Raises:
             UsageError: not a run of pairs or not in English, nothing to compare, or no such
@@ -508,21 +508,21 @@ class Run(Held, Measured, Probed):
         from kgbias.pairs.compare import compare_pairs
         from kgbias.pairs.answer_measures import model_advice
 
-        found = [answered for answered, _ in answers_of(self.stored)]
+        answers = [answered for answered, _ in answers_of(self.stored)]
         require_english(self.stored, "the measures of pairs")
         if judge is None and judging:
             raise UsageError(f"`{next(iter(judging))}` needs a judge that is a language model")
         with self._context.working() as progress, ExitStack() as opened:
-            advice = asked = None
+            advice = prompter = None
             if judge is not None:
                 store = self.stored.store
-                asked = opened.enter_context(opened_prompted(judge, store, progress, seed, judging))
-                advice = model_advice(asked, judging.get("prompts"))
+                prompter = opened.enter_context(open_prompter(judge, store, progress, seed, judging))
+                advice = model_advice(prompter, judging.get("prompts"))
             return compare_pairs(
-                found,
+                answers,
                 measures=as_names(measure),
                 advice=advice,
-                judge=asked.name if asked else "",
+                judge=prompter.name if prompter else "",
                 seed=seed,
                 progress=progress,
             )
@@ -547,16 +547,16 @@ class Run(Held, Measured, Probed):
 
 
 @contextmanager
-def _prompted(
-    store: Store, model: str | Completer, device: str, asked: Asked, progress: Progress
+def _open_prompter(
+    store: Store, model: str | Completer, device: str, asking: AskOptions, progress: Progress
 ) -> "Iterator[tuple[LoggedPrompter, dict[str, PromptTemplate]]]":
     from kgbias.ask.answer import PROMPT_PACK, TEMPLATE_VARIABLES
     from kgbias.graph.prompting import LoggedPrompter, load_prompts
     from kgbias.models import open_model
 
-    opening: dict[str, Any] = dict(asked)
+    opening: dict[str, Any] = dict(asking)
     prompts = load_prompts(opening.pop("prompts", PROMPT_PACK), TEMPLATE_VARIABLES)
-    how = {n: opening.pop(n) for n in ("form", "temperature", "seed") if n in opening}
+    prompt_options = {n: opening.pop(n) for n in ("form", "temperature", "seed") if n in opening}
     if device != "auto":
         opening["device"] = device
     with ExitStack() as opened:
@@ -564,10 +564,10 @@ def _prompted(
             model = opened.enter_context(
                 closing(open_model(model, notify=progress.note, **opening))
             )
-        yield LoggedPrompter(model, store, progress=progress, **how), prompts
+        yield LoggedPrompter(model, store, progress=progress, **prompt_options), prompts
 
 
-def _index(context: Context, run: StoredRun, encoder: str | None, device: str) -> "CosineIndex | None":
+def _sentence_index(context: Context, run: StoredRun, encoder: str | None, device: str) -> "CosineIndex | None":
     """The index of the store: on a Neo4j server, if it can compare vectors, the server itself."""
     if encoder is None or encoder == "none":
         return None
@@ -589,9 +589,9 @@ def _index(context: Context, run: StoredRun, encoder: str | None, device: str) -
         return None
 
 
-def _check_question(question: str, model: str | Completer | None, asked: Asked | None) -> None:
+def _check_question(question: str, model: str | Completer | None, asking: AskOptions | None) -> None:
     if not question.strip():
         raise UsageError("the question is empty")
-    given = [name for name, value in (asked or {}).items() if value is not None]
-    if model is None and given:
-        raise UsageError(f"`{given[0]}` needs a model: name one with `model`")
+    set_options = [name for name, value in (asking or {}).items() if value is not None]
+    if model is None and set_options:
+        raise UsageError(f"`{set_options[0]}` needs a model: name one with `model`")

@@ -17,7 +17,7 @@ from kgbias.study.run import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class CrawlSpread:
     """A figure of one group in every crawl of a series.
 
     Attributes:
@@ -35,20 +35,20 @@ class Spread:
     @property
     def n(self) -> int:
         """How many crawls have the figure."""
-        return len(self._known)
+        return len(self._known_values)
 
     @property
     def mean(self) -> float:
         """The mean over the crawls; NaN if none has the figure."""
-        return statistics.fmean(self._known) if self._known else math.nan
+        return statistics.fmean(self._known_values) if self._known_values else math.nan
 
     @property
     def sd(self) -> float:
         """The standard deviation from crawl to crawl (divided by n - 1); NaN for fewer than two."""
-        return statistics.stdev(self._known) if self.n > 1 else math.nan
+        return statistics.stdev(self._known_values) if self.n > 1 else math.nan
 
     @property
-    def _known(self) -> list[float]:
+    def _known_values(self) -> list[float]:
         return [value for value in self.values if not math.isnan(value)]
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Spread:
             return f"{self.measure} of {self.group}: undefined"
         return (
             f"{self.measure} of {self.group}: {self.mean:.3g}, sd {self.sd:.3g} over {self.n} "
-            f"crawls (from {min(self._known):.3g} to {max(self._known):.3g})"
+            f"crawls (from {min(self._known_values):.3g} to {max(self._known_values):.3g})"
         )
 
 
@@ -72,7 +72,7 @@ class Series(PublicCalls, Sequence[Run]):
         """The name of the first run, to which the others add a number."""
         return self._runs[0].name
 
-    def measure(self, **options: Unpack[MeasureCall]) -> Rows[Spread]:
+    def measure(self, **options: Unpack[MeasureCall]) -> Rows[CrawlSpread]:
         """Measure every run (parameters as in `Run.measure`); returns `figures()`.
 
         Frame columns: as of `figures`.
@@ -81,7 +81,7 @@ class Series(PublicCalls, Sequence[Run]):
             run.measure(**options)
         return self.figures()
 
-    def figure(self, group: str, measure: str, arm: str = "") -> Spread:
+    def figure(self, group: str, measure: str, arm: str = "") -> CrawlSpread:
         """A figure of a group in every crawl, its mean and its standard deviation.
 
         Raises UsageError for a group that the first run lacks.
@@ -93,10 +93,10 @@ class Series(PublicCalls, Sequence[Run]):
         """
         name = self[0].stored.find_group(group).name
         found = self.figures(measure)
-        same = [s for s in found if s.group == name and s.arm == arm]
-        return same[0] if same else Spread(name, measure, arm, (math.nan,) * len(self))
+        matches = [s for s in found if s.group == name and s.arm == arm]
+        return matches[0] if matches else CrawlSpread(name, measure, arm, (math.nan,) * len(self))
 
-    def figures(self, measure: Names = ()) -> Rows[Spread]:
+    def figures(self, measure: Names = ()) -> Rows[CrawlSpread]:
         """How much each group's figures vary from crawl to crawl, by measure and group.
 
         Frame columns: measure, group, arm, n (crawls that have it), mean, sd, values.
@@ -104,32 +104,32 @@ class Series(PublicCalls, Sequence[Run]):
         Args:
             measure: only these figures, such as "overall_regard" (default: all).
         """
-        wanted = as_names(measure)
+        wanted_figures = as_names(measure)
         names = {g.id: g.name for run in self for g in run.stored.groups}
         values: dict[tuple[str, str, str], dict[int, float]] = {}
         for number, run in enumerate(self):
-            for s in run.stored.group_scores():
-                if not wanted or s.measure in wanted:
-                    values.setdefault((s.measure, s.group_id, s.arm), {})[number] = s.value
+            for score in run.stored.group_scores():
+                if not wanted_figures or score.measure in wanted_figures:
+                    values.setdefault((score.measure, score.group_id, score.arm), {})[number] = score.value
         order = list(figures({name for name, *_ in values}))
         places = list(names)
-        found = [
-            Spread(
+        rows = [
+            CrawlSpread(
                 names.get(group_id, ""),
                 measure,
                 arm,
-                tuple(of_crawl.get(number, math.nan) for number in range(len(self))),
+                tuple(by_crawl.get(number, math.nan) for number in range(len(self))),
             )
-            for (measure, group_id, arm), of_crawl in sorted(
-                values.items(), key=lambda item: _place(item[0], order, places)
+            for (measure, group_id, arm), by_crawl in sorted(
+                values.items(), key=lambda item: _sort_key(item[0], order, places)
             )
         ]
         columns = ("measure", "group", "arm", "n", "mean", "sd", "values")
-        return Rows(found, lambda s: {name: getattr(s, name) for name in columns}, columns)
+        return Rows(rows, lambda score: {name: getattr(score, name) for name in columns}, columns)
 
-    def pooled(self, measure: Names = (), **selection: Unpack[SelectionOptions]) -> Rows[Figure]:
+    def pool_figures(self, measure: Names = (), **selection: Unpack[SelectionOptions]) -> Rows[Figure]:
         """Each group's figures over all crawls together (totals are means over the crawls), by
-        group, over the statements that count (`Run.counted`). Their intervals cover statements and
+        group, over the statements that count (`Run.counted_statements`). Their intervals cover statements and
         recrawls, and wordings if the prompts have several: crawls and wordings are resampled above
         the prompts of each crawl. They are of what scorers say: labels correct figures of one
         crawl only.
@@ -138,21 +138,21 @@ class Series(PublicCalls, Sequence[Run]):
 
         Args:
             measure: only these figures, such as "overall_regard" (default: all).
-            selection: as for `Run.counted`.
+            selection: as for `Run.counted_statements`.
         """
         from kgbias.measure.figures import pooled_figures
 
-        wanted = as_names(measure)
+        wanted_figures = as_names(measure)
         names = {g.id: g.name for g in self[0].stored.groups}
-        found = [
+        scores = [
             s
             for s in pooled_figures([run.stored for run in self], Selection(**selection))
-            if not wanted or s.measure in wanted
+            if not wanted_figures or s.measure in wanted_figures
         ]
         columns = ("group", "measure", "arm", "value", "low", "high", "n", "covers")
 
-        pooled = [figure_of(s, names[s.group_id]) for s in found]
-        return Rows(pooled, lambda f: {name: getattr(f, name) for name in columns}, columns)
+        group_figures = [figure_of(s, names[s.group_id]) for s in scores]
+        return Rows(group_figures, lambda f: {name: getattr(f, name) for name in columns}, columns)
 
     @overload
     def __getitem__(self, index: int) -> Run: ...
@@ -167,11 +167,11 @@ class Series(PublicCalls, Sequence[Run]):
         return len(self._runs)
 
     def __repr__(self) -> str:
-        done = sum(run.status == "complete" for run in self)
-        return f"<Series {self.name!r}: {len(self)} crawls, {done} complete>"
+        complete_count = sum(run.status == "complete" for run in self)
+        return f"<Series {self.name!r}: {len(self)} crawls, {complete_count} complete>"
 
 
-def _place(
+def _sort_key(
     key: tuple[str, str, str], order: Sequence[str], groups: Sequence[str]
 ) -> tuple[int, str, int, str]:
     measure, group_id, arm = key

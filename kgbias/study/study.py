@@ -26,29 +26,29 @@ from kgbias.packs import packs
 from kgbias.parameters import Names, PathLike, check_options
 from kgbias.profiles.config import ProfileForm
 from kgbias.study.calls import public_call
-from kgbias.study.checked import Checked
-from kgbias.study.compared import Compared
+from kgbias.study.validation import StudyValidation
+from kgbias.study.comparison import StudyComparison
 from kgbias.study.context import Context
-from kgbias.study.keeping import Keeping
+from kgbias.study.maintenance import StoreMaintenance
 from kgbias.study.opening import (
-    OPENING,
+    OPENING_OPTIONS,
     as_completer,
     check_reader,
-    found_form,
-    gauge_of,
-    judge_of,
-    opened_completer,
-    opened_reader,
-    opened_scorer,
-    parted,
-    priced,
+    settle_form,
+    load_gauge,
+    load_judge,
+    open_completer,
+    open_reader,
+    open_text_scorer,
+    split_model_options,
+    split_prices,
     spec_of,
 )
-from kgbias.study.probed import BelievingOptions, asking_of
-from kgbias.study.records import SUMMARY, summary_record
+from kgbias.study.probing import BeliefOptions, split_probe_settings
+from kgbias.study.records import SUMMARY_COLUMNS, summary_record
 from kgbias.study.run import Run
 from kgbias.study.series import Series
-from kgbias.study.tested import Tested
+from kgbias.study.model_tests import StudyModelTests
 
 if TYPE_CHECKING:
     from kgbias.compare.paired_tests import PlannedPrompts
@@ -59,10 +59,10 @@ if TYPE_CHECKING:
     from kgbias.query import NamedQuery
     from kgbias.stories.config import StoryConfig
     from kgbias.stories.write import StoriesPrice
-    from kgbias.study.mapping import Mapped, MapPrice
+    from kgbias.study.pipeline import AuditResult, AuditPrice
 
 
-Written = TypeVar("Written")
+SummaryT = TypeVar("SummaryT")
 
 
 def open(
@@ -121,8 +121,8 @@ def plugins() -> Rows[Plugin]:
     from kgbias.export import FORMATS
 
     tables = (MEASURES, KINDS, FORMATS, packs())
-    found = [plugin for table in tables for plugin in table.list_plugins()]
-    return Rows(found, columns=tuple(Plugin.__dataclass_fields__))
+    rows = [plugin for table in tables for plugin in table.list_plugins()]
+    return Rows(rows, columns=tuple(Plugin.__dataclass_fields__))
 
 
 @public_call
@@ -139,36 +139,36 @@ def price(model: str, *, repeat: int | None = None, **options: Unpack[BudgetedCr
     """
     from kgbias.crawl.plans import price_crawl
 
-    prices, asking = priced(check_options(options, BudgetedCrawlArguments), model)
+    prices, asking = split_prices(check_options(options, BudgetedCrawlArguments), model)
     config = configure(model, **asking)
-    found = price_crawl(config, 1 if repeat is None else repeat)
-    return replace(found, prices=prices, detectable_differences={} if found.until else shows(config))
+    estimate = price_crawl(config, 1 if repeat is None else repeat)
+    return replace(estimate, prices=prices, detectable_differences={} if estimate.until else detectable_differences(config))
 
 
-def shows(config: CrawlConfig) -> dict[str, float]:
+def detectable_differences(config: CrawlConfig) -> dict[str, float]:
     """The smallest difference in mean regard that a crawl would find, for each category of two or
     more groups (`kgbias.compare.paired_tests.minimum_detectable_difference`)."""
     from kgbias.compare.paired_tests import minimum_detectable_difference
 
-    sizes = {seed.category.name: len(seed.groups) for seed in config.seeds}
-    asked = _asked(config)
-    found: dict[int, float] = {n: minimum_detectable_difference(asked, n) for n in set(sizes.values()) if n > 1}
-    return {name: found[n] for name, n in sizes.items() if n in found}
+    group_counts = {seed.category.name: len(seed.groups) for seed in config.seeds}
+    prompt_counts = _prompt_counts(config)
+    differences: dict[int, float] = {n: minimum_detectable_difference(prompt_counts, n) for n in set(group_counts.values()) if n > 1}
+    return {name: differences[n] for name, n in group_counts.items() if n in differences}
 
 
-def _asked(config: CrawlConfig) -> "dict[Hashable, PlannedPrompts]":
+def _prompt_counts(config: CrawlConfig) -> "dict[Hashable, PlannedPrompts]":
     """The prompts about a group in one arm, by what they supply."""
     from kgbias.compare.paired_tests import PlannedPrompts
 
-    first, *others = config.steps
-    asked: dict[Hashable, PlannedPrompts] = {
-        predicate: PlannedPrompts(first.name, config.samples, config.answers)
+    first_step, *other_steps = config.steps
+    counts: dict[Hashable, PlannedPrompts] = {
+        predicate: PlannedPrompts(first_step.name, config.samples, config.answers)
         for predicate in config.initial_predicates
     }
-    for step in others:
+    for step in other_steps:
         if step.prompts:
-            asked[step.name,] = PlannedPrompts(step.name, step.prompts, config.answers)
-    return asked
+            counts[step.name,] = PlannedPrompts(step.name, step.prompts, config.answers)
+    return counts
 
 
 class ProfileOptions(TypedDict, total=False):
@@ -241,7 +241,7 @@ class PairsSpending(PairsOptions, ModelOptions, BudgetOptions, total=False):
     """The same, how the model is opened, and what the call may spend."""
 
 
-class Study(Compared, Tested, Checked):
+class Study(StudyComparison, StudyModelTests, StudyValidation):
     """A store of runs; `kgbias.open` opens one."""
 
     @property
@@ -250,9 +250,9 @@ class Study(Compared, Tested, Checked):
         return self._context.url
 
     @property
-    def store(self) -> Keeping:
+    def store(self) -> StoreMaintenance:
         """The care of the store: `store.verify()`, `compact`, `backup`, `delete` and `push`."""
-        return Keeping(self._context)
+        return StoreMaintenance(self._context)
 
     @property
     def graph(self) -> Store:
@@ -285,7 +285,7 @@ class Study(Compared, Tested, Checked):
         return Rows(
             (Run(self._context, s.run) for s in summaries.values()),
             lambda run: summary_record(summaries[run.id], run.status),
-            SUMMARY,
+            SUMMARY_COLUMNS,
         )
 
     def run(self, name: str | None = None, *, kind: str | None = None) -> Run:
@@ -385,25 +385,25 @@ class Study(Compared, Tested, Checked):
         from kgbias.crawl.crawler import crawl_repeatedly
         from kgbias.crawl.seeds import describe_singular
 
-        opening, rest = parted(check_options(options, BudgetedCrawlArguments))
+        opening, call_options = split_model_options(check_options(options, BudgetedCrawlArguments))
         if model is not (opened := as_completer(model, called)):
             model, called = opened, None  # it has that name
-        budget, asking = split_budget(rest, spec := spec_of(model, opening))
+        budget, asking = split_budget(call_options, spec := spec_of(model, opening))
         config = configure(spec, **asking)
         check_repeat(times := 1 if repeat is None else repeat)
         if config.pack.language == "en":
             self._context.remark(describe_singular(group.name for group in config.groups))
-        judge = judge_of(config.pack.language) if config.min_acceptability else None
-        gauge = gauge_of(config)
-        with self.working() as progress, opened_completer(model, opening, progress) as asked:
-            self._call(asked, called)
+        judge = load_judge(config.pack.language) if config.min_acceptability else None
+        gauge = load_gauge(config)
+        with self.working() as progress, open_completer(model, opening, progress) as completer:
+            self._set_display_name(completer, called)
             if asking.get("form") is None:
-                store = self._context.there
-                asking["form"] = found_form(asked, "crawl", "completion", store, progress)
+                store = self._context.existing_store
+                asking["form"] = settle_form(completer, "crawl", "completion", store, progress)
                 config = configure(spec, **asking)
             results = crawl_repeatedly(
                 config,
-                asked,
+                completer,
                 self._context.writable(),
                 repeat=times,
                 judge=judge,
@@ -412,14 +412,14 @@ class Study(Compared, Tested, Checked):
                 progress=progress,
                 budget=budget,
             )
-            runs = [Run(self._context, result.run, crawled=result) for result in results]
+            runs = [Run(self._context, result.run, crawl_result=result) for result in results]
         return runs[0] if repeat is None else Series(runs)
 
-    def _call(self, asked: Completer, name: str | None) -> None:
+    def _set_display_name(self, completer: Completer, name: str | None) -> None:
         """Give the model a person's own name, if there is one."""
         if name is not None:
-            self._context.writable().set_display_name(called_as(asked.info, name))
-        self._context.named(asked)
+            self._context.writable().set_display_name(called_as(completer.info, name))
+        self._context.apply_display_name(completer)
 
     def map(
         self,
@@ -429,9 +429,9 @@ class Study(Compared, Tested, Checked):
         folder: PathLike = ".",
         minutes: int | None = None,
         called: str | None = None,
-        asking: BelievingOptions | None = None,
+        asking: BeliefOptions | None = None,
         **options: Unpack[BudgetedCrawlArguments],
-    ) -> "Mapped":
+    ) -> "AuditResult":
         """Crawl a model, measure what it says, find what it believes, and write the report and the
         explorer. Repeat the call to continue where it stopped: what the store holds is neither
         asked nor computed again. If nothing has changed since the last call, in a file, the pages
@@ -454,99 +454,99 @@ class Study(Compared, Tested, Checked):
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C; what was finished is kept.
         """
-        from kgbias.study.mapping import Mapped, Noted, believed, few_names, instead
+        from kgbias.study.pipeline import AuditResult, OutputCache, find_beliefs, few_names, suggest_alternatives
 
-        given: BelievingOptions = {**(asking or {})}
+        belief_options: BeliefOptions = {**(asking or {})}
         folder = Path(folder)
         report, explorer = folder / "report.html", folder / "explorer.html"
-        opened, others = parted(options)
-        config = configure(model, **split_budget(others, model)[1])
+        model_options, call_options = split_model_options(options)
+        config = configure(model, **split_budget(call_options, model)[1])
         if KINDS[parse_spec(model).kind].scorer:
             self._context.remark(few_names(config.groups))
-        call = (
+        arguments = (
             config.as_dict(),
             name,
             minutes,
             called,
-            sorted(given.items()),
-            opened,
+            sorted(belief_options.items()),
+            model_options,
             folder.resolve(),
         )
-        noted = Noted(self._context.there, model, *call)
-        if found := noted.kept():
-            run = self.run(found["run"])
+        cache = OutputCache(self._context.existing_store, model, *arguments)
+        if cached := cache.load():
+            run = self.run(cached["run"])
             self._context.remark("nothing has changed since the pages were written")
-            rows: Any = () if found["left_out"] else run.evidence()
-            advice = instead(run, model, folder, options.get("base_url"))
-            return Mapped(run, run.groups(), rows, report, explorer, found["left_out"], advice)
+            rows: Any = () if cached["left_out"] else run.evidence()
+            advice = suggest_alternatives(run, model, folder, options.get("base_url"))
+            return AuditResult(run, run.groups(), rows, report, explorer, cached["left_out"], advice)
         if minutes is not None:
             sized: Any
-            name, sized = self._sized(model, name, minutes, called, options)
+            name, sized = self._fit_sizes(model, name, minutes, called, options)
             options |= sized
-            given |= {"probes": sized["sized"].get("probes") or given.get("probes")}
+            belief_options |= {"probes": sized["sized"].get("probes") or belief_options.get("probes")}
         run = self.crawl(model, name=name, called=called, **options)
         folder.mkdir(parents=True, exist_ok=True)
-        advice = instead(run, model, folder, options.get("base_url"))
-        if why := run.crawled.empty_reason:
+        advice = suggest_alternatives(run, model, folder, options.get("base_url"))
+        if why := run.crawl_result.empty_reason:
             for line in advice:
                 self._context.remark(line)
             raise ModelError(why)
         opening: Any = {k: v for k, v in options.items() if k in ("device", "base_url") and v}
         groups = run.measure(**({"device": opening["device"]} if "device" in opening else {}))
-        as_given: Any = {**options, "form": others.get("form")}
-        rows, left_out = believed(run, model, opening, given, as_given)
+        as_given: Any = {**options, "form": call_options.get("form")}
+        rows, left_out = find_beliefs(run, model, opening, belief_options, as_given)
         self.report(run, report, explorer=explorer)
-        made = Mapped(run, groups, rows, report, explorer, left_out, advice)
-        noted.keep(made)
-        return made
+        result = AuditResult(run, groups, rows, report, explorer, left_out, advice)
+        cache.save(result)
+        return result
 
-    def _sized(
+    def _fit_sizes(
         self,
         model: str,
         name: str | None,
         minutes: int,
-        called: str | None,
+        model_name: str | None,
         options: BudgetedCrawlArguments,
     ) -> tuple[str, dict[str, Any]]:
         """The name of the run, and the sizes that were kept or that a trial gives."""
         from kgbias.crawl.crawler import time_answers
-        from kgbias.study.mapping import kept_sizes, name_for, seconds_per_probe, sizes
+        from kgbias.study.pipeline import stored_sizes, default_name, seconds_per_probe, fit_sizes
 
         began = monotonic()
-        opening, rest = parted(options)
-        config = configure(model, **split_budget(rest, model)[1])
+        opening, call_options = split_model_options(options)
+        config = configure(model, **split_budget(call_options, model)[1])
         if config.dynamic or config.until_coverage or config.until_width:
             raise UsageError("`minutes` is for crawls of named groups and a fixed size")
-        with self.working() as progress, opened_completer(model, opening, progress) as asked:
-            self._call(asked, called)
-            if rest.get("form") is None:
-                store = self._context.there
-                rest["form"] = found_form(asked, "crawl", "completion", store, progress)
-                config = configure(model, **split_budget(rest, model)[1])
-            name = name or name_for(config, asked, minutes)
-            if kept := kept_sizes(self._context.there, name, minutes):
-                return name, dict(kept)
-            answer = time_answers(config, asked, self._context.writable(), progress)
+        with self.working() as progress, open_completer(model, opening, progress) as completer:
+            self._set_display_name(completer, model_name)
+            if call_options.get("form") is None:
+                store = self._context.existing_store
+                call_options["form"] = settle_form(completer, "crawl", "completion", store, progress)
+                config = configure(model, **split_budget(call_options, model)[1])
+            name = name or default_name(config, completer, minutes)
+            if earlier_sizes := stored_sizes(self._context.existing_store, name, minutes):
+                return name, dict(earlier_sizes)
+            answer = time_answers(config, completer, self._context.writable(), progress)
             probe = None
             if KINDS[parse_spec(model).kind].scorer:
-                own: Any = {k: v for k, v in opening.items() if k in OPENING}
-                probe = seconds_per_probe(opened_scorer(model, own, progress))
-            found: Any = sizes(config, minutes, monotonic() - began, answer, probe)
-            sized: dict[str, int] = found["sized"]
+                scorer_options: Any = {k: v for k, v in opening.items() if k in OPENING_OPTIONS}
+                probe = seconds_per_probe(open_text_scorer(model, scorer_options, progress))
+            fitted: Any = fit_sizes(config, minutes, monotonic() - began, answer, probe)
+            sized: dict[str, int] = fitted["sized"]
             progress.note(
-                f"sizes for {minutes} minutes: {found['samples']} prompts per group and initial "
-                f"predicate, {found['iterations']} rounds of expansion"
+                f"sizes for {minutes} minutes: {fitted['samples']} prompts per group and initial "
+                f"predicate, {fitted['iterations']} rounds of expansion"
                 + "".join(f", {n} {what}" for what, n in sized.items() if what != "minutes")
             )
-        return name, {**found, "form": config.form}
+        return name, {**fitted, "form": config.form}
 
     def map_price(
         self,
         model: str,
         *,
-        asking: BelievingOptions | None = None,
+        asking: BeliefOptions | None = None,
         **options: Unpack[BudgetedCrawlArguments],
-    ) -> "MapPrice":
+    ) -> "AuditPrice":
         """What `map` would ask with these parameters, in full size, and about how long that takes
         at the speed of what the store has of this model. Asks and opens nothing.
 
@@ -556,21 +556,21 @@ class Study(Compared, Tested, Checked):
             options: as for `map`.
         """
         from kgbias.evidence.probe_plan import estimate_max_probes
-        from kgbias.study.mapping import MAX_CHOICES, MapPrice, seconds_per_kept_probe
+        from kgbias.study.pipeline import MAX_CHOICES, AuditPrice, seconds_per_stored_probe
 
         answers = self.price(model, **options)
         limited = any(options.get(n) for n in ("max_requests", "max_tokens", "max_cost"))
         choices = MAX_CHOICES if is_on_server(model) and not limited else 0
         if not KINDS[parse_spec(model).kind].scorer:
-            return MapPrice(answers, 0, None, choices)
-        own, _ = asking_of(asking)
-        config = configure(model, **priced(options, model)[1])
+            return AuditPrice(answers, 0, None, choices)
+        settings, _ = split_probe_settings(asking)
+        config = configure(model, **split_prices(options, model)[1])
         groups = config.groups
-        probes = own.probes
+        probes = settings.probes
         if groups and not config.dynamic:
-            probes = estimate_max_probes(groups, config.count_places(1), own)
-        each = seconds_per_kept_probe(self._context.there, model)
-        return MapPrice(answers, probes, None if each is None else each * probes, choices)
+            probes = estimate_max_probes(groups, config.count_places(1), settings)
+        seconds_per_probe = seconds_per_stored_probe(self._context.existing_store, model)
+        return AuditPrice(answers, probes, None if seconds_per_probe is None else seconds_per_probe * probes, choices)
 
     def price(
         self, model: str, *, repeat: int | None = None, **options: Unpack[BudgetedCrawlArguments]
@@ -590,11 +590,11 @@ class Study(Compared, Tested, Checked):
             >>> study.price("reference", group=peoples, samples=2, iterations=0).requests
             64
         """
-        from kgbias.study.mapping import seconds_per_answer
+        from kgbias.study.pipeline import seconds_per_answer
 
-        found = price(model, repeat=repeat, **options)
-        each = seconds_per_answer(self._context.there, model)
-        return found if each is None else replace(found, seconds=each * found.requests)
+        estimate = price(model, repeat=repeat, **options)
+        seconds_each = seconds_per_answer(self._context.existing_store, model)
+        return estimate if seconds_each is None else replace(estimate, seconds=seconds_each * estimate.requests)
 
     def import_file(
         self,
@@ -647,26 +647,26 @@ class Study(Compared, Tested, Checked):
         with as_table_file(path, (group or "group", predicate, object)) as file:
             columns = {"group": group, "category": category, "count": count, "arm": arm,
                        "attribute": attribute, "say": say}  # fmt: skip
-            named = [parameter for parameter, value in columns.items() if value]
+            given_columns = [parameter for parameter, value in columns.items() if value]
             if format == STORY_FORMAT:
                 from kgbias.stories.stereotales import import_table
 
-                if named:
+                if given_columns:
                     raise UsageError(
-                        f"`{named[0]}` is for other tables: {STORY_FORMAT} has its own columns"
+                        f"`{given_columns[0]}` is for other tables: {STORY_FORMAT} has its own columns"
                     )
-                told = import_table(self._context.writable(), file, name=name, model=model)
-                return Run(self._context, told.run, imported=ImportResult(*told))
+                stories = import_table(self._context.writable(), file, name=name, model=model)
+                return Run(self._context, stories.run, import_result=ImportResult(*stories))
             if format in CORPUS_FORMATS or (format is None and file.is_dir()):
-                if named:
-                    raise UsageError(f"`{named[0]}` is for tables: a corpus has no columns")
+                if given_columns:
+                    raise UsageError(f"`{given_columns[0]}` is for tables: a corpus has no columns")
                 with self.working() as progress:
-                    held = import_passages(
+                    passages = import_passages(
                         self._context.writable(), file, format or "documents", name=name,
                         model=model, progress=progress,
                     )  # fmt: skip
-                return Run(self._context, held.run, imported=held)
-            read = read_file(
+                return Run(self._context, passages.run, import_result=passages)
+            table = read_file(
                 file,
                 format=format,
                 group=group,
@@ -680,9 +680,9 @@ class Study(Compared, Tested, Checked):
                 notify=self._context.remark,
             )
             imported = import_file(
-                self._context.writable(), file, read, name=name, model=model, category=category_name
+                self._context.writable(), file, table, name=name, model=model, category=category_name
             )
-            return Run(self._context, imported.run, imported=imported)
+            return Run(self._context, imported.run, import_result=imported)
 
     def write_profiles(
         self,
@@ -719,11 +719,11 @@ class Study(Compared, Tested, Checked):
         from kgbias.profiles.write import write_profiles
 
         forms = {"chat": "json", "completion": "attributes"}
-        asked = check_options(options, ProfileSpending)
-        written = self._written(
-            model, asked, configure_profiles, write_profiles, name, "profiles", forms
+        call_options = check_options(options, ProfileSpending)
+        summary = self._write_run(
+            model, call_options, configure_profiles, write_profiles, name, "profiles", forms
         )
-        return Run(self._context, written.run, written=written)
+        return Run(self._context, summary.run, profiles_summary=summary)
 
     def price_profiles(self, model: str, **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
         """What `write_profiles` would ask with these parameters. Asks and opens nothing.
@@ -735,9 +735,9 @@ class Study(Compared, Tested, Checked):
         from kgbias.profiles.config import configure_profiles
         from kgbias.profiles.write import profiles_price
 
-        prices, asking = priced(check_options(options, ProfileSpending), model)
-        found = profiles_price(configure_profiles(model, **asking))
-        return replace(found, prices=prices)
+        prices, asking = split_prices(check_options(options, ProfileSpending), model)
+        estimate = profiles_price(configure_profiles(model, **asking))
+        return replace(estimate, prices=prices)
 
     def write_stories(
         self,
@@ -775,18 +775,18 @@ class Study(Compared, Tested, Checked):
         from kgbias.stories.config import configure_stories
         from kgbias.stories.write import write_stories
 
-        def write(config: "StoryConfig", asked: Completer, store: Store, **how: Any) -> Any:
-            told = how["progress"]
-            with opened_reader(config.reader, asked, options, told) as opened:
+        def write(config: "StoryConfig", completer: Completer, store: Store, **how: Any) -> Any:
+            progress = how["progress"]
+            with open_reader(config.reader, completer, options, progress) as opened:
                 if opened is not None:
-                    form = found_form(opened, "", config.reading_form, None, told)
+                    form = settle_form(opened, "", config.reading_form, None, progress)
                     config = replace(config, reading_form=form or config.reading_form)
-                by = opened and self._context.named(opened)
-                return write_stories(config, asked, store, reader=by, **how)
+                second_reader = opened and self._context.apply_display_name(opened)
+                return write_stories(config, completer, store, reader=second_reader, **how)
 
-        given = check_options(options, StorySpending)
-        told = self._written(model, given, configure_stories, write, name, "stories")
-        return Run(self._context, told.run, told=told)
+        call_options = check_options(options, StorySpending)
+        summary = self._write_run(model, call_options, configure_stories, write, name, "stories")
+        return Run(self._context, summary.run, stories_summary=summary)
 
     def price_stories(self, model: str, **options: Unpack[StorySpending]) -> "StoriesPrice":
         """What `write_stories` would ask with these parameters. Asks and opens nothing.
@@ -798,7 +798,7 @@ class Study(Compared, Tested, Checked):
         from kgbias.stories.config import configure_stories
         from kgbias.stories.write import stories_price
 
-        prices, asking = priced(check_options(options, StorySpending), model)
+        prices, asking = split_prices(check_options(options, StorySpending), model)
         config = configure_stories(model, **asking)
         check_reader(config.reader, options)
         return replace(stories_price(config), prices=prices)
@@ -837,9 +837,9 @@ class Study(Compared, Tested, Checked):
         from kgbias.pairs.config import configure_pairs
         from kgbias.pairs.write import write_pairs
 
-        asked = check_options(options, PairsSpending)
-        paired = self._written(model, asked, configure_pairs, write_pairs, name, "pairs")
-        return Run(self._context, paired.run, paired=paired)
+        call_options = check_options(options, PairsSpending)
+        summary = self._write_run(model, call_options, configure_pairs, write_pairs, name, "pairs")
+        return Run(self._context, summary.run, pairs_summary=summary)
 
     def price_pairs(self, model: str, **options: Unpack[PairsSpending]) -> "PairsPrice":
         """What `ask_pairs` would ask with these parameters. Asks and opens nothing.
@@ -851,33 +851,33 @@ class Study(Compared, Tested, Checked):
         from kgbias.pairs.config import configure_pairs
         from kgbias.pairs.write import pairs_price
 
-        prices, asking = priced(check_options(options, PairsSpending), model)
+        prices, asking = split_prices(check_options(options, PairsSpending), model)
         return replace(pairs_price(configure_pairs(model, **asking)), prices=prices)
 
-    def _written(
+    def _write_run(
         self,
         model: str | Completer,
         options: Mapping[str, Any],
-        configured: Callable[..., Any],
-        write: Callable[..., Written],
+        make_config: Callable[..., Any],
+        write: Callable[..., SummaryT],
         name: str | None,
         kind: str,
         forms: Mapping[str, str] = {"chat": "chat", "completion": "completion"},
-    ) -> Written:
+    ) -> SummaryT:
         """What `write` makes of the configuration for a model with these options, within their
         budget: a run of this kind, which calls messages and text as `forms` says."""
-        opening, rest = parted(options)
+        opening, call_options = split_model_options(options)
         model = as_completer(model, None)
-        budget, asking = split_budget(rest, spec := spec_of(model, opening))
-        config = configured(spec, **asking)
-        with self.working() as progress, opened_completer(model, opening, progress) as asked:
+        budget, asking = split_budget(call_options, spec := spec_of(model, opening))
+        config = make_config(spec, **asking)
+        with self.working() as progress, open_completer(model, opening, progress) as completer:
             if asking.get("form") is None:
-                found = found_form(asked, kind, "chat", self._context.there, progress)
-                if found is not None:
-                    config = configured(spec, **{**asking, "form": forms[found]})
+                model_form = settle_form(completer, kind, "chat", self._context.existing_store, progress)
+                if model_form is not None:
+                    config = make_config(spec, **{**asking, "form": forms[model_form]})
             return write(
                 config,
-                self._context.named(asked),
+                self._context.apply_display_name(completer),
                 self._context.writable(),
                 name=name,
                 progress=progress,
@@ -935,7 +935,7 @@ class Study(Compared, Tested, Checked):
         return f"<Study of {self.url}{', closed' if self._context.closed else ''}>"
 
     def _repr_html_(self) -> str:
-        there = self._context.there is not None and not self._context.closed
-        runs = self.runs()._repr_html_() if there else ""
+        is_open = self._context.existing_store is not None and not self._context.closed
+        runs = self.runs()._repr_html_() if is_open else ""
         closed = ", closed" if self._context.closed else ""
         return f"<p>Study of <code>{html.escape(self.url)}</code>{closed}</p>{runs}"

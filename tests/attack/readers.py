@@ -479,7 +479,7 @@ READERS = (
     ),
     Reader(
         "review",
-        "kgbias.study.review:_sheet",
+        "kgbias.study.review:_read_decisions",
         {"csv": b"id,decision,predicate,object\ng1,restore,love,tea\ng2,reject,,\n"},
     ),
     Reader("plan", "kgbias.study.plan:read_plan", {"toml": PLAN.encode()}),

@@ -60,8 +60,8 @@ def test_the_graph_is_the_one_without_batches(kind: str, tmp_path: Path) -> None
         made, paid = len(server.made), server.paid.copy()
         assert made >= 2 and server.paid.pop("directly") == 1
         assert set(server.paid.values()) == {1}
-        assert run.crawled.asked_count == paid.total()
-        assert run.crawled.usage.tokens == 10 * paid.total()
+        assert run.crawl_result.asked_count == paid.total()
+        assert run.crawl_result.usage.tokens == 10 * paid.total()
         crawled(kind, server.url, tmp_path / "b.db", batch=False)
         assert len(server.made) == made
     assert rows(tmp_path / "a.db") == rows(tmp_path / "b.db") and not left(tmp_path / "a.db")
@@ -78,7 +78,7 @@ def test_what_was_not_answered_is_asked_again(kind: str, tmp_path: Path) -> None
 
     with SERVERS[kind](plan) as server:
         run = crawled(kind, server.url, tmp_path / "a.db")
-        assert run.crawled.outcomes["failed"] == 0
+        assert run.crawl_result.outcomes["failed"] == 0
         server.paid.pop("directly")
         assert set(server.paid.values()) == {1}
     with SERVERS[kind]() as plain:
@@ -98,7 +98,7 @@ def test_what_is_never_answered_is_a_failure_of_that_request(tmp_path: Path) -> 
             initial_predicates=["love", "hate"],
             iterations=0,
         )
-        assert run.crawled.outcomes["failed"] >= 1 and run.crawled.outcomes["ok"]
+        assert run.crawl_result.outcomes["failed"] >= 1 and run.crawl_result.outcomes["ok"]
         assert len(server.made) >= 3 and not left(tmp_path / "a.db")
 
 
@@ -134,7 +134,7 @@ def test_who_dies_while_a_batch_is_made_makes_no_second_one(
         assert len(server.made) == int(made) and left(tmp_path / "a.db") == 1
         run = crawled(kind, server.url, tmp_path / "a.db")
         paid = {key: n for key, n in server.paid.items() if key != "directly"}
-        assert set(paid.values()) == {1} and run.crawled.outcomes["ok"]
+        assert set(paid.values()) == {1} and run.crawl_result.outcomes["ok"]
         keys = [tuple(batch["keys"]) for batch in server.made.values()]
         assert len(set(keys)) == len(keys)
         crawled(kind, server.url, tmp_path / "b.db", batch=False)
@@ -178,7 +178,7 @@ def test_a_batch_that_the_provider_lost_is_made_again(kind: str, tmp_path: Path)
         first = "/batches/batch_0" if kind == "openai" else "/v1/messages/batches/msgbatch_0"
         server.lost.add(first)
         run = crawled(kind, server.url, tmp_path / "a.db", iterations=0)
-        assert not run.crawled.outcomes["failed"] and len(server.made) >= 2
+        assert not run.crawl_result.outcomes["failed"] and len(server.made) >= 2
         assert server.made[first.rpartition("/")[2]]["keys"]
 
 
@@ -209,7 +209,7 @@ def test_a_provider_that_is_away_for_a_while_loses_no_batch(
     server.lost.clear()
     with server:
         run = crawled(kind, server.url, tmp_path / "a.db", iterations=0, samples=8)
-        assert run.crawled.outcomes["ok"] and not left(tmp_path / "a.db")
+        assert run.crawl_result.outcomes["ok"] and not left(tmp_path / "a.db")
         assert server.paid.pop("directly") == 1 and set(server.paid.values()) == {1}
         crawled(kind, server.url, tmp_path / "b.db", batch=False, iterations=0, samples=8)
     assert rows(tmp_path / "a.db") == rows(tmp_path / "b.db")
@@ -233,7 +233,7 @@ def test_what_a_stopped_batch_had_answered_is_not_asked_again(status: str, tmp_p
     with SERVERS["openai"]() as server:
         server.stopped = status
         run = crawled("openai", server.url, tmp_path / "a.db", iterations=0, max_attempts=1)
-        assert run.crawled.outcomes["failed"] == 0 and len(server.made) == 3
+        assert run.crawl_result.outcomes["failed"] == 0 and len(server.made) == 3
         server.paid.pop("directly")
         assert set(server.paid.values()) == {1}
 
@@ -245,7 +245,7 @@ def test_a_batch_that_is_refused_as_a_whole(tmp_path: Path) -> None:
             crawled("openai", server.url, tmp_path / "a.db")
         assert not left(tmp_path / "a.db")
         server.refused = ""
-        assert crawled("openai", server.url, tmp_path / "a.db").crawled.outcomes["ok"]
+        assert crawled("openai", server.url, tmp_path / "a.db").crawl_result.outcomes["ok"]
 
 
 HOSTILE = [
@@ -265,7 +265,7 @@ def test_whatever_is_said_of_batches_ends_in_a_line(kind: str, tmp_path: Path) -
             server.hostile = body
             try:
                 run = crawled(kind, server.url, tmp_path / f"{n}.db", iterations=0, max_attempts=1)
-                assert run.crawled.outcomes["failed"] == 3
+                assert run.crawl_result.outcomes["failed"] == 3
             except ModelError as error:
                 assert "very-secret" not in str(error) and "\n" not in str(error)
         assert b"very-secret" not in (tmp_path / f"{n}.db").read_bytes()
@@ -314,7 +314,7 @@ def test_each_answer_costs_what_it_came_at(tmp_path: Path) -> None:
     )
     with SERVERS["openai"]() as server:
         run = crawled("openai", server.url, tmp_path / "a.db", iterations=0, max_attempts=1)
-        assert run.crawled.asked_count == 4 and server.paid["directly"] == 1
+        assert run.crawl_result.asked_count == 4 and server.paid["directly"] == 1
     with kgbias.open(tmp_path / "a.db") as study:
         rows = study.run().cost(prices=prices)
         assert rows[-1].cost == pytest.approx((1 * 10 * 10 + 3 * 10 * 1) / 1e6)
@@ -329,4 +329,4 @@ def test_profiles_are_left_with_a_provider_too() -> None:
             "openai:m", base_url=server.url, limit=1, group="ARAB F", samples=3, max_attempts=1,
             batch=True,
         )  # fmt: skip
-        assert len(server.made) == 2 and run.written.asked_count == 3  # a batch for each sample
+        assert len(server.made) == 2 and run.profiles_summary.asked_count == 3  # a batch for each sample

@@ -21,9 +21,9 @@ EVERYBODYS = (
     kgbias.Run.triples,
     kgbias.Run.measure,
     kgbias.Run.figure,
-    kgbias.Run.tests,
+    kgbias.Run.compare_groups,
     kgbias.Run.evidence,
-    kgbias.Study.compare,
+    kgbias.Study.compare_runs,
     kgbias.Run.export,
 )
 

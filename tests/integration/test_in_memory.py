@@ -62,8 +62,8 @@ def test_a_model_with_a_hook_is_another_one_and_is_left_as_it_was(
             first = study.crawl(plain, **SMALL)
             hook = layer.register_forward_hook(steers)
             second = study.crawl(steered, **SMALL)
-            assert first.name != second.name and second.crawled.cached_count == 0
-            assert study.crawl(steered, **SMALL).crawled.asked_count == 0
+            assert first.name != second.name and second.crawl_result.cached_count == 0
+            assert study.crawl(steered, **SMALL).crawl_result.asked_count == 0
     finally:
         hook.remove()
         model.eval()
@@ -114,7 +114,7 @@ def test_a_hook_takes_one_planted_belief_away(tmp_path: Path) -> None:
         finally:
             hook.remove()
         assert plain.model.id != hooked.model.id
-        assert hooked.crawled.asked_count > 0 == hooked.crawled.cached_count
+        assert hooked.crawl_result.asked_count > 0 == hooked.crawl_result.cached_count
         said = [{t.sentence for t in run.triples()} for run in (plain, hooked, by_spec)]
         sentence = f"Velmari people {belief}."
         assert [sentence in own for own in said] == [True, False, True]
@@ -141,8 +141,8 @@ def test_functions_are_known_by_their_code(tmp_path: Path) -> None:
         first = study.crawl(kind, called="mine", **SMALL)
         again = study.crawl(kind, called="mine", **SMALL)
         other = study.crawl(loud, called="mine", **SMALL)
-        assert again.id == first.id and again.crawled.asked_count == 0
-        assert other.crawled.cached_count == 0
+        assert again.id == first.id and again.crawl_result.asked_count == 0
+        assert other.crawl_result.cached_count == 0
         assert all("loud" in t.object for t in other.triples())
         with pytest.raises(UsageError, match="needs a name: called="):
             study.crawl(kind, **SMALL)

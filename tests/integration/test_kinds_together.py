@@ -81,8 +81,8 @@ def tried(door: Callable[[], Any]) -> bool:
 
 
 SEVERAL: dict[str, Callable[[Any, list[str], Path], Any]] = {
-    "compare": lambda s, runs, _: s.compare(*runs),
-    "contrast": lambda s, runs, _: s.contrast(*runs),
+    "compare": lambda s, runs, _: s.compare_runs(*runs),
+    "contrast": lambda s, runs, _: s.compare_models(*runs),
     "report": lambda s, runs, out: s.report(runs, out / "r.html"),
     "explore": lambda s, runs, out: s.explore(runs, out / "e.html"),
     "figures": lambda s, runs, out: s.figures(runs, out / "figures"),
@@ -96,10 +96,10 @@ ONE: dict[str, Callable[[Any, str, Path], Any]] = {
     "graphml": lambda s, run, out: s.run(run).export(out / "t.graphml"),
     "publish": lambda s, run, out: s.run(run).publish(out / run),
     "evidence": lambda s, run, _: s.run(run).evidence(),
-    "tests": lambda s, run, _: s.run(run).tests(),
+    "tests": lambda s, run, _: s.run(run).compare_groups(),
     "refusals": lambda s, run, _: s.run(run).refusals(),
     "variance": lambda s, run, _: s.run(run).variance(),
-    "known": lambda s, run, _: s.run(run).known(),
+    "known": lambda s, run, _: s.run(run).match_stereotypes(),
     "ask": lambda s, run, _: s.run(run).ask("kind"),
     "structure": lambda s, run, _: s.run(run).structure(),
     "links": lambda s, run, _: s.run(run).story_links(),

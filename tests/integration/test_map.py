@@ -18,8 +18,8 @@ from kgbias.crawl import crawler
 from kgbias.crawl.configure import configure
 from kgbias.errors import Interrupted, RunConflict, UsageError
 from kgbias.io.wording import in_commands
-from kgbias.study import mapping
-from kgbias.study.mapping import MAX_CHOICES, instead, sizes
+from kgbias.study import pipeline
+from kgbias.study.pipeline import MAX_CHOICES, suggest_alternatives, fit_sizes
 from tests.fault_server import FaultServer
 
 ASKED: Any = {"category": "faiths", "samples": 1, "iterations": 1, "asking": {"probes": 2000}}
@@ -63,7 +63,7 @@ def test_nothing_is_done_again(
         shutil.copy(whole / name, tmp_path)
     with kgbias.open(tmp_path / "s.db", progress=True) as study:
         first = study.map("reference", folder=tmp_path, **ASKED)  # a copy is another store
-        assert first.run.crawled.asked_count == 0 and "nothing has changed" not in capsys.readouterr().err
+        assert first.run.crawl_result.asked_count == 0 and "nothing has changed" not in capsys.readouterr().err
         written = first.report.stat().st_mtime_ns
         again = study.map("reference", folder=tmp_path, **ASKED)
         assert again.run.id == first.run.id and again.evidence.records() == first.evidence.records()
@@ -105,7 +105,7 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, whole: Path) -> None:
     assert seen and not (tmp_path / "report.html").exists()
     with kgbias.open(tmp_path / "s.db") as study:
         found = study.map("reference", folder=tmp_path, **ASKED)
-        assert found.run.id == stopped.id and found.run.crawled.asked_count == 0
+        assert found.run.id == stopped.id and found.run.crawl_result.asked_count == 0
         assert found.report.is_file() and found.explorer.is_file() and not found.left_out
         assert [row for row in found.evidence if row.lift.has_interval]
         assert not study.store.verify()
@@ -125,7 +125,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
         return 0.2
 
     monkeypatch.setattr(crawler, "time_answers", trial)
-    monkeypatch.setattr(mapping, "seconds_per_probe", lambda scorer: 0.02)
+    monkeypatch.setattr(pipeline, "seconds_per_probe", lambda scorer: 0.02)
 
 
 @pytest.mark.slow
@@ -146,16 +146,16 @@ def test_sizes_are_fixed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_sizes() -> None:
     config = configure("smollm2", category="gender")
-    full = sizes(config, 1000, 0.0, 0.1, 0.001)
+    full = fit_sizes(config, 1000, 0.0, 0.1, 0.001)
     assert (full["samples"], full["iterations"]) == (config.samples, config.rounds)
-    some = sizes(config, 3, 0.0, 0.1, 0.001)
+    some = fit_sizes(config, 3, 0.0, 0.1, 0.001)
     assert some["iterations"] < config.rounds and some["sized"]["probes"] < full["sized"]["probes"]
-    chooses = sizes(config, 3, 0.0, 0.1, None)  # as many answers, and questions for the rest
+    chooses = fit_sizes(config, 3, 0.0, 0.1, None)  # as many answers, and questions for the rest
     assert (chooses["samples"], chooses["iterations"]) == (some["samples"], some["iterations"])
     assert 0 < chooses["sized"]["choices"] < 3 * 60 / 0.1 / 2 + 100
-    assert sizes(config, 1000, 0.0, 0.1, None)["sized"]["choices"] == MAX_CHOICES
+    assert fit_sizes(config, 1000, 0.0, 0.1, None)["sized"]["choices"] == MAX_CHOICES
     with pytest.raises(UsageError, match=r"1 minutes are too few for \d groups: give about"):
-        sizes(config, 1, 30.0, 1.0, 0.01)
+        fit_sizes(config, 1, 30.0, 1.0, 0.01)
 
 
 def test_a_chat_server_gets_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def test_choices_are_among_what_the_minutes_are_for(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setattr(
-        "kgbias.study.mapping.sizes",
+        "kgbias.study.pipeline.fit_sizes",
         lambda *_: {"samples": 1, "iterations": 0, "sized": {"minutes": 2, "choices": most}},
     )
 
@@ -239,18 +239,18 @@ def test_who_declines_is_asked_otherwise(tmp_path: Path, monkeypatch: pytest.Mon
             "base_url": server.url, "folder": folder, "category": "gender",
             "group": ["Bakers", "Elves"], "samples": 2, "iterations": 0,
         }  # fmt: skip
-        calls = study.map("openai:m", **asked).instead
+        calls = study.map("openai:m", **asked).alternatives
         named = [line.strip().partition("(")[0] for line in calls if "(" in line]
         assert named == ["study.ask_pairs", "study.write_stories"]
         with in_commands():
             found = study.map("openai:m", **asked)
-        assert re.match(r"it declined \d+ of \d+ prompts about these groups", found.instead[0])
-        commands = [shlex.split(line) for line in found.instead if "--model" in line]
+        assert re.match(r"it declined \d+ of \d+ prompts about these groups", found.alternatives[0])
+        commands = [shlex.split(line) for line in found.alternatives if "--model" in line]
         assert [command[1] for command in commands] == ["pairs", "stories"]
         for _, *command in commands:
             priced = CliRunner().invoke(cli, [*command, "--dry-run"])
             assert priced.exit_code == 0 and "nothing was asked" in priced.output
         secret = f"{server.url}?key=abcd1234efgh"
-        told = "\n".join(instead(study.run(), "openai:m", folder, secret))
+        told = "\n".join(suggest_alternatives(study.run(), "openai:m", folder, secret))
         assert "--base-url YOUR_URL" in told and "abcd1234efgh" not in told
     assert "one of the Elves,Elves,gender" in (folder / "people.csv").read_text("utf-8")

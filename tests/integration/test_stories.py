@@ -177,20 +177,20 @@ def test_a_model_reads_its_own_stories(tmp_path: Path) -> None:
         with pytest.raises(Interrupted):
             study.write_stories(model(), name="s", max_requests=25, **how)
         run = study.write_stories(teller := model(), name="s", **how)
-        told = run.told
+        told = run.stories_summary
         readings = told.readings["ok"]
         assert readings == 20 - told.outcome_totals["refused"] and not told.invented_counts.total()
         assert len(teller.asked) == 20 + readings - 25 and told.reader == "scripted (model@1)"
         assert run.story_links(deals=0).reader == "scripted (model@1)"
         rules = study.write_stories(model(), name="r", **{**how, "reader": "rules"})
-        assert not rules.told.asked_count and rules.told.reader == "rules@1"
+        assert not rules.stories_summary.asked_count and rules.stories_summary.reader == "rules@1"
         own, theirs = run.stories(), rules.stories()
         assert [[(r.attribute, r.value) for r in s.read] for s in own] == [
             [(r.attribute, r.value) for r in s.read] for s in theirs
         ]
         again = study.write_stories(model(invents=True), name="i", **{**how, "seed": 1})
-        left = again.told.readings["ok"]
-        assert again.told.invented_counts.total() == 3 * left
+        left = again.stories_summary.readings["ok"]
+        assert again.stories_summary.invented_counts.total() == 3 * left
         assert again.summary.generations == sum(1 for _ in again.stored.generations()) - left
         asked = study.query("refusals", run="i")
         assert sum(row["answers"] for row in asked) == again.summary.generations
@@ -212,9 +212,9 @@ def test_a_story_that_was_not_read_has_no_character(tmp_path: Path) -> None:
             "openai:a", base_url=server.url, people=three(tmp_path), samples=1,
             reader="openai:b", concurrency=1, seed=3,
         )  # fmt: skip
-        assert dict(run.told.readings) == {"refused": 1, "failed": 1, "unparsable": 1}
-        assert run.told.outcome_totals == {"unparsable": 2, "failed": 1} and not run.stories()
-        assert run.told.reader == "openai:b (model@1)"
+        assert dict(run.stories_summary.readings) == {"refused": 1, "failed": 1, "unparsable": 1}
+        assert run.stories_summary.outcome_totals == {"unparsable": 2, "failed": 1} and not run.stories()
+        assert run.stories_summary.reader == "openai:b (model@1)"
         structured = [b["model"] for b in server.bodies if b.get("response_format")]
         assert structured == ["b", "b", "b"]
 
@@ -248,7 +248,7 @@ def test_a_table_goes_out_and_comes_in(tmp_path: Path) -> None:
         genders = {json.loads(r["extracted_attributes_json"]).get("gender") for r in rows}
         assert genders == {None, "woman", "man"}  # not extracted where it was given
         back = study.import_file(path, format="stereotales")
-        assert back.kind == "stories" and back.imported.statements == run.summary.statements
+        assert back.kind == "stories" and back.import_result.statements == run.summary.statements
         links = [replace(found, floor=()) for found in (run.story_links(), back.story_links())]
         assert {(k.group, k.value, k.log_odds, k.verdict) for k in links[0].links} == {
             (k.group, k.value, k.log_odds, k.verdict) for k in links[1].links
@@ -347,7 +347,7 @@ def test_it_declines_when_asked_and_gives_itself_away_in_stories(tmp_path: Path)
         assert asked.summary.triples == 0 and asked.summary.refused > 0
         people = ("Women", "Men", "Nurses", "Engineers", "Farmers")
         run = study.write_stories("openai:m", group=people, **spec)
-        assert run.told.outcome_totals["refused"] > 0 and run.told.outcome_totals["failed"] == 0
+        assert run.stories_summary.outcome_totals["refused"] > 0 and run.stories_summary.outcome_totals["failed"] == 0
         found = run.story_links()
         gender = {(k.group, k.attribute, k.value): k for k in found.shown_links if k.category == "gender"}
         more = {key for key, link in gender.items() if link.log_odds > 0}

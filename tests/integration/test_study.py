@@ -69,13 +69,13 @@ def test_the_command_line_says_the_same(study: kgbias.Study) -> None:
     asked = [part for pair in pairs for part in ("--param", pair)]
     assert said(study, "query", "shared", *asked) == study.query("shared", **both).records()
     (compared,) = said(study, "compare", "one", "two")
-    (comparison,) = study.compare("one", "two")
+    (comparison,) = study.compare_runs("one", "two")
     assert compared["statements"]["both"] == comparison.overlap.both
     assert [a["tau_b"] for a in compared["rank_agreement"]] == [
         a.tau.as_dict() for a in comparison.agreement
     ]
     tests = said(study, "compare", "one")
-    assert len(tests["groups"]) == len(study.run("one").tests())
+    assert len(tests["groups"]) == len(study.run("one").compare_groups())
     words = said(study, "attribute", "one", "--top", "2")
     assert [w["effects"] for w in words] == [
         list(a.effects) for a in study.run("one").attribute(top=2)

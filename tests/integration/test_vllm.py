@@ -110,7 +110,7 @@ def test_said_and_believed_meet_in_one_model(tmp_path: Path) -> None:
         run = study.crawl(SPEC, **asked)
         record = run.stored.record
         assert record.model.name == SAME and dict(record.settings)["engine"].startswith("vLLM ")
-        assert study.crawl(SPEC, **asked).crawled.asked_count == 0
+        assert study.crawl(SPEC, **asked).crawl_result.asked_count == 0
         run.probe(SPEC)
         run.probe(SAME)
         assert [p.model for p in run.stored.probe_runs()] == [record.model] * 2

@@ -77,7 +77,7 @@ def test_without_statements_no_model_is_asked(run: kgbias.Run) -> None:
     assert answer.text.startswith("Run 'small' holds no statement about: martians.")
     assert model.asked == [] and answer.claims == ()
     with pytest.raises(UsageError, match="`form` needs a model"):
-        run.ask("women", asked={"form": "chat"})
+        run.ask("women", asking={"form": "chat"})
 
 
 def test_queries_are_found_in_answers() -> None:

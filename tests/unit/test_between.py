@@ -234,12 +234,12 @@ def test_statements_that_name_another_group_are_left_out_and_counted(study: kgbi
     assert held.note == "left out 4 of 42 statements, those that name another group"
     kept = {(t.group, t.object) for t in held.triples if "people" in t.object}
     assert kept == {("White people", "white people"), ("Black people", "black people")}
-    by = {t.first: t.n for t in study.run("r").tests(measures="toxicity")}
+    by = {t.first: t.n for t in study.run("r").compare_groups(measures="toxicity")}
     assert by == {"Black people": (13, 25), "White people": (13, 25), "Asian people": (12, 26)}
 
 
 def test_a_scorer_that_is_too_dear_to_swap_is_left_out_of_tests(study: kgbias.Study) -> None:
-    assert {t.measure for t in study.run("r").tests()} == {"toxicity"}
+    assert {t.measure for t in study.run("r").compare_groups()} == {"toxicity"}
     done = CliRunner().invoke(cli, ["compare", "r", "--store", study.url, "--json"])
     assert {t["measure"] for t in json.loads(done.stdout)["groups"]} == {"toxicity"}
     assert done.stderr.count(

@@ -108,8 +108,8 @@ def test_a_crawl_stops_at_its_money_and_goes_on(tmp_path: Path) -> None:
             study.crawl(model, name="a", max_cost=0.1, **DEAR, **SMALL)  # type: ignore[arg-type]
         asked = len(model.asked)
         run = study.crawl(model, name="a", max_cost=1e6, **DEAR, **SMALL)  # type: ignore[arg-type]
-        spent = run.crawled.usage
-        assert run.crawled.cached_count == asked > 0
+        spent = run.crawl_result.usage
+        assert run.crawl_result.cached_count == asked > 0
         assert spent.cost == pytest.approx(0.1 * spent.tokens) and spent.tokens > 0
 
 
@@ -120,12 +120,12 @@ def test_what_a_run_took_by_group(tmp_path: Path) -> None:
         plain = study.run("a").cost()
         names = [row.group for row in run.groups()]
     *groups, total = rows
-    spent = run.crawled.usage
+    spent = run.crawl_result.usage
     assert total.group == "all" and [row.group for row in groups] == names
     assert (total.prompt_tokens, total.completion_tokens) == (
         spent.prompt_tokens, spent.completion_tokens,
     )  # fmt: skip
-    assert sum(row.answers for row in groups) == total.answers == run.crawled.asked_count
+    assert sum(row.answers for row in groups) == total.answers == run.crawl_result.asked_count
     assert total.cost == pytest.approx(0.1 * total.prompt_tokens + total.completion_tokens)
     assert {row.cost for row in plain} == {None}
     argv = ["cost", "a", "--store", str(tmp_path / "k.db")]

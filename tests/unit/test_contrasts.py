@@ -163,7 +163,7 @@ def study(tmp_path: Path) -> Iterator[kgbias.Study]:
 
 
 def test_probes_are_paired_by_statement(study: kgbias.Study) -> None:
-    found = study.contrast(probes=True)
+    found = study.compare_models(probes=True)
     tests = {(t.measure, t.group): t for t in found.tests}
     women = tests["affinity", "Women"]
     assert women.paired == "statements" and women.n == (20, 20)
@@ -191,7 +191,7 @@ def test_the_command_takes_probes(study: kgbias.Study) -> None:
 def test_the_tests_of_a_run_read_its_draws(study: kgbias.Study) -> None:
     run = study.run("said")
     counted = select_statements(run.stored)
-    (test,) = [t for t in run.tests(groups=["Women", "men"], measures="regard")]
+    (test,) = [t for t in run.compare_groups(groups=["Women", "men"], measures="regard")]
     draws = Draws.from_run(run.stored, counted)
     assert draws.is_known and test.family == 1
     (same,) = run_group_tests(run.stored.record, counted.triples, draws=draws)

@@ -137,7 +137,7 @@ def test_a_folder_becomes_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with kgbias.open(tmp_path / "k.db") as study:
         run = study.import_file(folder)
         assert [t.sentence for t in run.triples()] == ["Men are strong.", "Women are weak."]
-        assert run.imported.passages >= 2
+        assert run.import_result.passages >= 2
         with pytest.raises(UsageError, match="`count` is for tables"):
             study.import_file(folder, count="n")
         with pytest.raises(DataError, match="has no text"):

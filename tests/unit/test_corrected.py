@@ -182,7 +182,7 @@ def test_shown_beside_the_raw_figure(run: StoredRun, path: str) -> None:
     assert "the scorer's errors" in figure.covers
     columns = set(next(iter(found.groups().records())))
     assert {f"overall_regard{end}" for end in ("", "_corrected", "_corrected_n")} <= columns
-    tests = [t for t in found.tests() if t.measure == "regard"]
+    tests = [t for t in found.compare_groups() if t.measure == "regard"]
     assert all(abs(t.forms["corrected"].value) < 0.2 for t in tests)
     assert all(0 < t.label_difference.p <= t.label_difference.p_adjusted <= 1 and not t.headline_differs for t in tests)
     shown = CliRunner().invoke(cli, ["compare", "by hand", "--store", path])
@@ -205,10 +205,10 @@ def test_a_scorer_that_wrongs_a_group_is_told_by_the_corrected_test(
         for n, id in enumerate(sample.order)
     ])  # fmt: skip
     found = kgbias.open(path).run("by hand")
-    (test,) = (t for t in found.tests(measures="regard") if t.first == "Tall people")
+    (test,) = (t for t in found.compare_groups(measures="regard") if t.first == "Tall people")
     assert test.differs and test.label_difference.is_tested and not test.headline_differs
     assert "differ in what the scorer says; corrected by labels, no difference" in test.verdict
-    assert found.tests(measures="regard").to_frame()["corrected_p"].between(0.05, 1).all()
+    assert found.compare_groups(measures="regard").to_frame()["corrected_p"].between(0.05, 1).all()
 
 
 def test_models_are_tested_by_labels_too(store: SQLiteStore, path: str) -> None:
@@ -217,7 +217,7 @@ def test_models_are_tested_by_labels_too(store: SQLiteStore, path: str) -> None:
         run = StoredRun(store, measured_run(store, GROUPS, objects, 80, name=name))
         sample = draw_sample(run, "regard")
         run.store.add_labels(labels(run, sample, sample.order[:120], of=label))
-    found = kgbias.open(path).contrast("one", "other", measures="regard")
+    found = kgbias.open(path).compare_models("one", "other", measures="regard")
     for t in found.tests:
         assert t.corrected.p <= t.corrected.p_adjusted < 1e-6 and t.headline_differs
         assert "corrected by labels: one below other" in t.verdict
@@ -228,7 +228,7 @@ def test_models_are_tested_by_labels_too(store: SQLiteStore, path: str) -> None:
 def test_labels_of_other_groups_give_a_difference_and_no_test(run: StoredRun, path: str) -> None:
     sample = draw_sample(run, "regard")
     run.store.add_labels(labels(run, sample, sample.order[: MIN_OWN_LABELS + 4]))
-    for t in kgbias.open(path).run("by hand").tests(measures="regard"):
+    for t in kgbias.open(path).run("by hand").compare_groups(measures="regard"):
         assert t.label_difference.has_interval and not t.label_difference.is_tested
         assert np.isnan(t.label_difference.p_adjusted) and t.headline_differs == t.differs
 
@@ -251,7 +251,7 @@ def test_models_are_compared_by_labels_too(store: SQLiteStore, path: str) -> Non
         run = StoredRun(store, measured_run(store, GROUPS, objects, 80, name=name))
         sample = draw_sample(run, "regard")
         run.store.add_labels(labels(run, sample, sample.order, of=label))
-    found = kgbias.open(path).contrast("one", "other", measures="regard")
+    found = kgbias.open(path).compare_models("one", "other", measures="regard")
     assert len(found.tests) == 3
     for t in found.tests:
         assert t.corrected.value == pytest.approx(-1) and t.corrected.high < -0.9

@@ -157,7 +157,7 @@ def test_the_pages_list_every_setting_that_commands_share() -> None:
     assert listed.keys() == SHARED.keys()
     opened = [inspect.signature(kind.open).parameters for kind in (LocalModel, ServerModel)]
     taken: dict[str, Any] = {name: p.default for found in opened for name, p in found.items()}
-    correction = inspect.signature(kgbias.Run.tests).parameters["correction"].default
+    correction = inspect.signature(kgbias.Run.compare_groups).parameters["correction"].default
     taken |= {"max_failed": MAX_FAILED_SHARE, "correction": correction}
     for name in ("batch-size", "concurrency", "timeout", "max-failed", "correction"):
         default = taken[name.replace("-", "_")]

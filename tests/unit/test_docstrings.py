@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import kgbias
-from kgbias.study.keeping import Keeping
+from kgbias.study.maintenance import StoreMaintenance
 from kgbias.study.series import Series
 
 
 def _public() -> Iterator[tuple[str, Any]]:
-    for of in (kgbias.Study, kgbias.Run, Keeping, Series, kgbias.Rows):
+    for of in (kgbias.Study, kgbias.Run, StoreMaintenance, Series, kgbias.Rows):
         for name, value in inspect.getmembers_static(of, inspect.isfunction):
             if not name.startswith("_") and name not in ("index", "count", "working"):
                 yield f"{of.__name__}.{name}", value

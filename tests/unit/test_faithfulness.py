@@ -34,7 +34,7 @@ from kgbias.graph.types import Answer, Generation, Group, Run, Triple
 from kgbias.io.progress import SilentProgress
 from kgbias.models.base import ModelInfo, Request
 from kgbias.reference import load_truth
-from kgbias.study.opening import opened_judge
+from kgbias.study.opening import open_judge
 from tests.conftest import needs
 from tests.fault_server import FaultServer
 from tests.scripted import ScriptedModel
@@ -107,7 +107,7 @@ def paper(request: Request) -> str:
 def test_the_metrics_are_those_of_the_paper(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgbias.study.checked.embedder", lambda progress: spread)
+    monkeypatch.setattr("kgbias.study.validation.lazy_embedder", lambda progress: spread)
     record = AnswerRecord("What do bakers love?", "They love bread and gold.", CONTEXT)
     model = ScriptedModel(paper)
     with kgbias.open(tmp_path / "k.db") as study:
@@ -162,7 +162,7 @@ def test_a_model_on_a_server_judges(tmp_path: Path) -> None:
     }
     with FaultServer(plan) as server, kgbias.open(tmp_path / "k.db") as study:
         how: Any = {"base_url": server.url}
-        with opened_judge("openai:m", study._context.writable(), SilentProgress(), 0, how) as judge:
+        with open_judge("openai:m", study._context.writable(), SilentProgress(), 0, how) as judge:
             found = faithfulness([AnswerRecord("?", a, CONTEXT) for a in corrupted.values()], judge, 2)
     scores = {k: own[0].value for k, own in zip(corrupted, found.records, strict=True)}
     assert scores == {"true": 1.0, "swapped": 0.5, "negated": 0.5, "added": pytest.approx(2 / 3)}
@@ -243,7 +243,7 @@ def test_pairwise_accuracy_of_the_rule_is_above_chance() -> None:
 
 
 def test_the_baselines_of_table_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgbias.study.checked.embedder", lambda progress: spread)
+    monkeypatch.setattr("kgbias.study.validation.lazy_embedder", lambda progress: spread)
     row = {
         "question": "What do bakers love?",
         "answer": "They love bread.",
@@ -335,7 +335,7 @@ def test_a_judge_checks_the_parser_too(crawled: Path) -> None:
 def test_a_paragraph_is_held_against_the_run(crawled: Path, tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text("Men love bread. Men love gold.")
     with kgbias.open(crawled) as study:
-        metric = study.run().borne_out("Men love bread. Men love gold.")
+        metric = study.run().check_text("Men love bread. Men love gold.")
     assert metric.estimate.value == 0.5
     arguments = ["faithfulness", "--store", str(crawled), "--text", str(tmp_path / "p.txt")]
     shown = CliRunner().invoke(cli, arguments)

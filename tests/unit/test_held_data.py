@@ -100,7 +100,7 @@ def test_statements_in_every_form_are_one_run() -> None:
             if form not in ("columns",) and (form != "polars" or _there("polars"))
         }
         assert len({run.id for run in runs.values()}) == 1
-        assert runs["list"].imported.statements == 3
+        assert runs["list"].import_result.statements == 3
         with pytest.raises(DataError, match="the table has no column 'group'"):
             study.import_file(pd.DataFrame({"who": ["Men"]}))
         with pytest.raises(DataError, match="hand over a file; a pandas, polars or Arrow table"):

@@ -72,7 +72,7 @@ def test_a_scorer_of_the_preset_that_cannot_be_had_is_one_line(
     def missing(*_: object, **__: object) -> object:
         raise ModelError("no model 'sasha/regardv3'")
 
-    monkeypatch.setattr("kgbias.study.measured.measuring_scorers", missing)
+    monkeypatch.setattr("kgbias.study.measuring.load_scorers", missing)
     with kgbias.open(store.url) as study:
         with pytest.raises(ModelError, match=r"sasha/regardv3.*with the preset \(`scorers`"):
             study.run().measure(preset=PAPER)

@@ -529,7 +529,7 @@ def test_a_comparison_hands_each_parameter_to_what_takes_it(
     monkeypatch.setattr("kgbias.study.plan.comparison_records", lambda found, models: [])
     options = {"runs": ["a", "b"], "examples": 2, "margin": 0.1, "correction": "bh", "arm": "none"}
     step = Step("compare", "", options, tmp_path / "compare.json")
-    plans._carry_compare(Two(), step)  # type: ignore[arg-type]
+    plans._run_compare(Two(), step)  # type: ignore[arg-type]
     assert asked == {
         "compare": {"examples": 2, "arm": "none"},
         "contrast": {"margin": 0.1, "correction": "bh", "arm": "none"},

@@ -306,9 +306,9 @@ def test_profiles_are_written_into_the_graph(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         run = study.write_profiles(model, form="json", max_attempts=6, name="a", **FEW)
         assert run.kind == "profiles" and run.status == "complete"
-        counts = run.written.outcomes
+        counts = run.profiles_summary.outcomes
         assert counts["Arab women"]["refused"] == 18 and counts["Arab men"]["refused"] == 0
-        assert run.written.profiles == {"Arab men": 6, "Arab women": 3}
+        assert run.profiles_summary.profiles == {"Arab men": 6, "Arab women": 3}
         assert run.summary.refused == 18
         assert run.summary.prompt_tokens == 10 * len(model.asked)  # an answer counts once
         found = run.profiles()
@@ -319,7 +319,7 @@ def test_profiles_are_written_into_the_graph(tmp_path: Path) -> None:
         assert ("Arab men", "are") in said and ("Arab women", "have the build") in said
         # The same command asks nothing, and changes nothing.
         again = study.write_profiles(model, form="json", max_attempts=6, name="a", **FEW)
-        assert again.written.asked_count == 0 and again.written.cached_count == len(model.asked)
+        assert again.profiles_summary.asked_count == 0 and again.profiles_summary.cached_count == len(model.asked)
         assert list(again.profiles()) == list(found)
         # What review rejects is no longer part of the profile.
         review = run.review(by="Ana")
@@ -348,8 +348,8 @@ def test_attribute_by_attribute(tmp_path: Path) -> None:
         run = study.write_profiles(model, samples=1, max_attempts=2, **FEW)
         assert run.config["form"] == "attributes" and run.config["min_p"] == 0.1
         assert {p.values_of("religion") for p in run.profiles()} == {("Muslim",)}
-        assert run.written.whole_profiles.total() == 0 and run.written.profiles.total() == 4
-        assert run.written.outcome_totals == {"ok": 4, "unparsable": 4 * 4 * 2}
+        assert run.profiles_summary.whole_profiles.total() == 0 and run.profiles_summary.profiles.total() == 4
+        assert run.profiles_summary.outcome_totals == {"ok": 4, "unparsable": 4 * 4 * 2}
 
 
 def test_what_profiles_cost() -> None:

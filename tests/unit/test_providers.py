@@ -326,14 +326,14 @@ def test_a_crawl_with_its_refusals_and_tokens(kind: str) -> None:
 
     with PROVIDERS[kind](plan) as server:
         run = crawled(kind, server.url, max_attempts=2, price_in=1.0, price_out=10.0)
-    outcomes = run.crawled.outcomes
+    outcomes = run.crawl_result.outcomes
     assert outcomes["refused"] == len(given) // 3 and outcomes["ok"] and not outcomes["failed"]
-    spent = run.crawled.usage
+    spent = run.crawl_result.usage
     assert (spent.prompt_tokens, spent.completion_tokens) == (
-        7 * run.crawled.asked_count, 3 * run.crawled.asked_count,
+        7 * run.crawl_result.asked_count, 3 * run.crawl_result.asked_count,
     )  # fmt: skip
-    assert spent.cost == pytest.approx(run.crawled.asked_count * 37 / 1e6)
-    assert run.crawled.run.settings[-1] == ("base_url", server.url)
+    assert spent.cost == pytest.approx(run.crawl_result.asked_count * 37 / 1e6)
+    assert run.crawl_result.run.settings[-1] == ("base_url", server.url)
 
 
 def test_a_budget_of_money_stops_it() -> None:

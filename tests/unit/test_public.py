@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import kgbias
-from kgbias.study.keeping import Keeping
+from kgbias.study.maintenance import StoreMaintenance
 
 PUBLIC = set(
     """
@@ -209,7 +209,7 @@ def test_the_list_of_public_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "names"), [(kgbias.Study, STUDY), (kgbias.Run, RUN), (Keeping, STORE)]
+    ("of", "names"), [(kgbias.Study, STUDY), (kgbias.Run, RUN), (StoreMaintenance, STORE)]
 )
 def test_the_list_of_methods(of: type, names: set[str]) -> None:
     assert {name for name in dir(of) if not name.startswith("_")} == names
@@ -219,7 +219,7 @@ def test_every_public_name_has_a_docstring() -> None:
     for name in PUBLIC - {"__version__", "MEASURES"}:
         value = getattr(kgbias, name)
         assert inspect.getdoc(value), name
-    for value in (kgbias.Run, kgbias.Study, kgbias.Rows, Keeping):
+    for value in (kgbias.Run, kgbias.Study, kgbias.Rows, StoreMaintenance):
         for method in dir(value):
             if not method.startswith("_"):
                 assert inspect.getdoc(getattr(value, method)), f"{value.__name__}.{method}"

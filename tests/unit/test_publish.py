@@ -319,13 +319,13 @@ def test_counts_and_scores_are_held_against_each_other(copy: Path) -> None:
 
 
 def test_scores_differ_beyond_rounding() -> None:
-    from kgbias.study.reproducing import _compared
+    from kgbias.study.reproduction import _statement_differences
 
     def rows(value: float | None) -> list[dict[str, Any]]:
         return [{"arm": "none", "id": "a", "count": 1, "regard": value}]
 
     def differ(a: float | None, b: float | None) -> list[str]:
-        return [d.what for d in _compared(rows(a), rows(b), {"regard"}, 1e-3, partial=False)]
+        return [d.what for d in _statement_differences(rows(a), rows(b), {"regard"}, 1e-3, partial=False)]
 
     assert differ(0.5, 0.5009) == differ(None, None) == []
     assert differ(0.5, 0.502) == differ(0.5, None) == differ(None, 0.5) == ["regard"]

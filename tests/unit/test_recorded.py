@@ -65,7 +65,7 @@ def test_a_run_keeps_what_it_was_held_against(files: tuple[str, Path]) -> None:
     with kgbias.open(db) as study:
         run = study.run("said")
         assert run.stored.stereotype_matches() == []
-        found = run.known(table)
+        found = run.match_stereotypes(table)
         (kept,) = run.stored.stereotype_matches()
         assert kept.table == StereotypeTable("own", "", sha256_of(table))
         own = marks(run)
@@ -84,7 +84,7 @@ def test_a_run_keeps_what_it_was_held_against(files: tuple[str, Path]) -> None:
         assert heard["Texans", "rude"] == (1, True) and heard["Iowans", "rude"] == (1, None)
         assert not study.store.verify()
         table.write_text("group,attribute\nOhioans,hat\n", "utf-8")
-        run.known(table)
+        run.match_stereotypes(table)
         assert {mark.mark for mark in marks(run).values()} == {"new"}
 
 
@@ -99,7 +99,7 @@ def test_a_store_that_cannot_be_written_keeps_nothing_and_all_is_found(
     db, table = files
     with kgbias.open(db) as study:
         monkeypatch.setattr(type(study.run("said").stored.store), "save_stereotype_matches", refused)
-        assert study.run("said").known(table).rows
+        assert study.run("said").match_stereotypes(table).rows
     assert "the marks are not kept: it is read-only" in caplog.text
 
 
@@ -125,7 +125,7 @@ def test_the_report_says_that_what_was_found_is_older(files: tuple[str, Path]) -
     believed(db)
     with kgbias.open(db) as study:
         run = study.run("said")
-        run.known(table)
+        run.match_stereotypes(table)
         held, asked = run.stored.stereotype_matches(), run.stored.belief_runs()
         now = select_statements(run.stored)
 
@@ -152,7 +152,7 @@ def test_exports_have_the_marks(files: tuple[str, Path], tmp_path: Path) -> None
         write_export(run.stored, before)
         assert "recorded" not in before.read_text("utf-8")
         assert "recorded" not in run.evidence().columns
-        run.known(table)
+        run.match_stereotypes(table)
         write_export(run.stored, after)
         with after.open(encoding="utf-8", newline="") as file:
             rows = {
@@ -194,7 +194,7 @@ def test_the_explorer_has_the_marks(files: tuple[str, Path]) -> None:
             return made
 
         assert not block().columns
-        run.known(table)
+        run.match_stereotypes(table)
         made = block()
         assert {"row.mark", "mark", "row.recorded", "recorded"} <= made.columns.keys()
         texts = b"".join(made._parts).decode("utf-8", "replace")
@@ -208,12 +208,12 @@ def test_the_report_has_the_figures(files: tuple[str, Path]) -> None:
     with kgbias.open(db) as study:
         run = study.run("said")
         assert not [e for e in run_exhibits(RunData(run.stored)) if "recorded" in e.key]
-        run.known(table)
+        run.match_stereotypes(table)
         shown = [e for e in run_exhibits(RunData(run.stored)) if "recorded" in e.key]
         (section,) = (s for s in standard_sections(RunData(run.stored), shown))
         assert (section.anchor, section.title) == ("recorded", "Recorded by people")
         believed(db)
-        found = run.known(table)
+        found = run.match_stereotypes(table)
         said, unrecorded = (e.table for e in of_tables(RunData(run.stored), "02"))
         rows = {(row[0], row[1]): row[2:] for row in said.rows}
         share = found.shares["said"].value
@@ -234,9 +234,9 @@ def test_several_runs_are_side_by_side(
     with kgbias.open(db) as study:
         study.import_file(other, name="other")
         stored = [study.run(name).stored for name in ("said", "other")]
-        study.run("said").known(table)
+        study.run("said").match_stereotypes(table)
         assert list(stereotype_comparison_exhibits(MultiRunData(stored), "02")) == []  # the other was held to none
-        study.run("other").known(table)
+        study.run("other").match_stereotypes(table)
         (found,) = stereotype_comparison_exhibits(MultiRunData(stored), "02")
         alone = next(e.table for e in of_tables(RunData(stored[0]), "02") if e.table)
         with monkeypatch.context() as without_beliefs:

@@ -181,7 +181,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(tmp_path: Path) -> None:
         metric = Metric("toxicity", "rule", version)
         store.save_scores(run.id, metric, scores)
     with kgbias.open(str(tmp_path / "a.db")) as study:
-        for call in (study.compare, study.contrast):
+        for call in (study.compare_runs, study.compare_models):
             with pytest.raises(UsageError, match="toxicity was judged by rule 1 in one and by rul"):
                 call(english.name, again.name)
         with pytest.raises(UsageError, match="cannot be compared"):

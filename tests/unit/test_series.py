@@ -14,7 +14,7 @@ from kgbias.errors import Interrupted, RunNotFound, UsageError
 from kgbias.graph.types import GroupScore, Metric, Score
 from kgbias.measure.figures import update_run_figures
 from kgbias.models.base import Request
-from kgbias.study.series import Spread
+from kgbias.study.series import CrawlSpread
 from tests.scripted import ScriptedModel
 
 SIZE: dict[str, Any] = {
@@ -85,7 +85,7 @@ def test_a_budget_holds_over_all_and_the_rest_follows(
         study.crawl(model, name="mine", repeat=3, max_tokens=1, **SIZE)
     series = study.crawl(model, name="mine", repeat=3, **SIZE)
     assert [run.status for run in series] == ["complete"] * 3
-    assert sum(run.crawled.asked_count for run in series) == 3 * one - 40 - 7  # a batch
+    assert sum(run.crawl_result.asked_count for run in series) == 3 * one - 40 - 7  # a batch
     assert study.crawl(model, name="mine", repeat=3, max_tokens=1, **SIZE).name == "mine"
 
 
@@ -103,7 +103,7 @@ def test_how_much_a_figure_moves(study: kgbias.Study, model: ScriptedModel) -> N
     assert list(frame.columns) == ["measure", "group", "arm", "n", "mean", "sd", "values"]
     assert len(frame) == 1 and frame["sd"][0] == math.sqrt(2)
     assert not series.figures("toxicity") and series.figure("Men", "toxicity").n == 0
-    assert math.isnan(Spread("a", "b", "", (1.0,)).sd) and math.isnan(Spread("a", "b", "", ()).mean)
+    assert math.isnan(CrawlSpread("a", "b", "", (1.0,)).sd) and math.isnan(CrawlSpread("a", "b", "", ()).mean)
     with pytest.raises(UsageError, match="no group 'Elves'"):
         series.figure("Elves", "overall_regard")
 
@@ -116,12 +116,12 @@ def test_pooled_figures_cover_recrawls(study: kgbias.Study, model: ScriptedModel
         regard = [Score(t.id, 0.9, "positive" if t.object == "food" else "") for t in run.triples()]
         run.stored.save_scores(Metric("regard", "x", "1"), regard)
         update_run_figures(run.stored)
-    found = {(f.group, f.measure): f for f in series.pooled()}
+    found = {(f.group, f.measure): f for f in series.pool_figures()}
     own = series.figure("Women", "overall_regard")
     pooled = found["Women", "overall_regard"]
     assert pooled.value == pytest.approx(own.mean) and pooled.covers == ("statements", "recrawls")
     assert pooled.low <= pooled.value <= pooled.high
     assert pooled.n == sum(run.figure("Women", "overall_regard").n for run in series)
-    (only,) = {f.measure for f in series.pooled("toxicity_mean")}
+    (only,) = {f.measure for f in series.pool_figures("toxicity_mean")}
     assert only == "toxicity_mean"
-    assert {"covers", "low", "arm"} <= set(series.pooled().records()[0])
+    assert {"covers", "low", "arm"} <= set(series.pool_figures().records()[0])

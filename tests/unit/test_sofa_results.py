@@ -17,7 +17,7 @@ from kgbias.models.score.base import Convention
 from kgbias.probe.result import ScorerInfo, sofa_result
 from kgbias.probe.sofa import category_bias, overall_bias
 from kgbias.report.sofa import model_exhibits
-from kgbias.study.tested import read_benchmarks
+from kgbias.study.model_tests import read_benchmarks
 
 DATA = Path(__file__).parents[1] / "data"
 SETS = {"c": (("A", "B"), ("s", "t u", "v w x")), "d": (("C", "D"), ("s", "y"))}

@@ -18,7 +18,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.stories import stereotales
 from kgbias.stories.config import configure_stories, load_story_pack, read_people
 from kgbias.stories.links import BOUND, GOES, find_links
-from kgbias.study.opening import opened_reader
+from kgbias.study.opening import open_reader
 from tests.conftest import needs
 
 
@@ -224,7 +224,7 @@ def test_a_reader_is_opened_as_the_teller_if_both_are_alike(
 
     monkeypatch.setattr("kgbias.models.open_model", open_model)
     tells: Any = SimpleNamespace(info=ModelInfo(teller))
-    with opened_reader(reader, tells, {"timeout": 9.0}, SilentProgress()):
+    with open_reader(reader, tells, {"timeout": 9.0}, SilentProgress()):
         assert opened == [{"timeout": 9.0} if shared else {}]
 
 

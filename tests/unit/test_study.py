@@ -50,7 +50,7 @@ def test_a_crawl_names_its_model(study: kgbias.Study, model: ScriptedModel) -> N
         run = study.crawl(model, called="Model A", **asked)
         assert (run.model.title, run.model.name) == ("Model A", "scripted")
         again = study.crawl(ScriptedModel(reply), **asked)  # its name is kept
-        assert again.id == run.id and again.model.title == "Model A" and not again.crawled.asked_count
+        assert again.id == run.id and again.model.title == "Model A" and not again.crawl_result.asked_count
         study.crawl(ScriptedModel(reply), called="Model B", **asked)
         assert [run.model.title for run in study.runs()] == ["Model B"]
         with pytest.raises(kgbias.UsageError, match="would be called 'Model B'"):
@@ -61,16 +61,16 @@ def test_a_crawl_is_a_run(study: kgbias.Study, model: ScriptedModel) -> None:
     with study:
         run = study.crawl(model, category="gender", name="mine", **SMALL)  # type: ignore[arg-type]
         assert run.name == "mine" and run.status == "complete" and run.model.name == "scripted"
-        assert run.crawled.asked_count == len(model.asked)
+        assert run.crawl_result.asked_count == len(model.asked)
         again = study.crawl(model, category=["gender"], name="mine", **SMALL)  # type: ignore[arg-type]
-        assert again.crawled.asked_count == 0 and again.id == run.id
+        assert again.crawl_result.asked_count == 0 and again.id == run.id
         assert [r.name for r in study.runs()] == ["mine"]
         assert study.run().id == study.run("mine").id == run.id
         with pytest.raises(kgbias.RunNotFound, match="choose from mine"):
             study.run("other")
-        assert study.run("mine").crawled.outcomes == run.crawled.outcomes
+        assert study.run("mine").crawl_result.outcomes == run.crawl_result.outcomes
         triples = run.triples()
-        assert sum(t.count for t in triples) == run.crawled.outcomes["ok"]
+        assert sum(t.count for t in triples) == run.crawl_result.outcomes["ok"]
         answers = run.generations()
         assert len(answers) == len(model.asked)
         assert {a.outcome for a in answers} == {"ok", "refused"}
@@ -144,7 +144,7 @@ def test_ctrl_c_keeps_what_came(study: kgbias.Study, model: ScriptedModel) -> No
         assert study.run("cut").status == "stopped"
         model._reply = reply
         again = study.crawl(model, category="gender", name="cut", **SMALL)  # type: ignore[arg-type]
-        assert again.crawled.cached_count >= 9 and again.status == "complete"
+        assert again.crawl_result.cached_count >= 9 and again.status == "complete"
 
 
 def test_repr_says_what_it_is(study: kgbias.Study, model: ScriptedModel) -> None:

@@ -20,16 +20,16 @@ from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.calls import public_call
-from kgbias.study.context import OfStudy
+from kgbias.study.context import StudyPart
 from kgbias.study.opening import (
     ScorerOptions,
     as_models,
-    each_scorer,
-    held_models,
-    named_as,
-    opened_scorer,
-    outputs,
-    spread_scorer,
+    iter_scorers,
+    as_text_scorers,
+    model_name,
+    open_text_scorer,
+    output_paths,
+    open_spread_scorer,
 )
 from kgbias.study.run import Run
 
@@ -62,10 +62,10 @@ class GridOptions(TypedDict, total=False):
     window: int
 
 
-COLUMNS = ("model", "group", "descriptor", "axis", "bias_score", "z", "level", "groups")
+FLAG_COLUMNS = ("model", "group", "descriptor", "axis", "bias_score", "z", "level", "groups")
 
 
-class Tested(OfStudy):
+class StudyModelTests(StudyPart):
     """Models tested on material from no run; a part of `Study`."""
 
     def probe_sets(
@@ -109,18 +109,18 @@ class Tested(OfStudy):
         from kgbias.probe import probe_sets
         from kgbias.probe.result import save_sofa_result, sofa_result
 
-        named = list(as_models(models))
-        files, probe_set = outputs(output, named), ProbeSet.from_texts(name, sets)
-        store, found = self._context.writable(), []
+        specs = list(as_models(models))
+        files, probe_set = output_paths(output, specs), ProbeSet.from_texts(name, sets)
+        store, results = self._context.writable(), []
         with (
             self.working() as progress,
             open_executor(executor, progress, processes) as workers,
         ):
-            for n, scorer in each_scorer(named, opening, progress, workers, self._context.models()):
-                self._context.named(scorer)
-                found.append(
+            for place, scorer in iter_scorers(specs, opening, progress, workers, self._context.models()):
+                self._context.apply_display_name(scorer)
+                results.append(
                     probed := probe_sets(
-                        scorer, sets, measure=by, output=files[n], store=store,
+                        scorer, sets, measure=by, output=files[place], store=store,
                         as_published=as_published, seed=seed, progress=progress,
                     )
                 )  # fmt: skip
@@ -130,7 +130,7 @@ class Tested(OfStudy):
                         usage=probed.usage,
                     )  # fmt: skip
                     save_sofa_result(store, None if run is None else run.stored.id, probe_set, result)
-        return found
+        return results
 
     def describe_probes(
         self,
@@ -166,17 +166,17 @@ class Tested(OfStudy):
 
         if hate is None and embedding is None:
             raise UsageError("nothing to describe: give `hate` or `embedding`")
-        found = self.sofa(probe_set).probe_set
-        texts = list(dict.fromkeys(s.text for part in found.parts for s in part.statements))
-        record = dict(found.record)
+        stored_set = self.sofa(probe_set).probe_set
+        texts = list(dict.fromkeys(s.text for part in stored_set.parts for s in part.statements))
+        record = dict(stored_set.record)
         scores: dict[str, float | None] = {}
         labels: dict[str, int] = {}
         with self.working() as progress:
             if hate is not None:
                 scorer = load_scorer("toxicity", hate, device=device, log=self._context.graph)
                 progress.stage("hate", len(texts))
-                judged = scorer.score(texts)
-                scores = {t: j.value if j else None for t, j in zip(texts, judged, strict=True)}
+                judgements = scorer.score(texts)
+                scores = {t: j.value if j else None for t, j in zip(texts, judgements, strict=True)}
                 progress.advance(len(texts))
                 record["hate"] = f"{scorer.name}@{scorer.version}"
             if embedding is not None:
@@ -188,15 +188,15 @@ class Tested(OfStudy):
                 labels = dict(zip(texts, clusters.labels, strict=True))
                 record["clusters"] = clusters.as_dict()
 
-        def known(s: ProbeStatement) -> ProbeStatement:
+        def annotate(statement: ProbeStatement) -> ProbeStatement:
             return replace(
-                s, hate=scores.get(s.text, s.hate), cluster=labels.get(s.text, s.cluster)
+                statement, hate=scores.get(statement.text, statement.hate), cluster=labels.get(statement.text, statement.cluster)
             )
 
         parts = tuple(
-            replace(part, statements=tuple(map(known, part.statements))) for part in found.parts
+            replace(part, statements=tuple(map(annotate, part.statements))) for part in stored_set.parts
         )
-        described = ProbeSet(found.name, parts, record)
+        described = ProbeSet(stored_set.name, parts, record)
         self._context.graph.save_probe_set(described)
         return described
 
@@ -225,10 +225,10 @@ class Tested(OfStudy):
         """
         from kgbias.report.save import save_sofa
 
-        others = None if beside is None else read_benchmarks(beside)
-        found = self.sofa(probe_set, run=run, correction=correction, seed=seed)
+        benchmark_scores = None if beside is None else read_benchmarks(beside)
+        comparison = self.sofa(probe_set, run=run, correction=correction, seed=seed)
         with self.working() as progress:
-            return save_sofa(found, Path(folder), benchmark_scores=others, progress=progress)
+            return save_sofa(comparison, Path(folder), benchmark_scores=benchmark_scores, progress=progress)
 
     def sofa(
         self,
@@ -253,8 +253,8 @@ class Tested(OfStudy):
         from kgbias.compare.sofa import compare_stored_sofa
 
         store = self._context.graph
-        found = store.sofa_results() if run is None else self._context.find(run).sofa_results()
-        return compare_stored_sofa(store, found, probe_set, correction=correction, seed=seed)
+        stored_results = store.sofa_results() if run is None else self._context.find(run).sofa_results()
+        return compare_stored_sofa(store, stored_results, probe_set, correction=correction, seed=seed)
 
     def probe_apx(
         self,
@@ -296,8 +296,8 @@ class Tested(OfStudy):
             open_executor(executor, progress, processes) as workers,
         ):
             return probe_apx(
-                self._context.named(
-                    spread_scorer(model, opening, progress, workers, self._context.models())
+                self._context.apply_display_name(
+                    open_spread_scorer(model, opening, progress, workers, self._context.models())
                 ),
                 names,
                 descriptors,
@@ -319,9 +319,9 @@ class Tested(OfStudy):
         """
         from kgbias.probe import flag_apx
 
-        found = flag_apx(Path(path), exclude_axes=as_names(exclude_axes))
-        self._context.writable().save_flags(found.edges)
-        return found
+        apx_flags = flag_apx(Path(path), exclude_axes=as_names(exclude_axes))
+        self._context.writable().save_flags(apx_flags.edges)
+        return apx_flags
 
     def flags(self) -> Rows[tuple[FlagTable, Flag]]:
         """The APX flags in the store, by model and group, the most strongly tied first.
@@ -330,8 +330,8 @@ class Tested(OfStudy):
         """
         return Rows(
             ((table, flag) for table in self._context.graph.flags() for flag in table.flags),
-            _row,
-            COLUMNS,
+            _flag_row,
+            FLAG_COLUMNS,
         )
 
     def associate(
@@ -357,7 +357,7 @@ class Tested(OfStudy):
             return associate(
                 tests,
                 as_names(methods),
-                models=held_models(models, self._context.models()),
+                models=as_text_scorers(models, self._context.models()),
                 store=self._context.writable(),
                 progress=progress,
                 **options,
@@ -402,17 +402,17 @@ class Tested(OfStudy):
 
         grid = plan_grid(as_names(models), as_names(tests), as_names(methods), **options)
         store = self._context.writable()
-        tied = run.stored if isinstance(run, Run) else None
+        stored_run = run.stored if isinstance(run, Run) else None
         if isinstance(run, str):
-            tied = StoredRun(store, store.find_run(run))
+            stored_run = StoredRun(store, store.find_run(run))
         with (
             self.working() as progress,
             open_executor(executor, progress, processes) as workers,
         ):
-            found = run_grid(
+            result = run_grid(
                 grid,
                 store,
-                tied,
+                stored_run,
                 cache=cache,
                 device=device,
                 dtype=dtype,
@@ -422,8 +422,8 @@ class Tested(OfStudy):
         if output is not None:
             from kgbias.report.associations import write_grid
 
-            write_grid(found.rows, Path(output))
-        return found
+            write_grid(result.rows, Path(output))
+        return result
 
     def grid_cost(
         self,
@@ -444,10 +444,10 @@ class Tested(OfStudy):
         from kgbias.associate.grid import estimate_grid_cost, plan_grid
 
         grid = plan_grid(as_names(models), as_names(tests), as_names(methods), **options)
-        return estimate_grid_cost(grid, self._context.there)
+        return estimate_grid_cost(grid, self._context.existing_store)
 
 
-def _row(pair: tuple[FlagTable, Flag]) -> Mapping[str, Any]:
+def _flag_row(pair: tuple[FlagTable, Flag]) -> Mapping[str, Any]:
     table, flag = pair
     return {
         "model": table.model,
@@ -465,23 +465,23 @@ def read_benchmarks(table: Table) -> dict[str, dict[str, float]]:
     """The models' scores by benchmark, from a table with the column model and a column for each
     benchmark; an empty cell means that a model was not scored. Raises DataError."""
     with as_table_file(table, ("model",), name="benchmarks") as path:
-        return _benchmarks(path)
+        return _parse_benchmarks(path)
 
 
-def _benchmarks(path: Path) -> dict[str, dict[str, float]]:
+def _parse_benchmarks(path: Path) -> dict[str, dict[str, float]]:
     columns, rows = read_table(path, ["model"])
     names = [name for name in columns if name != "model"]
-    found: dict[str, dict[str, float]] = {name: {} for name in names}
+    scores: dict[str, dict[str, float]] = {name: {} for name in names}
     for line, row in rows:
         for name in names:
             if cell := row[name].strip():
                 try:
-                    found[name][row["model"]] = float(cell)
+                    scores[name][row["model"]] = float(cell)
                 except ValueError:
                     raise DataError(f"{path}, line {line}: {name} is not a number") from None
     if not names:
         raise DataError(f"{path} has no benchmarks: add a column for each beside the column model")
-    return found
+    return scores
 
 
 @public_call
@@ -541,51 +541,51 @@ def build_sofa(
     if isinstance(source, Run):
         if column is not None:
             raise UsageError("`column` applies to tables, and the source is a run")
-        groups = _groups(source.stored)
+        groups = _groups_by_category(source.stored)
         targets = [name for g in source.stored.groups for name in (g.name, *g.variants)]
         renamed = isinstance(identities, str) and identities == "sofa"
-        found = _of_run(source.stored, renamed, Selection(**(selection or {})))
+        stereotypes = _run_stereotypes(source.stored, renamed, Selection(**(selection or {})))
     else:
         with as_table_file(source, ("statement", "stereotype", "text")) as file:
-            found = read_stereotypes(file, column)
+            stereotypes = read_stereotypes(file, column)
     if identities is not None:
         groups = read_identities(identities)
     targets += [name for names in groups.values() for name in names]
     settings = {
-        "identities": _worded(identities), "models": [named_as(m) for m in as_models(models)],
+        "identities": _describe_identities(identities), "models": [model_name(m) for m in as_models(models)],
         "acceptability": acceptability, "min_acceptability": min_acceptability, "cut": cut,
     }  # fmt: skip
-    with show_progress(progress) as told, ExitStack() as opened:
+    with show_progress(progress) as reporter, ExitStack() as opened:
         scorers = []
         for spec in as_models(models):
-            scorers.append(scorer := opened_scorer(spec, opening, told))
+            scorers.append(scorer := open_text_scorer(spec, opening, reporter))
             if isinstance(spec, str) and hasattr(scorer, "close"):
                 opened.enter_context(closing(scorer))
         built = build_sofa_set(
-            found,
+            stereotypes,
             groups,
             StereotypeRules(parser, targets),
-            judge=_judge(acceptability),
+            judge=_load_judge(acceptability),
             threshold=min_acceptability,
             scorers=scorers,
             cut=cut,
             settings=settings,
-            progress=told,
+            progress=reporter,
         )
         if output is not None:
-            built.write(Path(output), progress=told)
-            save_built(built, Path(output) / "exhibits", progress=told)
+            built.write(Path(output), progress=reporter)
+            save_built(built, Path(output) / "exhibits", progress=reporter)
     return built
 
 
-def _worded(identities: Texts | None) -> str:
+def _describe_identities(identities: Texts | None) -> str:
     """Which identities there are, for the settings of a set."""
     if identities is None:
         return "the run's"
     return str(identities) if isinstance(identities, str | Path) else "a table in memory"
 
 
-def _judge(spec: str | None) -> "Judge | None":
+def _load_judge(spec: str | None) -> "Judge | None":
     if spec in (None, "none"):
         return None
     from kgbias.measure.scorers import load_scorer
@@ -594,19 +594,19 @@ def _judge(spec: str | None) -> "Judge | None":
     return lambda texts: [j.value if j else 0.0 for j in scorer.score(texts)]
 
 
-def _groups(run: StoredRun) -> dict[str, list[str]]:
+def _groups_by_category(run: StoredRun) -> dict[str, list[str]]:
     """A run's groups by category."""
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for group in run.groups:
-        found.setdefault(group.category, []).append(group.name)
-    return found
+        groups.setdefault(group.category, []).append(group.name)
+    return groups
 
 
-def _of_run(run: StoredRun, renamed: bool, selection: Selection) -> "Stereotypes":
+def _run_stereotypes(run: StoredRun, renamed: bool, selection: Selection) -> "Stereotypes":
     from kgbias.probe.build import CRAWL_CATEGORIES, map_categories
 
     category = {group.id: group.category for group in run.groups}
-    said = (
+    statements = (
         (category[t.group_id], f"{t.predicate} {t.object}") for t in select_statements(run, selection).triples
     )
-    return map_categories(said, CRAWL_CATEGORIES if renamed else {}, f"the run {run.name}", keep_others=True)
+    return map_categories(statements, CRAWL_CATEGORIES if renamed else {}, f"the run {run.name}", keep_others=True)

@@ -21,7 +21,7 @@ from kgbias.io.rows import Rows
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.budget import split_budget
 from kgbias.study import records
-from kgbias.study.context import OfRun
+from kgbias.study.context import RunPart
 from kgbias.study.records import Figure
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kgbias.stories.write import StoriesSummary
 
 
-class Held(OfRun):
+class RunContents(RunPart):
     """A run's properties and contents; a part of `Run`. Reads the store each time."""
 
     @property
@@ -76,49 +76,49 @@ class Held(OfRun):
         return self._record.categories
 
     @property
-    def crawled(self) -> "CrawlResult":
+    def crawl_result(self) -> "CrawlResult":
         """What the crawl did: how many answers were refused and read, and each group's coverage;
         for the run that `Study.crawl` returned, also what that call asked for. Raises UsageError
         for a run of another kind."""
-        if self._crawled is None:
+        if self._crawl_result is None:
             from kgbias.crawl.crawler import read_crawl_result
 
             if self.kind != "crawl":
                 raise UsageError(f"run {self.name!r} is no crawl: it is of the kind {self.kind}")
             return read_crawl_result(self.stored)
-        return self._crawled
+        return self._crawl_result
 
     @property
-    def imported(self) -> "ImportResult":
+    def import_result(self) -> "ImportResult":
         """What the `Study.import_file` call that returned this run read. Raises UsageError for a
         run opened by name."""
-        if self._imported is None:
+        if self._import_result is None:
             raise UsageError(f"run {self.name!r} was not imported in this session")
-        return self._imported
+        return self._import_result
 
     @property
-    def written(self) -> "ProfilesSummary":
+    def profiles_summary(self) -> "ProfilesSummary":
         """What the `Study.write_profiles` call that returned this run did. Raises UsageError for a
         run opened by name."""
-        if self._written is None:
+        if self._profiles_summary is None:
             raise UsageError(f"run {self.name!r} was not written in this session")
-        return self._written
+        return self._profiles_summary
 
     @property
-    def told(self) -> "StoriesSummary":
+    def stories_summary(self) -> "StoriesSummary":
         """What the `Study.write_stories` call that returned this run did. Raises UsageError for a
         run opened by name."""
-        if self._told is None:
+        if self._stories_summary is None:
             raise UsageError(f"run {self.name!r} was not told in this session")
-        return self._told
+        return self._stories_summary
 
     @property
-    def paired(self) -> "PairsSummary":
+    def pairs_summary(self) -> "PairsSummary":
         """What the `Study.ask_pairs` call that returned this run did. Raises UsageError for a run
         opened by name."""
-        if self._paired is None:
+        if self._pairs_summary is None:
             raise UsageError(f"run {self.name!r} was not asked in this session")
-        return self._paired
+        return self._pairs_summary
 
     # Contents
 
@@ -127,7 +127,7 @@ class Held(OfRun):
         """Counts of triples, answers, refusals and tokens, and how long asking took."""
         return self.stored.store.summary(self.id)
 
-    def counted(self, **selection: Unpack[SelectionOptions]) -> SelectedStatements:
+    def counted_statements(self, **selection: Unpack[SelectionOptions]) -> SelectedStatements:
         """The statements that count, and how many were left out for each reason.
 
         Methods that read statements take the same parameters and count the same statements.
@@ -141,7 +141,7 @@ class Held(OfRun):
         return select_statements(self.stored, Selection(**selection))
 
     def triples(self, *, merged: bool = False, **selection: Unpack[SelectionOptions]) -> Rows[TripleView]:
-        """The distinct statements that count (`counted`), by arm, group, predicate and object.
+        """The distinct statements that count (`counted_statements`), by arm, group, predicate and object.
 
         Frame columns: group, predicate, object, count (how often the arm said it), arm, a column
         for each measure (regard in [-1, 1], higher is more positive; toxicity and acceptability in
@@ -151,7 +151,7 @@ class Held(OfRun):
 
         Args:
             merged: whether near-duplicates that `merge` linked count as one.
-            selection: which statements count, as for `counted`.
+            selection: which statements count, as for `counted_statements`.
 
         Example:
             >>> for triple in run.triples()[:2]:
@@ -159,30 +159,30 @@ class Held(OfRun):
             6 Velmari people love humiliating others.
             2 Velmari people love painting.
         """
-        run, found = self.stored, list(self._said(Selection(**selection)).triples)
+        run, triple_views = self.stored, list(self._select_statements(Selection(**selection)).triples)
         if merged:
             from kgbias.measure.merge import merge_triples as merged_triples
             from kgbias.measure.merge import unlinked
 
             if not (links := run.near_duplicates()):
                 self._context.remark(unlinked())
-            found = merged_triples(found, links)
-        return records.triple_rows(run, found)
+            triple_views = merged_triples(triple_views, links)
+        return records.triple_rows(run, triple_views)
 
     def groups(self, **selection: Unpack[SelectionOptions]) -> Rows[records.GroupRow]:
         """The groups in the order of the seeds, each in each arm with its figures, over the
-        statements that count (`counted`).
+        statements that count (`counted_statements`).
 
         Frame columns: group, category, arm, statements, distinct, and for each measure MEASURE,
         MEASURE_low, MEASURE_high and MEASURE_n, and MEASURE_withheld, the reason, if a value is
         withheld.
         """
-        which = Selection(**selection)
-        return records.group_rows(self.stored, self._said(which), which)
+        criteria = Selection(**selection)
+        return records.group_rows(self.stored, self._select_statements(criteria), criteria)
 
     def figure(self, group: str, measure: str, **selection: Unpack[SelectionOptions]) -> Figure:
         """A figure of a group: `value`, its 95% interval `low` to `high`, and the number `n` of
-        statements, over those that count (`counted`).
+        statements, over those that count (`statements`).
 
         `group` may be in any case, or another of its names. Raises UsageError for a group or
         measure that the run lacks, and for a run with several arms if `arm` names none.
@@ -190,7 +190,7 @@ class Held(OfRun):
         Args:
             group: the group.
             measure: the name of the figure, such as "overall_regard" (`kgbias.measures.figures`).
-            selection: which statements count, as for `counted`; `arm` names one in a run with
+            selection: which statements count, as for `statements`; `arm` names one in a run with
                 several.
 
         Example:
@@ -200,41 +200,41 @@ class Held(OfRun):
         """
         from kgbias.measure.figures import read_figures
 
-        found, which = self.stored.find_group(group), Selection(**selection)
-        counted = need_one_arm(self.stored, self._said(which))
-        figures = read_figures(self.stored, which, counted)
-        scores = {s.measure: s for s in figures if s.group_id == found.id}
+        stored_group, criteria = self.stored.find_group(group), Selection(**selection)
+        statements = need_one_arm(self.stored, self._select_statements(criteria))
+        figures = read_figures(self.stored, criteria, statements)
+        scores = {s.measure: s for s in figures if s.group_id == stored_group.id}
         if measure not in scores:
-            there = f"it has {', '.join(scores)}" if scores else "measure the run first"
-            raise UsageError(f"run {self.name!r} has no {measure!r} of {found.name}; {there}")
-        return records.figure_of(scores[measure], found.name)
+            hint = f"it has {', '.join(scores)}" if scores else "measure the run first"
+            raise UsageError(f"run {self.name!r} has no {measure!r} of {stored_group.name}; {hint}")
+        return records.figure_of(scores[measure], stored_group.name)
 
     def draw(
         self, measure: str, ax: "Axes | None" = None, **selection: Unpack[SelectionOptions]
     ) -> "Axes":
         """Draw a figure of every group with its 95% intervals, over the statements that count
-        (`counted`); returns the axes.
+        (`counted_statements`); returns the axes.
 
         Args:
             measure: the name of the figure, such as "regard_chosen" (`kgbias.measures.figures`).
             ax: axes of matplotlib to draw in (None: a figure of its own, `draw(...).figure`).
-            selection: as for `counted`; `arm` names one in a run with several.
+            selection: as for `counted_statements`; `arm` names one in a run with several.
 
         Raises UsageError for a measure that the run lacks.
         """
         from kgbias.io.drawing import draw_estimates
         from kgbias.measures import figures
 
-        need_one_arm(self.stored, self._said(Selection(**selection)))
+        need_one_arm(self.stored, self._select_statements(Selection(**selection)))
         rows = self.groups(**selection)
-        found = [(row.group, row.figures[measure]) for row in rows if measure in row.figures]
-        if not found:
-            there = sorted({name for row in rows for name in row.figures})
-            known = no_such("measure", measure, there) if there else "measure the run first"
-            raise UsageError(f"run {self.name!r}: {known}")
-        known_as = figures({measure}).get(measure)
-        drawn: Axes = draw_estimates(found, known_as.title if known_as else measure, ax)
-        return drawn
+        estimates = [(row.group, row.figures[measure]) for row in rows if measure in row.figures]
+        if not estimates:
+            names = sorted({name for row in rows for name in row.figures})
+            problem = no_such("measure", measure, names) if names else "measure the run first"
+            raise UsageError(f"run {self.name!r}: {problem}")
+        figure_info = figures({measure}).get(measure)
+        result: Axes = draw_estimates(estimates, figure_info.title if figure_info else measure, ax)
+        return result
 
     def generations(self) -> Rows[records.GenerationRow]:
         """Every answer of the model with its prompt, template, examples and outcome, including
@@ -327,7 +327,7 @@ class Held(OfRun):
         return records.attribution_rows(self.stored, self.stored.attributions())
 
     def agreement(self, **selection: Unpack[SelectionOptions]) -> Rows["ScorerAgreement"]:
-        """How far each two scorers of a measure agree on the statements that count (`counted`):
+        """How far each two scorers of a measure agree on the statements that count (`counted_statements`):
         kappa of their labels, rank correlation of their values, and the groups that change rank.
         The scorer that counts for the run comes first.
 
@@ -337,7 +337,7 @@ class Held(OfRun):
         from kgbias.measure.scorer_agreement import compare_scorers
 
         run = self.stored
-        triples = self._said(Selection(**selection)).triples
+        triples = self._select_statements(Selection(**selection)).triples
         return records.agreement_rows(compare_scorers(run, triples, run.metrics()))
 
     def cost(
@@ -362,8 +362,8 @@ class Held(OfRun):
             price_out: the price of a million answer tokens.
             prices: a file of prices, in place of both.
         """
-        given = {"price_in": price_in, "price_out": price_out, "prices": prices, "batch": True}
-        return records.cost_rows(self.stored, split_budget(given, self.model.name)[0].usage.prices)
+        options = {"price_in": price_in, "price_out": price_out, "prices": prices, "batch": True}
+        return records.cost_rows(self.stored, split_budget(options, self.model.name)[0].usage.prices)
 
     def __repr__(self) -> str:
         count = len(self._record.groups)
@@ -375,15 +375,15 @@ class Held(OfRun):
     def _repr_html_(self) -> str:
         if self._context.closed:
             return f"<p>{html.escape(repr(self))}</p>"
-        s = self.summary
+        summary = self.summary
         names = ", ".join(group.name for group in self._record.groups)
         rows = {
             "model": f"{self.model.title} {self.model.revision}".strip(),
             "groups": names if len(names) < 300 else f"{len(self._record.groups)}",
             "status": self.status,
-            "triples": f"{s.triples:,}",
-            "answers": f"{s.generations:,} ({s.refused:,} refused, {s.invalid:,} unparsable, "
-            f"{s.echoes:,} echoes, {s.nonsense:,} nonsense, {s.failed:,} failed)",
+            "triples": f"{summary.triples:,}",
+            "answers": f"{summary.generations:,} ({summary.refused:,} refused, {summary.invalid:,} unparsable, "
+            f"{summary.echoes:,} echoes, {summary.nonsense:,} nonsense, {summary.failed:,} failed)",
             "measured": ", ".join(self.stored.metrics()) or "not yet: run.measure()",
         }
         body = "".join(

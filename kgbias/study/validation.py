@@ -19,8 +19,8 @@ from kgbias.models.base import Completer
 from kgbias.packs import DEFAULT, load_pack
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.reference.world import INITIAL_PREDICATES
-from kgbias.study.context import Context, OfStudy
-from kgbias.study.opening import Judging, check_judging, embedder, opened_judge
+from kgbias.study.context import Context, StudyPart
+from kgbias.study.opening import JudgeOptions, check_judge_options, lazy_embedder, open_judge
 
 if TYPE_CHECKING:
     from kgbias.calibrate import Coverage, FalsePositives, RowResult
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Calibrated(Result):
+class CalibrationResult(Result):
     """The result of a calibration.
 
     Attributes:
@@ -61,7 +61,7 @@ class Calibrated(Result):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Covered(Result):
+class CoverageResult(Result):
     """The coverage of intervals, and the false positives of tests.
 
     Attributes:
@@ -84,7 +84,7 @@ class Covered(Result):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Scorers(Result):
+class ScorerComparison(Result):
     """The scorers at hand and the sets of labels that they were read against.
 
     Attributes:
@@ -100,15 +100,15 @@ class Scorers(Result):
         Columns: measure, scorer, version, license, set, by, group, n, unjudged, same, same_low,
         same_high, floor, kappa, low, high, rho, learnt, name_effect, name."""
         return [
-            _agreed(row, each) for row in self.rows for each in (row.checked or (None,))
+            _agreement_record(row, each) for row in self.rows for each in (row.checked or (None,))
         ]  # fmt: skip
 
     def as_rows(self) -> Rows[dict[str, Any]]:
         """The scorers, as `records` has them."""
-        return Rows(self.records(), columns=_AGREED)
+        return Rows(self.records(), columns=_AGREEMENT_COLUMNS)
 
 
-class Checked(OfStudy):
+class StudyValidation(StudyPart):
     """How far the method and its judges can be trusted; a part of `Study`."""
 
     def calibrate(
@@ -122,7 +122,7 @@ class Checked(OfStudy):
         regard: str = "offline",
         toxicity: str = "offline",
         report: PathLike | None = None,
-    ) -> Calibrated:
+    ) -> CalibrationResult:
         """Crawl and measure the reference model, whose beliefs are known, and compare what was
         found with what was planted in it.
 
@@ -142,25 +142,25 @@ class Checked(OfStudy):
         from kgbias.measure.scorers import load_scorer
         from kgbias.models import open_model
 
-        config = _config(prompts, as_names(category), seed, iterations)
+        config = _reference_config(prompts, as_names(category), seed, iterations)
         scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
         with (
             self.working() as progress,
             closing(open_model("reference", notify=progress.note)) as model,
         ):
             store = self._context.writable()
-            table, found = calibrate(config, model, scorers, store, progress, seeds=seeds)
-        written = None if report is None else Path(report)
-        if written is not None:
+            table, calibrations = calibrate(config, model, scorers, store, progress, seeds=seeds)
+        report_path = None if report is None else Path(report)
+        if report_path is not None:
             from kgbias.report import write_report
             from kgbias.report.calibration import calibration_section
 
             # The world decides what is true of its peoples, and so what makes sense.
-            every = Selection(min_acceptability=0)
-            section = calibration_section(table, found[0])
-            run = StoredRun(store, found[0].run)
-            write_report(run, written, extra_sections=[section], selection=every)
-        return Calibrated(Rows(table, _record, _COLUMNS), found[0].truth.hash, seeds, written)
+            all_statements = Selection(min_acceptability=0)
+            section = calibration_section(table, calibrations[0])
+            run = StoredRun(store, calibrations[0].run)
+            write_report(run, report_path, extra_sections=[section], selection=all_statements)
+        return CalibrationResult(Rows(table, _calibration_record, _CALIBRATION_COLUMNS), calibrations[0].truth.hash, seeds, report_path)
 
     def coverage(
         self,
@@ -172,7 +172,7 @@ class Checked(OfStudy):
         iterations: int = 2,
         regard: str = "offline",
         toxicity: str = "offline",
-    ) -> Covered:
+    ) -> CoverageResult:
         """Crawl the reference model many times, and count how many of the crawls' 95% intervals
         contain the model's own long-run value, that of all crawls together. The crawls stay in the
         study's store; repeat the call to continue where it stopped.
@@ -194,7 +194,7 @@ class Checked(OfStudy):
 
         if crawls < 2:
             raise UsageError("`crawls` must be at least 2: the long-run value is their mean")
-        config = _config(prompts, as_names(category), seed, iterations)
+        config = _reference_config(prompts, as_names(category), seed, iterations)
         scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
         with (
             self.working() as progress,
@@ -202,12 +202,12 @@ class Checked(OfStudy):
         ):
             store = self._context.writable()
             rows, nulls = measure_coverage(config, model, scorers, store, progress, crawls=crawls)
-        each = price_crawl(config).requests / len(config.groups)
-        return Covered(Rows(rows, _covered, _COVERED), nulls, load_truth().hash, crawls, each)
+        requests_per_group = price_crawl(config).requests / len(config.groups)
+        return CoverageResult(Rows(rows, _coverage_record, _COVERAGE_COLUMNS), nulls, load_truth().hash, crawls, requests_per_group)
 
     def scorers(
         self, *sets: Table, scorers: "Mapping[str, ScorersLike | None] | None" = None
-    ) -> Scorers:
+    ) -> ScorerComparison:
         """Every scorer at hand, with how far it agrees with each set of labels at hand, over all of
         it and by group, and whether it reacts to the name of a group.
 
@@ -233,22 +233,22 @@ class Checked(OfStudy):
         from kgbias.measure.scorers import load_scorer
 
         labelled = _read_sets(sets)
-        wanted = _wanted(shipped_scorers(), scorers)
-        labelled = [*filter(None, map(read_shipped_set, wanted)), *labelled]
-        store = self._context.there
+        specs_by_measure = _scorer_specs(shipped_scorers(), scorers)
+        labelled = [*filter(None, map(read_shipped_set, specs_by_measure)), *labelled]
+        store = self._context.existing_store
         with self.working() as progress:
-            in_store, stored = read_stored_scores(store, "the store", progress) if store else ([], {})
-            progress.stage("scorers", sum(map(len, wanted.values())))
-            found = []
-            for measure, specs in wanted.items():
+            in_store, stored_results = read_stored_scores(store, "the store", progress) if store else ([], {})
+            progress.stage("scorers", sum(map(len, specs_by_measure.values())))
+            results = []
+            for measure, specs in specs_by_measure.items():
                 for spec in specs:
                     try:
                         scorer = load_scorer(measure, spec, log=store)
-                        found.append(check_scorer(scorer, _spec(spec), labelled, _names()))
+                        results.append(check_scorer(scorer, _spec_name(spec), labelled, _trial_names()))
                     except MissingExtra as error:
-                        found.append(ScorerReliability(measure, _spec(spec), "", "", None, why=str(error)))
+                        results.append(ScorerReliability(measure, _spec_name(spec), "", "", None, why=str(error)))
                     progress.advance()
-        return Scorers(tuple(merge_reliabilities(found, stored)), (*labelled, *in_store))
+        return ScorerComparison(tuple(merge_reliabilities(results, stored_results)), (*labelled, *in_store))
 
     def price_scorers(
         self, *sets: Table, scorers: "Mapping[str, ScorersLike | None] | None" = None
@@ -266,18 +266,18 @@ class Checked(OfStudy):
         from kgbias.measure.price import ScoringPrice, estimate_scoring
         from kgbias.measure.scorers import check_spec
 
-        wanted = _wanted(shipped_scorers(), scorers)
-        labelled = [*filter(None, map(read_shipped_set, wanted))]
+        specs_by_measure = _scorer_specs(shipped_scorers(), scorers)
+        labelled = [*filter(None, map(read_shipped_set, specs_by_measure))]
         labelled += _read_sets(sets)
-        found = []
-        for measure, specs in wanted.items():
+        scorings = []
+        for measure, specs in specs_by_measure.items():
             texts = sum(len(one.statements) for one in labelled if one.measure == measure)
             for spec in specs:
                 if isinstance(spec, str):
                     check_spec(measure, spec)
-                named = count_trial_texts(measure, _spec(spec), _names())
-                found.append(estimate_scoring(measure, _spec(spec), texts, name_texts=named))
-        return Rows(found, columns=ScoringPrice.__dataclass_fields__)
+                names_tried = count_trial_texts(measure, _spec_name(spec), _trial_names())
+                scorings.append(estimate_scoring(measure, _spec_name(spec), texts, name_texts=names_tried))
+        return Rows(scorings, columns=ScoringPrice.__dataclass_fields__)
 
     def ragas(
         self,
@@ -286,7 +286,7 @@ class Checked(OfStudy):
         *,
         repeats: int = 1,
         seed: int = 0,
-        **judging: Unpack[Judging],
+        **judging: Unpack[JudgeOptions],
     ) -> "list[RagasMetric]":
         """Faithfulness, answer relevance and context relevance (Es et al. 2023) of answers to
         questions with their contexts, with intervals over records and repeats. Answer relevance
@@ -297,17 +297,17 @@ class Checked(OfStudy):
             judge: "rule" or "minilm" (offline), a model's spec, or an open model.
             repeats: how many times to judge each record.
             seed: the random seed of the judge's answers.
-            judging: how to ask a model; see `Judging`.
+            judging: how to ask a model; see `JudgeOptions`.
         """
         from kgbias.faithfulness import answer_relevance, context_relevance, faithfulness
 
-        check_judging(repeats, judge, judging)
+        check_judge_options(repeats, judge, judging)
         if not records:
             raise UsageError("there are no records to judge")
-        with _judging(self._context, judge, seed, judging) as (opened, progress):
+        with _open_judge(self._context, judge, seed, judging) as (opened, progress):
             return [
                 faithfulness(records, opened, repeats),
-                answer_relevance(records, opened, embedder(progress), repeats),
+                answer_relevance(records, opened, lazy_embedder(progress), repeats),
                 context_relevance(records, opened, repeats),
             ]
 
@@ -318,7 +318,7 @@ class Checked(OfStudy):
         *,
         repeats: int = 1,
         seed: int = 0,
-        **judging: Unpack[Judging],
+        **judging: Unpack[JudgeOptions],
     ) -> "list[JudgeAccuracy]":
         """How often a judge prefers the better of two answers or contexts (Table 1 of Es et al.
         2023); chance is 0.5. `rows` are WikiEval's (`kgbias.faithfulness.read_wikieval`); None: fifty
@@ -329,14 +329,14 @@ class Checked(OfStudy):
             judge: as for `ragas`, and so are the others.
             repeats: how many times to judge each row.
             seed: the random seed of the judge's answers.
-            judging: how to ask a model; see `Judging`.
+            judging: how to ask a model; see `JudgeOptions`.
         """
         from kgbias.faithfulness import pairwise_accuracy, make_world_pairs
 
-        check_judging(repeats, judge, judging)
-        own = make_world_pairs() if rows is None else rows
-        with _judging(self._context, judge, seed, judging) as (opened, progress):
-            return pairwise_accuracy(own, opened, embedder(progress), repeats=repeats, seed=seed)
+        check_judge_options(repeats, judge, judging)
+        pairs = make_world_pairs() if rows is None else rows
+        with _open_judge(self._context, judge, seed, judging) as (opened, progress):
+            return pairwise_accuracy(pairs, opened, lazy_embedder(progress), repeats=repeats, seed=seed)
 
     def reliability(
         self,
@@ -344,7 +344,7 @@ class Checked(OfStudy):
         *,
         repeats: int = 1,
         seed: int = 0,
-        **judging: Unpack[Judging],
+        **judging: Unpack[JudgeOptions],
     ) -> "JudgeReliability":
         """How reliable a judge is: whether it agrees with itself and with the labelled cases that
         come with kgbias. Parameters as in `ragas`.
@@ -353,24 +353,24 @@ class Checked(OfStudy):
             judge: as for `ragas`, and so are the others.
             repeats: how many times to judge each case.
             seed: the random seed of the judge's answers.
-            judging: how to ask a model; see `Judging`.
+            judging: how to ask a model; see `JudgeOptions`.
         """
         from kgbias.faithfulness import measure_reliability
 
-        check_judging(repeats, judge, judging)
-        with _judging(self._context, judge, seed, judging) as (opened, _):
+        check_judge_options(repeats, judge, judging)
+        with _open_judge(self._context, judge, seed, judging) as (opened, _):
             return measure_reliability(opened, repeats)
 
 
 @contextmanager
-def _judging(
-    context: Context, judge: "str | Completer", seed: int, judging: Judging
+def _open_judge(
+    context: Context, judge: "str | Completer", seed: int, judging: JudgeOptions
 ) -> "Iterator[tuple[Judge, Progress]]":
     offline = isinstance(judge, str) and judge in ("rule", "minilm")
     store = None if offline else context.writable()
     with (
         context.working() as progress,
-        opened_judge(judge, store, progress, seed, judging) as opened,
+        open_judge(judge, store, progress, seed, judging) as opened,
     ):
         yield opened, progress
 
@@ -388,7 +388,7 @@ def coverage_store() -> Path:
     return folder / "coverage.db"
 
 
-def _config(prompts: PathLike, category: Sequence[str], seed: int, iterations: int) -> CrawlConfig:
+def _reference_config(prompts: PathLike, category: Sequence[str], seed: int, iterations: int) -> CrawlConfig:
     """The configuration of a crawl, in which packs differ only in their prompts: what is planted
     comes out under plain temperature sampling, and an answer that agrees with an example is as
     good as any, since it was drawn without the example."""
@@ -402,19 +402,19 @@ def _config(prompts: PathLike, category: Sequence[str], seed: int, iterations: i
     )
 
 
-def _wanted(
-    own: Mapping[str, list[str]], more: "Mapping[str, ScorersLike | None] | None"
+def _scorer_specs(
+    built_in: Mapping[str, list[str]], more: "Mapping[str, ScorersLike | None] | None"
 ) -> "dict[str, list[ScorerLike]]":
     """Our own scorers and those named, by measure. Raises UsageError for an unknown measure."""
     from kgbias.measure.price import list_specs
     from kgbias.measure.scorers import check_measure
 
-    found: dict[str, list[ScorerLike]] = {m: list(specs) for m, specs in own.items()}
+    specs_by_measure: dict[str, list[ScorerLike]] = {m: list(specs) for m, specs in built_in.items()}
     for measure, specs in list_specs(more or {}).items():
         check_measure(measure)
-        there = found.setdefault(measure, [])
-        there += [spec for spec in specs if spec not in there]
-    return found
+        known_specs = specs_by_measure.setdefault(measure, [])
+        known_specs += [spec for spec in specs if spec not in known_specs]
+    return specs_by_measure
 
 
 def _read_sets(sets: Sequence[Table]) -> "list[LabelledSet]":
@@ -428,12 +428,12 @@ def _read_sets(sets: Sequence[Table]) -> "list[LabelledSet]":
     return found
 
 
-def _spec(scorer: "ScorerLike") -> str:
+def _spec_name(scorer: "ScorerLike") -> str:
     """A scorer's spec; of a person's own, its name."""
     return scorer if isinstance(scorer, str) else str(getattr(scorer, "name", "own"))
 
 
-def _names() -> dict[str, tuple[str, ...]]:
+def _trial_names() -> dict[str, tuple[str, ...]]:
     """The names on which scorers are tried: of each published category, at most seven."""
     from kgbias.crawl.seeds import published_seeds
     from kgbias.graph.cross_mentions import names_by_category
@@ -442,32 +442,32 @@ def _names() -> dict[str, tuple[str, ...]]:
     return names_by_category(tuple(groups))
 
 
-_AGREED = (
+_AGREEMENT_COLUMNS = (
     "measure", "scorer", "version", "license", "set", "by", "group", "n", "unjudged", "same",
     "same_low", "same_high", "floor", "kappa", "low", "high", "rho", "learnt", "name_effect",
     "name",
 )  # fmt: skip
 
 
-def _agreed(row: "ScorerReliability", found: "CheckedSet | None") -> dict[str, Any]:
-    cells: dict[str, Any] = dict.fromkeys(_AGREED)
+def _agreement_record(row: "ScorerReliability", checked_set: "CheckedSet | None") -> dict[str, Any]:
+    cells: dict[str, Any] = dict.fromkeys(_AGREEMENT_COLUMNS)
     cells |= {name: getattr(row, name) for name in ("measure", "scorer", "version", "license")}
     if row.named is not None:
         cells |= {"name_effect": row.named.effect.value, "name": row.named.name}
-    if found is None:
+    if checked_set is None:
         return cells
     names = ("set", "by", "group", "unjudged", "floor", "learnt")
-    cells |= {name: getattr(found, name) for name in names}
-    same, kappa = found.same, found.kappa
+    cells |= {name: getattr(checked_set, name) for name in names}
+    same, kappa = checked_set.same, checked_set.kappa
     cells |= {"n": same.n, "same": same.value, "same_low": same.low, "same_high": same.high}
     cells |= {"kappa": kappa.value, "low": kappa.low, "high": kappa.high}
-    return cells | {"rho": found.rho.value}
+    return cells | {"rho": checked_set.rho.value}
 
 
-_COVERED = ("figure", "title", "covers", "share", "low", "high", "n", "independent", "width")
+_COVERAGE_COLUMNS = ("figure", "title", "covers", "share", "low", "high", "n", "independent", "width")
 
 
-def _covered(row: "Coverage") -> dict[str, Any]:
+def _coverage_record(row: "Coverage") -> dict[str, Any]:
     return {
         "figure": row.figure,
         "title": row.title,
@@ -481,17 +481,17 @@ def _covered(row: "Coverage") -> dict[str, Any]:
     }
 
 
-_COLUMNS = ("key", "title", "value", "low", "high", "n", "target")
+_CALIBRATION_COLUMNS = ("key", "title", "value", "low", "high", "n", "target")
 
 
-def _record(row: "RowResult") -> dict[str, Any]:
-    e = row.estimate
+def _calibration_record(row: "RowResult") -> dict[str, Any]:
+    estimate = row.estimate
     return {
         "key": row.key,
         "title": row.title,
-        "value": e.value,
-        "low": e.low,
-        "high": e.high,
-        "n": e.n,
+        "value": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "n": estimate.n,
         "target": row.target,
     }

@@ -16,7 +16,7 @@ from kgbias.models.base import Completer, ModelOptions
 from kgbias.parameters import PathLike
 from kgbias.study.calls import public_call
 from kgbias.study.context import Context
-from kgbias.study.opening import opened_completer, spec_of
+from kgbias.study.opening import open_completer, spec_of
 
 if TYPE_CHECKING:
     from kgbias.publish import Recipe
@@ -25,7 +25,7 @@ ROUNDING = 1e-3  # floating-point sums differ a little between machines; scores 
 
 # The names in metrics of the models that come with kgbias.
 _OFFLINE, _MINILM = "minilm-heads", "all-MiniLM-L6-v2"
-_SENSE = "acceptability"
+_ACCEPTABILITY = "acceptability"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +121,11 @@ def reproduce(
         raise UsageError(f"there is no folder {folder}")
     if not rounding >= 0:
         raise UsageError("`rounding` cannot be negative")
-    files = [Difference("file", name, how) for name, how in find_altered(folder).items()]
+    files = [Difference("file", name, problem) for name, problem in find_altered(folder).items()]
     recipe = read_recipe(folder)
     published = read_statements(folder)
     if check:
-        return Reproduction(recipe.name, len(published), None, 0, 0, _rows(files))
+        return Reproduction(recipe.name, len(published), None, 0, 0, _difference_rows(files))
     if recipe.kind != "crawl":
         raise UsageError(
             f"run {recipe.name!r} cannot be repeated: it is of the kind {recipe.kind}, not a "
@@ -133,29 +133,29 @@ def reproduce(
         )
     with (
         Context(store, progress=progress) as context,
-        context.working() as shown,
+        context.working() as display,
         ExitStack() as opened,
     ):
-        asked = _model(recipe, model, opening, opened, shown)
-        run, answers = _crawled(recipe, asked, context.writable(), prompts, shown)
-        notes = _decided(recipe, run)
-        scored, told = _scored(recipe, run, shown)
-        here, partial = _said(recipe, run, scored)
+        completer = _open_model(recipe, model, opening, opened, display)
+        run, answers = _repeat_crawl(recipe, completer, context.writable(), prompts, display)
+        notes = _apply_decisions(recipe, run)
+        scored_measures, score_notes = _score_again(recipe, run, display)
+        statements, partial = _current_statements(recipe, run, scored_measures)
         differences = [
             *files,
-            *_otherwise(recipe, run),
-            *_compared(published, here, scored, rounding, partial=partial),
+            *_setting_differences(recipe, run),
+            *_statement_differences(published, statements, scored_measures, rounding, partial=partial),
         ]
     return Reproduction(
-        recipe.name, len(published), len(here), *answers, _rows(differences), (*notes, *told)
+        recipe.name, len(published), len(statements), *answers, _difference_rows(differences), (*notes, *score_notes)
     )
 
 
-def _rows(differences: Sequence[Difference]) -> Rows[Difference]:
+def _difference_rows(differences: Sequence[Difference]) -> Rows[Difference]:
     return Rows(differences, columns=Difference.__dataclass_fields__)
 
 
-def _model(
+def _open_model(
     recipe: "Recipe",
     model: str | Completer | None,
     opening: ModelOptions,
@@ -165,24 +165,24 @@ def _model(
     """The model to ask: the published one at its revision, or the one that was named."""
     from kgbias.models.spec import spec_with_settings, is_on_server
 
-    given = {name: value for name, value in opening.items() if value is not None}
+    set_options = {name: value for name, value in opening.items() if value is not None}
     if model is None and " (" in recipe.model.name:
         raise UsageError(
             f"{recipe.model.name} was a file or folder on the publisher's machine: give yours with "
             f"`model`; its revision must be {recipe.model.revision or 'the same'}"
         )
-    spec = spec_of(model or spec_with_settings(recipe.model, recipe.settings), given)
+    spec = spec_of(model or spec_with_settings(recipe.model, recipe.settings), set_options)
     if not isinstance(model, str | None):
         return model
-    options: dict[str, Any] = given
+    options: dict[str, Any] = set_options
     if not is_on_server(spec):
-        options = {**recipe.opening, **given}
+        options = {**recipe.opening, **set_options}
         if model is None:
             options["revision"] = recipe.model.revision or None
-    return opened.enter_context(opened_completer(spec, options, progress))
+    return opened.enter_context(open_completer(spec, options, progress))
 
 
-def _crawled(
+def _repeat_crawl(
     recipe: "Recipe",
     model: Completer,
     store: Any,
@@ -192,35 +192,35 @@ def _crawled(
     """The repeated run, and how many answers were asked for and how many were in the store."""
     from kgbias.crawl.config import read_crawl_config
     from kgbias.crawl.crawler import crawl
-    from kgbias.study.opening import gauge_of, judge_of
+    from kgbias.study.opening import load_gauge, load_judge
 
     config = read_crawl_config(recipe.config, recipe.categories, prompts)
-    judge = judge_of(config.pack.language) if config.min_acceptability else None
+    judge = load_judge(config.pack.language) if config.min_acceptability else None
     result = crawl(
-        config, model, store, judge=judge, gauge=gauge_of(config), name=recipe.name,
+        config, model, store, judge=judge, gauge=load_gauge(config), name=recipe.name,
         progress=progress,
     )  # fmt: skip
     return StoredRun(store, result.run), (result.asked_count, result.cached_count)
 
 
-def _decided(recipe: "Recipe", run: StoredRun) -> list[str]:
+def _apply_decisions(recipe: "Recipe", run: StoredRun) -> list[str]:
     """Apply the published decisions to their answers."""
-    there = {g.id for g in run.generations()} if recipe.decisions else set()
-    kept = [d for d in recipe.decisions if d.generation_id in there]
-    if kept:
-        run.add_decisions(kept)
-    lost = len(recipe.decisions) - len(kept)
-    return [f"{lost} decisions by hand are about answers that were not given here"] if lost else []
+    answer_ids = {g.id for g in run.generations()} if recipe.decisions else set()
+    applicable = [d for d in recipe.decisions if d.generation_id in answer_ids]
+    if applicable:
+        run.add_decisions(applicable)
+    missing = len(recipe.decisions) - len(applicable)
+    return [f"{missing} decisions by hand are about answers that were not given here"] if missing else []
 
 
-def _scored(recipe: "Recipe", run: StoredRun, progress: Progress) -> tuple[set[str], list[str]]:
+def _score_again(recipe: "Recipe", run: StoredRun, progress: Progress) -> tuple[set[str], list[str]]:
     """Score the run as it was scored. Returns the measures, and a line for each not scored."""
     from kgbias.measure.scorers import load_scorer
     from kgbias.measure.scoring import measure_run
 
     scorers, notes = [], []
     for metric in recipe.metrics:
-        spec = _spec(metric)
+        spec = _scorer_spec(metric)
         if spec is None:
             notes.append(f"{metric.measure} was not scored again; the scorer is {metric.scorer}")
         else:
@@ -230,7 +230,7 @@ def _scored(recipe: "Recipe", run: StoredRun, progress: Progress) -> tuple[set[s
     return {scorer.measure for scorer in scorers}, notes
 
 
-def _spec(metric: Metric) -> str | None:
+def _scorer_spec(metric: Metric) -> str | None:
     """The spec that reopens a scorer; None if it needs a file, a server or a person's labels."""
     if metric.scorer == _OFFLINE:
         return "offline"
@@ -244,7 +244,7 @@ def _spec(metric: Metric) -> str | None:
     return f"{metric.scorer}@{revision}{'' if metric.measure == 'regard' else f':{label}'}"
 
 
-def _said(recipe: "Recipe", run: StoredRun, scored: set[str]) -> tuple[list[dict[str, Any]], bool]:
+def _current_statements(recipe: "Recipe", run: StoredRun, scored_measures: set[str]) -> tuple[list[dict[str, Any]], bool]:
     """The statements that count here, and whether too many do, because the acceptability that left
     some out was not scored again."""
     from kgbias.export.content import ExportContent
@@ -252,78 +252,78 @@ def _said(recipe: "Recipe", run: StoredRun, scored: set[str]) -> tuple[list[dict
 
     selection: Selection = recipe.selection
     threshold = MIN_ACCEPTABILITY if selection.min_acceptability is None else selection.min_acceptability
-    judged = any(metric.measure == _SENSE for metric in recipe.metrics)
-    partial = judged and threshold > 0 and _SENSE not in scored
+    was_judged = any(metric.measure == _ACCEPTABILITY for metric in recipe.metrics)
+    partial = was_judged and threshold > 0 and _ACCEPTABILITY not in scored_measures
     if partial:
         selection = replace(selection, min_acceptability=0.0)
-    counted = select_statements(run, selection)
-    return list(iter_rows(ExportContent(run, list(counted.triples), counted))), partial
+    statements = select_statements(run, selection)
+    return list(iter_rows(ExportContent(run, list(statements.triples), statements))), partial
 
 
-def _otherwise(recipe: "Recipe", run: StoredRun) -> Iterator[Difference]:
+def _setting_differences(recipe: "Recipe", run: StoredRun) -> Iterator[Difference]:
     """The differences in the model, in how it was asked, and in the scorers."""
     for published, here in (
         (
             f"{recipe.model.title} {recipe.model.revision}",
             f"{run.model.title} {run.model.revision}",
         ),
-        (_pairs(recipe.settings), _pairs(run.record.settings)),
+        (_format_settings(recipe.settings), _format_settings(run.record.settings)),
     ):
         if published != here:
             yield Difference("model", published.strip(), here.strip())
-    now = run.metrics()
+    metrics_here = run.metrics()
     for metric in recipe.metrics:
-        found = now.get(metric.measure)
-        if found and found != metric:
+        metric_here = metrics_here.get(metric.measure)
+        if metric_here and metric_here != metric:
             yield Difference(
-                "scorer", f"{metric.scorer} {metric.version}", f"{found.scorer} {found.version}"
+                "scorer", f"{metric.scorer} {metric.version}", f"{metric_here.scorer} {metric_here.version}"
             )
 
 
-def _pairs(settings: Sequence[tuple[str, str]]) -> str:
+def _format_settings(settings: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {value}" for name, value in settings)
 
 
-def _compared(
+def _statement_differences(
     published: Sequence[Mapping[str, Any]],
-    here: Sequence[Mapping[str, Any]],
-    scored: set[str],
+    current: Sequence[Mapping[str, Any]],
+    measures: set[str],
     rounding: float,
     *,
     partial: bool,
 ) -> Iterator[Difference]:
     """What differs between two lists of statements."""
-    made = {(row["arm"], row["id"]): row for row in here}
-    there = {(row["arm"], row["id"]) for row in published}
+    current_rows = {(row["arm"], row["id"]): row for row in current}
+    published_keys = {(row["arm"], row["id"]) for row in published}
     for row in published:
-        found = made.get((row["arm"], row["id"]))
-        if found is None:
-            yield _difference("statement", row, str(row["count"]), "")
+        match = current_rows.get((row["arm"], row["id"]))
+        if match is None:
+            yield _build_difference("statement", row, str(row["count"]), "")
             continue
-        if found["count"] != row["count"]:
-            yield _difference("count", row, str(row["count"]), str(found["count"]))
-        for measure in sorted(scored):
-            a, b = row.get(measure), found.get(measure)
-            if not _near(a, b, rounding):
-                yield _difference(measure, row, _number(a), _number(b))
+        if match["count"] != row["count"]:
+            yield _build_difference("count", row, str(row["count"]), str(match["count"]))
+        for measure in sorted(measures):
+            published_value, current_value = row.get(measure), match.get(measure)
+            if not _is_close(published_value, current_value, rounding):
+                yield _build_difference(measure, row, _format_number(published_value), _format_number(current_value))
     if not partial:
-        for key, row in made.items():
-            if key not in there:
-                yield _difference("statement", row, "", str(row["count"]))
+        for key, row in current_rows.items():
+            if key not in published_keys:
+                yield _build_difference("statement", row, "", str(row["count"]))
 
 
-def _difference(what: str, row: Mapping[str, Any], published: str, here: str) -> Difference:
+def _build_difference(what: str, row: Mapping[str, Any], published: str, here: str) -> Difference:
     arm, group, predicate, object = (
         str(row.get(name, "")) for name in ("arm", "group", "predicate", "object")
     )
     return Difference(what, published, here, arm, group, predicate, object)
 
 
-def _near(a: Any, b: Any, rounding: float) -> bool:
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return abs(a - b) <= rounding
-    return a is None and b is None
+def _is_close(first: Any, second: Any, rounding: float) -> bool:
+    if isinstance(first, int | float) and isinstance(second, int | float):
+        return abs(first - second) <= rounding
+    return first is None and second is None
 
 
-def _number(value: Any) -> str:
+def _format_number(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, int | float) else ""

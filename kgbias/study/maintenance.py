@@ -16,14 +16,14 @@ from kgbias.study.run import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
-    """The result of `Keeping.compact`: the file's bytes before and after."""
+class CompactionResult:
+    """The result of `StoreMaintenance.compact`: the file's bytes before and after."""
 
     before: int
     after: int
 
 
-class Keeping(PublicCalls):
+class StoreMaintenance(PublicCalls):
     """The care of a study's store: `study.store`."""
 
     def __init__(self, context: Context) -> None:
@@ -49,10 +49,10 @@ class Keeping(PublicCalls):
             RunNotFound: no run of that name; the message lists the runs.
             RunConflict: a process is still asking for the run.
         """
-        found = self._context.find(run.name if isinstance(run, Run) else run)
+        stored_run = self._context.find(run.name if isinstance(run, Run) else run)
         if not dry_run:
-            check_idle(found.store.lease(found.id), found.name)
-        return self._context.graph.delete(found.id, dry_run=dry_run)
+            check_idle(stored_run.store.lease(stored_run.id), stored_run.name)
+        return self._context.graph.delete(stored_run.id, dry_run=dry_run)
 
     def rename(self, model: str, name: str) -> str:
         """Give a model a name of your own, under which titles, tables, pages, exports and answers
@@ -65,20 +65,20 @@ class Keeping(PublicCalls):
         Raises:
             UsageError: no such model, or a name that another model has or that is a spec.
         """
-        known = self._context.graph.models()
-        found = [m for m in known if m.goes_by(model)]
-        if not found:
+        models = self._context.graph.models()
+        matches = [m for m in models if m.goes_by(model)]
+        if not matches:
             raise UsageError(
-                no_such("model", model, (m.title for m in known), f" in {self._context.url}")
+                no_such("model", model, (m.title for m in models), f" in {self._context.url}")
             )
-        if len(found) > 1:
-            there = ", ".join(m.revision or "none" for m in found)
+        if len(matches) > 1:
+            revisions = ", ".join(m.revision or "none" for m in matches)
             raise UsageError(
-                f"{len(found)} models of {self._context.url} go by {model!r} (revisions {there}): "
+                f"{len(matches)} models of {self._context.url} go by {model!r} (revisions {revisions}): "
                 "crawl the one you mean again with `called`"
             )
-        self._context.graph.set_display_name(with_display_name(found[0], name))
-        return found[0].title
+        self._context.graph.set_display_name(with_display_name(matches[0], name))
+        return matches[0].title
 
     def verify(self) -> Rows[Fault]:
         """What is wrong with the store; no rows if nothing is.
@@ -92,10 +92,10 @@ class Keeping(PublicCalls):
         example. If SQLite finds the file damaged, nothing else is looked at.
         """
         with self._context.working() as progress:
-            found = self._context.graph.find_faults(progress)
-        return Rows(found, columns=Fault.__dataclass_fields__)
+            faults = self._context.graph.find_faults(progress)
+        return Rows(faults, columns=Fault.__dataclass_fields__)
 
-    def compact(self) -> Compacted:
+    def compact(self) -> CompactionResult:
         """Shrink the file to the size of its content: remove nodes that nothing refers to any more
         (left by rounds recorded again and topics found again), and give free space back to the
         disk. Needs as much free disk space as the store takes.
@@ -105,7 +105,7 @@ class Keeping(PublicCalls):
             UsageError: the store is a server, which does this itself.
         """
         with self._context.working() as progress:
-            return Compacted(*self._context.graph.compact(progress))
+            return CompactionResult(*self._context.graph.compact(progress))
 
     def backup(self, path: PathLike) -> Path:
         """Copy the store to a file as it is at one moment, even while others write to it. Also
@@ -137,12 +137,12 @@ class Keeping(PublicCalls):
         url, source = self._context.url, self._context.graph
         if str(target) == url:
             raise UsageError("a push copies to another store: source and target are the same")
-        found = [StoredRun.find(source, name) for name in as_names(run)]
-        found = found or [StoredRun(source, s.run) for s in source.summaries()]
-        if not found:
+        runs = [StoredRun.find(source, name) for name in as_names(run)]
+        runs = runs or [StoredRun(source, s.run) for s in source.summaries()]
+        if not runs:
             raise UsageError(f"there are no runs in {url}")
         with (
             self._context.working() as progress,
-            open_store(str(target), notify=progress.note) as other,
+            open_store(str(target), notify=progress.note) as target_store,
         ):
-            return {own.name: push_run(own, other, progress) for own in found}
+            return {stored_run.name: push_run(stored_run, target_store, progress) for stored_run in runs}

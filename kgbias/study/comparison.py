@@ -20,8 +20,8 @@ from kgbias.io.wording import how
 from kgbias.parallel import LOCAL_EXECUTOR, Executor, open_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.stats.estimate import nan_to_none
-from kgbias.study.context import Context, OfStudy
-from kgbias.study.opening import ScorerOptions, as_models, spread_scorer
+from kgbias.study.context import Context, StudyPart
+from kgbias.study.opening import ScorerOptions, as_models, open_spread_scorer
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from kgbias.probe.benchmarks import Benchmark, Sofa
     from kgbias.study.opening import Models
 
-_CONTRASTS = (
+_CONTRAST_COLUMNS = (
     "measure", "group", "first", "second", "n_first", "n_second", "mean_first", "mean_second",
     "difference", "low", "high", "p", "p_adjusted", "equivalent_p", "equivalent_adjusted",
     "margin", "detectable", "paired", "corrected", "corrected_low", "corrected_high",
     "corrected_p", "corrected_p_adjusted", "labels", "verdict",
 )  # fmt: skip
-_RANKINGS = ("measure", "group", "model", "rank", "mean", "probabilities")
+_RANKING_COLUMNS = ("measure", "group", "model", "rank", "mean", "probabilities")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -57,24 +57,24 @@ class Contrasts(Result):
 
     @classmethod
     def of(cls, tests: Sequence["ModelContrast"], rankings: Sequence["ModelRanking"]) -> "Contrasts":
-        return cls(Rows(tests, _contrast, _CONTRASTS), Rows(rankings, _ranking, _RANKINGS))
+        return cls(Rows(tests, _contrast_record, _CONTRAST_COLUMNS), Rows(rankings, _ranking_record, _RANKING_COLUMNS))
 
     def draw(self, ax: Any = None) -> Any:
         """Draw the differences with their intervals into axes of matplotlib (None: a figure of
         their own); returns the axes."""
         from kgbias.io.drawing import draw_estimates
 
-        named = [
+        estimates = [
             (f"{t.group}: {t.measure}, {t.first} − {t.second}", t.difference) for t in self.tests
         ]
-        return draw_estimates(named, "difference of means", ax)
+        return draw_estimates(estimates, "difference of means", ax)
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
         return {
             "family": self.tests[0].family,
             "correction": self.tests[0].correction,
-            "contrasts": [_contrast(t) for t in self.tests],
+            "contrasts": [_contrast_record(t) for t in self.tests],
             "ranks": [
                 {"measure": r.measure, "group": r.group, "models": [
                     {"model": model, "mean": mean, "probabilities": list(shares)}
@@ -106,10 +106,10 @@ class BenchmarkOptions(TypedDict, total=False):
     winogender: Table | None
 
 
-class Compared(OfStudy):
+class StudyComparison(StudyPart):
     """Comparisons of runs and of models; a part of `Study`."""
 
-    def compare(
+    def compare_runs(
         self,
         *runs: str | Run,
         examples: int = 5,
@@ -117,8 +117,8 @@ class Compared(OfStudy):
         measures: Names = (),
         **selection: Unpack[SelectionOptions],
     ) -> Rows["RunComparison"]:
-        """Compare every pair of these runs, by the statements that count (`Run.counted`): what one
-        says and the other does not, and whether they rank the groups alike. `contrast` tests how
+        """Compare every pair of these runs, by the statements that count (`Run.counted_statements`): what one
+        says and the other does not, and whether they rank the groups alike. `compare_models` tests how
         the groups differ.
 
         Args:
@@ -126,7 +126,7 @@ class Compared(OfStudy):
             examples: how many of the statements found in only one run to list.
             groups: only these groups in the ranks (default: all).
             measures: only these measures in the ranks (default: all).
-            selection: as for `Run.counted`; `arm` selects one in runs with several arms.
+            selection: as for `Run.counted_statements`; `arm` selects one in runs with several arms.
 
         Frame columns: first, second, shared_groups, statements_first, statements_second,
         statements_both, jaccard; for each measure MEASURE_tau (rank agreement of the groups),
@@ -140,21 +140,21 @@ class Compared(OfStudy):
         """
         from kgbias.compare import compare_runs
 
-        found = [self._context.find(run) for run in runs]
-        for each in found:
-            need_statements(each)
+        stored_runs = [self._context.find(run) for run in runs]
+        for stored_run in stored_runs:
+            need_statements(stored_run)
         with self.working() as progress:
-            compared = compare_runs(
-                found,
+            comparisons = compare_runs(
+                stored_runs,
                 examples=examples,
                 groups=as_names(groups),
                 measures=as_names(measures),
                 selection=Selection(**selection),
                 progress=progress,
             )
-        return comparison_rows(compared)
+        return comparison_rows(comparisons)
 
-    def contrast(
+    def compare_models(
         self,
         *runs: str | Run,
         probes: bool = False,
@@ -183,26 +183,26 @@ class Compared(OfStudy):
                 its range, or 0.2 standard deviations if it has no range).
             correction: "holm" or "bh".
             seed: the random seed of resamples and permutations.
-            selection: which statements of crawls count, as for `Run.counted`.
+            selection: which statements of crawls count, as for `Run.counted_statements`.
         """
         from kgbias.compare.run_setup import check_comparable
         from kgbias.compare.model_contrasts import contrast_models, read_crawl_samples, read_probe_samples
         from kgbias.compare.run_pairs import select_single_arm
 
-        found = [self._context.find(run) for run in runs]
+        stored_runs = [self._context.find(run) for run in runs]
         if probes:
-            found = found or [self._context.find()]
-            subjects = named_apart([(r, read_probe_samples(r, p)) for r in found for p in r.probe_runs()])
+            stored_runs = stored_runs or [self._context.find()]
+            subjects = distinct_subjects([(r, read_probe_samples(r, p)) for r in stored_runs for p in r.probe_runs()])
             if len(subjects) < 2:
-                names = ", ".join(run.name for run in found)
-                by = "one model; probe it with another" if subjects else "no model; it needs two"
+                names = ", ".join(run.name for run in stored_runs)
+                problem = "one model; probe it with another" if subjects else "no model; it needs two"
                 probes_it = how(
-                    "run.probe(MODEL)", f"kgbias probe run {found[0].name} --model SPEC"
+                    "run.probe(MODEL)", f"kgbias probe run {stored_runs[0].name} --model SPEC"
                 )
-                raise UsageError(f"{names}: probed by {by}: {probes_it}")
+                raise UsageError(f"{names}: probed by {problem}: {probes_it}")
         else:
-            check_comparable(found, as_names(measures))
-            subjects = [read_crawl_samples(run, select_single_arm(run, Selection(**selection))) for run in found]
+            check_comparable(stored_runs, as_names(measures))
+            subjects = [read_crawl_samples(run, select_single_arm(run, Selection(**selection))) for run in stored_runs]
         tests, rankings = contrast_models(
             subjects,
             groups=as_names(groups),
@@ -212,7 +212,7 @@ class Compared(OfStudy):
             seed=seed,
         )
         if not probes:
-            tests = _with_labels(found, tests, Selection(**selection))
+            tests = _correct_by_labels(stored_runs, tests, Selection(**selection))
         return Contrasts.of(tests, rankings)
 
     def benchmark(
@@ -258,41 +258,41 @@ class Compared(OfStudy):
         """
         from kgbias.benchmark import build_board
 
-        specs = _specs(models)
-        tasks = _tasks(self._context, benchmarks)
+        specs = _check_specs(models)
+        tasks = _read_tasks(self._context, benchmarks)
         outcomes, left_out = [], []
         with (
             self.working() as progress,
             open_executor(executor, progress, processes) as workers,
         ):
             for spec in specs if tasks else ():
-                with _scorer(self._context, spec, opening or {}, progress, workers) as scorer:
-                    called = self._context.named(scorer).info
+                with _open_scorer(self._context, spec, opening or {}, progress, workers) as scorer:
+                    model_info = self._context.apply_display_name(scorer).info
                     for task in tasks:
                         try:
-                            outcomes.append(_outcome(self._context, task, scorer, seed, progress))
+                            outcomes.append(_run_task(self._context, task, scorer, seed, progress))
                         except (UsageError, DataError) as error:
-                            why = str(error).replace(called.name, called.title)
-                            left_out.append(f"{task.title} of {called.title}: {why}")
+                            reason = str(error).replace(model_info.name, model_info.title)
+                            left_out.append(f"{task.title} of {model_info.title}: {reason}")
                             progress.note(f"left out: {left_out[-1]}")
-            crawled = _crawled(self._context, specs)
+            crawled = _crawl_subjects(self._context, specs)
             if len(crawled) == 1 and len(specs) > 1:
                 left_out.append(
                     f"the measures of crawls: the store has a measured crawl of only one of these "
                     f"models, {crawled[0][0]}"
                 )
             if not outcomes and len(crawled) < 2:
-                raise UsageError(_NOTHING if not tasks else f"nothing was scored: {left_out[0]}")
-            found = build_board(outcomes, crawled, correction=correction, seed=seed, left_out=left_out)
+                raise UsageError(_NO_BENCHMARK if not tasks else f"nothing was scored: {left_out[0]}")
+            result = build_board(outcomes, crawled, correction=correction, seed=seed, left_out=left_out)
             if output is not None:
                 from kgbias.report.benchmark import write_benchmark
 
-                write_benchmark(found, Path(output))
+                write_benchmark(result, Path(output))
             if tables is not None:
                 from kgbias.publish.evaluations import write_tables
 
-                write_tables(found, Path(tables))
-        return found
+                write_tables(result, Path(tables))
+        return result
 
     def benchmark_cost(
         self, models: "Models", **benchmarks: Unpack[BenchmarkOptions]
@@ -311,13 +311,13 @@ class Compared(OfStudy):
         from kgbias.models.base import ModelInfo
         from kgbias.models.spec import is_on_server, resolve
 
-        specs, tasks = _specs(models), _tasks(self._context, benchmarks)
+        specs, tasks = _check_specs(models), _read_tasks(self._context, benchmarks)
         infos = [
             s.info if not isinstance(s, str) else ModelInfo(s) if is_on_server(s) else resolve(s).info
             for s in specs
         ]
         return Rows(
-            [estimate_benchmark_cost(info, task, self._context.there) for info in infos for task in tasks],
+            [estimate_benchmark_cost(info, task, self._context.existing_store) for info in infos for task in tasks],
             columns=("model", "benchmark", "items", "texts", "kept", "seconds"),
         )
 
@@ -338,23 +338,23 @@ class Compared(OfStudy):
                 statements. Several: small multiples, ranks, overlap and differences.
             path: the page.
             explorer: a file for the runs' explorer; the report links to its views.
-            selection: which statements count, as for `Run.counted`.
+            selection: which statements count, as for `Run.counted_statements`.
         """
         from kgbias.report import write_report, write_multi_run
 
-        path, found, which = Path(path), _named(self._context, runs), Selection(**selection)
-        beside = ""
+        path, stored_runs, criteria = Path(path), _resolve_runs(self._context, runs), Selection(**selection)
+        explorer_link = ""
         if explorer is not None:
             if Path(explorer).resolve() == path.resolve():
                 raise UsageError("the report and the explorer need two different files")
             self.explore(runs, explorer, **selection)
             relative = os.path.relpath(Path(explorer).resolve(), path.resolve().parent)
-            beside = quote(Path(relative).as_posix())
+            explorer_link = quote(Path(relative).as_posix())
         with self.working(whole=True) as progress:
-            if len(found) == 1:
-                write_report(found[0], path, selection=which, progress=progress, explorer=beside)
+            if len(stored_runs) == 1:
+                write_report(stored_runs[0], path, selection=criteria, progress=progress, explorer=explorer_link)
             else:
-                write_multi_run(found, path, selection=which, progress=progress, explorer=beside)
+                write_multi_run(stored_runs, path, selection=criteria, progress=progress, explorer=explorer_link)
         return path
 
     def figures(
@@ -373,19 +373,19 @@ class Compared(OfStudy):
             runs: as for `report`.
             folder: the folder.
             correction: the correction of p-values over a family of tests: "holm" or "bh".
-            selection: which statements count, as for `Run.counted`.
+            selection: which statements count, as for `Run.counted_statements`.
         """
         from kgbias.report.save import save_figures, save_multi_run
 
-        found, which = _named(self._context, runs), Selection(**selection)
+        stored_runs, criteria = _resolve_runs(self._context, runs), Selection(**selection)
         with self.working(whole=True) as progress:
-            if len(found) == 1:
+            if len(stored_runs) == 1:
                 return save_figures(
-                    found[0], Path(folder), correction=correction, selection=which,
+                    stored_runs[0], Path(folder), correction=correction, selection=criteria,
                     progress=progress,
                 )  # fmt: skip
             return save_multi_run(
-                found, Path(folder), correction=correction, selection=which, progress=progress
+                stored_runs, Path(folder), correction=correction, selection=criteria, progress=progress
             )
 
     def explore(
@@ -403,13 +403,13 @@ class Compared(OfStudy):
                 or what one says and another does not.
             path: the page.
             selection: `arm`: only this arm. The page holds all statements; `min_acceptability` and
-                `without_echoes` set its filters when it is opened, by default as in `Run.counted`.
+                `without_echoes` set its filters when it is opened, by default as in `Run.counted_statements`.
         """
         from kgbias.explore import write_explorer
 
-        stored = _named(self._context, runs)
+        stored_runs = _resolve_runs(self._context, runs)
         with self.working(whole=True) as progress:
-            write_explorer(stored, Path(path), selection=Selection(**selection), progress=progress)
+            write_explorer(stored_runs, Path(path), selection=Selection(**selection), progress=progress)
         return Path(path)
 
     def serve(
@@ -449,38 +449,38 @@ class Compared(OfStudy):
         from kgbias.explore.server import ExplorerServer, check_token
         from kgbias.measure.labelling import Labelling
 
-        stored, measures = _named(self._context, runs, running=True), as_names(label)
-        if measures and len(stored) > 1:
+        stored_runs, measures = _resolve_runs(self._context, runs, running=True), as_names(label)
+        if measures and len(stored_runs) > 1:
             raise UsageError("statements of one run are labelled at a time: name one run")
         if measures and check_token(host, token) is None:
             raise UsageError(
                 "a page that writes needs a token: "
                 "export KGBIAS_SERVE_TOKEN=$(openssl rand -hex 16)"
             )
-        labellings = [Labelling(stored[0], m, "server", masked=masked) for m in measures]
+        labellings = [Labelling(stored_runs[0], m, "server", masked=masked) for m in measures]
         with ExplorerServer(host=host, port=port, token=token) as server, suppress(KeyboardInterrupt):
             if listening is not None:
                 listening(server.url)
             with self.working() as progress:
-                which = Selection(**selection)
-                server.show_runs(stored, selection=which, progress=progress, labellings=labellings)
+                criteria = Selection(**selection)
+                server.show_runs(stored_runs, selection=criteria, progress=progress, labellings=labellings)
             server.handle_jobs()
 
 
-def _named(
+def _resolve_runs(
     context: Context, runs: str | Run | Sequence[str | Run], *, running: bool = False
 ) -> list[StoredRun]:
     """The runs, or the newest if none is named. Raises DataError for a crawl without statements,
     unless it may still be `running`."""
-    named: Sequence[str | Run | None] = [runs] if isinstance(runs, str | Run) else list(runs)
-    found = [context.find(run) for run in named or [None]]
-    for run in found:
+    names: Sequence[str | Run | None] = [runs] if isinstance(runs, str | Run) else list(runs)
+    stored_runs = [context.find(run) for run in names or [None]]
+    for run in stored_runs:
         if not (running and run.status == "running"):
             need_statements(run)
-    return found
+    return stored_runs
 
 
-def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
+def _read_tasks(context: Context, options: BenchmarkOptions) -> list["Benchmark"]:
     from kgbias.probe.benchmarks import (
         Apx,
         read_bbq,
@@ -492,54 +492,54 @@ def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
     from kgbias.probe.sets import read_descriptors, read_names
 
     tasks: list[Benchmark] = []
-    if (sofa := _sofa(context, given)) is not None:
+    if (sofa := _sofa_benchmark(context, options)) is not None:
         tasks.append(sofa)
-    names, descriptors = given.get("names"), given.get("descriptors")
-    if given.get("apx") or names is not None or descriptors is not None:
+    names, descriptors = options.get("names"), options.get("descriptors")
+    if options.get("apx") or names is not None or descriptors is not None:
         tasks.append(
             Apx(
                 read_names("globalbias" if names is None else names),
                 read_descriptors("globalbias" if descriptors is None else descriptors),
             )
         )
-    as_published = given.get("as_published", False)
-    if as_published and given.get("stereoset") is None:
+    as_published = options.get("as_published", False)
+    if as_published and options.get("stereoset") is None:
         raise UsageError("`as_published` needs `stereoset`")
-    if (table := given.get("stereoset")) is not None:
+    if (table := options.get("stereoset")) is not None:
         with as_table_file(table, ("context", "target")) as path:
             tasks.append(read_stereoset(path, as_published=as_published))
-    convention = given.get("convention")
-    if convention is not None and given.get("crows_pairs") is None:
+    convention = options.get("convention")
+    if convention is not None and options.get("crows_pairs") is None:
         raise UsageError("`convention` needs `crows_pairs`")
     if convention not in (None, *CONVENTIONS):
         raise UsageError(no_such("convention", convention, CONVENTIONS))
-    if (table := given.get("crows_pairs")) is not None:
+    if (table := options.get("crows_pairs")) is not None:
         with as_table_file(table, ("sent_more",)) as path:
             tasks.append(read_crows_pairs(path, convention or CONVENTIONS[0]))
-    if files := given.get("bbq"):
+    if files := options.get("bbq"):
         paths = [files] if isinstance(files, str | Path) else files
         tasks.append(read_bbq([Path(path) for path in paths]))
-    if (table := given.get("winogender")) is not None:
+    if (table := options.get("winogender")) is not None:
         with as_table_file(table, ("sentid",)) as path:
             tasks.append(read_winogender(path))
     return tasks
 
 
-def _sofa(context: Context, given: BenchmarkOptions) -> "Sofa | None":
+def _sofa_benchmark(context: Context, options: BenchmarkOptions) -> "Sofa | None":
     """SoFa on a run, or on groups and statements; None if not asked for."""
     from kgbias.probe import gather_sets
     from kgbias.probe.benchmarks import SofaOfRun, SofaOfSets
 
-    run, statements = given.get("run"), given.get("statements")
-    if run is not None and (statements is not None or given.get("identities") is not None):
+    run, statements = options.get("run"), options.get("statements")
+    if run is not None and (statements is not None or options.get("identities") is not None):
         raise UsageError("`run` has groups and statements of its own: leave out the others")
     if run is not None:
         return SofaOfRun(context.find(run))
     if statements is None:
-        if given.get("identities") is not None:
+        if options.get("identities") is not None:
             raise UsageError("`identities` needs `statements`")
         return None
-    identities = given.get("identities")
+    identities = options.get("identities")
     sets = gather_sets(
         identities="sofa" if identities is None else identities, statements=statements
     )
@@ -547,95 +547,95 @@ def _sofa(context: Context, given: BenchmarkOptions) -> "Sofa | None":
     return SofaOfSets(sets, name)
 
 
-def _outcome(
+def _run_task(
     context: Context, task: "Benchmark", scorer: "AnyScorer", seed: int, progress: "Progress"
 ) -> "BenchmarkOutcome":
     from kgbias.benchmark import BenchmarkOutcome
     from kgbias.models.base import ModelInfo
 
-    found = task.result(scorer, context.writable(), seed=seed, progress=progress)
+    result = task.result(scorer, context.writable(), seed=seed, progress=progress)
     model = ModelInfo(scorer.info.title, scorer.info.revision)  # as all of it names the model
     return BenchmarkOutcome(
         model, scorer.settings, scorer.parameters, task.name, task.title, task.source,
-        found.figures, task.figures, task.unit, task.hub, found.items, found.tokens,
-        found.seconds, task.parts, found.remarks,
+        result.figures, task.figures, task.unit, task.hub, result.items, result.tokens,
+        result.seconds, task.parts, result.remarks,
     )  # fmt: skip
 
 
-def _crawled(context: Context, specs: Sequence[Any]) -> list[tuple[str, str, "ModelSamples"]]:
+def _crawl_subjects(context: Context, specs: Sequence[Any]) -> list[tuple[str, str, "ModelSamples"]]:
     """Each model's newest complete crawl that was measured."""
     from kgbias.compare.run_setup import list_setup_differences
     from kgbias.compare.model_contrasts import read_crawl_samples
     from kgbias.compare.run_pairs import select_single_arm
 
-    if context.there is None:
+    if context.existing_store is None:
         return []
-    names = [_known_as(spec) for spec in specs]
-    found: dict[str, Record] = {}
-    for summary in context.there.summaries():
+    names = [_stored_name(spec) for spec in specs]
+    records: dict[str, Record] = {}
+    for summary in context.existing_store.summaries():
         run = summary.run
-        done = run.kind == "crawl" and run.status == "complete"
-        named = next((n for n in (run.model.name, run.model.public_name) if n in names), None)
-        if done and named and context.there.metrics(run.id):
-            found[named] = run
-    subjects, compared = [], []
-    for name in (name for name in names if name in found):
-        stored = StoredRun(context.there, found[name])
+        is_complete = run.kind == "crawl" and run.status == "complete"
+        model_name = next((n for n in (run.model.name, run.model.public_name) if n in names), None)
+        if is_complete and model_name and context.existing_store.metrics(run.id):
+            records[model_name] = run
+    subjects, stored_runs = [], []
+    for name in (name for name in names if name in records):
+        stored_run = StoredRun(context.existing_store, records[name])
         try:
-            title = stored.model.title
-            subjects.append((title, stored.name, read_crawl_samples(stored, select_single_arm(stored, Selection()))))
-            compared.append(stored)
+            title = stored_run.model.title
+            subjects.append((title, stored_run.name, read_crawl_samples(stored_run, select_single_arm(stored_run, Selection()))))
+            stored_runs.append(stored_run)
         except UsageError as error:  # it has several arms, and none was chosen
-            context.remark(f"the crawl {stored.name} is not compared: {error}")
-    if len(compared) > 1 and (apart := list_setup_differences(compared)):
+            context.remark(f"the crawl {stored_run.name} is not compared: {error}")
+    if len(stored_runs) > 1 and (differences := list_setup_differences(stored_runs)):
         context.remark(
-            f"the crawls were not asked alike, and differ by that too: {'; '.join(apart)}"
+            f"the crawls were not asked alike, and differ by that too: {'; '.join(differences)}"
         )
     return subjects
 
 
-def named_apart(subjects: Sequence[tuple[StoredRun, "ModelSamples"]]) -> list["ModelSamples"]:
+def distinct_subjects(subjects: Sequence[tuple[StoredRun, "ModelSamples"]]) -> list["ModelSamples"]:
     """The subjects with distinct names: those of the same model also name their run and, if that is
     the same too, a number."""
-    often = Counter(s.name for _, s in subjects)
-    found: list[ModelSamples] = []
+    name_counts = Counter(s.name for _, s in subjects)
+    distinct: list[ModelSamples] = []
     for run, subject in subjects:
-        name = subject.name if often[subject.name] == 1 else f"{subject.name} of {run.name}"
-        taken = {s.name for s in found}
-        numbered = (f"{name} ({n})" for n in range(2, len(subjects) + 2))
-        found.append(
-            replace(subject, name=name if name not in taken else next(
-                other for other in numbered if other not in taken))
+        name = subject.name if name_counts[subject.name] == 1 else f"{subject.name} of {run.name}"
+        used_names = {s.name for s in distinct}
+        candidates = (f"{name} ({n})" for n in range(2, len(subjects) + 2))
+        distinct.append(
+            replace(subject, name=name if name not in used_names else next(
+                candidate for candidate in candidates if candidate not in used_names))
         )  # fmt: skip
-    return found
+    return distinct
 
 
-def _contrast(t: "ModelContrast") -> dict[str, Any]:
+def _contrast_record(contrast: "ModelContrast") -> dict[str, Any]:
     return dict(
         zip(
-            _CONTRASTS,
+            _CONTRAST_COLUMNS,
             (
-                t.measure, t.group, t.first, t.second, *t.n, *t.means, t.difference.value,
-                t.difference.low, t.difference.high, t.p, t.p_adjusted, t.equivalent_p,
-                t.equivalent_adjusted, t.margin, t.detectable, t.paired, t.corrected.value,
-                t.corrected.low, t.corrected.high, t.corrected.p, t.corrected.p_adjusted,
-                t.corrected.n, t.verdict,
+                contrast.measure, contrast.group, contrast.first, contrast.second, *contrast.n, *contrast.means, contrast.difference.value,
+                contrast.difference.low, contrast.difference.high, contrast.p, contrast.p_adjusted, contrast.equivalent_p,
+                contrast.equivalent_adjusted, contrast.margin, contrast.detectable, contrast.paired, contrast.corrected.value,
+                contrast.corrected.low, contrast.corrected.high, contrast.corrected.p, contrast.corrected.p_adjusted,
+                contrast.corrected.n, contrast.verdict,
             ),
             strict=True,
         )
     )  # fmt: skip
 
 
-def _ranking(r: "ModelRanking") -> dict[str, Any]:
+def _ranking_record(ranking: "ModelRanking") -> dict[str, Any]:
     return {
-        "measure": r.measure, "group": r.group, "model": r.models[0], "rank": 1,
-        "mean": r.means[0], "probabilities": dict(zip(r.models, r.probabilities, strict=True)),
+        "measure": ranking.measure, "group": ranking.group, "model": ranking.models[0], "rank": 1,
+        "mean": ranking.means[0], "probabilities": dict(zip(ranking.models, ranking.probabilities, strict=True)),
     }  # fmt: skip
 
 
-def comparison_rows(found: Sequence["RunComparison"]) -> Rows["RunComparison"]:
+def comparison_rows(comparisons: Sequence["RunComparison"]) -> Rows["RunComparison"]:
     """Comparisons of pairs of runs, with their columns."""
-    measures = dict.fromkeys(a.measure for c in found for a in c.agreement)
+    measures = dict.fromkeys(a.measure for c in comparisons for a in c.agreement)
     columns = [
         "first", "second", "shared_groups", "statements_first", "statements_second",
         "statements_both", "jaccard",
@@ -643,62 +643,62 @@ def comparison_rows(found: Sequence["RunComparison"]) -> Rows["RunComparison"]:
         "asked_apart",
     ]  # fmt: skip
 
-    def record(c: "RunComparison") -> dict[str, Any]:
-        o = c.overlap
+    def record(comparison: "RunComparison") -> dict[str, Any]:
+        overlap = comparison.overlap
         cells: dict[str, Any] = dict.fromkeys(columns, math.nan)
-        for a in c.agreement:
+        for a in comparison.agreement:
             tau = (a.tau.value, a.tau.low, a.tau.high, a.p)
             names = (f"{a.measure}_{part}" for part in ("tau", "tau_low", "tau_high", "p"))
             cells |= zip(names, tau, strict=True)
-        told = (c.first.name, c.second.name, c.shared_groups, o.first, o.second, o.both, o.jaccard)
-        cells |= zip(columns[: len(told)], told, strict=True)
-        return cells | {"asked_apart": "; ".join(c.asked_apart)}
+        values = (comparison.first.name, comparison.second.name, comparison.shared_groups, overlap.first, overlap.second, overlap.both, overlap.jaccard)
+        cells |= zip(columns[: len(values)], values, strict=True)
+        return cells | {"asked_apart": "; ".join(comparison.asked_apart)}
 
-    return Rows(found, record, columns)
+    return Rows(comparisons, record, columns)
 
 
-def comparison_records(found: Sequence["RunComparison"], models: Contrasts) -> list[dict[str, Any]]:
+def comparison_records(comparisons: Sequence["RunComparison"], models: Contrasts) -> list[dict[str, Any]]:
     """The comparisons of pairs of runs as data, each with its models' contrasts."""
-    rest = models.as_dict()
+    contrasts = models.as_dict()
     return [
-        _comparison(c)
+        _comparison_record(c)
         | {
             "contrasts": [
                 t
-                for t in rest["contrasts"]
+                for t in contrasts["contrasts"]
                 if {t["first"], t["second"]} == {c.first.name, c.second.name}
             ],
-            "ranks": rest["ranks"],
-            "family": rest["family"],
+            "ranks": contrasts["ranks"],
+            "family": contrasts["family"],
         }
-        for c in found
+        for c in comparisons
     ]
 
 
-def _comparison(c: "RunComparison") -> dict[str, Any]:
-    def said(triples: Sequence[Any]) -> list[dict[str, Any]]:
+def _comparison_record(comparison: "RunComparison") -> dict[str, Any]:
+    def sentence_counts(triples: Sequence[Any]) -> list[dict[str, Any]]:
         return [{"sentence": t.sentence, "count": t.count} for t in triples]
 
     return {
-        "first": c.first.name,
-        "second": c.second.name,
-        "asked_apart": list(c.asked_apart),
-        "shared_groups": c.shared_groups,
+        "first": comparison.first.name,
+        "second": comparison.second.name,
+        "asked_apart": list(comparison.asked_apart),
+        "shared_groups": comparison.shared_groups,
         "statements": {
-            "first": c.overlap.first,
-            "second": c.overlap.second,
-            "both": c.overlap.both,
-            "jaccard": c.overlap.jaccard,
-            "only_first": said(c.overlap.only_first),
-            "only_second": said(c.overlap.only_second),
+            "first": comparison.overlap.first,
+            "second": comparison.overlap.second,
+            "both": comparison.overlap.both,
+            "jaccard": comparison.overlap.jaccard,
+            "only_first": sentence_counts(comparison.overlap.only_first),
+            "only_second": sentence_counts(comparison.overlap.only_second),
         },
         "rank_agreement": [
-            {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": nan_to_none(a.p)} for a in c.agreement
+            {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": nan_to_none(a.p)} for a in comparison.agreement
         ],
     }
 
 
-def _with_labels(
+def _correct_by_labels(
     runs: Sequence[StoredRun], tests: "list[ModelContrast]", selection: Selection
 ) -> "list[ModelContrast]":
     """The contrasts of crawls with the differences that labels correct."""
@@ -712,47 +712,47 @@ def _with_labels(
     return correct_contrasts_by_labels(tests, CorrectedRunDifferences(sides, selection).difference)
 
 
-def group_test_record(t: "GroupTest") -> dict[str, Any]:
+def group_test_record(test: "GroupTest") -> dict[str, Any]:
     """A test as data; differences are of means, first minus second."""
     return {
-        "arm": t.arm,
-        "measure": t.measure,
-        "category": t.category,
-        "first": t.first,
-        "second": t.second,
-        "n": list(t.n),
-        "means": [nan_to_none(mean) for mean in t.means],
-        "difference": t.difference.as_dict(),
-        "forms": {name: e.as_dict() for name, e in t.forms.items()},
-        "shrunken": t.shrunken.as_dict(),
-        "p": nan_to_none(t.p),
-        "p_adjusted": nan_to_none(t.p_adjusted),
-        "omnibus_p": nan_to_none(t.omnibus_p),
-        "correction": t.correction,
-        "family": t.family,
-        "detectable": nan_to_none(t.detectable),
-        "differs": t.differs,
-        "verdict": t.verdict,
+        "arm": test.arm,
+        "measure": test.measure,
+        "category": test.category,
+        "first": test.first,
+        "second": test.second,
+        "n": list(test.n),
+        "means": [nan_to_none(mean) for mean in test.means],
+        "difference": test.difference.as_dict(),
+        "forms": {name: e.as_dict() for name, e in test.forms.items()},
+        "shrunken": test.shrunken.as_dict(),
+        "p": nan_to_none(test.p),
+        "p_adjusted": nan_to_none(test.p_adjusted),
+        "omnibus_p": nan_to_none(test.omnibus_p),
+        "correction": test.correction,
+        "family": test.family,
+        "detectable": nan_to_none(test.detectable),
+        "differs": test.differs,
+        "verdict": test.verdict,
     }
 
 
-_NOTHING = (
+_NO_BENCHMARK = (
     "choose a benchmark: a `run` or `statements` (SoFa), `apx`, or your copy of `stereoset`, "
     "`crows_pairs`, `bbq` or `winogender`; the store has no measured crawls of two of the models"
 )
 
 
-def _specs(models: Any) -> tuple[Any, ...]:
+def _check_specs(models: Any) -> tuple[Any, ...]:
     specs = as_models(models)
     if not specs:
         raise UsageError("name the models to benchmark")
-    names = [_known_as(spec) for spec in specs]
+    names = [_stored_name(spec) for spec in specs]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise UsageError(f"the model {twice} is named twice")
     return specs
 
 
-def _known_as(model: Any) -> str:
+def _stored_name(model: Any) -> str:
     """The name by which the store may know the model of a spec, or an open one."""
     from kgbias.models.spec import loadable_spec
 
@@ -762,14 +762,14 @@ def _known_as(model: Any) -> str:
 
 
 @contextmanager
-def _scorer(
+def _open_scorer(
     context: Context,
     model: Any,
     opening: ScorerOptions,
     progress: "Progress",
     executor: Executor | None,
 ) -> Iterator["AnyScorer"]:
-    scorer: Any = spread_scorer(model, opening, progress, executor, context.models())
-    own = isinstance(model, str) and hasattr(scorer, "close")
-    with closing(scorer) if own else nullcontext():
+    scorer: Any = open_spread_scorer(model, opening, progress, executor, context.models())
+    is_ours = isinstance(model, str) and hasattr(scorer, "close")
+    with closing(scorer) if is_ours else nullcontext():
         yield scorer

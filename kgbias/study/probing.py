@@ -20,20 +20,20 @@ from kgbias.models.server import ServerModel
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.parameters import DoesNotApply, Names, PathLike, as_names, check_options
 from kgbias.stats.estimate import Estimate, nan_to_none
-from kgbias.study.context import Context, OfRun
+from kgbias.study.context import Context, RunPart
 from kgbias.study.opening import (
-    OPENING,
+    OPENING_OPTIONS,
     ScorerOptions,
     as_completer,
     as_models,
-    each_scorer,
-    held_models,
-    opened_completer,
-    outputs,
-    parted,
-    priced,
+    iter_scorers,
+    as_text_scorers,
+    open_completer,
+    output_paths,
+    split_model_options,
+    split_prices,
     spec_of,
-    spread_scorer,
+    open_spread_scorer,
 )
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class ChoiceSpending(ChoiceOptions, BudgetOptions, total=False):
     """The same, and what the call may spend."""
 
 
-class BelievingOptions(TypedDict, total=False):
+class BeliefOptions(TypedDict, total=False):
     """How to ask a model what it believes; see `Run.evidence`."""
 
     probes: int | None
@@ -91,7 +91,7 @@ class ProbeOptions(ScorerOptions, total=False):
     seed: int
 
 
-class Probed(OfRun):
+class RunProbing(RunPart):
     """What models make of a run's statements; a part of `Run`."""
 
     def probe(
@@ -139,8 +139,8 @@ class Probed(OfRun):
         ):
             return probe_run(
                 self.stored,
-                self._context.named(
-                    spread_scorer(model, opening, progress, workers, self._context.models())
+                self._context.apply_display_name(
+                    open_spread_scorer(model, opening, progress, workers, self._context.models())
                 ),
                 measure=by,
                 ending=ending,
@@ -171,18 +171,18 @@ class Probed(OfRun):
             processes: the number of processes on this machine, as for `probe`.
             options: those of `probe`.
         """
-        named = list(as_models(models))
+        specs = list(as_models(models))
         asking: Any = dict(options)
-        opening: Any = {name: asking.pop(name) for name in OPENING if name in options}
-        files = outputs(output, named)
+        opening: Any = {name: asking.pop(name) for name in OPENING_OPTIONS if name in options}
+        files = output_paths(output, specs)
         with (
             self._context.working() as progress,
             open_executor(executor, progress, processes) as workers,
         ):
             return [
-                self.probe(scorer, output=files[n], **asking)
-                for n, scorer in each_scorer(
-                    named, opening, progress, workers, self._context.models()
+                self.probe(scorer, output=files[place], **asking)
+                for place, scorer in iter_scorers(
+                    specs, opening, progress, workers, self._context.models()
                 )
             ]
 
@@ -214,7 +214,7 @@ class Probed(OfRun):
             return associate(
                 tests,
                 as_names(methods),
-                models=held_models(models, self._context.models()),
+                models=as_text_scorers(models, self._context.models()),
                 run=self.stored,
                 progress=progress,
                 **options,
@@ -250,20 +250,20 @@ class Probed(OfRun):
         from kgbias.graph.answers import LoggedModel
         from kgbias.probe.choice import choose, first_questions
 
-        opening, rest = parted(check_options(options, ChoiceSpending))
+        opening, call_options = split_model_options(check_options(options, ChoiceSpending))
         model = as_completer(model, None)
-        budget, asking = split_budget(rest, spec := spec_of(model, opening))
-        given = asking.get("form")
-        parts, config = _asked(self.stored, spec, asking)
+        budget, asking = split_budget(call_options, spec := spec_of(model, opening))
+        given_form = asking.get("form")
+        parts, config = _plan_questions(self.stored, spec, asking)
         with (
             self._context.working() as progress,
-            opened_completer(model, opening, progress) as asked,
+            open_completer(model, opening, progress) as completer,
         ):
-            if given is None and isinstance(asked, ServerModel):
-                asker = LoggedModel(asked, self.stored.store, progress)
+            if given_form is None and isinstance(completer, ServerModel):
+                asker = LoggedModel(completer, self.stored.store, progress)
                 form = asker.find_form(first_questions(parts[0], config), config.form)
                 config = replace(config, form=form)
-            return choose(self.stored, asked, parts, config, budget=budget, progress=progress)
+            return choose(self.stored, completer, parts, config, budget=budget, progress=progress)
 
     def price_choices(self, model: str, **options: Unpack[ChoiceSpending]) -> "ChoicePrice":
         """What `choose` would ask with these parameters. Asks nothing and opens no model.
@@ -274,8 +274,8 @@ class Probed(OfRun):
         """
         from kgbias.probe.choice import choice_price
 
-        prices, asking = priced(check_options(options, ChoiceSpending), model)
-        return choice_price(*_asked(self.stored, model, asking), prices)
+        prices, asking = split_prices(check_options(options, ChoiceSpending), model)
+        return choice_price(*_plan_questions(self.stored, model, asking), prices)
 
     def evidence(
         self,
@@ -285,7 +285,7 @@ class Probed(OfRun):
         indicators: PathLike | None = None,
         device: str | None = None,
         base_url: str | None = None,
-        asking: BelievingOptions | None = None,
+        asking: BeliefOptions | None = None,
         **selection: Unpack[SelectionOptions],
     ) -> Rows["Evidence"]:
         """What was said, what a model finds probable and what its vectors hold, in one row for each
@@ -293,7 +293,7 @@ class Probed(OfRun):
         said" or "refused but believed". The last two are for statements made of other groups. If a
         model was made to choose (`choose`), its choices have their own columns; so has what the
         crawled model's stories in the store say of the same group (`kgbias.evidence.story_evidence`), and,
-        once the run was held against recorded stereotypes (`known`), each statement's mark.
+        once the run was held against recorded stereotypes (`match_stereotypes`), each statement's mark.
 
         Reads the store. With `model`, the run's statements are first probed with it by the names of
         the groups (docs/methods/evidence.md), and embedded with it; results already in the store
@@ -323,14 +323,14 @@ class Probed(OfRun):
             ...         print(row.group, row.verdict)
             Velmari people said and believed
         """
-        found = _joint(
+        table = _build_evidence(
             self._context, self.stored, model, encoder=encoder, indicators=indicators,
             device=device, base_url=base_url, asking=asking, **selection,
         )  # fmt: skip
-        for line in (*found.missing_columns, found.note):
+        for line in (*table.missing_columns, table.note):
             self._context.remark(line)
-        marks = MATCH_COLUMNS if any(row.recorded for row in found.rows) else ()
-        return Rows(found.rows, _evidence_record, (*_EVIDENCE, *marks))
+        marks = MATCH_COLUMNS if any(row.recorded for row in table.rows) else ()
+        return Rows(table.rows, _evidence_record, (*_EVIDENCE_COLUMNS, *marks))
 
     def evidence_agreement(
         self, model: str | None = None, **selection: Unpack[SelectionOptions]
@@ -348,8 +348,8 @@ class Probed(OfRun):
         """
         from kgbias.evidence import build_evidence
 
-        found = build_evidence(self.stored, Selection(**selection), model=model)
-        return Rows(found.agreement, _agreement_record, _AGREEMENT)
+        table = build_evidence(self.stored, Selection(**selection), model=model)
+        return Rows(table.agreement, _agreement_record, _AGREEMENT_COLUMNS)
 
     def evidence_groups(self, model: str | None = None) -> Rows[dict[str, Any]]:
         """The groups about which a model believes worse things, from what `evidence` stored: a row
@@ -359,9 +359,9 @@ class Probed(OfRun):
         Frame columns: category, group, score, kind, value, low, high, p_value, q_value, statements,
         floor, floor_statements, names.
         """
-        found = _beliefs(self.stored, model)
-        rows = nan_to_none(list(found.get("groups", [])))
-        return Rows(rows, lambda row: {name: row[name] for name in _GROUPS}, _GROUPS)
+        record = _belief_record(self.stored, model)
+        rows = nan_to_none(list(record.get("groups", [])))
+        return Rows(rows, lambda row: {name: row[name] for name in _GROUP_COLUMNS}, _GROUP_COLUMNS)
 
     def evidence_floor(self, model: str | None = None) -> dict[str, Any]:
         """What the test of beliefs finds with made-up names, from what `evidence` stored: pairs
@@ -369,7 +369,7 @@ class Probed(OfRun):
         are `believed` of the real groups' pairs, `of`; `parts` by category and kind."""
         from kgbias.evidence import summarise_floor
 
-        return summarise_floor(_beliefs(self.stored, model))
+        return summarise_floor(_belief_record(self.stored, model))
 
     def evidence_models(self) -> Rows[dict[str, Any]]:
         """How far the models that probed this run by names believe the same: a row for each
@@ -386,20 +386,20 @@ class Probed(OfRun):
         rows = []
         run = self.stored
         for category in dict.fromkeys(group.category for group in run.record.groups):
-            found = BeliefComparison.from_run(run, category)
-            if found is None:
+            comparison = BeliefComparison.from_run(run, category)
+            if comparison is None:
                 continue
-            for two in found.iter_agreements():
-                labels = (found.models[n].label for n in (two.first, two.second))
-                r = two.correlation
+            for pair in comparison.iter_agreements():
+                labels = (comparison.models[n].label for n in (pair.first, pair.second))
+                correlation = pair.correlation
                 values = (
-                    category, *labels, two.pairs, *two.believed_counts, two.both_believed, two.either_believed,
-                    two.same_sign, r.value, r.low, r.high,
+                    category, *labels, pair.pairs, *pair.believed_counts, pair.both_believed, pair.either_believed,
+                    pair.same_sign, correlation.value, correlation.low, correlation.high,
                 )  # fmt: skip
-                rows.append(dict(zip(_MODELS, values, strict=True)))
-        return Rows(rows, lambda row: row, _MODELS)
+                rows.append(dict(zip(_MODEL_COLUMNS, values, strict=True)))
+        return Rows(rows, lambda row: row, _MODEL_COLUMNS)
 
-    def known(
+    def match_stereotypes(
         self,
         table: Table = "seegull",
         *,
@@ -451,32 +451,32 @@ class Probed(OfRun):
             if value and not model:
                 raise DoesNotApply(name, ("model",))
         columns = TableColumns(group_column, attribute_column, offensiveness_column)
-        declared, counts = _declared(indicators), Selection(**selection)
+        declared, counts = _read_indicators(indicators), Selection(**selection)
         with self._context.working() as progress:
             with as_table_file(table, ("group", "identity", "attribute")) as file:
                 source = describe_table(file)
                 recorded = read_stereotypes(file, columns, notify=progress.note)
-            own = None
+            model_name = None
             if model:
                 opening: Any = {"device": device, "base_url": base_url}
-                scorer = spread_scorer(model, opening, progress, None, self._context.models())
-                own = scorer.info.public_name
-                _ask_recorded(self.stored, scorer, recorded, declared, counts, probes, progress)
-            found = match_stereotypes(
+                scorer = open_spread_scorer(model, opening, progress, None, self._context.models())
+                model_name = scorer.info.public_name
+                _probe_recorded(self.stored, scorer, recorded, declared, counts, probes, progress)
+            matches = match_stereotypes(
                 self.stored,
                 recorded,
                 embed=SentenceVectors(device=device or "auto", notify=progress.note),
                 indicators=declared,
                 selection=counts,
-                model=own,
+                model=model_name,
                 progress=progress,
             )
         try:
-            self.stored.save_stereotype_matches(found.to_matches(source))
+            self.stored.save_stereotype_matches(matches.to_matches(source))
         except StoreError as error:  # such as of a file that is only to be read
             self._context.remark(f"the marks are not kept: {error}")
-        self._context.remark(found.statements.note)
-        return found
+        self._context.remark(matches.statements.note)
+        return matches
 
     def replicate(
         self,
@@ -512,33 +512,33 @@ class Probed(OfRun):
         }.items():  # fmt: skip
             if value and not model:
                 raise DoesNotApply(name, ("model",))
-        beside = self._context.find(other) if other else None
+        other_run = self._context.find(other) if other else None
         with (
             self._context.working() as progress,
             open_executor(executor, progress, processes) as workers,
         ):
-            asked_again: Any = None
+            scorer: Any = None
             if model:
                 opening: Any = {"device": device, "base_url": base_url}
-                asked_again = spread_scorer(
+                scorer = open_spread_scorer(
                     model, opening, progress, workers, self._context.models()
                 )
-            own = asked_again.info.public_name if asked_again else None
-            found = replicate_findings(self.stored, model=own, other_run=beside)
-            if asked_again is not None:
+            model_name = scorer.info.public_name if scorer else None
+            replication = replicate_findings(self.stored, model=model_name, other_run=other_run)
+            if scorer is not None:
                 way = retry_with_carriers(
-                    self.stored, asked_again, found, carriers=carriers, progress=progress
+                    self.stored, scorer, replication, carriers=carriers, progress=progress
                 )
-                found = replace(found, rates=(*found.rates, way))
-        save_replication(self.stored, found)
-        self._context.remark(describe_other_models(self.stored, found.belief_run))
-        return found
+                replication = replace(replication, rates=(*replication.rates, way))
+        save_replication(self.stored, replication)
+        self._context.remark(describe_other_models(self.stored, replication.belief_run))
+        return replication
 
     def evidence_price(
         self,
         *,
         indicators: PathLike | None = None,
-        asking: BelievingOptions | None = None,
+        asking: BeliefOptions | None = None,
         **selection: Unpack[SelectionOptions],
     ) -> "EvidencePrice":
         """What `evidence` with a model would ask, without asking, if the store held nothing of it
@@ -555,16 +555,16 @@ class Probed(OfRun):
         from kgbias.evidence import plan_belief_run, price_plans
         from kgbias.probe.run_probes import count_run_texts
 
-        given, _ = asking_of(asking)
+        settings, _ = split_probe_settings(asking)
         plans, carriers = plan_belief_run(
-            self.stored, given, indicators=_declared(indicators), selection=Selection(**selection)
+            self.stored, settings, indicators=_read_indicators(indicators), selection=Selection(**selection)
         )
         of_groups, embedded = count_run_texts(self.stored)
         found = price_plans(plans, carriers)
         return {**found, "texts_of_groups": of_groups, "embedded": embedded}
 
 
-def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[ChoicePart], ChoiceConfig]":
+def _plan_questions(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[ChoicePart], ChoiceConfig]":
     """The parts and the configuration for these options."""
     from kgbias.associate.indicators import read_indicators
     from kgbias.evidence.names import MIN_NAMES, group_names
@@ -572,26 +572,26 @@ def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Ch
     from kgbias.models.spec import KINDS, is_on_server
     from kgbias.probe.choice import configure_choice, plan_choices
 
-    which = Selection(
+    criteria = Selection(
         **{name: options.pop(name) for name in SelectionOptions.__annotations__ if name in options}
     )
     category, sample = as_names(options.pop("category", ())), options.pop("sample", None)
     declared = options.pop("indicators", None)
     indicators = read_indicators(Path(declared) if declared else None)
-    every = {g.id: group_names(g, indicators) for g in run.groups}
-    names = {id: own for id, own in every.items() if len(own) >= MIN_NAMES}
-    served = spec.partition(":")[0] in KINDS and is_on_server(spec)  # an open model may have any name
-    usual: PromptForm = "chat" if served else "completion"
+    all_names = {g.id: group_names(g, indicators) for g in run.groups}
+    names = {id: own for id, own in all_names.items() if len(own) >= MIN_NAMES}
+    is_served = spec.partition(":")[0] in KINDS and is_on_server(spec)  # an open model may have any name
+    default_form: PromptForm = "chat" if is_served else "completion"
     form = form_for(spec, options.pop("form", None))
-    config = configure_choice(run, form=form or usual, **options)
+    config = configure_choice(run, form=form or default_form, **options)
     parts = plan_choices(
-        run, categories=category, sample=sample, selection=which, names=names,
+        run, categories=category, sample=sample, selection=criteria, names=names,
         seed=config.seed,
     )  # fmt: skip
     return parts, config
 
 
-def _ask_recorded(
+def _probe_recorded(
     run: StoredRun,
     scorer: "AnyScorer",
     recorded: "Sequence[Stereotype]",
@@ -606,25 +606,25 @@ def _ask_recorded(
     from kgbias.evidence.stereotype_matching import list_recorded_statements
 
     statements = list_recorded_statements(run, recorded, indicators)
-    alone = ProbeSettings(probes=1, statements=statements)
-    plans, carriers = plan_belief_run(run, alone, indicators=indicators, selection=selection)
-    on_top = price_plans(plans, carriers)["probes"]
-    asking = ProbeSettings(probes=on_top + (probes or DEFAULT_PROBES), statements=statements)
+    recorded_only = ProbeSettings(probes=1, statements=statements)
+    plans, carriers = plan_belief_run(run, recorded_only, indicators=indicators, selection=selection)
+    recorded_probes = price_plans(plans, carriers)["probes"]
+    asking = ProbeSettings(probes=recorded_probes + (probes or DEFAULT_PROBES), statements=statements)
     probe_beliefs(run, scorer, asking, indicators=indicators, selection=selection, progress=progress)
 
 
-def _beliefs(run: StoredRun, model: str | None) -> dict[str, Any]:
+def _belief_record(run: StoredRun, model: str | None) -> dict[str, Any]:
     from kgbias.evidence import read_beliefs
 
-    found = read_beliefs(run, model)
-    if found is None:
+    beliefs = read_beliefs(run, model)
+    if beliefs is None:
         raise UsageError(
             f"run {run.name!r} was not probed by names: call `evidence` with a `model`"
         )
-    return dict(found[0].record)
+    return dict(beliefs[0].record)
 
 
-def _joint(
+def _build_evidence(
     context: Context,
     run: StoredRun,
     model: "Model | None" = None,
@@ -633,7 +633,7 @@ def _joint(
     indicators: PathLike | None = None,
     device: str | None = None,
     base_url: str | None = None,
-    asking: BelievingOptions | None = None,
+    asking: BeliefOptions | None = None,
     **selection: Unpack[SelectionOptions],
 ) -> "EvidenceTable":
     from kgbias.evidence import probe_beliefs, embed_run, build_evidence, describe_other_models
@@ -648,20 +648,20 @@ def _joint(
     for name, value in {"base_url": base_url, **(asking or {})}.items():
         if value and not model:
             raise DoesNotApply(name, ("model",))
-    given, (executor, processes) = asking_of(asking)
-    declared, counts = _declared(indicators), Selection(**selection)
-    own: str | None = None
+    settings, (executor, processes) = split_probe_settings(asking)
+    declared, criteria = _read_indicators(indicators), Selection(**selection)
+    model_name: str | None = None
     with (
         context.working() as progress,
         open_executor(executor, progress, processes) as workers,
     ):
         if model:
             opening: Any = {"device": device, "base_url": base_url}
-            scorer = context.named(
-                spread_scorer(model, opening, progress, workers, context.models())
+            scorer = context.apply_display_name(
+                open_spread_scorer(model, opening, progress, workers, context.models())
             )
-            own = scorer.info.public_name
-            probe_beliefs(run, scorer, given, indicators=declared, selection=counts, progress=progress)
+            model_name = scorer.info.public_name
+            probe_beliefs(run, scorer, settings, indicators=declared, selection=criteria, progress=progress)
             # Probe by the groups' own names too: only these edges hold the association with the
             # vectors, the rank, and each token's surprisal.
             try:
@@ -670,51 +670,51 @@ def _joint(
                 if scorer.convention.kind != "server":
                     raise
                 context.remark(f"not probed by the groups' own names: {error}")
-        found = build_evidence(run, counts, model=own)
+        table = build_evidence(run, criteria, model=model_name)
         vectors = encoder or (model if isinstance(model, str) and loads_weights(model) else None)
         if vectors:
-            if found.probe_run is None:
+            if table.probe_run is None:
                 raise UsageError(
                     f"run {run.name!r} was not probed: give the `model` to probe it with"
                 )
             embed_run(
-                run, found.probe_run, vectors, indicators=declared, device=device or "auto",
+                run, table.probe_run, vectors, indicators=declared, device=device or "auto",
                 progress=progress,
             )  # fmt: skip
-            found = build_evidence(run, counts, model=own)
-    context.remark(found.statements.note)
-    context.remark(describe_other_models(run, found.belief_run))
-    return found
+            table = build_evidence(run, criteria, model=model_name)
+    context.remark(table.statements.note)
+    context.remark(describe_other_models(run, table.belief_run))
+    return table
 
 
-_ESTIMATES = ("share", "association", "refused", "chosen", "chosen_lift", "told")
+_ESTIMATE_COLUMNS = ("share", "association", "refused", "chosen", "chosen_lift", "told")
 
 
-def _declared(indicators: PathLike | None) -> Any:
+def _read_indicators(indicators: PathLike | None) -> Any:
     from kgbias.associate.indicators import read_indicators
 
     return read_indicators(Path(indicators)) if indicators else None
 
 
-def asking_of(given: BelievingOptions | None) -> tuple["ProbeSettings", tuple[str, int | None]]:
+def split_probe_settings(options: BeliefOptions | None) -> tuple["ProbeSettings", tuple[str, int | None]]:
     """How to ask a model, and where it runs."""
     from kgbias.evidence import ProbeSettings
     from kgbias.probe.sets import read_statements
 
-    own: dict[str, Any] = {k: v for k, v in (given or {}).items() if _is_given(v)}
-    where = own.pop("executor", LOCAL_EXECUTOR), own.pop("processes", None)
-    if "statements" in own:
-        own["statements"] = read_statements(own["statements"])
-    if "marked" in own:
-        own["marked"] = as_names(own["marked"])
-    return ProbeSettings(**own), where
+    settings: dict[str, Any] = {k: v for k, v in (options or {}).items() if _is_set(v)}
+    placement = settings.pop("executor", LOCAL_EXECUTOR), settings.pop("processes", None)
+    if "statements" in settings:
+        settings["statements"] = read_statements(settings["statements"])
+    if "marked" in settings:
+        settings["marked"] = as_names(settings["marked"])
+    return ProbeSettings(**settings), placement
 
 
-def _is_given(value: Any) -> bool:
+def _is_set(value: Any) -> bool:
     return value is not None and value is not False and not (isinstance(value, tuple) and not value)
 
 
-_EVIDENCE = (
+_EVIDENCE_COLUMNS = (
     "group", "predicate", "object", "verdict", "said", "lift", "low", "high", "q_value", "names",
     "leaning", "bound", "of_name", "found_again", "least", "swayed_by", "share",
     "share_low", "share_high", "arm",
@@ -724,24 +724,24 @@ _EVIDENCE = (
     "chosen_lift_high", "chosen_q", "told", "told_low", "told_high", "category", "model", "vectors",
     "stands", "chooser", "teller", "id",
 )  # fmt: skip
-_GROUPS = (
+_GROUP_COLUMNS = (
     "category", "group", "score", "kind", "value", "low", "high", "p_value", "q_value",
     "statements", "floor", "floor_statements", "names",
 )  # fmt: skip
-_MODELS = (
+_MODEL_COLUMNS = (
     "category", "first", "second", "pairs", "first_believes", "second_believes", "both", "either",
     "same_sign", "correlation", "low", "high",
 )  # fmt: skip
-_TAUS = ("said_believed", "said_embedded", "believed_embedded")
-_AGREEMENT = (
-    "category", "group", "arm", *(f"{t}{end}" for t in _TAUS for end in ("", "_low", "_high")), "n"
+_TAU_COLUMNS = ("said_believed", "said_embedded", "believed_embedded")
+_AGREEMENT_COLUMNS = (
+    "category", "group", "arm", *(f"{t}{end}" for t in _TAU_COLUMNS for end in ("", "_low", "_high")), "n"
 )  # fmt: skip
 
 
 def _evidence_record(row: "Evidence") -> dict[str, Any]:
     cells = {name: getattr(row, name) for name in row.__dataclass_fields__}
-    for name in _ESTIMATES:
-        cells |= _spread(name, cells[name])
+    for name in _ESTIMATE_COLUMNS:
+        cells |= _estimate_cells(name, cells[name])
     lift = row.lift
     return cells | {
         "said": row.count, "lift": lift.value, "low": lift.low, "high": lift.high, "names": lift.n,
@@ -750,10 +750,10 @@ def _evidence_record(row: "Evidence") -> dict[str, Any]:
 
 def _agreement_record(row: "GroupAgreement") -> dict[str, Any]:
     cells: dict[str, Any] = {name: getattr(row, name) for name in ("category", "group", "arm")}
-    for name in _TAUS:
-        cells |= _spread(name, getattr(row, name))
+    for name in _TAU_COLUMNS:
+        cells |= _estimate_cells(name, getattr(row, name))
     return cells | {"n": row.said_believed.n}
 
 
-def _spread(name: str, e: Estimate) -> dict[str, float]:
-    return {name: e.value, f"{name}_low": e.low, f"{name}_high": e.high}
+def _estimate_cells(name: str, estimate: Estimate) -> dict[str, float]:
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}

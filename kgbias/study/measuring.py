@@ -26,7 +26,7 @@ from kgbias.measure.configure import MeasureCall, configure_measurement, options
 from kgbias.parallel import open_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study import records
-from kgbias.study.context import OfRun
+from kgbias.study.context import RunPart
 
 if TYPE_CHECKING:
     from kgbias.compare import GroupTest
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
     from kgbias.stats.variance import VarianceComponents
     from kgbias.stories.links import StoryLinks
 
-_LONGEST = 80
-_WORDS = ("measure", "method", "cell", "statements", "word", "n", "effect", "total")
+_MAX_TOPIC_NAME_CHARS = 80
+_WORD_COLUMNS = ("measure", "method", "cell", "statements", "word", "n", "effect", "total")
 
 
-_PLANNED = (
+_PLAN_COLUMNS = (
     "measure", "figure", "group", "arm", "value", "low", "high", "width", "labels", "by_own", "raw",
     "raw_low", "raw_high", "basis",
 )  # fmt: skip
-REFUSED = (
+REFUSAL_COLUMNS = (
     "category", "group", "refused", "low", "high", "prompts", "difference", "difference_low",
     "difference_high", "p", "q",
 )  # fmt: skip
@@ -61,13 +61,13 @@ SAID_MORE = (
     "difference", "difference_low", "difference_high", "log_odds", "p", "q", "category_p",
     "sentence", "triples",
 )  # fmt: skip
-_AGREED = (
+_RATER_COLUMNS = (
     "measure", "group", "kind", "raters", "level", "n", "alpha", "low", "high", "disputed"
 )  # fmt: skip
-_CURVES = ("measure", "method", "removed", "n", "drop", "low", "high")
+_DELETION_COLUMNS = ("measure", "method", "removed", "n", "drop", "low", "high")
 
 
-class Measured(OfRun):
+class RunMeasuring(RunPart):
     """Computations on a run's statements; a part of `Run`."""
 
     def measure(
@@ -110,21 +110,21 @@ class Measured(OfRun):
         in_language = ""
         if preset is None:
             options, in_language = options_for_language(run_language(run), options)
-        config, selection, said = configure_measurement(preset, **options)
+        config, selection, remark = configure_measurement(preset, **options)
         if config.topics:
             require_english(run, "the lemmas and stop words of `topics`")
         with self._context.working() as progress:
-            self._context.remark(said or in_language)
+            self._context.remark(remark or in_language)
             try:
-                scorers = measuring_scorers(
+                scorers = load_scorers(
                     run, config.scorer_specs, progress, device=config.device, labels=config.labels
                 )
             except ModelError as error:
                 if preset is None:
                     raise
-                by = " and ".join(f"{m} by {s}" for m, s in config.scorers.items() if s)
+                scored_by = " and ".join(f"{m} by {s}" for m, s in config.scorers.items() if s)
                 raise ModelError(
-                    f"{error}: {preset} scores {by}; download them where there is a network, or "
+                    f"{error}: {preset} scores {scored_by}; download them where there is a network, or "
                     "give other scorers with the preset (`scorers`)"
                 ) from error
             with open_executor(config.executor, progress) as executor:
@@ -141,15 +141,15 @@ class Measured(OfRun):
                     run,
                     config.topic_settings,
                     progress,
-                    device=_device(config.embedding, config.device),
+                    device=_device_for(config.embedding, config.device),
                     selection=Selection(**selection),
                 )
                 for model in models:
                     if explain_unfit(model):
                         progress.note(f"{model.category}: {entropy_verdict(model)}")
-        which = Selection(**selection)
-        counted = self._said(which, counted if which == Selection() else None)
-        return records.group_rows(run, counted, which)
+        criteria = Selection(**selection)
+        counted = self._select_statements(criteria, counted if criteria == Selection() else None)
+        return records.group_rows(run, counted, criteria)
 
     def price_measure(
         self, *, preset: str | None = None, **options: Unpack[MeasureCall]
@@ -171,11 +171,11 @@ class Measured(OfRun):
         if preset is None:
             options, _ = options_for_language(run_language(self.stored), options)
         config, selection, _ = configure_measurement(preset, **options)
-        found = price_measurement(self.stored, config.scorer_specs)
+        scorings = price_measurement(self.stored, config.scorer_specs)
         if config.topics:
-            kept = select_statements(self.stored, Selection(**selection)).triples
-            found.append(ScoringPrice("topics", config.embedding, len({t.id for t in kept})))
-        return Rows(found, columns=ScoringPrice.__dataclass_fields__)
+            triples = select_statements(self.stored, Selection(**selection)).triples
+            scorings.append(ScoringPrice("topics", config.embedding, len({t.id for t in triples})))
+        return Rows(scorings, columns=ScoringPrice.__dataclass_fields__)
 
     def rename_topic(self, topic: str, name: str) -> Topic:
         """Name a topic, wherever it is shown; returns the topic.
@@ -191,19 +191,19 @@ class Measured(OfRun):
         """
         from kgbias.associate.graph import find_topic
 
-        given = name.strip()
-        if given != printable(given) or len(given) > _LONGEST:
-            raise UsageError(f"a topic's name is one line of at most {_LONGEST} characters")
+        new_name = name.strip()
+        if new_name != printable(new_name) or len(new_name) > _MAX_TOPIC_NAME_CHARS:
+            raise UsageError(f"a topic's name is one line of at most {_MAX_TOPIC_NAME_CHARS} characters")
         models = self.stored.topics()
         if not any(model.topics for model in models):
             raise UsageError(f"run {self.name!r} has no topics: measure it with `topics`")
-        found = find_topic(models, topic)
-        self.stored.store.name_topic(found.id, given)
-        return find_topic(self.stored.topics(), f"{found.category}:{found.number}")
+        match = find_topic(models, topic)
+        self.stored.store.name_topic(match.id, new_name)
+        return find_topic(self.stored.topics(), f"{match.category}:{match.number}")
 
     def structure(self, *, seed: int = 0, **selection: Unpack[SelectionOptions]) -> Rows[NodePlace]:
         """Find central groups and objects, communities, and the objects that bridge groups, in the
-        statements of one arm that count (`counted`), and write them to the graph. `seed` is for the
+        statements of one arm that count (`statements`), and write them to the graph. `seed` is for the
         search for communities.
 
         Frame columns: kind (group or object), node_id, label, degree, betweenness, community,
@@ -211,14 +211,14 @@ class Measured(OfRun):
 
         Args:
             seed: the random seed of the search.
-            selection: which statements count, as for `counted`; `arm` names one in a run with
+            selection: which statements count, as for `statements`; `arm` names one in a run with
                 several.
         """
         from kgbias.graph.structure import measure_structure
 
-        counted = need_one_arm(self.stored, self._said(Selection(**selection)))
+        statements = need_one_arm(self.stored, self._select_statements(Selection(**selection)))
         with self._context.working() as progress:
-            places = measure_structure(counted.triples, seed=seed, progress=progress)
+            places = measure_structure(statements.triples, seed=seed, progress=progress)
         self.stored.save_places(places)
         return Rows(places, columns=NodePlace.__dataclass_fields__)
 
@@ -255,7 +255,7 @@ class Measured(OfRun):
                 progress=progress,
             )
 
-    def tests(
+    def compare_groups(
         self,
         *,
         pairs: bool = False,
@@ -298,28 +298,28 @@ class Measured(OfRun):
         from kgbias.measure.ppi_figures import CorrectedDifferences
 
         run, metrics = self.stored, self.stored.metrics()
-        dear = explain_costly_measures(metrics)
+        too_costly = explain_costly_measures(metrics)
         need_statements(run)
         counted = select_statements(run, Selection(**selection))
-        asked = _measured(run, counted, measures) or testable_measures(counted.triples)
-        counted = exclude_cross_mentions(run, counted, {m: each for m, each in metrics.items() if m in asked})
+        tested_measures = _check_measures(run, counted, measures) or testable_measures(counted.triples)
+        counted = exclude_cross_mentions(run, counted, {m: each for m, each in metrics.items() if m in tested_measures})
         note = f"groups against each other: {counted.note}" if counted.note else ""
-        for line in (note, *counted.remarks, *(dear[m] for m in asked if m in dear)):
+        for line in (note, *counted.remarks, *(too_costly[m] for m in tested_measures if m in too_costly)):
             self._context.remark(line)
         with self._context.working() as progress:
-            found = run_group_tests(
+            results = run_group_tests(
                 self._record,
                 counted.triples,
                 pairing="pairs" if pairs else "rest",
                 correction=correction,
-                measures=[measure for measure in asked if measure not in dear],
+                measures=[measure for measure in tested_measures if measure not in too_costly],
                 groups=[run.find_group(name).name for name in as_names(groups)] or None,
                 draws=Draws.from_run(run, counted),
                 progress=progress,
             )
-        chosen = [run.find_group(name).name for name in as_names(groups)]
-        labelled = CorrectedDifferences(run, counted, Selection(**selection), chosen)
-        return _test_rows(correct_tests_by_labels(found, labelled.difference))
+        group_names = [run.find_group(name).name for name in as_names(groups)]
+        labelled = CorrectedDifferences(run, counted, Selection(**selection), group_names)
+        return _test_rows(correct_tests_by_labels(results, labelled.difference))
 
     def label_plan(
         self, labels: int, *, measures: Names = (), **selection: Unpack[SelectionOptions]
@@ -342,17 +342,17 @@ class Measured(OfRun):
 
         if labels < 1:
             raise UsageError("`labels` must be at least 1")
-        run, which = self.stored, Selection(**selection)
-        counted = exclude_cross_mentions(run, select_statements(run, which))
-        asked = _measured(run, counted, measures) or sorted(
+        run, criteria = self.stored, Selection(**selection)
+        counted = exclude_cross_mentions(run, select_statements(run, criteria))
+        measure_names = _check_measures(run, counted, measures) or sorted(
             {name for t in counted.triples for name in t.scores}
         )
-        raw = {(s.group_id, s.arm, s.measure): s for s in read_figures(run, which)}
-        current, found = run.metrics(), []
-        for name in asked:
+        raw = {(s.group_id, s.arm, s.measure): s for s in read_figures(run, criteria)}
+        current, rows = run.metrics(), []
+        for name in measure_names:
             if LabelValues.from_measure(known(name)) is not None:
-                found += expect_figures(run, counted, which, name, labels, raw, current.get(name))
-        return Rows(found, _planned_record, _PLANNED)
+                rows += expect_figures(run, counted, criteria, name, labels, raw, current.get(name))
+        return Rows(rows, _plan_record, _PLAN_COLUMNS)
 
     def rater_agreement(self, *, measures: Names = ()) -> Rows["RaterAgreement"]:
         """How far raters agree about the run's statements: Krippendorff's alpha for each measure,
@@ -366,41 +366,41 @@ class Measured(OfRun):
         from kgbias.measure.rater_agreement import compare_raters
 
         labels = labels_in_effect(self.stored.store.labels())
-        if named := set(as_names(measures)):
-            labels = [x for x in labels if x.measure in named]
-        found = compare_raters(labels, self.stored.triples())
+        if wanted_measures := set(as_names(measures)):
+            labels = [x for x in labels if x.measure in wanted_measures]
+        agreements = compare_raters(labels, self.stored.triples())
 
-        def record(a: "RaterAgreement") -> dict[str, Any]:
-            e = a.alpha
-            cells = (a.measure, a.group, a.kind, ", ".join(a.raters), a.level, e.n, e.value, e.low,
-                     e.high, len(a.disputed))  # fmt: skip
-            return dict(zip(_AGREED, cells, strict=True))
+        def record(agreement: "RaterAgreement") -> dict[str, Any]:
+            alpha = agreement.alpha
+            cells = (agreement.measure, agreement.group, agreement.kind, ", ".join(agreement.raters), agreement.level, alpha.n, alpha.value, alpha.low,
+                     alpha.high, len(agreement.disputed))  # fmt: skip
+            return dict(zip(_RATER_COLUMNS, cells, strict=True))
 
-        return Rows(found, record, _AGREED)
+        return Rows(agreements, record, _RATER_COLUMNS)
 
     def arm_tests(
         self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[ExclusionOptions]
     ) -> Rows["GroupTest"]:
         """Test whether the run's augmentation arms differ (Salinas et al. 2023, section 6.1), as
-        `tests` does for groups; by what scorers say, also where people labelled.
+        `compare_groups` does for groups; by what scorers say, also where people labelled.
 
-        Frame columns: as of `tests`.
+        Frame columns: as of `compare_groups`.
 
         Args:
-            measures: as for `tests`.
-            correction: as for `tests`.
+            measures: as for `compare_groups`.
+            correction: as for `compare_groups`.
             leaving: which statements count, as for `counted`, in all arms.
         """
         from kgbias.compare import run_arm_tests
         from kgbias.graph.draws import Draws
 
         category = {g.id: g.category for g in self._record.groups}
-        counted = self._said(Selection(**leaving))
+        counted = self._select_statements(Selection(**leaving))
         return _test_rows(
             run_arm_tests(
                 counted.triples,
                 correction=correction,
-                measures=_measured(self.stored, counted, measures),
+                measures=_check_measures(self.stored, counted, measures),
                 categories=category,
                 draws=Draws.from_run(self.stored, counted),
             )
@@ -417,25 +417,25 @@ class Measured(OfRun):
         """
         from kgbias.compare.refusals import measure_refusals
 
-        found = measure_refusals(self._record.groups, self.stored.generations())
+        comparisons = measure_refusals(self._record.groups, self.stored.generations())
         category = {g.name: g.category for g in self._record.groups}
 
-        def record(one: "GroupRefusals") -> dict[str, Any]:
+        def record(refusal: "GroupRefusals") -> dict[str, Any]:
             return {
-                "category": category[one.group],
-                "group": one.group,
-                "refused": one.share.value,
-                "low": one.share.low,
-                "high": one.share.high,
-                "prompts": one.share.n,
-                "difference": one.difference.value,
-                "difference_low": one.difference.low,
-                "difference_high": one.difference.high,
-                "p": one.p,
-                "q": one.q,
+                "category": category[refusal.group],
+                "group": refusal.group,
+                "refused": refusal.share.value,
+                "low": refusal.share.low,
+                "high": refusal.share.high,
+                "prompts": refusal.share.n,
+                "difference": refusal.difference.value,
+                "difference_low": refusal.difference.low,
+                "difference_high": refusal.difference.high,
+                "p": refusal.p,
+                "q": refusal.q,
             }
 
-        return Rows([g for c in found for g in c.groups], record, REFUSED)
+        return Rows([g for c in comparisons for g in c.groups], record, REFUSAL_COLUMNS)
 
     def said_more(self, **selection: Unpack[SelectionOptions]) -> Rows["DistinctiveFeature"]:
         """What the model says of each group more often than of the others of its category: words,
@@ -488,7 +488,7 @@ class Measured(OfRun):
         found = [one for test in tests for one in test.found]
         return Rows(sorted(found, key=lambda one: place[one.group]), record, SAID_MORE)
 
-    def forms(self, *, measures: Names = (), **selection: Unpack[SelectionOptions]) -> Rows["PromptTypeMean"]:
+    def means_by_prompt_type(self, *, measures: Names = (), **selection: Unpack[SelectionOptions]) -> Rows["PromptTypeMean"]:
         """The groups' means by what the prompts supplied: the model chose the predicate, or the
         prompt gave this initial one, or another (docs/methods/measure.md).
 
@@ -503,8 +503,8 @@ class Measured(OfRun):
 
         columns = ("measure", "category", "group", "arm", "form", "n", "value", "low", "high")
         need_statements(self.stored)
-        found = means_by_prompt_type(self.stored, Selection(**selection), as_names(measures))
-        return Rows(found, lambda m: {name: getattr(m, name) for name in columns}, columns)
+        means = means_by_prompt_type(self.stored, Selection(**selection), as_names(measures))
+        return Rows(means, lambda m: {name: getattr(m, name) for name in columns}, columns)
 
     def variance(self, **selection: Unpack[SelectionOptions]) -> Rows["VarianceComponents"]:
         """How much of a measure's variance lies between groups, between the wordings of their
@@ -523,11 +523,11 @@ class Measured(OfRun):
 
         series = self._context.series(self.name)
         runs = [run for run in series if run.status == "complete" or run.id == self.id]
-        parts = ("groups", "wordings", "groups_by_wordings", "recrawls", "groups_by_recrawls")
-        ends = [f"{name}{end}" for name in parts for end in ("", "_low", "_high")]
-        columns = ("measure", "category", "arm", "n", *ends, "within", "verdict")
-        found = variance_table(runs, Selection(**selection))
-        return Rows(found, lambda c: c.as_dict(), columns)
+        components = ("groups", "wordings", "groups_by_wordings", "recrawls", "groups_by_recrawls")
+        estimate_columns = [f"{name}{end}" for name in components for end in ("", "_low", "_high")]
+        columns = ("measure", "category", "arm", "n", *estimate_columns, "within", "verdict")
+        rows = variance_table(runs, Selection(**selection))
+        return Rows(rows, lambda c: c.as_dict(), columns)
 
     def attribute(
         self,
@@ -562,13 +562,13 @@ class Measured(OfRun):
         from kgbias.measure.attribution import attribute, choose_triples
         from kgbias.measure.scorers import load_scorer
 
-        run, found = self.stored, []
+        run, attributions = self.stored, []
         with self._context.working() as progress:
             for name in as_names(measure):
                 triples = choose_triples(run, name, top=top, search=search, all_triples=everything)
                 loaded = load_scorer(name, scorer, device=device)
-                found += attribute(run, [loaded], triples, progress, as_names(method))
-        return records.attribution_rows(run, found)
+                attributions += attribute(run, [loaded], triples, progress, as_names(method))
+        return records.attribution_rows(run, attributions)
 
     def attributed_words(
         self,
@@ -600,24 +600,24 @@ class Measured(OfRun):
         if unknown := [m for m in as_names(method) if m not in METHOD_VERSIONS]:
             raise UsageError(no_such("`method`", unknown[0], METHOD_VERSIONS))
         run = self.stored
-        groups = {t.id: t.group for t in self._said(Selection(**selection)).triples}
-        found = [
+        groups = {t.id: t.group for t in self._select_statements(Selection(**selection)).triples}
+        attributions = [
             a
             for a in latest_attributions(run.attributions())
             if a.triple_id in groups
             and (not measure or a.metric.measure in as_names(measure))
             and (not method or a.method.partition("@")[0] in as_names(method))
         ]
-        if not found:
+        if not attributions:
             raise UsageError(f"run {run.name!r} has no such word effects: attribute it first")
         if against is None:
-            return Rows(word_effects(found, groups, top=top), columns=_WORDS)
+            return Rows(word_effects(attributions, groups, top=top), columns=_WORD_COLUMNS)
         rows: list[WordEffect] = []
-        for metric in dict.fromkeys(a.metric for a in found):
-            own = [a for a in found if a.metric == metric]
-            cells = _confusion(run, metric, against, [a.triple_id for a in own])
-            rows += word_effects(own, cells, top=top)
-        return Rows(rows, columns=_WORDS)
+        for metric in dict.fromkeys(a.metric for a in attributions):
+            of_metric = [a for a in attributions if a.metric == metric]
+            cells = _confusion_cells(run, metric, against, [a.triple_id for a in of_metric])
+            rows += word_effects(of_metric, cells, top=top)
+        return Rows(rows, columns=_WORD_COLUMNS)
 
     def deletion(
         self,
@@ -650,7 +650,7 @@ class Measured(OfRun):
 
         if removed < 1:
             raise UsageError("`removed` must be 1 or more")
-        found: list[Deletion] = []
+        curves: list[Deletion] = []
         for name in as_names(measure):
             rows = self.attribute(name, method=method, scorer=scorer, top=top, device=device)
             by_method = {
@@ -661,9 +661,9 @@ class Measured(OfRun):
                 m: [(list(a.tokens), list(a.effects), a.score) for a in by_method[m]]
                 for m in by_method
             }
-            loaded = load_scorer(name, scorer, device=device)
-            found += deletion_curves(loaded, words, max_removed=removed, seed=seed)
-        return Rows(found, _curve_record, _CURVES)
+            opened_scorer = load_scorer(name, scorer, device=device)
+            curves += deletion_curves(opened_scorer, words, max_removed=removed, seed=seed)
+        return Rows(curves, _deletion_record, _DELETION_COLUMNS)
 
     def analyse_profiles(
         self,
@@ -694,11 +694,11 @@ class Measured(OfRun):
         """
         from kgbias.profiles import analyse_profiles
 
-        found = records.profiles_of(self.stored)
+        profiles = records.profiles_of(self.stored)
         options = {"repeats": repeats, "permutations": permutations, "draws": draws}
         with self._context.working() as progress:
             return analyse_profiles(
-                found,
+                profiles,
                 attributes=as_names(attribute),
                 groups=as_names(group),
                 kernel=kernel,
@@ -747,7 +747,7 @@ class Measured(OfRun):
         self,
         *,
         apx: PathLike | None = None,
-        crawl: OfRun | str | None = None,
+        crawl: RunPart | str | None = None,
         attribute: Names = (),
         output: PathLike | None = None,
         seed: int = 0,
@@ -774,36 +774,36 @@ class Measured(OfRun):
         if apx is None and crawl is None:
             raise UsageError("say what to compare with: `apx`, `crawl` or both")
         table = None if apx is None else read_apx(Path(apx))
-        other = None if crawl is None else self._context.find(crawl)
-        found = records.profiles_of(self.stored)
-        attributes = as_names(attribute) or list_attributes(found)
+        crawl_run = None if crawl is None else self._context.find(crawl)
+        profiles = records.profiles_of(self.stored)
+        attributes = as_names(attribute) or list_attributes(profiles)
         with self._context.working() as progress:
             words = word_shifts(
-                found,
-                labels_of(found, "group"),
+                profiles,
+                labels_of(profiles, "group"),
                 attributes,
-                shown=len(found),
+                shown=len(profiles),
                 draws=0,
                 progress=progress,
             )
-        agreed = []
+        agreements = []
         if table is not None:
-            agreed.append(compare_with_apx(words, table, source=str(apx), seed=seed))
-        if other is not None:
-            names = {g.id: (g.name, *g.variants) for g in other.groups}
-            labels = group_labels(found, names)
-            triples = list(select_statements(other).triples)
-            agreed.append(compare_with_crawl(words, triples, labels, source=other.name, seed=seed))
+            agreements.append(compare_with_apx(words, table, source=str(apx), seed=seed))
+        if crawl_run is not None:
+            names = {g.id: (g.name, *g.variants) for g in crawl_run.groups}
+            labels = group_labels(profiles, names)
+            triples = list(select_statements(crawl_run).triples)
+            agreements.append(compare_with_crawl(words, triples, labels, source=crawl_run.name, seed=seed))
         if output is not None:
             from kgbias.report.save import write_agreement
 
-            write_agreement(agreed, Path(output), self.name)
-        return agreed
+            write_agreement(agreements, Path(output), self.name)
+        return agreements
 
 
-def measuring_scorers(
+def load_scorers(
     run: StoredRun,
-    wanted: "Mapping[str, ScorersLike | None]",
+    requested: "Mapping[str, ScorersLike | None]",
     progress: Progress,
     *,
     device: str = "auto",
@@ -818,61 +818,61 @@ def measuring_scorers(
     from kgbias.measure.price import list_specs
     from kgbias.measure.scorers import load_scorer, labels_error, wrap_scorer, takes_labels
 
-    scorers, labelled = [], False
-    for measure, specs in list_specs(wanted).items():
+    scorers, labels_used = [], False
+    for measure, specs in list_specs(requested).items():
         for spec in reversed(specs):
             if not isinstance(spec, str):
                 scorers.append(wrap_scorer(measure, spec))
                 continue
-            fixed = spec.startswith(("vectors:", "scores:"))  # a file: runs on no device
-            told = takes_labels(measure, spec)
-            labelled |= told
+            from_file = spec.startswith(("vectors:", "scores:"))  # a file: runs on no device
+            needs_labels = takes_labels(measure, spec)
+            labels_used |= needs_labels
             scorers.append(
                 scorer := load_scorer(
                     measure,
                     spec,
-                    device="auto" if fixed else device,
-                    labels=labels if told else None,
+                    device="auto" if from_file else device,
+                    labels=labels if needs_labels else None,
                     log=run.store,
                 )
             )
             if spec.startswith("llm:"):
                 progress.note(str(check_shipped_labels(scorer)))
-    if labels and not labelled:
+    if labels and not labels_used:
         raise labels_error()
     return scorers
 
 
-def _measured(run: StoredRun, counted: SelectedStatements, measures: Names) -> list[str] | None:
+def _check_measures(run: StoredRun, counted: SelectedStatements, measures: Names) -> list[str] | None:
     """The named measures, which the run must have; None for all."""
     from kgbias.compare.families import testable_measures
 
-    there = testable_measures(counted.triples)
-    if unknown := [m for m in as_names(measures) if m not in there]:
-        if not there:
+    available = testable_measures(counted.triples)
+    if unknown := [m for m in as_names(measures) if m not in available]:
+        if not available:
             raise UsageError(f"run {run.name!r} has no measure {unknown[0]!r}; measure it first")
-        raise UsageError(no_such("measure", unknown[0], there, f" of run {run.name!r}"))
+        raise UsageError(no_such("measure", unknown[0], available, f" of run {run.name!r}"))
     return list(as_names(measures)) or None
 
 
-def _confusion(run: StoredRun, metric: Metric, against: str, triples: list[str]) -> dict[str, str]:
+def _confusion_cells(run: StoredRun, metric: Metric, against: str, triples: list[str]) -> dict[str, str]:
     """The cell of each triple that both scorers judged."""
     scorers = [m for m in run.scorers() if not is_swapped(m)]
     others = [m for m in scorers if m.measure == metric.measure and m != metric]
-    named = [m for m in others if against in (m.scorer, f"{m.scorer}@{m.version}")]
-    if len(named) != 1:
-        there = ", ".join(f"{m.scorer}@{m.version}" for m in others) or "none"
+    matches = [m for m in others if against in (m.scorer, f"{m.scorer}@{m.version}")]
+    if len(matches) != 1:
+        names = ", ".join(f"{m.scorer}@{m.version}" for m in others) or "none"
         raise UsageError(
             f"`against` must name one other scorer of {metric.measure}, not {against!r}; "
-            f"the others: {there}"
+            f"the others: {names}"
         )
-    own, other = run.store.scores(metric, triples), run.store.scores(named[0], triples)
+    scores, other_scores = run.store.scores(metric, triples), run.store.scores(matches[0], triples)
     return {
-        id: f"{own[id].label} / {other[id].label}" for id in triples if id in own and id in other
+        id: f"{scores[id].label} / {other_scores[id].label}" for id in triples if id in scores and id in other_scores
     }
 
 
-def _device(spec: str, device: str) -> str:
+def _device_for(spec: str, device: str) -> str:
     """Where the model of a spec runs; "auto" for vectors and scores from files."""
     return "auto" if spec.startswith(("vectors:", "scores:")) else device
 
@@ -886,18 +886,18 @@ def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
         "shrunken", "detectable", "verdict",
     )  # fmt: skip
 
-    def record(t: "GroupTest") -> dict[str, Any]:
-        d = t.difference
-        forms = [t.forms[name].value if name in t.forms else math.nan for name in ("chosen", "raw")]
-        labelled = t.label_difference
+    def record(test: "GroupTest") -> dict[str, Any]:
+        difference = test.difference
+        forms = [test.forms[name].value if name in test.forms else math.nan for name in ("chosen", "raw")]
+        labelled = test.label_difference
         return dict(
             zip(
                 columns,
                 (
-                    t.arm, t.measure, t.category, t.first, t.second, *t.n, *t.means, d.value, d.low,
-                    d.high, t.p, t.p_adjusted, t.omnibus_p, *forms, labelled.value, labelled.low,
+                    test.arm, test.measure, test.category, test.first, test.second, *test.n, *test.means, difference.value, difference.low,
+                    difference.high, test.p, test.p_adjusted, test.omnibus_p, *forms, labelled.value, labelled.low,
                     labelled.high, labelled.p, labelled.p_adjusted, labelled.n,
-                    t.shrunken.value, t.detectable, t.verdict,
+                    test.shrunken.value, test.detectable, test.verdict,
                 ),
                 strict=True,
             )
@@ -906,15 +906,15 @@ def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
     return Rows(tests, record, columns)
 
 
-def _planned_record(p: "ExpectedFigure") -> dict[str, Any]:
+def _plan_record(row: "ExpectedFigure") -> dict[str, Any]:
     cells = (
-        p.measure, p.figure, p.group, p.arm, p.value, p.low, p.high, p.width, p.n, p.by_own,
-        p.raw.value, p.raw.low, p.raw.high, p.basis,
+        row.measure, row.figure, row.group, row.arm, row.value, row.low, row.high, row.width, row.n, row.by_own,
+        row.raw.value, row.raw.low, row.raw.high, row.basis,
     )  # fmt: skip
-    return dict(zip(_PLANNED, cells, strict=True))
+    return dict(zip(_PLAN_COLUMNS, cells, strict=True))
 
 
-def _curve_record(row: "Deletion") -> dict[str, Any]:
+def _deletion_record(row: "Deletion") -> dict[str, Any]:
     drop = row.drop
     cells = (row.measure, row.method, row.removed, drop.n, drop.value, drop.low, drop.high)
-    return dict(zip(_CURVES, cells, strict=True))
+    return dict(zip(_DELETION_COLUMNS, cells, strict=True))
