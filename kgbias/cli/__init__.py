@@ -13,28 +13,28 @@ from typing import NoReturn
 import click
 
 from kgbias.cli import crash
-from kgbias.cli.command import PAIR
+from kgbias.cli.command import NAME_VALUE
 from kgbias.cli.settings import (
-    GIVEN,
-    SHARED,
-    VARIABLE,
-    addresses,
-    defaults,
-    for_one_call,
-    given_settings,
-    merged,
+    META_KEY,
+    SHARED_SETTINGS,
+    CONFIG_VARIABLE,
+    file_addresses,
+    file_defaults,
+    values_for_call,
+    parse_set_values,
+    merge_values,
     read_settings,
-    refuse_reaching,
-    settings_first,
+    refuse_outside_paths,
+    move_settings_first,
 )
-from kgbias.cli.show import end, fail, fail_usage, prepare
+from kgbias.cli.show import end_process, fail, fail_usage, prepare_streams
 from kgbias.errors import KgbiasError, UsageError, nearest
 from kgbias.io.resources import __version__
 from kgbias.io.text import shorten
 from kgbias.io.traces import wait_passively
 
 # name -> the line in --help, in the order of the work (a command's own help says more)
-SECTIONS = {
+COMMAND_SECTIONS = {
     "The main way": {
         "map": "Crawl, measure, find beliefs, and write both pages.",
         "crawl": "Ask a model for stereotypes and keep them as a graph.",
@@ -95,35 +95,35 @@ SECTIONS = {
         "compact": "Shrink a store's file to the size of its content.",
     },
 }
-COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
+COMMANDS = {name: line for section in COMMAND_SECTIONS.values() for name, line in section.items()}
 
 
 # Commands that share a module; every other command has a module of its own name.
-_MODULES = {
+_MODULE_OF_COMMAND = {
     "models": "crawl",
     "plugins": "crawl",
     "topics": "measure",
     "replicate": "evidence",
-    "figures": "take",
-    "report": "take",
-    "export": "take",
-    "publish": "take",
-    "reproduce": "take",
-    "explore": "look",
-    "serve": "look",
-    "cost": "look",
-    "structure": "look",
-    "push": "keep",
-    "runs": "keep",
-    "rename": "keep",
-    "delete": "keep",
-    "verify": "keep",
-    "backup": "keep",
-    "compact": "keep",
+    "figures": "outputs",
+    "report": "outputs",
+    "export": "outputs",
+    "publish": "outputs",
+    "reproduce": "outputs",
+    "explore": "inspect",
+    "serve": "inspect",
+    "cost": "inspect",
+    "structure": "inspect",
+    "push": "store",
+    "runs": "store",
+    "rename": "store",
+    "delete": "store",
+    "verify": "store",
+    "backup": "store",
+    "compact": "store",
 }
 
 
-class LazyGroup(click.Group):
+class LazyCommandGroup(click.Group):
     """Imports each command when it is used, as the function of its name; a name that is a Python
     keyword gets an underscore."""
 
@@ -134,54 +134,54 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         python_name = f"{name}_" if iskeyword(name) else name
-        module = import_module(f"kgbias.cli.{_MODULES.get(name, python_name)}")
+        module = import_module(f"kgbias.cli.{_MODULE_OF_COMMAND.get(name, python_name)}")
         command: click.Command = getattr(module, python_name)
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, settings_first(args))
+        return super().parse_args(ctx, move_settings_first(args))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command, with the values from --set and the folder's kgbias.toml."""
         if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):
-            meant = f" (did you mean {near}?)" if (near := nearest(args[0], COMMANDS)) else ""
+            meant = f" (did you mean {nearest_command}?)" if (nearest_command := nearest(args[0], COMMANDS)) else ""
             raise UsageError(f"no command {args[0]!r}{meant}; kgbias --help lists them")
-        name, command, rest = super().resolve_command(ctx, args)
+        name, command, remaining = super().resolve_command(ctx, args)
         if name is None or command is None:
-            return name, command, rest
+            return name, command, remaining
         path, data = read_settings()
-        given = ctx.meta.get(GIVEN, {})
+        set_values = ctx.meta.get(META_KEY, {})
         if data:
-            ctx.default_map = {name: defaults(path, data, COMMANDS, name, command)}
-            if not os.environ.get(VARIABLE):  # found in the folder, which may be a stranger's
-                refuse_reaching(path, data)
+            ctx.default_map = {name: file_defaults(path, data, COMMANDS, name, command)}
+            if not os.environ.get(CONFIG_VARIABLE):  # found in the folder, which may be a stranger's
+                refuse_outside_paths(path, data)
                 from kgbias.models.http import withhold_keys
 
-                typed = [*args, *(value for values in given.values() for value in values)]
-                ctx.with_resource(withhold_keys(addresses(data, typed)))
-        if given:
-            found = {name: for_one_call(given, command)}
-            ctx.default_map = merged(ctx.default_map or {}, found)
-        return name, command, rest
+                typed = [*args, *(value for values in set_values.values() for value in values)]
+                ctx.with_resource(withhold_keys(file_addresses(data, typed)))
+        if set_values:
+            call_defaults = {name: values_for_call(set_values, command)}
+            ctx.default_map = merge_values(ctx.default_map or {}, call_defaults)
+        return name, command, remaining
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands, in the order of the work."""
-        for title, commands in SECTIONS.items():
+        for title, commands in COMMAND_SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
         with formatter.section("Settings that commands share, for --set NAME=VALUE or kgbias.toml"):
-            formatter.write_dl([(f"{n}={of.metavar}", of.help) for n, of in SHARED.items()])
+            formatter.write_dl([(f"{name}={shared_setting.metavar}", shared_setting.help) for name, shared_setting in SHARED_SETTINGS.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyCommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--set",
-    type=PAIR,
+    type=NAME_VALUE,
     multiple=True,
     metavar="NAME=VALUE",
-    callback=given_settings,
+    callback=parse_set_values,
     expose_value=False,
     help="A setting for this call only, such as --set device=cpu (repeatable, anywhere).",
 )
@@ -195,26 +195,26 @@ def cli() -> None:
     """
 
 
-def _system(error: OSError) -> str:
+def _describe_os_error(error: OSError) -> str:
     """What the system said, with advice where the cause is known."""
-    said = error.strerror or str(error)
+    reason = error.strerror or str(error)
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return (
-            f"{said}: the system allows no more open files (ulimit -n): allow more, or ask less at "
+            f"{reason}: the system allows no more open files (ulimit -n): allow more, or ask less at "
             "a time (--set concurrency=4)"
         )
     if error.filename:
-        return f"{said}: {shorten(str(error.filename), 200)}"
-    return f"cannot write the output: {said}"
+        return f"{reason}: {shorten(str(error.filename), 200)}"
+    return f"cannot write the output: {reason}"
 
 
-def _stopped(*_: object) -> NoReturn:
+def _stop_once(*_: object) -> NoReturn:
     """The first Ctrl-C ends the work, which says what is kept; a second one ends the process."""
-    signal.signal(signal.SIGINT, _gone)
+    signal.signal(signal.SIGINT, _stop_at_once)
     raise KeyboardInterrupt
 
 
-def _gone(*_: object) -> NoReturn:
+def _stop_at_once(*_: object) -> NoReturn:
     os.write(2, b"\nkgbias: stopped\n")
     os._exit(130)
 
@@ -225,10 +225,10 @@ def main() -> None:
     # tenth of its time.
     gc.set_threshold(10_000)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as by nohup
-        signal.signal(signal.SIGINT, _stopped)
+        signal.signal(signal.SIGINT, _stop_once)
     wait_passively()
     try:
-        prepare()
+        prepare_streams()
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -238,24 +238,24 @@ def main() -> None:
     except KgbiasError as error:
         fail(str(error), error.exit_code)
     except BrokenPipeError:
-        end(1)  # whoever read our output is gone: nothing more to say
+        end_process(1)  # whoever read our output is gone: nothing more to say
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             fail(f"the file name is too long: {shorten(str(error.filename), 60)}", 2)
-        fail(_system(error), 2)
+        fail(_describe_os_error(error), 2)
     except MemoryError:
         fail("not enough memory", 2)
     except UnicodeEncodeError as error:
         if "surrogates" not in str(error):
-            fail(crash.report(error), crash.CODE)
+            fail(crash.report_crash(error), crash.EXIT_CODE)
         name = shorten(ascii(error.object), 200)
         fail(f"the name of a file or folder is not UTF-8, which this cannot write to: {name}", 2)
     except RuntimeError as error:
         if "start new thread" in str(error):
             fail("the system allows no more threads (ulimit -u): allow more, or close programs", 2)
-        fail(crash.report(error), crash.CODE)
+        fail(crash.report_crash(error), crash.EXIT_CODE)
     except Exception as error:
         if isinstance(error, ValueError) and "null byte" in str(error):
             fail("a file name cannot contain a NUL character", 2)
-        fail(crash.report(error), crash.CODE)
-    end(code if isinstance(code, int) else 0)
+        fail(crash.report_crash(error), crash.EXIT_CODE)
+    end_process(code if isinstance(code, int) else 0)

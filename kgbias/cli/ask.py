@@ -12,22 +12,22 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
     base_url_option,
-    default,
+    library_default,
     json_option,
     model_settings,
     prompts_form_option,
-    said,
+    drop_unset,
     selection_options,
     store_option,
 )
-from kgbias.cli.settings import fitting, setting, without_shared
+from kgbias.cli.settings import keep_applicable, setting, drop_shared
 from kgbias.errors import UsageError
 from kgbias.io.text import CONTENT_WARNING, shorten
 from kgbias.query import write_result
 from kgbias.study.run import AskOptions
 
-_OF = kgbias.Run.ask
-_SECONDS = 60.0  # a time limit for queries written by a model
+_RUN_METHOD = kgbias.Run.ask
+_MAX_QUERY_SECONDS = 60.0  # a time limit for queries written by a model
 
 
 @click.command(
@@ -45,14 +45,14 @@ _SECONDS = 60.0  # a time limit for queries written by a model
 @click.option(
     "--top",
     type=click.IntRange(min=1),
-    default=default(_OF, "top"),
+    default=library_default(_RUN_METHOD, "top"),
     show_default=True,
     help="Maximum number of statements about each named group, or in all.",
 )
 @setting(
     "encoder",
     metavar="SPEC",
-    default=default(_OF, "encoder"),
+    default=library_default(_RUN_METHOD, "encoder"),
     help="The sentence encoder that finds statements in other words; none: only shared words.",
 )
 @setting("prompts", metavar="FOLDER", help="The model's prompts (default: ask).")
@@ -81,109 +81,109 @@ def ask(
     the question, the answer says so.
     """
     if not model:
-        options = without_shared(options, ["dtype", "base-url"])
+        options = drop_shared(options, ["dtype", "base-url"])
     else:
-        options = fitting(options, [model], "completer")
+        options = keep_applicable(options, [model], "completer")
     if cypher:
-        options = without_shared(options, ["min-acceptability", "without-echoes"])
+        options = drop_shared(options, ["min-acceptability", "without-echoes"])
     if cypher and model is None:
         raise UsageError("--cypher needs a model to write the query: name one with --model")
     names = ("form", "prompts", "base_url", "dtype")
-    asked = cast(AskOptions, said(**{name: options.pop(name) for name in names}))
-    where = said(device=device)
-    selection = said(**options)
+    model_options = cast(AskOptions, drop_unset(**{name: options.pop(name) for name in names}))
+    device_option = drop_unset(device=device)
+    selection = drop_unset(**options)
     if cypher and selection:
         raise UsageError(f"`{min(selection)}` does not apply to --cypher: put it in the question")
-    seconds = _SECONDS if cypher else None
-    found: QuestionAnswer | CypherAnswer
+    seconds = _MAX_QUERY_SECONDS if cypher else None
+    answer: QuestionAnswer | CypherAnswer
     with kgbias.open(store_url, progress=True, query_timeout=seconds) as study:
         run = study.run(run_name)
         if cypher and model:
-            found = run.ask_in_cypher(question, model, asking=asked, **where)
+            answer = run.ask_in_cypher(question, model, asking=model_options, **device_option)
         else:
-            found = run.ask(
-                question, model=model, top=top, encoder=encoder, asking=asked, **where, **selection
+            answer = run.ask(
+                question, model=model, top=top, encoder=encoder, asking=model_options, **device_option, **selection
             )
         # While the store is open, so that a wrong value in it is put down to it.
         if as_json:
-            show.data(found.as_dict())
-        elif isinstance(found, CypherAnswer):
-            _print_query(found)
+            show.print_json(answer.as_dict())
+        elif isinstance(answer, CypherAnswer):
+            _print_cypher_answer(answer)
         else:
-            _print(found)
+            _print_answer(answer)
 
 
-def _print_query(a: CypherAnswer) -> None:
-    if a.query:
-        show.block(f"{a.query}\n", err=True)
-    if a.error:
-        raise UsageError(f"the model's query cannot be run: {a.error}")
-    show.block(write_result(a.result, "table"))
-    show.say("", f"Query written by {a.model}: read it before its rows.", err=True)
+def _print_cypher_answer(answer: CypherAnswer) -> None:
+    if answer.query:
+        show.print_block(f"{answer.query}\n", err=True)
+    if answer.error:
+        raise UsageError(f"the model's query cannot be run: {answer.error}")
+    show.print_block(write_result(answer.result, "table"))
+    show.say("", f"Query written by {answer.model}: read it before its rows.", err=True)
 
 
-def _print(a: QuestionAnswer) -> None:
-    r = a.retrieval
-    if not a.statements:
-        show.say(a.text)
-        if a.note:
-            show.say(a.note)
-        if r.nearest:
+def _print_answer(answer: QuestionAnswer) -> None:
+    retrieved = answer.retrieval
+    if not answer.statements:
+        show.say(answer.text)
+        if answer.note:
+            show.say(answer.note)
+        if retrieved.nearest:
             show.say()
-            for f in r.nearest:
-                show.say(f"  {_statement(f)}")
+            for statement_found in retrieved.nearest:
+                show.say(f"  {_describe_statement(statement_found)}")
             show.say("", CONTENT_WARNING, err=True)
         return
-    if a.model:
-        for claim in a.claims:
-            show.say(f"{claim.text}{_mark(claim.cites, claim.missing_numbers)}")
-        if a.note:
+    if answer.model:
+        for claim in answer.claims:
+            show.say(f"{claim.text}{_citation_mark(claim.cites, claim.missing_numbers)}")
+        if answer.note:
             show.say()
-    if a.note:
-        show.say(a.note, "")
-    several = len({g.arm for g in r.groups}) > 1
-    for g in r.groups:
-        of = f"{g.group} [{g.arm}]" if several else g.group
-        show.say(f"{of}: {_matching(g) if r.question.topic else f'{g.statements} statements'}")
-        for title, value, n in format_figures(g.figures) if r.question.groups else ():
+    if answer.note:
+        show.say(answer.note, "")
+    has_several_arms = len({group.arm for group in retrieved.groups}) > 1
+    for group in retrieved.groups:
+        group_name = f"{group.group} [{group.arm}]" if has_several_arms else group.group
+        show.say(f"{group_name}: {_describe_matching(group) if retrieved.question.topic else f'{group.statements} statements'}")
+        for title, value, n in format_figures(group.figures) if retrieved.question.groups else ():
             show.say(f"    {title} {value}, n = {n}")
     show.say()
-    for n, f in enumerate(a.statements, 1):
-        show.say(f"[{n}] {_statement(f, arm=several)}")
-    if r.neighbours:
+    for n, statement_found in enumerate(answer.statements, 1):
+        show.say(f"[{n}] {_describe_statement(statement_found, arm=has_several_arms)}")
+    if retrieved.neighbours:
         show.say("", "Of other groups, with the same object:")
-    for near in r.neighbours:
-        t = near.triple
-        show.say(f"  as [{near.statement_number}]: {shorten(t.sentence, 100)}  said {t.count}")
+    for neighbour in retrieved.neighbours:
+        triple = neighbour.triple
+        show.say(f"  as [{neighbour.statement_number}]: {shorten(triple.sentence, 100)}  said {triple.count}")
     show.say(
         "",
-        f"{len(a.statements)} of {r.matching} statements of run {a.run}, by {r.method}.",
+        f"{len(answer.statements)} of {retrieved.matching} statements of run {answer.run}, by {retrieved.method}.",
         CONTENT_WARNING,
         err=True,
     )
 
 
-def _matching(g: RetrievedGroup) -> str:
+def _describe_matching(group: RetrievedGroup) -> str:
     """How many of the statements about a group match the question."""
-    if not g.statements:
+    if not group.statements:
         return "0 statements"
-    e = g.matching
-    count = round(e.value * g.statements)
-    return f"{count} of {g.statements} statements match ({e.value:.1%}, {e.interval('.1%')})"
+    estimate = group.matching
+    count = round(estimate.value * group.statements)
+    return f"{count} of {group.statements} statements match ({estimate.value:.1%}, {estimate.interval('.1%')})"
 
 
-def _statement(f: RetrievedStatement, *, arm: bool = False) -> str:
+def _describe_statement(statement_found: RetrievedStatement, *, arm: bool = False) -> str:
     """A statement with its figures, and why it was found."""
-    t = f.triple
-    score = f", regard {t.scores['regard'].value:+z.2f}" if "regard" in t.scores else ""
+    triple = statement_found.triple
+    score = f", regard {triple.scores['regard'].value:+z.2f}" if "regard" in triple.scores else ""
     return (
-        f"{shorten(t.sentence, 100)}{f' [{t.arm}]' if arm else ''}  "
-        f"said {t.count} ({f.share.value:.1%}, {f.share.interval('.1%')}){score}  "
-        f"{f.why}"
+        f"{shorten(triple.sentence, 100)}{f' [{triple.arm}]' if arm else ''}  "
+        f"said {triple.count} ({statement_found.share.value:.1%}, {statement_found.share.interval('.1%')}){score}  "
+        f"{statement_found.why}"
     )
 
 
-def _mark(cites: tuple[int, ...], wrong: tuple[int, ...]) -> str:
+def _citation_mark(cites: tuple[int, ...], wrong: tuple[int, ...]) -> str:
     """The mark after a claim whose sources are missing or wrong."""
     if wrong:
         numbers = ", ".join(map(str, wrong))

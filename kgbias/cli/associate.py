@@ -9,14 +9,14 @@ import click
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.command import Command, Section
+from kgbias.cli.command import Command, SectionOption
 from kgbias.cli.options import (
     json_option,
     model_settings,
-    said,
+    drop_unset,
     workers_settings,
 )
-from kgbias.cli.settings import setting, settings, without_shared
+from kgbias.cli.settings import setting, settings, drop_shared
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.io.progress import show_progress
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from kgbias.associate.grid import GridCost, GridResult
 
 
-FILE = click.Path(dir_okay=False, path_type=Path)
-COUNT = click.IntRange(1)
+FILE_TYPE = click.Path(dir_okay=False, path_type=Path)
+COUNT_TYPE = click.IntRange(1)
 
 
-def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
-    return click.option(*names, cls=Section, section=section, **more)
+def _section_option(section: str, *names: str, **attributes: Any) -> Callable[[Any], Any]:
+    return click.option(*names, cls=SectionOption, section=section, **attributes)
 
 
-TESTED = "What is tested"
-STATISTICS = "Statistics of every method"
-VECTORS = "s-SEAT, w-SEAT and CEAT"
-CONTEXTS = "Where words are found: all but WEAT"
-CEAT = "CEAT, and CEAT over LPBS"
-LPBS = "LPBS"
-GRAPH = "A run's graph"
-GRID = "The parameter study of Mind Your Bias"
+TESTED_SECTION = "What is tested"
+STATISTICS_SECTION = "Statistics of every method"
+VECTORS_SECTION = "s-SEAT, w-SEAT and CEAT"
+CONTEXTS_SECTION = "Where words are found: all but WEAT"
+CEAT_SECTION = "CEAT, and CEAT over LPBS"
+LPBS_SECTION = "LPBS"
+GRAPH_SECTION = "A run's graph"
+GRID_SECTION = "The parameter study of Mind Your Bias"
 
 
 @click.command(
@@ -52,15 +52,15 @@ GRID = "The parameter study of Mind Your Bias"
         "kgbias associate --vectors glove.txt --test all",
     ),
 )
-@_option(TESTED, "--vectors", type=FILE, help="Static word vectors: word2vec, GloVe or fastText.")
+@_section_option(TESTED_SECTION, "--vectors", type=FILE_TYPE, help="Static word vectors: word2vec, GloVe or fastText.")
 @setting(
     "vector-format",
     metavar="FORMAT",
     help="auto, word2vec, word2vec-binary, glove or fasttext-binary (default: auto).",
 )
 @setting("exact-case", type=bool, default=False, help="Do not look up Amy as amy in the vectors.")
-@_option(
-    TESTED,
+@_section_option(
+    TESTED_SECTION,
     "--model",
     "models",
     multiple=True,
@@ -68,19 +68,19 @@ GRID = "The parameter study of Mind Your Bias"
     help="smollm2, reference, reference-masked, minilm, hf:ID-or-PATH or hf:PATH:FILE.gguf; "
     "repeatable.",
 )
-@_option(
-    TESTED,
+@_section_option(
+    TESTED_SECTION,
     "--test",
     "tests",
     multiple=True,
     metavar="NAMES",
     help="Tests by name, separated by commas: weat1 to weat10, C1, C3-term ..., or all.",
 )
-@_option(
-    TESTED, "--tests-file", type=FILE, help="Your own tests (TOML, see docs/how-to/word-sets.md)."
+@_section_option(
+    TESTED_SECTION, "--tests-file", type=FILE_TYPE, help="Your own tests (TOML, see docs/how-to/word-sets.md)."
 )
-@_option(
-    TESTED,
+@_section_option(
+    TESTED_SECTION,
     "--method",
     "methods",
     multiple=True,
@@ -108,47 +108,47 @@ GRID = "The parameter study of Mind Your Bias"
 )
 @setting(
     "samples",
-    type=COUNT,
+    type=COUNT_TYPE,
     help="Partitions to draw if there are too many to count (default: 99999).",
 )
 @settings("seed")
-@_option(
-    STATISTICS, "--as-published", is_flag=True, help="Use each method's conventions from its paper."
+@_section_option(
+    STATISTICS_SECTION, "--as-published", is_flag=True, help="Use each method's conventions from its paper."
 )
 @setting(
     "unit",
     type=click.Choice(["word", "sentence"]),
     help="SEAT and LPBS: what permutations exchange (default: word).",
 )
-@_option(
-    VECTORS,
+@_section_option(
+    VECTORS_SECTION,
     "--encoding",
     metavar="NAME",
     help="word-average, word-first or word-last for w-SEAT (default: word-average); cls, last or "
     "mean for s-SEAT (default: the model's own); any for CEAT (default: word-average).",
 )
-@_option(
-    VECTORS,
+@_section_option(
+    VECTORS_SECTION,
     "--layer",
     type=int,
     help="Hidden layer: 0 is the input embeddings, -1 the last (default: -1).",
 )
-@_option(
-    VECTORS,
+@_section_option(
+    VECTORS_SECTION,
     "--search",
     is_flag=True,
     help="s-SEAT and w-SEAT: the best of all layers (s-SEAT: and encodings), with p corrected for "
     "the search.",
 )
-@_option(
-    CONTEXTS,
+@_section_option(
+    CONTEXTS_SECTION,
     "--contexts",
-    type=FILE,
+    type=FILE_TYPE,
     help="A corpus: one text per line, or JSON lines (default: templates).",
 )
 @setting(
     "most",
-    type=COUNT,
+    type=COUNT_TYPE,
     help="With --contexts: maximum texts per word, or for LPBS per pair of words (default: 1000).",
 )
 @setting(
@@ -161,8 +161,8 @@ GRID = "The parameter study of Mind Your Bias"
     type=click.IntRange(0),
     help="With --contexts and LPBS: maximum words between target and attribute (default: 18).",
 )
-@_option(
-    CEAT, "--generate", type=COUNT, metavar="N", help="Let the model write N contexts per word."
+@_section_option(
+    CEAT_SECTION, "--generate", type=COUNT_TYPE, metavar="N", help="Let the model write N contexts per word."
 )
 @setting("draws", type=click.IntRange(2), help="Draws of one context per word (default: 10000).")
 @setting(
@@ -185,24 +185,24 @@ GRID = "The parameter study of Mind Your Bias"
     type=click.Choice(["auto", "masked", "causal"]),
     help="Require this kind of model (default: auto).",
 )
-@_option(
-    GRAPH,
+@_section_option(
+    GRAPH_SECTION,
     "--groups",
     metavar="X,Y",
     help="Test two groups of the run by their indicators; all: every pair within a category.",
 )
-@_option(
-    GRAPH, "--every-group", is_flag=True, help="SC-WEAT of each group of the run, with its regard."
+@_section_option(
+    GRAPH_SECTION, "--every-group", is_flag=True, help="SC-WEAT of each group of the run, with its regard."
 )
-@_option(
-    GRAPH,
+@_section_option(
+    GRAPH_SECTION,
     "--attributes",
     metavar="NAME",
     help="The attributes to test groups on: pleasant, warmth, competence, career, science, "
     "mathematics, traits; or regard, the run's own words (default: pleasant).",
 )
-@_option(
-    GRAPH,
+@_section_option(
+    GRAPH_SECTION,
     "--topics",
     metavar="A,B",
     help="Instead: the words of two topics, each given as CATEGORY:NUMBER or by one of its words.",
@@ -212,30 +212,30 @@ GRID = "The parameter study of Mind Your Bias"
     type=click.Choice(["terms", "names", "paraphrases"]),
     help="The kind of indicators (default: the first that both groups have).",
 )
-@_option(
-    GRAPH,
+@_section_option(
+    GRAPH_SECTION,
     "--indicators",
-    type=FILE,
+    type=FILE_TYPE,
     help="Your own indicators and attributes (TOML, see docs/how-to/word-sets.md).",
 )
-@_option(GRAPH, "--arm", metavar="NAME", help="The augmentation arm, if the run has several.")
-@_option(
-    GRAPH,
+@_section_option(GRAPH_SECTION, "--arm", metavar="NAME", help="The augmentation arm, if the run has several.")
+@_section_option(
+    GRAPH_SECTION,
     "--store",
     "store_url",
     envvar="KGBIAS_STORE",
     metavar="PATH-or-URL",
     help="Write the results to this graph store (default with --run: kgbias.db).",
 )
-@_option(GRAPH, "--run", "run_name", metavar="NAME", help="The run that the results belong to.")
-@_option(
-    GRID,
+@_section_option(GRAPH_SECTION, "--run", "run_name", metavar="NAME", help="The run that the results belong to.")
+@_section_option(
+    GRID_SECTION,
     "--grid",
     is_flag=True,
     help="Run every valid setting of every method on every test and model (see the methods page). "
     "-o names a folder; --encoding, words and targets hold one value.",
 )
-@_option(GRID, "--dry-run", is_flag=True, help="Show the size of the grid, and stop.")
+@_section_option(GRID_SECTION, "--dry-run", is_flag=True, help="Show the size of the grid, and stop.")
 @click.option(
     "-o",
     "--output",
@@ -256,81 +256,81 @@ def associate(
     cache: bool,
     grid: bool,
     dry_run: bool,
-    **given: Any,
+    **options: Any,
 ) -> None:
-    """Run association tests: WEAT, s-SEAT, w-SEAT, CEAT and LPBS.
+    """Run association tests: WEAT, s-SEAT, w-SEAT, CEAT_SECTION and LPBS.
 
     A positive effect ties the first target set to the first attribute set. p-values are exact if
     the partitions can be counted, else sampled; p Holm and p BH correct for all tests of the call.
     An option applies to the methods that have it; if none of them does, it is an error.
     """
     if grid or dry_run:
-        from kgbias.cli.associate import run
+        from kgbias.cli.associate import run_grid_command
 
-        run(given, outputs, store_url, run_name, cache, grid, dry_run, as_json)
+        run_grid_command(options, outputs, store_url, run_name, cache, grid, dry_run, as_json)
         return
     from kgbias.associate import associate as run_tests
 
-    if not given["vectors"] and not given["models"]:
+    if not options["vectors"] and not options["models"]:
         raise UsageError("say what to test: --vectors FILE or --model SPEC")
     for path in outputs:
         if not path.suffix:
             raise UsageError(f"{path} needs an extension: .tex, .csv, .png, .pdf or .svg")
-    given["tests"], given["methods"] = names(given["tests"]), names(given["methods"])
-    if given["groups"] != "all":
-        given["groups"] = _pair(
-            given["groups"], "--groups takes two groups, or all: --groups women,men"
+    options["tests"], options["methods"] = split_names(options["tests"]), split_names(options["methods"])
+    if options["groups"] != "all":
+        options["groups"] = _parse_pair(
+            options["groups"], "--groups takes two groups, or all: --groups women,men"
         )
-    given["topics"] = _pair(
-        given["topics"], "--topics takes two topics: --topics gender:0,gender:1"
+    options["topics"] = _parse_pair(
+        options["topics"], "--topics takes two topics: --topics gender:0,gender:1"
     )
-    if not given["models"]:
-        given = without_shared(given, ["device", "dtype", "executor", "processes"])
-    of_run = run_name or given["groups"] or given["every_group"]
-    asked = said(**given) | {"cache": cache}
-    if store_url or of_run:
+    if not options["models"]:
+        options = drop_shared(options, ["device", "dtype", "executor", "processes"])
+    needs_run = run_name or options["groups"] or options["every_group"]
+    library_options = drop_unset(**options) | {"cache": cache}
+    if store_url or needs_run:
         with kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
-            found = (study.run(run_name) if of_run else study).associate(**asked)
+            results = (study.run(run_name) if needs_run else study).associate(**library_options)
     else:
         with show_progress(True) as progress:
-            found = run_tests(**asked, progress=progress)
+            results = run_tests(**library_options, progress=progress)
     for path in outputs:
         from kgbias.report.associations import write_comparison
 
-        write_comparison(found.records(), path)
+        write_comparison(results.records(), path)
     if as_json:
-        show.data(found.as_dict())
+        show.print_json(results.as_dict())
     else:
-        print_tests(found.records())
-        print_groups(found.groups)
-        print_left_out(found)
+        print_tests(results.records())
+        print_group_associations(results.groups)
+        print_left_out(results)
 
 
-def names(values: Sequence[str]) -> tuple[str, ...]:
+def split_names(values: Sequence[str]) -> tuple[str, ...]:
     """The names in a repeatable, comma-separated option."""
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 
 
-def _pair(text: str | None, otherwise: str) -> tuple[str, str] | None:
+def _parse_pair(text: str | None, message: str) -> tuple[str, str] | None:
     if text is None:
         return None
-    match names([text]):
+    match split_names([text]):
         case (first, second):
             return first, second
-    raise UsageError(otherwise)
+    raise UsageError(message)
 
 
-_TABLE = (
+_TABLE_COLUMNS = (
     "test", "method", "model", ">d", ">95% interval", ">p", ">p Holm", ">p BH", ">n",
 )  # fmt: skip
 
 
-def print_groups(agreement: "RegardAgreement | None") -> None:
+def print_group_associations(agreement: "RegardAgreement | None") -> None:
     """Print every group's SC-WEAT, if asked for."""
     if agreement is None or not agreement.groups:
         return
     show.say()
-    show.table(
+    show.print_table(
         ("group", ">SC-WEAT d", ">95% interval", ">regard"),
         (
             (
@@ -351,9 +351,9 @@ def print_groups(agreement: "RegardAgreement | None") -> None:
     show.say(f"d: {words}; above 0 is nearer to the first")
 
 
-def print_left_out(found: "Associations") -> None:
+def print_left_out(results: "Associations") -> None:
     """Print what was asked for but not tested, and why."""
-    for line in found.left_out:
+    for line in results.left_out:
         show.say(f"left out: {line}")
 
 
@@ -361,8 +361,8 @@ def print_tests(rows: Sequence[dict[str, Any]]) -> None:
     """Print the table, then what a reader must know about it."""
     if not rows:
         return
-    show.table(_TABLE, map(_cells, rows))
-    notes = dict.fromkeys(note for row in rows for note in _notes(row))
+    show.print_table(_TABLE_COLUMNS, map(_format_cells, rows))
+    notes = dict.fromkeys(note for row in rows for note in _list_notes(row))
     tested = sum(not math.isnan(row["p_holm"]) for row in rows)
     if tested > 1:
         notes[f"p Holm, p BH: corrected over the {tested} tests of this call"] = None
@@ -370,7 +370,7 @@ def print_tests(rows: Sequence[dict[str, Any]]) -> None:
         show.say("", *notes)
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _format_cells(row: dict[str, Any]) -> tuple[str, ...]:
     interval = "" if math.isnan(row["low"]) else f"{row['low']:+z.2f} to {row['high']:+z.2f}"
     return (
         row["test"],
@@ -386,15 +386,15 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _notes(row: dict[str, Any]) -> list[str]:
+def _list_notes(row: dict[str, Any]) -> list[str]:
     name = f"{row['test']} on {row['model']}"
     settings = row["settings"]
-    how = ", ".join(
+    settings_text = ", ".join(
         f"{key} {settings[key]}"
         for key in ("encoding", "layer", "unit", "words", "pool", "contexts_from")
         if key in settings
     )
-    counted = (
+    p_value_text = (
         f"{row['p_method']}, {row['partitions']:,} partitions"
         if row["partitions"]
         else f"of the permutation test; the published p, {row['p_method']}, {row['p_value']:.3g}"
@@ -403,22 +403,22 @@ def _notes(row: dict[str, Any]) -> list[str]:
         notes = [f"{row['method']}: {settings['score']}"]
     else:
         notes = [
-            f"{row['test']} {row['method']}: p {counted}, {row['tails']}-tailed, "
-            f"ddof {settings['ddof']}" + (f"; {how}" if how else "")
+            f"{row['test']} {row['method']}: p {p_value_text}, {row['tails']}-tailed, "
+            f"ddof {settings['ddof']}" + (f"; {settings_text}" if settings_text else "")
         ]
     for role in "xyab":
-        if lost := row["missing"][role]:
-            notes.append(f"{name}: {role.upper()} lacks {', '.join(lost)}")
+        if words_missing := row["missing"][role]:
+            notes.append(f"{name}: {role.upper()} lacks {', '.join(words_missing)}")
     if row["unequal"]:
         notes.append(f"{name}: unequal sets, {row['n']['x']} and {row['n']['y']} targets")
-    if other := [f"{w} as {f}" for forms in row["other_forms"].values() for w, f in forms.items()]:
-        notes.append(f"{name}: other spellings used: {', '.join(other)}")
+    if respelled := [f"{w} as {f}" for forms in row["other_forms"].values() for w, f in forms.items()]:
+        notes.append(f"{name}: other spellings used: {', '.join(respelled)}")
     if row["few_stimuli"]:
         notes.append("* a set has fewer than 8 words: it represents its concept poorly")
     return notes
 
 
-AXES = (
+GRID_AXES = (
     "contexts",
     "encoding",
     "words",
@@ -430,11 +430,11 @@ AXES = (
     "most",
     "window",
 )
-OPENING = ("device", "dtype", "executor", "processes")
+GRID_OPENING_OPTIONS = ("device", "dtype", "executor", "processes")
 
 
-def run(
-    given: Mapping[str, Any],
+def run_grid_command(
+    options_given: Mapping[str, Any],
     outputs: Sequence[Path],
     store_url: str | None,
     run_name: str | None,
@@ -444,28 +444,28 @@ def run(
     as_json: bool,
 ) -> None:
     """Run the grid, or print its size."""
-    from kgbias.cli.associate import names
+    from kgbias.cli.associate import split_names
 
     if not grid:
         raise UsageError("--dry-run needs --grid")
-    asked = said(**given)
-    models = asked.pop("models", ())
-    tests, methods = names(asked.pop("tests", ())), names(asked.pop("methods", ()))
-    options = {name: asked.pop(name) for name in AXES if name in asked}
-    opening = {name: asked.pop(name) for name in OPENING if name in asked}
-    if asked:
-        raise UsageError(f"`{min(asked)}` has no effect with --grid")
+    library_options = drop_unset(**options_given)
+    models = library_options.pop("models", ())
+    tests, methods = split_names(library_options.pop("tests", ())), split_names(library_options.pop("methods", ()))
+    options = {name: library_options.pop(name) for name in GRID_AXES if name in library_options}
+    opening = {name: library_options.pop(name) for name in GRID_OPENING_OPTIONS if name in library_options}
+    if library_options:
+        raise UsageError(f"`{min(library_options)}` has no effect with --grid")
     if len(outputs) > 1 or (outputs and outputs[0].suffix):
         raise UsageError("with --grid, -o takes one folder")
     with kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
         if dry_run:
             cost = study.grid_cost(models, tests, methods, **options)
             if as_json:
-                show.data({"cost": _as_dict(cost)})
+                show.print_json({"cost": _cost_record(cost)})
             else:
                 _print_cost(cost)
             return
-        found = study.associate_grid(
+        result = study.associate_grid(
             models,
             tests,
             methods,
@@ -476,16 +476,16 @@ def run(
             **options,
         )
     if as_json:
-        show.data(
-            {"results": found.records(), "significant": found.count_significant(), "missing": [*found.missing]}
+        show.print_json(
+            {"results": result.records(), "significant": result.count_significant(), "missing": [*result.missing]}
         )
     else:
-        _print(found, outputs)
+        _print_grid(result, outputs)
 
 
-def _print(found: "GridResult", outputs: Sequence[Path]) -> None:
-    counts = found.count_significant()
-    show.table(
+def _print_grid(result: "GridResult", outputs: Sequence[Path]) -> None:
+    counts = result.count_significant()
+    show.print_table(
         ("model", "method", ">tests", ">p <= 5%", ">BH", ">Holm"),
         (
             [row[name] for name in ("model", "method", "tests", "uncorrected", "bh", "holm")]
@@ -494,19 +494,19 @@ def _print(found: "GridResult", outputs: Sequence[Path]) -> None:
     )
     show.say(
         "",
-        f"{len(found.rows)} cells, {found.computed_count} of them computed now; permutation p, and "
+        f"{len(result.rows)} cells, {result.computed_count} of them computed now; permutation p, and "
         "corrected over all cells of the grid",
     )
-    if found.missing:
-        show.say(f"{len(found.missing)} cells have no result, for example:")
-        for line in found.missing[:3]:
+    if result.missing:
+        show.say(f"{len(result.missing)} cells have no result, for example:")
+        for line in result.missing[:3]:
             show.say(f"  {line}")
     for folder in outputs:
         show.say(f"tables and figures: {folder}")
 
 
 def _print_cost(cost: "GridCost") -> None:
-    show.table(
+    show.print_table(
         ("method", ">cells", ">done"),
         ((method, count, cost.done.get(method, 0)) for method, count in cost.cells.items()),
     )
@@ -515,7 +515,7 @@ def _print_cost(cost: "GridCost") -> None:
             show.say(f"{model}: {count:,} {name}")
 
 
-def _as_dict(cost: "GridCost") -> dict[str, Any]:
+def _cost_record(cost: "GridCost") -> dict[str, Any]:
     return {
         "cells": dict(cost.cells),
         "done": dict(cost.done),

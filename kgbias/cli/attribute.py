@@ -8,10 +8,10 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    default,
+    library_default,
     device_setting,
     json_option,
-    run_argument,
+    run_name_argument,
     store_option,
 )
 from kgbias.cli.settings import setting
@@ -19,25 +19,25 @@ from kgbias.errors import UsageError
 from kgbias.io.text import spoken_name
 from kgbias.measures import MEASURES
 
-_OF = kgbias.Run.attribute
-_CURVES = kgbias.Run.deletion
-_INSTEAD = {"search": "--search", "everything": "--all"}
+_RUN_METHOD = kgbias.Run.attribute
+_DELETION_METHOD = kgbias.Run.deletion
+_OTHER_SELECTIONS = {"search": "--search", "everything": "--all"}
 
 
-def _defaults(name: str) -> str:
+def _describe_defaults(name: str) -> str:
     def worded(value: Any) -> str:
         return str(value) if isinstance(value, int) else ", ".join(value)
 
-    return f"(default: {worded(default(_OF, name))}; --deletion: {worded(default(_CURVES, name))})"
+    return f"(default: {worded(library_default(_RUN_METHOD, name))}; --deletion: {worded(library_default(_DELETION_METHOD, name))})"
 
 
 @click.command(cls=Command, examples=("kgbias attribute smollm2 --measure toxicity --top 20",))
-@run_argument
+@run_name_argument
 @store_option
 @click.option(
     "--measure",
     multiple=True,
-    default=default(_OF, "measure"),
+    default=library_default(_RUN_METHOD, "measure"),
     show_default=True,
     help=f"Which scores (repeatable): {', '.join(MEASURES.own_entries)}.",
 )
@@ -46,7 +46,7 @@ def _defaults(name: str) -> str:
     multiple=True,
     help="How (repeatable): occlusion, for any scorer; integrated or gradient, by the gradients of "
     "offline and hf: scorers; cam, for offline scorers only. "
-    f"{_defaults('method')}",
+    f"{_describe_defaults('method')}",
 )
 @click.option(
     "--scorer", metavar="SCORER", help="The scorer, as for kgbias measure (default: offline)."
@@ -54,7 +54,7 @@ def _defaults(name: str) -> str:
 @click.option(
     "--top",
     type=click.IntRange(min=1),
-    help=f"How many of each measure's most extreme statements. {_defaults('top')}",
+    help=f"How many of each measure's most extreme statements. {_describe_defaults('top')}",
 )
 @click.option("--search", metavar="TEXT", help="Instead, the statements that contain this text.")
 @click.option("--all", "everything", is_flag=True, help="Instead, every statement.")
@@ -78,7 +78,7 @@ def _defaults(name: str) -> str:
 @setting(
     "removed",
     type=click.IntRange(min=1),
-    help=f"With --deletion: remove up to this many words (default: {default(_CURVES, 'removed')}).",
+    help=f"With --deletion: remove up to this many words (default: {library_default(_DELETION_METHOD, 'removed')}).",
 )
 @device_setting
 @json_option
@@ -93,55 +93,55 @@ def attribute(
 ) -> None:
     """Find which words drive the scores of statements: the effect of each word on its sentence's
     score, by leaving it out or by the scorer's gradients. The report shows them."""
-    given = {name: value for name, value in options.items() if value not in (None, (), False)}
-    _check(given, words, against, deletion)
+    options_given = {name: value for name, value in options.items() if value not in (None, (), False)}
+    _check_options(options_given, words, against, deletion)
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if deletion:
-            _print_curves(run.deletion(**given), as_json)
+            _print_curves(run.deletion(**options_given), as_json)
             return
-        found = run.attribute(**given)
+        attributions = run.attribute(**options_given)
         if words:
-            of = {name: given[name] for name in ("measure", "method") if name in given}
-            _print_words(run.attributed_words(**of, against=against), as_json)
+            selection = {name: options_given[name] for name in ("measure", "method") if name in options_given}
+            _print_words(run.attributed_words(**selection, against=against), as_json)
             return
     if as_json:
-        show.data([_as_data(a) for a in found])
+        show.print_json([_attribution_record(attribution) for attribution in attributions])
         return
-    show.table(
+    show.print_table(
         ("measure", "method", ">score", "effect of each word"),
         (
             (
-                spoken_name(a.metric.measure),
-                a.method.partition("@")[0],
-                f"{a.score:+.2f}",
+                spoken_name(attribution.metric.measure),
+                attribution.method.partition("@")[0],
+                f"{attribution.score:+.2f}",
                 "  ".join(
                     f"{token[:40]} {effect:+z.2f}"
-                    for token, effect in zip(a.tokens, a.effects, strict=True)
+                    for token, effect in zip(attribution.tokens, attribution.effects, strict=True)
                 ),
             )
-            for a in found
+            for attribution in attributions
         ),
     )
 
 
-def _check(given: dict[str, Any], words: bool, against: str | None, deletion: bool) -> None:
+def _check_options(options: dict[str, Any], words: bool, against: str | None, deletion: bool) -> None:
     if words and deletion:
         raise UsageError("choose one of --words and --deletion")
     if against and not words:
         raise UsageError("--against needs --words")
-    if "removed" in given and not deletion:
+    if "removed" in options and not deletion:
         raise UsageError("removed needs --deletion")
-    if deletion and (stray := _INSTEAD.keys() & given.keys()):
-        flag = _INSTEAD[min(stray)]
+    if deletion and (stray_options := _OTHER_SELECTIONS.keys() & options.keys()):
+        flag = _OTHER_SELECTIONS[min(stray_options)]
         raise UsageError(f"{flag} does not apply to --deletion, which takes the --top statements")
 
 
 def _print_words(rows: Any, as_json: bool) -> None:
     if as_json:
-        show.data(rows.records())
+        show.print_json(rows.records())
         return
-    show.table(
+    show.print_table(
         ("measure", "method", "of", "word", ">effect", ">statements"),
         (
             (spoken_name(row.measure), row.method, row.cell, row.word[:40], f"{row.effect:+.2f}",
@@ -153,9 +153,9 @@ def _print_words(rows: Any, as_json: bool) -> None:
 
 def _print_curves(rows: Any, as_json: bool) -> None:
     if as_json:
-        show.data(rows.records())
+        show.print_json(rows.records())
         return
-    show.table(
+    show.print_table(
         ("measure", "method", ">removed", ">drop", ">95% interval", ">statements"),
         (
             (spoken_name(row.measure), row.method, row.removed, f"{row.drop.value:.2f}",
@@ -165,14 +165,14 @@ def _print_curves(rows: Any, as_json: bool) -> None:
     )  # fmt: skip
 
 
-def _as_data(a: Any) -> dict[str, Any]:
+def _attribution_record(attribution: Any) -> dict[str, Any]:
     return {
-        "triple": a.triple_id,
-        "measure": a.metric.measure,
-        "scorer": a.metric.scorer,
-        "version": a.metric.version,
-        "method": a.method,
-        "score": a.score,
-        "tokens": list(a.tokens),
-        "effects": list(a.effects),
+        "triple": attribution.triple_id,
+        "measure": attribution.metric.measure,
+        "scorer": attribution.metric.scorer,
+        "version": attribution.metric.version,
+        "method": attribution.method,
+        "score": attribution.score,
+        "tokens": list(attribution.tokens),
+        "effects": list(attribution.effects),
     }

@@ -10,23 +10,23 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    SCORERS,
+    SCORER_SPECS,
     base_url_option,
     correction_setting,
     json_option,
     model_settings,
-    said,
+    drop_unset,
     store_option,
     workers_settings,
 )
-from kgbias.cli.probe import FILE
-from kgbias.cli.settings import fitting, setting, settings
+from kgbias.cli.probe import FILE_TYPE
+from kgbias.cli.settings import keep_applicable, setting, settings
 from kgbias.io.text import format_duration
 
 if TYPE_CHECKING:
     from kgbias.benchmark import Board, BenchmarkCost
 
-_OPENING = ("begin", "device", "dtype", "base_url")
+_OPENING_OPTIONS = ("begin", "device", "dtype", "base_url")
 
 
 @click.command(
@@ -39,18 +39,18 @@ _OPENING = ("begin", "device", "dtype", "base_url")
     multiple=True,
     required=True,
     metavar="SPEC",
-    help=f"A model (repeatable): {SCORERS}.",
+    help=f"A model (repeatable): {SCORER_SPECS}.",
 )
 @click.option("--run", metavar="NAME", help="SoFa: use the groups and statements of this run.")
-@click.option("--statements", type=FILE, help="SoFa: statements, one per line, or a CSV file.")
+@click.option("--statements", type=FILE_TYPE, help="SoFa: statements, one per line, or a CSV file.")
 @click.option("--identities", metavar="NAME-or-FILE", help="SoFa: the groups (default: sofa).")
 @click.option("--apx", is_flag=True, help="APX: names before descriptors.")
 @click.option("--names", metavar="NAME-or-FILE", help="APX: the names (default: globalbias).")
 @click.option(
     "--descriptors", metavar="NAME-or-FILE", help="APX: the descriptors (default: globalbias)."
 )
-@click.option("--stereoset", type=FILE, help="Your copy of StereoSet (JSON).")
-@click.option("--crows-pairs", type=FILE, help="Your copy of CrowS-Pairs (CSV).")
+@click.option("--stereoset", type=FILE_TYPE, help="Your copy of StereoSet (JSON).")
+@click.option("--crows-pairs", type=FILE_TYPE, help="Your copy of CrowS-Pairs (CSV).")
 @setting(
     "convention",
     type=click.Choice(["original", "bias-bench"]),
@@ -64,11 +64,11 @@ _OPENING = ("begin", "device", "dtype", "base_url")
 )
 @click.option(
     "--bbq",
-    type=FILE,
+    type=FILE_TYPE,
     multiple=True,
     help="A file of your copy of BBQ (JSON lines; repeatable, also for additional_metadata.csv).",
 )
-@click.option("--winogender", type=FILE, help="Your copy of Winogender (all_sentences.tsv).")
+@click.option("--winogender", type=FILE_TYPE, help="Your copy of Winogender (all_sentences.tsv).")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The page (HTML)."
 )
@@ -99,7 +99,7 @@ def benchmark(
     seed: int | None,
     executor: str,
     processes: int | None,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Score models on bias benchmarks, and compare them.
 
@@ -107,66 +107,66 @@ def benchmark(
     another model it scores only that one. If the store has measured crawls of the models, these are
     compared too.
     """
-    given = fitting(given, models, "scorer")
-    opening: Any = said(**{name: given.pop(name) for name in _OPENING})
-    asked = said(**given)
+    options = keep_applicable(options, models, "scorer")
+    opening: Any = drop_unset(**{name: options.pop(name) for name in _OPENING_OPTIONS})
+    library_options = drop_unset(**options)
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            costs = study.benchmark_cost(models, **asked)
-            return show.data(costs.records()) if as_json else _print_cost(costs)
-        found = study.benchmark(
+            costs = study.benchmark_cost(models, **library_options)
+            return show.print_json(costs.records()) if as_json else _print_cost(costs)
+        board = study.benchmark(
             models, output=output, tables=tables, correction=correction, opening=opening,
-            executor=executor, **said(seed=seed, processes=processes), **asked,
+            executor=executor, **drop_unset(seed=seed, processes=processes), **library_options,
         )  # fmt: skip
     if as_json:
-        show.data(found.as_dict())
+        show.print_json(board.as_dict())
     else:
-        _print(found)
+        _print_board(board)
 
 
 def _print_cost(costs: "kgbias.Rows[BenchmarkCost]") -> None:
-    show.table(
+    show.print_table(
         ("model", "benchmark", ">items", ">texts", ">in the store", ">to score", ""),
         (
-            (c.model, c.benchmark, f"{c.items:,}", f"{c.texts:,}", f"{c.kept:,}",
-             f"{c.items - c.kept:,}", _time(c))
-            for c in costs
+            (cost.model, cost.benchmark, f"{cost.items:,}", f"{cost.texts:,}", f"{cost.kept:,}",
+             f"{cost.items - cost.kept:,}", _describe_time(cost))
+            for cost in costs
         ),
     )  # fmt: skip
 
 
-def _time(c: "BenchmarkCost") -> str:
+def _describe_time(c: "BenchmarkCost") -> str:
     if c.items == c.kept:
         return ""
     return "time not known yet" if math.isnan(c.seconds) else f"about {format_duration(c.seconds)}"
 
 
-def _print(found: "Board") -> None:
-    found = found.with_short_names()
-    for s in found.standings:
-        show.say(f"{s.name} (n = {s.n} {s.unit})")
-        form = s.figure.form
-        show.table(
+def _print_board(board: "Board") -> None:
+    board = board.with_short_names()
+    for standing in board.standings:
+        show.say(f"{standing.name} (n = {standing.n} {standing.unit})")
+        form = standing.figure.form
+        show.print_table(
             ("", ">", "", ""),
             (
-                (model, f"{e.value:{form}}", e.interval(form.lstrip("+")), _first(shares[0]))
-                for model, e, shares in zip(s.models, s.values, s.probabilities, strict=True)
+                (model, f"{estimate.value:{form}}", estimate.interval(form.lstrip("+")), _describe_first(shares[0]))
+                for model, estimate, shares in zip(standing.models, standing.values, standing.probabilities, strict=True)
             ),
             indent=2,
         )
-        if s.unable:
-            who = ", ".join(s.unable)
-            show.say(f"  by {s.figure.beside} not shown to be better than chance: {who}")
-    told = [t for t in found.tests if t.differs]
+        if standing.unable:
+            unable_models = ", ".join(standing.unable)
+            show.say(f"  by {standing.figure.beside} not shown to be better than chance: {unable_models}")
+    shown_tests = [test for test in board.tests if test.differs]
     show.say(
-        f"{len(told)} of {len(found.tests)} differences between models were shown, corrected "
+        f"{len(shown_tests)} of {len(board.tests)} differences between models were shown, corrected "
         "together"
     )
-    for t in told:
-        show.say(f"  {t.verdict}")
-    for line in (*found.remarks, *found.left_out):
+    for test in shown_tests:
+        show.say(f"  {test.verdict}")
+    for line in (*board.remarks, *board.left_out):
         show.say(line, err=True)
 
 
-def _first(share: float) -> str:
+def _describe_first(share: float) -> str:
     return f"first in {share:.0%} of resamples"

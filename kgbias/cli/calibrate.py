@@ -8,25 +8,25 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
-from kgbias.cli.options import default, json_option
+from kgbias.cli.options import library_default, json_option
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.io.text import spoken_name
 from kgbias.study.validation import DEFAULT_CRAWLS, coverage_store
 
-_OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
+_STUDY_METHOD, _COVERAGE_METHOD = kgbias.Study.calibrate, kgbias.Study.coverage
 
 
 @click.command(cls=Command, examples=("kgbias calibrate --seeds 3",))
 @click.option(
     "--seed",
-    default=default(_OF, "seed"),
+    default=library_default(_STUDY_METHOD, "seed"),
     show_default=True,
     help="The random seed of the first crawl.",
 )
 @click.option(
     "--seeds",
-    default=default(_OF, "seeds"),
+    default=library_default(_STUDY_METHOD, "seeds"),
     show_default=True,
     help="Number of crawls; their spread is shown.",
 )
@@ -35,7 +35,7 @@ _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
     type=click.IntRange(0),
     help="Rounds of expansion: 20 statements per group each, after the first 20. More than the "
     "published 4 show what the method finds in more statements (default: "
-    f"{default(_OF, 'iterations')}, with --coverage {default(_COVERAGE, 'iterations')}).",
+    f"{library_default(_STUDY_METHOD, 'iterations')}, with --coverage {library_default(_COVERAGE_METHOD, 'iterations')}).",
 )
 @click.option(
     "--coverage",
@@ -50,7 +50,7 @@ _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
 )
 @click.option(
     "--prompts",
-    default=default(_OF, "prompts"),
+    default=library_default(_STUDY_METHOD, "prompts"),
     show_default=True,
     metavar="NAME-or-FOLDER",
     help="The prompt pack of the crawls.",
@@ -69,13 +69,13 @@ _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
 )
 @setting(
     "regard",
-    default=default(_OF, "regard"),
+    default=library_default(_STUDY_METHOD, "regard"),
     metavar="SCORER",
     help="The scorer of regard, as for kgbias measure.",
 )
 @setting(
     "toxicity",
-    default=default(_OF, "toxicity"),
+    default=library_default(_STUDY_METHOD, "toxicity"),
     metavar="SCORER",
     help="The scorer of toxicity, as for kgbias measure.",
 )
@@ -92,35 +92,35 @@ def calibrate(store_url: str | None, as_json: bool, crawls: int | None, **option
     planted with what was found, with 95% intervals."""
     options = {name: value for name, value in options.items() if value not in (None, ())}
     if crawls is not None:
-        return _cover(store_url, as_json, crawls, options)
+        return _measure_coverage(store_url, as_json, crawls, options)
     with kgbias.open(store_url, progress=True) as study:
-        found = study.calibrate(**options)
+        calibration = study.calibrate(**options)
     if as_json:
-        show.data({row.key: _as_data(row) for row in found.rows})
+        show.print_json({row.key: _estimate_record(row) for row in calibration.rows})
         return
-    _print(found)
-    if found.report:
-        show.say_where(found.report)
+    _print_calibration(calibration)
+    if calibration.report:
+        show.say_where(calibration.report)
 
 
-def _cover(store_url: str | None, as_json: bool, crawls: int, options: dict[str, Any]) -> None:
+def _measure_coverage(store_url: str | None, as_json: bool, crawls: int, options: dict[str, Any]) -> None:
     seeds = options.pop("seeds")
-    if seeds != default(_OF, "seeds") or "report" in options:
+    if seeds != library_default(_STUDY_METHOD, "seeds") or "report" in options:
         raise UsageError("--seeds and -o have no effect with --coverage")
     with kgbias.open(store_url or coverage_store(), progress=True) as study:
-        found = study.coverage(crawls, **options)
+        coverage = study.coverage(crawls, **options)
     if as_json:
-        nulls = {n.test: {**n.share.as_dict(), "most": n.max_expected} for n in found.nulls}
-        table = {row.figure: _covered(row) for row in found.rows}
-        return show.data(table | {"false_positives": nulls})
+        nulls = {null_test.test: {**null_test.share.as_dict(), "most": null_test.max_expected} for null_test in coverage.nulls}
+        table = {row.figure: _coverage_record(row) for row in coverage.rows}
+        return show.print_json(table | {"false_positives": nulls})
     show.say(
-        f"reference world {found.world}, {found.crawls} crawls, {found.statements:.0f} statements "
+        f"reference world {coverage.world}, {coverage.crawls} crawls, {coverage.statements:.0f} statements "
         "of each group",
         "share of 95% intervals that contain the long-run value (target 0.93 to 0.97), "
         "and of those that treat statements as independent",
         "",
     )
-    show.table(
+    show.print_table(
         ("", ">share", ">95% interval", ">independent", ">width", ">n", "covers"),
         (
             (
@@ -132,27 +132,27 @@ def _cover(store_url: str | None, as_json: bool, crawls: int, options: dict[str,
                 row.share.n,
                 ", ".join(row.covers),
             )
-            for row in found.rows
+            for row in coverage.rows
         ),
     )
-    if found.nulls:
+    if coverage.nulls:
         show.say("", "planted nulls told apart at the 5% level, by prompts and rounds")
-        show.table(
+        show.print_table(
             ("", ">", ">", ">", ""),
             (
                 (
-                    spoken_name(n.test),
-                    f"{n.share.value:.3f}",
-                    n.share.interval(".3f"),
-                    n.share.n,
-                    f"<= {n.max_expected:.3f}",
+                    spoken_name(null_test.test),
+                    f"{null_test.share.value:.3f}",
+                    null_test.share.interval(".3f"),
+                    null_test.share.n,
+                    f"<= {null_test.max_expected:.3f}",
                 )
-                for n in found.nulls
+                for null_test in coverage.nulls
             ),
         )
 
 
-def _covered(row: Any) -> dict[str, Any]:
+def _coverage_record(row: Any) -> dict[str, Any]:
     return {
         **row.share.as_dict(),
         "target": "0.93 to 0.97",
@@ -163,19 +163,19 @@ def _covered(row: Any) -> dict[str, Any]:
     }
 
 
-def _as_data(row: Any) -> dict[str, Any]:
+def _estimate_record(row: Any) -> dict[str, Any]:
     spread = {} if row.spread is None else {"spread": list(row.spread)}
     return {**row.estimate.as_dict(), "target": row.target, **spread}
 
 
-def _print(found: Any) -> None:
-    many = found.seeds > 1
-    show.say(f"reference world {found.world}, {found.seeds} crawl{'s' if many else ''}")
-    over = [">over crawls"] if many else []
+def _print_calibration(calibration: Any) -> None:
+    has_several = calibration.seeds > 1
+    show.say(f"reference world {calibration.world}, {calibration.seeds} crawl{'s' if has_several else ''}")
+    over_columns = [">over crawls"] if has_several else []
     rows = []
-    for row in found.rows:
-        e = row.estimate
+    for row in calibration.rows:
+        estimate = row.estimate
         spread = f"{row.spread[0]:.3f} to {row.spread[1]:.3f}" if row.spread else ""
-        cells = [row.title, f"{e.value:.3f}", e.interval(".3f"), *([spread] if many else [])]
-        rows.append([*cells, e.n, row.target])
-    show.table(("", ">found", ">95% interval", *over, ">n", "target"), rows)
+        cells = [row.title, f"{estimate.value:.3f}", estimate.interval(".3f"), *([spread] if has_several else [])]
+        rows.append([*cells, estimate.n, row.target])
+    show.print_table(("", ">found", ">95% interval", *over_columns, ">n", "target"), rows)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kgbias.cli.settings import Setting, check_given, of_command, path_of, takers
+from kgbias.cli.settings import Setting, check_set_values, command_settings, command_path, describe_takers
 from kgbias.errors import KgbiasError, UsageError, nearest
 from kgbias.io.wording import in_commands
 from kgbias.parameters import ParameterError
@@ -23,8 +23,8 @@ class Command(click.Command):
         examples: working command lines, as typed.
     """
 
-    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **more: Any) -> None:
-        super().__init__(*args, **more)
+    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
         self.examples = examples
 
     def format_help_text(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -44,22 +44,22 @@ class Command(click.Command):
         for heading, records in sections.items():
             with formatter.section(heading):
                 formatter.write_dl(records)
-        found = of_command(self)
-        own = [s.record(context) for s in found.values() if not s.shared]
-        shared = [name for name, s in found.items() if s.shared]
-        if found:
+        command_settings_found = command_settings(self)
+        own_records = [s.help_record(context) for s in command_settings_found.values() if not s.is_shared]
+        shared_names = [name for name, s in command_settings_found.items() if s.is_shared]
+        if command_settings_found:
             with formatter.section("Settings (kgbias --set NAME=VALUE, or kgbias.toml)"):
-                if own:
-                    formatter.write_dl(own)
-                if shared:
-                    formatter.write_text(f"{', '.join(shared)}: see kgbias --help")
+                if own_records:
+                    formatter.write_dl(own_records)
+                if shared_names:
+                    formatter.write_text(f"{', '.join(shared_names)}: see kgbias --help")
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        check_given(context)
+        check_set_values(context)
         try:
             left = super().parse_args(context, args)
         except click.NoSuchOption as error:
-            if hint := self._instead(context, error.option_name):
+            if hint := self._suggest_place(context, error.option_name):
                 raise UsageError(hint) from error
             raise
         for parameter in self.params:
@@ -69,18 +69,18 @@ class Command(click.Command):
                 context.params[name] = Path(f"/dev/{stream}")
         return left
 
-    def _instead(self, context: click.Context, option: str) -> str:
+    def _suggest_place(self, context: click.Context, option: str) -> str:
         """Where to find an option that the command lacks: among its settings, or on a sibling
         command."""
         name = option.lstrip("-")
-        if name in of_command(self):
-            path = path_of(context)
+        if name in command_settings(self):
+            path = command_path(context)
             return (
                 f"{name} is a setting: kgbias --set {name}=VALUE {path} ..., or a line in "
                 "kgbias.toml"
             )
-        where = takers(context, lambda part: _has(part, option))
-        return where and f"{path_of(context)} does not take {option}: {where}"
+        place = describe_takers(context, lambda part: _takes_option(part, option))
+        return place and f"{command_path(context)} does not take {option}: {place}"
 
     def invoke(self, context: click.Context) -> Any:
         """Run the command; parameters named in the library's messages become options."""
@@ -88,21 +88,21 @@ class Command(click.Command):
             with in_commands():
                 return super().invoke(context)
         except ParameterError as error:
-            flags = dict(_flags(self))
+            flags = dict(_iter_flags(self))
             raise UsageError(error.line(lambda name: flags.get(name, name))) from error
         except KgbiasError as error:
-            error.args = (with_options(str(error), self), *error.args[1:])
+            error.args = (word_with_options(str(error), self), *error.args[1:])
             raise
 
 
-class Parts(click.Group):
+class CommandGroup(click.Group):
     """A command with several parts, in the order of their definition. `run` is the default part,
     called when the line begins with an option, or with an argument that `run` takes."""
 
     command_class = Command
 
-    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **more: Any) -> None:
-        super().__init__(*args, **more)
+    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
         self.examples = examples
 
     def list_commands(self, context: click.Context) -> list[str]:
@@ -115,28 +115,28 @@ class Parts(click.Group):
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the parts, then the options of the default one, which may be left unnamed."""
         super().format_options(context, formatter)
-        if (meant := self.commands.get("run")) is not None:
-            with click.Context(meant, info_name="run", parent=context) as own:
-                meant.format_options(own, formatter)
+        if (run_command := self.commands.get("run")) is not None:
+            with click.Context(run_command, info_name="run", parent=context) as run_context:
+                run_command.format_options(run_context, formatter)
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        meant = self.commands.get("run")
-        named = args[0] if args else ""
+        run_command = self.commands.get("run")
+        first_word = args[0] if args else ""
         if (
-            meant is not None
-            and named not in (*self.commands, *context.help_option_names)
-            and (named.startswith("-") or any(isinstance(p, click.Argument) for p in meant.params))
+            run_command is not None
+            and first_word not in (*self.commands, *context.help_option_names)
+            and (first_word.startswith("-") or any(isinstance(p, click.Argument) for p in run_command.params))
         ):
-            self._check_part(context, named)
+            self._check_part(context, first_word)
             args = ["run", *args]
         return super().parse_args(context, args)
 
-    def _check_part(self, context: click.Context, named: str) -> None:
+    def _check_part(self, context: click.Context, first_word: str) -> None:
         """Raise UsageError for the name of a run that is most probably a misspelt part."""
-        if meant := nearest(named, self.commands, 0.8):
+        if nearest_part := nearest(first_word, self.commands, 0.8):
             raise UsageError(
-                f"no part {named!r} of {context.command_path} (did you mean {meant}?); a run of "
-                f"that name is {context.command_path} run {named}"
+                f"no part {first_word!r} of {context.command_path} (did you mean {nearest_part}?); a run of "
+                f"that name is {context.command_path} run {first_word}"
             )
 
 
@@ -148,27 +148,27 @@ def write_examples(formatter: click.HelpFormatter, lines: tuple[str, ...]) -> No
                 formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
-def with_options(message: str, command: click.Command | None) -> str:
+def word_with_options(message: str, command: click.Command | None) -> str:
     """The message with the library's parameters as the command's options: `until_coverage` becomes
     --until-coverage. Parameters that the command lacks stay as they are."""
-    flags = dict(_flags(command)) if command else {}
+    flags = dict(_iter_flags(command)) if command else {}
     return _PARAMETER.sub(lambda m: flags.get(m[1], m[1]), message)
 
 
-def _flags(command: click.Command) -> Iterator[tuple[str, str]]:
+def _iter_flags(command: click.Command) -> Iterator[tuple[str, str]]:
     """The command's options and settings: each parameter, and how it is typed."""
     for parameter in command.params:
         if isinstance(parameter, click.Option | Setting) and parameter.name:
             yield parameter.name, max(parameter.opts, key=len)
 
 
-def _has(part: click.Command, option: str) -> bool:
-    return option.lstrip("-") in of_command(part) or any(
+def _takes_option(part: click.Command, option: str) -> bool:
+    return option.lstrip("-") in command_settings(part) or any(
         option in (*p.opts, *p.secondary_opts) for p in part.params
     )
 
 
-class Section(click.Option):
+class SectionOption(click.Option):
     """An option listed under the heading `section` in the help."""
 
     def __init__(self, *args: Any, section: str, **kwargs: Any) -> None:
@@ -176,7 +176,7 @@ class Section(click.Option):
         self.section = section
 
 
-class _Commas(click.ParamType[Any]):
+class _CommaList(click.ParamType[Any]):
     """A comma-separated list, as a tuple."""
 
     name = "list"
@@ -189,10 +189,10 @@ class _Commas(click.ParamType[Any]):
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-COMMAS = _Commas()
+COMMA_LIST = _CommaList()
 
 
-class _Pair(click.ParamType[Any]):
+class _NameValue(click.ParamType[Any]):
     """NAME=VALUE, as a pair."""
 
     name = "pair"
@@ -206,4 +206,4 @@ class _Pair(click.ParamType[Any]):
         return name.lstrip("$"), text
 
 
-PAIR = _Pair()
+NAME_VALUE = _NameValue()

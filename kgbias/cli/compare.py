@@ -13,7 +13,7 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
     correction_setting,
-    default,
+    library_default,
     json_option,
     selection_options,
     store_option,
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 @correction_setting
 @setting(
     "examples",
-    default=default(kgbias.Study.compare_runs, "examples"),
+    default=library_default(kgbias.Study.compare_runs, "examples"),
     help="Several runs: how many of the statements found in only one run to list.",
 )
 @selection_options
@@ -89,7 +89,7 @@ def compare(
     examples: int,
     as_json: bool,
     arm: str | None,
-    **leaving: Any,
+    **selection: Any,
 ) -> None:
     """Test the groups and augmentation arms of one run (default: the newest), or compare models:
     the models of several runs, or with --probes those that probed a run's statements.
@@ -103,54 +103,54 @@ def compare(
     the other does not, how each group differs, whether they are the same to within a margin, and
     how surely each ranks highest; one family over all models, groups and measures.
     """
-    asked: dict[str, Any] = {"groups": groups, "measures": _listed(measure)}
+    library_options: dict[str, Any] = {"groups": groups, "measures": _split_names(measure)}
     with kgbias.open(store_url, progress=True) as study:
         if forms and (probes or len(runs) > 1):
             raise UsageError("--forms has no effect here, only with one run")
         if probes:
-            found = study.compare_models(
-                *runs, probes=True, margin=margin, correction=correction, **asked
+            contrasts = study.compare_models(
+                *runs, probes=True, margin=margin, correction=correction, **library_options
             )
-            return show.data(found.as_dict()) if as_json else print_contrasts(found)
+            return show.print_json(contrasts.as_dict()) if as_json else print_model_contrasts(contrasts)
         if len(runs) > 1:
-            compared = study.compare_runs(*runs, examples=examples, arm=arm, **asked, **leaving)
+            comparisons = study.compare_runs(*runs, examples=examples, arm=arm, **library_options, **selection)
             models = study.compare_models(
-                *runs, margin=margin, correction=correction, arm=arm, **asked, **leaving
+                *runs, margin=margin, correction=correction, arm=arm, **library_options, **selection
             )
-            warn_unfinished(*{r.id: r for c in compared for r in (c.first, c.second)}.values())
-            return show_comparisons(compared, models, as_json)
+            warn_unfinished(*{r.id: r for component in comparisons for r in (component.first, component.second)}.values())
+            return print_comparisons(comparisons, models, as_json)
         if margin is not None:
             raise UsageError("--margin has no effect here, only with several runs or --probes")
         run = study.run(*runs)
         if forms:
-            means = run.means_by_prompt_type(measures=asked["measures"], arm=arm, **leaving)
-            return show_forms(run.name, means, as_json)
-        tests = run.compare_groups(pairs=pairs, correction=correction, arm=arm, **asked, **leaving)
+            means = run.means_by_prompt_type(measures=library_options["measures"], arm=arm, **selection)
+            return print_form_means(run.name, means, as_json)
+        tests = run.compare_groups(pairs=pairs, correction=correction, arm=arm, **library_options, **selection)
         arms: Sequence[GroupTest] = ()
         if arm is None and not groups:
-            arms = run.arm_tests(measures=asked["measures"], correction=correction, **leaving)
-        about = {t.category for t in tests} if groups else None
+            arms = run.arm_tests(measures=library_options["measures"], correction=correction, **selection)
+        categories = {t.category for t in tests} if groups else None
         variance = [
-            c
-            for c in run.variance(arm=arm, **leaving)
-            if (not measure or c.measure in asked["measures"])
-            and (about is None or c.category in about)
+            component
+            for component in run.variance(arm=arm, **selection)
+            if (not measure or component.measure in library_options["measures"])
+            and (categories is None or component.category in categories)
         ]
-        refused = [] if groups or run.stored.record.kind != "crawl" else run.refusals().records()
-        content = [] if groups or measure else run.said_more(arm=arm, **leaving).records()
+        refusals = [] if groups or run.stored.record.kind != "crawl" else run.refusals().records()
+        content = [] if groups or measure else run.said_more(arm=arm, **selection).records()
         warn_unfinished(run)
-    show_tests(run.name, tests, arms, variance, as_json, refused, content)
+    print_group_tests(run.name, tests, arms, variance, as_json, refusals, content)
 
 
-def _listed(text: str | None) -> tuple[str, ...]:
+def _split_names(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
-_MOST_SAID, _MOST_CONTRASTS = 5, 12
+_MAX_VERDICTS, _MAX_CONTRASTS = 5, 12
 _MOST_MORE = 5  # of a group
 
 
-def show_tests(
+def print_group_tests(
     run: str,
     groups: "Sequence[GroupTest]",
     arms: "Sequence[GroupTest]",
@@ -162,16 +162,16 @@ def show_tests(
     from kgbias.compare.families import SHOWN_RULE
 
     if as_json:
-        both = {
-            "groups": [group_test_record(t) for t in groups],
-            "arms": [group_test_record(t) for t in arms],
+        test_records = {
+            "groups": [group_test_record(test) for test in groups],
+            "arms": [group_test_record(test) for test in arms],
         }
-        table = [nan_to_none(c.as_dict()) for c in variance]
+        table = [nan_to_none(component.as_dict()) for component in variance]
         beside = {
             "refusals": [nan_to_none(dict(row)) for row in refused],
             "said_more": [nan_to_none(dict(row)) for row in content],
         }
-        return show.data({"run": run} | both | {"variance": table} | beside)
+        return show.print_json({"run": run} | test_records | {"variance": table} | beside)
     if not groups and not arms:
         show.say(
             f"run {run} has nothing to test: that needs two groups of a category, or two "
@@ -181,9 +181,9 @@ def show_tests(
     for title, tests in (("groups", groups), ("arms", arms)):
         _print_tests(title, tests)
     if groups or arms:
-        labels = any(t.label_difference.is_tested for t in groups)
-        show.say("", f"{SHOWN_RULE}{_RULE_BY_LABELS if labels else ''}")
-    if arms and any(t.label_difference.has_interval for t in groups):
+        labels = any(test.label_difference.is_tested for test in groups)
+        show.say("", f"{SHOWN_RULE}{_LABELS_RULE if labels else ''}")
+    if arms and any(test.label_difference.has_interval for test in groups):
         show.say("arms are compared by what the scorer says: no label corrects these tests")
     _print_variance(variance)
     _print_refusals(refused)
@@ -199,18 +199,18 @@ def _print_refusals(rows: Sequence[Mapping[str, Any]]) -> None:
         "refused prompts, by their first attempt (intervals over prompts; p by dealing whole "
         "prompts anew, corrected by Holm)",
     )
-    show.table(
+    show.print_table(
         ("group", ">prompts", ">refused", ">95% interval", ">less the others'", ">95% interval",
          ">p adj."),
         (
             (
                 row["group"],
                 row["prompts"],
-                show.figure(row["refused"], ".0%"),
+                show.format_figure(row["refused"], ".0%"),
                 Estimate(row["refused"], row["low"], row["high"], 0).interval(".0%"),
-                show.figure(row["difference"], "+.0%"),
+                show.format_figure(row["difference"], "+.0%"),
                 Estimate(0, row["difference_low"], row["difference_high"], 0).interval("+.0%"),
-                show.figure(row["q"], ".2g"),
+                show.format_figure(row["q"], ".2g"),
             )
             for row in rows
         ),
@@ -229,7 +229,7 @@ def _print_said_more(rows: Sequence[Mapping[str, Any]]) -> None:
     shown = [
         row for _, own in groupby(rows, key=itemgetter("group")) for row in [*own][:_MOST_MORE]
     ]
-    show.table(
+    show.print_table(
         ("group", "what", "", ">its prompts", ">the others'", ">more", ">95% interval", ">p adj."),
         (
             (
@@ -238,9 +238,9 @@ def _print_said_more(rows: Sequence[Mapping[str, Any]]) -> None:
                 row["feature"],
                 f"{row['prompts']} of {row['of']}",
                 f"{row['others']} of {row['of_others']}",
-                show.figure(row["difference"], "+.0%"),
+                show.format_figure(row["difference"], "+.0%"),
                 Estimate(0, row["difference_low"], row["difference_high"], 0).interval("+.0%"),
-                show.figure(row["q"], ".2g"),
+                show.format_figure(row["q"], ".2g"),
             )
             for row in shown
         ),
@@ -249,21 +249,21 @@ def _print_said_more(rows: Sequence[Mapping[str, Any]]) -> None:
         show.say(f"{len(rows) - len(shown)} more with --json")
 
 
-def show_forms(run: str, means: "Rows[PromptTypeMean]", as_json: bool) -> None:
+def print_form_means(run: str, means: "Rows[PromptTypeMean]", as_json: bool) -> None:
     """Print the groups' means by what the prompts supplied."""
     if as_json:
-        return show.data({"run": run, "forms": [nan_to_none(row) for row in means.records()]})
+        return show.print_json({"run": run, "forms": [nan_to_none(row) for row in means.records()]})
     if not means:
         show.say(f"run {run} does not say what its prompts supplied", err=True)
-    for (arm, measure, category), same in groupby(
-        means, key=lambda m: (m.arm, m.measure, m.category)
+    for (arm, measure, category), category_means in groupby(
+        means, key=lambda mean: (mean.arm, mean.measure, mean.category)
     ):
         of_arm = f", arm {arm}" if arm else ""
         show.say("", f"mean {spoken_name(measure)} of {category} by what prompts supplied{of_arm}")
         form = f"+{known(measure).form.lstrip('+')}"
-        show.table(
+        show.print_table(
             ("group", "form", ">n", ">mean", ">95% interval"),
-            ((m.group, m.form, m.n, f"{m.value:{form}}", m.interval(form)) for m in same),
+            ((mean.group, mean.form, mean.n, f"{mean.value:{form}}", mean.interval(form)) for mean in category_means),
         )
 
 
@@ -278,21 +278,21 @@ def _print_variance(variance: "Sequence[VarianceComponents]") -> None:
         "again,",
         "moves all of them, and one of them beyond that; within a group, wording and crawl",
     )
-    again = any(c.recrawls.interaction.has_interval for c in variance)
+    has_recrawls = any(component.recrawls.interaction.has_interval for component in variance)
     rows = []
-    for c in variance:
-        parts = [c.groups, c.wordings.common, c.wordings.interaction]
-        parts += [c.recrawls.common, c.recrawls.interaction] if again else []
-        within = show.figure(math.sqrt(c.within), ".3f")
+    for component in variance:
+        estimates = [component.groups, component.wordings.common, component.wordings.interaction]
+        estimates += [component.recrawls.common, component.recrawls.interaction] if has_recrawls else []
+        within = show.format_figure(math.sqrt(component.within), ".3f")
         rows.append(
-            (spoken_name(c.measure), c.category, c.arm, *(format_deviation(e, "-") for e in parts), within)
+            (spoken_name(component.measure), component.category, component.arm, *(format_deviation(e, "-") for e in estimates), within)
         )
     heads = [">groups", ">wordings", ">groups x wordings"]
-    heads += [">recrawls", ">groups x recrawls"] if again else []
-    show.table(("measure", "category", "arm", *heads, ">within"), rows)
-    for c in variance:
-        if c.verdict:
-            show.say(c.verdict)
+    heads += [">recrawls", ">groups x recrawls"] if has_recrawls else []
+    show.print_table(("measure", "category", "arm", *heads, ">within"), rows)
+    for component in variance:
+        if component.verdict:
+            show.say(component.verdict)
     if line := note_narrow_intervals(variance):
         show.say(line)
 
@@ -300,122 +300,122 @@ def _print_variance(variance: "Sequence[VarianceComponents]") -> None:
 def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
     from kgbias.compare.families import phrase_p_value, summarise_family
 
-    several = len({t.arm for t in tests}) > 1
-    for (arm, measure, category), same in groupby(
-        tests, key=lambda t: (t.arm, t.measure, t.category)
+    has_several_arms = len({test.arm for test in tests}) > 1
+    for (arm, measure, category), family_tests in groupby(
+        tests, key=lambda test: (test.arm, test.measure, test.category)
     ):
-        family = list(same)
-        one = family[0]
-        of_arm = f", arm {arm}" if several else ""
+        family = list(family_tests)
+        first_test = family[0]
+        of_arm = f", arm {arm}" if has_several_arms else ""
         show.say(
             "",
-            f"{one.subject} of {title}, {category}{of_arm} "
-            f"(family of {one.family}, {one.correction}; do they differ at all: "
-            f"{phrase_p_value(one.omnibus_p)})",
+            f"{first_test.subject} of {title}, {category}{of_arm} "
+            f"(family of {first_test.family}, {first_test.correction}; do they differ at all: "
+            f"{phrase_p_value(first_test.omnibus_p)})",
         )
-        shrunken = [">shrunken"] if any(t.shrunken.has_interval for t in family) else []
-        by_labels = any("corrected" in t.forms for t in family)
-        corrected = _BY_LABELS if by_labels else []
-        show.table(
+        shrunken = [">shrunken"] if any(test.shrunken.has_interval for test in family) else []
+        by_labels = any("corrected" in test.forms for test in family)
+        corrected = _LABEL_COLUMNS if by_labels else []
+        show.print_table(
             ("first", "second", ">n", ">difference", ">95% interval", ">p", ">p adj.", ">chosen",
              ">raw", *shrunken, *corrected),
-            (_tested(t, shrunken=bool(shrunken), corrected=by_labels) for t in family),
+            (_test_cells(test, shrunken=bool(shrunken), corrected=by_labels) for test in family),
         )  # fmt: skip
         if by_labels:
-            show.say(_CORRECTED)
-        found = [t.verdict for t in family if t.headline_differs or t.differs]
+            show.say(_LABELS_NOTE)
+        verdicts = [test.verdict for test in family if test.headline_differs or test.differs]
         if line := summarise_family(family):
-            found = [line]
-        _say(found, family, measure)
+            verdicts = [line]
+        _print_verdicts(verdicts, family, measure)
 
 
-_RULE_BY_LABELS = "; where labels correct it, p of that and the interval beside it decide"
-_BY_LABELS = [">corrected", ">95% interval", ">p of it, adj.", ">labels"]
-_CORRECTED = (
+_LABELS_RULE = "; where labels correct it, p of that and the interval beside it decide"
+_LABEL_COLUMNS = [">corrected", ">95% interval", ">p of it, adj.", ">labels"]
+_LABELS_NOTE = (
     "corrected: the difference as raters label statements, with an interval and a p-value that "
     "cover the scorer's errors; no p where a side is corrected by labels of other groups. Every "
     "other column is of what the scorer says"
 )
 
 
-def _tested(t: "GroupTest", *, shrunken: bool, corrected: bool) -> tuple[str, ...]:
-    forms = [t.forms[name].value if name in t.forms else None for name in ("chosen", "raw")]
+def _test_cells(test: "GroupTest", *, shrunken: bool, corrected: bool) -> tuple[str, ...]:
+    forms = [test.forms[name].value if name in test.forms else None for name in ("chosen", "raw")]
     return (
-        t.first,
-        t.second,
-        f"{t.n[0]}, {t.n[1]}",
-        show.figure(t.difference.value, "+.3f"),
-        t.difference.interval("+.3f"),
-        show.figure(t.p, ".2g"),
-        show.figure(t.p_adjusted, ".2g"),
-        *(show.figure(value, "+.3f") for value in forms),
-        *([show.figure(t.shrunken.value, "+.3f")] if shrunken else []),
-        *(_by_labels(t.label_difference) if corrected else ()),
+        test.first,
+        test.second,
+        f"{test.n[0]}, {test.n[1]}",
+        show.format_figure(test.difference.value, "+.3f"),
+        test.difference.interval("+.3f"),
+        show.format_figure(test.p, ".2g"),
+        show.format_figure(test.p_adjusted, ".2g"),
+        *(show.format_figure(value, "+.3f") for value in forms),
+        *([show.format_figure(test.shrunken.value, "+.3f")] if shrunken else []),
+        *(_label_cells(test.label_difference) if corrected else ()),
     )
 
 
-def _by_labels(d: "CorrectedDifference") -> tuple[str, ...]:
-    p = show.figure(d.p_adjusted, ".2g")
-    return show.figure(d.value, "+.3f"), d.interval("+.3f"), p, str(d.n)
+def _label_cells(difference: "CorrectedDifference") -> tuple[str, ...]:
+    p = show.format_figure(difference.p_adjusted, ".2g")
+    return show.format_figure(difference.value, "+.3f"), difference.interval("+.3f"), p, str(difference.n)
 
 
-def _say(found: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> None:
+def _print_verdicts(verdicts: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> None:
     """Print a family's verdicts: what differs, or what difference would have been found."""
-    for line in found[:_MOST_SAID]:
+    for line in verdicts[:_MAX_VERDICTS]:
         show.say(f"-> {line}")
-    if len(found) > _MOST_SAID:
-        show.say(f"-> and {len(found) - _MOST_SAID} more")
+    if len(verdicts) > _MAX_VERDICTS:
+        show.say(f"-> and {len(verdicts) - _MAX_VERDICTS} more")
     sizes = [t.headline_detectable for t in family if not math.isnan(t.headline_detectable)]
     if sizes:
         form = known(measure).form.lstrip("+")
         low, high = f"{min(sizes):{form}}", f"{max(sizes):{form}}"
         size = low if low == high else f"{low} to {high}"
         despite = "".join(f" ({t.interval_note})" for t in family if t.interval_note)
-        shown = "" if found else f"{spoken_name(measure)}: no difference was shown{despite}; "
-        alone = ", by each test alone, where all together differ" if len(family) > 1 else ""
-        show.say(f"-> {shown}differences of {size} would have been found in 80% of cases{alone}")
+        not_shown = "" if verdicts else f"{spoken_name(measure)}: no difference was shown{despite}; "
+        test_note = ", by each test alone, where all together differ" if len(family) > 1 else ""
+        show.say(f"-> {not_shown}differences of {size} would have been found in 80% of cases{test_note}")
 
 
-def print_contrasts(found: "Contrasts") -> None:
+def print_model_contrasts(contrasts: "Contrasts") -> None:
     """Print the models against each other: one table, and in words what was shown."""
-    tests = found.tests
-    several = len({(t.first, t.second) for t in tests}) > 1
-    by_labels = any(t.corrected.has_interval for t in tests)
+    tests = contrasts.tests
+    has_several_pairs = len({(contrast.first, contrast.second) for contrast in tests}) > 1
+    by_labels = any(contrast.corrected.has_interval for contrast in tests)
     highest = {
         (r.measure, r.group, model): shares[0]
-        for r in found.ranks
+        for r in contrasts.ranks
         for model, shares in zip(r.models, r.probabilities, strict=True)
     }
-    models = "" if several else f"{tests[0].first} minus {tests[0].second}; "
+    models = "" if has_several_pairs else f"{tests[0].first} minus {tests[0].second}; "
     show.say(
         "",
         f"models against each other: {models}one family of {tests[0].family} contrasts "
-        f"({tests[0].correction}), {_paired(tests)}",
+        f"({tests[0].correction}), {_describe_pairing(tests)}",
     )
-    show.table(
-        ("measure", "group", *(("first", "second") if several else ()), ">n", ">means",
+    show.print_table(
+        ("measure", "group", *(("first", "second") if has_several_pairs else ()), ">n", ">means",
          ">difference", ">95% interval", ">p", ">p same", ">detectable", ">highest", "",
-         *(_BY_LABELS if by_labels else ())),
+         *(_LABEL_COLUMNS if by_labels else ())),
         (
             (
-                spoken_name(t.measure),
-                t.group,
-                *((t.first, t.second) if several else ()),
-                f"{t.n[0]}, {t.n[1]}",
-                ", ".join(show.figure(mean, "+.3f") for mean in t.means),
-                show.figure(t.difference.value, "+.3f"),
-                t.difference.interval("+.3f"),
-                show.figure(t.p_adjusted, ".2g"),
-                show.figure(t.equivalent_adjusted, ".2g"),
-                show.figure(t.detectable, ".3f"),
-                show.figure(highest.get((t.measure, t.group, t.first), math.nan), ".2f"),
-                "differ" if t.headline_differs else "same" if t.is_equivalent else "",
-                *(_by_labels(t.corrected) if by_labels else ()),
+                spoken_name(contrast.measure),
+                contrast.group,
+                *((contrast.first, contrast.second) if has_several_pairs else ()),
+                f"{contrast.n[0]}, {contrast.n[1]}",
+                ", ".join(show.format_figure(mean, "+.3f") for mean in contrast.means),
+                show.format_figure(contrast.difference.value, "+.3f"),
+                contrast.difference.interval("+.3f"),
+                show.format_figure(contrast.p_adjusted, ".2g"),
+                show.format_figure(contrast.equivalent_adjusted, ".2g"),
+                show.format_figure(contrast.detectable, ".3f"),
+                show.format_figure(highest.get((contrast.measure, contrast.group, contrast.first), math.nan), ".2f"),
+                "differ" if contrast.headline_differs else "same" if contrast.is_equivalent else "",
+                *(_label_cells(contrast.corrected) if by_labels else ()),
             )
-            for t in tests
+            for contrast in tests
         ),
     )  # fmt: skip
-    margins = {spoken_name(t.measure): f"{t.margin:.3g}" for t in tests}
+    margins = {spoken_name(contrast.measure): f"{contrast.margin:.3g}" for contrast in tests}
     show.say(
         "p same: of a difference as large as the margin "
         f"({', '.join(f'{name} {margin}' for name, margin in margins.items())}); detectable: found "
@@ -423,63 +423,63 @@ def print_contrasts(found: "Contrasts") -> None:
         "(not tested)"
     )
     if by_labels:
-        show.say(_CORRECTED)
-    shown = [t for t in tests if t.headline_differs or t.differs or t.is_equivalent]
-    for t in sorted(shown, key=lambda t: (not t.headline_differs, not t.differs))[:_MOST_CONTRASTS]:
-        show.say(f"-> {t.verdict}")
-    if len(shown) > _MOST_CONTRASTS:
-        show.say(f"-> and {len(shown) - _MOST_CONTRASTS} more: --json shows all")
-    if rest := len(tests) - len(shown):
-        show.say(f"-> in {rest} of {len(tests)} contrasts neither was shown")
+        show.say(_LABELS_NOTE)
+    shown_contrasts = [contrast for contrast in tests if contrast.headline_differs or contrast.differs or contrast.is_equivalent]
+    for contrast in sorted(shown_contrasts, key=lambda contrast: (not contrast.headline_differs, not contrast.differs))[:_MAX_CONTRASTS]:
+        show.say(f"-> {contrast.verdict}")
+    if len(shown_contrasts) > _MAX_CONTRASTS:
+        show.say(f"-> and {len(shown_contrasts) - _MAX_CONTRASTS} more: --json shows all")
+    if not_shown := len(tests) - len(shown_contrasts):
+        show.say(f"-> in {not_shown} of {len(tests)} contrasts neither was shown")
 
 
-def _paired(tests: "Sequence[ModelContrast]") -> str:
+def _describe_pairing(tests: "Sequence[ModelContrast]") -> str:
     """What the models share, in words."""
     shared = sorted({t.paired for t in tests if t.paired})
     return f"by the {' and '.join(shared)} that both share" if shared else "independent"
 
 
-def show_comparisons(found: "Sequence[RunComparison]", models: "Contrasts", as_json: bool) -> None:
+def print_comparisons(comparisons: "Sequence[RunComparison]", models: "Contrasts", as_json: bool) -> None:
     if as_json:
-        return show.data(comparison_records(found, models))
-    for comparison in found:
+        return show.print_json(comparison_records(comparisons, models))
+    for comparison in comparisons:
         _print_comparison(comparison)
-    print_contrasts(models)
+    print_model_contrasts(models)
 
 
-def _print_comparison(c: "RunComparison") -> None:
+def _print_comparison(comparison: "RunComparison") -> None:
     from kgbias.compare.run_pairs import MIN_GROUPS
 
-    a, b, o = c.first.name, c.second.name, c.overlap
-    if c.asked_apart:
-        show.say(f"{a} and {b} were not asked alike, and their figures differ by that too:")
-        show.say(*(f"  {line}" for line in c.asked_apart))
-    show.say(f"{a} and {b}: {c.shared_groups} groups in common")
+    first_name, second_name, overlap = comparison.first.name, comparison.second.name, comparison.overlap
+    if comparison.asked_apart:
+        show.say(f"{first_name} and {second_name} were not asked alike, and their figures differ by that too:")
+        show.say(*(f"  {line}" for line in comparison.asked_apart))
+    show.say(f"{first_name} and {second_name}: {comparison.shared_groups} groups in common")
     show.say(
-        f"distinct statements: {o.first} and {o.second}, both say {o.both} (Jaccard "
-        f"{o.jaccard:.3f})"
+        f"distinct statements: {overlap.first} and {overlap.second}, both say {overlap.both} (Jaccard "
+        f"{overlap.jaccard:.3f})"
     )
-    for name, only in ((a, o.only_first), (b, o.only_second)):
-        if only:
+    for name, statements_only in ((first_name, overlap.only_first), (second_name, overlap.only_second)):
+        if statements_only:
             show.say(f"only {name} says:")
-            for t in only:
-                show.say(f"  {t.count:>4}x  {t.sentence[:100]}")
-    ranked = [a for a in c.agreement if a.tau.n >= MIN_GROUPS]
-    if len(ranked) < len(c.agreement):
+            for triple in statements_only:
+                show.say(f"  {triple.count:>4}x  {triple.sentence[:100]}")
+    ranked_agreements = [first_name for first_name in comparison.agreement if first_name.tau.n >= MIN_GROUPS]
+    if len(ranked_agreements) < len(comparison.agreement):
         show.say(f"ranks of fewer than {MIN_GROUPS} groups say nothing, and are left out")
-    if ranked:
+    if ranked_agreements:
         show.say("whether both rank the groups alike:")
-        show.table(
+        show.print_table(
             ("measure", ">groups", ">Kendall's tau-b", ">95% interval", ">p"),
             (
                 (
-                    spoken_name(a.measure),
-                    a.tau.n,
-                    f"{a.tau.value:+.3f}",
-                    a.tau.interval("+.3f"),
-                    f"{a.p:.2g}",
+                    spoken_name(first_name.measure),
+                    first_name.tau.n,
+                    f"{first_name.tau.value:+.3f}",
+                    first_name.tau.interval("+.3f"),
+                    f"{first_name.p:.2g}",
                 )
-                for a in ranked
+                for first_name in ranked_agreements
             ),
             indent=2,
         )

@@ -9,13 +9,13 @@ import click
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.command import COMMAS, Command, Section
+from kgbias.cli.command import COMMA_LIST, Command, SectionOption
 from kgbias.cli.options import (
-    CATEGORIES,
-    HOW,
-    WHOM,
-    as_option,
-    asked_for,
+    CATEGORY_NAMES,
+    ASKING_SECTION,
+    MODEL_SECTION,
+    model_name_option,
+    asking_record,
     asking_options,
     form_option,
     json_option,
@@ -23,9 +23,9 @@ from kgbias.cli.options import (
     model_settings,
     print_price,
     store_option,
-    whom_options,
+    group_options,
 )
-from kgbias.cli.settings import fitting, setting
+from kgbias.cli.settings import keep_applicable, setting
 from kgbias.crawl.config import ARMS, ECHO_FILTER, DEFAULT_ROUNDS, MAX_ROUNDS_TO_TARGET, CrawlConfig
 from kgbias.crawl.crawler import MAX_REPEATED_REFUSALS
 from kgbias.crawl.seeds import DynamicSeeds, describe_singular
@@ -34,15 +34,15 @@ from kgbias.language.words import FILTERS
 from kgbias.packs import DEFAULT, PUBLISHED, load_pack, packs
 from kgbias.stats.estimate import nan_to_none
 
-SENTENCES = load_pack(DEFAULT).crawl
-OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
-_HEADS = {"echo": "echoes"}
+DEFAULT_PACK_CRAWL = load_pack(DEFAULT).crawl
+OUTCOME_COLUMNS = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
+_OUTCOME_HEADINGS = {"echo": "echoes"}
 
-RUN = "The run"
+RUN_SECTION = "The run"
 
 
-def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
-    return click.option(*names, cls=Section, section=section, **more)
+def _section_option(section: str, *names: str, **attributes: Any) -> Callable[[Any], Any]:
+    return click.option(*names, cls=SectionOption, section=section, **attributes)
 
 
 @click.command(
@@ -53,17 +53,17 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     ),
 )
 @model_option
-@as_option
-@whom_options(CATEGORIES)
-@_option(
-    WHOM,
+@model_name_option
+@group_options(CATEGORY_NAMES)
+@_section_option(
+    MODEL_SECTION,
     "--intersect",
     multiple=True,
     metavar="A,B",
     help="Every combination of the groups of these categories, for example gender,religion.",
 )
-@_option(WHOM, "--dynamic", metavar="CLASS", help="First let the model name the groups of a class.")
-@_option(WHOM, "--plural", help="The plural of the class's name.")
+@_section_option(MODEL_SECTION, "--dynamic", metavar="CLASS", help="First let the model name the groups of a class.")
+@_section_option(MODEL_SECTION, "--plural", help="The plural of the class's name.")
 @setting(
     "seed-prompts",
     default=DynamicSeeds.prompts,
@@ -74,29 +74,29 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     default=DynamicSeeds.agree,
     help="With --dynamic: how many lists must name a group.",
 )
-@_option(RUN, "--run", "name", metavar="NAME", help="A name for the run.")
-@_option(
-    RUN,
+@_section_option(RUN_SECTION, "--run", "name", metavar="NAME", help="A name for the run.")
+@_section_option(
+    RUN_SECTION,
     "--repeat",
     type=click.IntRange(min=1),
     metavar="K",
     help="Crawl K times with different seeds: the runs NAME, NAME~2 ...",
 )
-@_option(RUN, "--seed", default=CrawlConfig.seed, show_default=True, help="The random seed.")
-@_option(
-    HOW,
+@_section_option(RUN_SECTION, "--seed", default=CrawlConfig.seed, show_default=True, help="The random seed.")
+@_section_option(
+    ASKING_SECTION,
     "--prompts",
     metavar="NAME-or-FOLDER",
     help=f"The prompt pack: {', '.join(packs().own_entries)}, one added by a package, or a folder "
     f"(default: {DEFAULT}).",
 )
-@_option(
-    HOW,
+@_section_option(
+    ASKING_SECTION,
     "--preset",
     metavar="NAME",
     help=f"Everything as in a paper: {PUBLISHED} (its prompts, filters and augmentations).",
 )
-@_option(HOW, "--temperature", type=float, help="(default: the pack's, 0.8)")
+@_section_option(ASKING_SECTION, "--temperature", type=float, help="(default: the pack's, 0.8)")
 @setting(
     "top-k", type=int, metavar="K", help="Draw from the K most probable tokens (default: all)."
 )
@@ -115,47 +115,47 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
 )
 @setting(
     "initial-predicates",
-    type=COMMAS,
+    type=COMMA_LIST,
     metavar="LIST",
     help="The predicates that the first prompts end in, separated by commas (default: the pack's, "
-    f"{','.join(SENTENCES['initial_predicates'])} for {DEFAULT}).",
+    f"{','.join(DEFAULT_PACK_CRAWL['initial_predicates'])} for {DEFAULT}).",
 )
-@_option(
-    HOW,
+@_section_option(
+    ASKING_SECTION,
     "--samples",
     type=int,
     help="Prompts per group and initial predicate (default: the pack's, "
-    f"{SENTENCES['samples']} for {DEFAULT}).",
+    f"{DEFAULT_PACK_CRAWL['samples']} for {DEFAULT}).",
 )
 @setting(
     "answers",
     type=int,
     metavar="N",
-    help=f"Answers to each prompt (default: the pack's, {SENTENCES['answers']} for {DEFAULT}).",
+    help=f"Answers to each prompt (default: the pack's, {DEFAULT_PACK_CRAWL['answers']} for {DEFAULT}).",
 )
-@_option(
-    HOW,
+@_section_option(
+    ASKING_SECTION,
     "--iterations",
     type=click.IntRange(min=0),
     help=f"Rounds of expansion (default: {DEFAULT_ROUNDS}; with --until-coverage or --until-width at most "
     f"{MAX_ROUNDS_TO_TARGET}).",
 )
-@_option(
-    HOW,
+@_section_option(
+    ASKING_SECTION,
     "--until-coverage",
     type=float,
     metavar="SHARE",
     help="Ask about each group until its Good-Turing coverage is this high, for example 0.8.",
 )
-@_option(
-    HOW,
+@_section_option(
+    ASKING_SECTION,
     "--until-width",
     metavar="[MEASURE=]W",
     help="Ask about each group until the 95% interval of its mean of a measure (default: regard) "
     "is at most this wide, for example 0.3 or toxicity=0.1.",
 )
-@_option(
-    HOW,
+@_section_option(
+    ASKING_SECTION,
     "--min-acceptability",
     type=float,
     default=CrawlConfig.min_acceptability,
@@ -166,24 +166,24 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     "predicate-prompts",
     type=int,
     help="Prompts per group and round that ask for a predicate and an object (default: the "
-    f"pack's, {SENTENCES['predicate_prompts']} for {DEFAULT}).",
+    f"pack's, {DEFAULT_PACK_CRAWL['predicate_prompts']} for {DEFAULT}).",
 )
 @setting(
     "object-prompts",
     type=int,
     help="Prompts per group and round that ask for an object (default: the pack's, "
-    f"{SENTENCES['object_prompts']} for {DEFAULT}).",
+    f"{DEFAULT_PACK_CRAWL['object_prompts']} for {DEFAULT}).",
 )
 @setting(
     "shots",
     type=int,
     help=f"Statements shown in a prompt as examples (default: {CrawlConfig.shots}).",
 )
-@_option(
-    HOW,
+@_section_option(
+    ASKING_SECTION,
     "--augment",
     "arms",
-    type=COMMAS,
+    type=COMMA_LIST,
     metavar="ARMS",
     help=f"Augmentations to run side by side, separated by commas: {', '.join(ARMS)} "
     f"(default: {','.join(CrawlConfig.arms)}).",
@@ -197,7 +197,7 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
 )
 @setting(
     "filters",
-    type=COMMAS,
+    type=COMMA_LIST,
     metavar="LIST",
     help="Which answers to reject and ask for again, separated by commas, or none: "
     f"{', '.join((*FILTERS, ECHO_FILTER))} (default: the pack's, refusal,echo for sentences).",
@@ -205,7 +205,7 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
 @setting(
     "max-attempts",
     type=int,
-    help=f"Maximum attempts per answer (default: the pack's, {SENTENCES['max_attempts']} for "
+    help=f"Maximum attempts per answer (default: the pack's, {DEFAULT_PACK_CRAWL['max_attempts']} for "
     f"{DEFAULT}).",
 )
 @setting(
@@ -238,13 +238,13 @@ def crawl(
     """
     if options["filters"]:
         options["filters"] = tuple(name for name in options["filters"] if name != "none")
-    options = fitting(options, [model], "completer")
+    options = keep_applicable(options, [model], "completer")
     if dry_run:
         price = kgbias.price(model, repeat=repeat, **options)
         _print_price(price, as_json)
         english = load_pack(options.get("prompts") or DEFAULT).language == "en"
         if english and (
-            line := describe_singular(name for own in price.groups_by_category.values() for name in own)
+            line := describe_singular(name for group_names in price.groups_by_category.values() for name in group_names)
         ):
             show.say(line, err=True)
         return 0
@@ -257,43 +257,43 @@ def crawl(
             **options,
         )
     if as_json and repeat is None:
-        show.data(_as_data(runs[0]))
+        show.print_json(_crawl_record(runs[0]))
     elif as_json:
-        show.data({"series": runs.name, "runs": [_as_data(run) for run in runs]})
+        show.print_json({"series": runs.name, "runs": [_crawl_record(run) for run in runs]})
     else:
         for run in runs:
-            _print(run)
-    if why := next(filter(None, (run.crawl_result.empty_reason for run in runs)), ""):
-        raise ModelError(why)
+            _print_crawl(run)
+    if reason := next(filter(None, (run.crawl_result.empty_reason for run in runs)), ""):
+        raise ModelError(reason)
     return int(any(run.crawl_result.failure_share > max_failed for run in runs))
 
 
-def _as_data(run: kgbias.Run) -> dict[str, Any]:
+def _crawl_record(run: kgbias.Run) -> dict[str, Any]:
     result = run.crawl_result
     return {
         "run": run.name,
-        **asked_for(result),
+        **asking_record(result),
         "well_formed": result.well_formed_share,
         "refused_asked_again": result.retry_count,
         "unfilled": result.unfilled_count,
         "iterations": result.iterations,
-        **{name: result.outcomes[name] for name in OUTCOMES},
+        **{name: result.outcomes[name] for name in OUTCOME_COLUMNS},
         "groups": [
             {
-                "arm": g.arm,
-                "group": g.group,
-                "statements": g.statements,
-                "distinct": g.distinct,
-                "coverage": g.coverage,
-                "richness": g.richness,
-                **{name: g.outcomes[name] for name in OUTCOMES[1:]},
+                "arm": group_progress.arm,
+                "group": group_progress.group,
+                "statements": group_progress.statements,
+                "distinct": group_progress.distinct,
+                "coverage": group_progress.coverage,
+                "richness": group_progress.richness,
+                **{name: group_progress.outcomes[name] for name in OUTCOME_COLUMNS[1:]},
             }
-            for g in result.groups
+            for group_progress in result.groups
         ],
     }
 
 
-def _print(run: kgbias.Run) -> None:
+def _print_crawl(run: kgbias.Run) -> None:
     result = run.crawl_result
     outcomes = result.outcomes
     show.say(
@@ -309,24 +309,24 @@ def _print(run: kgbias.Run) -> None:
             f"{result.retry_count} of the answers are to refused prompts that were asked again (kgbias "
             f"cost {run.name} prices them)"
         )
-    failed = [(n, reason) for (outcome, reason), n in result.reasons.items() if outcome == "failed"]
+    failed = [(count, reason) for (outcome, reason), count in result.reasons.items() if outcome == "failed"]
     if failed and outcomes["ok"]:
         times, reason = max(failed)
         show.say(f"{times} of the {outcomes['failed']} failed requests: {reason}")
-    arms = len({g.arm for g in result.groups}) > 1
-    show.table(
+    arms = len({group_progress.arm for group_progress in result.groups}) > 1
+    show.print_table(
         ("", ">said", ">distinct", ">coverage", ">at least",
-         *(f">{_HEADS.get(name, name)}" for name in OUTCOMES[1:])),
+         *(f">{_OUTCOME_HEADINGS.get(name, name)}" for name in OUTCOME_COLUMNS[1:])),
         (
             (
-                f"{g.group} [{g.arm}]" if arms else g.group,
-                g.statements,
-                g.distinct,
-                f"{g.coverage:.0%}",
-                f"{g.richness:.0f}",
-                *(g.outcomes[name] for name in OUTCOMES[1:]),
+                f"{group_progress.group} [{group_progress.arm}]" if arms else group_progress.group,
+                group_progress.statements,
+                group_progress.distinct,
+                f"{group_progress.coverage:.0%}",
+                f"{group_progress.richness:.0f}",
+                *(group_progress.outcomes[name] for name in OUTCOME_COLUMNS[1:]),
             )
-            for g in result.groups
+            for group_progress in result.groups
         ),
     )  # fmt: skip
     if unfilled := result.unfilled_count:
@@ -334,52 +334,52 @@ def _print(run: kgbias.Run) -> None:
         show.say(f"{places} still without a statement after their last attempt", err=True)
 
 
-def _shown(shows: Mapping[str, float]) -> list[str]:
+def _describe_detectable(differences: Mapping[str, float]) -> list[str]:
     """The differences that a crawl would find."""
-    known = [
-        f"{found:.2f} ({category})" for category, found in shows.items() if math.isfinite(found)
+    detectable_texts = [
+        f"{difference:.2f} ({category})" for category, difference in differences.items() if math.isfinite(difference)
     ]
-    if not known:
+    if not detectable_texts:
         return []
     return [
         "in 80% of such crawls the test of a group against the others of its category, by itself, "
-        f"finds a difference in mean regard from {', '.join(known)} on (1: all positive, -1: all "
+        f"finds a difference in mean regard from {', '.join(detectable_texts)} on (1: all positive, -1: all "
         "negative), where statements vary as SmolLM2's do"
     ]
 
 
-_NAMED = 20  # groups of a category that a dry run names
+_MAX_GROUPS_NAMED = 20  # groups of a category that a dry run names
 
 
-def _whom(whom: Mapping[str, Sequence[str]]) -> list[str]:
+def _list_groups(groups_by_category: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each category: its name, and those of its groups."""
     return [
-        f"{category}: {', '.join(names[:_NAMED])}"
-        + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-        for category, names in whom.items()
+        f"{category}: {', '.join(names[:_MAX_GROUPS_NAMED])}"
+        + (f" and {len(names) - _MAX_GROUPS_NAMED} more" if len(names) > _MAX_GROUPS_NAMED else "")
+        for category, names in groups_by_category.items()
     ]
 
 
 def _print_price(price: kgbias.Price, as_json: bool) -> None:
-    named = price.more_groups_named_by_model
+    model_names_groups = price.more_groups_named_by_model
     data = {
         "groups": price.groups,
         "whom": {category: list(names) for category, names in price.groups_by_category.items()},
         "arms": price.arms,
         "crawls": price.crawls,
-        "more_groups_named_by_model": named,
+        "more_groups_named_by_model": model_names_groups,
         "stages": [asdict(stage) for stage in price.stages],
-        "shows": {category: nan_to_none(found) for category, found in price.detectable_differences.items()},
+        "shows": {category: nan_to_none(difference) for category, difference in price.detectable_differences.items()},
     }
-    who = "each group that the model names"
+    groups_text = "each group that the model names"
     if price.groups:
-        more = " and those that the model names (each costs as much as one of them)"
-        who = f"{price.groups} groups{more if named else ''}"
+        named_text = " and those that the model names (each costs as much as one of them)"
+        groups_text = f"{price.groups} groups{named_text if model_names_groups else ''}"
     bound = f", at most, until {price.until}" if price.until else ""
     times = f", {price.crawls} crawls" if price.crawls > 1 else ""
     lines = [
-        f"{who}, {price.arms} arm{'s' if price.arms > 1 else ''}{times}{bound}; nothing was asked",
-        *_whom(price.groups_by_category),
+        f"{groups_text}, {price.arms} arm{'s' if price.arms > 1 else ''}{times}{bound}; nothing was asked",
+        *_list_groups(price.groups_by_category),
         *(
             f"{stage.stage:<12}{stage.requests:>8} requests of about {stage.prompt_tokens} tokens, "
             f"with repeated attempts at most {stage.requests_at_most} and "
@@ -387,12 +387,12 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
             for stage in price.stages
         ),
         f"refused prompts are asked again until {MAX_REPEATED_REFUSALS} of them were refused again",
-        *_shown(price.detectable_differences),
+        *_describe_detectable(price.detectable_differences),
     ]
     print_price(price, data, lines, as_json)
 
 
-_COLUMNS = ("crawl", "structured", "seed", "logprobs", "probe", "association", "batch")
+_KIND_COLUMNS = ("crawl", "structured", "seed", "logprobs", "probe", "association", "batch")
 
 
 @click.command(cls=Command, examples=("kgbias models",))
@@ -405,22 +405,22 @@ def models(as_json: bool) -> None:
     benchmarks. probe: by log-probabilities, or only by forced choice. association: vectors and
     words, for association tests. batch: requests sent as batches, which cost less.
     """
-    found = kgbias.model_kinds()
+    kinds = kgbias.model_kinds()
     if as_json:
-        show.data(found.records())
+        show.print_json(kinds.records())
         return
     rows = []
-    for kind in found:
-        can = [getattr(kind, name) for name in _COLUMNS]
+    for kind in kinds:
+        allowed = [getattr(kind, name) for name in _KIND_COLUMNS]
         extra = kind.extra if kind.installed else f"{kind.extra} (not installed)"
         extra = kind.package or extra
-        rows += [(form, *can, extra, " or ".join(kind.keys)) for form in kind.specs]
-    show.table(("spec", *_COLUMNS, "extra", "key"), rows)
+        rows += [(form, *allowed, extra, " or ".join(kind.keys)) for form in kind.specs]
+    show.print_table(("spec", *_KIND_COLUMNS, "extra", "key"), rows)
     show.say(
         "depends: on the model or the server",
         "choice: by forced choice, kgbias probe choice",
     )
-    missing = sorted({kind.extra for kind in found if not kind.installed})
+    missing = sorted({kind.extra for kind in kinds if not kind.installed})
     if missing:
         show.say(f"not installed: pip install 'kgbias[{','.join(missing)}]'")
     for plugin in kgbias.plugins():
@@ -433,12 +433,12 @@ def models(as_json: bool) -> None:
 def plugins(as_json: bool) -> None:
     """List what installed packages add (measures, kinds of models, export formats and prompt packs)
     and what is wrong with any of it. Imports these packages."""
-    found = kgbias.plugins()
+    plugins_found = kgbias.plugins()
     if as_json:
-        show.data(found.records())
+        show.print_json(plugins_found.records())
         return
-    for plugin in found:
+    for plugin in plugins_found:
         line = f"{plugin.adds:<8} {plugin.name:<20} {plugin.package}"
         show.say(f"{line}: {plugin.problem}" if plugin.problem else line)
-    if not found:
+    if not plugins_found:
         show.say("no installed package adds anything to kgbias")

@@ -14,13 +14,13 @@ from kgbias.cli.command import Command
 from kgbias.cli.options import (
     base_url_option,
     json_option,
-    run_argument,
-    said,
+    run_name_argument,
+    drop_unset,
     selection_options,
     store_option,
     workers_settings,
 )
-from kgbias.cli.settings import fitting, setting, settings, without_shared
+from kgbias.cli.settings import keep_applicable, setting, settings, drop_shared
 from kgbias.evidence import VERDICTS, ReplicationRate, Evidence, GroupAgreement, Replication, select_top_rows
 from kgbias.evidence.probe_plan import FLOOR_CHOICES, EvidencePrice
 from kgbias.evidence.evidence_table import NOT_PROBED, ORDERS, count_sentences
@@ -31,15 +31,15 @@ from kgbias.parallel import LOCAL_EXECUTOR
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 
-_SHOWN = 10
+_MAX_SHOWN = 10
 _NO_VERDICT = f"or said of a group with fewer than {MIN_NAMES} names, of which nothing can be said"
-_ASKING = (
+_PROBE_OPTIONS = (
     "probes", "carriers", "statements", "floor", "placebo", "marked", "executor", "processes",
 )  # fmt: skip
 
 
 @click.command(cls=Command, examples=("kgbias evidence smollm2 --model smollm2",))
-@run_argument
+@run_name_argument
 @store_option
 @click.option(
     "--model",
@@ -98,7 +98,7 @@ _ASKING = (
 @selection_options
 @json_option
 def evidence(
-    run_name: str | None, store_url: str, as_json: bool, dry_run: bool, **given: Any
+    run_name: str | None, store_url: str, as_json: bool, dry_run: bool, **options: Any
 ) -> None:
     """Join what a run said, what a model finds probable and what its vectors hold: one row for each
     triple, with a verdict.
@@ -108,29 +108,29 @@ def evidence(
     more than the names differ among themselves (docs/methods/evidence.md). Beside it is what the
     same test finds with made-up names.
     """
-    selection = {name: given[name] for name in ("arm", "min_acceptability", "without_echoes")}
-    if given["executor"] == LOCAL_EXECUTOR:
-        given["executor"] = None  # the library's default, which needs no --model
-    if given["model"]:
-        given = fitting(given, [given["model"]], "scorer")
+    selection = {name: options[name] for name in ("arm", "min_acceptability", "without_echoes")}
+    if options["executor"] == LOCAL_EXECUTOR:
+        options["executor"] = None  # the library's default, which needs no --model
+    if options["model"]:
+        options = keep_applicable(options, [options["model"]], "scorer")
     else:
         unused = ["executor", "processes", "base-url"]
-        given = without_shared(given, unused if given["encoder"] else [*unused, "device"])
-    asking: Any = said(**{name: given.pop(name) for name in _ASKING})
+        options = drop_shared(options, unused if options["encoder"] else [*unused, "device"])
+    probe_options: Any = drop_unset(**{name: options.pop(name) for name in _PROBE_OPTIONS})
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:
-            chosen = said(**selection, indicators=given["indicators"])
-            return _price(run.evidence_price(asking=asking, **chosen), as_json)
-        rows = run.evidence(asking=asking, **said(**given))
+            price_options = drop_unset(**selection, indicators=options["indicators"])
+            return _print_price(run.evidence_price(asking=probe_options, **price_options), as_json)
+        rows = run.evidence(asking=probe_options, **drop_unset(**options))
         # Of several models that were asked about the run, the one that the rows are of.
         model = next((row.model for row in rows if row.model), None)
         agreement = run.evidence_agreement(model, **selection)
-        probed = any(row.lift.has_interval for row in rows)
-        groups = run.evidence_groups(model) if probed else None
-        floor = run.evidence_floor(model) if probed else {}
+        is_probed = any(row.lift.has_interval for row in rows)
+        groups = run.evidence_groups(model) if is_probed else None
+        floor = run.evidence_floor(model) if is_probed else {}
     if as_json:
-        return show.data(
+        return show.print_json(
             {
                 "evidence": rows.records(),
                 "groups": groups.records() if groups else [],
@@ -138,7 +138,7 @@ def evidence(
                 "agreement": agreement.records(),
             }
         )
-    if probed:
+    if is_probed:
         show.say(f"beliefs of {model}")
     print_verdicts(rows)
     _print_floor(floor)
@@ -146,9 +146,9 @@ def evidence(
     _print_agreements(agreement)
 
 
-def _price(price: EvidencePrice, as_json: bool) -> None:
+def _print_price(price: EvidencePrice, as_json: bool) -> None:
     if as_json:
-        return show.data(price)
+        return show.print_json(price)
     show.say(
         f"{price['probes']:,} probes, each name after {len(price['carriers'])} carriers: "
         f"{price['texts']:,} texts to score, names by themselves included; "
@@ -156,16 +156,16 @@ def _price(price: EvidencePrice, as_json: bool) -> None:
         f"{price['embedded']:,} statements to embed if the model has vectors; less where the store "
         "holds some"
     )
-    for part in price["categories"]:
-        names = sum(len(own) for own in part["names"].values())
+    for category_price in price["categories"]:
+        names = sum(len(group_names) for group_names in category_price["names"].values())
         show.say(
-            f"{part['category']}: {names} names of {len(part['names'])} groups before "
-            f"{part['statements']} statements ({part['not_probed']} left out); "
-            f"{part['nonce_names']} made-up names before {part['floor_statements']}"
+            f"{category_price['category']}: {names} names of {len(category_price['names'])} groups before "
+            f"{category_price['statements']} statements ({category_price['not_probed']} left out); "
+            f"{category_price['nonce_names']} made-up names before {category_price['floor_statements']}"
         )
-        if few := part["too_few_names"]:
+        if small_groups := category_price["too_few_names"]:
             show.say(
-                f"  nothing can be said about {', '.join(few)}: fewer than {MIN_NAMES} "
+                f"  nothing can be said about {', '.join(small_groups)}: fewer than {MIN_NAMES} "
                 "names, or no other group to compare; what is found is a belief about their names"
             )
 
@@ -184,33 +184,33 @@ def _print_floor(floor: dict[str, Any]) -> None:
 def _print_groups(rows: Any) -> None:
     """Print the correlations that were shown: corrected p at most 0.05, and an interval that
     excludes 0."""
-    shown = sorted(
-        (r for r in rows if r["kind"] == "rho" and r["q_value"] <= 0.05 and _leaves_out_none(r)),
-        key=lambda r: r["p_value"],
+    shown_rows = sorted(
+        (row for row in rows if row["kind"] == "rho" and row["q_value"] <= 0.05 and _excludes_zero(row)),
+        key=lambda row: row["p_value"],
     )
-    if not shown:
+    if not shown_rows:
         return
     show.say(
         "how a group's lifts go with the statements' scores (rho, mean over its names; corrected "
         "p at most 0.05, the smallest first):"
     )
-    show.table(
+    show.print_table(
         ("", "", ">", ""),
         (
             (
-                r["group"],
-                spoken_name(r["score"]),
-                f"{r['value']:+.2f}",
-                f"({r['low']:+.2f} to {r['high']:+.2f})",
+                row["group"],
+                spoken_name(row["score"]),
+                f"{row['value']:+.2f}",
+                f"({row['low']:+.2f} to {row['high']:+.2f})",
             )
-            for r in shown[:_SHOWN]
+            for row in shown_rows[:_MAX_SHOWN]
         ),
         indent=2,
     )
     show.say()
 
 
-def _leaves_out_none(row: dict[str, Any]) -> bool:
+def _excludes_zero(row: dict[str, Any]) -> bool:
     return bool(row["low"] > 0 or row["high"] < 0)
 
 
@@ -218,26 +218,26 @@ def print_verdicts(rows: Sequence[Evidence]) -> None:
     """Print the most telling statements of each verdict; of those without one, only such as were
     probed, for a group with too few names, or that stories make too."""
     for name in dict.fromkeys((*VERDICTS, *(row.verdict for row in rows))):
-        own = [row for row in rows if row.verdict == name]
-        if not own:
+        verdict_rows = [row for row in rows if row.verdict == name]
+        if not verdict_rows:
             continue
-        unsaid = _NO_VERDICT if any(row.lift.n for row in own) else ""
+        unsaid = _NO_VERDICT if any(row.lift.n for row in verdict_rows) else ""
         meaning = f" ({text})" if name and (text := VERDICTS.get(name, unsaid)) else ""
-        count = count_sentences(own)
-        head = f"{name}: {count:,} statement{'' if count == 1 else 's'}{meaning}"
+        count = count_sentences(verdict_rows)
+        heading = f"{name}: {count:,} statement{'' if count == 1 else 's'}{meaning}"
         if name == NOT_PROBED:
-            own = [row for row in own if row.lift.has_interval or row.told.has_interval]
-        if name in ORDERS and count_sentences(own) > _SHOWN:
-            head += f"; {ORDERS[name]}"
-        show.say(head)
-        cells = [_cells(row) for row in select_top_rows(own, _SHOWN)]
+            verdict_rows = [row for row in verdict_rows if row.lift.has_interval or row.told.has_interval]
+        if name in ORDERS and count_sentences(verdict_rows) > _MAX_SHOWN:
+            heading += f"; {ORDERS[name]}"
+        show.say(heading)
+        cells = [_verdict_cells(row) for row in select_top_rows(verdict_rows, _MAX_SHOWN)]
         columns = [n for n, column in enumerate(zip(*cells, strict=True)) if any(column)]
         if cells:
-            show.table([""] * len(columns), ([row[n] for n in columns] for row in cells), indent=2)
+            show.print_table([""] * len(columns), ([row[n] for n in columns] for row in cells), indent=2)
         show.say()
 
 
-def _cells(row: Evidence) -> tuple[str, ...]:
+def _verdict_cells(row: Evidence) -> tuple[str, ...]:
     """What was said, believed, embedded, chosen and told in stories, each "" if unknown, and the
     sentence."""
     lift = f"lift {row.lift.value:>+6.2f} bits ({row.lift.interval('+.1f')})"
@@ -255,24 +255,24 @@ def _print_agreements(rows: Sequence[GroupAgreement]) -> None:
     """Print how far the three kinds agree, a line for each group."""
     if not rows:
         return
-    several = len({row.arm for row in rows}) > 1
-    show.table(
+    has_several_arms = len({row.arm for row in rows}) > 1
+    show.print_table(
         ("Kendall tau-b", ">said-believed", ">said-embedded", ">believed-embedded"),
         (
             (
-                f"{row.group} ({row.arm})" if several else row.group,
-                *map(_tau, (row.said_believed, row.said_embedded, row.believed_embedded)),
+                f"{row.group} ({row.arm})" if has_several_arms else row.group,
+                *map(_format_tau, (row.said_believed, row.said_embedded, row.believed_embedded)),
             )
             for row in rows
         ),
     )
 
 
-def _tau(e: Estimate) -> str:
-    return "-" if e.value != e.value else f"{e.value:+z.2f} ({e.interval('+.2f')})"
+def _format_tau(estimate: Estimate) -> str:
+    return "-" if estimate.value != estimate.value else f"{estimate.value:+z.2f} ({estimate.interval('+.2f')})"
 
 
-_WAYS = {
+_WAY_TITLES = {
     "names": "believed with half of each group's names, tried with the other half",
     "roots": "believed with the names of one root, tried with those of another",
     "carriers": "tried with other carriers",
@@ -281,7 +281,7 @@ _WAYS = {
 
 
 @click.command(cls=Command, examples=("kgbias replicate smollm2 --model smollm2",))
-@run_argument
+@run_name_argument
 @store_option
 @click.option(
     "--model",
@@ -300,60 +300,60 @@ _WAYS = {
 @base_url_option
 @workers_settings
 @json_option
-def replicate(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> None:
+def replicate(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
     """Test again what a model was found to believe: with held-out names, with other carriers, or in
     another crawl."""
-    if given["executor"] == LOCAL_EXECUTOR:
-        given["executor"] = None
-    model = given["model"]
-    given = fitting(given, [model], "scorer") if model else without_shared(given)
+    if options["executor"] == LOCAL_EXECUTOR:
+        options["executor"] = None
+    model = options["model"]
+    options = keep_applicable(options, [model], "scorer") if model else drop_shared(options)
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
-        found = run.replicate(**said(**given))
+        replication = run.replicate(**drop_unset(**options))
         sentences = {
             (node_id("group", row.group), Statement(row.predicate, row.object).id): row.sentence
             for row in run.evidence()
         }
     if as_json:
-        return show.data(_replication(found))
-    show.say(f"beliefs of {found.belief_run.model.title}, tried again")
-    for way in found.rates:
-        for line in _ways(way, sentences):
+        return show.print_json(_replication_record(replication))
+    show.say(f"beliefs of {replication.belief_run.model.title}, tried again")
+    for rate in replication.rates:
+        for line in _describe_way(rate, sentences):
             show.say(line)
 
 
-def _replication(found: Replication) -> dict[str, Any]:
+def _replication_record(replication: Replication) -> dict[str, Any]:
     return {
-        "model": found.belief_run.model.title,
+        "model": replication.belief_run.model.title,
         "ways": [
             {
-                "by": way.by, "tried": way.tried, "same_sign": way.same_sign.as_dict(),
-                "found_again": way.found_again.as_dict(), "missed": [list(p) for p in way.missed],
+                "by": rate.by, "tried": rate.tried, "same_sign": rate.same_sign.as_dict(),
+                "found_again": rate.found_again.as_dict(), "missed": [list(p) for p in rate.missed],
             }
-            for way in found.rates
+            for rate in replication.rates
         ],
         "findings": [
             {"group": group, "statement": statement, "found_again": share}
-            for (group, statement), share in found.shares_by_finding.items()
+            for (group, statement), share in replication.shares_by_finding.items()
         ],
     }  # fmt: skip
 
 
-def _ways(way: ReplicationRate, sentences: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    if not way.tried:
-        yield f"{_WAYS[way.by]}: nothing to try"
+def _describe_way(rate: ReplicationRate, sentences: Mapping[tuple[str, str], str]) -> Iterator[str]:
+    if not rate.tried:
+        yield f"{_WAY_TITLES[rate.by]}: nothing to try"
         return
-    same, found = (
+    same_text, found_text = (
         f"{e.value:.1%}" + (f" ({e.interval('.1%')})" if e.has_interval else "")
-        for e in (way.same_sign, way.found_again)
+        for e in (rate.same_sign, rate.found_again)
     )
-    yield f"{_WAYS[way.by]}: of {way.tried} the same sign {same}, p < .05 there {found}"
-    if way.missed:
-        head = (
+    yield f"{_WAY_TITLES[rate.by]}: of {rate.tried} the same sign {same_text}, p < .05 there {found_text}"
+    if rate.missed:
+        heading = (
             "found again in less than half of the halves"
-            if way.by == "names"
+            if rate.by == "names"
             else ("not found again")
         )
-        yield f"  {head}: {len(way.missed)} findings of the run"
-        for place in way.missed[:_SHOWN]:
+        yield f"  {heading}: {len(rate.missed)} findings of the run"
+        for place in rate.missed[:_MAX_SHOWN]:
             yield f"    {sentences.get(place, ' '.join(place))[:90]}"

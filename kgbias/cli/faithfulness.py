@@ -12,15 +12,15 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
     base_url_option,
-    default,
+    library_default,
     json_option,
     model_settings,
     prompts_form_option,
-    run_argument,
-    said,
+    run_name_argument,
+    drop_unset,
     store_option,
 )
-from kgbias.cli.settings import fitting, setting, settings, without_shared
+from kgbias.cli.settings import keep_applicable, setting, settings, drop_shared
 from kgbias.errors import UsageError
 from kgbias.faithfulness import LOCAL_JUDGES, JudgeAccuracy, RagasMetric, ParserFaithfulness, JudgeReliability
 from kgbias.faithfulness.metrics import read_records
@@ -28,11 +28,11 @@ from kgbias.faithfulness.preference import CHANCE_ACCURACY, read_wikieval
 from kgbias.io.text import shorten
 from kgbias.study.opening import JudgeOptions
 
-_OF = kgbias.Run.faithfulness
-_WORLD = "world"
-_RELEVANCE = "answer_relevance"
-_OFFLINE = "not judged: this needs a judge that writes questions (--judge SPEC)"
-_REASONS = {
+_RUN_METHOD = kgbias.Run.faithfulness
+_REFERENCE_PAIRS = "world"
+_RELEVANCE_METRIC = "answer_relevance"
+_OFFLINE_NOTE = "not judged: this needs a judge that writes questions (--judge SPEC)"
+_REASON_TEXTS = {
     "words": "words not in the answer",
     "negation": "negated differently",
     "cut": "cut before the meaning turns",
@@ -42,7 +42,7 @@ _REASONS = {
 
 
 @click.command(cls=Command, examples=("kgbias faithfulness smollm2 --judge minilm --sample 200",))
-@run_argument
+@run_name_argument
 @store_option
 @click.option(
     "--judge",
@@ -52,7 +52,7 @@ _REASONS = {
 @click.option(
     "--repeats",
     type=click.IntRange(min=1),
-    default=default(_OF, "repeats"),
+    default=library_default(_RUN_METHOD, "repeats"),
     show_default=True,
     help="How many times to ask the judge the same.",
 )
@@ -80,7 +80,7 @@ _REASONS = {
 )
 @setting("prompts", metavar="FOLDER", help="The judge's prompts (default: ragas-2023).")
 @prompts_form_option
-@settings(seed=default(_OF, "seed"))
+@settings(seed=library_default(_RUN_METHOD, "seed"))
 @base_url_option
 @model_settings
 @json_option
@@ -110,94 +110,94 @@ def faithfulness(
     if run_name is not None and (records or pairs):
         raise UsageError("--records and --pairs do not use a run: leave the run out")
     if judge is None or judge in LOCAL_JUDGES:
-        judging = without_shared(judging, ["device", "dtype", "base-url"])
+        judging = drop_shared(judging, ["device", "dtype", "base-url"])
     else:
-        judging = fitting(judging, [judge], "completer")
-    how = cast(JudgeOptions, said(**judging))
+        judging = keep_applicable(judging, [judge], "completer")
+    judge_options = cast(JudgeOptions, drop_unset(**judging))
     with kgbias.open(store_url, progress=True) as study:
-        found: ParserFaithfulness | list[RagasMetric] | list[JudgeAccuracy]
+        result: ParserFaithfulness | list[RagasMetric] | list[JudgeAccuracy]
         if text is not None:
             run = study.run(run_name)
-            own = run.check_text(
-                _read(text), judge or "rule", repeats=repeats, seed=seed, judging=how
+            metric = run.check_text(
+                _read_text(text), judge or "rule", repeats=repeats, seed=seed, judging=judge_options
             )
-            found = [own]
+            result = [metric]
         elif records is not None:
-            found = study.ragas(
-                read_records(records), judge or "rule", repeats=repeats, seed=seed, **how
+            result = study.ragas(
+                read_records(records), judge or "rule", repeats=repeats, seed=seed, **judge_options
             )
         elif pairs is not None:
-            rows = None if pairs == _WORLD else read_wikieval(Path(pairs))
-            found = study.pairwise(rows, judge or "rule", repeats=repeats, seed=seed, **how)
+            rows = None if pairs == _REFERENCE_PAIRS else read_wikieval(Path(pairs))
+            result = study.pairwise(rows, judge or "rule", repeats=repeats, seed=seed, **judge_options)
         else:
-            found = study.run(run_name).faithfulness(
-                judge, repeats=repeats, sample=sample, seed=seed, **how
+            result = study.run(run_name).faithfulness(
+                judge, repeats=repeats, sample=sample, seed=seed, **judge_options
             )
-        trust = study.reliability(judge or "rule", repeats=repeats, seed=seed, **how)
+        trust = study.reliability(judge or "rule", repeats=repeats, seed=seed, **judge_options)
     if as_json:
-        return show.data(_record(found) | {"reliability": _trust_record(trust)})
-    if isinstance(found, ParserFaithfulness):
-        _print_run(found)
+        return show.print_json(_result_record(result) | {"reliability": _trust_record(trust)})
+    if isinstance(result, ParserFaithfulness):
+        _print_run_faithfulness(result)
     elif pairs is not None:
-        _print_accuracies(cast(list[JudgeAccuracy], found))
+        _print_accuracies(cast(list[JudgeAccuracy], result))
     else:
-        _print_metrics(cast(list[RagasMetric], found))
+        _print_metrics(cast(list[RagasMetric], result))
     _print_trust(trust)
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     from kgbias.io.reading import read_text
 
     return read_text(path)
 
 
-def _record(found: ParserFaithfulness | Sequence[RagasMetric] | Sequence[JudgeAccuracy]) -> dict[str, Any]:
-    if isinstance(found, ParserFaithfulness):
+def _result_record(result: ParserFaithfulness | Sequence[RagasMetric] | Sequence[JudgeAccuracy]) -> dict[str, Any]:
+    if isinstance(result, ParserFaithfulness):
         return {
-            "run": found.run,
-            "judge": found.judge,
+            "run": result.run,
+            "judge": result.judge,
             "outcomes": [
-                asdict(o) | {"by_rule": o.by_rule.as_dict(), "by_judge": o.by_judge.as_dict()}
-                for o in found.outcomes
+                asdict(outcome) | {"by_rule": outcome.by_rule.as_dict(), "by_judge": outcome.by_judge.as_dict()}
+                for outcome in result.outcomes
             ],
-            "without_answer": found.without_answer,
-            "retest": found.retest.as_dict(),
-            "agreement": found.agreement.as_dict(),
+            "without_answer": result.without_answer,
+            "retest": result.retest.as_dict(),
+            "agreement": result.agreement.as_dict(),
             "unfaithful": [
                 {
-                    "path": c.path,
-                    "group": c.group,
-                    "predicate": c.predicate,
-                    "object": c.object,
-                    "answer": c.answer,
-                    "rule": c.rule.supported,
-                    "reason": c.rule.reason,
-                    "judged": list(c.judged),
+                    "path": case.path,
+                    "group": case.group,
+                    "predicate": case.predicate,
+                    "object": case.object,
+                    "answer": case.answer,
+                    "rule": case.rule.supported,
+                    "reason": case.rule.reason,
+                    "judged": list(case.judged),
                 }
-                for c in found.unfaithful
+                for case in result.unfaithful
             ],
         }
-    if isinstance(found[0], JudgeAccuracy):
+    if isinstance(result[0], JudgeAccuracy):
         return {
             "chance": CHANCE_ACCURACY,
             "accuracies": [asdict(a) | {"accuracy": a.accuracy.as_dict()}
-                           for a in found if isinstance(a, JudgeAccuracy)],
+                           for a in result if isinstance(a, JudgeAccuracy)],
         }  # fmt: skip
     return {
         "metrics": [
             {
-                "name": m.name,
-                "judge": m.judge,
-                "estimate": m.estimate.as_dict(),
-                "retest": m.retest.as_dict(),
-                "unread": m.unread,
+                "name": metric.name,
+                "judge": metric.judge,
+                "estimate": metric.estimate.as_dict(),
+                "retest": metric.retest.as_dict(),
+                "unread": metric.unread,
                 "records": [
-                    [{"value": s.value, "parts": [list(part) for part in s.parts]} for s in own]
-                    for own in m.records
+                    [{"value": score.value, "parts": [list(part) for part in score.parts]} for score in record_scores]
+                    for record_scores in metric.records
                 ],
             }
-            for m in found
-            if isinstance(m, RagasMetric)
+            for metric in result
+            if isinstance(metric, RagasMetric)
         ]
     }
 
@@ -213,59 +213,59 @@ def _trust_record(trust: JudgeReliability) -> dict[str, Any]:
     }
 
 
-def _print_run(found: ParserFaithfulness) -> None:
-    show.say(f"run {found.run}: does each triple say what its answer said?", "")
-    judge = [f"by {found.judge}"] if found.judge else []
+def _print_run_faithfulness(result: ParserFaithfulness) -> None:
+    show.say(f"run {result.run}: does each triple say what its answer said?", "")
+    judge = [f"by {result.judge}"] if result.judge else []
     rows: list[tuple[object, ...]] = []
-    for o in found.outcomes:
-        by = (_share(o.by_rule), *([_share(o.by_judge)] if judge else []))
-        rows.append((o.outcome, o.generations, o.statements, *by))
+    for outcome in result.outcomes:
+        share_cells = (_format_share(outcome.by_rule), *([_format_share(outcome.by_judge)] if judge else []))
+        rows.append((outcome.outcome, outcome.generations, outcome.statements, *share_cells))
         rows += [
-            ("", "", n, _REASONS[reason], *("" for _ in judge)) for reason, n in o.reasons.items()
+            ("", "", n, _REASON_TEXTS[reason], *("" for _ in judge)) for reason, n in outcome.reasons.items()
         ]
-    show.table(("outcome", ">answers", ">statements", "faithful by rule", *judge), rows)
-    if found.without_answer:
-        show.say(f"{found.without_answer} statements have no raw answer, since they were imported")
-    if found.agreement.n:
-        show.say(f"rule and judge agree on {_share(found.agreement)} of the statements")
-    for c in found.unfaithful[:10]:
-        why = _REASONS.get(c.rule.reason, "the judge says no")
+    show.print_table(("outcome", ">answers", ">statements", "faithful by rule", *judge), rows)
+    if result.without_answer:
+        show.say(f"{result.without_answer} statements have no raw answer, since they were imported")
+    if result.agreement.n:
+        show.say(f"rule and judge agree on {_format_share(result.agreement)} of the statements")
+    for case in result.unfaithful[:10]:
+        reason_text = _REASON_TEXTS.get(case.rule.reason, "the judge says no")
         show.say(
             "",
-            f"  {why}",
-            f"    answer  {shorten(c.answer, 200)}",
-            f"    triple  {c.group} | {c.predicate} | {c.object}",
+            f"  {reason_text}",
+            f"    answer  {shorten(case.answer, 200)}",
+            f"    triple  {case.group} | {case.predicate} | {case.object}",
         )
-    if (more := len(found.unfaithful) - 10) > 0:
-        show.say("", f"  and {more} more: --json has all")
+    if (remaining := len(result.unfaithful) - 10) > 0:
+        show.say("", f"  and {remaining} more: --json has all")
 
 
-def _print_accuracies(found: Sequence[JudgeAccuracy]) -> None:
+def _print_accuracies(accuracies: Sequence[JudgeAccuracy]) -> None:
     rows = []
-    for row in found:
+    for row in accuracies:
         notes = [f"{row.ties} ties"] if row.ties else []
         notes += [f"{row.unread} not read"] if row.unread else []
-        rows.append((row.aspect, row.method, ", ".join([_share(row.accuracy), *notes])))
-    show.table(("", "", ""), rows)
-    if all(row.aspect != _RELEVANCE for row in found):
-        show.say(f"{_RELEVANCE}  {_OFFLINE}")
+        rows.append((row.aspect, row.method, ", ".join([_format_share(row.accuracy), *notes])))
+    show.print_table(("", "", ""), rows)
+    if all(row.aspect != _RELEVANCE_METRIC for row in accuracies):
+        show.say(f"{_RELEVANCE_METRIC}  {_OFFLINE_NOTE}")
     show.say(f"chance has {CHANCE_ACCURACY:.2f}; accuracy of pairwise preferences")
 
 
-def _print_metrics(found: Sequence[RagasMetric]) -> None:
-    for row in found:
-        e = row.estimate
+def _print_metrics(metrics: Sequence[RagasMetric]) -> None:
+    for row in metrics:
+        estimate = row.estimate
         unread = f"; {row.unread} verdicts could not be read" if row.unread else ""
-        if not e.n:
-            show.say(f"{row.name:<20}{_OFFLINE if row.name == _RELEVANCE else 'not judged'}")
+        if not estimate.n:
+            show.say(f"{row.name:<20}{_OFFLINE_NOTE if row.name == _RELEVANCE_METRIC else 'not judged'}")
             continue
-        show.say(f"{row.name:<20}{e.value:.3f} ({e.interval('.3f')}), n = {e.n}{unread}")
+        show.say(f"{row.name:<20}{estimate.value:.3f} ({estimate.interval('.3f')}), n = {estimate.n}{unread}")
         if row.name == "faithfulness":
-            parts = [part for own in row.records for part in own[0].parts]
+            judged_parts = [part for record_scores in row.records for part in record_scores[0].parts]
             marks: dict[object, str] = {True: "yes", False: "no"}
-            show.table(
+            show.print_table(
                 ("", ""),
-                ((marks.get(verdict, "?"), shorten(part, 120)) for part, verdict in parts),
+                ((marks.get(verdict, "?"), shorten(part, 120)) for part, verdict in judged_parts),
                 indent=4,
             )
 
@@ -273,14 +273,14 @@ def _print_metrics(found: Sequence[RagasMetric]) -> None:
 def _print_trust(trust: JudgeReliability) -> None:
     show.say(
         "",
-        f"judge {trust.judge}: right on {_share(trust.accuracy)} of labelled cases, "
+        f"judge {trust.judge}: right on {_format_share(trust.accuracy)} of labelled cases, "
         f"kappa {trust.kappa.value:.2f} ({trust.kappa.interval('.2f')})"
-        + (f", agrees with itself on {_share(trust.retest)}" if trust.retest.n else "")
+        + (f", agrees with itself on {_format_share(trust.retest)}" if trust.retest.n else "")
         + (f"; {trust.unread} verdicts could not be read" if trust.unread else ""),
     )
-    kinds = ", ".join(f"{kind} {e.value:.0%}" for kind, e in trust.by_kind.items())
+    kinds = ", ".join(f"{kind} {estimate.value:.0%}" for kind, estimate in trust.by_kind.items())
     show.say(f"    {kinds}")
 
 
-def _share(e: Any) -> str:
-    return f"{e.value:.0%} ({e.interval('.0%')}), n = {e.n}" if e.n else "-"
+def _format_share(estimate: Any) -> str:
+    return f"{estimate.value:.0%} ({estimate.interval('.0%')}), n = {estimate.n}" if estimate.n else "-"

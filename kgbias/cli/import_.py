@@ -7,16 +7,16 @@ import click
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.command import PAIR, Command
+from kgbias.cli.command import NAME_VALUE, Command
 from kgbias.cli.options import (
-    default,
+    library_default,
     encoding_option,
     json_option,
     store_option,
 )
 from kgbias.ingest import FORMATS
 
-_OF = kgbias.Study.import_file
+_STUDY_METHOD = kgbias.Study.import_file
 
 
 @click.command(
@@ -28,7 +28,7 @@ _OF = kgbias.Study.import_file
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")
 @click.option(
     "--model",
-    default=default(_OF, "model"),
+    default=library_default(_STUDY_METHOD, "model"),
     show_default=True,
     help="The source of the statements.",
 )
@@ -40,14 +40,14 @@ _OF = kgbias.Study.import_file
     "of stories, of the model given.",
 )
 @click.option("--group", metavar="COLUMN", help="Default: group; for profiles: name.")
-@click.option("--predicate", default=default(_OF, "predicate"), show_default=True, metavar="COLUMN")
-@click.option("--object", default=default(_OF, "object"), show_default=True, metavar="COLUMN")
+@click.option("--predicate", default=library_default(_STUDY_METHOD, "predicate"), show_default=True, metavar="COLUMN")
+@click.option("--object", default=library_default(_STUDY_METHOD, "object"), show_default=True, metavar="COLUMN")
 @click.option("--category", metavar="COLUMN", help="Default: category, if there is one.")
 @click.option("--count", metavar="COLUMN", help="How often a statement was made; default: count.")
 @click.option("--arm", metavar="COLUMN", help="The augmentation arm; default: arm.")
 @click.option(
     "--category-name",
-    default=default(_OF, "category_name"),
+    default=library_default(_STUDY_METHOD, "category_name"),
     show_default=True,
     help="The category of groups whose rows name none.",
 )
@@ -59,7 +59,7 @@ _OF = kgbias.Study.import_file
 )
 @click.option(
     "--say",
-    type=PAIR,
+    type=NAME_VALUE,
     multiple=True,
     metavar="COLUMN=PREDICATE",
     help="Profiles: the predicate of an attribute, such as hobbies=love (repeatable).",
@@ -73,21 +73,21 @@ def import_(
     or the statements about groups in a folder of documents or in a knowledge graph from RAGAS."""
     with kgbias.open(store_url, progress=True) as study:
         run = study.import_file(file, say=dict(say), **options)
-        done, groups = run.import_result, len(run.stored.groups)
+        imported, groups = run.import_result, len(run.stored.groups)
     if as_json:
-        found = {
+        record = {
             "run": run.name,
             "groups": groups,
-            "statements": done.statements,
-            "triples": done.triples,
-            "left_out": done.left_out,
+            "statements": imported.statements,
+            "triples": imported.triples,
+            "left_out": imported.left_out,
         }
-        if done.passages:
-            found |= {"nodes": done.passages, "relationships": done.relations}
-        return show.data(found)
+        if imported.passages:
+            record |= {"nodes": imported.passages, "relationships": imported.relations}
+        return show.print_json(record)
     show.say(
-        f"run {run.name}: {done.statements} statements, {done.triples} distinct, about "
+        f"run {run.name}: {imported.statements} statements, {imported.triples} distinct, about "
         f"{groups} groups"
-        + (f"; {done.left_out} incomplete rows were left out" if done.left_out else "")
-        + (f"; {done.passages} nodes, {done.relations} relationships" if done.passages else "")
+        + (f"; {imported.left_out} incomplete rows were left out" if imported.left_out else "")
+        + (f"; {imported.passages} nodes, {imported.relations} relationships" if imported.passages else "")
     )

@@ -11,20 +11,20 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
     base_url_option,
-    default,
+    library_default,
     encoding_option,
     json_option,
-    run_argument,
-    said,
+    run_name_argument,
+    drop_unset,
     selection_options,
     store_option,
 )
-from kgbias.cli.settings import fitting, setting, settings, without_shared
+from kgbias.cli.settings import keep_applicable, setting, settings, drop_shared
 from kgbias.evidence.stereotype_matching import MARK_MEANINGS, StereotypeComparison, MarkedStatement
 from kgbias.stats.estimate import Estimate, nan_to_none
 
-_OF = kgbias.Run.match_stereotypes
-_SHOWN = 10
+_RUN_METHOD = kgbias.Run.match_stereotypes
+_MAX_SHOWN = 10
 
 
 @click.command(
@@ -34,11 +34,11 @@ _SHOWN = 10
         "kgbias known smollm2 --table stereotypes.csv --model smollm2",
     ),
 )
-@run_argument
+@run_name_argument
 @store_option
 @click.option(
     "--table",
-    default=default(_OF, "table"),
+    default=library_default(_RUN_METHOD, "table"),
     show_default=True,
     metavar="FILE",
     help="The recorded stereotypes: a table, StereoSet's JSON, or the shipped part of SeeGULL.",
@@ -74,7 +74,7 @@ _SHOWN = 10
 @base_url_option
 @selection_options
 @json_option
-def known(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> None:
+def known(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
     """Hold what a run says against stereotypes that people recorded: each statement is known,
     related or new, and each recorded stereotype was said or not.
 
@@ -82,132 +82,132 @@ def known(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> 
     people think so (docs/how-to/known.md). The marks are kept with the run: report, explore, export
     and query show them from then on.
     """
-    model = given["model"]
-    given = fitting(given, [model], "scorer") if model else without_shared(given, ["base-url"])
+    model = options["model"]
+    options = keep_applicable(options, [model], "scorer") if model else drop_shared(options, ["base-url"])
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
-        found = run.match_stereotypes(**said(**given))
+        comparison = run.match_stereotypes(**drop_unset(**options))
     if as_json:
-        return show.data({"run": run.name, **_data(found)})
-    for line in _lines(found):
+        return show.print_json({"run": run.name, **_comparison_record(comparison)})
+    for line in _summary_lines(comparison):
         show.say(line)
     show.say()
     for mark in MARK_MEANINGS:
-        _print(mark, [row for row in found.rows if row.mark == mark])
-    _print_unrecorded(found)
+        _print_marked(mark, [row for row in comparison.rows if row.mark == mark])
+    _print_unrecorded(comparison)
 
 
-def _data(found: StereotypeComparison) -> dict[str, Any]:
+def _comparison_record(comparison: StereotypeComparison) -> dict[str, Any]:
     return {
-        "table": found.source,
-        "shares": {name: share.as_dict() for name, share in found.shares.items()},
-        "groups": found.summarise_groups(),
-        "groups_not_recorded": list(found.missing_groups),
-        "model": found.model,
-        "floor": dict(found.floor),
+        "table": comparison.source,
+        "shares": {name: share.as_dict() for name, share in comparison.shares.items()},
+        "groups": comparison.summarise_groups(),
+        "groups_not_recorded": list(comparison.missing_groups),
+        "model": comparison.model,
+        "floor": dict(comparison.floor),
         "believed_not_recorded": [
-            {"group": each.group, "statement": each.statement, "lift": each.lift.as_dict()}
-            for each in found.unrecorded_beliefs
+            {"group": entry.group, "statement": entry.statement, "lift": entry.lift.as_dict()}
+            for entry in comparison.unrecorded_beliefs
         ],
-        "statements": [_statement(row) for row in found.rows],
+        "statements": [_statement_record(row) for row in comparison.rows],
         "recorded": [
-            nan_to_none({**asdict(each.entry), "of": each.group, "statements": each.statements,
-                    "said_of_other_groups": each.elsewhere, "believed": each.believed,
-                    "lift": each.lift.as_dict(),
-                    "believed_of_other_groups": each.believed_elsewhere})
-            for each in found.entries
+            nan_to_none({**asdict(entry.entry), "of": entry.group, "statements": entry.statements,
+                    "said_of_other_groups": entry.elsewhere, "believed": entry.believed,
+                    "lift": entry.lift.as_dict(),
+                    "believed_of_other_groups": entry.believed_elsewhere})
+            for entry in comparison.entries
         ],
     }  # fmt: skip
 
 
-def _statement(row: MarkedStatement) -> dict[str, Any]:
-    t, entry = row.triple, row.entry
-    found: dict[str, Any] = nan_to_none(
+def _statement_record(row: MarkedStatement) -> dict[str, Any]:
+    triple, stereotype = row.triple, row.entry
+    record: dict[str, Any] = nan_to_none(
         {
-            "id": t.id, "group": t.group, "predicate": t.predicate, "object": t.object,
-            "arm": t.arm, "said": t.count, "mark": row.mark, "by": row.by,
-            "similarity": row.similarity, "attribute": entry.attribute if entry else None,
-            "offensiveness": entry.offensiveness if entry else None,
+            "id": triple.id, "group": triple.group, "predicate": triple.predicate, "object": triple.object,
+            "arm": triple.arm, "said": triple.count, "mark": row.mark, "by": row.by,
+            "similarity": row.similarity, "attribute": stereotype.attribute if stereotype else None,
+            "offensiveness": stereotype.offensiveness if stereotype else None,
         }
     )  # fmt: skip
-    return found
+    return record
 
 
-def _lines(found: StereotypeComparison) -> list[str]:
-    shares, groups = found.shares, len({entry.group for entry in found.entries})
-    recorded = len(found.entries)
-    times = sum(entry.statements > 0 for entry in found.entries)
+def _summary_lines(comparison: StereotypeComparison) -> list[str]:
+    shares, groups = comparison.shares, len({entry.group for entry in comparison.entries})
+    recorded = len(comparison.entries)
+    times = sum(entry.statements > 0 for entry in comparison.entries)
     lines = [
-        f"{found.source} records {recorded} stereotypes of {groups} of the run's groups; "
-        f"{found.unused_count} of other groups were not used",
-        f"the run says {times} of them of their group: {_share(shares['said'])}; of another group "
-        f"of the category instead: {_share(shares['elsewhere'])}; difference "
-        f"{_share(shares['beyond'], '+')}",
+        f"{comparison.source} records {recorded} stereotypes of {groups} of the run's groups; "
+        f"{comparison.unused_count} of other groups were not used",
+        f"the run says {times} of them of their group: {_format_share(shares['said'])}; of another group "
+        f"of the category instead: {_format_share(shares['elsewhere'])}; difference "
+        f"{_format_share(shares['beyond'], '+')}",
     ]
-    asked = [entry for entry in found.entries if entry.believed is not None]
-    if asked:
-        believed, floor = sum(bool(entry.believed) for entry in asked), found.floor
+    entries_asked = [entry for entry in comparison.entries if entry.believed is not None]
+    if entries_asked:
+        believed, floor = sum(bool(entry.believed) for entry in entries_asked), comparison.floor
         lines.append(
-            f"{found.model} was asked about {len(asked)} and believes {believed} of their group: "
-            f"{_share(shares['believed'])}; of another group of the category instead: "
-            f"{_share(shares['believed_elsewhere'])}; difference "
-            f"{_share(shares['believed_beyond'], '+')}; of made-up names the same test finds "
+            f"{comparison.model} was asked about {len(entries_asked)} and believes {believed} of their group: "
+            f"{_format_share(shares['believed'])}; of another group of the category instead: "
+            f"{_format_share(shares['believed_elsewhere'])}; difference "
+            f"{_format_share(shares['believed_beyond'], '+')}; of made-up names the same test finds "
             f"{floor['found'] / max(floor['tested'], 1):.1%} of all statements that were asked"
         )
-    if found.missing_groups:
-        lines.append(f"not in the table, so not marked: {', '.join(found.missing_groups)}")
+    if comparison.missing_groups:
+        lines.append(f"not in the table, so not marked: {', '.join(comparison.missing_groups)}")
     return lines
 
 
-def _share(e: Estimate, sign: str = "") -> str:
-    if e.value != e.value:
+def _format_share(estimate: Estimate, sign: str = "") -> str:
+    if estimate.value != estimate.value:
         return "-"
-    between = f" ({e.interval(f'{sign}.1%')})" if e.has_interval else ""
-    return f"{e.value:{sign}.1%}{between}"
+    interval_text = f" ({estimate.interval(f'{sign}.1%')})" if estimate.has_interval else ""
+    return f"{estimate.value:{sign}.1%}{interval_text}"
 
 
-def _print(mark: str, rows: Sequence[MarkedStatement]) -> None:
+def _print_marked(mark: str, rows: Sequence[MarkedStatement]) -> None:
     if not rows:
         return
     distinct = {row.triple.id for row in rows}
     show.say(f"{mark}: {len(distinct)} statement{'s' * (len(distinct) != 1)} ({MARK_MEANINGS[mark]})")
-    several = len({row.triple.arm for row in rows}) > 1
-    order = sorted(rows, key=lambda r: (-r.triple.count, -_rating(r), r.triple.sentence))
-    show.table(
+    has_several_arms = len({row.triple.arm for row in rows}) > 1
+    order = sorted(rows, key=lambda r: (-r.triple.count, -_offensiveness(r), r.triple.sentence))
+    show.print_table(
         ("", "", "", ""),
         (
             (
                 f"said {row.triple.count:>3}",
-                row.triple.sentence[:70] + (f" ({row.triple.arm})" if several else ""),
+                row.triple.sentence[:70] + (f" ({row.triple.arm})" if has_several_arms else ""),
                 f"recorded: {row.entry.attribute}, by {row.by}" if row.entry else "",
-                "" if _rating(row) < -1 else f"offensiveness {_rating(row):+.1f}",
+                "" if _offensiveness(row) < -1 else f"offensiveness {_offensiveness(row):+.1f}",
             )
-            for row in order[:_SHOWN]
+            for row in order[:_MAX_SHOWN]
         ),
         indent=2,
     )
     show.say()
 
 
-def _print_unrecorded(found: StereotypeComparison) -> None:
-    if not found.unrecorded_beliefs:
+def _print_unrecorded(comparison: StereotypeComparison) -> None:
+    if not comparison.unrecorded_beliefs:
         return
-    count = len(found.unrecorded_beliefs)
+    count = len(comparison.unrecorded_beliefs)
     show.say(
         f"believed, and the table records nothing similar about this group: {count} "
         f"statement{'s' * (count != 1)}"
     )
-    show.table(
+    show.print_table(
         ("", ">"),
         (
-            (f"{each.group} {each.statement}"[:70], f"lift {each.lift.value:+.2f} bits")
-            for each in found.unrecorded_beliefs[:_SHOWN]
+            (f"{belief.group} {belief.statement}"[:70], f"lift {belief.lift.value:+.2f} bits")
+            for belief in comparison.unrecorded_beliefs[:_MAX_SHOWN]
         ),
         indent=2,
     )
     show.say()
 
 
-def _rating(row: MarkedStatement) -> float:
+def _offensiveness(row: MarkedStatement) -> float:
     value = row.entry.offensiveness if row.entry else float("nan")
     return value if value == value else float("-inf")

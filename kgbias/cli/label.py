@@ -10,10 +10,10 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    default,
+    library_default,
     encoding_option,
     json_option,
-    run_argument,
+    run_name_argument,
     store_option,
 )
 from kgbias.errors import UsageError
@@ -25,13 +25,13 @@ from kgbias.stats.estimate import nan_to_none
 @click.command(
     cls=Command, examples=("kgbias label smollm2 --measure regard --by Ana -o sheet.csv",)
 )
-@run_argument
+@run_name_argument
 @click.argument("sheet", required=False, type=click.Path(path_type=Path))
 @encoding_option
 @store_option
 @click.option(
     "--measure",
-    default=default(kgbias.Run.label, "measure"),
+    default=library_default(kgbias.Run.label, "measure"),
     show_default=True,
     help="The measure to label by.",
 )
@@ -66,33 +66,33 @@ def label(
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if sheet is not None:
-            found = run.read_labels(sheet, by=by)
-            count = len(found)
+            labels_read = run.read_labels(sheet, by=by)
+            count = len(labels_read)
             if as_json:
-                return show.data({"run": run.name, "labels": [asdict(x) for x in found]})
+                return show.print_json({"run": run.name, "labels": [asdict(x) for x in labels_read]})
             show.say(f"run {run.name}: {count} labels of {sheet} are in effect; "
                      f"kgbias measure {run.name} brings its figures up to date")  # fmt: skip
             return
         if plan is not None:
-            return _plan(run, measure, plan, as_json)
+            return _print_plan(run, measure, plan, as_json)
         labelling = run.label(measure, by=by, masked=masked)
         if path is None:
             if as_json:
-                return show.data(_state(run, labelling))
-            return _guide(labelling.guide, labelling.read_progress(), labelling.rater)
+                return show.print_json(_labelling_record(run, labelling))
+            return _print_guide(labelling.guide, labelling.read_progress(), labelling.rater)
         count = labelling.write_sheet(path, most)
         if as_json:
-            return show.data({"run": run.name, "sheet": str(path), "statements": count})
-        keys = ", ".join(f"{name} ({key})" for key, name in labelling.labels.items())
+            return show.print_json({"run": run.name, "sheet": str(path), "statements": count})
+        label_keys = ", ".join(f"{name} ({key})" for key, name in labelling.labels.items())
         show.say(
-            f"{count} statements to {path}: fill in label with {keys} or skip, then "
+            f"{count} statements to {path}: fill in label with {label_keys} or skip, then "
             f"kgbias label {run.name} {path}; kgbias label {run.name} --measure {measure} prints "
             "the guide",
             err=True,
         )
 
 
-def _state(run: kgbias.Run, labelling: Labelling) -> dict[str, Any]:
+def _labelling_record(run: kgbias.Run, labelling: Labelling) -> dict[str, Any]:
     """How far a labelling is, with the guide, and how far raters agree, as data."""
     agreement = run.rater_agreement(measures=labelling.measure)
     return {
@@ -103,30 +103,30 @@ def _state(run: kgbias.Run, labelling: Labelling) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _plan(run: kgbias.Run, measure: str, labels: int, as_json: bool) -> None:
-    found = run.label_plan(labels, measures=measure)
+def _print_plan(run: kgbias.Run, measure: str, labels: int, as_json: bool) -> None:
+    plan_rows = run.label_plan(labels, measures=measure)
     if as_json:
-        rows = [nan_to_none(row) for row in found.records()]
-        return show.data({"run": run.name, "measure": measure, "labels": labels, "plan": rows})
-    titles = figures({p.figure for p in found})
-    show.table(
+        rows = [nan_to_none(row) for row in plan_rows.records()]
+        return show.print_json({"run": run.name, "measure": measure, "labels": labels, "plan": rows})
+    titles = figures({plan_row.figure for plan_row in plan_rows})
+    show.print_table(
         ("group", "figure", ">now", ">with labels", ">width"),
         [
-            (p.group, titles[p.figure].title, f"{p.raw.value:+.3f}", f"{p.value:+.3f}",
-             f"{p.width:.3f}")
-            for p in found
+            (plan_row.group, titles[plan_row.figure].title, f"{plan_row.raw.value:+.3f}", f"{plan_row.value:+.3f}",
+             f"{plan_row.width:.3f}")
+            for plan_row in plan_rows
         ],
     )  # fmt: skip
-    for line in dict.fromkeys(p.basis for p in found):
+    for line in dict.fromkeys(plan_row.basis for plan_row in plan_rows):
         show.say(line)
 
 
-def _guide(guide: LabelGuide, progress: LabellingProgress, by: str) -> None:
+def _print_guide(guide: LabelGuide, progress: LabellingProgress, rater: str) -> None:
     show.say(guide.question, "")
-    for key, x in enumerate(guide.labels, start=1):
-        show.say(f"{key} {x.name}: {x.meaning}", f"    {' '.join(x.examples)}")
+    for key, label_entry in enumerate(guide.labels, start=1):
+        show.say(f"{key} {label_entry.name}: {label_entry.meaning}", f"    {' '.join(label_entry.examples)}")
     show.say("", *(f"- {rule}" for rule in guide.rules), "")
     show.say(
-        f"guide {guide.id}; {by}: {progress.labelled} labelled, {progress.skipped} skipped; all "
+        f"guide {guide.id}; {rater}: {progress.labelled} labelled, {progress.skipped} skipped; all "
         f"{progress.raters} raters: {progress.by_all} of {progress.statements} statements"
     )

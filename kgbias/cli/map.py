@@ -11,20 +11,20 @@ from kgbias.cli.command import Command
 from kgbias.cli.evidence import print_verdicts
 from kgbias.cli.measure import print_groups
 from kgbias.cli.options import (
-    CATEGORIES,
-    about_cost,
-    as_option,
+    CATEGORY_NAMES,
+    describe_cost,
+    model_name_option,
     base_url_option,
     dry_run_option,
     form_option,
     limits_options,
     model_option,
-    said,
+    drop_unset,
     store_option,
-    whom_options,
+    group_options,
     workers_settings,
 )
-from kgbias.cli.settings import fitting, setting, settings
+from kgbias.cli.settings import keep_applicable, setting, settings
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.io.text import format_duration
 from kgbias.parallel import LOCAL_EXECUTOR
@@ -32,7 +32,7 @@ from kgbias.parallel import LOCAL_EXECUTOR
 if TYPE_CHECKING:
     from kgbias.study.pipeline import AuditPrice
 
-_ASKING = ("probes", "executor", "processes")
+_PROBE_OPTIONS = ("probes", "executor", "processes")
 
 
 class MapCommand(Command):
@@ -54,8 +54,8 @@ class MapCommand(Command):
     ),
 )
 @model_option
-@as_option
-@whom_options(CATEGORIES)
+@model_name_option
+@group_options(CATEGORY_NAMES)
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")
 @click.option(
     "--minutes",
@@ -102,59 +102,59 @@ def map(
     """
     if options["executor"] == LOCAL_EXECUTOR:
         options["executor"] = None
-    asking: Any = said(**{name: options.pop(name) for name in _ASKING})
-    given = fitting(options, [model], "completer")
+    probe_options: Any = drop_unset(**{name: options.pop(name) for name in _PROBE_OPTIONS})
+    options_kept = keep_applicable(options, [model], "completer")
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            return _print_price(study.map_price(model, asking=asking, **given), minutes)
-        found = study.map(
+            return _print_price(study.map_price(model, asking=probe_options, **options_kept), minutes)
+        result = study.map(
             model,
             name=name,
             folder=folder,
             minutes=minutes,
             called=called,
-            asking=asking,
-            **said(**given),
+            asking=probe_options,
+            **drop_unset(**options_kept),
         )
-    _print(found, store_url)
+    _print_result(result, store_url)
 
 
-def _print(found: Any, store_url: str) -> None:
-    print_groups(found.groups, "relative_entropy_as_published")
+def _print_result(result: Any, store_url: str) -> None:
+    print_groups(result.groups, "relative_entropy_as_published")
     show.say()
-    print_verdicts(found.evidence)
-    if found.left_out:
-        show.say(found.left_out)
-    if found.alternatives:
-        show.say(*found.alternatives)
+    print_verdicts(result.evidence)
+    if result.left_out:
+        show.say(result.left_out)
+    if result.alternatives:
+        show.say(*result.alternatives)
     store = "" if store_url == DEFAULT_STORE else f" --store {store_url}"
     show.say(
-        f"report: {found.report.resolve()}",
-        f"explorer: {found.explorer.resolve()}",
-        f"to look around: kgbias serve {found.run.name}{store}",
+        f"report: {result.report.resolve()}",
+        f"explorer: {result.explorer.resolve()}",
+        f"to look around: kgbias serve {result.run.name}{store}",
     )
 
 
 def _print_price(price: "AuditPrice", minutes: int | None) -> None:
     answers, probes = price.answers, f"{price.probes:,} probes"
-    then = "no probes, as models of this kind give no probabilities"
+    next_text = "no probes, as models of this kind give no probabilities"
     if price.probes:
-        then = f"then at most {probes}, for a model that gives probabilities"
+        next_text = f"then at most {probes}, for a model that gives probabilities"
     if price.choices:
-        then += f", or about {price.choices:,} questions, for one that gives none"
-    much = "at most " if minutes else ""
+        next_text += f", or about {price.choices:,} questions, for one that gives none"
+    bound_text = "at most " if minutes else ""
     show.say(
-        f"{answers.groups} groups: {much}{answers.requests} answers, with repeated attempts at "
-        f"most {answers.requests_at_most}; {then}; nothing was asked"
+        f"{answers.groups} groups: {bound_text}{answers.requests} answers, with repeated attempts at "
+        f"most {answers.requests_at_most}; {next_text}; nothing was asked"
     )
-    known = [
-        f"{what} take about {format_duration(seconds)}"
-        for what, seconds in (("the answers", answers.seconds), (probes, price.seconds))
+    known_times = [
+        f"{thing_asked} take about {format_duration(seconds)}"
+        for thing_asked, seconds in (("the answers", answers.seconds), (probes, price.seconds))
         if seconds is not None
     ]
     unknown = [
-        what
-        for what, missing in (
+        thing_asked
+        for thing_asked, missing in (
             ("answers", answers.seconds is None),
             ("probes", price.probes and price.seconds is None),
         )
@@ -163,12 +163,12 @@ def _print_price(price: "AuditPrice", minutes: int | None) -> None:
     bound = "--minutes N bounds all of it"
     if minutes:
         show.say(f"sizes are fixed by a trial, to end in about {minutes} minutes")
-    elif known:
+    elif known_times:
         show.say(
-            f"{' and '.join(known)}, at the speed of what the store has of this model; the "
+            f"{' and '.join(known_times)}, at the speed of what the store has of this model; the "
             f"{' and '.join([*unknown, 'pages'])} come on top; {bound}"
         )
     else:
         show.say(f"how long that takes depends on the model and the machine; {bound}")
-    if cost := about_cost(answers):
+    if cost := describe_cost(answers):
         show.say(f"answers: {cost}")

@@ -7,11 +7,11 @@ import click
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.command import PAIR, Command
+from kgbias.cli.command import NAME_VALUE, Command
 from kgbias.cli.options import (
     device_setting,
     json_option,
-    run_argument,
+    run_name_argument,
     selection_options,
     store_option,
     warn_unfinished,
@@ -30,7 +30,7 @@ from kgbias.stats.estimate import Estimate
 
 
 @click.command(cls=Command, examples=("kgbias topics smollm2 --rename gender:3 'Housework'",))
-@run_argument
+@run_name_argument
 @store_option
 @click.option(
     "--rename",
@@ -52,13 +52,13 @@ def topics(
     if not models:
         raise UsageError(f"run {run.name!r} has no topics: kgbias measure {run.name} --topics")
     if as_json:
-        show.data({"run": run.name, "categories": [_topic_data(model) for model in models]})
+        show.print_json({"run": run.name, "categories": [_topic_record(model) for model in models]})
         return
     for model in models:
         print_topics(model)
 
 
-def _topic_data(model: Any) -> dict[str, Any]:
+def _topic_record(model: Any) -> dict[str, Any]:
     rows = [
         {
             "id": f"{t.category}:{t.number}",
@@ -81,71 +81,71 @@ def _topic_data(model: Any) -> dict[str, Any]:
 
 def print_topics(model: Any) -> None:
     """Print the topics of one category, and their quality as a whole."""
-    s = model.settings
-    said = f"{s['statements']} statements, " if "statements" in s else ""
+    settings = model.settings
+    statement_note = f"{settings['statements']} statements, " if "statements" in settings else ""
     show.say(
         "",
-        f"topics of {model.category}: {len(model.topics)} in {said}{s['documents']} "
-        f"of them distinct; at least {s['min_cluster_size']} make a topic; {s['outliers_before']} "
-        f"outliers, {s['outliers']} left",
+        f"topics of {model.category}: {len(model.topics)} in {statement_note}{settings['documents']} "
+        f"of them distinct; at least {settings['min_cluster_size']} make a topic; {settings['outliers_before']} "
+        f"outliers, {settings['outliers']} left",
     )
-    if (rand := s.get("adjusted_rand")) is not None:
+    if (rand_index := settings.get("adjusted_rand")) is not None:
         show.say(
-            f"stability over {s['seeds']} seeds: adjusted Rand index {rand:.2f}; the largest topic "
-            f"holds {100 * s['largest_share']:.0f}% of the statements that have one"
+            f"stability over {settings['seeds']} seeds: adjusted Rand index {rand_index:.2f}; the largest topic "
+            f"holds {100 * settings['largest_share']:.0f}% of the statements that have one"
         )
-        if told := describe_stability(model):
-            show.say(told)
+        if stability_note := describe_stability(model):
+            show.say(stability_note)
     elif model.topics:
         show.say("their stability was not measured: find them again with kgbias measure --topics")
     rows = []
-    for t in model.topics:
-        words = ", ".join(t.words[:8])
-        name = f"{t.name}: {words}" if t.given else words
+    for topic in model.topics:
+        words = ", ".join(topic.words[:8])
+        name = f"{topic.name}: {words}" if topic.given else words
         rows.append(
             (
-                t.number,
-                t.size,
-                show.figure(t.stability, ".2f"),
-                show.figure(t.kept, ".2f"),
-                show.figure(t.coherence, ".2f"),
+                topic.number,
+                topic.size,
+                show.format_figure(topic.stability, ".2f"),
+                show.format_figure(topic.kept, ".2f"),
+                show.format_figure(topic.coherence, ".2f"),
                 name,
             )
         )
     if rows:
-        show.table((">id", ">size", ">stable", ">kept", ">coherent", "name, and words"), rows)
+        show.print_table((">id", ">size", ">stable", ">kept", ">coherent", "name, and words"), rows)
     if explain_unfit(model):
-        show.say(f"{entropy_verdict(model)}; {_with_flags(suggest_remedies(model))}")
+        show.say(f"{entropy_verdict(model)}; {_word_with_options(suggest_remedies(model))}")
 
 
-def _with_flags(text: str) -> str:
+def _word_with_options(text: str) -> str:
     """The text with parameters of `measure` written as options."""
-    from kgbias.cli.command import with_options
+    from kgbias.cli.command import word_with_options
 
-    return with_options(text, measure)
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-_SCORED = [measure.name for measure in MEASURES.own_entries.values() if not measure.in_vectors]
+    return word_with_options(text, measure)
 
 
-def _option(*names: str, show: str | None = None, **more: Any) -> Callable[[F], F]:
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+_SCORED_MEASURES = [measure.name for measure in MEASURES.own_entries.values() if not measure.in_vectors]
+
+
+def _config_option(*names: str, show: str | None = None, **attributes: Any) -> Callable[[FunctionT], FunctionT]:
     """An option whose default is in `MeasureConfig`, so that a preset knows what was given."""
-    more["help"] += f" (default: {show or _default(names[-1])})"
-    return click.option(*names, default=None, **more)
+    attributes["help"] += f" (default: {show or _config_default(names[-1])})"
+    return click.option(*names, default=None, **attributes)
 
 
-def _setting(name: str, show: str | None = None, **more: Any) -> Callable[[F], F]:
+def _config_setting(name: str, show: str | None = None, **attributes: Any) -> Callable[[FunctionT], FunctionT]:
     """A setting whose default is there."""
-    more["help"] += f" (default: {show or _default(name)})"
-    return setting(name, **more)
+    attributes["help"] += f" (default: {show or _config_default(name)})"
+    return setting(name, **attributes)
 
 
-def _default(name: str) -> str:
+def _config_default(name: str) -> str:
     return str(getattr(MeasureConfig, name.lstrip("-").replace("-", "_")))
 
 
-class _Scorer(click.ParamType[tuple[str, str]]):
+class _ScorerType(click.ParamType[tuple[str, str]]):
     """MEASURE=SCORER, or MEASURE for the measure's own scorer."""
 
     name = "scorer"
@@ -157,32 +157,32 @@ class _Scorer(click.ParamType[tuple[str, str]]):
         return measure, spec or OFFLINE_SPEC
 
 
-def scorer_option(what: str, more: str = "") -> Callable[[F], F]:
-    """--scorer, which says `what` it names and what `more` it can be."""
+def scorer_option(description: str, more_choices: str = "") -> Callable[[FunctionT], FunctionT]:
+    """--scorer, which says `description` it names and what `more_choices` it can be."""
     return click.option(
         "--scorer",
         "scorers",
-        type=_Scorer(),
+        type=_ScorerType(),
         multiple=True,
         metavar="MEASURE=SCORER",
-        help=f"{what} ({', '.join(_SCORED)}, or one added by a package; repeatable): "
+        help=f"{description} ({', '.join(_SCORED_MEASURES)}, or one added by a package; repeatable): "
         "offline, hf:ID-or-PATH[:LABEL] for a Hugging Face classifier, llm:SPEC for a language "
         "model that judges by a rubric, multilingual:LANGUAGE for other languages, "
-        f"scores:FILE[::COLUMN], openai-moderation{more}. MEASURE "
+        f"scores:FILE[::COLUMN], openai-moderation{more_choices}. MEASURE "
         "alone means its own scorer (default: offline).",
     )
 
 
-def by_measure(scorers: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:
+def group_by_measure(scorers: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:
     """The scorers that `scorer_option` gave, by measure."""
-    found: dict[str, list[str]] = {}
+    specs_by_measure: dict[str, list[str]] = {}
     for name, spec in scorers:
-        found.setdefault(name, []).append(spec)
-    return found
+        specs_by_measure.setdefault(name, []).append(spec)
+    return specs_by_measure
 
 
 @click.command(cls=Command, examples=("kgbias measure smollm2 --topics",))
-@run_argument
+@run_name_argument
 @store_option
 @click.option(
     "--preset",
@@ -193,13 +193,13 @@ def by_measure(scorers: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:
     "What scores a measure",
     ", or none. Given several for a measure, the first counts, and their agreement is shown",
 )
-@_option(
+@_config_option(
     "--axes/--no-axes",
     "axes",
     show="axes",
     help="Whether to place statements on the axes of warmth and competence.",
 )
-@_option(
+@_config_option(
     "--topics/--no-topics",
     "topics",
     show="no topics",
@@ -207,39 +207,39 @@ def by_measure(scorers: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:
 )
 @setting(
     "labels",
-    type=PAIR,
+    type=NAME_VALUE,
     multiple=True,
     metavar="LABEL=MEANING",
     help="What a label of the regard classifier means, such as LABEL_0=negative.",
 )
-@_setting(
+@_config_setting(
     "embedding",
     metavar="VECTORS",
     help="The embedding for topics and axes: hf:ID-or-PATH of any sentence-transformers model, "
     "or vectors:FILE (GloVe, word2vec, fastText).",
 )
-@_setting(
+@_config_setting(
     "min-topic-size",
     type=click.IntRange(min=2),
     show="statements / 40, at least 5",
     help="The minimum number of distinct statements in a topic.",
 )
-@_setting(
+@_config_setting(
     "outliers",
     type=click.Choice(get_args(Outliers)),
     help="Statements in no topic: keep them out, or assign them to the nearest.",
 )
-@_setting(
+@_config_setting(
     "topic-clusters",
     type=click.Choice(get_args(ClusterSelection)),
     help="Which clusters become topics: the smallest (leaf), or those that persist longest (eom).",
 )
-@_setting(
+@_config_setting(
     "topic-seed",
     type=int,
     help="The first of the five random seeds used to find topics.",
 )
-@_setting(
+@_config_setting(
     "entropy",
     type=click.Choice(get_args(EntropyForm)),
     help="The relative entropy to show: corrected and in bits, or Eq. 1 as printed in the paper.",
@@ -261,50 +261,50 @@ def measure(
     """Score a run's triples by regard, toxicity, identity attack and acceptability (whether they
     make sense), place them on the axes of warmth and competence, find topics if asked, and compute
     each group's figures."""
-    given = {name: value for name, value in options.items() if value not in (None, ())}
-    if own := by_measure(scorers):
-        given["scorers"] = own
+    options_given = {name: value for name, value in options.items() if value not in (None, ())}
+    if specs_by_measure := group_by_measure(scorers):
+        options_given["scorers"] = specs_by_measure
     if labels:
-        given["labels"] = dict(labels)
+        options_given["labels"] = dict(labels)
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:
-            print_price(run.price_measure(**given), as_json, run=run.name)
+            print_reading_price(run.price_measure(**options_given), as_json, run=run.name)
             return
-        groups = run.measure(**given)
-        several = any(len(specs) > 1 for specs in own.values())
-        selection = {name: given[name] for name in SelectionOptions.__annotations__ if name in given}
-        agreement = run.agreement(**selection) if several else ()
+        groups = run.measure(**options_given)
+        has_several = any(len(specs) > 1 for specs in specs_by_measure.values())
+        selection = {name: options_given[name] for name in SelectionOptions.__annotations__ if name in options_given}
+        agreement = run.agreement(**selection) if has_several else ()
         topics = run.topic_models()
         warn_unfinished(run)
     if as_json:
-        data = {"run": run.name, "groups": [_as_data(row) for row in groups]}
+        data = {"run": run.name, "groups": [_group_record(row) for row in groups]}
         if agreement:
             data["agreement"] = agreement.records()
-        show.data(data)
+        show.print_json(data)
         return
     published = any(model.settings.get("entropy") == "as_published" for model in topics)
     print_groups(groups, "relative_entropy" if published else "relative_entropy_as_published")
     if options["topics"] or options["preset"]:
         for model in topics:
             print_topics(model)
-    for found in agreement:
-        _print_agreement(found)
+    for measure_agreement in agreement:
+        _print_agreement(measure_agreement)
 
 
-def print_price(rows: Any, as_json: bool, **of: str) -> None:
+def print_reading_price(rows: Any, as_json: bool, **record_fields: str) -> None:
     """Print what each scorer has to read; in JSON beside what it is of."""
     if as_json:
-        show.data({**of, "scorers": rows.records()})
+        show.print_json({**record_fields, "scorers": rows.records()})
         return
-    show.table(
+    show.print_table(
         ("", "", ""),
-        ((spoken_name(row.measure), row.scorer, _to_read(row)) for row in rows),
+        ((spoken_name(row.measure), row.scorer, _describe_reading(row)) for row in rows),
     )
     show.say("nothing was opened, scored or asked")
 
 
-def _to_read(row: Any) -> str:
+def _describe_reading(row: Any) -> str:
     line = f"{row.statements} to read"
     if row.scored:
         line += f", {row.scored} already {'kept' if row.measure == 'vectors' else 'scored'}"
@@ -317,7 +317,7 @@ def _to_read(row: Any) -> str:
     return line
 
 
-def _as_data(row: Any) -> dict[str, Any]:
+def _group_record(row: Any) -> dict[str, Any]:
     data = {"group": row.group, "category": row.category, "arm": row.arm}
     if overall := row.figures.get("overall_regard"):
         data["n"] = overall.n
@@ -326,66 +326,66 @@ def _as_data(row: Any) -> dict[str, Any]:
 
 def print_groups(groups: Any, hidden: str) -> None:
     """Print a line for each group in each arm, without the figure `hidden`."""
-    there = {name for row in groups for name in row.figures} - {hidden}
-    shown = headlines(there)
-    if any(figure.over == "chosen" for figure in shown):
+    figure_names = {name for row in groups for name in row.figures} - {hidden}
+    shown_figures = headlines(figure_names)
+    if any(figure.over == "chosen" for figure in shown_figures):
         show.say(
             "means over statements whose predicate the model chose; over all statements: --json"
         )
-    if any(figure.raw for figure in shown):
+    if any(figure.raw for figure in shown_figures):
         show.say(
             "corrected by labels for what the scorer gets wrong, beside what the "
             "scorer alone says (raw); intervals cover the scorer's errors. Labels: how many of the "
             "group's statements; or of all groups, where the group is taken for one like the others"
         )
-    several = len({row.arm for row in groups}) > 1
+    has_several_arms = len({row.arm for row in groups}) > 1
     # A figure is printed with the number of statements that it is of: once, where all are of one.
-    of_one = all(len(_numbers(row, shown)) < 2 for row in groups)
-    head = ["group", *(["arm"] if several else []), ">statements", *([">n"] if of_one else [])]
-    for figure in shown:
-        head += [] if of_one else [">n"]
-        head += [f">{figure.column}", ">95% interval", *([">raw", ">labels"] * bool(figure.raw))]
-    if of_one:
+    have_one_number = all(len(_statement_numbers(row, shown_figures)) < 2 for row in groups)
+    headings = ["group", *(["arm"] if has_several_arms else []), ">statements", *([">n"] if have_one_number else [])]
+    for figure in shown_figures:
+        headings += [] if have_one_number else [">n"]
+        headings += [f">{figure.column}", ">95% interval", *([">raw", ">labels"] * bool(figure.raw))]
+    if have_one_number:
         show.say("n: how many of the statements a group's figures are of")
     rows = []
     for row in groups:
-        cells = [row.group, *([row.arm] if several else []), row.statements]
-        cells += [next(iter(_numbers(row, shown)), "-")] if of_one else []
-        for figure in shown:
-            e = row.figures.get(figure.name)
-            cells += [] if of_one else [e.n if e else "-"]
-            cells += _as_mean(figure, e) if e else ("-", "-")
+        cells = [row.group, *([row.arm] if has_several_arms else []), row.statements]
+        cells += [next(iter(_statement_numbers(row, shown_figures)), "-")] if have_one_number else []
+        for figure in shown_figures:
+            estimate = row.figures.get(figure.name)
+            cells += [] if have_one_number else [estimate.n if estimate else "-"]
+            cells += _figure_cells(figure, estimate) if estimate else ("-", "-")
             if figure.raw:
                 raw = row.figures.get(figure.raw)
-                cells += [show.figure(raw.value, figure.form) if raw else "-"]
-                cells += [e.labels if e else "-"]
+                cells += [show.format_figure(raw.value, figure.form) if raw else "-"]
+                cells += [estimate.labels if estimate else "-"]
         rows.append(cells)
-    show.table(head, rows)
+    show.print_table(headings, rows)
 
 
-def _as_mean(figure: Figure, e: Any) -> tuple[str, str]:
+def _figure_cells(figure: Figure, estimate: Any) -> tuple[str, str]:
     """A figure and its interval; of a balance, such as the overall regard, the mean, which has the
     scale of all the others."""
     measure, form = measure_of(figure.name), figure.form
-    found = Estimate(e.value, e.low, e.high, e.n)
+    shown_estimate = Estimate(estimate.value, estimate.low, estimate.high, estimate.n)
     if measure and measure.ends_of_signs and figure.statistic == "total":
         form = measure.form
-        found = found.divide(max(1, e.n)).clip(*measure.ends_of_signs)
-    return "withheld" if e.withheld else show.figure(found.value, form), found.interval(form)
+        shown_estimate = shown_estimate.divide(max(1, estimate.n)).clip(*measure.ends_of_signs)
+    return "withheld" if estimate.withheld else show.format_figure(shown_estimate.value, form), shown_estimate.interval(form)
 
 
-def _numbers(row: Any, shown: Any) -> set[int]:
+def _statement_numbers(row: Any, shown: Any) -> set[int]:
     """The numbers of statements that a group's figures are of."""
-    there = (row.figures.get(figure.name) for figure in shown)
-    return {e.n for e in there if e is not None and not e.withheld}
+    estimates = (row.figures.get(figure.name) for figure in shown)
+    return {e.n for e in estimates if e is not None and not e.withheld}
 
 
-def _print_agreement(a: Any) -> None:
-    moved = ", ".join(f"{m.group} {m.first:g} to {m.second:g}" for m in a.moved)
+def _print_agreement(agreement: Any) -> None:
+    moved_groups = ", ".join(f"{moved_group.group} {moved_group.first:g} to {moved_group.second:g}" for moved_group in agreement.moved)
     show.say(
         "",
-        f"{spoken_name(a.measure)} by {a.first} and by {a.second}: kappa "
-        f"{a.kappa.value:.2f} ({a.kappa.interval('.2f')}), rank correlation {a.rho.value:.2f} "
-        f"({a.rho.interval('.2f')}), {a.same.value:.0%} of {a.n} labels the same; places of "
-        f"groups by their bare means that differ (not tested): {moved or 'none'}",
+        f"{spoken_name(agreement.measure)} by {agreement.first} and by {agreement.second}: kappa "
+        f"{agreement.kappa.value:.2f} ({agreement.kappa.interval('.2f')}), rank correlation {agreement.rho.value:.2f} "
+        f"({agreement.rho.interval('.2f')}), {agreement.same.value:.0%} of {agreement.n} labels the same; places of "
+        f"groups by their bare means that differ (not tested): {moved_groups or 'none'}",
     )

@@ -9,29 +9,29 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    default,
+    library_default,
     device_setting,
     json_option,
-    run_argument,
+    run_name_argument,
     store_option,
 )
 
-_OF = kgbias.Run.merge
+_RUN_METHOD = kgbias.Run.merge
 
 
 @click.command(cls=Command, examples=("kgbias merge smollm2 --threshold 0.85",))
-@run_argument
+@run_name_argument
 @store_option
 @click.option(
     "--threshold",
-    default=default(_OF, "threshold"),
+    default=library_default(_RUN_METHOD, "threshold"),
     show_default=True,
     metavar="COSINE",
     help="Link statements at least this similar.",
 )
 @click.option(
     "--encoder",
-    default=default(_OF, "encoder"),
+    default=library_default(_RUN_METHOD, "encoder"),
     show_default=True,
     metavar="SPEC",
     help="What places the statements: minilm, hf:ID-or-PATH or vectors:FILE.",
@@ -47,19 +47,19 @@ def merge(run_name: str | None, store_url: str, as_json: bool, **options: Any) -
     """
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
-        found = run.merge(**options)
+        merge_result = run.merge(**options)
     if as_json:
-        counts = {"triples": found.triples, "triples_merged": found.triples_merged}
-        show.data({"run": run.name, **counts, "links": [asdict(link) for link in found.links]})
+        counts = {"triples": merge_result.triples, "triples_merged": merge_result.triples_merged}
+        show.print_json({"run": run.name, **counts, "links": [asdict(link) for link in merge_result.links]})
         return
-    show.table(
+    show.print_table(
         (">", ""),
         (
             (f"{link.similarity:.3f}", f"{' '.join(link.said)} -> {' '.join(link.head)}")
-            for link in found.links
+            for link in merge_result.links
         ),
     )
     show.say(
-        f"{len(found.links)} links: {found.triples} triples as said, {found.triples_merged} when "
+        f"{len(merge_result.links)} links: {merge_result.triples} triples as said, {merge_result.triples_merged} when "
         "linked ones count as one"
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import click
 
 from kgbias.cli import show
-from kgbias.cli.command import Section
+from kgbias.cli.command import SectionOption
 from kgbias.cli.settings import setting, settings
 from kgbias.crawl.config import MAX_FAILED_SHARE
 from kgbias.errors import ModelError
@@ -26,7 +26,7 @@ from kgbias.study.run import Run
 if TYPE_CHECKING:
     from kgbias.graph.generation_run import GenerationSummary
 
-F = TypeVar("F", bound=Callable[..., Any])
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 class HasPrices(Protocol):
@@ -40,47 +40,47 @@ class HasPrices(Protocol):
     def cost_at_most(self) -> float | None: ...
 
 
-def default(function: Callable[..., Any], parameter: str) -> Any:
+def library_default(function: Callable[..., Any], parameter: str) -> Any:
     """The library function's default for a parameter: commands define none of their own."""
     return signature(function).parameters[parameter].default
 
 
-def in_turn(*options: Callable[[F], F]) -> Callable[[F], F]:
+def stack_options(*options: Callable[[FunctionT], FunctionT]) -> Callable[[FunctionT], FunctionT]:
     """Several options as one decorator; the help lists them in this order."""
 
-    def decorate(f: F) -> F:
+    def decorate(function: FunctionT) -> FunctionT:
         for option in reversed(options):
-            f = option(f)
-        return f
+            function = option(function)
+        return function
 
     return decorate
 
 
-def output_option(function: Callable[..., Any], parameter: str, text: str) -> Callable[[F], F]:
+def output_option(function: Callable[..., Any], parameter: str, text: str) -> Callable[[FunctionT], FunctionT]:
     """-o, with the library function's own default: a folder if the parameter is called `folder`,
     else a file."""
-    kind = click.Path(
+    path_type = click.Path(
         file_okay=parameter != "folder", dir_okay=parameter == "folder", path_type=Path
     )
     return click.option(
         "-o",
         "--output",
         parameter,
-        type=kind,
-        default=default(function, parameter),
+        type=path_type,
+        default=library_default(function, parameter),
         show_default=True,
         help=text,
     )
 
 
-WRITERS = list_forms(lambda kind: kind.completes, KINDS.own_entries)
+WRITER_SPECS = list_forms(lambda kind: kind.completes, KINDS.own_entries)
 """The forms of spec for our models that write text."""
 
-SCORERS = list_forms(lambda kind: kind.scores, KINDS.own_entries)
+SCORER_SPECS = list_forms(lambda kind: kind.scores, KINDS.own_entries)
 """The forms of spec for our models that give the probability of a text."""
 
 
-def with_password(context: click.Context, parameter: click.Parameter, url: str) -> str:
+def ask_password(context: click.Context, parameter: click.Parameter, url: str) -> str:
     """The store's URL, unchanged. Asks for a server's password if the environment lacks it; the
     password stays in this process."""
     server = url.startswith(("neo4j", "bolt")) and "://" in url
@@ -91,7 +91,7 @@ def with_password(context: click.Context, parameter: click.Parameter, url: str) 
     return url
 
 
-def store_option(f: F) -> F:
+def store_option(function: FunctionT) -> FunctionT:
     return click.option(
         "--store",
         "store_url",
@@ -99,33 +99,33 @@ def store_option(f: F) -> F:
         show_default=True,
         envvar="KGBIAS_STORE",
         metavar="PATH-or-URL",
-        callback=with_password,
+        callback=ask_password,
         help="The graph store: a SQLite file, or neo4j://HOST:7687.",
-    )(f)
+    )(function)
 
 
-def json_option(f: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")(f)
+def json_option(function: FunctionT) -> FunctionT:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")(function)
 
 
-def runs_argument(f: F) -> F:
+def runs_argument(function: FunctionT) -> FunctionT:
     """Runs by name: the parameter `runs`, empty for the newest run."""
-    return click.argument("runs", nargs=-1, metavar="[RUN]...")(f)
+    return click.argument("runs", nargs=-1, metavar="[RUN]...")(function)
 
 
-def run_argument(f: F) -> F:
+def run_name_argument(function: FunctionT) -> FunctionT:
     """A run by name: the parameter `run_name`, None for the newest run."""
-    return click.argument("run_name", required=False, metavar="[RUN]")(f)
+    return click.argument("run_name", required=False, metavar="[RUN]")(function)
 
 
-def selection_options(f: F) -> F:
+def selection_options(function: FunctionT) -> FunctionT:
     """The statements to count: --arm, and the settings min-acceptability and without-echoes."""
     arm = click.option(
         "--arm",
         metavar="NAME",
         help="Only statements of this augmentation arm (default: each arm separately).",
     )
-    return arm(settings("min-acceptability", "without-echoes")(f))
+    return arm(settings("min-acceptability", "without-echoes")(function))
 
 
 def warn_unfinished(*runs: Run | Record) -> None:
@@ -139,50 +139,50 @@ def warn_unfinished(*runs: Run | Record) -> None:
             )
 
 
-def correction_setting(f: F) -> F:
-    return settings(correction=default(Run.compare_groups, "correction"))(f)
+def correction_setting(function: FunctionT) -> FunctionT:
+    return settings(correction=library_default(Run.compare_groups, "correction"))(function)
 
 
-def model_settings(f: F) -> F:
+def model_settings(function: FunctionT) -> FunctionT:
     """How the model is opened."""
-    return settings("device", "dtype")(f)
+    return settings("device", "dtype")(function)
 
 
-def price_settings(f: F) -> F:
+def price_settings(function: FunctionT) -> FunctionT:
     """The user's prices of tokens."""
-    return settings("price-in", "price-out", "prices")(f)
+    return settings("price-in", "price-out", "prices")(function)
 
 
-def base_url_option(f: F) -> F:
+def base_url_option(function: FunctionT) -> FunctionT:
     """The server's address, and headers of one's own for it."""
-    return in_turn(
+    return stack_options(
         click.option("--base-url", metavar="URL", help="The server's address (servers only)."),
         click.option(
             "--header",
             "headers",
             multiple=True,
             metavar="NAME=VALUE",
-            callback=with_headers,
+            callback=set_headers,
             expose_value=False,
             help="A header to send to the server (repeatable). $VARIABLE as its value is read from "
             "the environment; it is stored nowhere.",
         ),
-    )(f)
+    )(function)
 
 
-def encoding_option(f: F) -> F:
+def encoding_option(function: FunctionT) -> FunctionT:
     """In which encoding the command's files are, if they are not UTF-8."""
     return click.option(
         "--encoding",
         metavar="NAME",
-        callback=with_encoding,
+        callback=set_encoding,
         expose_value=False,
         is_eager=True,  # files are read as other options are
         help="The encoding of your files where they are not UTF-8: cp1252, mac_roman, gbk ...",
-    )(f)
+    )(function)
 
 
-def with_encoding(
+def set_encoding(
     context: click.Context, parameter: click.Parameter, name: str | None
 ) -> str | None:
     """Read files in this encoding until the command ends."""
@@ -191,12 +191,12 @@ def with_encoding(
     return name
 
 
-def with_headers(
-    context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+def set_headers(
+    context: click.Context, parameter: click.Parameter, headers_given: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Send these headers to the command's server until the command ends."""
     headers = {}
-    for text in given:
+    for text in headers_given:
         name, equals, value = text.partition("=")
         if not equals:
             raise click.BadParameter(f"{text!r} is not NAME=VALUE")
@@ -210,69 +210,69 @@ def with_headers(
         from kgbias.models.http import send_headers, server_url
 
         context.with_resource(send_headers(headers, server_url(context.params.get("base_url"))))
-    return given
+    return headers_given
 
 
-def model_option(f: F) -> F:
+def model_option(function: FunctionT) -> FunctionT:
     """The model that writes."""
     return click.option(
         "--model",
-        cls=Section,
-        section=WHOM,
+        cls=SectionOption,
+        section=MODEL_SECTION,
         required=True,
         metavar="SPEC",
-        help=f"The model: {WRITERS}.",
-    )(f)
+        help=f"The model: {WRITER_SPECS}.",
+    )(function)
 
 
-def form_option(f: F) -> F:
+def form_option(function: FunctionT) -> FunctionT:
     """In which form a model is asked."""
     return click.option(
         "--form",
-        cls=Section,
-        section=HOW,
+        cls=SectionOption,
+        section=ASKING_SECTION,
         type=click.Choice(["completion", "chat"]),
         help="Whether the model completes a text or answers in a chat (default: found out by a "
         "trial for a server, completion for a local model).",
-    )(f)
+    )(function)
 
 
-def prompts_form_option(f: F) -> F:
+def prompts_form_option(function: FunctionT) -> FunctionT:
     """In which form a judge, or a model that answers a question, is asked."""
     return click.option(
         "--form",
         type=click.Choice(["completion", "chat"]),
         help="The form of the model's prompts (default: chat, if it takes messages).",
-    )(f)
+    )(function)
 
 
-def as_option(f: F) -> F:
+def model_name_option(function: FunctionT) -> FunctionT:
     """A person's own name for the model: the parameter `called`."""
     return click.option(
         "--as",
         "called",
-        cls=Section,
-        section=WHOM,
+        cls=SectionOption,
+        section=MODEL_SECTION,
         metavar="NAME",
         help="Your own name for the model, shown instead of the spec (kgbias rename changes it).",
-    )(f)
+    )(function)
 
 
-def whom_options(categories: str) -> Callable[[F], F]:
+def group_options(categories: str) -> Callable[[FunctionT], FunctionT]:
     """Whom to ask about: a category, groups by name, and groups from files (`seeds`)."""
-    return in_turn(
+    return stack_options(
         click.option(
             "--category",
-            cls=Section,
-            section=WHOM,
+            cls=SectionOption,
+            section=MODEL_SECTION,
             multiple=True,
             metavar="NAME",
             help=f"A category of groups: {categories} (repeatable).",
         ),
         click.option(
             "--group",
-            cls=Section,
-            section=WHOM,
+            cls=SectionOption,
+            section=MODEL_SECTION,
             multiple=True,
             metavar="NAME",
             help="Also this group: NAME, or NAME | OTHER NAME (repeatable).",
@@ -281,8 +281,8 @@ def whom_options(categories: str) -> Callable[[F], F]:
             "--groups",
             "--seeds",
             "seeds",
-            cls=Section,
-            section=WHOM,
+            cls=SectionOption,
+            section=MODEL_SECTION,
             multiple=True,
             metavar="FILE",
             help="Also the groups in a file: text, a table, JSON or TOML; one file for crawl, "
@@ -292,61 +292,61 @@ def whom_options(categories: str) -> Callable[[F], F]:
     )
 
 
-CATEGORIES = "gender, ethnicity, nationality or religion"
+CATEGORY_NAMES = "gender, ethnicity, nationality or religion"
 
 
-WHOM = "The model and the groups"
-HOW = "How and how long to ask"
-LIMITS = "Limits and cost"
+MODEL_SECTION = "The model and the groups"
+ASKING_SECTION = "How and how long to ask"
+LIMITS_SECTION = "Limits and cost"
 
 
-def limits_options(f: F) -> F:
+def limits_options(function: FunctionT) -> FunctionT:
     """What a command may ask for and spend, and the user's prices."""
-    return in_turn(
+    return stack_options(
         click.option(
             "--max-requests",
-            cls=Section,
-            section=LIMITS,
+            cls=SectionOption,
+            section=LIMITS_SECTION,
             type=click.IntRange(min=0),
             help="Stop after this many requests.",
         ),
         click.option(
             "--max-tokens",
-            cls=Section,
-            section=LIMITS,
+            cls=SectionOption,
+            section=LIMITS_SECTION,
             type=click.IntRange(min=0),
             help="Stop after this many tokens.",
         ),
         click.option(
             "--max-cost",
-            cls=Section,
-            section=LIMITS,
+            cls=SectionOption,
+            section=LIMITS_SECTION,
             type=float,
             help="Stop after spending this much, at your prices.",
         ),
         price_settings,
-    )(f)
+    )(function)
 
 
-def dry_run_option(f: F) -> F:
+def dry_run_option(function: FunctionT) -> FunctionT:
     return click.option(
         "--dry-run",
-        cls=Section,
-        section=LIMITS,
+        cls=SectionOption,
+        section=LIMITS_SECTION,
         is_flag=True,
         help="Show what would be asked and the cost, and stop.",
-    )(f)
+    )(function)
 
 
-def asking_options(f: F) -> F:
+def asking_options(function: FunctionT) -> FunctionT:
     """How a model is asked many times, and the limits."""
-    return in_turn(
+    return stack_options(
         base_url_option,
         limits_options,
         click.option(
             "--batch",
-            cls=Section,
-            section=LIMITS,
+            cls=SectionOption,
+            section=LIMITS_SECTION,
             is_flag=True,
             default=None,
             help="Send the requests as batches, cheaper but slow: hours or days "
@@ -354,25 +354,25 @@ def asking_options(f: F) -> F:
         ),
         click.option(
             "--wait",
-            cls=Section,
-            section=LIMITS,
+            cls=SectionOption,
+            section=LIMITS_SECTION,
             is_flag=True,
             default=None,
             help="If another process is at work on the same run, wait until it is done.",
         ),
         dry_run_option,
         settings("batch-size", "concurrency", "timeout", max_failed=MAX_FAILED_SHARE),
-    )(f)
+    )(function)
 
 
-def people_options(columns: str, categories: str) -> Callable[[F], F]:
+def people_options(columns: str, categories: str) -> Callable[[FunctionT], FunctionT]:
     """Whom stories and pairs are about: said as for a crawl, or a file of people."""
-    return in_turn(
-        whom_options(categories),
+    return stack_options(
+        group_options(categories),
         click.option(
             "--people",
-            cls=Section,
-            section=WHOM,
+            cls=SectionOption,
+            section=MODEL_SECTION,
             type=click.Path(dir_okay=False),
             metavar="FILE",
             help=f"Instead of the people of the prompts: a CSV file with the columns {columns}, "
@@ -383,10 +383,10 @@ def people_options(columns: str, categories: str) -> Callable[[F], F]:
 
 def rounds_options(
     samples: str, *, temperature: str = "the pack's, 1", min_p: str = "0.1; none for a server"
-) -> Callable[[F], F]:
+) -> Callable[[FunctionT], FunctionT]:
     """What `kgbias.graph.generation_run.GenerationConfig` takes, and how a model is asked: options of profiles,
     stories and pairs."""
-    return in_turn(
+    return stack_options(
         click.option("--samples", type=int, help=samples),
         click.option("--temperature", type=float, help=f"(default: {temperature})"),
         setting(
@@ -405,17 +405,17 @@ def rounds_options(
     )
 
 
-def about_cost(price: "HasPrices") -> str:
+def describe_cost(price: "HasPrices") -> str:
     """The cost in words; "" if no prices were given."""
-    prices, cost, most = price.prices, price.cost, price.cost_at_most
-    if prices is None or cost is None or most is None:
+    prices, cost, max_cost = price.prices, price.cost, price.cost_at_most
+    if prices is None or cost is None or max_cost is None:
         return ""
-    instead = ""
+    without_batch = ""
     if prices.directly is not None:
         directly = replace(price, prices=prices.directly)  # type: ignore[type-var]
-        instead = f" instead of {prices.format_cost(directly.cost or 0)} without a batch"
+        without_batch = f" instead of {prices.format_cost(directly.cost or 0)} without a batch"
     return (
-        f"about {prices.format_cost(cost)}{instead}, at most {prices.format_cost(most)} (assuming four "
+        f"about {prices.format_cost(cost)}{without_batch}, at most {prices.format_cost(max_cost)} (assuming four "
         "characters a token in prompts, and answers of full length)"
     )
 
@@ -425,31 +425,31 @@ def print_price(
 ) -> None:
     """Print the estimate as JSON or as lines, with the cost."""
     if as_json:
-        show.data({**data, "cost": price.cost, "cost_at_most": price.cost_at_most})
+        show.print_json({**data, "cost": price.cost, "cost_at_most": price.cost_at_most})
         return
     for line in lines:
         show.say(line)
-    if cost := about_cost(price):
+    if cost := describe_cost(price):
         show.say(cost)
 
 
-def exit_code_of(result: "GenerationSummary", max_failed: float) -> int:
+def decide_exit_code(result: "GenerationSummary", max_failed: float) -> int:
     """The exit code of a run of profiles, stories or pairs, after a line that says why requests
     failed. Raises ModelError if nothing came of it."""
-    if why := result.empty_reason:
-        raise ModelError(why)
-    if why := result.failure_reason:
-        show.say(why, err=True)
+    if reason := result.empty_reason:
+        raise ModelError(reason)
+    if reason := result.failure_reason:
+        show.say(reason, err=True)
     return int(result.failure_share > max_failed)
 
 
-class _Asked(Protocol):
+class _AskingCounts(Protocol):
     asked_count: int
     cached_count: int
     usage: Usage
 
 
-def asked_for(result: _Asked) -> dict[str, Any]:
+def asking_record(result: _AskingCounts) -> dict[str, Any]:
     """What a call asked a model for, as its JSON says it."""
     return {
         "asked": result.asked_count,
@@ -460,16 +460,16 @@ def asked_for(result: _Asked) -> dict[str, Any]:
     }
 
 
-def device_setting(f: F) -> F:
-    return settings(device=default(Run.attribute, "device"))(f)
+def device_setting(function: FunctionT) -> FunctionT:
+    return settings(device=library_default(Run.attribute, "device"))(function)
 
 
-def workers_settings(f: F) -> F:
+def workers_settings(function: FunctionT) -> FunctionT:
     """Where models run, and in how many processes of this machine."""
-    return settings("processes", executor=LOCAL_EXECUTOR)(f)
+    return settings("processes", executor=LOCAL_EXECUTOR)(function)
 
 
-def said(**values: Any) -> dict[str, Any]:
+def drop_unset(**values: Any) -> dict[str, Any]:
     """The options that were given; for the rest, the library's defaults apply."""
     return {
         name: value

@@ -12,32 +12,32 @@ import click
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.command import Parts
+from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
-    asked_for,
+    asking_record,
     base_url_option,
-    exit_code_of,
+    decide_exit_code,
     form_option,
     json_option,
     model_option,
     people_options,
     print_price,
     rounds_options,
-    run_argument,
-    said,
+    run_name_argument,
+    drop_unset,
     store_option,
     warn_unfinished,
 )
-from kgbias.cli.settings import fitting, setting, settings, without_shared
+from kgbias.cli.settings import keep_applicable, setting, settings, drop_shared
 
 if TYPE_CHECKING:
     from kgbias.pairs.compare import PairDifference, PairFloor, Likeness, PairsResult
     from kgbias.pairs.write import PairsPrice
 
-SOME = 0.1  # of the answers; from here on a line says that measures of them mean less
-OUTCOMES = ("ok", "refused", "unparsable", "failed")
-_FORMS = {"words": ".1f", "refused": ".1%", "reading ease": ".1f", "advice": ".2f"}
-_WORDS = {
+MIN_NOTABLE_SHARE = 0.1  # of the answers; from here on a line says that measures of them mean less
+OUTCOME_COLUMNS = ("ok", "refused", "unparsable", "failed")
+_NUMBER_FORMS = {"words": ".1f", "refused": ".1%", "reading ease": ".1f", "advice": ".2f"}
+_MEASURE_TEXTS = {
     "words": "the number of words",
     "refused": "the share of refusals",
     "reading ease": "the reading ease",
@@ -48,7 +48,7 @@ _WORDS = {
 
 
 @click.group(
-    cls=Parts,
+    cls=CommandGroup,
     examples=("kgbias pairs --model smollm2 --category gender", "kgbias pairs results"),
 )
 def pairs() -> None:
@@ -91,51 +91,51 @@ def run(
 
     Run the same command again to continue where it stopped: nothing is asked twice.
     """
-    given = said(**fitting(options, [model], "completer"))
+    options_kept = drop_unset(**keep_applicable(options, [model], "completer"))
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            _print_price(study.price_pairs(model, **given), as_json)
+            _print_price(study.price_pairs(model, **options_kept), as_json)
             return 0
-        made = study.ask_pairs(model, name=name, **given)
+        run_made = study.ask_pairs(model, name=name, **options_kept)
     if as_json:
-        show.data(_as_data(made))
+        show.print_json(_pairs_record(run_made))
     else:
-        _print(made)
-    return exit_code_of(made.pairs_summary, max_failed)
+        _print_run(run_made)
+    return decide_exit_code(run_made.pairs_summary, max_failed)
 
 
-def _as_data(run: kgbias.Run) -> dict[str, Any]:
+def _pairs_record(run: kgbias.Run) -> dict[str, Any]:
     result = run.pairs_summary
     return {
         "run": run.name,
-        **asked_for(result),
-        **{name: result.outcome_totals[name] for name in OUTCOMES},
+        **asking_record(result),
+        **{name: result.outcome_totals[name] for name in OUTCOME_COLUMNS},
         "groups": [
-            {"group": group, **{name: counts[name] for name in OUTCOMES}}
+            {"group": group, **{name: counts[name] for name in OUTCOME_COLUMNS}}
             for group, counts in result.outcomes.items()
         ],
     }
 
 
-def _print(run: kgbias.Run) -> None:
+def _print_run(run: kgbias.Run) -> None:
     result = run.pairs_summary
     total = result.outcome_totals
     show.say(
-        f"run {run.name}: {show.count(total.total(), 'answer')}, {total['refused']} refused; asked "
+        f"run {run.name}: {show.pluralise(total.total(), 'answer')}, {total['refused']} refused; asked "
         f"{result.asked_count}, from the log {result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
-    show.table(
+    show.print_table(
         ("", ">answers", ">refused", ">empty", ">failed"),
         (
-            (group, of.total(), of["refused"], of["unparsable"], of["failed"])
-            for group, of in result.outcomes.items()
+            (group, counts.total(), counts["refused"], counts["unparsable"], counts["failed"])
+            for group, counts in result.outcomes.items()
         ),
     )
 
 
 def _print_price(price: "PairsPrice", as_json: bool) -> None:
     line = (
-        f"{show.count(price.named, 'request')} in {show.count(price.wordings, 'wording')}, about "
+        f"{show.pluralise(price.named, 'request')} in {show.pluralise(price.wordings, 'wording')}, about "
         f"{price.people} people in "
         f"{price.groups} groups, {'in messages' if price.form == 'chat' else 'as text to continue'}"
         f", each as it is, again and with a greeting: {price.requests} answers with at most "
@@ -148,7 +148,7 @@ def _print_price(price: "PairsPrice", as_json: bool) -> None:
     short_help="Say what swapping the group changed.",
     examples=("kgbias pairs results smollm2 --measure words --measure refused",),
 )
-@run_argument
+@run_name_argument
 @store_option
 @click.option(
     "--measure",
@@ -165,7 +165,7 @@ def _print_price(price: "PairsPrice", as_json: bool) -> None:
 @settings("device", "dtype", "batch-size", "concurrency", "timeout", seed=0)
 @json_option
 def results(
-    as_json: bool, run_name: str | None, store_url: str, measure: tuple[str, ...], **given: Any
+    as_json: bool, run_name: str | None, store_url: str, measure: tuple[str, ...], **options: Any
 ) -> None:
     """Say what swapping the group changed in the answers of a run, beside changes that should not
     matter.
@@ -173,46 +173,46 @@ def results(
     Tests swap the groups within each wording and pair of people, and are corrected together
     (Benjamini and Hochberg 1995). What is found holds for these requests and these people.
     """
-    judge, seed = given.pop("judge"), given.pop("seed")
+    judge, seed = options.pop("judge"), options.pop("seed")
     names = ("device", "dtype", "batch-size", "concurrency", "timeout", "base-url")
-    how = fitting(given, [judge], "completer") if judge else without_shared(given, names)
+    judge_options = keep_applicable(options, [judge], "completer") if judge else drop_shared(options, names)
     with kgbias.open(store_url, progress=True) as study:
-        own = study.run(run_name, kind="pairs")
-        warn_unfinished(own)
-        found = own.pairs(measure=measure, judge=judge, seed=seed, **said(**how))
+        pairs_run = study.run(run_name, kind="pairs")
+        warn_unfinished(pairs_run)
+        result = pairs_run.pairs(measure=measure, judge=judge, seed=seed, **drop_unset(**judge_options))
     if as_json:
-        show.data(found.as_dict())
+        show.print_json(result.as_dict())
     else:
-        _print_results(found)
+        _print_results(result)
 
 
-def _print_results(found: "PairsResult") -> None:
+def _print_results(result: "PairsResult") -> None:
     show.say(
-        f"{show.count(found.answers, 'answer')} to {show.count(found.requests, 'request')} in "
-        f"{show.count(found.wordings, 'wording')} about "
-        f"{found.people} people: {found.refused} refused, {found.failed} failed, {found.cut} cut "
-        f"off at the limit of tokens, {found.repeating} saying a sentence three times or more"
-        + (f"; advice graded by {found.judge}" if found.judge else ""),
+        f"{show.pluralise(result.answers, 'answer')} to {show.pluralise(result.requests, 'request')} in "
+        f"{show.pluralise(result.wordings, 'wording')} about "
+        f"{result.people} people: {result.refused} refused, {result.failed} failed, {result.cut} cut "
+        f"off at the limit of tokens, {result.repeating} saying a sentence three times or more"
+        + (f"; advice graded by {result.judge}" if result.judge else ""),
     )
-    if max(found.cut, found.repeating) > SOME * found.answers:  # many are both
+    if max(result.cut, result.repeating) > MIN_NOTABLE_SHARE * result.answers:  # many are both
         show.say(
             "where answers are cut off or go round in circles, measures say when the model stops "
             "rather than how it serves people: read some (Run.answers)"
         )
-    if found.differences:
+    if result.differences:
         show.say("")
-        _print_differences(found.differences)
-    for declined in found.declined:
-        show.say(_declined(declined))
-    if found.floor:
-        _print_floor(found.floor)
-    if found.likeness:
-        _print_likeness(found.likeness)
-    show.say("", *_told(found))
+        _print_differences(result.differences)
+    for declined in result.declined:
+        show.say(_describe_refusals(declined))
+    if result.floor:
+        _print_floor(result.floor)
+    if result.likeness:
+        _print_likeness(result.likeness)
+    show.say("", *_describe_findings(result))
 
 
 def _print_differences(differences: "Sequence[PairDifference]") -> None:
-    show.table(
+    show.print_table(
         (
             "",
             "",
@@ -228,18 +228,18 @@ def _print_differences(differences: "Sequence[PairDifference]") -> None:
         ),
         (
             (
-                f"{d.first} - {d.second}",
-                d.measure,
-                *(_shown(d.measure, value) for value in (d.of_first, d.of_second)),
-                _shown(d.measure, d.difference, "+"),
-                _interval(d.measure, d.low, d.high),
-                f"{d.units}/{d.units + d.left_out}",
-                f"{d.only_first} - {d.only_second}",
-                f"{d.agree}/{d.requests}",
-                _shown("", d.q_value),
-                _verdict(d),
+                f"{difference.first} - {difference.second}",
+                difference.measure,
+                *(_format_value(difference.measure, value) for value in (difference.of_first, difference.of_second)),
+                _format_value(difference.measure, difference.difference, "+"),
+                _format_interval(difference.measure, difference.low, difference.high),
+                f"{difference.units}/{difference.units + difference.left_out}",
+                f"{difference.only_first} - {difference.only_second}",
+                f"{difference.agree}/{difference.requests}",
+                _format_value("", difference.q_value),
+                _format_verdict(difference),
             )
-            for d in differences
+            for difference in differences
         ),
     )
     show.say(
@@ -254,93 +254,93 @@ def _print_floor(floor: "Sequence[PairFloor]") -> None:
         "where nothing should differ (as asked, minus changed; another name: the size of the "
         "difference that two groups would show if only names differed)",
     )
-    show.table(
+    show.print_table(
         ("", "", "", ">difference", "", ">pairs", ">q", ""),
         (
             (
-                f.category,
-                f.change,
-                f.measure,
-                _shown(f.measure, f.difference, "" if math.isnan(f.low) else "+"),
-                _interval(f.measure, f.low, f.high),
-                f.units,
-                _shown("", f.q_value),
-                "differs" if f.found else "",
+                floor_row.category,
+                floor_row.change,
+                floor_row.measure,
+                _format_value(floor_row.measure, floor_row.difference, "" if math.isnan(floor_row.low) else "+"),
+                _format_interval(floor_row.measure, floor_row.low, floor_row.high),
+                floor_row.units,
+                _format_value("", floor_row.q_value),
+                "differs" if floor_row.found else "",
             )
-            for f in floor
+            for floor_row in floor
         ),
     )
 
 
 def _print_likeness(likeness: "tuple[Likeness, ...]") -> None:
     show.say("", "how alike answers are (cosine)")
-    show.table(
+    show.print_table(
         ("", ">other group", ">asked again", ">greeting", ">another name", ">q", ">q name", ""),
         (
             (
-                f"{k.first} - {k.second}",
+                f"{likeness_row.first} - {likeness_row.second}",
                 *(
-                    _shown("", v)
-                    for v in (k.between, k.again, k.greeted, k.another, k.q_again, k.q_another)
+                    _format_value("", value)
+                    for value in (likeness_row.between, likeness_row.again, likeness_row.greeted, likeness_row.another, likeness_row.q_again, likeness_row.q_another)
                 ),
-                _verdict(k),
+                _format_verdict(likeness_row),
             )
-            for k in likeness
+            for likeness_row in likeness
         ),
     )
 
 
-def _verdict(of: "PairDifference | Likeness") -> str:
-    return f"{of.verdict}, if answered" if of.verdict and of.conditional else of.verdict
+def _format_verdict(comparison: "PairDifference | Likeness") -> str:
+    return f"{comparison.verdict}, if answered" if comparison.verdict and comparison.conditional else comparison.verdict
 
 
-def _declined(d: "PairDifference") -> str:
+def _describe_refusals(difference: "PairDifference") -> str:
     """That refusals differ, and what that means for everything else."""
-    more, less = (d.first, d.second) if d.difference > 0 else (d.second, d.first)
-    high, low = sorted((d.of_first, d.of_second), reverse=True)
+    refused_more, refused_less = (difference.first, difference.second) if difference.difference > 0 else (difference.second, difference.first)
+    higher_share, lower_share = sorted((difference.of_first, difference.of_second), reverse=True)
     return (
-        f"{more} were refused more often than {less} ({_shown('refused', high)} against "
-        f"{_shown('refused', low)}, p = {d.p_value:.3f} by itself): all else compares only pairs "
+        f"{refused_more} were refused more often than {refused_less} ({_format_value('refused', higher_share)} against "
+        f"{_format_value('refused', lower_share)}, p = {difference.p_value:.3f} by itself): all else compares only pairs "
         "that were both answered, which may be unlike those that were not"
     )
 
 
-def _told(found: "PairsResult") -> list[str]:
+def _describe_findings(result: "PairsResult") -> list[str]:
     """What was found, and no more, in sentences."""
-    of = f"these {found.requests} requests" if found.requests > 1 else "this request"
-    of += f" about these {found.people} people"
-    lines = [_sentence(d, of) for d in found.differences if d.verdict == "differs"]
+    scope_text = f"these {result.requests} requests" if result.requests > 1 else "this request"
+    scope_text += f" about these {result.people} people"
+    lines = [_describe_difference(difference, scope_text) for difference in result.differences if difference.verdict == "differs"]
     lines += [
-        f"Answers to {k.first} and {k.second} are less alike than answers to the same request made "
-        f"twice, and than those about two people of the same group, in {of}{_given(k)}."
-        for k in found.likeness
-        if k.verdict == "differs"
+        f"Answers to {likeness.first} and {likeness.second} are less alike than answers to the same request made "
+        f"twice, and than those about two people of the same group, in {scope_text}{_answered_note(likeness)}."
+        for likeness in result.likeness
+        if likeness.verdict == "differs"
     ]
     return lines or [
-        f"In {of}, no difference between groups was found beyond what changes that should not "
+        f"In {scope_text}, no difference between groups was found beyond what changes that should not "
         "matter, a single request or the names themselves can explain; that does not show that "
         "there is none."
     ]
 
 
-def _sentence(d: "PairDifference", of: str) -> str:
-    most, least = (d.first, d.second) if d.difference > 0 else (d.second, d.first)
+def _describe_difference(difference: "PairDifference", scope_text: str) -> str:
+    higher_group, lower_group = (difference.first, difference.second) if difference.difference > 0 else (difference.second, difference.first)
     return (
-        f"In {of}, {_WORDS[d.measure]} is higher in answers for {most} than for {least}, by "
-        f"{_shown(d.measure, abs(d.difference))} on average and in {d.agree} of "
-        f"{show.count(d.requests, 'request')}{_given(d)}."
+        f"In {scope_text}, {_MEASURE_TEXTS[difference.measure]} is higher in answers for {higher_group} than for {lower_group}, by "
+        f"{_format_value(difference.measure, abs(difference.difference))} on average and in {difference.agree} of "
+        f"{show.pluralise(difference.requests, 'request')}{_answered_note(difference)}."
     )
 
 
-def _given(of: "PairDifference | Likeness") -> str:
-    return ", among pairs that were both answered" if of.conditional else ""
+def _answered_note(comparison: "PairDifference | Likeness") -> str:
+    return ", among pairs that were both answered" if comparison.conditional else ""
 
 
-def _shown(measure: str, value: float, sign: str = "") -> str:
-    return "-" if math.isnan(value) else f"{value:{sign}{_FORMS.get(measure, '.3f')}}"
+def _format_value(measure: str, value: float, sign: str = "") -> str:
+    return "-" if math.isnan(value) else f"{value:{sign}{_NUMBER_FORMS.get(measure, '.3f')}}"
 
 
-def _interval(measure: str, low: float, high: float) -> str:
+def _format_interval(measure: str, low: float, high: float) -> str:
     if math.isnan(low):
         return "-"
-    return f"[{_shown(measure, low, '+')}, {_shown(measure, high, '+')}]"
+    return f"[{_format_value(measure, low, '+')}, {_format_value(measure, high, '+')}]"

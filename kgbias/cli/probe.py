@@ -15,10 +15,10 @@ from click.core import ParameterSource
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.command import Parts
+from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
-    SCORERS,
-    WRITERS,
+    SCORER_SPECS,
+    WRITER_SPECS,
     asking_options,
     base_url_option,
     encoding_option,
@@ -26,13 +26,13 @@ from kgbias.cli.options import (
     json_option,
     model_settings,
     print_price,
-    run_argument,
-    said,
+    run_name_argument,
+    drop_unset,
     selection_options,
     store_option,
     workers_settings,
 )
-from kgbias.cli.settings import fitting, setting, settings, without_shared
+from kgbias.cli.settings import keep_applicable, setting, settings, drop_shared
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.store import open_store
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from kgbias.stats.inference import Estimate
 
 
-@click.group(cls=Parts, examples=("kgbias probe smollm2 --model smollm2",))
+@click.group(cls=CommandGroup, examples=("kgbias probe smollm2 --model smollm2",))
 def probe() -> None:
     """Ask a model which groups make each statement most likely.
 
@@ -58,36 +58,36 @@ def probe() -> None:
     """
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _NO_MODEL = "name the model to probe: --model SPEC"
-FILE = click.Path(dir_okay=False, path_type=Path)
+FILE_TYPE = click.Path(dir_okay=False, path_type=Path)
 
 
-def scorer_options(f: F) -> F:
+def scorer_options(function: FunctionT) -> FunctionT:
     """The model, and how it is asked."""
-    return _model_option(_asking(f), "spec")
+    return _model_option(_scoring_options(function), "spec")
 
 
-def several_scorers_options(f: F) -> F:
+def several_scorers_options(function: FunctionT) -> FunctionT:
     """One model or several, and how they are asked."""
-    return _model_option(_asking(f), "specs", multiple=True)
+    return _model_option(_scoring_options(function), "specs", multiple=True)
 
 
-def _model_option(f: F, parameter: str, *, multiple: bool = False) -> F:
-    more = " (repeatable: one after another)" if multiple else ""
+def _model_option(function: FunctionT, parameter: str, *, multiple: bool = False) -> FunctionT:
+    repeatable_note = " (repeatable: one after another)" if multiple else ""
     return click.option(
-        "--model", parameter, metavar="SPEC", multiple=multiple, help=f"{SCORERS}{more}."
-    )(f)
+        "--model", parameter, metavar="SPEC", multiple=multiple, help=f"{SCORER_SPECS}{repeatable_note}."
+    )(function)
 
 
-def _asking(f: F) -> F:
+def _scoring_options(function: FunctionT) -> FunctionT:
     return base_url_option(
-        encoding_option(settings("device", "dtype", "bos", "instruction", "whole-words")(f))
+        encoding_option(settings("device", "dtype", "bos", "instruction", "whole-words")(function))
     )
 
 
-def ranking_options(f: F) -> F:
+def ranking_options(function: FunctionT) -> FunctionT:
     """How to compare groups."""
     for option in (
         settings("seed"),
@@ -103,150 +103,150 @@ def ranking_options(f: F) -> F:
         ),
         click.option("--category", multiple=True, metavar="NAME", help="Only this category."),
     ):
-        f = option(f)
-    return f
+        function = option(function)
+    return function
 
 
-def named_model(given: dict[str, Any]) -> str:
+def pop_model(options: dict[str, Any]) -> str:
     """The spec of --model, removed from the given options."""
-    if not (spec := given.pop("spec")):
+    if not (spec := options.pop("spec")):
         raise UsageError(_NO_MODEL)
     return str(spec)
 
 
-def named_models(given: dict[str, Any]) -> list[str]:
+def pop_models(options: dict[str, Any]) -> list[str]:
     """The specs of --model, each once, removed from the given options."""
-    if not (specs := given.pop("specs")):
+    if not (specs := options.pop("specs")):
         raise UsageError(_NO_MODEL)
     return list(dict.fromkeys(specs))
 
 
 @contextmanager
-def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+def open_named_scorer(options: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     """The named model, opened to score texts here or in workers, and the progress; its options are
     removed from the given ones."""
     from kgbias.study.opening import OPENING_OPTIONS, open_spread_scorer
 
-    spec = named_model(given)
-    fit = fitting(given, [spec], "scorer")
-    opening: Any = said(**{name: fit[name] for name in OPENING_OPTIONS})
+    spec = pop_model(options)
+    options_kept = keep_applicable(options, [spec], "scorer")
+    opening: Any = drop_unset(**{name: options_kept[name] for name in OPENING_OPTIONS})
     for name in OPENING_OPTIONS:
-        del given[name]
-    where, processes = given.pop("executor", None) or LOCAL_EXECUTOR, given.pop("processes", None)
-    with show_progress(True) as progress, open_executor(where, progress, processes) as workers:
+        del options[name]
+    executor, processes = options.pop("executor", None) or LOCAL_EXECUTOR, options.pop("processes", None)
+    with show_progress(True) as progress, open_executor(executor, progress, processes) as workers:
         yield open_spread_scorer(spec, opening, progress, workers), progress
 
 
-MOST = 10  # groups listed per category
+MAX_GROUPS_LISTED = 10  # groups listed per category
 
 
-def show_one(found: Any, printed: Callable[[Any], None], as_json: bool) -> None:
+def print_one(result: Any, print_result: Callable[[Any], None], as_json: bool) -> None:
     """Show a result, as JSON or as text."""
     if as_json:
-        show.data(found.as_dict())
+        show.print_json(result.as_dict())
     else:
-        printed(found)
+        print_result(result)
 
 
-def show_all(
-    found: Sequence[Any],
-    printed: Callable[[Any], None],
-    compared: "SofaComparison | None",
+def print_all(
+    results: Sequence[Any],
+    print_result: Callable[[Any], None],
+    comparison: "SofaComparison | None",
     as_json: bool,
 ) -> None:
     """Show one result as usual; several one below another, with the models compared."""
-    if len(found) == 1:
-        show_one(found[0], printed, as_json)
+    if len(results) == 1:
+        print_one(results[0], print_result, as_json)
     elif as_json:
-        several = {"models": [one.as_dict() for one in found]}
-        show.data(several | ({"comparison": compared.as_dict()} if compared else {}))
+        models_record = {"models": [result.as_dict() for result in results]}
+        show.print_json(models_record | ({"comparison": comparison.as_dict()} if comparison else {}))
     else:
-        for one in found:
-            printed(one)
+        for result in results:
+            print_result(result)
             show.say()
-        if compared:
-            print_comparison(compared)
+        if comparison:
+            print_comparison(comparison)
 
 
-def print_comparison(found: "SofaComparison") -> None:
+def print_comparison(comparison: "SofaComparison") -> None:
     """Print the models by SoFa score, highest first, and the verdicts of the paired tests over all
     categories."""
-    p = found.probe_set
-    show.say(f"SoFa on {p.name}: {p.groups} groups, {p.statements} statements, {p.probes} probes")
-    show.table(
-        ("rank", "95%", "model", "SoFa", *(f">{c}" for c in found.categories)),
+    probe_set = comparison.probe_set
+    show.say(f"SoFa on {probe_set.name}: {probe_set.groups} groups, {probe_set.statements} statements, {probe_set.probes} probes")
+    show.print_table(
+        ("rank", "95%", "model", "SoFa", *(f">{category}" for category in comparison.categories)),
         (
             (
-                m.rank,
-                f"{m.low} to {m.high}",
-                m.model,
-                shown(m.result.score),
-                *(show.figure(m.score(c).value, ".3f") for c in found.categories),
+                model_rank.rank,
+                f"{model_rank.low} to {model_rank.high}",
+                model_rank.model,
+                format_estimate(model_rank.result.score),
+                *(show.format_figure(model_rank.score(category).value, ".3f") for category in comparison.categories),
             )
-            for m in found.models
+            for model_rank in comparison.models
         ),
     )
-    for test in found.overall_contrasts:
+    for test in comparison.overall_contrasts:
         show.say(test.verdict)
 
 
-def print_bias(found: "RunProbes | SetProbes") -> None:
+def print_bias(probes: "RunProbes | SetProbes") -> None:
     """Print the SoFa score, overall and by category, and the groups most often first."""
-    c, bias = found.model.convention, found.bias
+    convention, bias = probes.model.convention, probes.bias
     show.say(
-        f"{found.model.info.title}: {c.kind}, beginning {c.begin}, {c.dtype} {c.tier}".rstrip()
+        f"{probes.model.info.title}: {convention.kind}, beginning {convention.begin}, {convention.dtype} {convention.tier}".rstrip()
     )
-    rows = [("SoFa score", shown(bias.score), "")]
-    for part in bias.categories:
-        rows.append((f"  {part.category}", shown(part.score), f"{len(part.statements)} statements"))
-        first = sorted(part.likeliest.items(), key=lambda item: -item[1].value)[:MOST]
+    rows = [("SoFa score", format_estimate(bias.score), "")]
+    for category_result in bias.categories:
+        rows.append((f"  {category_result.category}", format_estimate(category_result.score), f"{len(category_result.statements)} statements"))
+        likeliest = sorted(category_result.likeliest.items(), key=lambda item: -item[1].value)[:MAX_GROUPS_LISTED]
         rows += [
-            (f"    {group}", shown(share), "of them with the lowest PPL* after its name")
-            for group, share in first
+            (f"    {group}", format_estimate(share), "of them with the lowest PPL* after its name")
+            for group, share in likeliest
         ]
-    show.table(("", "", ""), rows)
+    show.print_table(("", "", ""), rows)
 
 
-def print_apx(found: "ApxFlags") -> None:
+def print_apx(result: "ApxFlags") -> None:
     """Print the flagged descriptors by group, and how they compare with people and chance."""
     from kgbias.probe.apx import chance_share, can_flag
 
-    table = found.table
+    table = result.table
     by_group: dict[str, list[str]] = {}
-    for f in found.flags:
-        by_group.setdefault(f.group, []).append(f.descriptor)
+    for flag in result.flags:
+        by_group.setdefault(flag.group, []).append(flag.descriptor)
     show.say(*(f"{group}: {', '.join(names)}" for group, names in by_group.items()), "")
-    if valid := found.validation:
-        none = valid.chance_scores
-        show.say(f"{valid.gain.n} descriptors that people tie to {', '.join(valid.labels)}")
-        for name, own in (("perplexity", valid.perplexity), ("APX", valid.apx)):
-            show.say(f"  found by {name}: accuracy {shown(own.accuracy)}, MRR {shown(own.mrr)}")
+    if validation := result.validation:
+        by_chance_figures = validation.chance_scores
+        show.say(f"{validation.gain.n} descriptors that people tie to {', '.join(validation.labels)}")
+        for name, method_figures in (("perplexity", validation.perplexity), ("APX", validation.apx)):
+            show.say(f"  found by {name}: accuracy {format_estimate(method_figures.accuracy)}, MRR {format_estimate(method_figures.mrr)}")
         show.say(
-            f"  by chance {none['accuracy']:.3f} and {none['mrr']:.3f}; the MRR of APX less that "
-            f"of perplexity is {shown(valid.gain)}"
+            f"  by chance {by_chance_figures['accuracy']:.3f} and {by_chance_figures['mrr']:.3f}; the MRR of APX less that "
+            f"of perplexity is {format_estimate(validation.gain)}"
         )
     show.say(
-        f"{len(found.flags)} flags on {found.flagged_count} of {found.tested_count} descriptors "
-        f"({shown(found.share)}), {len(table.groups)} groups, {len(table.values)} templates, "
-        f"one-tailed {found.level:.0%} each, not corrected for how many were looked at"
+        f"{len(result.flags)} flags on {result.flagged_count} of {result.tested_count} descriptors "
+        f"({format_estimate(result.share)}), {len(table.groups)} groups, {len(table.values)} templates, "
+        f"one-tailed {result.level:.0%} each, not corrected for how many were looked at"
     )
     if can_flag(len(table.groups)):
-        chance = chance_share(len(table.groups), found.level)
+        chance = chance_share(len(table.groups), result.level)
         show.say(f"by chance alone {chance:.3f}, were scores normal and the groups alike")
     else:
         show.say("so few groups cannot be told apart at this level: no flag is possible")
 
 
-def shown(e: "Estimate") -> str:
-    interval = f" [{e.low:.3f}, {e.high:.3f}]" if not math.isnan(e.low) else ""
-    return f"{e.value:.3f}{interval}"
+def format_estimate(estimate: "Estimate") -> str:
+    interval = f" [{estimate.low:.3f}, {estimate.high:.3f}]" if not math.isnan(estimate.low) else ""
+    return f"{estimate.value:.3f}{interval}"
 
 
 @probe.command(
     short_help="Probe a run's statements, and write to its graph (the default).",
     examples=("kgbias probe smollm2 --model smollm2 --category gender",),
 )
-@run_argument
+@run_name_argument
 @several_scorers_options
 @store_option
 @ranking_options
@@ -258,29 +258,29 @@ def shown(e: "Estimate") -> str:
     help="Also write every probe: a .jsonl file or a .parquet folder, one for each model.",
 )
 @json_option
-def run(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
+def run(as_json: bool, run_name: str | None, store_url: str, **options: Any) -> None:
     """Probe a run's statements with all groups of their category.
 
     Writes which group makes each statement most likely on the edges of the graph, and compares what
     was said with what is probable. Run the same command again to continue where it stopped. Several
     models are ranked by SoFa at the end; kgbias sofa results shows more.
     """
-    models = named_models(given)
+    models = pop_models(options)
     with kgbias.open(store_url, progress=True) as study:
-        probed = study.run(run_name)
-        found = probed.probe_models(models, **said(**fitting(given, models, "scorer")))
-        compared = study.sofa(run=probed) if len(found) > 1 and not given["as_published"] else None
-    show_all(found, _print_run, compared, as_json)
+        run_probed = study.run(run_name)
+        results = run_probed.probe_models(models, **drop_unset(**keep_applicable(options, models, "scorer")))
+        comparison = study.sofa(run=run_probed) if len(results) > 1 and not options["as_published"] else None
+    print_all(results, _print_run, comparison, as_json)
 
 
-def _print_run(found: "RunProbes") -> None:
-    mrr, first = found.agreement.mrr, found.agreement.first_share
-    print_bias(found)
+def _print_run(probes: "RunProbes") -> None:
+    mrr, first_share = probes.agreement.mrr, probes.agreement.first_share
+    print_bias(probes)
     show.say(
         "",
-        f"own group first: {shown(first)} of {first.n} triples",
-        f"mean reciprocal rank {shown(mrr)}, {found.agreement.expected:.3f} by chance, "
-        f"p = {found.agreement.p_value:.4f}",
+        f"own group first: {format_estimate(first_share)} of {first_share.n} triples",
+        f"mean reciprocal rank {format_estimate(mrr)}, {probes.agreement.expected:.3f} by chance, "
+        f"p = {probes.agreement.p_value:.4f}",
     )
 
 
@@ -288,13 +288,13 @@ def _print_run(found: "RunProbes") -> None:
     short_help="Probe groups and statements from files.",
     examples=("kgbias probe sets --identities sofa --statements said.csv --model smollm2",),
 )
-@run_argument
+@run_name_argument
 @click.option(
     "--identities",
     metavar="NAME-or-FILE",
     help="Groups to use instead of the run's: sofa (407) or a file.",
 )
-@click.option("--statements", type=FILE, help="Statements from a file, besides those of a RUN.")
+@click.option("--statements", type=FILE_TYPE, help="Statements from a file, besides those of a RUN.")
 @several_scorers_options
 @store_option
 @ranking_options
@@ -315,7 +315,7 @@ def sets(
     category: tuple[str, ...],
     ending: str | None,
     by: str | None,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Probe groups and statements from files, including large sets.
 
@@ -328,25 +328,25 @@ def sets(
             "probe sets needs --identities or --statements; to probe a run of this name: "
             "probe run sets"
         )
-    models = named_models(given)
-    named = said(identities=identities, statements=statements, categories=category, ending=ending)
-    of_run = run_name or not (identities and statements)
-    with kgbias.open(store_url if of_run or _kept() else None, progress=True) as study:
-        asked: dict[str, Any] = {"name": statements.stem} if statements else {}
-        if of_run:
-            asked["run"] = study.run(run_name)
-            named["run"] = asked["run"].stored
-            asked.setdefault("name", asked["run"].name)
-        gathered = kgbias.gather_sets(**named)
-        more = said(by=by, **fitting(given, models, "scorer"))
-        found = study.probe_sets(models, gathered, **asked, **more)
-        compared = None
-        if len(found) > 1 and not given["as_published"]:
-            compared = study.sofa(ProbeSet.from_texts("", gathered).id)
-    show_all(found, print_bias, compared, as_json)
+    models = pop_models(options)
+    set_options = drop_unset(identities=identities, statements=statements, categories=category, ending=ending)
+    needs_run = run_name or not (identities and statements)
+    with kgbias.open(store_url if needs_run or _is_store_given() else None, progress=True) as study:
+        library_options: dict[str, Any] = {"name": statements.stem} if statements else {}
+        if needs_run:
+            library_options["run"] = study.run(run_name)
+            set_options["run"] = library_options["run"].stored
+            library_options.setdefault("name", library_options["run"].name)
+        probe_sets = kgbias.gather_sets(**set_options)
+        model_options = drop_unset(by=by, **keep_applicable(options, models, "scorer"))
+        results = study.probe_sets(models, probe_sets, **library_options, **model_options)
+        comparison = None
+        if len(results) > 1 and not options["as_published"]:
+            comparison = study.sofa(ProbeSet.from_texts("", probe_sets).id)
+    print_all(results, print_bias, comparison, as_json)
 
 
-def _kept() -> bool:
+def _is_store_given() -> bool:
     """Whether --store was given."""
     source = click.get_current_context().get_parameter_source("store_url")
     return source is not ParameterSource.DEFAULT
@@ -363,7 +363,7 @@ def _kept() -> bool:
 @click.option(
     "--from",
     "table",
-    type=FILE,
+    type=FILE_TYPE,
     help="Probe nothing; flag from an APX table (CSV).",
 )
 @click.option(
@@ -380,7 +380,7 @@ def _kept() -> bool:
 @click.option(
     "-o",
     "--output",
-    type=FILE,
+    type=FILE_TYPE,
     help="Write the APX table (.csv), for --from. The same command continues where it stopped.",
 )
 @click.option(
@@ -405,38 +405,38 @@ def apx(
     exclude_axes: tuple[str, ...],
     names: str | None,
     descriptors: str | None,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Flag the descriptors that a model ties to groups of names (APX).
 
     Some names make every sentence unlikely; Adjusted Perplexity across Descriptors corrects for it.
     """
-    if given["executor"] == LOCAL_EXECUTOR:
-        given["executor"] = None
+    if options["executor"] == LOCAL_EXECUTOR:
+        options["executor"] = None
     if table is not None:
-        given = without_shared(given)  # nothing is probed
-    asked = said(names=names, descriptors=descriptors, **given)
-    axes = said(exclude_axes=exclude_axes)
-    with ExitStack() as opened:
+        options = drop_shared(options)  # nothing is probed
+    library_options = drop_unset(names=names, descriptors=descriptors, **options)
+    axes = drop_unset(exclude_axes=exclude_axes)
+    with ExitStack() as stack:
         study = None
         if store_url is not None:
-            study = opened.enter_context(kgbias.open(store_url, progress=True))
+            study = stack.enter_context(kgbias.open(store_url, progress=True))
         if table is not None:
-            of_model = {"names", "descriptors", *given}
-            check_applies(asked, {"spec": of_model}, ())
-            found = (study.flag_apx if study else kgbias.flag_apx)(table, **axes)
+            model_option_names = {"names", "descriptors", *options}
+            check_applies(library_options, {"spec": model_option_names}, ())
+            result = (study.flag_apx if study else kgbias.flag_apx)(table, **axes)
         elif study is not None:
-            spec = named_model(given)
-            more = said(names=names, descriptors=descriptors, **fitting(given, [spec], "scorer"))
-            found = study.probe_apx(spec, **axes, **more)
+            spec = pop_model(options)
+            model_options = drop_unset(names=names, descriptors=descriptors, **keep_applicable(options, [spec], "scorer"))
+            result = study.probe_apx(spec, **axes, **model_options)
         else:
-            scorer, progress = opened.enter_context(opened_scorer(given))
-            more = said(names=names, descriptors=descriptors, **given)
-            found = kgbias.probe_apx(scorer, **axes, **more, progress=progress)
-    show_one(found, print_apx, as_json)
+            scorer, progress = stack.enter_context(open_named_scorer(options))
+            model_options = drop_unset(names=names, descriptors=descriptors, **options)
+            result = kgbias.probe_apx(scorer, **axes, **model_options, progress=progress)
+    print_one(result, print_apx, as_json)
 
 
-_TAKES = {
+_OPTIONS_BY_BENCHMARK = {
     "stereoset": ["convention", "as_published", "seed"],
     "crows_pairs": ["convention"],
     "bbq": ["seed"],
@@ -448,15 +448,15 @@ _TAKES = {
     short_help="Score StereoSet, CrowS-Pairs, BBQ or Winogender.",
     examples=("kgbias probe pairs --stereoset dev.json --model smollm2",),
 )
-@click.option("--stereoset", type=FILE, help="Score this StereoSet file (JSON).")
-@click.option("--crows-pairs", type=FILE, help="Score this CrowS-Pairs file (CSV).")
+@click.option("--stereoset", type=FILE_TYPE, help="Score this StereoSet file (JSON).")
+@click.option("--crows-pairs", type=FILE_TYPE, help="Score this CrowS-Pairs file (CSV).")
 @click.option(
     "--bbq",
-    type=FILE,
+    type=FILE_TYPE,
     multiple=True,
     help="Score this BBQ file (JSON lines; repeat for more, and for additional_metadata.csv).",
 )
-@click.option("--winogender", type=FILE, help="Score Winogender's all_sentences.tsv.")
+@click.option("--winogender", type=FILE_TYPE, help="Score Winogender's all_sentences.tsv.")
 @setting(
     "convention",
     type=click.Choice(["original", "bias-bench"]),
@@ -479,35 +479,35 @@ _TAKES = {
 @workers_settings
 @settings("seed")
 @json_option
-def pairs(as_json: bool, store_url: str | None, **given: Any) -> None:
+def pairs(as_json: bool, store_url: str | None, **options: Any) -> None:
     """Score a benchmark of sentences from your own copy of its file."""
-    files = {name: given.pop(name) for name in _TAKES}
-    chosen = [name for name, value in files.items() if value]
-    if len(chosen) != 1:
+    files = {name: options.pop(name) for name in _OPTIONS_BY_BENCHMARK}
+    files_given = [name for name, value in files.items() if value]
+    if len(files_given) != 1:
         raise UsageError(
             "give one file: --stereoset FILE, --crows-pairs FILE, --bbq FILE or --winogender FILE"
         )
-    name = chosen[0]
-    asked = {"convention": given["convention"], "as_published": given["as_published"] or None}
-    check_applies(said(**asked), _TAKES, chosen)
-    if not given["as_published"]:
-        given.pop("as_published")
-    if "seed" not in _TAKES[name]:
-        given = without_shared(given, ["seed"])
+    name = files_given[0]
+    convention_options = {"convention": options["convention"], "as_published": options["as_published"] or None}
+    check_applies(drop_unset(**convention_options), _OPTIONS_BY_BENCHMARK, files_given)
+    if not options["as_published"]:
+        options.pop("as_published")
+    if "seed" not in _OPTIONS_BY_BENCHMARK[name]:
+        options = drop_shared(options, ["seed"])
     score = getattr(kgbias, name)
-    with ExitStack() as opened, opened_scorer(given) as (scorer, progress):
+    with ExitStack() as stack, open_named_scorer(options) as (scorer, progress):
         if store_url is not None:
-            given["store"] = opened.enter_context(open_store(store_url, notify=progress.note))
-        found = score(scorer, files[name], **said(**given), progress=progress)
-    show_one(found, _print_pairs, as_json)
+            options["store"] = stack.enter_context(open_store(store_url, notify=progress.note))
+        result = score(scorer, files[name], **drop_unset(**options), progress=progress)
+    print_one(result, _print_pairs, as_json)
 
 
-def _print_pairs(found: "PairFigures") -> None:
-    show.table(
+def _print_pairs(result: "PairFigures") -> None:
+    show.print_table(
         ("", "", "", ""),
-        ((f.domain, f.figure, shown(f.estimate), f"n {f.estimate.n}") for f in found.figures),
+        ((figure.domain, figure.figure, format_estimate(figure.estimate), f"n {figure.estimate.n}") for figure in result.figures),
     )
-    for remark in found.remarks:
+    for remark in result.remarks:
         show.say(remark)
 
 
@@ -515,12 +515,12 @@ def _print_pairs(found: "PairFigures") -> None:
     short_help="Ask which group each statement is about (models without probabilities).",
     examples=("kgbias probe choice smollm2 --model openai:my-model --sample 50",),
 )
-@run_argument
+@run_name_argument
 @click.option(
     "--model",
     "spec",
     metavar="SPEC",
-    help=f"The model: {WRITERS}.",
+    help=f"The model: {WRITER_SPECS}.",
 )
 @store_option
 @click.option("--category", multiple=True, metavar="NAME", help="Only this category.")
@@ -549,7 +549,7 @@ def choice(
     max_failed: float,
     dry_run: bool,
     as_json: bool,
-    **given: Any,
+    **options: Any,
 ) -> int:
     """Ask a model which group each statement is about.
 
@@ -558,62 +558,62 @@ def choice(
     rate and over its names, is written on the edges of the graph. Run the same command again to
     continue where it stopped.
     """
-    model = named_model(given)
-    asked: Any = said(**fitting(given, [model], "completer"))
+    model = pop_model(options)
+    library_options: Any = drop_unset(**keep_applicable(options, [model], "completer"))
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:
-            _print_price(run.price_choices(model, **asked), as_json)
+            _print_price(run.price_choices(model, **library_options), as_json)
             return 0
-        found = run.choose(model, **asked)
+        result = run.choose(model, **library_options)
     if as_json:
-        show.data(found.as_dict())
+        show.print_json(result.as_dict())
     else:
-        _print_choices(found)
-    return int(found.failed_share > max_failed)
+        _print_choices(result)
+    return int(result.failed_share > max_failed)
 
 
-def _print_choices(found: "RunChoices") -> None:
-    n = found.outcomes
+def _print_choices(result: "RunChoices") -> None:
+    outcomes = result.outcomes
     show.say(
-        f"run {found.run}, {found.choosing.model.title}: {n.total()} answers, {n['refused']} "
-        f"refused, {n['unreadable']} unreadable, {n['failed']} failed; asked {found.asked_count}, from "
-        f"the log {found.cached_count}{f'; {found.spent}' if found.asked_count else ''}"
+        f"run {result.run}, {result.choosing.model.title}: {outcomes.total()} answers, {outcomes['refused']} "
+        f"refused, {outcomes['unreadable']} unreadable, {outcomes['failed']} failed; asked {result.asked_count}, from "
+        f"the log {result.cached_count}{f'; {result.spent}' if result.asked_count else ''}"
     )
-    for part in found.categories:
-        _print_category(part)
+    for category_choices in result.categories:
+        _print_category(category_choices)
 
 
-def _print_category(part: "CategoryChoices") -> None:
-    head = f"{part.category}: {len(part.statements)} statements, {part.options} of "
-    head += f"{len(part.groups)} groups in a question"
-    if not sum(part.option_counts):
-        none = "  no answer names one of the groups: nothing can be said about this model"
-        return show.say("", head, none)
-    places = "  ".join(f"{n}. {shown(place)}" for n, place in enumerate(part.places, 1))
+def _print_category(choices: "CategoryChoices") -> None:
+    heading = f"{choices.category}: {len(choices.statements)} statements, {choices.options} of "
+    heading += f"{len(choices.groups)} groups in a question"
+    if not sum(choices.option_counts):
+        no_answer_note = "  no answer names one of the groups: nothing can be said about this model"
+        return show.say("", heading, no_answer_note)
+    places = "  ".join(f"{number}. {format_estimate(place)}" for number, place in enumerate(choices.places, 1))
     show.say(
         "",
-        f"{head}, {1 / part.options:.3f} by chance",
-        f"  own group chosen {shown(part.own_share)}; {part.expected_own_share:.3f} by base rates alone",
+        f"{heading}, {1 / choices.options:.3f} by chance",
+        f"  own group chosen {format_estimate(choices.own_share)}; {choices.expected_own_share:.3f} by base rates alone",
         f"  by place: {places}",
-        *_of_names(part),
+        *_describe_names(choices),
     )
     base = sorted(
-        zip(part.groups, part.shares.base, strict=True), key=lambda own: -(own[1].value or 0)
+        zip(choices.groups, choices.shares.base, strict=True), key=lambda item: -(item[1].value or 0)
     )
-    show.table(
+    show.print_table(
         ("", ""),
-        ((group.name, f"{shown(rate)} of its questions") for group, rate in base[:MOST]),
+        ((group.name, f"{format_estimate(rate)} of its questions") for group, rate in base[:MAX_GROUPS_LISTED]),
         indent=2,
     )
-    told = [row for row in part.rows() if row["lift"] == row["lift"]]
-    strongest = sorted(told, key=lambda row: (row["q_value"], -row["lift"]))[:MOST]
+    rows_with_lift = [row for row in choices.rows() if row["lift"] == row["lift"]]
+    strongest = sorted(rows_with_lift, key=lambda row: (row["q_value"], -row["lift"]))[:MAX_GROUPS_LISTED]
     if strongest:
         show.say("  the smallest q first:")
-        show.table(("",) * 5, map(_chosen, strongest), indent=4)
+        show.print_table(("",) * 5, map(_choice_cells, strongest), indent=4)
 
 
-def _chosen(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _choice_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         shorten(" ".join((row["group"], row["predicate"], row["object"])), 60),
         f"{row['share']:.2f}",
@@ -623,18 +623,18 @@ def _chosen(row: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _of_names(part: "CategoryChoices") -> list[str]:
+def _describe_names(choices: "CategoryChoices") -> list[str]:
     """How many groups were offered by several names, and what was found of them."""
-    several = sum(len(own) > 1 for own in part.names)
-    one = [own[0].text for own in part.names if len(own) == 1]
+    multi_name_count = sum(len(group_names) > 1 for group_names in choices.names)
+    single_names = [group_names[0].text for group_names in choices.names if len(group_names) == 1]
     lines = []
-    if floor := part.floor:
+    if floor := choices.floor:
         lines.append(
-            f"  {several} groups by their names: of {floor['tested']} pairs of group and statement "
+            f"  {multi_name_count} groups by their names: of {floor['tested']} pairs of group and statement "
             f"{floor['more']} are chosen more often, {floor['dealt']:g} with names dealt anew"
         )
-    if one:
-        lines.append(f"  by one name only, so what is found is its own: {', '.join(one[:MOST])}")
+    if single_names:
+        lines.append(f"  by one name only, so what is found is its own: {', '.join(single_names[:MAX_GROUPS_LISTED])}")
     return lines
 
 
@@ -651,22 +651,22 @@ def _print_price(price: "ChoicePrice", as_json: bool) -> None:
     short_help="Check what --dtype costs: error, order of groups, speed.",
     examples=("kgbias probe precision --model smollm2 --dtype bfloat16",),
 )
-@click.option("--model", "spec", metavar="SPEC", help=f"{SCORERS}.")
+@click.option("--model", "spec", metavar="SPEC", help=f"{SCORER_SPECS}.")
 @click.option("--dtype", metavar="TYPE", help="The type to check: bfloat16, float16, 8bit, 4bit.")
 @settings("device", "bos", "instruction")
 @base_url_option
 @json_option
-def precision(as_json: bool, **given: Any) -> None:
+def precision(as_json: bool, **options: Any) -> None:
     """Compare a model in --dtype with the same model in float32: error, order of groups, speed."""
     from kgbias.probe.precision import check_precision
 
-    spec = named_model(given)
-    if not (dtype := given.pop("dtype")):
+    spec = pop_model(options)
+    if not (dtype := options.pop("dtype")):
         raise UsageError("give the type to check: --dtype bfloat16")
-    more = said(**fitting(given, [spec], "scorer"))
+    library_options = drop_unset(**keep_applicable(options, [spec], "scorer"))
     with show_progress(True) as progress:
-        found = check_precision(spec, dtype, progress=progress, **more)
-    show_one(found, lambda one: show.block(f"{one}\n"), as_json)
+        result = check_precision(spec, dtype, progress=progress, **library_options)
+    print_one(result, lambda one: show.print_block(f"{one}\n"), as_json)
 
 
 @probe.command(
@@ -676,15 +676,15 @@ def precision(as_json: bool, **given: Any) -> None:
 @click.argument("texts", nargs=-1, metavar="TEXT...")
 @scorer_options
 @json_option
-def surprisal(as_json: bool, texts: tuple[str, ...], **given: Any) -> None:
+def surprisal(as_json: bool, texts: tuple[str, ...], **options: Any) -> None:
     """Print each token of the texts with its surprisal, -log2 p, in bits."""
     if not texts:
         raise UsageError("give a text")
-    with opened_scorer(given) as (scorer, _):
-        found = kgbias.surprisals(scorer, texts)
-    show_one(found, _print_surprisals, as_json)
+    with open_named_scorer(options) as (scorer, _):
+        result = kgbias.surprisals(scorer, texts)
+    print_one(result, _print_surprisals, as_json)
 
 
-def _print_surprisals(found: "TextSurprisals") -> None:
-    for _, tokens in found.texts:
+def _print_surprisals(result: "TextSurprisals") -> None:
+    for _, tokens in result.texts:
         show.say("  ".join(f"{token.strip() or repr(token)} {bits:.2f}" for token, bits in tokens))

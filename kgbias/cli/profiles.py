@@ -11,19 +11,19 @@ import click
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.command import Parts
+from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
-    asked_for,
-    exit_code_of,
+    asking_record,
+    decide_exit_code,
     json_option,
     model_option,
     print_price,
     rounds_options,
-    run_argument,
-    said,
+    run_name_argument,
+    drop_unset,
     store_option,
 )
-from kgbias.cli.settings import fitting, setting, settings
+from kgbias.cli.settings import keep_applicable, setting, settings
 
 if TYPE_CHECKING:
     from kgbias.profiles import ProfileAnalysis
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @click.group(
-    cls=Parts,
+    cls=CommandGroup,
     examples=("kgbias profiles --model smollm2 --limit 2", "kgbias profiles analyse smollm2"),
 )
 def profiles() -> None:
@@ -45,8 +45,8 @@ def profiles() -> None:
     """
 
 
-OUTCOMES = ("ok", "refused", "unparsable", "failed")
-MOST = 3  # listed words per attribute and group, or groups per word
+OUTCOME_COLUMNS = ("ok", "refused", "unparsable", "failed")
+MAX_WORDS_LISTED = 3  # listed words per attribute and group, or groups per word
 
 
 @profiles.command(
@@ -96,54 +96,54 @@ def run(
     The method is that of Siddique et al. 2024: three profiles of each of 400 names, at temperature
     1. Run the same command again to continue where it stopped: nothing is asked twice.
     """
-    given = said(**fitting(options, [model], "completer"))
+    options_kept = drop_unset(**keep_applicable(options, [model], "completer"))
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            _print_price(study.price_profiles(model, **given), as_json)
+            _print_price(study.price_profiles(model, **options_kept), as_json)
             return 0
-        made = study.write_profiles(model, name=name, **given)
+        run_made = study.write_profiles(model, name=name, **options_kept)
     if as_json:
-        show.data(_as_data(made))
+        show.print_json(_profiles_record(run_made))
     else:
-        _print(made)
-    return exit_code_of(made.profiles_summary, max_failed)
+        _print_run(run_made)
+    return decide_exit_code(run_made.profiles_summary, max_failed)
 
 
-def _as_data(run: kgbias.Run) -> dict[str, Any]:
+def _profiles_record(run: kgbias.Run) -> dict[str, Any]:
     result = run.profiles_summary
     return {
         "run": run.name,
-        **asked_for(result),
+        **asking_record(result),
         "profiles": result.profiles.total(),
         "whole": result.whole_profiles.total(),
-        **{name: result.outcome_totals[name] for name in OUTCOMES},
+        **{name: result.outcome_totals[name] for name in OUTCOME_COLUMNS},
         "groups": [
             {
                 "group": group,
                 "profiles": result.profiles[group],
                 "whole": result.whole_profiles[group],
-                **{name: counts[name] for name in OUTCOMES},
+                **{name: counts[name] for name in OUTCOME_COLUMNS},
             }
             for group, counts in result.outcomes.items()
         ],
     }
 
 
-def _print(run: kgbias.Run) -> None:
+def _print_run(run: kgbias.Run) -> None:
     result = run.profiles_summary
     show.say(
         f"run {run.name}: {result.profiles.total()} profiles, {result.whole_profiles.total()} of "
         f"them whole, from {result.outcome_totals.total()} answers; asked {result.asked_count}, from the log "
         f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
-    show.table(
-        ("", ">profiles", ">whole", *(f">{name}" for name in OUTCOMES[1:])),
+    show.print_table(
+        ("", ">profiles", ">whole", *(f">{name}" for name in OUTCOME_COLUMNS[1:])),
         (
             (
                 group,
                 result.profiles[group],
                 result.whole_profiles[group],
-                *(counts[name] for name in OUTCOMES[1:]),
+                *(counts[name] for name in OUTCOME_COLUMNS[1:]),
             )
             for group, counts in result.outcomes.items()
         ),
@@ -151,11 +151,11 @@ def _print(run: kgbias.Run) -> None:
 
 
 def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
-    how = "as JSON" if price.form == "json" else "attribute by attribute"
+    form_text = "as JSON" if price.form == "json" else "attribute by attribute"
     line = (
-        f"{show.count(price.samples, 'profile')} of each of {show.count(price.names, 'name')} in "
-        f"{show.count(price.groups, 'group')}, {how}: "
-        f"{show.count(price.requests, 'request')}, with repeated attempts at most "
+        f"{show.pluralise(price.samples, 'profile')} of each of {show.pluralise(price.names, 'name')} in "
+        f"{show.pluralise(price.groups, 'group')}, {form_text}: "
+        f"{show.pluralise(price.requests, 'request')}, with repeated attempts at most "
         f"{price.requests_at_most} and {price.answer_tokens_at_most} answer tokens; nothing was "
         "asked"
     )
@@ -166,7 +166,7 @@ def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
     short_help="Test whether a run's profiles tell groups apart, and by which words.",
     examples=("kgbias profiles analyse smollm2 --attribute occupation",),
 )
-@run_argument
+@run_name_argument
 @store_option
 @click.option(
     "--attribute",
@@ -190,72 +190,72 @@ def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
 )
 @settings(seed=0)
 @json_option
-def analyse(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
+def analyse(as_json: bool, run_name: str | None, store_url: str, **options: Any) -> None:
     """Test whether groups can be told apart by the profiles of a run, and by which words.
 
     A support vector machine learns groups, ethnicities and genders from 70% of the profiles
     and is tested on the rest (Siddique et al. 2024, section 6).
     """
     with kgbias.open(store_url, progress=True) as study:
-        found = study.run(run_name).analyse_profiles(**said(**given))
+        analysis = study.run(run_name).analyse_profiles(**drop_unset(**options))
     if as_json:
-        show.data(found.as_dict())
+        show.print_json(analysis.as_dict())
     else:
-        _print_analysis(found)
+        _print_analysis(analysis)
 
 
-def _print_analysis(found: "ProfileAnalysis") -> None:
-    show.say(f"{found.profiles} profiles of {found.names} names", "")
-    show.table(
+def _print_analysis(analysis: "ProfileAnalysis") -> None:
+    show.say(f"{analysis.profiles} profiles of {analysis.names} names", "")
+    show.print_table(
         ("", "accuracy", "by name", ">chance", ">permuted", ">p"),
         (
             (
                 kind,
-                _between(t.accuracy),
-                _between(t.by_name),
-                f"{t.chance:.3f}",
-                show.figure(t.permuted.value, ".3f"),
-                show.figure(t.p_value, ".3f"),
+                _format_estimate(test.accuracy),
+                _format_estimate(test.by_name),
+                f"{test.chance:.3f}",
+                show.format_figure(test.permuted.value, ".3f"),
+                show.format_figure(test.p_value, ".3f"),
             )
-            for kind, t in found.classifications.items()
+            for kind, test in analysis.classifications.items()
         ),
     )
-    kinds = list(found.classifications)
-    costs = {a: [found.classifications[k].cost[a] for k in kinds] for a in found.attributes
-             if a in found.classifications[kinds[0]].cost}  # fmt: skip
+    kinds = list(analysis.classifications)
+    costs = {a: [analysis.classifications[k].cost[a] for k in kinds] for a in analysis.attributes
+             if a in analysis.classifications[kinds[0]].cost}  # fmt: skip
     if costs:
         show.say()
-        show.table(
+        show.print_table(
             ("points lost without", *(f">{kind}" for kind in kinds)),
             (
-                (f"  {attribute}", *(f"{100 * e.value:+.1f}" for e in own))
-                for attribute, own in sorted(costs.items(), key=lambda item: -item[1][0].value)
+                (f"  {attribute}", *(f"{100 * e.value:+.1f}" for e in cost_estimates))
+                for attribute, cost_estimates in sorted(costs.items(), key=lambda item: -item[1][0].value)
             ),
         )
-    by: dict[tuple[str, str], list[str]] = {}
-    for w in found.words:
-        if w.is_shown:
-            by.setdefault((w.attribute, w.group), []).append(w.word)
-    if by:
+    words_by_group: dict[tuple[str, str], list[str]] = {}
+    for word in analysis.words:
+        if word.is_shown:
+            words_by_group.setdefault((word.attribute, word.group), []).append(word.word)
+    if words_by_group:
         show.say(
             "",
             "words that more of a group's names have than of the others' (corrected p <= 0.05, "
             "and an interval above 0)",
-            *(f"  {a}, {g}: {', '.join(words[:MOST])}" for (a, g), words in by.items()),
+            *(f"  {a}, {g}: {', '.join(words[:MAX_WORDS_LISTED])}" for (a, g), words in words_by_group.items()),
         )
 
 
-def _between(e: "Estimate") -> str:
-    if e.value != e.value:
+def _format_estimate(estimate: "Estimate") -> str:
+    if estimate.value != estimate.value:
         return "-"
-    return f"{e.value:.3f} [{e.interval('.3f')}]" if e.has_interval else f"{e.value:.3f}"
+    return f"{estimate.value:.3f} [{estimate.interval('.3f')}]" if estimate.has_interval else f"{estimate.value:.3f}"
 
 
 @profiles.command(
     short_help="Compare the words of groups with those of APX or of a crawl.",
     examples=("kgbias profiles agreement profiles --crawl smollm2",),
 )
-@run_argument
+@run_name_argument
 @store_option
 @click.option(
     "--apx",
@@ -274,34 +274,34 @@ def _between(e: "Estimate") -> str:
 )
 @settings("seed")
 @json_option
-def agreement(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
+def agreement(as_json: bool, run_name: str | None, store_url: str, **options: Any) -> None:
     """Compare the words that profiles tie to groups with those that a model finds probable (APX),
     or says of the groups in a crawl (Table 7 of Siddique et al. 2024).
     """
     with kgbias.open(store_url, progress=True) as study:
-        found = study.run(run_name).profile_agreement(**said(**given))
+        comparisons = study.run(run_name).profile_agreement(**drop_unset(**options))
     if as_json:
-        show.data([a.as_dict() for a in found])
+        show.print_json([comparison.as_dict() for comparison in comparisons])
         return
-    for a in found:
+    for comparison in comparisons:
         show.say(
-            f"{a.source}: {len(a.rows)} words of {a.groups} groups; mean reciprocal rank of the "
-            f"group that a word is most typical of: {_between(a.mrr)}, "
-            f"by chance {a.expected:.3f}, p = {a.p_value:.3f}"
+            f"{comparison.source}: {len(comparison.rows)} words of {comparison.groups} groups; mean reciprocal rank of the "
+            f"group that a word is most typical of: {_format_estimate(comparison.mrr)}, "
+            f"by chance {comparison.expected:.3f}, p = {comparison.p_value:.3f}"
         )
-        for row in a.rows:
-            written, other = (
-                ", ".join(row.written[:MOST]),
-                ", ".join(row.other[:MOST]),
+        for row in comparison.rows:
+            profile_groups, other_groups = (
+                ", ".join(row.written[:MAX_WORDS_LISTED]),
+                ", ".join(row.other[:MAX_WORDS_LISTED]),
             )
-            show.say(f"  {row.attribute}, {row.word}: {written} | {other}")
+            show.say(f"  {row.attribute}, {row.word}: {profile_groups} | {other_groups}")
 
 
 @profiles.command(
     short_help="Write an HTML page with the profiles of two names side by side.",
     examples=("kgbias profiles page smollm2 --name Ahmed -o profiles.html",),
 )
-@run_argument
+@run_name_argument
 @store_option
 @click.option("--name", multiple=True, metavar="NAME", help="A name to begin with (up to two).")
 @click.option(
@@ -318,5 +318,5 @@ def page(run_name: str | None, store_url: str, name: tuple[str, ...], output: Pa
     The page works offline. Everything on it was invented by a model.
     """
     with kgbias.open(store_url, progress=True) as study:
-        path = study.run(run_name).profile_page(output, **said(name=name))
+        path = study.run(run_name).profile_page(output, **drop_unset(name=name))
     show.say(path)

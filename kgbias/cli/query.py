@@ -8,7 +8,7 @@ import click
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.command import PAIR, Command
+from kgbias.cli.command import NAME_VALUE, Command
 from kgbias.cli.options import store_option
 from kgbias.cli.settings import settings
 from kgbias.errors import UsageError
@@ -25,7 +25,7 @@ from kgbias.query import FORMATS, write_favourites, write_result
 @click.option(
     "--param",
     "given",
-    type=PAIR,
+    type=NAME_VALUE,
     multiple=True,
     metavar="NAME=VALUE",
     help='A parameter of the query, for example group="Women" (repeatable).',
@@ -73,7 +73,7 @@ def query(
     to one arm, and covers only statements that make sense, if the run was measured for it.
     """
     if listing:
-        return _list()
+        return _print_library()
     if favourites is not None:
         write_favourites(favourites)
         return show.say_where(favourites)
@@ -83,40 +83,40 @@ def query(
         )
     with kgbias.open(store_url, progress=True, query_timeout=timeout) as study:
         if text is not None:
-            values = {key: _value(value) for key, value in given}
-            found = study.cypher(text, **values)
+            values = {key: _parse_value(value) for key, value in given}
+            rows = study.cypher(text, **values)
         else:
-            values = _from(name or "", min_acceptability) | dict(given)
-            if "run" in _parameters(name or "") and "run" not in values:
+            values = _setting_parameter(name or "", min_acceptability) | dict(given)
+            if "run" in _query_parameters(name or "") and "run" not in values:
                 values["run"] = study.run().name
                 show.say(f"of run {values['run']}, the newest with statements", err=True)
-            found = study.query(name or "", **values)
-    result = QueryResult(found.columns, [tuple(row.values()) for row in found])
-    answer = write_result(result, "json" if as_json else format_name)
-    show.block(answer)
+            rows = study.query(name or "", **values)
+    result = QueryResult(rows.columns, [tuple(row.values()) for row in rows])
+    text_out = write_result(result, "json" if as_json else format_name)
+    show.print_block(text_out)
 
 
-def _parameters(name: str) -> set[str]:
+def _query_parameters(name: str) -> set[str]:
     """The parameters of a query of the library."""
     return {p.name for q in kgbias.queries() if q.name == name for p in q.parameters}
 
 
-def _from(name: str, min_acceptability: float | None) -> dict[str, Any]:
+def _setting_parameter(name: str, min_acceptability: float | None) -> dict[str, Any]:
     """The setting as a query parameter, if the query has it."""
-    takes = _parameters(name)
-    given = {"min_acceptability": min_acceptability}
-    return {key: value for key, value in given.items() if key in takes and value is not None}
+    parameters = _query_parameters(name)
+    values_given = {"min_acceptability": min_acceptability}
+    return {key: value for key, value in values_given.items() if key in parameters and value is not None}
 
 
-def _list() -> None:
-    for found in kgbias.queries():
-        show.say(found.name, f"    {found.help}")
-        for p in found.parameters:
-            default = "" if p.default is None else f" (default: {p.default})"
-            show.say(f"      --param {p.name}=...  {p.help}{default}")
+def _print_library() -> None:
+    for library_query in kgbias.queries():
+        show.say(library_query.name, f"    {library_query.help}")
+        for parameter in library_query.parameters:
+            default = "" if parameter.default is None else f" (default: {parameter.default})"
+            show.say(f"      --param {parameter.name}=...  {parameter.help}{default}")
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     """A number, true, false, null or a list, if it is JSON; else text."""
     try:
         return json.loads(text)

@@ -10,12 +10,12 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
-from kgbias.cli.options import json_option, run_argument, store_option
+from kgbias.cli.options import json_option, run_name_argument, store_option
 from kgbias.errors import UsageError
 from kgbias.graph.decisions import Decision
 from kgbias.study.review import Review, ReviewedAnswer
 
-_KEYS = {
+_KEY_MEANINGS = {
     "r": "restore as read",
     "e": "edit and restore",
     "x": "reject",
@@ -23,11 +23,11 @@ _KEYS = {
     "b": "back",
     "q": "quit",
 }
-_QUIT = "\x03\x04"  # Ctrl-C and Ctrl-D, if they arrive as keys
+_QUIT_KEYS = "\x03\x04"  # Ctrl-C and Ctrl-D, if they arrive as keys
 
 
 @click.command(cls=Command, examples=("kgbias review smollm2 --reason refused --csv refused.csv",))
-@run_argument
+@run_name_argument
 @store_option
 @click.option(
     "--reason",
@@ -62,7 +62,7 @@ def review(
     filled: Path | None,
     undo: bool,
     as_json: bool,
-    **which: Any,
+    **filters: Any,
 ) -> None:
     """Review the rejected answers of a run: restore statements, confirm the rest as rejected.
 
@@ -72,22 +72,22 @@ def review(
     """
     if sum((sheet is not None, filled is not None, undo, as_json)) > 1:
         raise UsageError("choose one of --csv, --from, --undo and --json")
-    if filled is not None and any(which.values()):
+    if filled is not None and any(filters.values()):
         raise UsageError("--from reads the whole file: leave out options that select answers")
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
-        with run.review(by=by) as made:
+        with run.review(by=by) as review_made:
             if filled is not None:
-                return _say(run, made.read_sheet(filled))
+                return _print_decisions(run, review_made.read_sheet(filled))
             if undo:
-                which |= {"decided": True}
-                of_all = [which | {"accepted": a} for a in (False, True)]
-                return _say(run, made.undo([a for w in of_all for a in made.answers(**w)]))
-            answers = made.answers(**which)
+                filters |= {"decided": True}
+                filter_sets = [filters | {"accepted": accepted} for accepted in (False, True)]
+                return _print_decisions(run, review_made.undo([accepted for filter_set in filter_sets for accepted in review_made.answers(**filter_set)]))
+            answers = review_made.answers(**filters)
             if as_json:
-                return show.data(answers.records())
+                return show.print_json(answers.records())
             if sheet is not None:
-                count = made.write_sheet(sheet, answers)
+                count = review_made.write_sheet(sheet, answers)
                 show.say(
                     f"{count} answers to {sheet}: fill in decision (restore, reject or undo), then "
                     f"kgbias review {run.name} --from {sheet}",
@@ -101,95 +101,95 @@ def review(
                 raise UsageError(
                     "keys need a terminal: --csv FILE writes a spreadsheet, --json prints"
                 )
-            _say(run, _Session(made, answers).decisions())
+            _print_decisions(run, _ReviewSession(review_made, answers).collect_decisions())
 
 
-class _Session:
+class _ReviewSession:
     """A person at a terminal, deciding about answers one key at a time."""
 
     def __init__(self, review: Review, answers: Sequence[ReviewedAnswer]) -> None:
         self._review = review
-        alike: dict[tuple[str, ...], list[ReviewedAnswer]] = {}
-        for a in answers:
-            said = (a.predicate, a.object) if a.accepted else (a.asked, a.answer)
-            alike.setdefault((a.outcome, a.reason, a.group, *said), []).append(a)
-        self._items = list(alike.values())
-        self._made: dict[int, list[Decision]] = {}
-        self._typed = ""
+        answers_by_text: dict[tuple[str, ...], list[ReviewedAnswer]] = {}
+        for answer in answers:
+            text_key = (answer.predicate, answer.object) if answer.accepted else (answer.asked, answer.answer)
+            answers_by_text.setdefault((answer.outcome, answer.reason, answer.group, *text_key), []).append(answer)
+        self._answer_sets = list(answers_by_text.values())
+        self._decisions_by_place: dict[int, list[Decision]] = {}
+        self._typed_keys = ""
 
-    def decisions(self) -> list[Decision]:
+    def collect_decisions(self) -> list[Decision]:
         """Show answers until none are left or the person quits; the decisions made."""
         place = 0
-        while 0 <= place < len(self._items):
-            self._show(place)
+        while 0 <= place < len(self._answer_sets):
+            self._show_answers(place)
             try:
-                step = self._step(place)
+                step = self._take_key(place)
             except (click.Abort, KeyboardInterrupt, EOFError):
                 step = None
             if step is None:
                 show.say()
                 break
             place = max(0, place + step)
-        return [d for made in self._made.values() for d in made]
+        return [decision for place_decisions in self._decisions_by_place.values() for decision in place_decisions]
 
-    def _show(self, place: int) -> None:
-        alike = self._items[place]
-        a = alike[0]
-        ended = f"{a.outcome}: {a.reason}" if a.reason else a.outcome
-        times = f"  ({len(alike)} times)" if len(alike) > 1 else ""
-        read = f"{a.predicate} | {a.object}" if a.object else "no statement found"
-        show.say("", f"{place + 1} of {len(self._items)}  {ended}  {a.group}")
-        show.say(f"  asked  {a.asked}")
-        for line in (a.answer.strip() or "(nothing)").splitlines():
+    def _show_answers(self, place: int) -> None:
+        same_answers = self._answer_sets[place]
+        answer = same_answers[0]
+        ended = f"{answer.outcome}: {answer.reason}" if answer.reason else answer.outcome
+        times = f"  ({len(same_answers)} times)" if len(same_answers) > 1 else ""
+        read = f"{answer.predicate} | {answer.object}" if answer.object else "no statement found"
+        show.say("", f"{place + 1} of {len(self._answer_sets)}  {ended}  {answer.group}")
+        show.say(f"  asked  {answer.asked}")
+        for line in (answer.answer.strip() or "(nothing)").splitlines():
             show.say(f"  said   {line}{times}")
             times = ""
-        show.say(f"  {'counts' if a.accepted else 'read'} as  {read}")
-        if a.decision:
-            show.say(f"  {a.decision} by {a.reviewer}, {a.decided[:16]}")
+        show.say(f"  {'counts' if answer.accepted else 'read'} as  {read}")
+        if answer.decision:
+            show.say(f"  {answer.decision} by {answer.reviewer}, {answer.decided[:16]}")
 
-    def _step(self, place: int) -> int | None:
+    def _take_key(self, place: int) -> int | None:
         """Take one key; the number of places to move, or None to quit."""
-        alike = self._items[place]
-        first = alike[0]
-        keys = {k: v for k, v in _KEYS.items() if k != "r" or (first.object and not first.accepted)}
+        same_answers = self._answer_sets[place]
+        first_answer = same_answers[0]
+        keys = {k: v for k, v in _KEY_MEANINGS.items() if k != "r" or (first_answer.object and not first_answer.accepted)}
         show.say("  " + ", ".join(f"[{k}] {v}" for k, v in keys.items()) + " ", nl=False)
-        while (key := self._key()) not in keys:
-            if key in _QUIT:
+        while (key := self._next_key()) not in keys:
+            if key in _QUIT_KEYS:
                 return None
         show.say(key)
         if key == "q":
             return None
         if key == "b":
-            if made := self._made.pop(max(0, place - 1), []):
-                self._review.undo([d.generation_id for d in made])
+            if place_decisions := self._decisions_by_place.pop(max(0, place - 1), []):
+                self._review.undo([d.generation_id for d in place_decisions])
             return -1
         if key == "r":
-            self._made[place] = list(self._review.decide(alike, "restore"))
+            self._decisions_by_place[place] = list(self._review.decide(same_answers, "restore"))
         if key == "e":
-            predicate = show.prompt("  predicate", first.predicate)
-            object = show.prompt("  object", first.object)
-            self._made[place] = list(self._review.decide(alike, "restore", predicate, object))
+            predicate = show.prompt("  predicate", first_answer.predicate)
+            object = show.prompt("  object", first_answer.object)
+            self._decisions_by_place[place] = list(self._review.decide(same_answers, "restore", predicate, object))
         if key == "x":
-            self._made[place] = list(self._review.decide(alike, "reject"))
+            self._decisions_by_place[place] = list(self._review.decide(same_answers, "reject"))
         return 1
 
-    def _key(self) -> str:
+    def _next_key(self) -> str:
         """The next key. Keys typed ahead come one by one; arrows and the like are ignored."""
-        while not self._typed:
+        while not self._typed_keys:
             typed = click.getchar()
-            self._typed = "" if typed.startswith("\x1b") else typed.casefold()
-        key, self._typed = self._typed[0], self._typed[1:]
+            self._typed_keys = "" if typed.startswith("\x1b") else typed.casefold()
+        key, self._typed_keys = self._typed_keys[0], self._typed_keys[1:]
         return key
 
 
-def _say(run: kgbias.Run, made: Sequence[Decision]) -> None:
+def _print_decisions(run: kgbias.Run, decisions: Sequence[Decision]) -> None:
     names = {"restore": "restored", "reject": "rejected", "undo": "taken back"}
     counts = [
-        f"{n} {names[verdict]}"
+        f"{count} {names[verdict]}"
         for verdict in names
-        if (n := sum(d.verdict == verdict for d in made))
+        if (count := sum(d.verdict == verdict for d in decisions))
     ]
     show.say(
         f"run {run.name}: {', '.join(counts) or 'nothing was decided'}"
-        + (f"; kgbias measure {run.name} brings its figures up to date" if made else "")
+        + (f"; kgbias measure {run.name} brings its figures up to date" if decisions else "")
     )

@@ -7,7 +7,7 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
-from kgbias.cli.options import about_cost, default, json_option
+from kgbias.cli.options import describe_cost, library_default, json_option
 from kgbias.models.http import without_password
 
 
@@ -16,7 +16,7 @@ from kgbias.models.http import without_password
     "path",
     metavar="[FILE]",
     type=click.Path(path_type=Path),
-    default=default(kgbias.read_plan, "path"),
+    default=library_default(kgbias.read_plan, "path"),
 )
 @click.option(
     "--dry-run", is_flag=True, help="Show the cost of what asks models for runs, and stop."
@@ -38,21 +38,21 @@ def run(path: Path, dry_run: bool, status: bool, trust: bool, as_json: bool) -> 
         return 0
     outcomes = plan.state(trust=trust) if status else plan.carry_out(progress=True, trust=trust)
     if as_json:
-        show.data({"steps": outcomes.records()})
+        show.print_json({"steps": outcomes.records()})
     else:
         for outcome in outcomes:
-            where = f"  {outcome.step.output}" if outcome.step.output else ""
-            why = f": {outcome.error}" if outcome.error else ""
-            show.say(f"{outcome.state:<7} {outcome.step}{where}{why}")
-        left = sum(outcome.state != "done" for outcome in outcomes)
-        show.say(f"{len(outcomes) - left} of {len(outcomes)} steps are done")
+            output_text = f"  {outcome.step.output}" if outcome.step.output else ""
+            error_text = f": {outcome.error}" if outcome.error else ""
+            show.say(f"{outcome.state:<7} {outcome.step}{output_text}{error_text}")
+        remaining = sum(outcome.state != "done" for outcome in outcomes)
+        show.say(f"{len(outcomes) - remaining} of {len(outcomes)} steps are done")
     return int(any(outcome.state == "failed" for outcome in outcomes))
 
 
 def _print_prices(plan: kgbias.Plan, as_json: bool) -> None:
     prices = plan.prices()
     if as_json:
-        show.data(
+        show.print_json(
             {
                 "crawls": [
                     {
@@ -76,7 +76,7 @@ def _print_prices(plan: kgbias.Plan, as_json: bool) -> None:
         show.say(
             f"{name}: {price.requests} requests{bound}, with repeated attempts at most "
             f"{price.requests_at_most} and {price.answer_tokens_at_most} answer tokens"
-            f"{'; ' if price.prices else ''}{about_cost(price)}"
+            f"{'; ' if price.prices else ''}{describe_cost(price)}"
         )
     show.say(f"{len(plan.steps) - len(prices)} more steps; nothing was asked")
     for address in plan.addresses:

@@ -8,7 +8,7 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
-from kgbias.cli.measure import by_measure, print_price, scorer_option
+from kgbias.cli.measure import group_by_measure, print_reading_price, scorer_option
 from kgbias.cli.options import (
     encoding_option,
     json_option,
@@ -37,36 +37,36 @@ def scorers(
     FILE is a set of labelled statements: HateCheck, SeeGULL or Sheng et al.'s regard as published,
     or a table of your own with text and label, and a card. The labels that ship and those in the
     store are always there. Scorers that need a download, a server or a GPU read only if named."""
-    more = by_measure(scorers)
+    specs_by_measure = group_by_measure(scorers)
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            return print_price(study.price_scorers(*sets, scorers=more), as_json)
-        found = study.scorers(*sets, scorers=more)
+            return print_reading_price(study.price_scorers(*sets, scorers=specs_by_measure), as_json)
+        scorer_list = study.scorers(*sets, scorers=specs_by_measure)
     if as_json:
-        return show.data(
+        return show.print_json(
             {
-                "scorers": [_as_data(row) for row in found.rows],
-                "sets": [_of_set(one) for one in found.sets],
+                "scorers": [_scorer_record(row) for row in scorer_list.rows],
+                "sets": [_set_record(label_set) for label_set in scorer_list.sets],
             }
         )
-    _print(found)
+    _print_scorers(scorer_list)
 
 
-def _print(found: Any) -> None:
-    rows, learnt = [], False
-    for row in found.rows:
+def _print_scorers(scorer_list: Any) -> None:
+    rows, has_learnt = [], False
+    for row in scorer_list.rows:
         scorer = row.measure, row.scorer
         if row.why or not row.checked:
             rows.append((*scorer, row.why or "no labels at hand", *[""] * 7))
-        for each in row.checked:
-            learnt |= each.learnt
-            set, e = f"{each.set}{'*' * each.learnt}", each.same
+        for check in row.checked:
+            has_learnt |= check.learnt
+            set_name, agreement = f"{check.set}{'*' * check.learnt}", check.same
             rows.append(
-                (*scorer, set, each.group, e.n, show.figure(e.value, ".2f"), e.interval(".2f"),
-                 show.figure(each.floor, ".2f"), show.figure(each.kappa.value, ".2f"),
-                 each.kappa.interval(".2f"))
+                (*scorer, set_name, check.group, agreement.n, show.format_figure(agreement.value, ".2f"), agreement.interval(".2f"),
+                 show.format_figure(check.floor, ".2f"), show.format_figure(check.kappa.value, ".2f"),
+                 check.kappa.interval(".2f"))
             )  # fmt: skip
-    show.table(
+    show.print_table(
         ("measure", "scorer", "labels", "group", ">n", ">same", ">95% interval", ">floor",
          ">kappa", ">95% interval"),
         rows,
@@ -77,7 +77,7 @@ def _print(found: Any) -> None:
         "gives the commonest label; kappa: Cohen's, 0 is chance. Each takes whoever labelled for "
         "right, and is of the labelled statements as they are: a crawl has others.",
     )
-    if learnt:
+    if has_learnt:
         show.say(
             "*: the scorer learnt from these labels, so its figure is too good; its card has "
             "figures on held-out statements."
@@ -87,59 +87,59 @@ def _print(found: Any) -> None:
         "The effect of a group's name on the scorer, the largest of those tried (its interval does "
         "not allow for that choice):",
     )
-    show.table(
+    show.print_table(
         ("measure", "scorer", "licence", "largest effect of a name"),
-        ((r.measure, r.scorer, r.license or "not known here", _named(r)) for r in found.rows),
+        ((r.measure, r.scorer, r.license or "not known here", _describe_name_effect(r)) for r in scorer_list.rows),
     )
     show.say("", "Who labelled:")
-    show.table(
+    show.print_table(
         ("labels", "measure", "language", "by", "guide", "when", "licence", "source"),
         (
-            (s.name, s.measure, s.language, s.labelled_by, s.guide or "not known", s.labelled or "not known",
-             s.license or "not stated", s.source)
-            for s in found.sets
+            (label_set.name, label_set.measure, label_set.language, label_set.labelled_by, label_set.guide or "not known", label_set.labelled or "not known",
+             label_set.license or "not stated", label_set.source)
+            for label_set in scorer_list.sets
         ),
     )  # fmt: skip
-    left_out = {(s.name, why): n for s in found.sets for why, n in s.left_out.items()}
+    left_out = {(label_set.name, why): n for label_set in scorer_list.sets for why, n in label_set.left_out.items()}
     for (name, why), n in left_out.items():
         show.say(f"rows of {name} that were left out because {why}: {n}")
 
 
-def _named(row: Any) -> str:
+def _describe_name_effect(row: Any) -> str:
     if row.named is None:
         return "not tried"
-    e, said = row.named.effect, row.named
-    if not e.value:
+    effect, name_effect = row.named.effect, row.named
+    if not effect.value:
         return "none"
-    line = f'{e.value:+.3f} ({e.interval("+.3f")}), "{said.name}" in {said.kind} statements'
-    return f"{line}; counts as none" if said.is_blind else line
+    line = f'{effect.value:+.3f} ({effect.interval("+.3f")}), "{name_effect.name}" in {name_effect.kind} statements'
+    return f"{line}; counts as none" if name_effect.is_blind else line
 
 
-def _as_data(row: Any) -> dict[str, Any]:
-    named = row.named and {
+def _scorer_record(row: Any) -> dict[str, Any]:
+    name_effect = row.named and {
         "name": row.named.name, "kind": row.named.kind, "blind": row.named.is_blind,
         **row.named.effect.as_dict(),
     }  # fmt: skip
     agreement = [
         {
-            "set": each.set, "by": each.by, "group": each.group, "unjudged": each.unjudged,
-            "learnt": each.learnt, "same": each.same.as_dict(), "kappa": each.kappa.as_dict(),
-            "rho": each.rho.as_dict(), "floor": nan_to_none(each.floor),
+            "set": check.set, "by": check.by, "group": check.group, "unjudged": check.unjudged,
+            "learnt": check.learnt, "same": check.same.as_dict(), "kappa": check.kappa.as_dict(),
+            "rho": check.rho.as_dict(), "floor": nan_to_none(check.floor),
         }
-        for each in row.checked
+        for check in row.checked
     ]  # fmt: skip
     return {
         "measure": row.measure, "scorer": row.scorer, "version": row.version,
-        "license": row.license or None, "not_read": row.why or None, "name_effect": named,
+        "license": row.license or None, "not_read": row.why or None, "name_effect": name_effect,
         "agreement": agreement,
     }  # fmt: skip
 
 
-def _of_set(one: Any) -> dict[str, Any]:
+def _set_record(label_set: Any) -> dict[str, Any]:
     return {
-        "name": one.name, "measure": one.measure, "n": len(one.statements), "by": one.labelled_by,
-        "kind": one.kind, "raters": list(one.raters), "guide": one.guide or None,
-        "labelled": one.labelled or None, "license": one.license or None,
-        "source": one.source or None, "learnt": list(one.learnt), "language": one.language,
-        "left_out": dict(one.left_out),
+        "name": label_set.name, "measure": label_set.measure, "n": len(label_set.statements), "by": label_set.labelled_by,
+        "kind": label_set.kind, "raters": list(label_set.raters), "guide": label_set.guide or None,
+        "labelled": label_set.labelled or None, "license": label_set.license or None,
+        "source": label_set.source or None, "learnt": list(label_set.learnt), "language": label_set.language,
+        "left_out": dict(label_set.left_out),
     }  # fmt: skip

@@ -21,9 +21,9 @@ from kgbias.io.files import is_special
 from kgbias.io.text import format_number, printable, shorten, for_file
 from kgbias.stats.estimate import nan_to_none
 
-_LONGEST = 2_000  # characters of an error: a screenful, whatever a file contains
-_GAP = 2  # between columns
-_FOLDED = 24  # the narrowest column of text in a terminal
+_MAX_ERROR_CHARACTERS = 2_000  # characters of an error: a screenful, whatever a file contains
+_COLUMN_GAP = 2  # between columns
+_MIN_FOLDED_WIDTH = 24  # the narrowest column of text in a terminal
 
 
 def say(*lines: object, err: bool = False, nl: bool = True) -> None:
@@ -39,7 +39,7 @@ def say_where(path: Path) -> None:
         say(path.resolve())
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int = 0) -> None:
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int = 0) -> None:
     """Print rows under their headings; a heading that begins with ">" right-aligns its column, as
     for numbers. Headings that are all empty are left out.
 
@@ -50,49 +50,49 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int 
     from rich.table import Table
     from rich.text import Text
 
-    names = [name.removeprefix(">") for name in head]
+    names = [name.removeprefix(">") for name in headings]
     cells = [[printable(str(cell)) for cell in row] for row in rows]
     if not cells and not any(names):
         return
     widths = [max(map(cell_len, column)) for column in zip(names, *cells, strict=True)]
     grid = Table(box=None, pad_edge=False, header_style="", show_header=any(names))
-    grid.padding = (0, _GAP, 0, 0)
-    room, least = 0, 0
-    for name, declared, width in zip(names, head, widths, strict=True):
-        right = declared.startswith(">")
-        room += width + _GAP
-        least += (width if right else min(width, _FOLDED)) + _GAP
+    grid.padding = (0, _COLUMN_GAP, 0, 0)
+    total_width, min_width = 0, 0
+    for name, declared, width in zip(names, headings, widths, strict=True):
+        is_right = declared.startswith(">")
+        total_width += width + _COLUMN_GAP
+        min_width += (width if is_right else min(width, _MIN_FOLDED_WIDTH)) + _COLUMN_GAP
         grid.add_column(
-            Text(name), justify="right" if right else "left", no_wrap=right, overflow="fold"
+            Text(name), justify="right" if is_right else "left", no_wrap=is_right, overflow="fold"
         )
     for row in cells:
         grid.add_row(*map(Text, row))
     if sys.stdout.isatty():
-        edge = shutil.get_terminal_size().columns - indent
-        room = max(least, min(room, edge))
-    console = Console(width=room, color_system=None)
+        terminal_width = shutil.get_terminal_size().columns - indent
+        total_width = max(min_width, min(total_width, terminal_width))
+    console = Console(width=total_width, color_system=None)
     with console.capture() as captured:
         console.print(grid)
     for line in captured.get().splitlines():
         click.echo(" " * indent + line.rstrip())
 
 
-def figure(value: float | None, form: str) -> str:
+def format_figure(value: float | None, form: str) -> str:
     """The formatted number, or "-" for None and NaN."""
     return "-" if value is None or value != value else format_number(value, form)
 
 
-def data(value: Any) -> None:
+def print_json(value: Any) -> None:
     """Print a value as JSON, with null for NaN."""
-    block(json.dumps(nan_to_none(value), ensure_ascii=False, indent=2, default=str) + "\n")
+    print_block(json.dumps(nan_to_none(value), ensure_ascii=False, indent=2, default=str) + "\n")
 
 
-def count(number: int, one: str, several: str = "") -> str:
+def pluralise(number: int, singular: str, plural: str = "") -> str:
     """So many of a thing: "1 request", "2 requests"."""
-    return f"{number} {one if number == 1 else several or one + 's'}"
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
-def block(text: str, *, err: bool = False) -> None:
+def print_block(text: str, *, err: bool = False) -> None:
     """Print multi-line text as it is; in a terminal, with each line made safe."""
     stream = sys.stderr if err else sys.stdout
     click.echo(for_file(text, stream), nl=False, color=True, err=err)
@@ -108,12 +108,12 @@ def prompt(question: str, default: str) -> str:
     return str(click.prompt(question, default=printable(default) or None))
 
 
-def prepare() -> None:
+def prepare_streams() -> None:
     """Write output as UTF-8 whatever the locale, escaping what no encoding can represent. Raises
     UsageError for an argument that is not UTF-8, which no store could keep."""
     for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:  # closed, as by `>&-`
-            _opened_nowhere(descriptor, name, mode)
+            _open_on_null(descriptor, name, mode)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             encoding = stream.encoding if stream.isatty() else "utf-8"
@@ -125,7 +125,7 @@ def prepare() -> None:
             raise UsageError(f"an argument is not UTF-8 text: {argument!r}") from None
 
 
-def _opened_nowhere(number: int, name: str, mode: str) -> None:
+def _open_on_null(number: int, name: str, mode: str) -> None:
     """Open a closed stream on /dev/null, under its own number if that is free. Otherwise a file
     opened later would get the number, and what is printed would be written into it."""
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -138,23 +138,23 @@ def _opened_nowhere(number: int, name: str, mode: str) -> None:
 
 def fail(message: str, code: int) -> NoReturn:
     """Print an error in one line, and exit."""
-    _say(f"kgbias: {_line(message)}")
-    end(code)
+    _print_error(f"kgbias: {_one_line(message)}")
+    end_process(code)
 
 
 def fail_usage(error: click.ClickException) -> NoReturn:
     """Print the usage and the error, or the help of a command called without arguments; exit."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        _say(error.message)
-        end(error.exit_code)
+        _print_error(error.message)
+        end_process(error.exit_code)
     context = getattr(error, "ctx", None)
     if context is not None:
-        _say(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n")
-    _say(f"Error: {_line(error.format_message())}")
-    end(error.exit_code)
+        _print_error(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n")
+    _print_error(f"Error: {_one_line(error.format_message())}")
+    end_process(error.exit_code)
 
 
-def end(code: int) -> NoReturn:
+def end_process(code: int) -> NoReturn:
     """Exit, without retrying output that nobody reads any more."""
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -165,11 +165,11 @@ def end(code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     with suppress(OSError):
         click.echo(text, err=True)
 
 
-def _line(message: str) -> str:
+def _one_line(message: str) -> str:
     """The message made safe for a terminal: one line, no control characters."""
-    return shorten(printable(" ".join(message.split())), _LONGEST)
+    return shorten(printable(" ".join(message.split())), _MAX_ERROR_CHARACTERS)

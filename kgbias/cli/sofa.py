@@ -8,15 +8,15 @@ import click
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.command import Parts
+from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
     correction_setting,
-    default,
+    library_default,
     device_setting,
     encoding_option,
     json_option,
     model_settings,
-    said,
+    drop_unset,
     selection_options,
     store_option,
 )
@@ -25,10 +25,10 @@ from kgbias.cli.settings import setting, settings
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import MIN_HATE_SCORE
 
-_OF = kgbias.build_sofa
+_LIBRARY_FUNCTION = kgbias.build_sofa
 
 
-@click.group(cls=Parts, examples=("kgbias sofa build sbic.csv -o probes",))
+@click.group(cls=CommandGroup, examples=("kgbias sofa build sbic.csv -o probes",))
 def sofa() -> None:
     """Build probing data sets the way SoFa was built (Marchiori Manerba et al. 2023)."""
 
@@ -46,7 +46,7 @@ def sofa() -> None:
 )
 @click.option(
     "--identities",
-    default=default(_OF, "identities"),
+    default=library_default(_LIBRARY_FUNCTION, "identities"),
     show_default=True,
     metavar="NAME-or-FILE",
     help="The groups: sofa (407), a file, or run for those of the run.",
@@ -61,13 +61,13 @@ def sofa() -> None:
 )
 @setting(
     "acceptability",
-    default=default(_OF, "acceptability"),
+    default=library_default(_LIBRARY_FUNCTION, "acceptability"),
     metavar="SCORER",
     help="The scorer that judges good English, as for kgbias measure, or none.",
 )
 @setting(
     "cut",
-    default=default(_OF, "cut"),
+    default=library_default(_LIBRARY_FUNCTION, "cut"),
     metavar="SHARE",
     help="The share of least likely statements to cut.",
 )
@@ -92,22 +92,22 @@ def build(
     a manifest, and exhibits of what the filters took."""
     if (source is None) == (run_name is None):
         raise UsageError("sofa build takes a file or --run NAME")
-    asked = {k: v for k, v in options.items() if v is not None}
-    asked["identities"] = None if identities == "run" else identities
+    library_options = {k: v for k, v in options.items() if v is not None}
+    library_options["identities"] = None if identities == "run" else identities
     if run_name is None:
         if arm is not None:
             raise UsageError("--arm needs --run")
-        built = kgbias.build_sofa(source, progress=True, **asked)  # type: ignore[arg-type]
+        built = kgbias.build_sofa(source, progress=True, **library_options)  # type: ignore[arg-type]
     else:
         with kgbias.open(store_url, progress=True) as study:
-            chosen: Any = {"arm": arm, "without_echoes": without_echoes}
-            built = kgbias.build_sofa(study.run(run_name), progress=True, selection=chosen, **asked)
+            selection: Any = {"arm": arm, "without_echoes": without_echoes}
+            built = kgbias.build_sofa(study.run(run_name), progress=True, selection=selection, **library_options)
     if as_json:
-        show.data(built.as_dict())
+        show.print_json(built.as_dict())
         return
-    show.table(
+    show.print_table(
         ("", ">came", ">stayed", ""),
-        ((taken.name, taken.came, taken.kept, _why(taken.reasons)) for taken in built.filters),
+        ((filter_result.name, filter_result.came, filter_result.kept, _describe_reasons(filter_result.reasons)) for filter_result in built.filters),
     )
     data = built.as_dict()
     show.say(
@@ -116,7 +116,7 @@ def build(
     )
 
 
-def _why(reasons: Mapping[str, int]) -> str:
+def _describe_reasons(reasons: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {reason}" for reason, n in reasons.items())
 
 
@@ -155,13 +155,13 @@ def results(
     if beside is not None and output is None:
         raise UsageError("--beside needs -o: it adds columns to table 1")
     with kgbias.open(store_url, progress=True) as study:
-        chosen: Any = {"probe_set": probe_set, "run": run_name, "correction": correction}
-        found = study.sofa(**chosen)
-        files = [] if output is None else study.sofa_figures(output, beside=beside, **chosen)
+        library_options: Any = {"probe_set": probe_set, "run": run_name, "correction": correction}
+        comparison = study.sofa(**library_options)
+        files = [] if output is None else study.sofa_figures(output, beside=beside, **library_options)
     if as_json:
-        show.data(found.as_dict())
+        show.print_json(comparison.as_dict())
         return
-    print_comparison(found)
+    print_comparison(comparison)
     for path in files:
         show.say(path)
 
@@ -171,7 +171,7 @@ def results(
 @store_option
 @click.option(
     "--hate",
-    default=default(kgbias.Study.describe_probes, "hate"),
+    default=library_default(kgbias.Study.describe_probes, "hate"),
     show_default=True,
     metavar="SCORER",
     help="The scorer that says which statements are hate speech: one of toxicity, as for kgbias "
@@ -179,7 +179,7 @@ def results(
 )
 @setting(
     "embedding",
-    default=default(kgbias.Study.describe_probes, "embedding"),
+    default=library_default(kgbias.Study.describe_probes, "embedding"),
     metavar="SPEC",
     help="The embedding to cluster statements in, as for kgbias measure, or none.",
 )
@@ -200,22 +200,22 @@ def describe(
     """Show what the statements of a SET are about, and which of them are hate speech.
 
     Figures 5 and 6 of kgbias sofa results -o show the clusters and the split."""
-    asked = {"hate": hate, "embedding": embedding}
-    chosen: Any = {k: None if v == "none" else v for k, v in asked.items()} | said(**options)
+    spec_options = {"hate": hate, "embedding": embedding}
+    library_options: Any = {k: None if v == "none" else v for k, v in spec_options.items()} | drop_unset(**options)
     with kgbias.open(store_url, progress=True) as study:
-        found = study.describe_probes(probe_set, **chosen)
+        description = study.describe_probes(probe_set, **library_options)
     if as_json:
-        parts = {
-            part.category: [
-                {"statement": s.text, "hate": s.hate, "cluster": s.cluster} for s in part.statements
+        statements_by_category = {
+            category_part.category: [
+                {"statement": s.text, "hate": s.hate, "cluster": s.cluster} for s in category_part.statements
             ]
-            for part in found.parts
+            for category_part in description.parts
         }
-        show.data({"name": found.name, "id": found.id, **found.record, "statements": parts})
+        show.print_json({"name": description.name, "id": description.id, **description.record, "statements": statements_by_category})
         return
-    for part in found.parts:
-        hateful = sum((s.hate or 0) >= MIN_HATE_SCORE for s in part.statements)
-        if "hate" in found.record:
-            show.say(f"{part.category}: {hateful} of {len(part.statements)} are hate")
-    clusters = found.record.get("clusters", {}).get("found", ())
-    show.table((">", ""), ((c["size"], ", ".join(c["words"][:6])) for c in clusters))
+    for category_part in description.parts:
+        hateful = sum((s.hate or 0) >= MIN_HATE_SCORE for s in category_part.statements)
+        if "hate" in description.record:
+            show.say(f"{category_part.category}: {hateful} of {len(category_part.statements)} are hate")
+    clusters = description.record.get("clusters", {}).get("found", ())
+    show.print_table((">", ""), ((c["size"], ", ".join(c["words"][:6])) for c in clusters))

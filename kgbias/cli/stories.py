@@ -11,21 +11,21 @@ import click
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.command import Parts
+from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
-    asked_for,
-    exit_code_of,
+    asking_record,
+    decide_exit_code,
     form_option,
     json_option,
     model_option,
     people_options,
     print_price,
     rounds_options,
-    run_argument,
-    said,
+    run_name_argument,
+    drop_unset,
     store_option,
 )
-from kgbias.cli.settings import fitting, setting, settings
+from kgbias.cli.settings import keep_applicable, setting, settings
 
 if TYPE_CHECKING:
     from kgbias.stories.links import StoryLinks
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @click.group(
-    cls=Parts,
+    cls=CommandGroup,
     examples=("kgbias stories --model smollm2 --category gender", "kgbias stories links"),
 )
 def stories() -> None:
@@ -46,7 +46,7 @@ def stories() -> None:
     """
 
 
-OUTCOMES = ("ok", "unparsable", "refused", "failed")
+OUTCOME_COLUMNS = ("ok", "unparsable", "refused", "failed")
 
 
 @stories.command(
@@ -79,31 +79,31 @@ def run(
     work, a journey). Run the same command again to continue where it stopped: nothing is asked
     twice.
     """
-    given = said(**fitting(options, [model], "completer"))
+    options_kept = drop_unset(**keep_applicable(options, [model], "completer"))
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            _print_price(study.price_stories(model, **given), as_json)
+            _print_price(study.price_stories(model, **options_kept), as_json)
             return 0
-        made = study.write_stories(model, name=name, **given)
+        run_made = study.write_stories(model, name=name, **options_kept)
     if as_json:
-        show.data(_as_data(made))
+        show.print_json(_stories_record(run_made))
     else:
-        _print(made)
-    return exit_code_of(made.stories_summary, max_failed)
+        _print_run(run_made)
+    return decide_exit_code(run_made.stories_summary, max_failed)
 
 
-def _as_data(run: kgbias.Run) -> dict[str, Any]:
+def _stories_record(run: kgbias.Run) -> dict[str, Any]:
     result = run.stories_summary
     return {
         "run": run.name,
-        **asked_for(result),
-        **{name: result.outcome_totals[name] for name in OUTCOMES},
+        **asking_record(result),
+        **{name: result.outcome_totals[name] for name in OUTCOME_COLUMNS},
         "reader": result.reader,
         "readings": dict(result.readings),
         "groups": [
             {
                 "group": group,
-                **{name: counts[name] for name in OUTCOMES},
+                **{name: counts[name] for name in OUTCOME_COLUMNS},
                 "read": dict(result.read_counts[group]),
                 "invented": result.invented_counts[group],
             }
@@ -112,7 +112,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
     }
 
 
-def _print(run: kgbias.Run) -> None:
+def _print_run(run: kgbias.Run) -> None:
     result = run.stories_summary
     total = result.outcome_totals
     show.say(
@@ -123,32 +123,32 @@ def _print(run: kgbias.Run) -> None:
         f"in how many stories each attribute was read, by {result.reader}",
     )
     if result.readings:
-        bad = {name: result.readings[name] for name in OUTCOMES[1:] if result.readings[name]}
+        bad = {name: result.readings[name] for name in OUTCOME_COLUMNS[1:] if result.readings[name]}
         show.say(
             f"of {result.readings.total()} requests to read a story, {result.readings['ok']} were "
             f"answered as asked{''.join(f', {n} {name}' for name, n in bad.items())}; "
             f"{result.invented_counts.total()} values were left out because the story does not have them"
         )
-    attributes = list(dict.fromkeys(a for read in result.read_counts.values() for a in read))
-    show.table(
-        ("", ">stories", *(f">{a}" for a in attributes)),
+    attributes = list(dict.fromkeys(attribute for read in result.read_counts.values() for attribute in read))
+    show.print_table(
+        ("", ">stories", *(f">{attribute}" for attribute in attributes)),
         (
-            (group, counts.total(), *(result.read_counts[group][a] for a in attributes))
+            (group, counts.total(), *(result.read_counts[group][attribute] for attribute in attributes))
             for group, counts in result.outcomes.items()
         ),
     )
 
 
 def _print_price(price: "StoriesPrice", as_json: bool) -> None:
-    read = ""
+    reading_note = ""
     if price.readings:
-        by = "the same model" if price.reader == "model" else price.reader
-        read = f" ({price.readings} of them for {by} to read the stories)"
+        reader_name = "the same model" if price.reader == "model" else price.reader
+        reading_note = f" ({price.readings} of them for {reader_name} to read the stories)"
     line = (
-        f"{show.count(price.samples, 'story', 'stories')} about each of "
-        f"{price.people} people in {show.count(price.groups, 'group')}, "
+        f"{show.pluralise(price.samples, 'story', 'stories')} about each of "
+        f"{price.people} people in {show.pluralise(price.groups, 'group')}, "
         f"{'in messages' if price.form == 'chat' else 'as text to continue'}: {price.requests} "
-        f"requests{read} and at most {price.answer_tokens_at_most} answer tokens; nothing was asked"
+        f"requests{reading_note} and at most {price.answer_tokens_at_most} answer tokens; nothing was asked"
     )
     print_price(price, asdict(price), [line], as_json)
 
@@ -157,14 +157,14 @@ def _print_price(price: "StoriesPrice", as_json: bool) -> None:
     short_help="Say which attributes go with which group.",
     examples=("kgbias stories links smollm2 --attribute occupation",),
 )
-@run_argument
+@run_name_argument
 @store_option
 @click.option("--category", multiple=True, metavar="NAME", help="Only this category (repeatable).")
 @click.option("--attribute", multiple=True, metavar="NAME", help="Only this one (repeatable).")
 @setting("deals", type=int, help="How often the groups are dealt anew (default: 199).")
 @settings(seed=0)
 @json_option
-def links(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
+def links(as_json: bool, run_name: str | None, store_url: str, **options: Any) -> None:
     """Say which attributes go with which group in the stories of a run.
 
     A group's stories are compared with those about the other groups of its category: the log-odds
@@ -172,17 +172,17 @@ def links(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> 
     floor is how many such links are found when the groups are dealt anew over the stories.
     """
     with kgbias.open(store_url, progress=True) as study:
-        found = study.run(run_name, kind="stories").story_links(**said(**given))
+        story_links = study.run(run_name, kind="stories").story_links(**drop_unset(**options))
     if as_json:
-        show.data(found.as_dict())
+        show.print_json(story_links.as_dict())
     else:
-        _print_links(found)
+        _print_links(story_links)
 
 
-def _print_links(found: "StoryLinks") -> None:
-    show.say(f"what the stories say of their characters was read by {found.reader}")
-    for floor in found.floor:
-        dealt = (
+def _print_links(story_links: "StoryLinks") -> None:
+    show.say(f"what the stories say of their characters was read by {story_links.reader}")
+    for floor in story_links.floor:
+        floor_note = (
             f"with the groups dealt anew over the stories, {floor.mean:.2f} on average, and in 95% "
             f"of {floor.deals} deals at most {math.ceil(floor.high)}"
             if floor.deals
@@ -190,12 +190,12 @@ def _print_links(found: "StoryLinks") -> None:
         )
         show.say(
             f"{floor.category}: {floor.found} of {floor.tested} values differ from the other "
-            f"groups' (corrected p <= 0.05); {dealt}"
+            f"groups' (corrected p <= 0.05); {floor_note}"
         )
-    if not found.shown_links:
+    if not story_links.shown_links:
         return
     show.say("")
-    show.table(
+    show.print_table(
         ("", "attribute", "value", ">log-odds", "", ">stories", ">others", ">wordings", ">q", ""),
         (
             (
@@ -210,13 +210,13 @@ def _print_links(found: "StoryLinks") -> None:
                 f"{link.q_value:.3f}",
                 link.verdict,
             )
-            for link in found.shown_links
+            for link in story_links.shown_links
         ),
     )
-    for both in found.both:
-        a, b = both.invented, both.cast
+    for matching_links in story_links.both:
+        invented_link, cast_link = matching_links.invented, matching_links.cast
         show.say(
-            f"  {a.group}, {a.attribute} {a.value}: log-odds {a.log_odds:+.2f} "
-            f"(q {a.q_value:.3f}); {b.group}, {b.attribute} {b.value}: {b.log_odds:+.2f} "
-            f"(q {b.q_value:.3f})"
+            f"  {invented_link.group}, {invented_link.attribute} {invented_link.value}: log-odds {invented_link.log_odds:+.2f} "
+            f"(q {invented_link.q_value:.3f}); {cast_link.group}, {cast_link.attribute} {cast_link.value}: {cast_link.log_odds:+.2f} "
+            f"(q {cast_link.q_value:.3f})"
         )

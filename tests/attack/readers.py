@@ -483,7 +483,7 @@ READERS = (
         {"csv": b"id,decision,predicate,object\ng1,restore,love,tea\ng2,reject,,\n"},
     ),
     Reader("plan", "kgbias.study.plan:read_plan", {"toml": PLAN.encode()}),
-    Reader("settings", "kgbias.cli.settings:defaults", {"toml": SETTINGS.encode()}, _settings),
+    Reader("settings", "kgbias.cli.settings:file_defaults", {"toml": SETTINGS.encode()}, _settings),
     Reader(
         "indicators", "kgbias.associate.indicators:read_indicators", {"toml": INDICATORS.encode()}
     ),

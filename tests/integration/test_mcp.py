@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import kgbias
-from kgbias.cli.mcp import WARNING
+from kgbias.cli.mcp import ANSWER_WARNING
 from tests.conftest import needs
 
 CSV = """\
@@ -50,7 +50,7 @@ def in_session(store: str, what: Callable[[Call, Any], Awaitable[None]]) -> None
                 answer = await client.call_tool(tool, given)
                 assert not answer.is_error, answer.content
                 found = answer.structured_content
-                assert found["warning"] == WARNING
+                assert found["warning"] == ANSWER_WARNING
                 return found
 
             await what(call, client)
@@ -132,11 +132,11 @@ def test_a_mistake_is_said(small: str, tool: str, given: dict[str, Any], said: s
     needs("mcp")
     from mcp.server.mcpserver.exceptions import ToolError
 
-    from kgbias.cli.mcp import server
+    from kgbias.cli.mcp import build_server
 
     def called() -> None:
         with kgbias.open(small) as study:
-            asyncio.run(server(study).call_tool(tool, given))
+            asyncio.run(build_server(study).call_tool(tool, given))
 
     with pytest.raises(ToolError, match=said):
         apart(called)
@@ -145,7 +145,7 @@ def test_a_mistake_is_said(small: str, tool: str, given: dict[str, Any], said: s
 @pytest.mark.integration
 def test_a_neo4j_store_tells_an_agent_the_same(small: str, empty_neo4j: str) -> None:
     needs("mcp", "neo4j")
-    from kgbias.cli.mcp import server
+    from kgbias.cli.mcp import build_server
 
     def told(url: str) -> list[Any]:
         asked: list[tuple[str, dict[str, Any]]] = [
@@ -155,7 +155,7 @@ def test_a_neo4j_store_tells_an_agent_the_same(small: str, empty_neo4j: str) -> 
             ("query", {"name": "most_negative"}),
         ]
         with kgbias.open(url) as study:
-            made = server(study)
+            made = build_server(study)
             return [asyncio.run(made.call_tool(*each)).structured_content for each in asked]
 
     with kgbias.open(small) as study:

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kgbias.cli.keep import push
-from kgbias.cli.look import structure
+from kgbias.cli.store import push
+from kgbias.cli.inspect import structure
 from kgbias.cli.query import query
-from kgbias.cli.take import export
+from kgbias.cli.outputs import export
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.cypher import QueryResult, inline_limits
 from kgbias.graph.sqlite import SQLiteStore

@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import kgbias
-from kgbias.cli import COMMANDS, SECTIONS, cli, main
-from kgbias.cli.command import with_options
-from kgbias.cli.show import prepare
+from kgbias.cli import COMMANDS, COMMAND_SECTIONS, cli, main
+from kgbias.cli.command import word_with_options
+from kgbias.cli.show import prepare_streams
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import configure
 from kgbias.models.base import Completion, Request
@@ -250,9 +250,9 @@ def test_every_command_has_help() -> None:
         assert "Usage:" in result.output
     listing = run("--help").output
     assert all(name in listing and line in listing for name, line in COMMANDS.items())
-    places = [listing.index(f"\n{title}:\n") for title in SECTIONS]
+    places = [listing.index(f"\n{title}:\n") for title in COMMAND_SECTIONS]
     assert places == sorted(places)
-    assert len(COMMANDS) == sum(map(len, SECTIONS.values()))  # each stands in one section
+    assert len(COMMANDS) == sum(map(len, COMMAND_SECTIONS.values()))  # each stands in one section
 
 
 def test_map_takes_its_model_first_or_by_its_option() -> None:
@@ -305,7 +305,7 @@ def test_messages_of_the_library_name_options(capsys: pytest.CaptureFixture[str]
     error = bad(["crawl", "--model", "smollm2", "--dynamic", "zodiac"], capsys)
     assert "--plural" in error and "`" not in error
     assert (
-        with_options("use `until_coverage` or `nothing`", None) == "use until_coverage or nothing"
+        word_with_options("use `until_coverage` or `nothing`", None) == "use until_coverage or nothing"
     )
 
 
@@ -359,7 +359,7 @@ def test_closed_streams_are_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(os, "fstat", free)
         patched.setattr(os, "dup2", lambda _, number: taken.append(number))
-        prepare()
+        prepare_streams()
     streams = (sys.stdin, sys.stdout, sys.stderr)
     assert taken == [0, 1, 2] and sys.stdin.read() == "" and not sys.stdin.isatty()
     print("to nobody")

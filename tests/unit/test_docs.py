@@ -17,7 +17,7 @@ import pytest
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.cli.settings import SHARED, of_command, settings_first
+from kgbias.cli.settings import SHARED_SETTINGS, command_settings, move_settings_first
 from kgbias.crawl.config import MAX_FAILED_SHARE
 from kgbias.models.local import LocalModel
 from kgbias.models.server import ServerModel
@@ -56,7 +56,7 @@ def _commands(text: str) -> Iterator[str]:
 
 def _check(line: str) -> None:
     """Raise where a command, an option or a choice does not exist."""
-    words = settings_first(shlex.split(line, comments=True)[1:])
+    words = move_settings_first(shlex.split(line, comments=True)[1:])
     given = []
     while words[:1] == ["--set"]:
         given.append(words[1].partition("=")[0])
@@ -76,7 +76,7 @@ def _check(line: str) -> None:
             words = words[1:]
         command, context = found, click.Context(found, info_name=words[0] if words else "")
     for name in given:
-        assert name in {*of_command(command), *SHARED}, f"no setting {name}: {line}"
+        assert name in {*command_settings(command), *SHARED_SETTINGS}, f"no setting {name}: {line}"
     options = {
         name: parameter
         for parameter in command.get_params(context)
@@ -154,7 +154,7 @@ def test_the_pages_list_every_setting_that_commands_share() -> None:
     page = (ROOT / "docs/how-to/study.md").read_text("utf-8")
     rows = re.findall(r"^\| (`.+?) \| .+ \| (.*) \|$", page, re.MULTILINE)
     listed = {name: default for names, default in rows for name in re.findall(r"`([\w-]+)`", names)}
-    assert listed.keys() == SHARED.keys()
+    assert listed.keys() == SHARED_SETTINGS.keys()
     opened = [inspect.signature(kind.open).parameters for kind in (LocalModel, ServerModel)]
     taken: dict[str, Any] = {name: p.default for found in opened for name, p in found.items()}
     correction = inspect.signature(kgbias.Run.compare_groups).parameters["correction"].default
@@ -162,7 +162,7 @@ def test_the_pages_list_every_setting_that_commands_share() -> None:
     for name in ("batch-size", "concurrency", "timeout", "max-failed", "correction"):
         default = taken[name.replace("-", "_")]
         said = f"{default:g}" if isinstance(default, float) else str(default)
-        assert listed[name] == said and said in SHARED[name].help, name
+        assert listed[name] == said and said in SHARED_SETTINGS[name].help, name
 
 
 @pytest.mark.parametrize(

@@ -893,7 +893,7 @@ def test_the_command(opened: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "of made-up names 0.0" in shown and shown.startswith("beliefs of believer\n")
     order = "; those with a lift of 0 or less first, the most often said first\n"
     assert order not in shown  # all are listed
-    monkeypatch.setattr("kgbias.cli.evidence._SHOWN", 1)
+    monkeypatch.setattr("kgbias.cli.evidence._MAX_SHOWN", 1)
     assert order in asked("--store", opened).stdout
 
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
-from kgbias.cli.take import export
+from kgbias.cli.outputs import export
 from kgbias.errors import UsageError
 from kgbias.evidence.picture import MAX_EDGES
 from kgbias.export import FORMATS, Filters, write_export

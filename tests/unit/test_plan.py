@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import COMMANDS, cli
-from kgbias.cli.settings import defaults
+from kgbias.cli.settings import file_defaults
 from kgbias.errors import DataError, UsageError
 from kgbias.models.http import OPENAI_API, read_secrets
 from kgbias.study import plan as plans
@@ -167,7 +167,7 @@ def given(text: str, tmp_path: Path, name: str = "crawl") -> dict[str, Any]:
 
     command = cli.get_command(click.Context(cli), name)
     assert command
-    return defaults(path, read_toml(path), COMMANDS, name, command)
+    return file_defaults(path, read_toml(path), COMMANDS, name, command)
 
 
 def test_a_folder_has_defaults(tmp_path: Path) -> None:

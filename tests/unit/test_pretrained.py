@@ -49,7 +49,7 @@ def test_stdin_is_read_by_our_own_prompts_alone() -> None:
         for path, node, name in calls()
         if name in ("input", "getpass", "prompt", "confirm", "getchar", "pause", "raw_input")
     }
-    assert asks == {"cli/options.py", "cli/keep.py", "cli/review.py", "cli/show.py"}
+    assert asks == {"cli/options.py", "cli/store.py", "cli/review.py", "cli/show.py"}
 
 
 class _Auto:

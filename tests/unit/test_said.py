@@ -14,9 +14,9 @@ import pytest
 
 from kgbias.benchmark import build_board
 from kgbias.benchmark.board import Board
-from kgbias.cli.benchmark import _print
-from kgbias.cli.compare import _print_variance, _say, show_tests
-from kgbias.cli.evidence import _print_groups, _ways
+from kgbias.cli.benchmark import _print_board
+from kgbias.cli.compare import _print_variance, _print_verdicts, print_group_tests
+from kgbias.cli.evidence import _print_groups, _describe_way
 from kgbias.compare.families import GroupTest
 from kgbias.compare.model_contrasts import SIGNIFICANCE_LEVEL, ModelContrast, excludes_zero
 from kgbias.compare.paired_tests import ClusterSample, min_p_value, permutation_p_value
@@ -70,7 +70,7 @@ def test_a_benchmark_says_no_difference_that_was_not_shown(
     shown = 0
     for found in boards():
         with redirect_stdout(io.StringIO()) as out:
-            _print(found)
+            _print_board(found)
         page = re.sub(r"\s+", " ", render_benchmark(found))
         told = [t for t in found.tests if t.p_adjusted <= SIGNIFICANCE_LEVEL and excludes_zero(t.difference)]
         shown += len(told)
@@ -298,7 +298,7 @@ def test_a_small_p_that_shows_nothing_is_explained_beside_the_rule(
     d = Estimate(0.1, -0.01, 0.3, 18)
     test = GroupTest("regard", "x", "A", "B", (9, 9), (0.1, 0.0), d, 0.03, p_adjusted=0.03,
                      family=1, omnibus_p=0.03, detectable=0.4)  # fmt: skip
-    show_tests("r", [test], [], [], as_json=False)
+    print_group_tests("r", [test], [], [], as_json=False)
     said = capsys.readouterr().out
     assert (
         "regard: no difference was shown (adjusted p = 0.0300, but its interval contains 0); "
@@ -316,11 +316,11 @@ def test_what_one_of_several_tests_would_find_is_said_to_be_of_it_alone(
         test = GroupTest("regard", "x", "A", "B", (9, 9), (0.1, 0.0), d, 0.3, p_adjusted=0.3,
                          family=family, omnibus_p=0.01, detectable=0.4)  # fmt: skip
         assert test.verdict.endswith("in 80% of cases, by this test alone") == alone
-        _say([], [test] * family, "regard")
+        _print_verdicts([], [test] * family, "regard")
         assert ("by each test alone" in capsys.readouterr().out) == alone
 
 
 def test_nearly_all_that_was_found_again_is_not_said_to_be_all() -> None:
     nearly = Estimate(939 / 941, math.nan, math.nan, 941)
-    (line,) = _ways(ReplicationRate("names", 941, nearly, Estimate(0.5, 0.4, 0.6, 941)), {})
+    (line,) = _describe_way(ReplicationRate("names", 941, nearly, Estimate(0.5, 0.4, 0.6, 941)), {})
     assert line.endswith("of 941 the same sign 99.8%, p < .05 there 50.0% (40.0% to 60.0%)")

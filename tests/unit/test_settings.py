@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.cli.settings import OPTIONS, SHARED, Setting, of_command, settings_first
+from kgbias.cli.settings import TOP_LEVEL_OPTIONS, SHARED_SETTINGS, Setting, command_settings, move_settings_first
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.models.http import read_secrets
 
@@ -52,7 +52,7 @@ def test_a_setting_is_for_one_call_or_for_a_folder(asked: list[dict[str, Any]]) 
 def test_it_may_stand_anywhere_in_the_line() -> None:
     given = ["crawl", "--set", "a=1", "--model", "m", "--set=b=2", "--", "--set", "c=3"]
     first = ["--set", "a=1", "--set=b=2", "crawl", "--model", "m", "--", "--set", "c=3"]
-    assert settings_first(given) == first and settings_first(["runs", "--set"]) == ["--set", "runs"]
+    assert move_settings_first(given) == first and move_settings_first(["runs", "--set"]) == ["--set", "runs"]
 
 
 def test_several_values_of_one_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,17 +163,17 @@ def _commands(group: click.Group, context: click.Context) -> Iterator[click.Comm
 
 def test_every_shared_setting_is_read_by_commands_and_no_name_means_two_things() -> None:
     commands = list(_commands(cli, click.Context(cli)))  # type: ignore[arg-type]
-    read = {name for c in commands for name, s in of_command(c).items() if s.shared}
-    assert read == SHARED.keys()
+    read = {name for c in commands for name, s in command_settings(c).items() if s.is_shared}
+    assert read == SHARED_SETTINGS.keys()
     for command in commands:
         flags = {flag for p in command.params if isinstance(p, click.Option) for flag in p.opts}
         settings = [p.opts[0] for p in command.params if isinstance(p, Setting)]
         assert len(settings) == len(set(settings))
         assert not flags & {f"--{name}" for name in settings}, command.name
-        for name, one in of_command(command).items():
-            assert one.shared == (name in SHARED), (command.name, name)
+        for name, one in command_settings(command).items():
+            assert one.is_shared == (name in SHARED_SETTINGS), (command.name, name)
     every = {flag for c in commands for p in c.params for flag in p.opts}
-    assert {f"--{name}" for name in OPTIONS} <= every
+    assert {f"--{name}" for name in TOP_LEVEL_OPTIONS} <= every
 
 
 def test_a_setting_at_the_top_reaches_no_option_but_those_three(

@@ -19,13 +19,13 @@ ROWS = [
 
 
 def test_a_table_in_a_pipe_is_whole_and_aligned(capsys: pytest.CaptureFixture[str]) -> None:
-    show.table(HEAD, ROWS)
+    show.print_table(HEAD, ROWS)
     head, first, second, third = capsys.readouterr().out.splitlines()
     assert head == "name            n  words"
     assert first == f"a               1  {'x' * 300}"
     assert second == "b �[31m�c�  20000  [red]d[/red] :smile:"
     assert third == "漢字            3"  # each of the two is two columns wide
-    show.table(("", ""), [("b", 1)], indent=2)
+    show.print_table(("", ""), [("b", 1)], indent=2)
     assert capsys.readouterr().out == "  b  1\n"
 
 
@@ -34,11 +34,11 @@ def test_a_table_in_a_terminal_folds_texts_and_cuts_nothing(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    show.table(HEAD, ROWS)
+    show.print_table(HEAD, ROWS)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 60 and "".join(lines).count("x") == 300
     monkeypatch.setenv("COLUMNS", "10")
-    show.table((">number",) * 3, [(123_456_789, 123_456_789, 123_456_789)])
+    show.print_table((">number",) * 3, [(123_456_789, 123_456_789, 123_456_789)])
     assert capsys.readouterr().out.split()[-3:] == ["123456789"] * 3
 
 
@@ -49,13 +49,13 @@ def test_a_line_is_one_line_and_json_has_no_nan(
     assert capsys.readouterr().out == "a�b�[2J\nc\n"
     show.say("d", err=True)
     assert capsys.readouterr().err == "d\n"
-    show.data({"x": math.nan, "y": "\u202e"})
+    show.print_json({"x": math.nan, "y": "\u202e"})
     out = capsys.readouterr().out
     assert json.loads(out) == {"x": None, "y": "\u202e"} and "\u202e" in out
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    show.data({"y": "\u202e"})
+    show.print_json({"y": "\u202e"})
     assert "\u202e" not in capsys.readouterr().out
-    assert [show.figure(x, "+.2f") for x in (math.nan, None, -0.001)] == ["-", "-", "+0.00"]
+    assert [show.format_figure(x, "+.2f") for x in (math.nan, None, -0.001)] == ["-", "-", "+0.00"]
 
 
 def test_commands_print_through_it_alone() -> None:

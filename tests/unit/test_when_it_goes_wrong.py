@@ -105,7 +105,7 @@ def test_joiners_are_part_of_names(name: str, tmp_path: Path) -> None:
 def test_an_argument_in_utf_8_is_taken_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
     as_ascii = "Köche".encode().decode("ascii", "surrogateescape")
     monkeypatch.setattr("sys.argv", ["kgbias", as_ascii])
-    show.prepare()
+    show.prepare_streams()
     import sys
 
     assert sys.argv[1] == "Köche"

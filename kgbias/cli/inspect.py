@@ -10,24 +10,24 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    default,
+    library_default,
     json_option,
     output_option,
     price_settings,
-    run_argument,
+    run_name_argument,
     selection_options,
     store_option,
 )
 from kgbias.cli.settings import settings
 from kgbias.io.text import format_duration
 
-_SHOWN = 10
+_MAX_SHOWN = 10
 
 
 @click.command(cls=Command, examples=("kgbias structure smollm2",))
-@run_argument
+@run_name_argument
 @store_option
-@settings(seed=default(kgbias.Run.structure, "seed"))
+@settings(seed=library_default(kgbias.Run.structure, "seed"))
 @selection_options
 @json_option
 def structure(
@@ -38,25 +38,25 @@ def structure(
     with kgbias.open(store_url, progress=True) as study:
         places = study.run(run_name).structure(seed=seed, **selection)
     if as_json:
-        return show.data([asdict(place) for place in places])
+        return show.print_json([asdict(place) for place in places])
     communities = len({place.community for place in places})
     bridges = [place for place in places if place.kind == "object" and place.groups > 1]
     show.say(
         f"{len(places)} nodes in {communities} communities; {len(bridges)} objects bridge groups"
     )
     rows = []
-    for kind, chosen in (("group", places), ("object", bridges)):
-        of_kind = [place for place in chosen if place.kind == kind]
+    for kind, places_chosen in (("group", places), ("object", bridges)):
+        of_kind = [place for place in places_chosen if place.kind == kind]
         of_kind.sort(key=lambda place: (-place.betweenness, -place.degree, place.label))
         rows += [
             (kind, f"{p.betweenness:.4f}", p.degree, p.community, p.groups, p.label)
-            for p in of_kind[:_SHOWN]
+            for p in of_kind[:_MAX_SHOWN]
         ]
-    show.table(("kind", ">betweenness", ">degree", ">community", ">groups", "name"), rows)
+    show.print_table(("kind", ">betweenness", ">degree", ">community", ">groups", "name"), rows)
 
 
 @click.command(cls=Command, examples=("kgbias cost smollm2",))
-@run_argument
+@run_name_argument
 @store_option
 @price_settings
 @json_option
@@ -73,29 +73,29 @@ def cost(
     For an estimate before a crawl: `kgbias crawl --dry-run`.
     """
     with kgbias.open(store_url, progress=True) as study:
-        found = study.run(run_name).cost(price_in=price_in, price_out=price_out, prices=prices)
+        cost_rows = study.run(run_name).cost(price_in=price_in, price_out=price_out, prices=prices)
     if as_json:
-        show.data({"cost": found.records()})
+        show.print_json({"cost": cost_rows.records()})
         return
-    money = [">cost"] if found[-1].cost is not None else []
-    show.table(
-        ("", ">answers", ">prompt tokens", ">answer tokens", *money),
+    cost_column = [">cost"] if cost_rows[-1].cost is not None else []
+    show.print_table(
+        ("", ">answers", ">prompt tokens", ">answer tokens", *cost_column),
         (
             (
                 row.group,
                 row.answers,
                 row.prompt_tokens,
                 row.completion_tokens,
-                *(["" if row.cost is None else f"{row.cost:.4g}"] if money else []),
+                *(["" if row.cost is None else f"{row.cost:.4g}"] if cost_column else []),
             )
-            for row in found
+            for row in cost_rows
         ),
     )
-    total = found[-1]
+    total = cost_rows[-1]
     if total.again:
-        paid = "" if total.again_cost is None else f", {total.again_cost:.4g} of the cost"
+        paid_text = "" if total.again_cost is None else f", {total.again_cost:.4g} of the cost"
         show.say(
-            f"{total.again} of the answers ({total.again_tokens} tokens{paid}) were asked for "
+            f"{total.again} of the answers ({total.again_tokens} tokens{paid_text}) were asked for "
             "again because a prompt was refused"
         )
     if total.seconds is not None:
@@ -113,8 +113,8 @@ def explore(runs: tuple[str, ...], store_url: str, path: Path, **selection: Any)
     statement. It contains all statements; the settings min-acceptability and without-echoes only
     set its filters at the start."""
     with kgbias.open(store_url, progress=True) as study:
-        written = study.explore(runs, path, **selection)
-    show.say_where(written)
+        page_path = study.explore(runs, path, **selection)
+    show.say_where(page_path)
 
 
 @click.command(cls=Command, examples=("kgbias serve smollm2 --port 8080",))
@@ -122,14 +122,14 @@ def explore(runs: tuple[str, ...], store_url: str, path: Path, **selection: Any)
 @store_option
 @click.option(
     "--host",
-    default=default(kgbias.Study.serve, "host"),
+    default=library_default(kgbias.Study.serve, "host"),
     show_default=True,
     help="The address to listen on; any but this machine's own needs a token.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    default=default(kgbias.Study.serve, "port"),
+    default=library_default(kgbias.Study.serve, "port"),
     show_default=True,
     help="The port; 0 for any free one.",
 )

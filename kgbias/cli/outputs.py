@@ -13,11 +13,11 @@ from kgbias.cli.command import Command
 from kgbias.cli.options import (
     base_url_option,
     correction_setting,
-    default,
+    library_default,
     json_option,
     model_settings,
     output_option,
-    run_argument,
+    run_name_argument,
     runs_argument,
     selection_options,
     store_option,
@@ -82,16 +82,16 @@ def report(
                 raise UsageError("--summary is of one run, without an explorer")
             if context.get_parameter_source("path") is ParameterSource.DEFAULT:
                 path = Path("summary.md")
-            written = study.run(*runs).summarise(path, **selection)
+            page_path = study.run(*runs).summarise(path, **selection)
         else:
-            written = study.report(runs, path, explorer=explorer, **selection)
-    for page in (written, explorer):
+            page_path = study.report(runs, path, explorer=explorer, **selection)
+    for page in (page_path, explorer):
         if page is not None:
             show.say_where(page)
 
 
 @click.command(cls=Command, examples=("kgbias export smollm2 -o triples.csv --min-count 2",))
-@run_argument
+@run_name_argument
 @store_option
 @click.option(
     "--format",
@@ -112,7 +112,7 @@ def report(
 @click.option(
     "--min-count",
     type=click.IntRange(min=1),
-    default=default(kgbias.Run.export, "min_count"),
+    default=library_default(kgbias.Run.export, "min_count"),
     help="Only statements made at least this often.",
 )
 @click.option(
@@ -128,28 +128,28 @@ def report(
 @setting(
     "width",
     type=click.FloatRange(3, 20),
-    default=default(kgbias.Run.export, "width"),
+    default=library_default(kgbias.Run.export, "width"),
     help="How wide a picture is, in inches: 3.3 for a column of a two-column paper.",
 )
 @selection_options
 def export(run_name: str | None, store_url: str, path: Path | None, **options: Any) -> None:
     """Write a run's triples with counts and scores, as tables, graphs or pictures."""
     with kgbias.open(store_url, progress=True) as study:
-        written = study.run(run_name).export(path or sys.stdout, **options)
+        triple_count = study.run(run_name).export(path or sys.stdout, **options)
     if path is not None:
         stories = options["format"] == "stereotales"
-        what = "all stories that were read" if stories else f"{written} triples"
-        show.say(f"{what} to {path}", err=True)
+        description = "all stories that were read" if stories else f"{triple_count} triples"
+        show.say(f"{description} to {path}", err=True)
 
 
 @click.command(cls=Command, examples=("kgbias publish smollm2 -o data --license CC-BY-4.0",))
-@run_argument
+@run_name_argument
 @store_option
 @output_option(kgbias.Run.publish, "folder", "The folder to write to, new or empty.")
 @click.option(
     "--license",
     metavar="TEXT",
-    default=default(kgbias.Run.publish, "license"),
+    default=library_default(kgbias.Run.publish, "license"),
     help="The licence of the model's outputs: an SPDX identifier, an address or words (default: "
     "marked as not stated).",
 )
@@ -168,7 +168,7 @@ def publish(run_name: str | None, store_url: str, folder: Path, **options: Any) 
         show.say(path)
 
 
-_SHOWN = 20
+_MAX_SHOWN = 20
 
 
 @click.command(cls=Command, examples=("kgbias reproduce data --check",))
@@ -185,7 +185,7 @@ _SHOWN = 20
 @setting(
     "rounding",
     type=click.FloatRange(min=0),
-    default=default(kgbias.reproduce, "rounding"),
+    default=library_default(kgbias.reproduce, "rounding"),
     help="Scores that differ by no more than this count as the same.",
 )
 @base_url_option
@@ -195,51 +195,51 @@ def reproduce(folder: Path, as_json: bool, **options: Any) -> int:
     """Repeat a published run from the configuration in FOLDER, and say what differs: the files (by
     their checksums), the model, the statements, how often they were made, and their scores. Exits
     with 1 if anything differs."""
-    found = kgbias.reproduce(folder, progress=True, **options)
+    reproduction = kgbias.reproduce(folder, progress=True, **options)
     if as_json:
-        show.data(
+        show.print_json(
             {
-                "run": found.run,
-                "same": found.same,
-                "statements": found.statements,
-                "made": found.made,
-                "asked": found.asked,
-                "logged": found.logged,
-                "notes": list(found.notes),
-                "differences": found.differences.records(),
+                "run": reproduction.run,
+                "same": reproduction.same,
+                "statements": reproduction.statements,
+                "made": reproduction.made,
+                "asked": reproduction.asked,
+                "logged": reproduction.logged,
+                "notes": list(reproduction.notes),
+                "differences": reproduction.differences.records(),
             }
         )
     else:
-        _print(found)
-    return int(not found.same)
+        _print_reproduction(reproduction)
+    return int(not reproduction.same)
 
 
-def _print(found: Reproduction) -> None:
-    for note in found.notes:
+def _print_reproduction(reproduction: Reproduction) -> None:
+    for note in reproduction.notes:
         show.say(note)
-    for difference in found.differences[:_SHOWN]:
-        show.say(_line(difference))
-    if len(found.differences) > _SHOWN:
-        show.say(f"... and {len(found.differences) - _SHOWN} more; --json shows all")
-    if found.made is None:
-        files = "all files are" if found.same else "not all files are"
+    for difference in reproduction.differences[:_MAX_SHOWN]:
+        show.say(_difference_line(difference))
+    if len(reproduction.differences) > _MAX_SHOWN:
+        show.say(f"... and {len(reproduction.differences) - _MAX_SHOWN} more; --json shows all")
+    if reproduction.made is None:
+        files = "all files are" if reproduction.same else "not all files are"
         show.say(f"{files} as they were published")
         return
     show.say(
-        f"{found.run}: {found.statements} statements published, {found.made} made here "
-        f"from {found.asked} new answers and {found.logged} in the store"
+        f"{reproduction.run}: {reproduction.statements} statements published, {reproduction.made} made here "
+        f"from {reproduction.asked} new answers and {reproduction.logged} in the store"
     )
-    number = len(found.differences)
+    number = len(reproduction.differences)
     show.say(
-        "nothing differs" if found.same else f"{number} difference{'' if number == 1 else 's'}"
+        "nothing differs" if reproduction.same else f"{number} difference{'' if number == 1 else 's'}"
     )
 
 
-def _line(d: Difference) -> str:
-    if d.what == "file":
-        return f"file {d.published} is {d.here}"
-    about = f"{d.arm}: {d.group} / {d.predicate} / {d.object}: " if d.group else ""
-    if d.what == "statement":
-        where = "made only here" if d.here else "not made here"
-        return f"{about}{where}"
-    return f"{about}{d.what} was {d.published or 'nothing'}, is {d.here or 'nothing'}"
+def _difference_line(difference: Difference) -> str:
+    if difference.what == "file":
+        return f"file {difference.published} is {difference.here}"
+    statement_text = f"{difference.arm}: {difference.group} / {difference.predicate} / {difference.object}: " if difference.group else ""
+    if difference.what == "statement":
+        place_text = "made only here" if difference.here else "not made here"
+        return f"{statement_text}{place_text}"
+    return f"{statement_text}{difference.what} was {difference.published or 'nothing'}, is {difference.here or 'nothing'}"

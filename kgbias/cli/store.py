@@ -9,7 +9,7 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
-from kgbias.cli.options import json_option, runs_argument, store_option, with_password
+from kgbias.cli.options import json_option, runs_argument, store_option, ask_password
 from kgbias.errors import UsageError
 from kgbias.io.text import format_duration, spoken_name
 from kgbias.study.series import Series
@@ -28,18 +28,18 @@ def runs(store_url: str, series: str | None, as_json: bool) -> None:
     with kgbias.open(store_url, progress=True) as study:
         if series is not None:
             return _print_series(study.series(series), as_json)
-        there = study.runs()
-        found = there.records()
+        runs_found = study.runs()
+        records = runs_found.records()
         failures = [
             run.stored.failures() if row["failed"] else Counter[str]()
-            for run, row in zip(there, found, strict=True)
+            for run, row in zip(runs_found, records, strict=True)
         ]
     if as_json:
-        show.data(found)
+        show.print_json(records)
         return
-    if not found:
+    if not records:
         show.say(f"no runs in {store_url}: start one with kgbias crawl", err=True)
-    for row, failed in zip(found, failures, strict=True):
+    for row, failed in zip(records, failures, strict=True):
         triples, statements = row["triples"], row["statements"]
         distinct = f" ({triples / statements:.0%} distinct)" if statements else ""
         show.say(
@@ -55,26 +55,26 @@ def runs(store_url: str, series: str | None, as_json: bool) -> None:
 
 
 def _print_series(series: Series, as_json: bool) -> None:
-    found = series.figures()
+    series_figures = series.figures()
     if as_json:
         names = [run.name for run in series]
-        return show.data({"series": series.name, "runs": names, "figures": found.records()})
+        return show.print_json({"series": series.name, "runs": names, "figures": series_figures.records()})
     show.say(f"series {series.name}: {', '.join(r.name for r in series)}")
-    if not found:
+    if not series_figures:
         show.say("no figures yet: run kgbias measure on each of these runs", err=True)
         return
-    show.table(
+    show.print_table(
         ("measure", "group", ">crawls", ">mean", ">sd", "in each crawl"),
         (
             (
-                spoken_name(s.measure),
-                f"{s.group} [{s.arm}]" if s.arm else s.group,
-                s.n,
-                show.figure(s.mean, ".3g"),
-                show.figure(s.sd, ".3g"),
-                " ".join(f"{value:.3g}" for value in s.values),
+                spoken_name(series_figure.measure),
+                f"{series_figure.group} [{series_figure.arm}]" if series_figure.arm else series_figure.group,
+                series_figure.n,
+                show.format_figure(series_figure.mean, ".3g"),
+                show.format_figure(series_figure.sd, ".3g"),
+                " ".join(f"{value:.3g}" for value in series_figure.values),
             )
-            for s in found
+            for series_figure in series_figures
         ),
     )
 
@@ -90,9 +90,9 @@ def rename(model: str, name: str, store_url: str) -> None:
     it. MODEL is its spec, or the name it goes by; "" as NAME takes yours away.
     """
     with kgbias.open(store_url, progress=True) as study:
-        before = study.store.rename(model, name)
-    now = " ".join(name.split())
-    show.say(f"{before} is called {now}" if now else f"{before} has its own name again")
+        name_before = study.store.rename(model, name)
+    new_name = " ".join(name.split())
+    show.say(f"{name_before} is called {new_name}" if new_name else f"{name_before} has its own name again")
 
 
 @click.command(cls=Command, examples=("kgbias delete smollm2",))
@@ -107,20 +107,20 @@ def delete(run: str, store_url: str, yes: bool, as_json: bool) -> None:
     Lists what would go, and asks first. `kgbias compact` gives the space back to the disk.
     """
     with kgbias.open(store_url, progress=True) as study:
-        found = study.run(run)
+        run_found = study.run(run)
         if not yes:
-            for label, count in study.store.delete(found, dry_run=True).items():
+            for label, count in study.store.delete(run_found, dry_run=True).items():
                 show.say(f"{count:>14,}  {label}", err=True)
-            what = f"run {found.name} of {found.model.title} ({found.status})"
+            description = f"run {run_found.name} of {run_found.model.title} ({run_found.status})"
             if not sys.stdin.isatty():
-                raise UsageError(f"{what} would be deleted with all of this: confirm with --yes")
-            show.confirm(f"Delete {what} with all of this?")
-        gone = study.store.delete(found)
+                raise UsageError(f"{description} would be deleted with all of this: confirm with --yes")
+            show.confirm(f"Delete {description} with all of this?")
+        deleted = study.store.delete(run_found)
     if as_json:
-        show.data({"run": found.name, "deleted": gone})
+        show.print_json({"run": run_found.name, "deleted": deleted})
         return
-    nodes = sum(gone.values())
-    show.say(f"deleted run {found.name}: {nodes:,} nodes that only it held")
+    nodes = sum(deleted.values())
+    show.say(f"deleted run {run_found.name}: {nodes:,} nodes that only it held")
 
 
 @click.command(cls=Command, examples=("kgbias verify",))
@@ -133,7 +133,7 @@ def verify(store_url: str, as_json: bool) -> int:
     with kgbias.open(store_url, progress=True) as study:
         faults = study.store.verify()
     if as_json:
-        show.data({"store": store_url, "sound": not faults, "faults": [asdict(f) for f in faults]})
+        show.print_json({"store": store_url, "sound": not faults, "faults": [asdict(f) for f in faults]})
     else:
         show.say(*faults, f"{store_url}: {len(faults) or 'no'} fault{'s'[: len(faults) != 1]}")
     return 1 if faults else 0
@@ -150,8 +150,8 @@ def backup(path: str, store_url: str) -> None:
     `kgbias push --from URL --to FILE`.
     """
     with kgbias.open(store_url, progress=True) as study:
-        written = study.store.backup(path)
-    show.say(f"wrote {written}")
+        backup_path = study.store.backup(path)
+    show.say(f"wrote {backup_path}")
 
 
 @click.command(cls=Command, examples=("kgbias compact",))
@@ -163,12 +163,12 @@ def compact(store_url: str, as_json: bool) -> None:
     Needs as much free disk space as the store takes. A Neo4j server does this by itself.
     """
     with kgbias.open(store_url, progress=True) as study:
-        done = study.store.compact()
+        sizes = study.store.compact()
     if as_json:
-        show.data(asdict(done))
+        show.print_json(asdict(sizes))
         return
-    before, after = (f"{size / 2**20:,.1f} MiB" for size in (done.before, done.after))
-    show.say(f"{before} before, {after} now")
+    size_before, size_after = (f"{size / 2**20:,.1f} MiB" for size in (sizes.before, sizes.after))
+    show.say(f"{size_before} before, {size_after} now")
 
 
 @click.command(cls=Command, examples=("kgbias push --from kgbias.db --to neo4j://localhost:7687",))
@@ -178,7 +178,7 @@ def compact(store_url: str, as_json: bool) -> None:
     "source",
     required=True,
     metavar="PATH-or-URL",
-    callback=with_password,
+    callback=ask_password,
     help="Copy from this store.",
 )
 @click.option(
@@ -186,7 +186,7 @@ def compact(store_url: str, as_json: bool) -> None:
     "target",
     required=True,
     metavar="PATH-or-URL",
-    callback=with_password,
+    callback=ask_password,
     help="Copy to this store.",
 )
 def push(source: str, target: str, runs: tuple[str, ...]) -> None:
@@ -195,6 +195,6 @@ def push(source: str, target: str, runs: tuple[str, ...]) -> None:
     What the target already has stays as it is: the same command continues where it stopped.
     """
     with kgbias.open(source, progress=True) as study:
-        written = study.store.push(target, run=runs)
-    for name, new in written.items():
-        show.say(f"run {name}: {new} generations were new", err=True)
+        generations_by_run = study.store.push(target, run=runs)
+    for name, new_count in generations_by_run.items():
+        show.say(f"run {name}: {new_count} generations were new", err=True)
