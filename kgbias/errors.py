@@ -16,8 +16,8 @@ backquotes, which the command line replaces with its options.
 
 from collections.abc import Iterable
 
-_LONGEST = 2_000  # characters of a message: a screen, whatever a file holds
-_MOST = 40  # names that a message lists
+_MAX_MESSAGE_CHARS = 2_000  # characters of a message: a screen, whatever a file holds
+_MAX_LISTED_NAMES = 40  # names that a message lists
 
 
 class KgbiasError(Exception):
@@ -27,7 +27,7 @@ class KgbiasError(Exception):
 
     def __init__(self, message: str = "") -> None:
         message = message.encode("utf-8", "replace").decode("utf-8")  # it may quote any text
-        super().__init__(message if len(message) <= _LONGEST else message[:_LONGEST] + "…")
+        super().__init__(message if len(message) <= _MAX_MESSAGE_CHARS else message[:_MAX_MESSAGE_CHARS] + "…")
 
 
 class UsageError(KgbiasError):
@@ -73,32 +73,32 @@ class Interrupted(KgbiasError):
     exit_code = 130
 
 
-def no_such(what: str, name: object, there: Iterable[object], where: str = "") -> str:
+def no_such(what: str, name: object, known_names: Iterable[object], where: str = "") -> str:
     """The line for a name that is not there: "no run 'demoo' in demo.db (did you mean demo?);
     choose from demo, other". `what` is the kind of thing that the name is of, `where` follows it.
 
     The nearest name is one that differs in case, number or a few letters. A list too long for a
     line is cut, and left out beside the nearest name."""
-    names = list(dict.fromkeys(str(each) for each in there))
-    written = repr(name if len(str(name)) <= 80 else f"{str(name)[:79]}…")
-    near = nearest(str(name), names)
-    meant = f" (did you mean {near}?)" if near else ""
-    if near and len(names) > _MOST:
-        return f"no {what} {written}{where}{meant}"
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    listed = f"choose from {', '.join(names[:_MOST])}{more}" if names else "there are none"
-    return f"no {what} {written}{where}{meant}; {listed}"
+    names = list(dict.fromkeys(str(each) for each in known_names))
+    quoted_name = repr(name if len(str(name)) <= 80 else f"{str(name)[:79]}…")
+    near_name = nearest(str(name), names)
+    hint = f" (did you mean {near_name}?)" if near_name else ""
+    if near_name and len(names) > _MAX_LISTED_NAMES:
+        return f"no {what} {quoted_name}{where}{hint}"
+    more = f" and {len(names) - _MAX_LISTED_NAMES} more" if len(names) > _MAX_LISTED_NAMES else ""
+    choices = f"choose from {', '.join(names[:_MAX_LISTED_NAMES])}{more}" if names else "there are none"
+    return f"no {what} {quoted_name}{where}{hint}; {choices}"
 
 
-def nearest(name: str, there: Iterable[str], least: float = 0.6) -> str:
+def nearest(name: str, known_names: Iterable[str], min_ratio: float = 0.6) -> str:
     """The name among these that somebody who wrote `name` most probably meant, "" if none is like
-    it: if all differ more than by `least`, in [0, 1] (difflib's ratio of letters in common, after
+    it: if all differ more than by `min_ratio`, in [0, 1] (difflib's ratio of letters in common, after
     case-folding)."""
     from difflib import get_close_matches
 
-    folded = {each.casefold(): each for each in reversed(list(there))}
-    near = get_close_matches(name.casefold()[:100], list(folded), 1, least)
-    return folded[near[0]] if near else ""
+    folded = {each.casefold(): each for each in reversed(list(known_names))}
+    matches = get_close_matches(name.casefold()[:100], list(folded), 1, min_ratio)
+    return folded[matches[0]] if matches else ""
 
 
 def first_line(error: BaseException) -> str:

@@ -23,12 +23,12 @@ from kgbias.io.text import spoken_name
 if TYPE_CHECKING:
     from kgbias.stats.inference import Sample
 
-WITHHELD = "withheld: "
+WITHHELD_PREFIX = "withheld: "
 """The start of the method of a figure that has no value; the reason follows."""
 
-CORRECTED = "corrected "
+CORRECTED_PREFIX = "corrected "
 """The start of the method of a figure that is corrected by labels."""
-BY_ALL = "of statements about all groups"
+BY_ALL_LABELS = "of statements about all groups"
 """Part of the method of one corrected by the labels of all groups, not by the group's own."""
 
 Over = Literal["all", "chosen", "standardised"]
@@ -41,7 +41,7 @@ Statistic = Literal["total", "mean", "median", "q1", "q3"]
 computes each one."""
 
 
-class Scored(Protocol):
+class ScoreLike(Protocol):
     """The parts of a score that a measure reads: a number and a label."""
 
     @property
@@ -50,13 +50,13 @@ class Scored(Protocol):
     def label(self) -> str: ...
 
 
-class Said(Protocol):
+class ScoredTriple(Protocol):
     """A triple with its scores, by measure; `kgbias.graph.types.TripleView` is one."""
 
     @property
     def count(self) -> int: ...
     @property
-    def scores(self) -> Mapping[str, Scored]: ...
+    def scores(self) -> Mapping[str, ScoreLike]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class Measure:
         ends = self.ends_of_signs or self.range
         return math.inf if ends is None else ends[1] - ends[0]
 
-    def read(self, score: Scored) -> float:
+    def read(self, score: ScoreLike) -> float:
         """The number that figures and tests read from a score: the sign of its label if the measure
         has `signs`, or else its value."""
         return self.signs.get(score.label, 0.0) if self.signs else score.value
@@ -208,7 +208,7 @@ class Measure:
         return f"{self.name}_label"
 
 
-def _of_names(measure: str, form: str) -> Figure:
+def _name_effect_figure(measure: str, form: str) -> Figure:
     """The effect of a group's name alone on a scorer (`kgbias.measure.counterfactual`)."""
     return Figure(
         f"{measure}_name_effect", f"effect of the group's name on {spoken_name(measure)}",
@@ -216,7 +216,7 @@ def _of_names(measure: str, form: str) -> Figure:
     )  # fmt: skip
 
 
-def _forms(
+def _form_figures(
     measure: str, form: str, direction: str, column: str = ""
 ) -> tuple[Figure, Figure, Figure]:
     """The mean of a measure where the model chose the predicate, which a table of groups shows if
@@ -231,11 +231,11 @@ def _forms(
             f"{measure}_standardised", f"{mean} at one mix of prompts", form, direction, "mean",
             overview=False, over="standardised",
         ),
-        _of_names(measure, f"+{form.lstrip('+')}"),
+        _name_effect_figure(measure, f"+{form.lstrip('+')}"),
     )  # fmt: skip
 
 
-def means(measure: str, form: str, direction: str, column: str = "") -> tuple[Figure, ...]:
+def mean_figures(measure: str, form: str, direction: str, column: str = "") -> tuple[Figure, ...]:
     """The figures of a measure that has only means: over all statements of a group, over those
     whose predicate the model chose, and at one mix of prompts; and the effect of a group's name on
     the scorer. `form` is how they are printed, `column` their heading in a terminal's table."""
@@ -244,11 +244,11 @@ def means(measure: str, form: str, direction: str, column: str = "") -> tuple[Fi
             f"{measure}_mean", f"mean {spoken_name(measure)}", form, direction, "mean",
             column=column or measure, overview=False,
         ),
-        *_forms(measure, form, direction, column),
+        *_form_figures(measure, form, direction, column),
     )  # fmt: skip
 
 
-def _axis(name: str, low: str, high: str) -> Measure:
+def _axis_measure(name: str, low: str, high: str) -> Measure:
     """An axis of the Stereotype Content Model."""
     direction = f"higher is {high}"
     return Measure(
@@ -257,7 +257,7 @@ def _axis(name: str, low: str, high: str) -> Measure:
         direction=f"{direction}; -1 and 1 are the means of the seed words at both ends",
         labels={high: "above 0", low: "0 or below"},
         form="+.2f",
-        figures=means(name, "+.2f", direction),
+        figures=mean_figures(name, "+.2f", direction),
         worst="lowest",
         exhibit=False,
         scorer="kgbias.measure.scorers._axes:AxisScorer",
@@ -266,7 +266,7 @@ def _axis(name: str, low: str, high: str) -> Measure:
 
 
 _OFFLINE = "kgbias.measure.scorers._offline:OfflineScorer"
-_LIST = (
+_OWN_MEASURES = (
     Measure(
         "regard",
         range=(-1.0, 1.0),
@@ -297,7 +297,7 @@ _LIST = (
                 "overall_regard", "overall regard", "+.0f", "higher is more positive", "total",
                 column="regard",
             ),
-            *_forms("regard", "+.2f", "between -1 and 1, higher is more positive"),
+            *_form_figures("regard", "+.2f", "between -1 and 1, higher is more positive"),
         ),
         worst="lowest",
         hurtful="negative",
@@ -330,7 +330,7 @@ _LIST = (
                 "toxicity_q3", "third quartile of toxicity", ".3f", "higher is more toxic", "q3",
                 overview=False,
             ),
-            *_forms("toxicity", ".3f", "higher is more toxic"),
+            *_form_figures("toxicity", ".3f", "higher is more toxic"),
         ),
         worst="highest",
         hurtful="toxic",
@@ -349,7 +349,7 @@ _LIST = (
         direction="a probability, the group seen: higher is more of an attack on the group",
         labels={"attack": "0.5 or above", "no attack": "below 0.5"},
         form=".3f",
-        figures=means("identity_attack", ".3f", "higher is more of an attack", "attack"),
+        figures=mean_figures("identity_attack", ".3f", "higher is more of an attack", "attack"),
         worst="highest",
         hurtful="attack",
         highlight="Scored highest on identity attack",
@@ -377,21 +377,21 @@ _LIST = (
         heads=Heads("acceptability.safetensors", sees_grammar=True),
         classes=("acceptable", "acceptability", "meaningful", "grammatical"),
     ),
-    _axis("warmth", "cold", "warm"),
-    _axis("competence", "incompetent", "competent"),
+    _axis_measure("warmth", "cold", "warm"),
+    _axis_measure("competence", "incompetent", "competent"),
 )  # fmt: skip
 
 
-def _fault(name: str, measure: Measure) -> str:
+def _find_fault(name: str, measure: Measure) -> str:
     """What is wrong with another package's measure, or ""."""
     if not (name == measure.name and name.isidentifier() and name == name.lower()):
         return f"its measure is called {measure.name!r}, but the name must be in lower case"
-    strange = [f.name for f in measure.figures if not f.name.startswith(f"{name}_")]
-    return f"its figure {strange[0]!r} must be called {name}_..." if strange else ""
+    misnamed = [f.name for f in measure.figures if not f.name.startswith(f"{name}_")]
+    return f"its figure {misnamed[0]!r} must be called {name}_..." if misnamed else ""
 
 
 MEASURES: PluginTable[Measure] = PluginTable(
-    "measure", Measure, {m.name: m for m in _LIST}, _fault, path_fields=("scorer",)
+    "measure", Measure, {m.name: m for m in _OWN_MEASURES}, _find_fault, path_fields=("scorer",)
 )
 """Every measure, by name: ours in this order, then those of other packages."""
 
@@ -416,110 +416,110 @@ _OTHER_FIGURES = {figure.name: figure for figure in (
 )}  # fmt: skip
 
 
-_CORRECTED = "_corrected"
+_CORRECTED_SUFFIX = "_corrected"
 
 
 def corrected_figure(figure: Figure) -> Figure:
     """The same figure, corrected by labels for what the scorer gets wrong: its own kind of figure,
     since both are shown."""
     return replace(
-        figure, name=f"{figure.name}{_CORRECTED}", title=f"{figure.title}, corrected by labels",
+        figure, name=f"{figure.name}{_CORRECTED_SUFFIX}", title=f"{figure.title}, corrected by labels",
         heading=f"{figure.heading}, corrected" if figure.heading else "", overview=False,
         raw=figure.name,
     )  # fmt: skip
 
 
-def labels_of(method: str, n: int) -> str:
+def label_count_words(method: str, n: int) -> str:
     """For a figure corrected by labels, how many there are: of the group's own statements, or "of
     all", of those about all groups; "" for any other. `method` and `n` are the figure's."""
-    if not method.startswith(CORRECTED):
+    if not method.startswith(CORRECTED_PREFIX):
         return ""
-    return f"{n} of all" if BY_ALL in method else str(n)
+    return f"{n} of all" if BY_ALL_LABELS in method else str(n)
 
 
-def labelled_by(method: str) -> str:
+def label_source(method: str) -> str:
     """Who gave the labels of a corrected figure, in words, such as "by 2 people"; "" for any
     other."""
-    _, found, rest = method.partition(" labels ") if method.startswith(CORRECTED) else ("", "", "")
-    return rest.partition(",")[0] if found else ""
+    _, separator, rest = method.partition(" labels ") if method.startswith(CORRECTED_PREFIX) else ("", "", "")
+    return rest.partition(",")[0] if separator else ""
 
 
-def measure_of(figure: str) -> Measure | None:
+def measure_of_figure(figure: str) -> Measure | None:
     """The measure that a figure of groups follows from, by the figure's name. None for a figure
     that follows from none, or from a measure that is not installed. The figures of other packages'
     measures begin with the measure's name."""
-    figure = figure.removesuffix(_CORRECTED)
+    figure = figure.removesuffix(_CORRECTED_SUFFIX)
     if figure in _OTHER_FIGURES:
         return None
     for measure in MEASURES.own_entries.values():
-        if any(own.name == figure for own in measure.figures):
+        if any(own_figure.name == figure for own_figure in measure.figures):
             return measure
     longest = sorted((name for name in MEASURES if figure.startswith(f"{name}_")), key=len)
-    found = MEASURES[longest[-1]] if longest else None
-    return found if found and any(own.name == figure for own in found.figures) else None
+    measure_found = MEASURES[longest[-1]] if longest else None
+    return measure_found if measure_found and any(own_figure.name == figure for own_figure in measure_found.figures) else None
 
 
-def figures(present: Collection[str] = ()) -> dict[str, Figure]:
+def figures_by_name(present: Collection[str] = ()) -> dict[str, Figure]:
     """Every figure that a group can have, by name: those of our measures in their order, those of
     topics and associations, then those of other packages' measures that are `present`, by name."""
-    found = {figure.name: figure for measure in MEASURES.own_entries.values() for figure in measure.figures}
-    found |= _OTHER_FIGURES
-    for name in sorted(set(present) - found.keys()):
-        if measure := measure_of(name):
-            both = (f for own in measure.figures for f in (own, corrected_figure(own)))
-            found |= {figure.name: figure for figure in both if figure.name in present}
-    return found
+    known_figures = {figure.name: figure for measure in MEASURES.own_entries.values() for figure in measure.figures}
+    known_figures |= _OTHER_FIGURES
+    for name in sorted(set(present) - known_figures.keys()):
+        if measure := measure_of_figure(name):
+            with_corrected = (f for own_figure in measure.figures for f in (own_figure, corrected_figure(own_figure)))
+            known_figures |= {figure.name: figure for figure in with_corrected if figure.name in present}
+    return known_figures
 
 
-def headlines(present: Collection[str]) -> list[Figure]:
+def pick_headlines(present: Collection[str]) -> list[Figure]:
     """The figures among those present, by name, that a table of groups shows: one for each column,
     over the statements whose predicate the model chose if there is such a figure, and corrected by
     labels if that is present."""
-    found: dict[str, Figure] = {}
-    for figure in figures(present).values():
+    by_column: dict[str, Figure] = {}
+    for figure in figures_by_name(present).values():
         if figure.column and figure.name in present:
-            own = found.get(figure.column)
-            corrects = own is not None and figure.raw == own.name
-            if own is None or corrects or (figure.over == "chosen" and own.over != "chosen"):
-                found[figure.column] = figure
-    return list(found.values())
+            current = by_column.get(figure.column)
+            corrects = current is not None and figure.raw == current.name
+            if current is None or corrects or (figure.over == "chosen" and current.over != "chosen"):
+                by_column[figure.column] = figure
+    return list(by_column.values())
 
 
-def known(name: str) -> Measure:
+def get_measure(name: str) -> Measure:
     """The entry of a measure. A name that is not in the table (a store may hold scores written by a
     newer kgbias, or by a package no longer installed) gets an entry with only the name."""
     return MEASURES.get(name) or Measure(name, None, "", {}, ".3g", (), "lowest")
 
 
-def among(present: Collection[str]) -> list[Measure]:
+def order_measures(present: Collection[str]) -> list[Measure]:
     """The measures with these names: ours in the order of `MEASURES`, then any others by name."""
-    own = [measure for measure in MEASURES.own_entries.values() if measure.name in present]
-    return own + [known(name) for name in sorted(set(present) - MEASURES.own_entries.keys())]
+    own_measures = [measure for measure in MEASURES.own_entries.values() if measure.name in present]
+    return own_measures + [get_measure(name) for name in sorted(set(present) - MEASURES.own_entries.keys())]
 
 
-def columns(present: Collection[str]) -> list[Measure]:
-    """The measures that a table of triples has columns for: `among` those that are `present`, with
+def column_measures(present: Collection[str]) -> list[Measure]:
+    """The measures that a table of triples has columns for: `order_measures` those that are `present`, with
     regard and toxicity always."""
-    return among({*present, *(m.name for m in MEASURES.own_entries.values() if m.always)})
+    return order_measures({*present, *(m.name for m in MEASURES.own_entries.values() if m.always)})
 
 
-def measures_of(triples: Iterable[Said]) -> list[str]:
+def scored_measures(triples: Iterable[ScoredTriple]) -> list[str]:
     """The names of the measures that any of the triples has a score for, sorted."""
     return sorted({name for triple in triples for name in triple.scores})
 
 
-def values_of(triples: Iterable[Said], name: str) -> "Sample":
+def measure_values(triples: Iterable[ScoredTriple], name: str) -> "Sample":
     """The values of a measure that figures and tests read (`Measure.read`): one for each triple
     that has a score, and how often the triple was said."""
     import numpy as np
 
     from kgbias.stats.inference import Sample
 
-    measure = known(name)
-    scored = [t for t in triples if name in t.scores]
+    measure = get_measure(name)
+    with_score = [t for t in triples if name in t.scores]
     return Sample(
-        np.array([measure.read(t.scores[name]) for t in scored], dtype=np.float64),
-        np.array([t.count for t in scored], dtype=np.int64),
+        np.array([measure.read(t.scores[name]) for t in with_score], dtype=np.float64),
+        np.array([t.count for t in with_score], dtype=np.int64),
         bounds=measure.bounds,
         signs=measure.ends_of_signs,
     )

@@ -22,11 +22,11 @@ from kgbias.io.templates import PromptTemplate, read_template, render_template
 
 PUBLISHED, DEFAULT = "salinas-2023", "sentences"
 MANIFEST = "pack.toml"
-_FIRST = "initialise.toml"  # only a crawl's pack has this file
-_SENTENCE = "{{ group }} {{ predicate }} {{ object }}."
-_NAMED: Mapping[str, type] = {"name": str, "version": int, "language": str, "source": str}
+_CRAWL_FILE = "initialise.toml"  # only a crawl's pack has this file
+_DEFAULT_VERBALISER = "{{ group }} {{ predicate }} {{ object }}."
+_REQUIRED_KEYS: Mapping[str, type] = {"name": str, "version": int, "language": str, "source": str}
 # The crawl settings that a manifest can set, with the type of each.
-_SETTINGS: Mapping[str, type | tuple[type, ...]] = {
+_CRAWL_SETTINGS: Mapping[str, type | tuple[type, ...]] = {
     "temperature": (int, float),
     "samples": int,
     "answers": int,
@@ -45,7 +45,7 @@ _SETTINGS: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
-class Said(Protocol):
+class StatementLike(Protocol):
     """The parts of a statement that a prompt shows."""
 
     @property
@@ -102,7 +102,7 @@ class Pack:
     source: str
     reader: str
     templates: Mapping[str, PromptTemplate]
-    verbaliser: str = _SENTENCE
+    verbaliser: str = _DEFAULT_VERBALISER
     pool: Pool = Pool()
     crawl: Mapping[str, Any] = field(default_factory=dict)
     preset: Mapping[str, Any] = field(default_factory=dict)
@@ -115,39 +115,39 @@ class Pack:
             raise UsageError(f"the prompts {self.name!r} have no template {name!r}")
         return self.templates[name]
 
-    def example(self, said: Said) -> Example:
+    def example(self, statement: StatementLike) -> Example:
         """A statement as this pack's prompts show it."""
-        return _example(self.verbaliser, said.group, said.predicate, said.object)
+        return _build_example(self.verbaliser, statement.group, statement.predicate, statement.object)
 
-    def opening(self, predicate: str, rng: Random) -> list[Example]:
+    def opening_examples(self, predicate: str, rng: Random) -> list[Example]:
         """Sentences of the pool for an initial prompt, none with the predicate asked for."""
         return self._draw(self.pool.initialise, {normalise(predicate)}, rng)
 
-    def among(self, shown: Sequence[Said], rng: Random) -> list[Example]:
+    def mix_examples(self, statements: Sequence[StatementLike], rng: Random) -> list[Example]:
         """These statements of the graph as examples; if the pack has a pool, mixed in random order
         with sentences of it that have other predicates."""
-        examples = [self.example(said) for said in shown]
+        examples = [self.example(statement) for statement in statements]
         if self.pool.sentences:
-            wanted = max(self.pool.expand, self.pool.minimum - len(shown))
-            examples += self._draw(wanted, {normalise(said.predicate) for said in shown}, rng)
+            wanted_count = max(self.pool.expand, self.pool.minimum - len(statements))
+            examples += self._draw(wanted_count, {normalise(statement.predicate) for statement in statements}, rng)
             rng.shuffle(examples)
         return examples
 
-    def _draw(self, wanted: int, used: Collection[str], rng: Random) -> list[Example]:
-        """Up to `wanted` sentences of the pool, no two with the same group or predicate, none with
-        a `used` predicate."""
+    def _draw(self, wanted_count: int, used_predicates: Collection[str], rng: Random) -> list[Example]:
+        """Up to `wanted_count` sentences of the pool, no two with the same group or predicate, none with
+        a `used_predicates` predicate."""
         groups: set[str] = set()
-        predicates = set(used)
-        drawn: list[Example] = []
+        predicates = set(used_predicates)
+        examples: list[Example] = []
         for sentence in rng.sample(self.pool.sentences, len(self.pool.sentences)):
-            if len(drawn) == wanted:
+            if len(examples) == wanted_count:
                 break
             group, predicate = normalise(sentence.group), normalise(sentence.predicate)
             if group not in groups and predicate not in predicates:
                 groups.add(group)
                 predicates.add(predicate)
-                drawn.append(sentence)
-        return drawn
+                examples.append(sentence)
+        return examples
 
 
 def load_pack(name: str | Path = DEFAULT) -> Pack:
@@ -155,52 +155,52 @@ def load_pack(name: str | Path = DEFAULT) -> Pack:
 
     Raises UsageError for an unknown name, DataError for a folder with a faulty file.
     """
-    known = packs().get(str(name)) if _plain(str(name)) else None
-    if known is not None:
-        return _read(known)
+    own_folder = crawl_packs().get(str(name)) if _is_plain_name(str(name)) else None
+    if own_folder is not None:
+        return _read_pack(own_folder)
     folder = Path(name)
     if not (folder / MANIFEST).is_file():
         raise UsageError(
             f"{no_such('prompts', str(name), pack_names())}, or name a folder with a {MANIFEST}"
         )
-    return _read(folder)
+    return _read_pack(folder)
 
 
 @cache
-def packs() -> PluginTable[Path]:
+def crawl_packs() -> PluginTable[Path]:
     """The folders of the crawl packs, by name: those that come with kgbias, then those that other
     packages add."""
-    own = {name: resource_path("prompts", name) for name in shipped(_FIRST)}
-    return PluginTable("pack", Path, own, _fault)
+    own_folders = {name: resource_path("prompts", name) for name in shipped_folders(_CRAWL_FILE)}
+    return PluginTable("pack", Path, own_folders, _find_fault)
 
 
-def _fault(name: str, folder: Path) -> str:
+def _find_fault(name: str, folder: Path) -> str:
     """What is wrong with another package's pack; "" if nothing is."""
     if not (folder / MANIFEST).is_file():
         return f"{folder} has no {MANIFEST}"
-    called = _read(folder).name
-    return "" if called == name else f"its pack is called {called!r}"
+    pack_name = _read_pack(folder).name
+    return "" if pack_name == name else f"its pack is called {pack_name!r}"
 
 
 def pack_names() -> list[str]:
     """The names of the crawl packs."""
-    return list(packs())
+    return list(crawl_packs())
 
 
-def shipped(file: str) -> list[str]:
+def shipped_folders(file: str) -> list[str]:
     """The folders of prompts that come with kgbias and have this file, which tells what they are
     for."""
     return [name for name in folder_names("prompts") if (resource_path("prompts", name) / file).is_file()]
 
 
-def folder_of(name: str | Path, file: str) -> Path:
+def find_folder(name: str | Path, file: str) -> Path:
     """The folder of prompts with this file: one of kgbias's by its name, or the user's. Raises
     UsageError if there is none."""
-    if _plain(str(name)) and str(name) in shipped(file):
+    if _is_plain_name(str(name)) and str(name) in shipped_folders(file):
         return resource_path("prompts", str(name))
     if not (Path(name) / file).is_file():
         raise UsageError(
-            f"{no_such('prompts', str(name), shipped(file))}, or name a folder with {MANIFEST} and "
+            f"{no_such('prompts', str(name), shipped_folders(file))}, or name a folder with {MANIFEST} and "
             f"{file}"
         )
     return Path(name)
@@ -212,10 +212,10 @@ def read_manifest(folder: Path, what: str, **kinds: type) -> dict[str, Any]:
     of the wrong kind."""
     path = folder / MANIFEST
     data = read_toml(path)
-    for key, kind in {**_NAMED, **kinds}.items():
+    for key, kind in {**_REQUIRED_KEYS, **kinds}.items():
         if not isinstance(data.get(key), str if kind is Path else kind):
             raise DataError(f"{path}: a pack of {what} needs {key!r}")
-        if kind is Path and not _plain(data[key]):
+        if kind is Path and not _is_plain_name(data[key]):
             raise DataError(f"{path}: {key!r} must be the name of a file beside it")
     for key in ("temperature", "min_p"):
         if isinstance(data.get(key, 1.0), bool) or not isinstance(data.get(key, 1.0), int | float):
@@ -223,47 +223,47 @@ def read_manifest(folder: Path, what: str, **kinds: type) -> dict[str, Any]:
     return data
 
 
-def hash_of(*files: Path) -> str:
+def hash_files(*files: Path) -> str:
     """The hash of a pack of these files: of their names and texts."""
     return content_id("pack", *(text for f in files for text in (f.name, read_text(f))))
 
 
-def _file(name: Any) -> bool:
-    return isinstance(name, str) and _plain(name)
+def _is_file_name(name: Any) -> bool:
+    return isinstance(name, str) and _is_plain_name(name)
 
 
-def _plain(name: str) -> bool:
+def _is_plain_name(name: str) -> bool:
     return bool(name) and name == Path(name).name
 
 
 @cache
-def _read(folder: Path) -> Pack:
+def _read_pack(folder: Path) -> Pack:
     path = folder / MANIFEST
     data = read_toml(path)
     for key, kind in {"name": str, "version": int, "language": str, "reader": str}.items():
         if not isinstance(data.get(key), kind):
-            raise DataError(f"{path}: a pack needs {key!r}, {_KINDS[kind]}")
+            raise DataError(f"{path}: a pack needs {key!r}, {_KIND_WORDS[kind]}")
     for key in ("source", "verbaliser"):
         if not isinstance(data.get(key, ""), str):
             raise DataError(f"{path}: {key!r} must be a text")
     examples = data.get("examples", {})
-    if not isinstance(examples, dict) or (examples and not _file(examples.get("pool"))):
+    if not isinstance(examples, dict) or (examples and not _is_file_name(examples.get("pool"))):
         raise DataError(f"{path}: [examples] needs 'pool', the name of a file beside it")
-    if "groups" in data and not _file(data["groups"]):
+    if "groups" in data and not _is_file_name(data["groups"]):
         raise DataError(f"{path}: 'groups' must be the name of a file beside it")
     preset = data.get("preset", {})
     if not isinstance(preset, dict):
         raise DataError(f"{path}: [preset] must be a table")
-    others = (data.get("groups"), examples.get("pool"))
-    aside = {MANIFEST, *filter(None, others)}
+    other_files = (data.get("groups"), examples.get("pool"))
+    non_templates = {MANIFEST, *filter(None, other_files)}
     need_regular_files(folder)
-    for name in sorted(aside):
+    for name in sorted(non_templates):
         if not (folder / name).is_file():
             raise DataError(f"{folder} has no {name}")
     files = {file.name: file for file in sorted(folder.glob("*.toml"))}
-    templates = {f.stem: read_template(f) for name, f in files.items() if name not in aside}
-    if missing := {"initialise", "predicate", "object"} - templates.keys():
-        raise DataError(f"{folder} has no {min(missing)}.toml")
+    templates = {f.stem: read_template(f) for name, f in files.items() if name not in non_templates}
+    if missing_templates := {"initialise", "predicate", "object"} - templates.keys():
+        raise DataError(f"{folder} has no {min(missing_templates)}.toml")
     pack = Pack(
         name=data["name"],
         version=data["version"],
@@ -271,52 +271,52 @@ def _read(folder: Path) -> Pack:
         source=data.get("source", ""),
         reader=data["reader"],
         templates=templates,
-        verbaliser=data.get("verbaliser", _SENTENCE),
-        crawl=_settings(path, "crawl", data.get("crawl", {})),
-        preset=_settings(path, "preset.crawl", preset.get("crawl", {})),
+        verbaliser=data.get("verbaliser", _DEFAULT_VERBALISER),
+        crawl=_check_settings(path, "crawl", data.get("crawl", {})),
+        preset=_check_settings(path, "preset.crawl", preset.get("crawl", {})),
         groups=folder / data["groups"] if "groups" in data else None,
-        hash=hash_of(*files.values()),
+        hash=hash_files(*files.values()),
     )
-    return pack if not examples else _with_pool(pack, folder, examples)
+    return pack if not examples else _add_pool(pack, folder, examples)
 
 
-def _with_pool(pack: Pack, folder: Path, examples: Mapping[str, Any]) -> Pack:
-    where = folder / MANIFEST
+def _add_pool(pack: Pack, folder: Path, examples: Mapping[str, Any]) -> Pack:
+    manifest = folder / MANIFEST
     counts = {}
     for key in ("initialise", "expand", "minimum"):
         counts[key] = examples.get(key, 0)
         if not isinstance(counts[key], int) or not 0 <= counts[key] <= 50:
-            raise DataError(f"{where}: {key!r} of [examples] must be a number from 0 to 50")
+            raise DataError(f"{manifest}: {key!r} of [examples] must be a number from 0 to 50")
     path = folder / examples["pool"]
     sentences = []
     for line in read_toml(path).get("sentences", []):
-        parts = [part.strip() for part in line.split("|")] if isinstance(line, str) else []
-        if len(parts) != 3 or not all(parts):
+        words = [part.strip() for part in line.split("|")] if isinstance(line, str) else []
+        if len(words) != 3 or not all(words):
             raise DataError(f"{path}: {line!r} is not GROUP | PREDICATE | OBJECT")
-        group, predicate, object = parts
-        sentences.append(_example(pack.verbaliser, group, predicate, object))
+        group, predicate, object = words
+        sentences.append(_build_example(pack.verbaliser, group, predicate, object))
     if not sentences:
         raise DataError(f"{path} has no 'sentences'")
     return replace(pack, pool=Pool(tuple(sentences), **counts))
 
 
-def _example(verbaliser: str, group: str, predicate: str, object: str) -> Example:
+def _build_example(verbaliser: str, group: str, predicate: str, object: str) -> Example:
     values = {"group": group, "predicate": predicate, "object": object}
     return Example(group, predicate, object, render_template(verbaliser, values))
 
 
-def _settings(path: Path, table: str, found: Any) -> Mapping[str, Any]:
-    if not isinstance(found, dict):
+def _check_settings(path: Path, table: str, settings: Any) -> Mapping[str, Any]:
+    if not isinstance(settings, dict):
         raise DataError(f"{path}: [{table}] must be a table")
-    for name, value in found.items():
-        kind = _SETTINGS.get(name)
+    for name, value in settings.items():
+        kind = _CRAWL_SETTINGS.get(name)
         if kind is None:
-            raise DataError(f"{path}: [{table}] cannot set {name!r}, only {', '.join(_SETTINGS)}")
+            raise DataError(f"{path}: [{table}] cannot set {name!r}, only {', '.join(_CRAWL_SETTINGS)}")
         if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
             raise DataError(f"{path}: {name!r} of [{table}] has a value of the wrong type")
         if isinstance(value, list) and not all(isinstance(word, str) for word in value):
             raise DataError(f"{path}: {name!r} of [{table}] must be a list of texts")
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in settings.items()}
 
 
-_KINDS = {str: "a text", int: "a whole number"}
+_KIND_WORDS = {str: "a text", int: "a whole number"}

@@ -20,13 +20,13 @@ PathLike = str | Path
 """A file or folder, as parameters such as `path` and `output` take it."""
 
 
-def as_names(given: Names) -> tuple[str, ...]:
+def as_names(names_given: Names) -> tuple[str, ...]:
     """The names as a tuple; a single string is one name. Raises UsageError for anything else."""
-    if isinstance(given, str):
-        return (given,)
-    if not isinstance(given, Iterable):
-        raise UsageError(f"{given!r} is no name: give one as text, or several in a list")
-    names = tuple(given)
+    if isinstance(names_given, str):
+        return (names_given,)
+    if not isinstance(names_given, Iterable):
+        raise UsageError(f"{names_given!r} is no name: give one as text, or several in a list")
+    names = tuple(names_given)
     for name in names:
         if not isinstance(name, str):
             raise UsageError(
@@ -35,14 +35,14 @@ def as_names(given: Names) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
-def among(items: Sequence[T], kind: str, wanted: Sequence[str], where: str = "") -> tuple[T, ...]:
+def select_named(items: Sequence[T], kind: str, wanted_names: Sequence[str], place: str = "") -> tuple[T, ...]:
     """The items whose attribute `kind` is one of the wanted names, in any case; all if none is
     named. Raises UsageError for a name that no item has."""
-    there = {str(getattr(item, kind)).casefold(): str(getattr(item, kind)) for item in items}
-    for name in wanted:
-        if name.casefold() not in there:
-            raise UsageError(no_such(kind, name, there.values(), where))
-    names = {name.casefold() for name in wanted}
+    known_names = {str(getattr(item, kind)).casefold(): str(getattr(item, kind)) for item in items}
+    for name in wanted_names:
+        if name.casefold() not in known_names:
+            raise UsageError(no_such(kind, name, known_names.values(), place))
+    names = {name.casefold() for name in wanted_names}
     return tuple(i for i in items if not names or str(getattr(i, kind)).casefold() in names)
 
 
@@ -53,24 +53,24 @@ def python_number(value: Any) -> Any:
     return value
 
 
-def check_options(given: Mapping[str, Any], *known: type) -> dict[str, Any]:
+def check_options(options: Mapping[str, Any], *option_types: type) -> dict[str, Any]:
     """The options, as Python's own numbers where they are numpy's.
 
-    Raises UsageError for one that none of the typed dicts `known` has, with the nearest that there
+    Raises UsageError for one that none of the typed dicts `option_types` has, with the nearest that there
     is, and for a number that is no number, or no whole one where only a whole one has a meaning."""
-    there: dict[str, Any] = {}
-    for each in known:
-        there |= each.__annotations__
-    found: dict[str, Any] = {}
-    for name, value in given.items():
-        if name not in there:
-            raise UsageError(no_such("option", name, there))
+    known_options: dict[str, Any] = {}
+    for option_type in option_types:
+        known_options |= option_type.__annotations__
+    checked: dict[str, Any] = {}
+    for name, value in options.items():
+        if name not in known_options:
+            raise UsageError(no_such("option", name, known_options))
         value = python_number(value)
-        inner = set(get_args(there[name]) or (there[name],)) - {type(None)}
-        if value is not None and inner <= {int, float} and not any(fits(value, i) for i in inner):
-            raise UsageError(f"`{name}` takes a {_PLAIN[max(inner, key=str)][0]}, not {value!r}")
-        found[name] = value
-    return found
+        inner = set(get_args(known_options[name]) or (known_options[name],)) - {type(None)}
+        if value is not None and inner <= {int, float} and not any(fits_annotation(value, i) for i in inner):
+            raise UsageError(f"`{name}` takes a {_PLAIN_TYPES[max(inner, key=str)][0]}, not {value!r}")
+        checked[name] = value
+    return checked
 
 
 class ParameterError(UsageError):
@@ -84,7 +84,7 @@ class ParameterError(UsageError):
         raise NotImplementedError
 
 
-class DoesNotApply(ParameterError):
+class UnusedParameter(ParameterError):
     """A parameter was given that changes nothing; `takers` are what it belongs to."""
 
     def __init__(self, parameter: str, takers: Collection[str]) -> None:
@@ -97,7 +97,7 @@ class DoesNotApply(ParameterError):
         return f"{name(self.parameter)} has no effect here, only with {owners}"
 
 
-class NotFor(ParameterError):
+class NotApplicable(ParameterError):
     """A parameter was given to something it does not apply to."""
 
     def __init__(self, parameter: str, what: str) -> None:
@@ -130,22 +130,22 @@ def user_name() -> str:
 
 
 def check_applies(
-    given: Iterable[str], takes: Mapping[str, Collection[str]], chosen: Collection[str]
+    parameters: Iterable[str], parameters_of: Mapping[str, Collection[str]], chosen_names: Collection[str]
 ) -> None:
-    """Raise UsageError for the first of the parameters `given` that none of `chosen` takes.
+    """Raise UsageError for the first of the parameters `parameters` that none of `chosen_names` takes.
 
-    `takes` names the parameters of everything that could be chosen.
+    `parameters_of` names the parameters of everything that could be chosen.
     """
-    for parameter in given:
-        takers = [name for name, names in takes.items() if parameter in names]
+    for parameter in parameters:
+        takers = [name for name, names in parameters_of.items() if parameter in names]
         if not takers:
-            there = sorted({name for names in takes.values() for name in names})
-            raise UsageError(no_such("parameter", parameter, there))
-        if not set(takers) & set(chosen):
-            raise DoesNotApply(parameter, takers)
+            known_parameters = sorted({name for names in parameters_of.values() for name in names})
+            raise UsageError(no_such("parameter", parameter, known_parameters))
+        if not set(takers) & set(chosen_names):
+            raise UnusedParameter(parameter, takers)
 
 
-_PLAIN: Mapping[Any, tuple[str, type | tuple[type, ...]]] = {
+_PLAIN_TYPES: Mapping[Any, tuple[str, type | tuple[type, ...]]] = {
     str: ("text", str),
     Path: ("text", str),
     int: ("whole number", int),
@@ -153,39 +153,39 @@ _PLAIN: Mapping[Any, tuple[str, type | tuple[type, ...]]] = {
 }
 
 
-def fits(value: Any, annotation: Any) -> bool:
+def fits_annotation(value: Any, annotation: Any) -> bool:
     """Whether a value from a TOML or JSON file fits a parameter's annotation. A class that such a
     file cannot express fits no value; an annotation in quotes fits any."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if annotation is bool:
         return isinstance(value, bool)
-    if annotation in _PLAIN:
-        return isinstance(value, _PLAIN[annotation][1]) and not isinstance(value, bool)
+    if annotation in _PLAIN_TYPES:
+        return isinstance(value, _PLAIN_TYPES[annotation][1]) and not isinstance(value, bool)
     if origin in (Union, UnionType):
-        return any(fits(value, part) for part in inner)
+        return any(fits_annotation(value, part) for part in inner)
     if origin is Literal:
         return isinstance(value, str) and value in inner
     if origin is None:
         return annotation is Any or not isinstance(annotation, type)
     if issubclass(origin, Mapping):
-        return isinstance(value, dict) and all(fits(part, inner[1]) for part in value.values())
-    return isinstance(value, list) and all(fits(part, inner[0]) for part in value)
+        return isinstance(value, dict) and all(fits_annotation(part, inner[1]) for part in value.values())
+    return isinstance(value, list) and all(fits_annotation(part, inner[0]) for part in value)
 
 
-def described(annotation: Any) -> str:
-    """The values that fit an annotation (`fits`), in words; "" if none do."""
+def describe_annotation(annotation: Any) -> str:
+    """The values that fit an annotation (`fits_annotation`), in words; "" if none do."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if annotation is bool:
         return "true or false"
-    if annotation in _PLAIN:
-        return f"a {_PLAIN[annotation][0]}"
+    if annotation in _PLAIN_TYPES:
+        return f"a {_PLAIN_TYPES[annotation][0]}"
     if origin in (Union, UnionType):
-        found = (described(part) for part in inner)
-        return " or ".join(dict.fromkeys(words for words in found if words))
+        parts = (describe_annotation(part) for part in inner)
+        return " or ".join(dict.fromkeys(words for words in parts if words))
     if origin is Literal:
         return " or ".join(f'"{value}"' for value in inner)
     if origin is None:
         return ""
-    kind = _PLAIN.get(inner[-1] if issubclass(origin, Mapping) else inner[0])
-    of = f" of {kind[0]}s" if kind else ""
-    return ("a table" if issubclass(origin, Mapping) else "a list") + of
+    kind = _PLAIN_TYPES.get(inner[-1] if issubclass(origin, Mapping) else inner[0])
+    item_words = f" of {kind[0]}s" if kind else ""
+    return ("a table" if issubclass(origin, Mapping) else "a list") + item_words

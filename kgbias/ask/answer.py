@@ -11,7 +11,7 @@ from kgbias.ask.retrieval import RetrievedStatement, RetrievedGroup, Retrieval
 from kgbias.graph.prompting import LoggedPrompter
 from kgbias.io.rows import Result, Rows
 from kgbias.io.templates import PromptTemplate
-from kgbias.measures import headlines
+from kgbias.measures import pick_headlines
 from kgbias.stats.estimate import nan_to_none
 
 
@@ -168,7 +168,7 @@ def format_figures(figures: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     """The figures of a group that an answer shows, as (title, value with interval, the number of
     statements behind it)."""
     formatted = []
-    for figure in headlines(figures):
+    for figure in pick_headlines(figures):
         estimate = figures[figure.name]
         if figure.statistic and not math.isnan(estimate.value):
             interval = f" ({estimate.interval(figure.form)})" if estimate.has_interval else ""

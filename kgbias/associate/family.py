@@ -46,7 +46,7 @@ from kgbias.io.rows import Result, Rows
 from kgbias.models.distributed import open_language_model
 from kgbias.models.vectors import VectorInput, load_vectors, vectors_in_memory
 from kgbias.parallel import LOCAL_EXECUTOR, Executor, check_executor, open_executor
-from kgbias.parameters import DoesNotApply, check_applies
+from kgbias.parameters import UnusedParameter, check_applies
 from kgbias.stats.estimate import nan_to_none
 from kgbias.stats.inference import benjamini_hochberg, holm
 
@@ -356,7 +356,7 @@ def _open_vectors(source: Any, format: str, *, fold: bool) -> WordVectors:
         opened: WordVectors = source
         return opened
     if format != "auto":
-        raise DoesNotApply("vector_format", ("a file of vectors",))
+        raise UnusedParameter("vector_format", ("a file of vectors",))
     return vectors_in_memory(source, fold=fold)
 
 

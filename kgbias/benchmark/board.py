@@ -18,7 +18,7 @@ from kgbias.graph.store import Store
 from kgbias.graph.types import Group
 from kgbias.io.rows import Result, Rows
 from kgbias.io.text import spoken_name
-from kgbias.measures import known
+from kgbias.measures import get_measure
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.probe.benchmarks import OVERALL, Benchmark, FigureInfo, StoredAmount, DomainFigure
 from kgbias.stats.estimate import Estimate, nan_to_none
@@ -335,7 +335,7 @@ def _compare_crawls(
         return [], []
     standings = []
     for ranking in rankings:
-        measure = known(ranking.measure)
+        measure = get_measure(ranking.measure)
         worst_first = measure.worst == "highest"
         order = list(zip(ranking.models, ranking.means, ranking.probabilities, strict=True))
         if worst_first:

@@ -14,7 +14,7 @@ from kgbias.compare import compare_samples
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, TripleView
 from kgbias.measure.topics.shares import kl_divergence, relative_entropies
-from kgbias.measures import measures_of, values_of
+from kgbias.measures import scored_measures, measure_values
 from kgbias.reference import Truth
 from kgbias.stats.inference import (
     Estimate,
@@ -43,7 +43,7 @@ class Calibration:
     @property
     def measures(self) -> list[str]:
         """The measures that the run has."""
-        return measures_of(self.triples)
+        return scored_measures(self.triples)
 
     @cached_property
     def by_group(self) -> Mapping[str, list[TripleView]]:
@@ -101,7 +101,7 @@ class Calibration:
         the number of statements), both in [-1, 1]."""
         balances = {}
         for group, triples in self.by_group.items():
-            signs = values_of(triples, "regard")
+            signs = measure_values(triples, "regard")
             if len(signs.values):
                 balances[group] = (self.truth.regard_balance(group), signs.mean)
         return balances
@@ -260,7 +260,7 @@ def null_false_positives(calibration: Calibration) -> RowResult:
     rejected = tests = 0
     for pair in calibration.truth.nulls:
         for measure in calibration.measures:
-            first_sample, second_sample = (values_of(calibration.by_group.get(name, ()), measure) for name in pair)
+            first_sample, second_sample = (measure_values(calibration.by_group.get(name, ()), measure) for name in pair)
             if len(first_sample.values) and len(second_sample.values):
                 comparison = compare_samples(first_sample, second_sample, draws=1)
                 tests += 2
@@ -296,7 +296,7 @@ def false_positive_rate(calibration: Calibration) -> RowResult:
             continue
         shares = np.array([p for p, _ in scored])
         for measure in calibration.measures:
-            values = values_of([replace(t, count=1) for _, t in scored], measure).values
+            values = measure_values([replace(t, count=1) for _, t in scored], measure).values
             if len(values) < len(scored):
                 continue
             for _ in range(TRIALS_PER_NULL):

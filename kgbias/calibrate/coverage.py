@@ -28,7 +28,7 @@ from kgbias.io.progress import Progress
 from kgbias.measure.scorers import Scorer
 from kgbias.measure.scoring import score_triples
 from kgbias.measure.topics.shares import kl_divergence, relative_entropies
-from kgbias.measures import Figure, among
+from kgbias.measures import Figure, order_measures
 from kgbias.models.base import Completer
 from kgbias.reference import load_truth
 from kgbias.stats.inference import (
@@ -55,7 +55,7 @@ class Coverage:
     """How many of the 95% intervals of a figure contain its long-run value.
 
     Attributes:
-        figure: the name of the figure (`kgbias.measures.figures`).
+        figure: the name of the figure (`kgbias.measures.figures_by_name`).
         title: the same in words.
         covers: which variances the intervals claim to cover.
         share: the share of them that contain the value; its interval is over crawls, and n is the
@@ -134,7 +134,7 @@ def build_coverage_rows(
     group in each crawl."""
     measures = {name for crawl in samples for _, name in crawl}
     figures = [
-        (m.name, f) for m in among(measures) for f in m.figures
+        (m.name, f) for m in order_measures(measures) for f in m.figures
         if f.statistic is not None and f.over == "all"
     ]  # fmt: skip
     progress.stage("intervals", len(figures) + 1)

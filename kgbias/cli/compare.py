@@ -22,7 +22,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.io.text import spoken_name
-from kgbias.measures import known
+from kgbias.measures import get_measure
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.comparison import comparison_records, group_test_record
 
@@ -260,7 +260,7 @@ def print_form_means(run: str, means: "Rows[PromptTypeMean]", as_json: bool) -> 
     ):
         of_arm = f", arm {arm}" if arm else ""
         show.say("", f"mean {spoken_name(measure)} of {category} by what prompts supplied{of_arm}")
-        form = f"+{known(measure).form.lstrip('+')}"
+        form = f"+{get_measure(measure).form.lstrip('+')}"
         show.print_table(
             ("group", "form", ">n", ">mean", ">95% interval"),
             ((mean.group, mean.form, mean.n, f"{mean.value:{form}}", mean.interval(form)) for mean in category_means),
@@ -367,7 +367,7 @@ def _print_verdicts(verdicts: Sequence[str], family: "Sequence[GroupTest]", meas
         show.say(f"-> and {len(verdicts) - _MAX_VERDICTS} more")
     sizes = [t.headline_detectable for t in family if not math.isnan(t.headline_detectable)]
     if sizes:
-        form = known(measure).form.lstrip("+")
+        form = get_measure(measure).form.lstrip("+")
         low, high = f"{min(sizes):{form}}", f"{max(sizes):{form}}"
         size = low if low == high else f"{low} to {high}"
         despite = "".join(f" ({t.interval_note})" for t in family if t.interval_note)

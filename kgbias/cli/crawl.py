@@ -31,7 +31,7 @@ from kgbias.crawl.crawler import MAX_REPEATED_REFUSALS
 from kgbias.crawl.seeds import DynamicSeeds, describe_singular
 from kgbias.errors import ModelError
 from kgbias.language.words import FILTERS
-from kgbias.packs import DEFAULT, PUBLISHED, load_pack, packs
+from kgbias.packs import DEFAULT, PUBLISHED, load_pack, crawl_packs
 from kgbias.stats.estimate import nan_to_none
 
 DEFAULT_PACK_CRAWL = load_pack(DEFAULT).crawl
@@ -87,7 +87,7 @@ def _section_option(section: str, *names: str, **attributes: Any) -> Callable[[A
     ASKING_SECTION,
     "--prompts",
     metavar="NAME-or-FOLDER",
-    help=f"The prompt pack: {', '.join(packs().own_entries)}, one added by a package, or a folder "
+    help=f"The prompt pack: {', '.join(crawl_packs().own_entries)}, one added by a package, or a folder "
     f"(default: {DEFAULT}).",
 )
 @_section_option(

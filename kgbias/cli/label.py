@@ -18,7 +18,7 @@ from kgbias.cli.options import (
 )
 from kgbias.errors import UsageError
 from kgbias.measure.labelling import LabelGuide, Labelling, LabellingProgress
-from kgbias.measures import figures
+from kgbias.measures import figures_by_name
 from kgbias.stats.estimate import nan_to_none
 
 
@@ -108,7 +108,7 @@ def _print_plan(run: kgbias.Run, measure: str, labels: int, as_json: bool) -> No
     if as_json:
         rows = [nan_to_none(row) for row in plan_rows.records()]
         return show.print_json({"run": run.name, "measure": measure, "labels": labels, "plan": rows})
-    titles = figures({plan_row.figure for plan_row in plan_rows})
+    titles = figures_by_name({plan_row.figure for plan_row in plan_rows})
     show.print_table(
         ("group", "figure", ">now", ">with labels", ">width"),
         [

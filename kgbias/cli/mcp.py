@@ -18,7 +18,7 @@ from kgbias.evidence.evidence_table import BELIEVED_VERDICTS, select_top_rows
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.ids import normalise
 from kgbias.io.resources import __version__
-from kgbias.measures import figures, headlines
+from kgbias.measures import figures_by_name, pick_headlines
 from kgbias.stats.estimate import nan_to_none
 
 DATA_NOTICE = (
@@ -148,7 +148,7 @@ def _groups(
     and number of statements. What a figure means is under `measures`."""
     rows = study.run(run).groups()
     figure_names = {name for row in rows for name in row.figures}
-    chosen_figures = [f for f in figures(figure_names).values() if f.name in figure_names] if every else headlines(figure_names)
+    chosen_figures = [f for f in figures_by_name(figure_names).values() if f.name in figure_names] if every else pick_headlines(figure_names)
     shown_figures = {f.name: f"{f.title}; {f.direction}" for f in chosen_figures}
     return {
         "measures": shown_figures,

@@ -25,7 +25,7 @@ from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.scorers import OFFLINE_SPEC
 from kgbias.measure.topics.model import EntropyForm, Outliers, ClusterSelection
 from kgbias.measure.topics.shares import suggest_remedies, describe_stability, explain_unfit, entropy_verdict
-from kgbias.measures import MEASURES, Figure, headlines, measure_of
+from kgbias.measures import MEASURES, Figure, pick_headlines, measure_of_figure
 from kgbias.stats.estimate import Estimate
 
 
@@ -327,7 +327,7 @@ def _group_record(row: Any) -> dict[str, Any]:
 def print_groups(groups: Any, hidden: str) -> None:
     """Print a line for each group in each arm, without the figure `hidden`."""
     figure_names = {name for row in groups for name in row.figures} - {hidden}
-    shown_figures = headlines(figure_names)
+    shown_figures = pick_headlines(figure_names)
     if any(figure.over == "chosen" for figure in shown_figures):
         show.say(
             "means over statements whose predicate the model chose; over all statements: --json"
@@ -366,7 +366,7 @@ def print_groups(groups: Any, hidden: str) -> None:
 def _figure_cells(figure: Figure, estimate: Any) -> tuple[str, str]:
     """A figure and its interval; of a balance, such as the overall regard, the mean, which has the
     scale of all the others."""
-    measure, form = measure_of(figure.name), figure.form
+    measure, form = measure_of_figure(figure.name), figure.form
     shown_estimate = Estimate(estimate.value, estimate.low, estimate.high, estimate.n)
     if measure and measure.ends_of_signs and figure.statistic == "total":
         form = measure.form

@@ -26,7 +26,7 @@ from kgbias.graph.types import Group, Run, TripleView
 from kgbias.io import text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.text import spoken_name
-from kgbias.measures import known, measures_of
+from kgbias.measures import get_measure, scored_measures
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values, benjamini_hochberg, holm
 from kgbias.stats.ppi import NOT_TESTED, CorrectedDifference
 from kgbias.stats.poststratification import CHOSEN_FORM, MIN_VALUES, StratifiedSample, StandardWeights, FormResamples, sum_arrays, weighted_means
@@ -152,7 +152,7 @@ class GroupTest:
     @property
     def verdict(self) -> str:
         """The result of the comparison, in words."""
-        form = known(self.measure).form.lstrip("+")
+        form = get_measure(self.measure).form.lstrip("+")
         if self.headline_differs or self.differs:
             return describe_difference(
                 self.subject, self.first, self.second, self.difference, self.label_difference, form
@@ -398,7 +398,7 @@ def run_family(
             replace(t, shrunken=s)
             for t, s in zip(tests, shrink_differences([t.difference for t in tests]), strict=True)
         ]
-    tests = [_within(t, known(measure).widest) for t in tests]
+    tests = [_within(t, get_measure(measure).widest) for t in tests]
     return OmnibusTest(
         measure, category, arm, tuple(sides), sum(mix.restrict(s).n for s in sides.values()), p_value,
         mix.share, {str(f): w for f, w in mix.weights.items()}, tuple(tests),
@@ -550,7 +550,7 @@ def track_tests(progress: Progress, measure: str, count: int, work: Iterable[Ite
 def testable_measures(triples: Iterable[TripleView]) -> list[str]:
     """The measures of the triples that groups, arms and runs are tested on: all but acceptability,
     which already decided which statements were left out."""
-    return [name for name in measures_of(triples) if known(name).compares]
+    return [name for name in scored_measures(triples) if get_measure(name).compares]
 
 
 def run_arm_tests(

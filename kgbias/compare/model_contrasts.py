@@ -35,7 +35,7 @@ from kgbias.graph.selection import SelectedStatements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, ProbeRun, TripleView, node_id
 from kgbias.io.text import spoken_name
-from kgbias.measures import known
+from kgbias.measures import get_measure
 from kgbias.stats.designs import percentile_interval
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values
 from kgbias.stats.ppi import NOT_TESTED, CorrectedDifference
@@ -134,7 +134,7 @@ class ModelContrast:
     @property
     def verdict(self) -> str:
         """The result of the contrast, in words."""
-        form = known(self.measure).form.lstrip("+")
+        form = get_measure(self.measure).form.lstrip("+")
         subject = f"{self.statistic} {spoken_name(self.measure)} of {self.group}".strip()
         if self.headline_differs or self.differs:
             return describe_difference(subject, self.first, self.second, self.difference, self.corrected, form)
@@ -338,7 +338,7 @@ def _find_detectable(contrast: ModelContrast, family: int) -> float:
 
 
 def _default_margin(measure: str, first: Sample, second: Sample) -> float:
-    bounds = known(measure).range
+    bounds = get_measure(measure).range
     if bounds is not None:
         return DEFAULT_MARGIN_SHARE * (bounds[1] - bounds[0])
     values, counts = Sample.join([Sample(s.values, s.counts) for s in (first, second)]).distinct_values()

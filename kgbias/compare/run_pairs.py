@@ -15,7 +15,7 @@ from kgbias.graph.selection import SelectedStatements, Selection, group_triples,
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run, TripleView, node_id
 from kgbias.io.progress import Progress
-from kgbias.measures import values_of
+from kgbias.measures import measure_values
 from kgbias.stats.inference import Estimate, Sample, Values, bootstrap_pairs, kendall_tau
 
 _DEFAULT_DRAWS = 1000
@@ -140,7 +140,7 @@ def _compare_pair(
         for group in shared:
             if wanted_groups and group.id not in wanted_groups:
                 continue
-            values = tuple(values_of(side_triples[group.id], measure) for side_triples in by_group_sides)
+            values = tuple(measure_values(side_triples[group.id], measure) for side_triples in by_group_sides)
             if len(values[0].values) and len(values[1].values):
                 pairs.append((values[0], values[1]))
         agreement.append(measure_rank_agreement(measure, pairs))

@@ -9,7 +9,7 @@ from kgbias.crawl.seeds import check_group_names, looks_singular, new_category, 
 from kgbias.errors import UsageError, nearest
 from kgbias.graph.generation_run import Person
 from kgbias.ids import normalise
-from kgbias.parameters import Names, among, as_names
+from kgbias.parameters import Names, select_named, as_names
 
 PersonT = TypeVar("PersonT", bound=Person)
 _MIN_SPELLING_SIMILARITY = 0.8  # the word for one of a group and for all of them
@@ -47,7 +47,7 @@ def choose_people(
         target_category = categories[0] if len(categories) == 1 else "custom"
         seeds_wanted.append(new_category(target_category).with_groups(names))
     else:
-        among(people, "category", categories, " among the people")
+        select_named(people, "category", categories, " among the people")
     chosen = [p for p in people if p.category in categories]
     for seed in seeds_wanted:
         for name in seed.groups:

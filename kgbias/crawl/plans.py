@@ -133,13 +133,13 @@ def _draw_examples(config: CrawlConfig, plan: PromptPlan, attempt: int) -> Promp
     rng = Random(stream)
     if plan.strategy not in EXPANSIONS:
         assert plan.predicate is not None
-        return replace(plan, examples=tuple(config.pack.opening(plan.predicate, rng)))
+        return replace(plan, examples=tuple(config.pack.opening_examples(plan.predicate, rng)))
     shots = min(config.shots, max(1, len(plan.pool.category.groups) - 1))
     draw = EXPANSIONS[plan.strategy].draw(plan.pool, plan.group, shots, rng, plan.predicate)
     if draw is None:
         return plan
     predicate, shown_triples = draw
-    examples = config.pack.among(shown_triples, rng)
+    examples = config.pack.mix_examples(shown_triples, rng)
     return replace(plan, predicate=predicate, shown_triples=tuple(shown_triples), examples=tuple(examples))
 
 

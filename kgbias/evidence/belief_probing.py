@@ -15,7 +15,7 @@ from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, BeliefRun, Group, GroupName, NameProbe, TripleView
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.measures import known
+from kgbias.measures import get_measure
 from kgbias.models.score.base import Array
 from kgbias.models.score.distributed import AnyScorer, iter_grids
 from kgbias.probe.belief import (
@@ -367,7 +367,7 @@ def _average_scores(triples: Sequence[TripleView]) -> dict[str, dict[str, float]
     for triple in {triple.id: triple for triple in triples}.values():
         words = Statement(triple.predicate, triple.object).words
         for measure, score in triple.scores.items():
-            if known(measure).compares:
+            if get_measure(measure).compares:
                 scores.setdefault(measure, {}).setdefault(words, []).append(score.value)
     return {
         measure: {words: float(np.mean(values)) for words, values in scores_by_words.items()}

@@ -21,7 +21,7 @@ from kgbias.graph.selection import Selection, iter_repetitions, resolve_scope
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.io.text import shorten, storable
-from kgbias.measures import Measure, columns
+from kgbias.measures import Measure, column_measures
 
 MAX_NAME_CHARACTERS = 500  # characters that the page holds of a group, a predicate or an object
 MAX_STRATEGIES = 255
@@ -121,7 +121,7 @@ def read_statement_table(runs: Sequence[StoredRun], selection: Selection, progre
     has, or if two runs are the same."""
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("a run is named twice: name each once")
-    table = StatementTable(measures=columns({m: 1 for run in runs for m in run.metrics()}))
+    table = StatementTable(measures=column_measures({m: 1 for run in runs for m in run.metrics()}))
     table.labels.add("", "")
     run_columns: list[_SourceColumns] = []
     for run in runs:

@@ -23,7 +23,7 @@ from kgbias.graph.types import (
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.wording import how
 from kgbias.measure import merge
-from kgbias.measures import Measure, columns
+from kgbias.measures import Measure, column_measures
 
 if TYPE_CHECKING:
     from kgbias.evidence.picture import PicturePair
@@ -141,7 +141,7 @@ class ExportContent:
     @cached_property
     def measures(self) -> list[Measure]:
         """The measures that a table of the triples has columns for."""
-        return columns(self.metrics)
+        return column_measures(self.metrics)
 
     @cached_property
     def origins(self) -> dict[tuple[str, str], tuple[str, int]]:

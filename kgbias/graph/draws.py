@@ -24,7 +24,7 @@ from kgbias.graph.row_types import DrawRow
 from kgbias.graph.selection import SelectedStatements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView, node_id
-from kgbias.measures import known, values_of
+from kgbias.measures import get_measure, measure_values
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
 from kgbias.stats.poststratification import CHOSEN_FORM, StratifiedSample, Keys
@@ -111,13 +111,13 @@ class Draws:
         return bool(self._places)
 
     def sample(self, triples: Sequence[TripleView], measure: str) -> Sample:
-        """As `kgbias.measures.values_of`, for triples that count, each from one arm; with the
+        """As `kgbias.measures.measure_values`, for triples that count, each from one arm; with the
         design by which they were drawn, if it is known."""
         if not self.is_known:
-            return values_of(triples, measure)
+            return measure_values(triples, measure)
         samples = [stratified.sample for stratified in self._samples_by_group(triples, measure).values()]
         if not samples:
-            return values_of((), measure)
+            return measure_values((), measure)
         return samples[0] if len(samples) == 1 else Sample.join(samples)
 
     def labelled_sample(self, triples: Sequence[TripleView], labels: Mapping[str, int]) -> Sample | None:
@@ -153,10 +153,10 @@ class Draws:
         """As `sample`, with what the prompt of each value supplied; `by_group` distinguishes the
         prompts of different groups, for samples of several groups."""
         if not self.is_known:
-            return StratifiedSample(values_of(triples, measure))
+            return StratifiedSample(measure_values(triples, measure))
         by_arm_and_group = self._samples_by_group(triples, measure)
         if not by_arm_and_group:
-            return StratifiedSample(values_of((), measure))
+            return StratifiedSample(measure_values((), measure))
         if by_group:
             return StratifiedSample.join_named({group: group_sample for (_, group), group_sample in by_arm_and_group.items()})
         return StratifiedSample.pool(list(by_arm_and_group.values())) if len(by_arm_and_group) > 1 else next(iter(by_arm_and_group.values()))
@@ -167,7 +167,7 @@ class Draws:
         for t in triples:
             if measure in t.scores:
                 scored[t.arm, t.group_id].append(t)
-        read_value, bounds, samples = known(measure).read, known(measure).bounds, {}
+        read_value, bounds, samples = get_measure(measure).read, get_measure(measure).bounds, {}
         for key, group_triples in scored.items():
             places_by_triple = self._places[key].places_by_triple
             places = np.array([place for t in group_triples for place in places_by_triple[t.id]], dtype=np.int64)
@@ -178,7 +178,7 @@ class Draws:
                 self._design_of(key),
                 places,
                 bounds,
-                known(measure).ends_of_signs,
+                get_measure(measure).ends_of_signs,
             )
             forms, blocks = self._forms_and_blocks(key)
             samples[key] = StratifiedSample(sample, forms[places], blocks[places])

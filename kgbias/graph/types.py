@@ -524,7 +524,7 @@ class TripleView:
 
 @dataclass(frozen=True, slots=True)
 class GroupScore(Estimate):
-    """FIGURE: a figure of one group in one run (`kgbias.measures.figures`)."""
+    """FIGURE: a figure of one group in one run (`kgbias.measures.figures_by_name`)."""
 
     value: Annotated[OrNaN, "the figure"]
     low: Annotated[OrNaN, LOW_MEANING]

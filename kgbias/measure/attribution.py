@@ -23,7 +23,7 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.text import spoken_name
 from kgbias.measure.scorers import Scorer, check_measure, require_language
 from kgbias.measure.scorers._gradients import MaskingScorer, DifferentiableScorer, GradientReading
-from kgbias.measures import known
+from kgbias.measures import get_measure
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import bootstrap
 
@@ -266,7 +266,7 @@ def choose_triples(
 def select_most_hurtful(triples: Sequence[TripleView], measure: str, count: int) -> list[TripleView]:
     """The `count` most hurtful triples by a measure (`Measure.worst`): with the most negative
     regard, the highest toxicity, the lowest warmth."""
-    sign = 1 if known(measure).worst == "lowest" else -1
+    sign = 1 if get_measure(measure).worst == "lowest" else -1
     scored_triples = [t for t in triples if measure in t.scores]
     return sorted(scored_triples, key=lambda t: (sign * t.scores[measure].value, t.sentence))[:count]
 

@@ -20,7 +20,7 @@ from kgbias.graph.types import GroupScore, Metric, Score, verbalise
 from kgbias.io.progress import Progress
 from kgbias.io.text import spoken_name
 from kgbias.measure.scorers import Judgement, Scorer
-from kgbias.measures import MEASURES, known
+from kgbias.measures import MEASURES, get_measure
 from kgbias.stats.inference import Estimate, bootstrap, mean
 
 TRIAL_STATEMENTS = {
@@ -58,7 +58,7 @@ TextJudge = Callable[
 def is_tried_on_names(measure: str) -> bool:
     """Whether scorers of a measure are tried on names: all but acceptability, by which groups are
     not compared."""
-    return measure in MEASURES and known(measure).compares
+    return measure in MEASURES and get_measure(measure).compares
 
 
 def name_effects(scorer: Scorer, names: Sequence[str]) -> tuple[str, dict[str, Estimate]]:
@@ -84,7 +84,7 @@ def _largest_effect(effects: Iterable[Estimate]) -> float:
 
 def reads_names(measure: str, effects: Iterable[Estimate]) -> bool:
     """Whether names have a larger effect than counts as none."""
-    bounds = known(measure).range or (-1.0, 1.0)
+    bounds = get_measure(measure).range or (-1.0, 1.0)
     return _largest_effect(effects) > MAX_BLIND_EFFECT * (bounds[1] - bounds[0])
 
 
@@ -208,10 +208,10 @@ def _mean_judgement(measure: str, judgements: Sequence[Judgement | None]) -> Jud
     if len(given_judgements) < len(judgements):
         return None
     value = sum(judgement.value for judgement in given_judgements) / len(given_judgements)
-    if sides := known(measure).sides:
+    if sides := get_measure(measure).sides:
         return Judgement(value, sides[0] if value >= 0.5 else sides[1], {})
     labels = list(dict.fromkeys(label for judgement in given_judgements for label in judgement.probabilities))
-    if labels and known(measure).signs:
+    if labels and get_measure(measure).signs:
         total = {name: sum(judgement.probabilities.get(name, 0.0) for judgement in given_judgements) for name in labels}
         return Judgement(value, max(labels, key=lambda name: total[name]), {})
     labels_given = [judgement.label for judgement in given_judgements]

@@ -14,7 +14,7 @@ from kgbias.graph.types import GroupScore, Run, TripleView
 from kgbias.io.text import spoken_name
 from kgbias.measure.ppi_figures import corrected_figures
 from kgbias.measure.topics.run import ENTROPY_MEASURES, run_entropies
-from kgbias.measures import CORRECTED, Figure, Measure, among, figures, measure_of, measures_of
+from kgbias.measures import CORRECTED_PREFIX, Figure, Measure, order_measures, figures_by_name, measure_of_figure, scored_measures
 from kgbias.stats.estimate import COVERS
 from kgbias.stats.inference import (
     DEFAULT_DRAWS,
@@ -49,7 +49,7 @@ def update_run_figures(run: StoredRun) -> SelectedStatements:
 def _computed_names(present: Collection[str]) -> set[str]:
     """The names of the figures that follow from a run's statements, of other packages' measures
     those that are `present`."""
-    of_statements = (f.name for f in figures(present).values() if f.statistic is not None)
+    of_statements = (f.name for f in figures_by_name(present).values() if f.statistic is not None)
     return {*of_statements, *ENTROPY_MEASURES}
 
 
@@ -72,7 +72,7 @@ def read_figures(
         (computed_scores if score.measure in computed_names else other_scores).append(score)
     if replace(selection, arm=None) == Selection():
         labels = set(map(selected.arm_label, selected.arms))
-        if stored_scores := [score for score in computed_scores if score.arm in labels and not score.method.startswith(CORRECTED)]:
+        if stored_scores := [score for score in computed_scores if score.arm in labels and not score.method.startswith(CORRECTED_PREFIX)]:
             if run.store.labels():
                 comparable = exclude_cross_mentions(run, selected)
                 draws = Draws.from_run(run, comparable)
@@ -163,8 +163,8 @@ def _group_scores(
 
 def _scored_measures(crawls: Sequence[tuple[Draws, _TriplesByGroup, _TriplesByGroup]]) -> list[Measure]:
     """The measures that any of the statements has a score for."""
-    return among(
-        {name for *_, whole in crawls for own in whole.values() for name in measures_of(own)}
+    return order_measures(
+        {name for *_, whole in crawls for own in whole.values() for name in scored_measures(own)}
     )
 
 
@@ -223,7 +223,7 @@ def describe_intervals(figures: Iterable[GroupScore]) -> dict[str, list[str]]:
     have intervals of several kinds, "means of" it or the title of each."""
     by_measure: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for score in figures:
-        measure = measure_of(score.measure)
+        measure = measure_of_figure(score.measure)
         if (
             measure is not None
             and score.has_interval
@@ -233,7 +233,7 @@ def describe_intervals(figures: Iterable[GroupScore]) -> dict[str, list[str]]:
             method = "; ".join([first_part, *(part for part in other_parts if part.startswith(COVERS))])
             by_measure[measure.name][method].add(score.measure)
     measures_by_method: dict[str, list[str]] = defaultdict(list)
-    for measure in among(by_measure):
+    for measure in order_measures(by_measure):
         for method, names in sorted(by_measure[measure.name].items()):
             figures_with_method = [figure for figure in measure.figures if figure.name in names]
             if len(by_measure[measure.name]) == 1:
@@ -267,7 +267,7 @@ def means_by_prompt_type(
     draws, means = Draws.from_run(run, selected), []
     for arm in selected.arms if draws.is_known else ():
         triples_by_group = group_triples(selected.triples_of_arm(arm))
-        for measure in among(measures or measures_of(selected.triples_of_arm(arm))):
+        for measure in order_measures(measures or scored_measures(selected.triples_of_arm(arm))):
             for group in run.groups:
                 stratified = draws.stratified_sample(triples_by_group[group.id], measure.name)
                 for form in sorted(map(str, stratified.sizes())):

@@ -21,7 +21,7 @@ from kgbias.io.published_sets import identify_columns
 from kgbias.io.reading import read_head, read_text, read_toml
 from kgbias.io.tables import TableFormat, is_missing, read_table
 from kgbias.io.text import shorten
-from kgbias.measures import MEASURES, known
+from kgbias.measures import MEASURES, get_measure
 
 LABEL_TABLE = TableFormat(
     "labels: `kgbias scorers`",
@@ -98,7 +98,7 @@ class LabelledSet:
 def read_shipped_set(measure: str) -> LabelledSet | None:
     """The labelled statements that come with a measure, as many of each label as there were; for
     another package's measure, those of MEASURE.tsv in its folder. None if it has none."""
-    folder = known(measure).folder
+    folder = get_measure(measure).folder
     if folder is None:
         return _read_shipped().get(measure)
     path = folder / f"{measure}.tsv"
@@ -321,7 +321,7 @@ PUBLISHED_NAMES = ("Sheng et al.'s regard", *(form.set.name for form in PUBLISHE
 
 
 def _read_own_rows(path: Path, rows: _NumberedRows, measure: str) -> _NumberedStatements:
-    labels = {label: label for label in known(measure).labels}
+    labels = {label: label for label in get_measure(measure).labels}
     for line, row in rows:
         label = _known_label(row["label"], labels, path, line)
         unit = row.get("unit", "").strip()

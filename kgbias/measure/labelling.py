@@ -24,7 +24,7 @@ from kgbias.io.reading import read_toml
 from kgbias.io.tables import read_table
 from kgbias.io.text import escape_formula, is_plain, unescape_formula
 from kgbias.measure.sampling import LabelSample, draw_sample
-from kgbias.measures import known
+from kgbias.measures import get_measure
 from kgbias.parameters import user_name
 
 MASKED_GROUP = "these people"
@@ -95,7 +95,7 @@ class LabellingProgress:
 def read_guide(measure: str) -> LabelGuide:
     """The guide of a measure; for another package's measure, MEASURE.guide.toml in its folder.
     Raises UsageError if there is none."""
-    folder = known(measure).folder
+    folder = get_measure(measure).folder
     shipped_path = Path(__file__).with_name("guides") / f"{measure}.toml"
     path = folder / f"{measure}.guide.toml" if folder else shipped_path
     if not path.is_file():

@@ -24,7 +24,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Metric, TripleView
 from kgbias.measure.precision import read_precision
 from kgbias.measure.sampling import draw_selected_sample
-from kgbias.measures import BY_ALL, CORRECTED, Figure, Measure, Scored, corrected_figure, known
+from kgbias.measures import BY_ALL_LABELS, CORRECTED_PREFIX, Figure, Measure, ScoreLike, corrected_figure, get_measure
 from kgbias.stats.estimate import COVERS, Estimate
 from kgbias.stats.inference import DEFAULT_DRAWS, STATISTICS, Values, mean
 from kgbias.stats.ppi import NOT_TESTED, RectifierCell, CorrectedFigure, CorrectedDifference, ScoredStatements, correct_figure
@@ -134,7 +134,7 @@ class LabelValues:
         positive_label, negative_label = measure.sides
         return cls({positive_label: 1.0, negative_label: 0.0}, (0.0, 1.0), measure)
 
-    def score_value(self, score: Scored) -> float:
+    def score_value(self, score: ScoreLike) -> float:
         """What the scorer says."""
         scorer_value = self.measure.read(score)
         return scorer_value if self.counts is None else float(scorer_value == self.counts)
@@ -173,7 +173,7 @@ class LabelCorrections:
         name: str = "",
     ) -> None:
         """`name` tells these statements from those of another run or arm."""
-        self.measure, self.labels, self._name = known(measure), labels, name
+        self.measure, self.labels, self._name = get_measure(measure), labels, name
         self._triples_by_group: dict[str, list[TripleView]] = defaultdict(list)
         for t in triples:
             if measure in t.scores:
@@ -456,7 +456,7 @@ def corrected_figures(
 
 
 def _describe_method(corrections: LabelCorrections, corrected: CorrectedFigure, by_own: bool) -> str:
-    by_all = f"{BY_ALL}, among which this one is taken for one like the others"
+    by_all = f"{BY_ALL_LABELS}, among which this one is taken for one like the others"
     label_source = "of the group's statements" if by_own else by_all
     test_text = (
         ""
@@ -464,7 +464,7 @@ def _describe_method(corrections: LabelCorrections, corrected: CorrectedFigure, 
         else f" (that the scorer errs alike for all: p = {corrections.equal_error_p_value:.2g})"
     )
     return (
-        f"{CORRECTED}by {corrected.n} labels {corrections.labels.labelled_by}, {label_source}{test_text}; prediction-powered, "
+        f"{CORRECTED_PREFIX}by {corrected.n} labels {corrections.labels.labelled_by}, {label_source}{test_text}; prediction-powered, "
         f"{DEFAULT_DRAWS} draws; {COVERS} {', '.join(corrections.covers)}, the scorer's errors"
     )
 
@@ -514,7 +514,7 @@ def expect_figures(
     sample_labels = read_sample_labels(run, measure, selected, selection)
     considered = selected.including_unacceptable if measure == "acceptability" else selected.triples
     scorer_labels = {triple.id: triple.scores[measure].label for triple in considered if measure in triple.scores}
-    probabilities, basis = _label_probabilities(known(measure), sample_labels, scorer_labels, metric)
+    probabilities, basis = _label_probabilities(get_measure(measure), sample_labels, scorer_labels, metric)
     names = {g.id: g.name for g in run.groups}
     rng = np.random.Generator(np.random.PCG64(0))
     shares = dict(sample_labels.shares) if sample_labels else {}

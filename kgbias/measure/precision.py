@@ -22,7 +22,7 @@ from kgbias.io.tables import parse_table
 from kgbias.measure.scorer_agreement import correlation_estimate, cohens_kappa
 from kgbias.measure.labelled_sets import LabelledStatement, LabelledSet, read_shipped_set, describe_shipped_annotator
 from kgbias.measure.scorers import Scorer
-from kgbias.measures import Measure, Said, Scored
+from kgbias.measures import Measure, ScoredTriple, ScoreLike
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion, rank_correlation
 
@@ -82,11 +82,11 @@ def check_shipped_labels(scorer: Scorer, labels: LabelledSet | None = None) -> L
     return check_by_group(scorer.name, labelled_set, scorer.score([one.text for one in labelled_set.statements]))[0]
 
 
-def check_by_group(scorer: str, labelled_set: LabelledSet, judgements: Sequence[Scored | None]) -> list[LabelAgreement]:
+def check_by_group(scorer: str, labelled_set: LabelledSet, judgements: Sequence[ScoreLike | None]) -> list[LabelAgreement]:
     """What a scorer of this name says of the statements of a set, in their order, against the
     labels: over all of them, then about each group with `MIN_GROUP_LABELS` or more, by name."""
     pairs = list(zip(labelled_set.statements, judgements, strict=True))
-    groups: dict[str, list[tuple[LabelledStatement, Scored | None]]] = {}
+    groups: dict[str, list[tuple[LabelledStatement, ScoreLike | None]]] = {}
     for statement, score in pairs:
         groups.setdefault(statement.group, []).append((statement, score))
     agreements = [_compare_labels(scorer, labelled_set, "", pairs)]
@@ -98,7 +98,7 @@ def check_by_group(scorer: str, labelled_set: LabelledSet, judgements: Sequence[
 
 
 def _compare_labels(
-    scorer: str, labelled_set: LabelledSet, group: str, pairs: Sequence[tuple[LabelledStatement, Scored | None]]
+    scorer: str, labelled_set: LabelledSet, group: str, pairs: Sequence[tuple[LabelledStatement, ScoreLike | None]]
 ) -> LabelAgreement:
     judged_pairs = [(statement, score) for statement, score in pairs if score is not None]
     given_labels = [statement.label for statement, _ in judged_pairs]
@@ -171,7 +171,7 @@ def read_precision(metric: Metric | None) -> LabelPrecision | None:
     return _read_precisions().get((metric.measure, metric.scorer, metric.version))
 
 
-def describe_hurtful_label(measure: Measure, metric: Metric | None, triples: Collection[Said]) -> str:
+def describe_hurtful_label(measure: Measure, metric: Metric | None, triples: Collection[ScoredTriple]) -> str:
     """How many of the statements have a measure's hurtful label, and how many that get it deserve
     it: what to know before reading a list of them."""
     measure_scores = [t.scores[measure.name] for t in triples if measure.name in t.scores]

@@ -13,7 +13,7 @@ import numpy as np
 
 from kgbias.graph.labels import SKIPPED_LABEL, RaterKind, Label
 from kgbias.graph.types import TripleView
-from kgbias.measures import Measure, known
+from kgbias.measures import Measure, get_measure
 from kgbias.stats.designs import percentile_interval
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Values
 
@@ -73,7 +73,7 @@ def compare_raters(
         for triple_id, statement_labels in shared_units.items():
             groups.setdefault(triples_by_id[triple_id].group, {})[triple_id] = statement_labels
         agreements += [
-            _compare_measure_raters(known(measure), group, kind, units, triples_by_id)
+            _compare_measure_raters(get_measure(measure), group, kind, units, triples_by_id)
             for group, units in groups.items()
             if units
         ]

@@ -12,7 +12,7 @@ import numpy as np
 from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
-from kgbias.measures import known
+from kgbias.measures import get_measure
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import (
     Values,
@@ -198,7 +198,7 @@ def _rank_changes(
     category: Mapping[str, str],
 ) -> tuple[RankChange, ...]:
     """The groups whose rank in their category differs."""
-    read_value, sign = known(measure).read, 1 if known(measure).worst == "lowest" else -1
+    read_value, sign = get_measure(measure).read, 1 if get_measure(measure).worst == "lowest" else -1
     means: dict[str, dict[str, tuple[float, float]]] = {}
     by_group: dict[str, list[TripleView]] = {}
     for triple in judged_by_both:

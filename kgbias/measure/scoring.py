@@ -19,7 +19,7 @@ from kgbias.measure.figures import update_run_figures
 from kgbias.measure.scorers import Judgement, Scorer, require_language
 from kgbias.measure.scorers._joint_scoring import ScoringTask, DistributableScorer, reads_jointly, all_on_cpu, is_distributable
 from kgbias.measure.counterfactual import score_with_every_name, can_swap_names, is_tried_on_names, try_names
-from kgbias.measures import known
+from kgbias.measures import get_measure
 from kgbias.parallel import Executor
 from kgbias.parallel.local import LocalExecutor, count_cores, count_torch_threads
 
@@ -202,7 +202,7 @@ def _make_scores(
 ) -> list[Score]:
     """A scorer's scores of these triples. Raises DataError for a value outside its measure's range,
     which another package's scorer might give."""
-    low, high = known(scorer.measure).range or (-math.inf, math.inf)
+    low, high = get_measure(scorer.measure).range or (-math.inf, math.inf)
     for judgement in judgements:
         if judgement and not low <= judgement.value <= high:
             raise DataError(

@@ -16,8 +16,8 @@ from kgbias.io.tables import TableFormat, read_filled_rows, read_table
 from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.io.templates import PromptTemplate, read_template
 from kgbias.models.base import PromptForm
-from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
-from kgbias.parameters import Names, among, as_names
+from kgbias.packs import MANIFEST, find_folder, hash_files, read_manifest
+from kgbias.parameters import Names, select_named, as_names
 
 DEFAULT_PACK = "pairs"
 SLOTS = ("name", "group")
@@ -215,7 +215,7 @@ def configure_pairs(
     pack = load_pairs_pack(prompts or DEFAULT_PACK)
     wordings = pack.wordings if requests is None else read_requests(requests)
     people_known = pack.people if people is None else read_slot_people(people)
-    wordings = among(wordings, "request", as_names(request))
+    wordings = select_named(wordings, "request", as_names(request))
     people_chosen = choose_people(people_known, category, group, as_names(seeds), _person_of_group)
     if seeds or not {p.group for p in people_chosen} <= {p.group for p in people_known}:
         slots_filled = {p.slot for p in people_chosen}
@@ -322,7 +322,7 @@ def _number_people(rows: Sequence[Sequence[str]]) -> tuple[SlotPerson, ...]:
 def load_pairs_pack(name: str | Path = DEFAULT_PACK) -> PairsPack:
     """The pack with that name, or in that folder. Raises UsageError for an unknown name, DataError
     for a folder with a faulty file."""
-    return _load_pack(folder_of(name, _REQUEST_FILE))
+    return _load_pack(find_folder(name, _REQUEST_FILE))
 
 
 @cache
@@ -341,5 +341,5 @@ def _load_pack(folder: Path) -> PairsPack:
         template=read_template(folder / _REQUEST_FILE),
         temperature=float(data.get("temperature", 1.0)),
         min_p=data.get("min_p"),
-        hash=hash_of(*files),
+        hash=hash_files(*files),
     )

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import canonical_json
 from kgbias.io.templates import PromptTemplate, read_template, render_template
-from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
+from kgbias.packs import MANIFEST, find_folder, hash_files, read_manifest
 
 AttributeKind = Literal["text", "integer", "measure", "list"]
 DEFAULT, REFERENCE = "profiles", "profiles-reference"
@@ -124,7 +124,7 @@ def _object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 def load_profile_pack(name: str | Path = DEFAULT) -> ProfilePack:
     """The pack with that name, or in that folder. Raises UsageError for an unknown name, DataError
     for a folder with a faulty file."""
-    return _load_pack(folder_of(name, _ATTRIBUTE_FILE))
+    return _load_pack(find_folder(name, _ATTRIBUTE_FILE))
 
 
 _ATTRIBUTE_FILE = "attribute.toml"
@@ -145,7 +145,7 @@ def _load_pack(folder: Path) -> ProfilePack:
         source=data["source"],
         attributes=attributes,
         templates={file.stem: read_template(file) for file in files},
-        hash=hash_of(path, *files),
+        hash=hash_files(path, *files),
         min_p=data.get("min_p"),
     )
 

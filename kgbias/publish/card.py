@@ -19,7 +19,7 @@ from kgbias.graph.selection import Selection, run_language
 from kgbias.graph.types import GroupScore
 from kgbias.io.files import CHECKSUM_FILE as CHECKSUMS
 from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, markdown, xml_safe
-from kgbias.measures import corrected_figure, figures, labelled_by
+from kgbias.measures import corrected_figure, figures_by_name, label_source
 from kgbias.publish.recipe import RECIPE_FILE as RECIPE
 from kgbias.publish.recipe import STATEMENTS_FILE, Recipe
 from kgbias.stories.stereotales import FORMAT_NAME as STEREOTALES
@@ -292,11 +292,11 @@ def _card_lines(source: CardSource) -> Iterator[str]:
 
 
 def _group_lines(source: CardSource) -> Iterator[str]:
-    content, known_figures = source.content, figures()
+    content, known_figures = source.content, figures_by_name()
     values = {(f.group_id, f.arm, f.measure): f for f in source.figures}
     figure_names = [n for name in _SHOWN_FIGURES for n in (name, corrected_figure(known_figures[name]).name)]
     shown_figures = [name for name in figure_names if any(f.measure == name for f in source.figures)]
-    labelled = {labelled_by(f.method) for f in source.figures if f.measure in shown_figures} - {""}
+    labelled = {label_source(f.method) for f in source.figures if f.measure in shown_figures} - {""}
     heads = ["group", "category", "arm", "statements", "distinct"]
     heads += [f"{known_figures[name].title} (95% interval)" for name in shown_figures]
     yield f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}"

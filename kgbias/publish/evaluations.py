@@ -19,7 +19,7 @@ from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.files import replace_folder
 from kgbias.io.resources import __version__
 from kgbias.io.text import escape_formula
-from kgbias.measures import Figure, Measure, figures, measure_of
+from kgbias.measures import Figure, Measure, figures_by_name, measure_of_figure
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.publish.card import CardSource
 from kgbias.report.benchmark import plain_records, benchmark_tables
@@ -87,10 +87,10 @@ def _group_results(source: CardSource) -> Iterator[dict[str, Any]]:
     recipe, config = source.recipe, source.recipe.config
     counts = {(f.group_id, f.arm, f.measure): f.n for f in source.figures}
     for score in source.figures:
-        measure = measure_of(score.measure)
+        measure = measure_of_figure(score.measure)
         if measure is None or not math.isfinite(score.value):
             continue
-        figure = figures({score.measure})[score.measure]
+        figure = figures_by_name({score.measure})[score.measure]
         raw = figure.raw or figure.name  # a corrected figure's own n is the number of labels
         bounds = _bounds(figure, measure, counts.get((score.group_id, score.arm, raw), score.n))
         if bounds is None:

@@ -32,16 +32,16 @@ from kgbias.io.text import format_p_value, spoken_name
 from kgbias.measure.topics.run import ENTROPY_MEASURE, PLUG_IN_MEASURE, PUBLISHED_MEASURE
 from kgbias.measure.topics.shares import describe_stability, entropy_verdict
 from kgbias.measures import (
-    CORRECTED,
+    CORRECTED_PREFIX,
     MEASURES,
     Figure,
     Measure,
-    among,
-    columns,
+    order_measures,
+    column_measures,
     corrected_figure,
-    known,
-    labelled_by,
-    labels_of,
+    get_measure,
+    label_source,
+    label_count_words,
 )
 from kgbias.report.beliefs import belief_exhibits, belief_comparison_exhibits
 from kgbias.report.choices import choice_exhibits
@@ -237,7 +237,7 @@ def _chosen_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
     """Regard and toxicity where the model chose the predicate; then these means for each measure
     beside those at one mix of prompts and those of all statements."""
     rows, wordings = [], ""
-    for measure in columns(data.run_data.metrics):
+    for measure in column_measures(data.run_data.metrics):
         forms = {f.over: f for f in measure.figures if f.over != "all"}
         if not forms or not data.named_scores(category, forms["chosen"].name):
             continue
@@ -284,7 +284,7 @@ def _chosen_means_exhibit(
     if by_labels:
         heads = ["Group", "labels", shown_figure.title, "95% interval", "n", "raw", "95% interval"]
         rows = [
-            [n, labels_of(e.method, e.n), *estimate_cells(e, shown_figure.form), str(r.n), *estimate_cells(r, shown_figure.form)]
+            [n, label_count_words(e.method, e.n), *estimate_cells(e, shown_figure.form), str(r.n), *estimate_cells(r, shown_figure.form)]
             for (n, e), (_, r) in zip(corrected, raw, strict=True)
         ]
         direction = f"{direction} {_CORRECTED_NOTE}"
@@ -313,15 +313,15 @@ _CORRECTED_NOTE = (
 def _corrected_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """Every figure that labels correct, beside the raw one."""
     rows, labelled = [], set[str]()
-    for measure in columns(data.run_data.metrics):
+    for measure in column_measures(data.run_data.metrics):
         for figure in measure.figures:
             for group in data.groups(category):
                 corrected = data.scores.get((group.id, corrected_figure(figure).name))
                 raw = data.scores.get((group.id, figure.name))
                 if corrected is not None and raw is not None:
-                    labelled.add(labelled_by(corrected.method))
+                    labelled.add(label_source(corrected.method))
                     rows.append([figure.title, group.name, str(raw.n), *estimate_cells(raw, figure.form),
-                                 *estimate_cells(corrected, figure.form), labels_of(corrected.method, corrected.n)])  # fmt: skip
+                                 *estimate_cells(corrected, figure.form), label_count_words(corrected.method, corrected.n)])  # fmt: skip
     if rows:
         yield Exhibit(
             f"{place}-corrected", category, "Figures corrected by labels", "", None,
@@ -363,7 +363,7 @@ def _group_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibi
 def overview_figures(data: RunData) -> list[Figure]:
     """The figures that the table of groups has columns for: the measures that every table has, and
     those that the run has."""
-    return [f for m in columns(data.metrics) for f in m.figures if f.overview]
+    return [f for m in column_measures(data.metrics) for f in m.figures if f.overview]
 
 
 def _stereotype_content_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
@@ -388,7 +388,7 @@ def _stereotype_content_exhibits(data: ArmData, category: str, place: str) -> It
 
 def _mean_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """The figures of each measure that has no exhibit of its own."""
-    for measure in among({*MEASURES.own_entries, *data.run_data.metrics}):
+    for measure in order_measures({*MEASURES.own_entries, *data.run_data.metrics}):
         for figure in measure.figures if measure.exhibit else ():
             if figure.statistic is None or figure.over != "all":
                 continue
@@ -628,7 +628,7 @@ def arm_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
         (lambda: draw_arm_boxes(toxic)) if len(toxic) > 1 else None,
         _test_table(
             f"{place}-arms", f"Augmentation arms of {category} compared.", tests,
-            _RAW_NOTE if any(s.method.startswith(CORRECTED) for s in data.scores) else "",
+            _RAW_NOTE if any(s.method.startswith(CORRECTED_PREFIX) for s in data.scores) else "",
         ),
     )  # fmt: skip
 
@@ -680,7 +680,7 @@ def echo_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]
             value, echoes = data.mean_with_echoes(group, measure)
             if not echoes:
                 continue
-            mean_estimate, form = data.mean(group, measure), f"+{known(measure).form.lstrip('+')}"
+            mean_estimate, form = data.mean(group, measure), f"+{get_measure(measure).form.lstrip('+')}"
             echo_count, mean_count = max(echo_count, echoes), mean_count + 1
             if mean_estimate.has_interval and not mean_estimate.low <= value <= mean_estimate.high:
                 rows.append([measure, group.name, str(mean_estimate.n), *estimate_cells(mean_estimate, form),

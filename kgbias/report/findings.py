@@ -34,7 +34,7 @@ from kgbias.evidence.evidence_table import BELIEVED_VERDICTS, Evidence
 from kgbias.graph.types import ChosenEdge, Group, TripleView, node_id
 from kgbias.io import pages
 from kgbias.io.text import format_number, format_p_value, spoken_name
-from kgbias.measures import known
+from kgbias.measures import get_measure
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.report.run_data import ArmData, RunData
@@ -362,7 +362,7 @@ def _keep_distinct(features: Sequence[DistinctiveFeature]) -> list[DistinctiveFe
 def _difference_finding(
     data: RunData, arm: ArmData, test: GroupTest, family_p: float, families: int, explorer: str
 ) -> Finding:
-    form = known(test.measure).form.lstrip("+")
+    form = get_measure(test.measure).form.lstrip("+")
     other_name = "the other groups" if test.second == REST else test.second
     by_labels, difference = test.label_difference.is_tested, test.label_difference if test.label_difference.is_tested else test.difference
     sentence = Markup(
@@ -413,8 +413,8 @@ def _undetected_note(families: Sequence[OmnibusTest]) -> str:
     for family in families:
         sizes = [t.headline_detectable for t in family.tests if not math.isnan(t.headline_detectable)]
         if sizes:
-            detectable = f"{max(sizes):{known(family.measure).form.lstrip('+')}}"
-            if max(sizes) > known(family.measure).widest:
+            detectable = f"{max(sizes):{get_measure(family.measure).form.lstrip('+')}}"
+            if max(sizes) > get_measure(family.measure).widest:
                 detectable = "none that is possible"
             measures = by_category.setdefault(family.category, [])
             measures.append(f"{spoken_name(family.measure)} ({detectable})")
@@ -485,7 +485,7 @@ def _arm_kind(data: RunData, explorer: str) -> FindingKind | None:
         )
         for t, p in zip(tests, family_p, strict=True)
         if p <= SIGNIFICANCE_LEVEL and t.differs
-        for form in [known(t.measure).form.lstrip("+")]
+        for form in [get_measure(t.measure).form.lstrip("+")]
     ]  # fmt: skip
     none = "an effect of the augmentation arms"
     return FindingKind(

@@ -31,7 +31,7 @@ from kgbias.io.drawing import (
 from kgbias.io.files import write_text
 from kgbias.io.progress import Progress
 from kgbias.io.text import json_in_html, format_number, format_p_value, spoken_name
-from kgbias.measures import Measure, known
+from kgbias.measures import Measure, get_measure
 from kgbias.report import cards
 from kgbias.report.beliefs import belief_comparison_exhibits
 from kgbias.report.figures import shorten_name
@@ -364,7 +364,7 @@ def multi_run_findings(data: MultiRunData, explorer: str = "") -> FirstScreen:
 
 
 def _difference_finding(data: MultiRunData, test: ModelContrast, explorer: str) -> Finding:
-    form = known(test.measure).form.lstrip("+")
+    form = get_measure(test.measure).form.lstrip("+")
     sentence = Markup(
         "The mean {} of what <b>{}</b> says about <b>{}</b> is {} {} than that of what "
         "<b>{}</b> says {}."
@@ -405,7 +405,7 @@ def _undetected_note(tests: Sequence[ModelContrast]) -> tuple[str, ...]:
     if not detectable:
         return ()
     differences = [
-        f"of {difference:{known(measure).form.lstrip('+')}} in {spoken_name(measure)}"
+        f"of {difference:{get_measure(measure).form.lstrip('+')}} in {spoken_name(measure)}"
         for measure, difference in detectable.items()
     ]
     regard = unit_sentence("regard") if "regard" in detectable else ""

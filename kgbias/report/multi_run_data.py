@@ -19,7 +19,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import MIN_SAME_COSINE, TripleView
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure import merge
-from kgbias.measures import Measure, columns
+from kgbias.measures import Measure, column_measures
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.stats.inference import DEFAULT_DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, resample_statistic
 
@@ -101,7 +101,7 @@ class MultiRunData:
     def measures(self) -> list[Measure]:
         """The measures that at least two runs have and that runs are tested on, in order."""
         run_counts = Counter(name for side in self.sides for name in testable_measures(side.triples))
-        return [m for m in columns(run_counts) if run_counts[m.name] > 1]
+        return [m for m in column_measures(run_counts) if run_counts[m.name] > 1]
 
     def sample(self, side: ArmData, group: str, measure: str) -> Sample:
         """The values of a group's statements in a run."""

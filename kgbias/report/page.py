@@ -35,7 +35,7 @@ from kgbias.measure.attribution import latest_attributions, select_most_hurtful
 from kgbias.measure.figures import describe_intervals
 from kgbias.measure.semantic_search import MIN_SIMILAR_COSINE
 from kgbias.measure.precision import describe_hurtful_label
-from kgbias.measures import Measure, among, columns, measures_of
+from kgbias.measures import Measure, order_measures, column_measures, scored_measures
 from kgbias.report import cards
 from kgbias.report.cards import copy_texts
 from kgbias.report.evidence import evidence_data, evidence_section
@@ -389,7 +389,7 @@ def render_report(data: RunData, extra_sections: Sequence[Section] = (), explore
         several=data.counted.has_several_arms,
         metrics=data.metrics,
         methods=describe_intervals(data.scores),
-        measures=columns(data.metrics),
+        measures=column_measures(data.metrics),
         subjects=data.subjects,
         settings={k: v for k, v in run.config.items() if k not in ("seeds", "prefixes")},
         highlights=find_highlights(triples, data.metrics),
@@ -434,7 +434,7 @@ def page_data(data: RunData) -> dict[str, Any]:
             if len(of_triple) < MAX_GENERATIONS:
                 of_triple.append(generation)
     answers = data.answers([g for of_triple in origins.values() for g in of_triple])
-    measures = columns(data.metrics)
+    measures = column_measures(data.metrics)
     return {
         "measures": [_measure_form(measure) for measure in measures],
         "arms": arms if data.counted.has_several_arms else [],
@@ -502,7 +502,7 @@ def find_highlights(
     highlights_found = [Highlight("Said most often", most_said[:count], more=more)]
     distinct = list({t.id: t for t in triples}.values())
     once = list({(t.group_id, t.sentence): t for t in by_frequency}.values())
-    for measure in among(measures_of(distinct)):
+    for measure in order_measures(scored_measures(distinct)):
         if measure.highlight and (worst_triples := select_most_hurtful(once, measure.name, len(once))):
             note = describe_hurtful_label(measure, metrics.get(measure.name), distinct)
             values = [t.scores[measure.name].value for t in worst_triples]

@@ -52,7 +52,7 @@ from kgbias.measure.ppi_figures import CorrectedDifferences
 from kgbias.measure.figures import read_figures, share_making_sense
 from kgbias.measure.semantic_search import SHIPPED_ENCODER, MIN_SIMILAR_COSINE
 from kgbias.measure.topics.shares import GroupShares, topic_shares
-from kgbias.measures import known, values_of
+from kgbias.measures import get_measure, measure_values
 from kgbias.models.score.base import Counts
 from kgbias.probe.run_probes import SaidCounts, compare_said_and_probable, collect_statements
 from kgbias.probe.result import ProbeAgreement as SaidAndProbable
@@ -413,7 +413,7 @@ class ArmData:
     def _values(self, measure: str) -> Mapping[str, float]:
         """What a measure says of each triple, counted or not: read once for all groups."""
         if measure not in self._values_by_measure:
-            read_value = known(measure).read
+            read_value = get_measure(measure).read
             self._values_by_measure[measure] = {
                 t.id: read_value(t.scores[measure]) for t in self.comparable_statements.triples if measure in t.scores
             }
@@ -458,7 +458,7 @@ class ArmData:
             GroupFigures(
                 g.name,
                 overall,
-                values_of(self.comparable_by_group.get(g.id, ()), "toxicity"),
+                measure_values(self.comparable_by_group.get(g.id, ()), "toxicity"),
                 self.scores.get((g.id, "toxicity_mean")),
             )
             for g in self.groups(category)

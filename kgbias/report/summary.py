@@ -23,7 +23,7 @@ from kgbias.io.files import write_text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.resources import __version__
 from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, format_number, format_p_value, spoken_name
-from kgbias.measures import known
+from kgbias.measures import get_measure
 from kgbias.report.findings import REGARD_UNIT, build_screen, p_value_words
 from kgbias.report.pdf import write_pdf
 from kgbias.report.run_data import RunData
@@ -205,7 +205,7 @@ def _possible_size_lines(data: RunData) -> Iterator[str]:
     for family in arm.omnibus if arm else ():
         tests = [test for test in family.tests if not test.headline_differs]
         if tests and len(tests) == len(family.tests):
-            form = known(family.measure).form.lstrip("+")
+            form = get_measure(family.measure).form.lstrip("+")
             ends = [(test.first, _shown_difference(test)) for test in tests]
             rows.append((family.category, spoken_name(family.measure), *_largest_end(ends, 1, form)))
     rows = [row for row in rows if row[2]]

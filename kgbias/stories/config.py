@@ -22,7 +22,7 @@ from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.io.templates import PromptTemplate, read_template
 from kgbias.models.base import PromptForm
 from kgbias.models.kinds import check_completes
-from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
+from kgbias.packs import MANIFEST, find_folder, hash_files, read_manifest
 from kgbias.parameters import Names, as_names
 from kgbias.stories.rule_reader import READERS, VERSION
 
@@ -194,7 +194,7 @@ def read_people(source: Table) -> tuple[Person, ...]:
 def load_story_pack(name: str | Path = DEFAULT_PACK) -> StoryPack:
     """The pack with that name, or in that folder. Raises UsageError for an unknown name, DataError
     for a folder with a faulty file."""
-    return _load_pack(folder_of(name, _STORY_FILE))
+    return _load_pack(find_folder(name, _STORY_FILE))
 
 
 @cache
@@ -213,7 +213,7 @@ def _load_pack(folder: Path) -> StoryPack:
         template=template,
         temperature=float(data.get("temperature", 1.0)),
         min_p=data.get("min_p"),
-        hash=hash_of(path, folder / _STORY_FILE, folder / data["people"]),
+        hash=hash_files(path, folder / _STORY_FILE, folder / data["people"]),
         reading=_read_reading_template(folder / _READING_FILE, list(data["attributes"])),
     )
 

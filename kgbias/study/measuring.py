@@ -338,7 +338,7 @@ class RunMeasuring(RunPart):
         from kgbias.graph.cross_mentions import exclude_cross_mentions
         from kgbias.measure.ppi_figures import LabelValues, expect_figures
         from kgbias.measure.figures import read_figures
-        from kgbias.measures import known
+        from kgbias.measures import get_measure
 
         if labels < 1:
             raise UsageError("`labels` must be at least 1")
@@ -350,7 +350,7 @@ class RunMeasuring(RunPart):
         raw = {(s.group_id, s.arm, s.measure): s for s in read_figures(run, criteria)}
         current, rows = run.metrics(), []
         for name in measure_names:
-            if LabelValues.from_measure(known(name)) is not None:
+            if LabelValues.from_measure(get_measure(name)) is not None:
                 rows += expect_figures(run, counted, criteria, name, labels, raw, current.get(name))
         return Rows(rows, _plan_record, _PLAN_COLUMNS)
 

@@ -32,7 +32,7 @@ from kgbias.io.reading import read_toml
 from kgbias.io.rows import Rows
 from kgbias.measure.configure import configure_measurement
 from kgbias.models.http import withhold_keys
-from kgbias.parameters import Names, as_names, described, fits
+from kgbias.parameters import Names, as_names, describe_annotation, fits_annotation
 from kgbias.query import load_query, write_result
 from kgbias.stats.estimate import nan_to_none
 from kgbias.study.comparison import comparison_records
@@ -110,8 +110,8 @@ def check_entry(path: Path, entry_name: str, options: Mapping[str, Any], allowed
             f"{path}: {entry_name} cannot set {wrong[0]!r}{hint}; it takes {', '.join(sorted(allowed))}"
         )
     for name, value in options.items():
-        if not fits(value, allowed[name]):
-            raise DataError(f"{path}: {name!r} of {entry_name} must be {described(allowed[name])}")
+        if not fits_annotation(value, allowed[name]):
+            raise DataError(f"{path}: {name!r} of {entry_name} must be {describe_annotation(allowed[name])}")
 
 
 def parameters_of(method: Method) -> dict[str, Any]:
@@ -505,8 +505,8 @@ def _entry_options(
     """The options of an entry, and whether it is about this run (listed in `runs`)."""
     options = dict(entry)
     runs = options.pop("runs", [run.run])
-    if not fits(runs, Names):
-        raise DataError(f"{path}: `runs` of [[{kind}]] must be {described(Names)}")
+    if not fits_annotation(runs, Names):
+        raise DataError(f"{path}: `runs` of [[{kind}]] must be {describe_annotation(Names)}")
     check_entry(path, f"[[{kind}]]", options, {**EXTRA_OPTIONS.get(kind, {}), **parameters_of(method)})
     if kind in ("probe", "choose") and not isinstance(options.get("model"), str):
         raise DataError(f'{path}: each [[{kind}]] needs a `model`, such as "{SAME_MODEL}"')

@@ -18,7 +18,7 @@ from kgbias.models.base import Completer, PromptForm, ModelOptions
 from kgbias.models.budget import BudgetOptions, split_budget
 from kgbias.models.server import ServerModel
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
-from kgbias.parameters import DoesNotApply, Names, PathLike, as_names, check_options
+from kgbias.parameters import UnusedParameter, Names, PathLike, as_names, check_options
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.context import Context, RunPart
 from kgbias.study.opening import (
@@ -449,7 +449,7 @@ class RunProbing(RunPart):
         require_english(self.stored, "the rules for what a statement claims")
         for name, value in {"base_url": base_url, "probes": probes}.items():
             if value and not model:
-                raise DoesNotApply(name, ("model",))
+                raise UnusedParameter(name, ("model",))
         columns = TableColumns(group_column, attribute_column, offensiveness_column)
         declared, counts = _read_indicators(indicators), Selection(**selection)
         with self._context.working() as progress:
@@ -511,7 +511,7 @@ class RunProbing(RunPart):
             "carriers": carriers, "device": device, "base_url": base_url, "processes": processes,
         }.items():  # fmt: skip
             if value and not model:
-                raise DoesNotApply(name, ("model",))
+                raise UnusedParameter(name, ("model",))
         other_run = self._context.find(other) if other else None
         with (
             self._context.working() as progress,
@@ -642,12 +642,12 @@ def _build_evidence(
 
     need_statements(run)
     if device and not (model or encoder):
-        raise DoesNotApply("device", ("model", "encoder"))
+        raise UnusedParameter("device", ("model", "encoder"))
     if indicators and not (model or encoder):
-        raise DoesNotApply("indicators", ("model", "encoder"))
+        raise UnusedParameter("indicators", ("model", "encoder"))
     for name, value in {"base_url": base_url, **(asking or {})}.items():
         if value and not model:
-            raise DoesNotApply(name, ("model",))
+            raise UnusedParameter(name, ("model",))
     settings, (executor, processes) = split_probe_settings(asking)
     declared, criteria = _read_indicators(indicators), Selection(**selection)
     model_name: str | None = None

@@ -25,7 +25,7 @@ from kgbias.graph.types import (
 from kgbias.io.rows import Rows
 from kgbias.io.text import printable
 from kgbias.io.wording import how
-from kgbias.measures import WITHHELD, columns, figures, headlines, labels_of
+from kgbias.measures import WITHHELD_PREFIX, column_measures, figures_by_name, pick_headlines, label_count_words
 from kgbias.models.budget import Prices
 from kgbias.stats.estimate import Estimate, covered_variances
 
@@ -43,7 +43,7 @@ class Figure(Estimate):
 
     Attributes:
         group: the group.
-        measure: the name of the figure, such as "overall_regard" (`kgbias.measures.figures` lists
+        measure: the name of the figure, such as "overall_regard" (`kgbias.measures.figures_by_name` lists
             the names and what a higher value means).
         method: how the interval was computed, and which variances it covers; or why there is no
             value.
@@ -58,13 +58,13 @@ class Figure(Estimate):
     @property
     def withheld(self) -> str:
         """Why the figure's value is withheld; "" if it has one."""
-        return self.method.removeprefix(WITHHELD) if self.method.startswith(WITHHELD) else ""
+        return self.method.removeprefix(WITHHELD_PREFIX) if self.method.startswith(WITHHELD_PREFIX) else ""
 
     @property
     def labels(self) -> str:
         """For a figure corrected by labels, how many there are: of the group's own statements, or
         "of all", of those about all groups; "" for any other."""
-        return labels_of(self.method, self.n)
+        return label_count_words(self.method, self.n)
 
     def as_dict(self) -> dict[str, Any]:
         """As `Estimate`, with the reason under "withheld" if the value is withheld."""
@@ -80,7 +80,7 @@ class Figure(Estimate):
         it means."""
         if self.withheld:
             return html.escape(str(self))
-        figure_info = figures({self.measure}).get(self.measure)
+        figure_info = figures_by_name({self.measure}).get(self.measure)
         notes = [figure_info.direction if figure_info else "", self.method]
         notes_html = "; ".join(html.escape(note) for note in notes if note)
         return f"{Estimate._repr_html_(self)}{self._interval_svg()}<br><small>{notes_html}</small>"
@@ -109,7 +109,7 @@ class Figure(Estimate):
 
     @property
     def _title(self) -> str:
-        figure_info = figures({self.measure}).get(self.measure)
+        figure_info = figures_by_name({self.measure}).get(self.measure)
         return f"{figure_info.title if figure_info else self.measure} of {printable(self.group)}"
 
 
@@ -193,7 +193,7 @@ def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleVie
     `names_other` lists the run's other groups that a statement names."""
     category = {group.id: group.category for group in run.groups}
     present = {measure for t in triples for measure in t.scores} | set(run.metrics())
-    measures = columns(present)
+    measures = column_measures(present)
     mentions = MentionIndex(run.groups)
 
     def record(triple: TripleView) -> dict[str, Any]:
@@ -248,7 +248,7 @@ def group_rows(run: StoredRun, counted: SelectedStatements, selection: Selection
     ]
     withheld = {m for row in rows for m, f in row.figures.items() if f.withheld}
     present = {m for row in rows for m in row.figures}
-    order = list(figures(present))
+    order = list(figures_by_name(present))
     measures = sorted(
         present,
         key=lambda m: (order.index(m) if m in order else len(order), m),
@@ -277,7 +277,7 @@ def group_rows(run: StoredRun, counted: SelectedStatements, selection: Selection
         names_of += [f"{m}{end}" for end in ("", "_low", "_high", "_n")]
         names_of += [f"{m}_withheld"] * (m in withheld)
     has_arms = len({row.arm for row in rows}) > 1
-    headline_figures = headlines(present)
+    headline_figures = pick_headlines(present)
 
     def summary(row: GroupRow) -> dict[str, Any]:
         cells: dict[str, Any] = {"group": row.group, "category": row.category}

@@ -189,7 +189,7 @@ class RunContents(RunPart):
 
         Args:
             group: the group.
-            measure: the name of the figure, such as "overall_regard" (`kgbias.measures.figures`).
+            measure: the name of the figure, such as "overall_regard" (`kgbias.measures.figures_by_name`).
             selection: which statements count, as for `statements`; `arm` names one in a run with
                 several.
 
@@ -216,14 +216,14 @@ class RunContents(RunPart):
         (`counted_statements`); returns the axes.
 
         Args:
-            measure: the name of the figure, such as "regard_chosen" (`kgbias.measures.figures`).
+            measure: the name of the figure, such as "regard_chosen" (`kgbias.measures.figures_by_name`).
             ax: axes of matplotlib to draw in (None: a figure of its own, `draw(...).figure`).
             selection: as for `counted_statements`; `arm` names one in a run with several.
 
         Raises UsageError for a measure that the run lacks.
         """
         from kgbias.io.drawing import draw_estimates
-        from kgbias.measures import figures
+        from kgbias.measures import figures_by_name
 
         need_one_arm(self.stored, self._select_statements(Selection(**selection)))
         rows = self.groups(**selection)
@@ -232,7 +232,7 @@ class RunContents(RunPart):
             names = sorted({name for row in rows for name in row.figures})
             problem = no_such("measure", measure, names) if names else "measure the run first"
             raise UsageError(f"run {self.name!r}: {problem}")
-        figure_info = figures({measure}).get(measure)
+        figure_info = figures_by_name({measure}).get(measure)
         result: Axes = draw_estimates(estimates, figure_info.title if figure_info else measure, ax)
         return result
 

@@ -9,7 +9,7 @@ from typing import Unpack, overload
 from kgbias.graph.selection import SelectionOptions, Selection
 from kgbias.io.rows import Rows
 from kgbias.measure.configure import MeasureCall
-from kgbias.measures import figures
+from kgbias.measures import figures_by_name
 from kgbias.parameters import Names, as_names
 from kgbias.study.calls import PublicCalls
 from kgbias.study.records import Figure, figure_of
@@ -22,7 +22,7 @@ class CrawlSpread:
 
     Attributes:
         group: the group.
-        measure: the name of the figure (`kgbias.measures.figures`).
+        measure: the name of the figure (`kgbias.measures.figures_by_name`).
         arm: the arm, "" in a series with one arm.
         values: the figure in each crawl, in order; NaN if a crawl lacks it.
     """
@@ -111,7 +111,7 @@ class Series(PublicCalls, Sequence[Run]):
             for score in run.stored.group_scores():
                 if not wanted_figures or score.measure in wanted_figures:
                     values.setdefault((score.measure, score.group_id, score.arm), {})[number] = score.value
-        order = list(figures({name for name, *_ in values}))
+        order = list(figures_by_name({name for name, *_ in values}))
         places = list(names)
         rows = [
             CrawlSpread(

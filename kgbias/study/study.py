@@ -22,7 +22,7 @@ from kgbias.models.budget import BudgetOptions, split_budget
 from kgbias.models.kinds import ModelKind, list_model_kinds
 from kgbias.models.spec import KINDS, is_on_server, parse_spec
 from kgbias.models.spec import with_display_name as called_as
-from kgbias.packs import packs
+from kgbias.packs import crawl_packs
 from kgbias.parameters import Names, PathLike, check_options
 from kgbias.profiles.config import ProfileForm
 from kgbias.study.calls import public_call
@@ -120,7 +120,7 @@ def plugins() -> Rows[Plugin]:
     them. Frame columns: adds, name, package, problem."""
     from kgbias.export import FORMATS
 
-    tables = (MEASURES, KINDS, FORMATS, packs())
+    tables = (MEASURES, KINDS, FORMATS, crawl_packs())
     rows = [plugin for table in tables for plugin in table.list_plugins()]
     return Rows(rows, columns=tuple(Plugin.__dataclass_fields__))
 

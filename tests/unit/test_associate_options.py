@@ -12,7 +12,7 @@ from kgbias.cli import cli
 from kgbias.errors import KgbiasError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import VectorLookup
-from kgbias.parameters import DoesNotApply, check_applies
+from kgbias.parameters import UnusedParameter, check_applies
 from kgbias.report.associations import to_latex
 from tests.unit.test_associate_graph import FILE, row, run  # noqa: F401
 
@@ -102,10 +102,10 @@ def test_tests_of_ones_own() -> None:
 def test_the_check_names_what_a_parameter_belongs_to() -> None:
     takes = {"one": {"a", "b"}, "two": {"b"}, "three": {"b"}}
     check_applies(["a", "b"], takes, ["one"])
-    with pytest.raises(DoesNotApply, match=r"a has no effect here, only with one$") as error:
+    with pytest.raises(UnusedParameter, match=r"a has no effect here, only with one$") as error:
         check_applies(["a"], takes, ["two"])
     assert error.value.line(str.upper) == "A has no effect here, only with ONE"
-    with pytest.raises(DoesNotApply, match="b has no effect here, only with one, two or three"):
+    with pytest.raises(UnusedParameter, match="b has no effect here, only with one, two or three"):
         check_applies(["b"], takes, [])
     with pytest.raises(UsageError, match="no parameter 'c'; choose from a, b"):
         check_applies(["c"], takes, ["one"])

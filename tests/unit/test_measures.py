@@ -33,7 +33,7 @@ def test_every_entry_says_what_it_is() -> None:
             assert (figure.statistic in STATISTICS) == of_statements and figure.direction
             assert format(0.5, figure.form)
     names = [figure.name for measure in MEASURES.values() for figure in measure.figures]
-    assert len(set(names)) == len(names) and set(names) < set(measures.figures())
+    assert len(set(names)) == len(names) and set(names) < set(measures.figures_by_name())
     axes = [name for name, measure in MEASURES.items() if measure.in_vectors]
     assert axes == ["warmth", "competence"]
     assert {*axes, "regard", "toxicity", "identity_attack", "acceptability"} == set(MEASURES)
@@ -46,11 +46,11 @@ def test_the_sign_of_regard() -> None:
     ]  # fmt: skip
     assert read(Score("t", 0.9, "other")) == 0
     assert MEASURES["toxicity"].read(Score("t", 0.9, "toxic")) == 0.9
-    assert measures.known("new").read(Score("t", 0.25)) == 0.25
+    assert measures.get_measure("new").read(Score("t", 0.25)) == 0.25
 
 
 def test_columns_are_those_of_the_run_in_the_order_of_the_table() -> None:
-    names = lambda present: [m.name for m in measures.columns(present)]  # noqa: E731
+    names = lambda present: [m.name for m in measures.column_measures(present)]  # noqa: E731
     assert names([]) == ["regard", "toxicity"]
     assert names(["zeta", "warmth", "toxicity"]) == ["regard", "toxicity", "warmth", "zeta"]
 

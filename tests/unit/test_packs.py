@@ -100,17 +100,17 @@ def test_the_pool_holds_no_group_of_the_seeds_and_no_sentence_twice() -> None:
 
 def test_what_is_drawn_from_the_pool() -> None:
     for seed in range(50):
-        opening = SENTENCES.opening("love", Random(seed))
+        opening = SENTENCES.opening_examples("love", Random(seed))
         assert len(opening) == 4 and "love" not in {e.predicate for e in opening}
         assert len({e.group for e in opening}) == len({e.predicate for e in opening}) == 4
         shown = [_said("Men", "hate", "noise")]
-        mixed = SENTENCES.among(shown, Random(seed))
+        mixed = SENTENCES.mix_examples(shown, Random(seed))
         assert len(mixed) == 4 and [e.predicate for e in mixed].count("hate") == 1
     orders = {
-        [e.group for e in SENTENCES.among(shown, Random(seed))].index("Men") for seed in range(50)
+        [e.group for e in SENTENCES.mix_examples(shown, Random(seed))].index("Men") for seed in range(50)
     }
     assert orders == {0, 1, 2, 3}
-    assert load_pack("salinas-2023").among(shown, Random(0)) == [
+    assert load_pack("salinas-2023").mix_examples(shown, Random(0)) == [
         load_pack("salinas-2023").example(shown[0])
     ]
 

@@ -18,7 +18,7 @@ from kgbias.export import FORMATS, choose_format
 from kgbias.io.plugins import PluginTable
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.spec import KINDS, list_forms, parse_spec
-from kgbias.packs import load_pack, pack_names, packs
+from kgbias.packs import load_pack, pack_names, crawl_packs
 
 ROOT = Path(__file__).parent.parent.parent
 SOUND = """
@@ -49,7 +49,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
         lines = "".join(f"{name} = {package}:{value}\n" for name, value in points.items())
         (about / "entry_points.txt").write_text(f"[kgbias.{adds}s]\n{lines}")
-        for table in (MEASURES, KINDS, FORMATS, packs()):
+        for table in (MEASURES, KINDS, FORMATS, crawl_packs()):
             monkeypatch.setattr(table, "_loaded_entries", {})
             table.__dict__.pop("_others", None)
 
@@ -61,7 +61,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
 def forgotten() -> Iterator[None]:
     """What a test installed is gone after it."""
     yield
-    for table in (MEASURES, KINDS, FORMATS, packs()):
+    for table in (MEASURES, KINDS, FORMATS, crawl_packs()):
         table.__dict__.pop("_others", None)
 
 
@@ -70,22 +70,22 @@ def test_an_entry_is_found_by_name_and_imported_when_it_is_read(
 ) -> None:
     install("pkg_sound", "measure", {"warmheart": "warmheart"})
     assert "warmheart" in MEASURES and list(MEASURES)[-1] == "warmheart"
-    assert measures.known("regard") is MEASURES.own_entries["regard"]
+    assert measures.get_measure("regard") is MEASURES.own_entries["regard"]
     assert "pkg_sound" not in sys.modules  # names are known without it
-    assert measures.known("warmheart").sides == ("much", "little")
+    assert measures.get_measure("warmheart").sides == ("much", "little")
     assert "pkg_sound" in sys.modules
-    assert [m.name for m in measures.columns(["warmheart"])] == ["regard", "toxicity", "warmheart"]
-    figure = measures.figures({"warmheart_mean"})["warmheart_mean"]
+    assert [m.name for m in measures.column_measures(["warmheart"])] == ["regard", "toxicity", "warmheart"]
+    figure = measures.figures_by_name({"warmheart_mean"})["warmheart_mean"]
     assert (figure.title, figure.column) == ("mean warmheart", "warmheart")
-    assert measures.measure_of("warmheart_mean") is MEASURES["warmheart"]
-    assert measures.measure_of("warmheart_nothing") is None
-    assert "warmheart_mean" not in measures.figures()
+    assert measures.measure_of_figure("warmheart_mean") is MEASURES["warmheart"]
+    assert measures.measure_of_figure("warmheart_nothing") is None
+    assert "warmheart_mean" not in measures.figures_by_name()
 
 
 def test_nothing_of_others_is_imported_for_what_is_ours(install: Callable[..., None]) -> None:
     install("pkg_broken", "measure", {"broken": "x"}, code="raise RuntimeError('two\\nlines')")
-    assert measures.headlines(["regard_chosen", "toxicity_mean"])
-    assert [m.name for m in measures.columns([])] == ["regard", "toxicity"]
+    assert measures.pick_headlines(["regard_chosen", "toxicity_mean"])
+    assert [m.name for m in measures.column_measures([])] == ["regard", "toxicity"]
     assert list_forms() and choose_format(Path("x.csv")) == "csv"
     done = CliRunner().invoke(cli, ["--help"])
     assert done.exit_code == 0 and "pkg_broken" not in sys.modules
@@ -95,7 +95,7 @@ def test_a_broken_one_is_one_line_for_whoever_asks_for_it(install: Callable[...,
     install("pkg_broken2", "measure", {"broken": "x"}, code="raise RuntimeError('two\\nlines')")
     line = "the measure 'broken' of the package pkg_broken2 1.0 cannot be used: RuntimeError: two"
     with pytest.raises(PluginError) as error:
-        measures.known("broken")
+        measures.get_measure("broken")
     assert str(error.value) == line
     with pytest.raises(PluginError):
         kgbias.load_scorer("broken")
@@ -138,14 +138,14 @@ def test_of_two_packages_that_add_a_name_neither_is_used(install: Callable[..., 
     install("pkg_one", "measure", {"warmheart": "warmheart"})
     install("pkg_two", "measure", {"warmheart": "warmheart"})
     with pytest.raises(PluginError, match=r"pkg_\w+ 1.0 and pkg_\w+ 1.0 both add a measure 'warm"):
-        measures.known("warmheart")
+        measures.get_measure("warmheart")
     assert all("uninstall one of them" in plugin.problem for plugin in kgbias.plugins())
     assert len(kgbias.plugins()) == 2
 
 
 def test_ours_is_never_another(install: Callable[..., None]) -> None:
     install("pkg_taker", "measure", {"regard": "regard"})
-    assert measures.known("regard").highlight == "Scored most negative"
+    assert measures.get_measure("regard").highlight == "Scored most negative"
     assert "pkg_taker" not in sys.modules
     with pytest.raises(UsageError, match="no measure 'nothing'"):
         kgbias.load_scorer("nothing")
@@ -210,4 +210,4 @@ def test_a_table_is_a_mapping() -> None:
     assert table.get("b") is None and table.find_package("a") == ""
     with pytest.raises(KeyError):
         table["b"]
-    assert all(isinstance(f, Figure) for f in measures.figures().values())
+    assert all(isinstance(f, Figure) for f in measures.figures_by_name().values())

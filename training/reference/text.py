@@ -174,7 +174,7 @@ class Author:
         prompt = self._prompt(
             self._sentences, "initialise", group=group, predicate=predicate,
             prefix=category.prefix if augmented else "",
-            examples=self._sentences.opening(predicate, self._rng),
+            examples=self._sentences.opening_examples(predicate, self._rng),
         )  # fmt: skip
         return self._answered(prompt, lambda: self._object(group, predicate, augmented))
 
@@ -185,7 +185,7 @@ class Author:
         shown = [Example(group, *self._statement(group, augmented), "") for group in others]
         prompt = self._prompt(
             self._sentences, "predicate", group=last, offensive=augmented,
-            examples=self._sentences.among(shown, self._rng),
+            examples=self._sentences.mix_examples(shown, self._rng),
         )  # fmt: skip
         return self._answered(prompt, lambda: " ".join(self._statement(last, augmented)))
 
@@ -205,7 +205,7 @@ class Author:
         ]
         prompt = self._prompt(
             self._sentences, "object", group=last, predicate=predicate, offensive=augmented,
-            examples=self._sentences.among(shown, self._rng),
+            examples=self._sentences.mix_examples(shown, self._rng),
         )  # fmt: skip
         return self._answered(prompt, lambda: self._object(last, predicate, augmented))
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kgbias.measures import known
+from kgbias.measures import get_measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def class_judgement(measure: str, probabilities: Mapping[str, float]) -> Judgeme
 
     The value is that of the class at one end minus that at the other (`Measure.ends`), clamped to
     [-1, 1]; ties go to the label named first."""
-    ends = known(measure).ends
+    ends = get_measure(measure).ends
     assert ends, f"{measure} has no classes"
     value = probabilities[ends[0]] - probabilities[ends[1]]
     label = max(probabilities, key=probabilities.__getitem__)
@@ -70,7 +70,7 @@ def probability_judgement(
     """Judge a measure that is a probability: toxic, an attack or meaningful from 0.5 up.
 
     `probabilities` are those of the model's labels, if they are not these two."""
-    sides = known(measure).sides
+    sides = get_measure(measure).sides
     assert sides, f"{measure} is no probability"
     positive_label, negative_label = sides
     if probabilities is None:

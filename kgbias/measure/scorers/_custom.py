@@ -8,7 +8,7 @@ from typing import Any
 from kgbias.errors import DataError, KgbiasError, UsageError, first_line
 from kgbias.io.traces import use_caller_state
 from kgbias.measure.scorers._base import Judgement, class_judgement, probability_judgement
-from kgbias.measures import Measure, known
+from kgbias.measures import Measure, get_measure
 from kgbias.models.identity import code_digest
 
 CUSTOM_PREFIX = "own:"  # begins the names of such scorers
@@ -58,7 +58,7 @@ class CustomScorer:
                 f"the scorer {self.name} was given {len(texts)} texts and returned {len(values)} "
                 f"values: it has to be {ACCEPTED_FORMS}"
             )
-        measure = known(self.measure)
+        measure = get_measure(self.measure)
         return [self._to_judgement(measure, value) for value in values]
 
     def _to_judgement(self, measure: Measure, value_given: Any) -> Judgement | None:

@@ -20,7 +20,7 @@ from kgbias.measure.scorers._gradients import (
     regard_readout,
     token_owners,
 )
-from kgbias.measures import Measure, known
+from kgbias.measures import Measure, get_measure
 from kgbias.models.load import to_float64, load
 from kgbias.models.spec import Spec, resolve
 
@@ -49,7 +49,7 @@ class HuggingFaceScorer:
         self._open_arguments = measure, spec, device, labels
         self.device = device
         model_id, revision, label = parse_spec(spec)
-        entry = known(measure)
+        entry = get_measure(measure)
         if entry.ends and label is not None:
             raise UsageError(
                 f"hf:{spec}: no label is chosen for {measure}, which uses the model's own"
@@ -140,13 +140,13 @@ class HuggingFaceScorer:
 
     def _logit_readout(self) -> LogitReadout:
         positions = self._positions
-        if ends := known(self.measure).ends:
+        if ends := get_measure(self.measure).ends:
             high, low = (positions[label] for label in ends)
             return regard_readout(high, low, len(self._labels), sigmoid=self._sigmoid)
         return probability_readout(*positions.values(), sigmoid=self._sigmoid)
 
     def _judge_row(self, row: Sequence[float]) -> Judgement:
-        if known(self.measure).ends:
+        if get_measure(self.measure).ends:
             return class_judgement(
                 self.measure, {label: row[i] for label, i in self._positions.items()}
             )

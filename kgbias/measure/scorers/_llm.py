@@ -21,7 +21,7 @@ from kgbias.measure.scorers._base import (
     class_judgement,
     probability_judgement,
 )
-from kgbias.measures import known
+from kgbias.measures import get_measure
 from kgbias.models import open_model
 from kgbias.models.base import Request
 
@@ -69,7 +69,7 @@ class JudgeRubric:
 def read_rubric(measure: str) -> JudgeRubric:
     """The rubric of a measure, `prompts/judges/MEASURE.toml`, or that of the package that adds the
     measure. Raises UsageError if there is none."""
-    entry, name = known(measure), f"{measure}.toml"
+    entry, name = get_measure(measure), f"{measure}.toml"
     path = entry.folder / name if entry.folder else resource_path("prompts", f"judges/{name}")
     if not path.is_file():
         raise UsageError(f"there is no rubric for {measure}: a language model cannot judge it")
@@ -154,7 +154,7 @@ class LlmScorer:
 
     def _judgement(self, label: str) -> Judgement:
         shares = {name: float(name == label) for name in self._rubric.values}
-        measure, value = known(self.measure), self._rubric.values[label]
+        measure, value = get_measure(self.measure), self._rubric.values[label]
         if measure.ends:
             return class_judgement(self.measure, shares)
         if measure.sides:

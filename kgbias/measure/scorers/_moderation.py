@@ -6,7 +6,7 @@ from typing import Any
 
 from kgbias.errors import ModelError, UsageError
 from kgbias.measure.scorers._base import Judgement, probability_judgement
-from kgbias.measures import MEASURES, known
+from kgbias.measures import MEASURES, get_measure
 from kgbias.models.http import BlockingClient, number_between, server_url
 
 BATCH_TEXTS = 32  # texts in one request
@@ -28,8 +28,8 @@ class ModerationScorer:
     language = None
 
     def __init__(self, measure: str, category: str = "") -> None:
-        category = category or known(measure).moderation
-        if not known(measure).moderation:
+        category = category or get_measure(measure).moderation
+        if not get_measure(measure).moderation:
             measure_names = " and ".join(m.name for m in MEASURES.own_entries.values() if m.moderation)
             raise UsageError(f"openai-moderation scores {measure_names}, not {measure}")
         if not os.environ.get("OPENAI_API_KEY"):

@@ -27,7 +27,7 @@ from kgbias.measure.scorers._gradients import (
     regard_readout,
     token_owners,
 )
-from kgbias.measures import Heads, known
+from kgbias.measures import Heads, get_measure
 from kgbias.models.load import find_device
 
 _RECIPE_VERSION = "1"  # raise it when the way from text to answer changes outside _masking.py and the heads
@@ -45,7 +45,7 @@ def shipped_weights(measure: str) -> Path:
 
 
 def _heads_of(measure: str) -> Heads:
-    if (heads := known(measure).heads) is None:
+    if (heads := get_measure(measure).heads) is None:
         raise UsageError(f"the offline scorer has no heads for {measure}")
     return heads
 
@@ -145,7 +145,7 @@ class OfflineScorer:
         )
 
     def _logit_readout(self) -> LogitReadout:
-        ends, classes = known(self.measure).ends, self._heads_entry.outputs
+        ends, classes = get_measure(self.measure).ends, self._heads_entry.outputs
         if ends is None:
             return probability_readout(0, sigmoid=True)
         high, low = map(classes.index, ends)

@@ -12,7 +12,7 @@ from kgbias.io.reading import read_bytes
 from kgbias.io.tables import TableFormat, as_text, is_missing, parse_number, read_sheet
 from kgbias.io.wording import how
 from kgbias.measure.scorers._base import Judgement, probability_judgement
-from kgbias.measures import Measure, known
+from kgbias.measures import Measure, get_measure
 
 SCORE_TABLE = TableFormat(
     "scores: `scores:FILE`",
@@ -44,8 +44,8 @@ class FileScorer:
         self.name = f"scores:{self._path.name}"
         self.version = hashlib.sha256(content + column.encode()).hexdigest()[:16]
         rows = _read_rows(self._path)
-        read_judgements = _read_classes if known(measure).ends else _read_values
-        self._judgements = _judgements_by_text(self._path, read_judgements(self._path, rows, known(measure), column))
+        read_judgements = _read_classes if get_measure(measure).ends else _read_values
+        self._judgements = _judgements_by_text(self._path, read_judgements(self._path, rows, get_measure(measure), column))
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         keys = [normalise(text) for text in texts]

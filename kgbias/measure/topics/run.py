@@ -14,7 +14,7 @@ from kgbias.measure.embedding import load_vectors
 from kgbias.measure.scorers import require_english
 from kgbias.measure.topics.model import FOLD_COUNT, SEED_COUNT, TopicSettings, fit_topics, lemmatise
 from kgbias.measure.topics.shares import relative_entropies, topic_shares, explain_unfit
-from kgbias.measures import WITHHELD
+from kgbias.measures import WITHHELD_PREFIX
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample
 
 ENTROPY_MEASURE = "relative_entropy"
@@ -155,7 +155,7 @@ def entropy_figures(
             for name, estimate in estimates_by_measure.items():
                 if reason and not (n and published and name == PUBLISHED_MEASURE):
                     withheld = Estimate.missing(n)
-                    score = GroupScore.from_estimate(group_shares.group.id, name, withheld, WITHHELD + reason, arm)
+                    score = GroupScore.from_estimate(group_shares.group.id, name, withheld, WITHHELD_PREFIX + reason, arm)
                 else:
                     resampling_text = _RESAMPLING_TEXTS[sample is not None] if name == ENTROPY_MEASURE else ""
                     score = GroupScore.from_estimate(group_shares.group.id, name, estimate, _METHOD_TEXTS[name] + resampling_text, arm)

@@ -10,7 +10,7 @@ from kgbias.models.base import Notify
 from kgbias.models.load import ModelRole, describe_trained_kind, decodes_alone, load, read_trained_kind
 from kgbias.models.score.base import CausalScorer, TextScorer
 from kgbias.models.spec import KINDS, Spec, list_forms, parse_spec, resolve
-from kgbias.parameters import NotFor
+from kgbias.parameters import NotApplicable
 
 _SCORED_KINDS = ("causal", "masked", "decoder", "seq2seq")
 
@@ -73,7 +73,7 @@ def open_scorer(
     accepted_parameters = signature(opener).parameters
     for name, (value, default) in options_given.items():
         if value != default and name not in accepted_parameters:
-            raise NotFor(name, spec)
+            raise NotApplicable(name, spec)
     options = {name: value for name, (value, _) in options_given.items() if name in accepted_parameters}
     scorer: TextScorer = opener(
         parsed, revision=revision, notify=notify or (lambda _: None), **options
@@ -115,15 +115,15 @@ def open_local_scorer(
     if not tokenizer.is_fast:
         raise ModelError(f"{info.name} has no fast tokenizer")
     if instruction is not None and kind != "seq2seq":
-        raise NotFor("instruction", f"{info.name}, which has no encoder")
+        raise NotApplicable("instruction", f"{info.name}, which has no encoder")
     if words and kind != "masked":
-        raise NotFor("words", f"{info.name}, which is no masked language model")
+        raise NotApplicable("words", f"{info.name}, which is no masked language model")
     if kind == "seq2seq":
         from kgbias.models.score.conditioned import GROUP_PLACEHOLDER, ConditionedScorer
 
         for name, value in (("begin", begin), ("tier", tier)):
             if value != "auto":
-                raise NotFor(name, f"{info.name}, an encoder-decoder")
+                raise NotApplicable(name, f"{info.name}, an encoder-decoder")
         encoder_instruction = GROUP_PLACEHOLDER if instruction is None else instruction
         conditioned_scorer = ConditionedScorer(info, tokenizer, model, encoder_instruction, dtype)
         conditioned_scorer.parameters = int(model.num_parameters())
@@ -133,7 +133,7 @@ def open_local_scorer(
 
         for name, value in (("begin", begin), ("tier", tier)):
             if value != "auto":
-                raise NotFor(name, f"{info.name}, a masked language model")
+                raise NotApplicable(name, f"{info.name}, a masked language model")
         masked_scorer = MaskedScorer(info, tokenizer, model, dtype, words=bool(words))
         masked_scorer.parameters = int(model.num_parameters())
         return masked_scorer

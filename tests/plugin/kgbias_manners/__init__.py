@@ -9,7 +9,7 @@ from kgbias import Judgement
 from kgbias.export import ExportContent, Format, iter_rows
 from kgbias.io.text import markdown
 from kgbias.measure.scorers import probability_judgement
-from kgbias.measures import Measure, means
+from kgbias.measures import Measure, mean_figures
 from kgbias.models.base import Completion, ModelInfo, Request, Settings
 from kgbias.models.spec import Kind, Spec
 
@@ -35,7 +35,7 @@ POLITENESS = Measure(
     direction="a probability: higher is more polite",
     labels={"polite": "0.5 or above", "rude": "below 0.5"},
     form=".2f",
-    figures=means("politeness", ".2f", "higher is more polite"),
+    figures=mean_figures("politeness", ".2f", "higher is more polite"),
     worst="lowest",
     hurtful="rude",
     highlight="Scored least polite",
