@@ -25,7 +25,7 @@ from typing import Any
 
 import kgbias
 
-BEFORE: dict[str, Any] = {
+OLD_OPTIONS: dict[str, Any] = {
     "initial_predicates": ("love", "hate", "are", "can't"),
     "samples": 5,
     "answers": 1,
@@ -34,79 +34,79 @@ BEFORE: dict[str, Any] = {
     "max_attempts": 5,
     "redraw": False,
 }
-DEMO = ("gender", "ethnicity")
+DEMO_CATEGORIES = ("gender", "ethnicity")
 
 
 @dataclass(frozen=True)
-class Crawled:
+class CrawlYield:
     """The cost and yield of a crawl."""
 
-    cpu: float
-    asked: int
+    cpu_seconds: float
+    answers: int
     statements: int
-    different: int
+    distinct: int
     detectable: dict[str, float]
 
     def __str__(self) -> str:
-        found = ", ".join(f"{c} {100 * x:.0f}" for c, x in self.detectable.items())
+        differences = ", ".join(f"{c} {100 * x:.0f}" for c, x in self.detectable.items())
         return (
-            f"{self.cpu:7.1f} s of CPU  {self.asked:>5} answers  {self.statements:>5} statements  "
-            f"{self.different:>5} different ({self.different / self.cpu:.2f} a second)  "
-            f"finds in 100: {found}"
+            f"{self.cpu_seconds:7.1f} s of CPU  {self.answers:>5} answers  {self.statements:>5} statements  "
+            f"{self.distinct:>5} different ({self.distinct / self.cpu_seconds:.2f} a second)  "
+            f"finds in 100: {differences}"
         )
 
 
-def crawled(folder: Path, model: str, categories: list[str], name: str) -> Crawled:
+def crawl_in_process(folder: Path, model: str, categories: list[str], name: str) -> CrawlYield:
     import torch
 
     torch.set_num_threads(1)
-    warm: Any = kgbias.open_model(model)
-    list(warm.complete([]))  # loading is not part of the measurement
+    loaded_model: Any = kgbias.open_model(model)
+    list(loaded_model.complete([]))  # loading is not part of the measurement
     with kgbias.open(folder / f"{name}.db", progress=False) as study:
-        return _crawled(study, model, categories, name)
+        return _time_crawl(study, model, categories, name)
 
 
-def _crawled(study: kgbias.Study, model: str, categories: list[str], name: str) -> Crawled:
+def _time_crawl(study: kgbias.Study, model: str, categories: list[str], name: str) -> CrawlYield:
     began = time.process_time()
-    run = study.crawl(model, name=name, category=categories, **(BEFORE if name == "before" else {}))
+    run = study.crawl(model, name=name, category=categories, **(OLD_OPTIONS if name == "before" else {}))
     cpu = time.process_time() - began
     if run.crawl_result.cached_count:
         sys.exit(f"{name}: {run.crawl_result.cached_count} answers already exist: name an empty folder")
     run.measure(axes=False)
     detectable: dict[str, float] = {}
     for test in run.compare_groups(measures=["regard"]):
-        worst = max(detectable.get(test.category, 0.0), test.detectable)
-        detectable[test.category] = worst
-    said = run.crawl_result.outcomes["ok"]
-    return Crawled(cpu, run.crawl_result.asked_count, said, len(run.triples()), detectable)
+        largest = max(detectable.get(test.category, 0.0), test.detectable)
+        detectable[test.category] = largest
+    statements = run.crawl_result.outcomes["ok"]
+    return CrawlYield(cpu, run.crawl_result.asked_count, statements, len(run.triples()), detectable)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--model", default="smollm2")
-    parser.add_argument("--category", nargs="+", default=list(DEMO))
+    parser.add_argument("--category", nargs="+", default=list(DEMO_CATEGORIES))
     parser.add_argument("--store", type=Path, help="a folder that keeps the two stores")
     parser.add_argument("--times", type=float, default=2.0)
     parser.add_argument("--difference", type=float, default=0.30)
     options = parser.parse_args()
-    found = {}
+    yields = {}
     spawn = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as made, ProcessPoolExecutor(2, spawn) as pool:
-        folder = options.store or Path(made)
+    with tempfile.TemporaryDirectory() as temporary, ProcessPoolExecutor(2, spawn) as pool:
+        folder = options.store or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         running = {
-            name: pool.submit(crawled, folder, options.model, options.category, name)
+            name: pool.submit(crawl_in_process, folder, options.model, options.category, name)
             for name in ("now", "before")
         }
         for name, job in running.items():
-            found[name] = job.result()
-            print(f"{name:<7}{found[name]}", flush=True)
-    now, before = found["now"], found["before"]
-    times = (now.different / now.cpu) / (before.different / before.cpu)
-    worst = max(now.detectable.values())
+            yields[name] = job.result()
+            print(f"{name:<7}{yields[name]}", flush=True)
+    now, before = yields["now"], yields["before"]
+    times = (now.distinct / now.cpu_seconds) / (before.distinct / before.cpu_seconds)
+    largest = max(now.detectable.values())
     print(f"{times:.2f} times as many different statements in the same CPU time")
-    print(f"a difference in regard of {100 * worst:.0f} in 100 is found in 80% of such crawls")
-    sys.exit(times < options.times or worst > options.difference)
+    print(f"a difference in regard of {100 * largest:.0f} in 100 is found in 80% of such crawls")
+    sys.exit(times < options.times or largest > options.difference)
 
 
 if __name__ == "__main__":

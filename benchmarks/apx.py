@@ -33,40 +33,40 @@ def main() -> None:
     parser.add_argument("--parameters", type=float, default=7e9)
     parser.add_argument("--peak", type=float, default=989e12)
     parser.add_argument("--share", type=float, default=0.4)
-    asked = parser.parse_args()
-    scorer = open_scorer(asked.model) if asked.model else scorer_of(*build("small")[:2])
-    names = read_names("globalbias")[:: 400 // asked.names][: asked.names]
+    options = parser.parse_args()
+    scorer = open_scorer(options.model) if options.model else scorer_of(*build("small")[:2])
+    names = read_names("globalbias")[:: 400 // options.names][: options.names]
     descriptors = read_descriptors("globalbias")
     sentences = len(TEMPLATES) * len(names) * len(descriptors)
     with TemporaryDirectory() as folder:
         wall, processor = time.perf_counter(), time.process_time()
         probe_apx(scorer, names, descriptors, perplexities=Path(folder) / "all.jsonl")
         wall, processor = time.perf_counter() - wall, time.process_time() - processor
-    fed = plain = 0
+    fed_tokens = plain_tokens = 0
     for t, template in enumerate(TEMPLATES):
         stems = [template.format(name=name) for name, _ in names]
         probes = scorer._tokenise_probes(stems, [d.endings[t] for d in descriptors])
         texts = list(dict.fromkeys(probe.ids for probe in probes))
-        plain += sum(len(probe.ids) - 1 for probe in probes)
-        fed += sum(len(tree.tokens) for tree in join_trees(list(pack_trees(texts, ROW)), ROW))
-    tokens = fed / sentences * ALL
-    found = {
-        "model": asked.model or "6 layers x 384, random",
+        plain_tokens += sum(len(probe.ids) - 1 for probe in probes)
+        fed_tokens += sum(len(tree.tokens) for tree in join_trees(list(pack_trees(texts, ROW)), ROW))
+    tokens = fed_tokens / sentences * ALL
+    result = {
+        "model": options.model or "6 layers x 384, random",
         "sentences": sentences,
         "seconds": round(wall, 1),
         "processor_seconds": round(processor, 1),
         "all_sentences_hours": round(processor / sentences * ALL / 3600, 2),
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "tokens_a_sentence": round(plain / sentences, 2),
-        "fed_a_sentence": round(fed / sentences, 2),
+        "tokens_a_sentence": round(plain_tokens / sentences, 2),
+        "fed_a_sentence": round(fed_tokens / sentences, 2),
         "all_tokens_fed": round(tokens),
-        "estimate_for": f"{asked.parameters:.2g} parameters, "
-        f"{asked.share:.0%} of {asked.peak:.3g} operations a second",
+        "estimate_for": f"{options.parameters:.2g} parameters, "
+        f"{options.share:.0%} of {options.peak:.3g} operations a second",
         "estimated_minutes": round(
-            2 * asked.parameters * tokens / (asked.peak * asked.share) / 60, 1
+            2 * options.parameters * tokens / (options.peak * options.share) / 60, 1
         ),
     }
-    print(json.dumps(found, indent=2))
+    print(json.dumps(result, indent=2))
 
 
 if __name__ == "__main__":

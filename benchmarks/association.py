@@ -33,7 +33,7 @@ def published_draw(x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -
     return float(delta / np.std([associate(w) for w in np.concatenate([x, y])], ddof=1))
 
 
-def published(tables: Tables, draws: int) -> None:
+def run_published(tables: Tables, draws: int) -> None:
     rng = np.random.default_rng(0)
     for _ in range(draws):
         published_draw(
@@ -41,7 +41,7 @@ def published(tables: Tables, draws: int) -> None:
         )
 
 
-def best(work: Callable[[], object], repeats: int = 3) -> float:
+def fastest_seconds(work: Callable[[], object], repeats: int = 3) -> float:
     """Seconds of the fastest of some runs, because other work on the machine only adds."""
     seconds = []
     for _ in range(repeats):
@@ -51,14 +51,14 @@ def best(work: Callable[[], object], repeats: int = 3) -> float:
     return min(seconds)
 
 
-def ceat(contexts: int, draws: int, sample: int = 40) -> dict[str, float]:
+def time_ceat(contexts: int, draws: int, sample: int = 40) -> dict[str, float]:
     rng = np.random.default_rng(1)
     tables: Tables = [
         [rng.normal(size=(contexts, DIMENSIONS)) for _ in range(WORDS)] for _ in range(4)
     ]
-    published(tables, 2)  # imports and warms up
-    loops = best(lambda: published(tables, sample)) / sample * draws
-    ours = best(lambda: fit_random_effects(*draw_effects(*tables, draws=draws)))
+    run_published(tables, 2)  # imports and warms up
+    loops = fastest_seconds(lambda: run_published(tables, sample)) / sample * draws
+    ours = fastest_seconds(lambda: fit_random_effects(*draw_effects(*tables, draws=draws)))
     return {
         "contexts_a_word": contexts,
         "draws": draws,
@@ -68,10 +68,10 @@ def ceat(contexts: int, draws: int, sample: int = 40) -> dict[str, float]:
     }
 
 
-def exact(words: int) -> dict[str, float]:
+def time_exact(words: int) -> dict[str, float]:
     rng = np.random.default_rng(2)
     x, y = rng.normal(0.5, 1, words), rng.normal(0, 1, words)
-    seconds = best(lambda: permutation_test(x, y), repeats=3 if words > 20 else 20)
+    seconds = fastest_seconds(lambda: permutation_test(x, y), repeats=3 if words > 20 else 20)
     return {
         "words": words,
         "partitions": permutation_test(x, y).partitions,
@@ -85,8 +85,8 @@ def main() -> None:
     parser.add_argument("--contexts", type=int, nargs="*", default=[10, 20, 100, 400])
     arguments = parser.parse_args()
     result = {
-        "exact_weat": [exact(words) for words in (8, 16, 25)],
-        "ceat": [ceat(contexts, arguments.draws) for contexts in arguments.contexts],
+        "exact_weat": [time_exact(words) for words in (8, 16, 25)],
+        "ceat": [time_ceat(contexts, arguments.draws) for contexts in arguments.contexts],
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
     print(json.dumps(result, indent=2))

@@ -28,24 +28,24 @@ from kgbias.stats.inference import proportion
 from tests.integration.test_associate_reference import LEVEL, nulls, planted
 
 Measure = Callable[[AssociationTest, Statistics], Association]
-QUICK = Statistics(bootstrap_draws=1)
-TWO = Statistics(bootstrap_draws=1, tails="two")
+ONE_TAILED = Statistics(bootstrap_draws=1)
+TWO_TAILED = Statistics(bootstrap_draws=1, tails="two")
 
 
 def measures(spec: str) -> dict[str, Measure]:
     """The rows: the measures to run on each test."""
     encoder = open_encoder(spec)
     texts, predictor = EmbeddingCache(encoder), PredictionCache(open_predictor(spec))
-    found: dict[str, Measure] = {"LPBS": lambda test, how: lpbs(test, predictor, TWO)}
+    rows: dict[str, Measure] = {"LPBS": lambda test, how: lpbs(test, predictor, TWO_TAILED)}
     for method in ("w-seat", "s-seat"):
         for encoding in _encodings(encoder, method):
             for layer in range(encoder.layers + 1):
                 if layer or encoding in ("word-average", "mean"):  # otherwise all sentences agree
-                    found[f"{method}, {encoding}, layer {layer}"] = _seat(
+                    rows[f"{method}, {encoding}, layer {layer}"] = _seat(
                         texts, method, encoding, layer
                     )
-        found[f"{method}, search"] = _search(texts, method)
-    return found
+        rows[f"{method}, search"] = _search(texts, method)
+    return rows
 
 
 def _seat(encoder: EmbeddingCache, method: str, encoding: str, layer: int) -> Measure:
@@ -65,22 +65,22 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for spec in ("reference", "reference-masked"):
         for name, run in measures(spec).items():
-            one = [run(test, QUICK) for test in planted()]
-            two = [run(test, TWO) for test in planted()]
-            null = [run(test, TWO).test_p_value.value <= LEVEL for test in nulls()]
+            one_tailed = [run(test, ONE_TAILED) for test in planted()]
+            two_tailed = [run(test, TWO_TAILED) for test in planted()]
+            null = [run(test, TWO_TAILED).test_p_value.value <= LEVEL for test in nulls()]
             print(
-                f"| {spec} | {name} | {_share([_found(r) for r in one])} "
-                f"| {_share([_found(r) for r in two])} "
-                f"| {_share([r.test_p_value.value <= LEVEL for r in two])} | {_share(null, 3)} |",
+                f"| {spec} | {name} | {_format_share([_is_found(r) for r in one_tailed])} "
+                f"| {_format_share([_is_found(r) for r in two_tailed])} "
+                f"| {_format_share([r.test_p_value.value <= LEVEL for r in two_tailed])} | {_format_share(null, 3)} |",
                 flush=True,
             )
 
 
-def _found(result: Association) -> bool:
+def _is_found(result: Association) -> bool:
     return result.test_p_value.value <= LEVEL and result.effect_size > 0
 
 
-def _share(hits: Sequence[bool], digits: int = 2) -> str:
+def _format_share(hits: Sequence[bool], digits: int = 2) -> str:
     share = proportion(int(np.sum(hits)), len(hits))
     return f"{share.value:.{digits}f} ({share.low:.{digits}f} to {share.high:.{digits}f})"
 

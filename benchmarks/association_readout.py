@@ -27,7 +27,7 @@ from kgbias.stats.inference import rank_correlation
 from tests.integration.test_associate_reference import NEGATIVE, PLANTED, POSITIVE, TRUTH
 
 RIDGE = 0.1  # of the mean variance of a dimension
-DEALS = 200
+PERMUTATIONS = 200
 Array = NDArray[np.float64]
 
 
@@ -47,9 +47,9 @@ def main() -> None:
                 if names.std(axis=0).max() < 1e-6:
                     continue  # the input embedding of a special token
                 words = [_embed(model, w, "quality", encoding, layer) for w in (POSITIVE, NEGATIVE)]
-                along = words[0].mean(axis=0) - words[1].mean(axis=0)
+                direction = words[0].mean(axis=0) - words[1].mean(axis=0)
                 print(
-                    f"| {spec} | {encoding} | {layer} | {_row(names, regard, along)} |", flush=True
+                    f"| {spec} | {encoding} | {layer} | {_row(names, regard, direction)} |", flush=True
                 )
 
 
@@ -63,23 +63,23 @@ def _embed(
     return vectors.reshape(len(words), len(spans[0]), -1).mean(axis=1)
 
 
-def _row(names: Array, regard: Array, along: Array) -> str:
+def _row(names: Array, regard: Array, direction: Array) -> str:
     """The cells of one setting, from names [groups, names, d]."""
     rng = np.random.default_rng(0)
     read_out = _read_out(names)
-    found = rank_correlation(read_out @ regard, regard)
-    dealt = [
+    rho = rank_correlation(read_out @ regard, regard)
+    permuted_rhos = [
         rank_correlation(read_out @ other, other)
-        for other in (rng.permutation(regard) for _ in range(DEALS))
+        for other in (rng.permutation(regard) for _ in range(PERMUTATIONS))
     ]
     means = names.mean(axis=1)
     planted = (means - means.mean(axis=0)).T @ (regard - regard.mean())
-    cosine = planted @ along / np.linalg.norm(planted) / np.linalg.norm(along)
-    seen = means @ along
+    cosine = planted @ direction / np.linalg.norm(planted) / np.linalg.norm(direction)
+    projections = means @ direction
     pairs = np.argwhere(regard[:, None] - regard[None, :] >= PLANTED)
-    right = np.mean([seen[a] > seen[b] for a, b in pairs])
+    right = np.mean([projections[a] > projections[b] for a, b in pairs])
     return (
-        f"{found:.2f} | {np.mean(dealt):.2f}, {np.quantile(dealt, 0.95):.2f} "
+        f"{rho:.2f} | {np.mean(permuted_rhos):.2f}, {np.quantile(permuted_rhos, 0.95):.2f} "
         f"| {cosine:+.2f} | {right:.2f}"
     )
 
@@ -87,17 +87,17 @@ def _row(names: Array, regard: Array, along: Array) -> str:
 def _read_out(names: Array) -> Array:
     """The matrix that predicts the regard of each group from that of the others, [groups, groups]:
     a ridge regression on the names of the others, which is linear in their regard."""
-    groups, each, size = names.shape
-    found = np.zeros((groups, groups))
+    groups, names_per_group, size = names.shape
+    weights = np.zeros((groups, groups))
     for g in range(groups):
         others = np.arange(groups) != g
-        x = names[others].reshape(-1, size)
-        centred = x - x.mean(axis=0)
+        features = names[others].reshape(-1, size)
+        centred = features - features.mean(axis=0)
         table = centred.T @ centred
         penalty = RIDGE * np.trace(table) / size * np.eye(size)
-        own = np.linalg.solve(table + penalty, names[g].mean(axis=0) - x.mean(axis=0))
-        found[g, others] = (centred @ own).reshape(-1, each).sum(axis=1)
-    return found
+        coefficients = np.linalg.solve(table + penalty, names[g].mean(axis=0) - features.mean(axis=0))
+        weights[g, others] = (centred @ coefficients).reshape(-1, names_per_group).sum(axis=1)
+    return weights
 
 
 if __name__ == "__main__":

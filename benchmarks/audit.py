@@ -47,9 +47,9 @@ WORDS = {"positive": GOOD.split(","), "neutral": NEUTRAL.split(","), "negative":
 OTHERS = WORDS["positive"] + WORDS["neutral"]
 
 
-def uniform(*of: object) -> float:
+def hash_uniform(*values: object) -> float:
     """A number from 0 to 1 that follows from what it is of."""
-    return int(sha256(repr(of).encode()).hexdigest()[:12], 16) / 16**12
+    return int(sha256(repr(values).encode()).hexdigest()[:12], 16) / 16**12
 
 
 class Endpoint:
@@ -60,35 +60,35 @@ class Endpoint:
     def __init__(self, world: str, number: int) -> None:
         self.info = ModelInfo(f"scripted:{world}-{number}", "1")
         self.world, self.number = world, number
-        self.first: dict[str, bool] = {}  # each prompt, and whether it is declined
-        self.about: dict[str, str] = {}  # the group of each prompt
-        self.ended: Counter[str] = Counter()
+        self.declined_prompts: dict[str, bool] = {}  # each prompt, and whether it is declined
+        self.prompt_groups: dict[str, str] = {}  # the group of each prompt
+        self.outcomes: Counter[str] = Counter()
 
-    def declined(self, group: str) -> float:
+    def refusal_share(self, group: str) -> float:
         """The share of prompts about a group that are declined."""
         return SHARE * (2 if self.world == "doubled" and group == "Jews" else 1)
 
-    def bad(self, group: str) -> float:
+    def bad_share(self, group: str) -> float:
         """The share of answers about a group that are something bad."""
         return WORSE_OF_ONE if self.world == "worse" and group == "Cleaners" else WORSE
 
-    def regard(self, group: str) -> float:
+    def mean_regard(self, group: str) -> float:
         """The mean regard of answers about a group."""
         good = len(WORDS["positive"]) / len(OTHERS)
-        return (1 - self.bad(group)) * good - self.bad(group)
+        return (1 - self.bad_share(group)) * good - self.bad_share(group)
 
     def answer(self, text: str, seed: int | None) -> str:
         """What is said to a prompt: "Cleaners are rude."."""
-        last = text.rstrip().rpartition("\n")[2]
-        group = next(g for own in GROUPS.values() for g in own if last.startswith(g))
-        declines = uniform(self.number, self.world, text) < self.declined(group)
-        self.first.setdefault(text, declines)
-        self.about[text] = group
-        self.ended["refused" if declines else "answered"] += 1
+        last_line = text.rstrip().rpartition("\n")[2]
+        group = next(g for groups in GROUPS.values() for g in groups if last_line.startswith(g))
+        declines = hash_uniform(self.number, self.world, text) < self.refusal_share(group)
+        self.declined_prompts.setdefault(text, declines)
+        self.prompt_groups[text] = group
+        self.outcomes["refused" if declines else "answered"] += 1
         if declines:
             return REFUSAL
-        words = WORDS["negative"] if uniform("bad", seed, text) < self.bad(group) else OTHERS
-        return f"{group} are {words[int(uniform('word', seed, text) * len(words))]}."
+        words = WORDS["negative"] if hash_uniform("bad", seed, text) < self.bad_share(group) else OTHERS
+        return f"{group} are {words[int(hash_uniform('word', seed, text) * len(words))]}."
 
     def complete(
         self, requests: Sequence[Request]
@@ -115,87 +115,87 @@ def number(text: str) -> float:
     return float(text.replace(",", "").replace("−", "-").lstrip("<"))
 
 
-class Tally:
+class HitTally:
     """How often each kind of number held what was planted, of how many."""
 
     def __init__(self) -> None:
-        self.held: Counter[str] = Counter()
-        self.tried: Counter[str] = Counter()
+        self.hits: Counter[str] = Counter()
+        self.trials: Counter[str] = Counter()
 
-    def count(self, kind: str, held: bool) -> None:
-        self.held[kind] += held
-        self.tried[kind] += 1
+    def count(self, kind: str, is_hit: bool) -> None:
+        self.hits[kind] += is_hit
+        self.trials[kind] += 1
 
 
-def audit(text: str, model: Endpoint, tally: Tally) -> None:
+def audit(text: str, model: Endpoint, tally: HitTally) -> None:
     """Compare the numbers in the text of a summary with what its model did."""
-    prompts = Counter(model.about.values())
-    declined = Counter(model.about[prompt] for prompt, no in model.first.items() if no)
-    category = {group: name for name, own in GROUPS.items() for group in own}
-    told = []
+    prompts = Counter(model.prompt_groups.values())
+    declined = Counter(model.prompt_groups[prompt] for prompt, no in model.declined_prompts.items() if no)
+    category = {group: name for name, groups in GROUPS.items() for group in groups}
+    significant = []
     for group, *cells in ROW.findall(text):
-        asked, share, low, high, apart, least, most, p = map(number, cells)
+        prompt_count, share, low, high, gap, lower, upper, p = map(number, cells)
         others = [g for g in GROUPS[category[group]] if g != group]
-        truth = model.declined(group)
-        difference = truth - sum(prompts[g] * model.declined(g) for g in others) / sum(
+        truth = model.refusal_share(group)
+        difference = truth - sum(prompts[g] * model.refusal_share(g) for g in others) / sum(
             prompts[g] for g in others
         )
         exactly = 100 * declined[group] / prompts[group]
-        tally.count("prompts of a group, to the number", asked == prompts[group])
+        tally.count("prompts of a group, to the number", prompt_count == prompts[group])
         tally.count("share of them refused, to the percent", share == round(exactly))
         tally.count("interval of a share", low - 0.5 <= 100 * truth <= high + 0.5)
-        tally.count("interval of a difference", least - 0.5 <= 100 * difference <= most + 0.5)
+        tally.count("interval of a difference", lower - 0.5 <= 100 * difference <= upper + 0.5)
         if p <= 0.05:
-            told.append(group)
-    for name, own in GROUPS.items():
+            significant.append(group)
+    for name, groups in GROUPS.items():
         kind = "of them, Jews" if model.world == "doubled" and name == "religion" else ""
         if kind:
-            tally.count("Jews are told by refusals", "Jews" in told)
+            tally.count("Jews are told by refusals", "Jews" in significant)
         else:
-            tally.count("none is told by refusals where none differs", not {*own} & {*told})
+            tally.count("none is told by refusals where none differs", not {*groups} & {*significant})
     counts = re.search(r"([\d,]+) answers in all: ([\d,]+) statements .*?, ([\d,]+) refused", text)
     assert counts is not None
     every, statements, refused = map(number, counts.groups())
-    exact = every == model.ended.total() and refused == model.ended["refused"]
+    exact = every == model.outcomes.total() and refused == model.outcomes["refused"]
     tally.count("answers, refusals and statements, to the number",
-                exact and statements == model.ended["answered"])  # fmt: skip
-    found = findings(text)
+                exact and statements == model.outcomes["answered"])  # fmt: skip
+    reported = read_findings(text)
     planted = {"doubled": "Jews declined", "worse": "Cleaners regard"}.get(model.world)
     # Where one of a category differs, the others differ from the rest of it, the other way.
-    true = {g for own in GROUPS.values() if planted and planted.split()[0] in own for g in own}
-    of = {"doubled": ("declined",), "worse": ("regard", "words")}.get(model.world, ())
-    wrong = [f for f in found if f.split()[0] not in true or f.split()[1] not in of]
+    true = {g for groups in GROUPS.values() if planted and planted.split()[0] in groups for g in groups}
+    planted_measures = {"doubled": ("declined",), "worse": ("regard", "words")}.get(model.world, ())
+    wrong = [f for f in reported if f.split()[0] not in true or f.split()[1] not in planted_measures]
     tally.count("nothing is found that was not planted", not wrong)
     if planted:
-        tally.count(f"planted and found: {planted}", planted in found)
+        tally.count(f"planted and found: {planted}", planted in reported)
     if model.world == "worse" and (m := APART.search(text)):
         low, high = sorted(map(number, m.groups()))
-        apart = abs(model.regard("Cleaners") - model.regard("Nurses"))
+        gap = abs(model.mean_regard("Cleaners") - model.mean_regard("Nurses"))
         tally.count("interval of a difference in regard that is found",
-                    low - 0.005 <= apart <= high + 0.005)  # fmt: skip
-    for name, most, group in re.findall(r"^\| (\w+) \| regard \| ([+-][\d.]+) \| (\w+) \|$", text,
+                    low - 0.005 <= gap <= high + 0.005)  # fmt: skip
+    for name, upper, group in re.findall(r"^\| (\w+) \| regard \| ([+-][\d.]+) \| (\w+) \|$", text,
                                         re.MULTILINE):  # fmt: skip
-        others = [model.regard(g) for g in GROUPS[name] if g != group]
-        apart, end = model.regard(group) - sum(others) / len(others), number(most)
+        others = [model.mean_regard(g) for g in GROUPS[name] if g != group]
+        gap, end = model.mean_regard(group) - sum(others) / len(others), number(upper)
         tally.count("how large a difference in regard could be, of the one named",
-                    apart <= end if end > 0 else apart >= end)  # fmt: skip
+                    gap <= end if end > 0 else gap >= end)  # fmt: skip
 
 
-def findings(text: str) -> set[str]:
+def read_findings(text: str) -> set[str]:
     """What the summary says was found: the group, and in what."""
     part = text.partition("## Findings")[2].partition("\n## ")[0]
-    found = set()
+    reported = set()
     for line in part.splitlines():
         if m := re.search(r"\*\* About (\w+) it declines", line):
-            found.add(f"{m[1]} declined")
+            reported.add(f"{m[1]} declined")
         elif m := re.search(r"The mean (.+?) of what it says about (\w+)", line):
-            found.add(f"{m[2]} {m[1]}")
+            reported.add(f"{m[2]} {m[1]}")
         elif m := re.search(r"Of (\w+) it speaks more", line):
-            found.add(f"{m[1]} words")
-    return found
+            reported.add(f"{m[1]} words")
+    return reported
 
 
-def one(world: str, place: int, study: kgbias.Study, folder: Path) -> tuple[str, Endpoint]:
+def run_world(world: str, place: int, study: kgbias.Study, folder: Path) -> tuple[str, Endpoint]:
     """The text of the summary of one world, and its model."""
     model = Endpoint(world, place)
     run = study.crawl(
@@ -212,9 +212,9 @@ def one(world: str, place: int, study: kgbias.Study, folder: Path) -> tuple[str,
 
 def write_files(folder: Path) -> None:
     """Write the groups that are asked about, and the regard of everything that is said of them."""
-    tables = (f"[{name}]\ngroups = {json.dumps(own)}\n" for name, own in GROUPS.items())
+    tables = (f"[{name}]\ngroups = {json.dumps(members)}\n" for name, members in GROUPS.items())
     (folder / "groups.toml").write_text("".join(tables))
-    groups = [group for own in GROUPS.values() for group in own]
+    groups = [group for members in GROUPS.values() for group in members]
     rows = [
         f"{group} are {word}.,{label}\n"
         for group in groups
@@ -224,15 +224,15 @@ def write_files(folder: Path) -> None:
     (folder / "regard.csv").write_text("sentence,regard_label\n" + "".join(rows))
 
 
-def worlds(of: Sequence[str], first: int, count: int) -> Iterator[tuple[str, Tally]]:
-    for world in of:
-        tally = Tally()
+def audit_worlds(world_names: Sequence[str], first: int, count: int) -> Iterator[tuple[str, HitTally]]:
+    for world in world_names:
+        tally = HitTally()
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_files(folder)
             for place in range(first, first + count):
                 with kgbias.open(folder / f"{place}.db") as study:
-                    text, model = one(world, place, study, folder)
+                    text, model = run_world(world, place, study, folder)
                 audit(text, model, tally)
                 (folder / f"{place}.db").unlink()
         yield world, tally
@@ -248,13 +248,13 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if not self.path.endswith("/chat/completions"):
             return self._send(404, {"error": {"message": "Not Found"}})
-        said = self._say(body["messages"][-1]["content"], body.get("seed"))
-        message = {"role": "assistant", "content": said}
+        answer = self._answer(body["messages"][-1]["content"], body.get("seed"))
+        message = {"role": "assistant", "content": answer}
         usage = {"prompt_tokens": 90, "completion_tokens": 12, "total_tokens": 102}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         self._send(200, {"object": "chat.completion", "choices": [choice], "usage": usage})
 
-    def _say(self, text: str, seed: int | None) -> str:
+    def _answer(self, text: str, seed: int | None) -> str:
         try:
             return self.model.answer(text, seed)
         except StopIteration:  # about none of the groups
@@ -277,17 +277,17 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--world", choices=WORLDS)
     parser.add_argument("--serve", type=int, metavar="PORT")
-    given = parser.parse_args()
-    if given.serve:
-        Handler.model = Endpoint(given.world or "alike", given.first)
-        return ThreadingHTTPServer(("127.0.0.1", given.serve), Handler).serve_forever()
+    arguments = parser.parse_args()
+    if arguments.serve:
+        Handler.model = Endpoint(arguments.world or "alike", arguments.first)
+        return ThreadingHTTPServer(("127.0.0.1", arguments.serve), Handler).serve_forever()
     began = time.process_time()
-    for world, tally in worlds([given.world] if given.world else WORLDS, given.first, given.worlds):
-        print(f"{world}: {given.worlds} worlds")
-        for kind in sorted(tally.tried):
-            n, held = tally.tried[kind], tally.held[kind]
-            share = proportion(held, n)
-            print(f"  {kind:<62} {held / n:.3f}  ({share.low:.3f} to {share.high:.3f}), n {n}")
+    for world, tally in audit_worlds([arguments.world] if arguments.world else WORLDS, arguments.first, arguments.worlds):
+        print(f"{world}: {arguments.worlds} worlds")
+        for kind in sorted(tally.trials):
+            n, hits = tally.trials[kind], tally.hits[kind]
+            share = proportion(hits, n)
+            print(f"  {kind:<62} {hits / n:.3f}  ({share.low:.3f} to {share.high:.3f}), n {n}")
     print(f"{time.process_time() - began:.0f} s of CPU time")
 
 

@@ -43,7 +43,7 @@ from kgbias.stats.inference import DEFAULT_DRAWS, proportion, rank_correlation
 
 _OPTION = re.compile(r"^([A-Z])\. (.+)$", re.MULTILINE)
 _STATEMENT = re.compile(r"____ (.+)")
-SIZES = ((-99, 0.5), (0.5, 1), (1, 2), (2, 3), (3, 99))  # of planted lifts, in bits
+LIFT_RANGES = ((-99, 0.5), (0.5, 1), (1, 2), (2, 3), (3, 99))  # of planted lifts, in bits
 
 
 NAMES = load_names()
@@ -51,22 +51,22 @@ GROUP_OF = {name.text.casefold(): name.group for name in NAMES.names}
 ROW_OF = {name.text.casefold(): row for row, name in enumerate(NAMES.names)}
 
 
-def weights(truth: Truth, text: str, options: Sequence[str], named: bool = False) -> list[float]:
+def option_weights(truth: Truth, text: str, options: Sequence[str], by_name: bool = False) -> list[float]:
     """How probable the statement is of each group, by itself or one of its names, or after the name
-    itself (`named`); never 0, so any choice can be drawn."""
+    itself (`by_name`); never 0, so any choice can be drawn."""
     predicate, _, object = text.partition(" ")
-    found = truth.find_statement(predicate, object)
-    assert found is not None, text
-    if named:
+    place = truth.find_statement(predicate, object)
+    assert place is not None, text
+    if by_name:
         rows = [ROW_OF.get(option.casefold()) for option in options]
         if None not in rows:
-            return [max(NAMES.joint_distribution(row).get(found, 0.0), 1e-6) for row in rows]
+            return [max(NAMES.joint_distribution(row).get(place, 0.0), 1e-6) for row in rows]
     groups = [GROUP_OF.get(option.casefold(), option) for option in options]
-    return [max(truth.joint_distribution(group).get(found, 0.0), 1e-6) for group in groups]
+    return [max(truth.joint_distribution(group).get(place, 0.0), 1e-6) for group in groups]
 
 
 @contextmanager
-def served(
+def serve_chooser(
     truth: Truth, *, preference: float = 1.0, silent: float = 0.0, named: bool = False
 ) -> Iterator[str]:
     """The URL of a chooser, whose answer follows from the question and its seed."""
@@ -77,21 +77,21 @@ def served(
         def log_message(self, *_: object) -> None: ...
 
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            if "messages" not in asked:  # a trial of the form
+            request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if "messages" not in request:  # a trial of the form
                 return self.send_error(404)
-            text = asked["messages"][-1]["content"]
-            draw = random.Random(asked["seed"])
+            text = request["messages"][-1]["content"]
+            draw = random.Random(request["seed"])
             options = _OPTION.findall(text)
-            said = "Hello."  # to a trial
+            answer = "Hello."  # to a trial
             for statement in _STATEMENT.findall(text):
-                own = weights(truth, statement, [name for _, name in options], named)
-                own[0] *= preference
-                (chosen,) = draw.choices(options, own)
-                said = f"{chosen[0]}. {chosen[1]}"
+                weights_here = option_weights(truth, statement, [name for _, name in options], named)
+                weights_here[0] *= preference
+                (option,) = draw.choices(options, weights_here)
+                answer = f"{option[0]}. {option[1]}"
                 if draw.random() < silent:
-                    said = draw.choice(["I'm sorry, but I cannot say that.", "It could be any."])
-            message = {"role": "assistant", "content": said}
+                    answer = draw.choice(["I'm sorry, but I cannot say that.", "It could be any."])
+            message = {"role": "assistant", "content": answer}
             usage = {"prompt_tokens": len(text) // 4, "completion_tokens": 3}
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             self.reply({"choices": [choice], "usage": usage})
@@ -117,14 +117,14 @@ def served(
         server.server_close()
 
 
-def world_file(path: Path, truth: Truth, statements: int, seed: int) -> None:
+def write_world(path: Path, truth: Truth, statements: int, seed: int) -> None:
     """Write a file with `statements` statements per category, each said about a group that may say
     it."""
     draw = random.Random(seed)
     rows = ["group,predicate,object,category"]
     for category in truth.categories:
-        own = sorted({s for group in category.groups for s in truth.joint_distribution(group)})
-        for predicate, object in draw.sample(own, min(statements, len(own))):
+        statements_here = sorted({s for group in category.groups for s in truth.joint_distribution(group)})
+        for predicate, object in draw.sample(statements_here, min(statements, len(statements_here))):
             groups = [g for g in category.groups if truth.is_true_of(g, predicate, object)]
             rows.append(f"{draw.choice(groups)},{predicate},{object},{category.name}")
     path.write_text("\n".join(rows) + "\n", "utf-8")
@@ -134,42 +134,42 @@ def true_shares(truth: Truth, part: CategoryChoices) -> np.ndarray:
     """The true shares, [groups, statements]: a group's probability by Luce's axiom, as the mean
     over all sets of options that include it."""
     names = [group.name for group in part.groups]
-    found = np.zeros((len(names), len(part.statements)))
+    shares = np.zeros((len(names), len(part.statements)))
     for s, statement in enumerate(part.statements):
-        own = weights(truth, statement.text, names)
+        group_weights = option_weights(truth, statement.text, names)
         for g in range(len(names)):
             others = [n for n in range(len(names)) if n != g]
             sets = list(combinations(others, part.options - 1))
-            found[g, s] = np.mean([own[g] / (own[g] + sum(own[n] for n in s)) for s in sets])
-    return found
+            shares[g, s] = np.mean([group_weights[g] / (group_weights[g] + sum(group_weights[n] for n in s)) for s in sets])
+    return shares
 
 
-def held(parts: Sequence[CategoryChoices], truths: Sequence[np.ndarray]) -> dict[str, Any]:
+def compare_shares(categories: Sequence[CategoryChoices], truths: Sequence[np.ndarray]) -> dict[str, Any]:
     """The figures of choices compared with true shares, over all categories."""
     inside = chance = 0.0
     cells, tops = 0, []
-    for part, truth in zip(parts, truths, strict=True):
+    for part, truth in zip(categories, truths, strict=True):
         inside += ((part.shares.low <= truth) & (truth <= part.shares.high)).sum()
         cells += truth.size
-        best = truth == truth.max(axis=0)
-        tops += [best[g, s] for s, g in enumerate(part.shares.share.argmax(axis=0))]
-        chance += best.mean(axis=0).sum()
+        is_best = truth == truth.max(axis=0)
+        tops += [is_best[g, s] for s, g in enumerate(part.shares.share.argmax(axis=0))]
+        chance += is_best.mean(axis=0).sum()
     return {
         "coverage": proportion(int(inside), cells).as_dict(),
-        "rank_correlation": correlation([p.shares.share for p in parts], truths).as_dict(),
+        "rank_correlation": correlate_tables([p.shares.share for p in categories], truths).as_dict(),
         "top_1": proportion(int(sum(tops)), len(tops)).as_dict(),
         "top_1_by_chance": chance / len(tops),
     }
 
 
-def shown(parts: Sequence[CategoryChoices]) -> dict[str, Any]:
+def count_verdicts(categories: Sequence[CategoryChoices]) -> dict[str, Any]:
     """What is called chosen more for the chooser that knows names, by the planted lift in bits."""
-    found: dict[str, list[int]] = {}
-    dealt = tested = 0.0
-    for part in parts:
+    by_lift: dict[str, list[int]] = {}
+    dealt_found = dealt_tested = 0.0
+    for part in categories:
         rows = [NAMES.groups.index(group.name) for group in part.groups]
         places = {s: n for n, s in enumerate(NAMES.statements)}
-        kept = [
+        matched = [
             (k, places[s.predicate, s.object])
             for k, s in enumerate(part.statements)
             if (s.predicate, s.object) in places
@@ -177,17 +177,17 @@ def shown(parts: Sequence[CategoryChoices]) -> dict[str, Any]:
         base = NAMES.base[rows]
         base = base - base.mean(axis=1, keepdims=True)
         planted = (base - base.mean(axis=0)) * len(rows) / (len(rows) - 1)
-        for (k, n), g in product(kept, range(len(rows))):
+        for (k, n), g in product(matched, range(len(rows))):
             lift, more = planted[g, n], part.shares.verdicts[g, k] == CHOSEN_MORE
-            kind = next(f"{low} to {high}" for low, high in SIZES if low <= lift < high)
-            found.setdefault(kind, []).append(bool(more))
+            kind = next(f"{low} to {high}" for low, high in LIFT_RANGES if low <= lift < high)
+            by_lift.setdefault(kind, []).append(bool(more))
         assert part.shares.floor is not None
-        dealt, tested = dealt + part.shares.floor.found, tested + part.shares.floor.tested
-    shares = {kind: proportion(sum(own), len(own)).as_dict() for kind, own in found.items()}
-    return {"by planted lift": shares, "dealt anew": [dealt, tested]}
+        dealt_found, dealt_tested = dealt_found + part.shares.floor.found, dealt_tested + part.shares.floor.tested
+    shares = {kind: proportion(sum(verdicts), len(verdicts)).as_dict() for kind, verdicts in by_lift.items()}
+    return {"by planted lift": shares, "dealt anew": [dealt_found, dealt_tested]}
 
 
-def correlation(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> Estimate:
+def correlate_tables(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> Estimate:
     """Spearman's rho between the cells [groups, statements] of several tables, with a percentile
     bootstrap interval over statements."""
     columns = [
@@ -201,8 +201,8 @@ def correlation(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> Es
         )
 
     rng = np.random.Generator(np.random.PCG64(0))
-    drawn = [rho(rng.integers(0, len(columns), len(columns)).tolist()) for _ in range(DEFAULT_DRAWS // 4)]
-    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    draws = [rho(rng.integers(0, len(columns), len(columns)).tolist()) for _ in range(DEFAULT_DRAWS // 4)]
+    low, high = np.nanquantile(draws, [0.025, 0.975])
     return Estimate(rho(range(len(columns))), float(low), float(high), len(columns))
 
 
@@ -213,57 +213,57 @@ def main() -> None:
     parser.add_argument("--preference", type=float, default=3.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", help="hold the choices of this model against its probabilities")
-    asked = parser.parse_args()
-    truth, found = load_truth(), {}
+    arguments = parser.parse_args()
+    truth, results = load_truth(), {}
     choosers = {
         "plain": {},
-        "prefers the first place": {"preference": asked.preference},
+        "prefers the first place": {"preference": arguments.preference},
         "silent in one of ten": {"silent": 0.1},
     }
     with TemporaryDirectory() as folder, kgbias.open(None, progress=False) as study:
         path = Path(folder) / "world.csv"
-        world_file(path, truth, asked.statements, asked.seed)
+        write_world(path, truth, arguments.statements, arguments.seed)
         run = study.import_file(path, name="world")
-        options: Any = {"samples": asked.samples, "seed": asked.seed}
-        for name, how in choosers.items():
-            with served(truth, **how) as url:
-                chosen = run.choose("openai:chooser", base_url=url, **options)
-            truths = [true_shares(truth, part) for part in chosen.categories]
-            places = [[round(p.value, 3) for p in part.places] for part in chosen.categories]
-            found[name] = held(chosen.categories, truths) | {
-                "answers": dict(chosen.outcomes), "places": places}  # fmt: skip
-        with served(truth, named=True) as url:
-            chosen = run.choose(
-                "openai:chooser", base_url=url, **options | {"seed": asked.seed + 1}
+        options: Any = {"samples": arguments.samples, "seed": arguments.seed}
+        for name, settings in choosers.items():
+            with serve_chooser(truth, **settings) as url:
+                choices = run.choose("openai:chooser", base_url=url, **options)
+            truths = [true_shares(truth, part) for part in choices.categories]
+            places = [[round(p.value, 3) for p in part.places] for part in choices.categories]
+            results[name] = compare_shares(choices.categories, truths) | {
+                "answers": dict(choices.outcomes), "places": places}  # fmt: skip
+        with serve_chooser(truth, named=True) as url:
+            choices = run.choose(
+                "openai:chooser", base_url=url, **options | {"seed": arguments.seed + 1}
             )
-        found["knows names"] = shown(chosen.categories)
-        if asked.model:
-            found[asked.model] = believed(run, asked.model, options)
-    print(json.dumps(nan_to_none(found), indent=2))
+        results["knows names"] = count_verdicts(choices.categories)
+        if arguments.model:
+            results[arguments.model] = compare_beliefs(run, arguments.model, options)
+    print(json.dumps(nan_to_none(results), indent=2))
 
 
-def believed(run: kgbias.Run, model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def compare_beliefs(run: kgbias.Run, model: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The choices of a model compared with its own probabilities."""
-    chosen = run.choose(model, **options)
+    choices = run.choose(model, **options)
     probed = {p.category: p for p in run.probe(model).categories}
-    mine, its = [], []
-    for part in chosen.categories:
-        own = probed[part.category]
-        places = [own.statements.index(s) for s in part.statements]
-        mine.append(part.shares.lift)
-        its.append(own.beliefs.lift[:, places])
-    same = [
+    choice_lifts, belief_lifts = [], []
+    for part in choices.categories:
+        probes = probed[part.category]
+        places = [probes.statements.index(s) for s in part.statements]
+        choice_lifts.append(part.shares.lift)
+        belief_lifts.append(probes.beliefs.lift[:, places])
+    same_top = [
         a[:, s].argmax() == b[:, s].argmax()
-        for a, b in zip(mine, its, strict=True)
+        for a, b in zip(choice_lifts, belief_lifts, strict=True)
         for s in range(a.shape[1])
         if not np.isnan(a[:, s]).any()  # no answer could be read, or a group is never chosen
     ]
-    chance = np.mean([1 / len(a) for a in mine for _ in range(a.shape[1])])
+    chance = np.mean([1 / len(a) for a in choice_lifts for _ in range(a.shape[1])])
     return {
-        "answers": dict(chosen.outcomes),
-        "places": [[round(p.value, 3) for p in part.places] for part in chosen.categories],
-        "rank_correlation_of_lifts": correlation(mine, its).as_dict(),
-        "top_1": proportion(int(sum(same)), len(same)).as_dict(),
+        "answers": dict(choices.outcomes),
+        "places": [[round(p.value, 3) for p in part.places] for part in choices.categories],
+        "rank_correlation_of_lifts": correlate_tables(choice_lifts, belief_lifts).as_dict(),
+        "top_1": proportion(int(sum(same_top)), len(same_top)).as_dict(),
         "top_1_by_chance": float(chance),
     }
 

@@ -25,7 +25,7 @@ from kgbias.io.progress import SilentProgress
 from kgbias.models import open_model
 from kgbias.models.base import Request
 
-_LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+_CONTENT_LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
 def serve(port: Any, delay: float) -> None:
@@ -43,8 +43,8 @@ def serve(port: Any, delay: float) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while headers := await reader.readuntil(b"\r\n\r\n"):
-                found = _LENGTH.search(headers)
-                await reader.readexactly(int(found[1]) if found else 0)
+                match = _CONTENT_LENGTH.search(headers)
+                await reader.readexactly(int(match[1]) if match else 0)
                 await asyncio.sleep(delay)
                 writer.write(answer)
                 await writer.drain()
@@ -73,7 +73,7 @@ def main() -> None:
     server.start()
     url = f"http://127.0.0.1:{port.get()}/v1"
     ideal = options.requests / options.concurrency * options.delay
-    worst = 0.0
+    worst_ratio = 0.0
     with tempfile.TemporaryDirectory() as folder:
         store = SQLiteStore(str(Path(folder) / "kgbias.db"))
         for name in ("client", "client and log"):
@@ -90,14 +90,14 @@ def main() -> None:
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             model.close()
             assert answered == options.requests
-            worst = max(worst, wall / ideal)
+            worst_ratio = max(worst_ratio, wall / ideal)
             print(
                 f"{name:<16}{wall:7.2f} s, ideal {ideal:.2f} s, wall/ideal {wall / ideal:.3f}, "
                 f"client CPU {1000 * cpu / options.requests:.2f} ms a request"
             )
         store.close()
     server.terminate()
-    sys.exit(worst > options.limit)
+    sys.exit(worst_ratio > options.limit)
 
 
 if __name__ == "__main__":

@@ -22,23 +22,23 @@ ENDS = ("are", "love to", "are often seen as", "cannot", "are good at", "hate", 
 PREFIX = " ".join(f"People of kind {n} love to cook, sing and walk in the rain." for n in range(40))
 
 
-def prompts(count: int) -> list[str]:
+def make_prompts(count: int) -> list[str]:
     """The examples of a crawl, and a group with the beginning of a sentence."""
-    shown = "Teachers are patient.\nFarmers love to rise early.\n"
-    pairs = [f"{shown}{group} {end}" for end in ENDS for group in GROUPS]
+    examples = "Teachers are patient.\nFarmers love to rise early.\n"
+    pairs = [f"{examples}{group} {end}" for end in ENDS for group in GROUPS]
     return [pairs[n % len(pairs)] for n in range(count)]
 
 
-def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+def time_work(work: Callable[[], Any]) -> tuple[Any, float]:
     start = time.process_time()
     return work(), time.process_time() - start
 
 
-def answers(model: Completer, requests: list[Request]) -> list[Completion]:
-    found: dict[int, Completion] = {}
+def complete_all(model: Completer, requests: list[Request]) -> list[Completion]:
+    completions: dict[int, Completion] = {}
     for batch in model.complete(requests):
-        found |= dict(batch)
-    return [found[n] for n in range(len(requests))]
+        completions |= dict(batch)
+    return [completions[n] for n in range(len(requests))]
 
 
 def main() -> None:
@@ -46,44 +46,44 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--requests", type=int, default=64)
     parser.add_argument("--dtype", default="float32")
-    given = parser.parse_args()
-    cached: list[tuple[int, int]] = []
+    arguments = parser.parse_args()
+    cached_tokens: list[tuple[int, int]] = []
     run = VLLMEngine.run
 
-    def counted(self: VLLMEngine, jobs: Any) -> Any:
+    def count_cached(self: VLLMEngine, jobs: Any) -> Any:
         for ended in run(self, jobs):
-            cached.extend((o.num_cached_tokens, len(o.prompt_token_ids)) for _, o in ended)
+            cached_tokens.extend((o.num_cached_tokens, len(o.prompt_token_ids)) for _, o in ended)
             yield ended
 
-    VLLMEngine.run = counted  # type: ignore[method-assign]
+    VLLMEngine.run = count_cached  # type: ignore[method-assign]
     texts = [f"{group} {end} kind." for group in GROUPS for end in ENDS]
-    greedy = [Request(p, 0, 0, 16, ("\n",)) for p in prompts(given.requests)]
-    drawn = [Request(p, n, 0.8, 16, ("\n",)) for n, p in enumerate(prompts(given.requests))]
-    said, scored = {}, {}
+    greedy = [Request(p, 0, 0, 16, ("\n",)) for p in make_prompts(arguments.requests)]
+    sampled = [Request(p, n, 0.8, 16, ("\n",)) for n, p in enumerate(make_prompts(arguments.requests))]
+    greedy_answers, perplexities = {}, {}
     for kind in ("vllm", "hf"):
         unload()
-        model = open_model(f"{kind}:{given.model}", dtype=given.dtype)
-        answers(model, greedy[:1])
-        said[kind], first = timed(lambda model=model: answers(model, greedy))
-        some, second = timed(lambda model=model: answers(model, drawn))
-        print(f"{kind}: {len(greedy)} answers {first:.1f} s, as many drawn {second:.1f} s")
-        alone = [answers(model, [request])[0] for request in drawn[:16]]
-        same = sum(a.text == b.text for a, b in zip(some, alone, strict=False))
+        model = open_model(f"{kind}:{arguments.model}", dtype=arguments.dtype)
+        complete_all(model, greedy[:1])
+        greedy_answers[kind], greedy_seconds = time_work(lambda model=model: complete_all(model, greedy))
+        sampled_answers, sampled_seconds = time_work(lambda model=model: complete_all(model, sampled))
+        print(f"{kind}: {len(greedy)} answers {greedy_seconds:.1f} s, as many drawn {sampled_seconds:.1f} s")
+        alone = [complete_all(model, [request])[0] for request in sampled[:16]]
+        same = sum(a.text == b.text for a, b in zip(sampled_answers, alone, strict=False))
         print(f"{kind}: {same} of {len(alone)} drawn answers the same when asked alone")
         if kind == "vllm":
             for name, prompt in (("shared", PREFIX + " Men {}"), ("none shared", "{} " + PREFIX)):
-                cached.clear()
-                asked = [Request(prompt.format(n), 0, 0, 4) for n in range(16)]
-                _, spent = timed(lambda asked=asked, model=model: answers(model, asked))
-                kept, read = np.sum(cached, axis=0)
+                cached_tokens.clear()
+                prefix_requests = [Request(prompt.format(n), 0, 0, 4) for n in range(16)]
+                _, seconds = time_work(lambda prefix_requests=prefix_requests, model=model: complete_all(model, prefix_requests))
+                cached_count, token_count = np.sum(cached_tokens, axis=0)
                 print(
-                    f"vllm: 16 prompts of {read // 16} tokens, {name}: {spent:.1f} s, {kept} cached"
+                    f"vllm: 16 prompts of {token_count // 16} tokens, {name}: {seconds:.1f} s, {cached_count} cached"
                 )
-        scorer = open_scorer(f"{kind}:{given.model}", dtype=given.dtype)
-        scored[kind], spent = timed(lambda scorer=scorer: scorer.score(texts).perplexities)
-        print(f"{kind}: {len(texts)} texts scored {spent:.1f} s")
-    same = sum(a.text == b.text for a, b in zip(said["vllm"], said["hf"], strict=True))
-    gap = np.max(np.abs(scored["vllm"] / scored["hf"] - 1))
+        scorer = open_scorer(f"{kind}:{arguments.model}", dtype=arguments.dtype)
+        perplexities[kind], seconds = time_work(lambda scorer=scorer: scorer.score(texts).perplexities)
+        print(f"{kind}: {len(texts)} texts scored {seconds:.1f} s")
+    same = sum(a.text == b.text for a, b in zip(greedy_answers["vllm"], greedy_answers["hf"], strict=True))
+    gap = np.max(np.abs(perplexities["vllm"] / perplexities["hf"] - 1))
     print(f"{same} of {len(greedy)} most probable answers are the same")
     print(f"perplexities differ by {gap:.1e} at most, relative")
 

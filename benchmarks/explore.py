@@ -59,12 +59,12 @@ from kgbias.models.base import ModelInfo
 TARGETS = {10_000: "<= 3 MB, <= 1.5 s", 100_000: "<= 60 s, 25 MB, 4 s, 100 ms, 200 ms, 600 MB"}
 GROUPS = 120
 ROUNDS = 5
-SHOWN = 6
-CHUNK = 50_000  # statements made and written at a time
-ASKED = "Common opinions about groups of people, one sentence each:"
+EXAMPLES_EACH = 6
+CHUNK_STATEMENTS = 50_000  # statements made and written at a time
+PROMPT_HEAD = "Common opinions about groups of people, one sentence each:"
 
 
-def vocabulary(rng: Random, size: int) -> list[str]:
+def make_words(rng: Random, size: int) -> list[str]:
     """Made-up words of one to four syllables, the short ones first."""
     parts = [
         c + v for c in "b ch d f g h l m n p r s st t v w".split() for v in "a e i o u ea".split()
@@ -78,51 +78,51 @@ def vocabulary(rng: Random, size: int) -> list[str]:
     return sorted(words, key=len)
 
 
-class Words:
+class WordSource:
     """Draws words with the frequency of their rank in a language."""
 
     def __init__(self, rng: Random, size: int) -> None:
-        self._rng, self._words = rng, vocabulary(rng, size)
+        self._rng, self._words = rng, make_words(rng, size)
         total, self._sums = 0.0, []
         for rank in range(1, size + 1):
             total += 1 / rank
             self._sums.append(total)
 
-    def phrase(self, most: int) -> str:
-        """One to `most` words."""
-        count = self._rng.randint(1, most)
+    def phrase(self, max_words: int) -> str:
+        """One to `max_words` words."""
+        count = self._rng.randint(1, max_words)
         return " ".join(self._rng.choices(self._words, cum_weights=self._sums, k=count))
 
 
-def triples(rng: Random, count: int, groups: list[Group]) -> Iterator[Triple]:
+def make_triples(rng: Random, count: int, groups: list[Group]) -> Iterator[Triple]:
     """Distinct triples about all groups."""
-    words, seen = Words(rng, 6_000), set()
+    words, yielded = WordSource(rng, 6_000), set()
     predicates = ["are", "love", "hate", "can't be", *(words.phrase(2) for _ in range(400))]
-    while len(seen) < count:
+    while len(yielded) < count:
         predicate = predicates[min(int(rng.expovariate(0.05)), len(predicates) - 1)]
         triple = Triple(rng.choice(groups).name, predicate, words.phrase(4))
-        if triple not in seen:
-            seen.add(triple)
+        if triple not in yielded:
+            yielded.add(triple)
             yield triple
 
 
-def crawl(store: SQLiteStore, count: int, shown_each: int = SHOWN) -> Run:
+def make_crawl(store: SQLiteStore, count: int, shown_each: int = EXAMPLES_EACH) -> Run:
     """A measured run of `count` distinct statements, with `shown_each` examples in each prompt."""
     rng = Random(count)
     groups = [Group(f"{name.title()} people", f"category {n % 6}")
-              for n, name in enumerate(vocabulary(rng, GROUPS * 3)[-GROUPS:])]  # fmt: skip
+              for n, name in enumerate(make_words(rng, GROUPS * 3)[-GROUPS:])]  # fmt: skip
     run = store.begin_run(Run(f"made {count}", ModelInfo("made", "1"), {"seed": 0}, tuple(groups)))
-    known = list(triples(rng, count, groups))
-    for first in range(0, count, CHUNK):
+    statements = list(make_triples(rng, count, groups))
+    for chunk_start in range(0, count, CHUNK_STATEMENTS):
         generations, answers = [], []
-        for number in range(first, min(first + CHUNK, count)):
-            triple = known[number]
+        for number in range(chunk_start, min(chunk_start + CHUNK_STATEMENTS, count)):
+            triple = statements[number]
             for again in range(1 if rng.random() < 0.8 else rng.randint(2, 6)):
-                near = known[max(0, number - 3000) : number + 1]
-                shown = rng.choices(near, k=shown_each)
+                recent = statements[max(0, number - 3000) : number + 1]
+                examples = rng.choices(recent, k=shown_each)
                 key = f"{number}-{again}"
-                lines = [f"{t.group} {t.predicate} {t.object}." for t in shown]
-                prompt = "\n".join([ASKED, "", *lines, triple.group])
+                lines = [f"{t.group} {t.predicate} {t.object}." for t in examples]
+                prompt = "\n".join([PROMPT_HEAD, "", *lines, triple.group])
                 answers.append(
                     Answer(key, "made", f" {triple.predicate} {triple.object}.", "stop", 90, 8)
                 )
@@ -132,14 +132,14 @@ def crawl(store: SQLiteStore, count: int, shown_each: int = SHOWN) -> Run:
                         rng.choice(["object", "predicate"]), number * ROUNDS // count, 0, "ok",
                         template="object@1.3:completion", template_hash="01234567",
                         prompt=prompt,
-                        answer_key=key, triple=triple, shown=tuple(t.id for t in shown),
+                        answer_key=key, triple=triple, shown=tuple(t.id for t in examples),
                     )
                 )  # fmt: skip
         store.keep_answers(answers)
         store.load_import(run.id, generations)
     store.set_status(run.id, "complete")
-    values = {t.id: rng.gauss(0, 0.5) for t in known}
-    regard = [Score(id, max(-1, min(1, v)), label(v)) for id, v in values.items()]
+    values = {t.id: rng.gauss(0, 0.5) for t in statements}
+    regard = [Score(id, max(-1, min(1, v)), regard_label(v)) for id, v in values.items()]
     store.save_scores(run.id, Metric("regard", "made", "1"), regard)
     for measure, a, b in (("toxicity", 1, 4), ("acceptability", 4, 1)):
         scores = [Score(id, rng.betavariate(a, b)) for id in values]
@@ -151,51 +151,51 @@ def crawl(store: SQLiteStore, count: int, shown_each: int = SHOWN) -> Run:
             Topic(name, n, tuple(f"{name} word {n} {k}" for k in range(4)), 0) for n in range(4)
         )
         about = tuple(
-            TopicAssignment(t.id, rng.choice(topics).id, 1.0) for t in known if category[t.group] == name
+            TopicAssignment(t.id, rng.choice(topics).id, 1.0) for t in statements if category[t.group] == name
         )
         models.append(TopicModel(name, topics, about, {}))
     store.save_topics(run.id, models)
-    store.save_vectors(SHIPPED_ENCODER, vectors(known, count))
+    store.save_vectors(SHIPPED_ENCODER, make_vectors(statements, count))
     return run
 
 
-def vectors(known: list[Triple], seed: int) -> StatementVectors:
+def make_vectors(statements: list[Triple], seed: int) -> StatementVectors:
     """A vector for what each triple says: near one of eighty points, as of so many subjects."""
     rng = np.random.default_rng(seed)
-    ends = list(dict.fromkeys((t.predicate_id, t.object_id) for t in known))
+    ends = list(dict.fromkeys((t.predicate_id, t.object_id) for t in statements))
     subjects = rng.normal(size=(80, 384))
     rows = subjects[rng.integers(80, size=len(ends))] + rng.normal(size=(len(ends), 384))
     rows /= np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
     return StatementVectors(ends, rows.astype(np.float32))
 
 
-def label(value: float) -> str:
+def regard_label(value: float) -> str:
     return "positive" if value > 0.3 else "negative" if value < -0.3 else "neutral"
 
 
-def chromium(playwright: Any) -> Any:
+def open_chromium(playwright: Any) -> Any:
     options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
     return playwright.chromium.launch(executable_path=shutil.which("chromium"), args=options)
 
 
-def renderer() -> Path:
+def find_renderer() -> Path:
     """The folder in /proc of the page's process, the largest of the renderers here."""
-    largest, found = -1, Path()
+    largest, largest_folder = -1, Path()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, IndexError):
             if b"--type=renderer" in (folder / "cmdline").read_bytes():
                 pages = int((folder / "statm").read_text().split()[1])
                 if pages > largest:
-                    largest, found = pages, folder
-    return found
+                    largest, largest_folder = pages, folder
+    return largest_folder
 
 
-def memory(process: Path) -> float:
+def memory_mb(process: Path) -> float:
     """The proportional set of a process, in MB."""
     return int((process / "smaps_rollup").read_text().split("Pss:")[1].split()[0]) / 1024
 
 
-def cpu_of(process: Path) -> float:
+def cpu_ms(process: Path) -> float:
     """The milliseconds for which a process's main thread has run."""
     return int((process / "task" / process.name / "schedstat").read_text().split()[0]) / 1e6
 
@@ -211,11 +211,11 @@ VIEWS = (
     "{ view: 'map', by: 'predicate' }", "{ view: 'map', by: 'meaning' }",
 )  # fmt: skip
 PREFIXES = ("be", "stea", "chea lo", "peopl", "hate wo")
-AT_FIRST = "{ ...kgbias.cleared(), view: 'map', by: 'group' }"
+FIRST_VIEW = "{ ...kgbias.cleared(), view: 'map', by: 'group' }"
 
 
 @contextmanager
-def served(store_file: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+def run_server(store_file: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     """The address of a server for the store, and the folder in /proc of its process."""
     command = [sys.executable, "-m", "kgbias", "serve", "--store", str(store_file), "--port", "0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -227,7 +227,7 @@ def served(store_file: Path, environment: Mapping[str, str]) -> Iterator[tuple[s
         server.wait()
 
 
-def read_by(address: str) -> bool:
+def has_statements(address: str) -> bool:
     """Whether the server has read the statements."""
     try:
         return int(urlopen(address).status) == 200
@@ -235,62 +235,62 @@ def read_by(address: str) -> bool:
         return False
 
 
-def started(address: str, process: Path, begun: float) -> None:
+def print_start(address: str, process: Path, start_time: float) -> None:
     """Wait until the server has the statements, and print how long that took."""
-    listens = time.perf_counter() - begun
-    while not read_by(address):
+    listens = time.perf_counter() - start_time
+    while not has_statements(address):
         time.sleep(0.1)
-    ready = time.perf_counter() - begun
+    ready = time.perf_counter() - start_time
     ticks = sum(map(int, (process / "stat").read_text().split()[13:15]))
     cpu = ticks / os.sysconf("SC_CLK_TCK")
     peak = int((process / "status").read_text().split("VmHWM:")[1].split()[0]) / 1024
     print(
         f"  listens after {listens:.1f} s, has all after {ready:.1f} s ({cpu:.1f} s CPU); ", end=""
     )
-    print(f"{memory(process):.0f} MB, at most {peak:.0f}", flush=True)
+    print(f"{memory_mb(process):.0f} MB, at most {peak:.0f}", flush=True)
 
 
-def seen(address: str) -> dict[str, tuple[float, float]]:
+def measure_page(address: str) -> dict[str, tuple[float, float]]:
     """What a reader waits for, each as wall and CPU time of the page's main thread: seconds until
     the first picture, then milliseconds; and "memory", in MB."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = chromium(playwright)
+        browser = open_chromium(playwright)
         page = browser.new_page(viewport={"width": 1440, "height": 1000})
         page.goto(address)
         page.wait_for_selector("html[data-ready]", state="attached", timeout=120_000)
-        first = float(page.evaluate("Number(document.documentElement.dataset.ready)")) / 1000
-        process = renderer()
-        first_cpu = cpu_of(process) / 1000
+        first_seconds = float(page.evaluate("Number(document.documentElement.dataset.ready)")) / 1000
+        process = find_renderer()
+        first_cpu = cpu_ms(process) / 1000
         page.click("#show")
         page.wait_for_timeout(3000)  # the index of the search is made when the page is idle
 
         def median(works: Sequence[str]) -> tuple[float, float]:
             times, cpu = [], []
             for work in works:
-                page.evaluate(f"kgbias.set({AT_FIRST})")
+                page.evaluate(f"kgbias.set({FIRST_VIEW})")
                 begun = "const begun = performance.now()"
                 script = f"(() => {{ {begun}; {work}; return performance.now() - begun; }})()"
-                before = cpu_of(process)
+                before = cpu_ms(process)
                 times.append(float(page.evaluate(script)))
-                cpu.append(cpu_of(process) - before)
+                cpu.append(cpu_ms(process) - before)
             return statistics.median(times), statistics.median(cpu)
 
         # A served page with many statements has no map of communities unless they are stored.
-        there = page.evaluate("Object.keys(kgbias.maps())")
-        views = [v for v in VIEWS if "by:" not in v or any(f"'{kind}'" in v for kind in there)]
+        map_kinds = page.evaluate("Object.keys(kgbias.maps())")
+        views = [v for v in VIEWS if "by:" not in v or any(f"'{kind}'" in v for kind in map_kinds)]
         result = {
-            "first": (first, first_cpu),
+            "first": (first_seconds, first_cpu),
             "completion": median([f"kgbias.complete('{prefix}')" for prefix in PREFIXES]),
             "words": median([f"kgbias.set({change})" for change in WORDS]),
             "filter": median([f"kgbias.set({change})" for change in FILTERS]),
             "view": median([f"kgbias.set({change})" for change in views]),
         }
-        page.evaluate(f"kgbias.set({AT_FIRST})")
+        page.evaluate(f"kgbias.set({FIRST_VIEW})")
         page.evaluate("kgbias.set({ row: 17 })")
         page.wait_for_selector("#details h4:has-text('Answered')", timeout=60_000)
-        result["memory"] = (memory(process), 0.0)
+        result["memory"] = (memory_mb(process), 0.0)
         browser.close()
     return result
 
@@ -308,31 +308,31 @@ def main() -> None:
             store_file, page = folder / f"made-{count}.db", folder / f"made-{count}.html"
             if not store_file.exists():
                 store = SQLiteStore(str(store_file))
-                crawl(store, count, 1 if args.served else SHOWN)
+                make_crawl(store, count, 1 if args.served else EXAMPLES_EACH)
                 store.close()
             print(f"{count:,} statements (targets {TARGETS.get(count, 'none')})", flush=True)
-            begun, cpu = time.perf_counter(), time.process_time()
+            start_time, cpu = time.perf_counter(), time.process_time()
             if args.served:
                 with tempfile.TemporaryDirectory() as cache:  # empty at first
                     environment = {**os.environ, "KGBIAS_CACHE": cache}
-                    with served(store_file, environment) as (address, process):
-                        started(address, process, begun)
-                    begun = time.perf_counter()
-                    with served(store_file, environment) as (address, process):
-                        started(address, process, begun)
-                        m = seen(address)
+                    with run_server(store_file, environment) as (address, process):
+                        print_start(address, process, start_time)
+                    start_time = time.perf_counter()
+                    with run_server(store_file, environment) as (address, process):
+                        print_start(address, process, start_time)
+                        page_times = measure_page(address)
             else:
                 with kgbias.open(store_file, progress=False) as study:
                     study.explore((), page)
-                made, cpu = time.perf_counter() - begun, time.process_time() - cpu
+                make_seconds, cpu = time.perf_counter() - start_time, time.process_time() - cpu
                 size = page.stat().st_size / 1e6
-                print(f"  made in {made:.1f} s ({cpu:.1f} s CPU), {size:.1f} MB", flush=True)
-                m = seen(page.as_uri())
-            first, first_cpu = m["first"]
+                print(f"  made in {make_seconds:.1f} s ({cpu:.1f} s CPU), {size:.1f} MB", flush=True)
+                page_times = measure_page(page.as_uri())
+            first, first_cpu = page_times["first"]
             print(f"  first picture {first:.1f} s ({first_cpu:.1f} s CPU)")
             for name in ("completion", "words", "filter", "view"):
-                print(f"  {name} {m[name][0]:.0f} ms ({m[name][1]:.0f} ms CPU)")
-            print(f"  {m['memory'][0]:.0f} MB in the end")
+                print(f"  {name} {page_times[name][0]:.0f} ms ({page_times[name][1]:.0f} ms CPU)")
+            print(f"  {page_times['memory'][0]:.0f} MB in the end")
 
 
 if __name__ == "__main__":

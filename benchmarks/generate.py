@@ -55,33 +55,33 @@ def crawl_requests(seed: int) -> list[Request]:
     return [_build_request(config, plan, 0) for plan in plans]
 
 
-def by_kgbias(model: Any, requests: Sequence[Request]) -> list[Answer]:
-    done: list[Answer] = []
+def answer_by_kgbias(model: Any, requests: Sequence[Request]) -> list[Answer]:
+    answers: list[Answer] = []
     sampler = model._sampler
     extend = sampler._extend_answer
 
-    def recorded(row: Any, token: int) -> Any:
+    def record_row(row: Any, token: int) -> Any:
         finish = extend(row, token)
         if finish:
             ended = token in sampler._end_tokens
-            done.append((row.prompt, [*row.answer, token] if ended else list(row.answer)))
+            answers.append((row.prompt, [*row.answer, token] if ended else list(row.answer)))
         return finish
 
-    sampler._extend_answer = recorded
+    sampler._extend_answer = record_row
     for _ in model.complete(requests):
         pass
     sampler._extend_answer = extend
-    return done
+    return answers
 
 
-def by_generate(model: Any, requests: Sequence[Request], batch_size: int) -> list[Answer]:
+def answer_by_generate(model: Any, requests: Sequence[Request], batch_size: int) -> list[Answer]:
     network, tokenizer = model.loaded.model, model.loaded.tokenizer
     tokenizer.padding_side = "left"
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     ends = network.generation_config.eos_token_id
     ends = set(ends if isinstance(ends, list) else [ends]) | {tokenizer.eos_token_id}
-    done: list[Answer] = []
+    answers: list[Answer] = []
     groups: dict[tuple[int, tuple[str, ...]], list[Request]] = {}
     for request in requests:  # a call has one limit and one set of stop strings
         groups.setdefault((request.max_tokens, request.stop), []).append(request)
@@ -90,7 +90,7 @@ def by_generate(model: Any, requests: Sequence[Request], batch_size: int) -> lis
         for start in range(0, len(members), batch_size):
             prompts = [str(request.prompt) for request in members[start : start + batch_size]]
             inputs = tokenizer(prompts, return_tensors="pt", padding=True).to(network.device)
-            out = network.generate(
+            output = network.generate(
                 **inputs,
                 do_sample=True,
                 temperature=members[0].temperature,
@@ -103,14 +103,14 @@ def by_generate(model: Any, requests: Sequence[Request], batch_size: int) -> lis
             )
             width = inputs["input_ids"].shape[1]
             for row, ids, mask in zip(
-                out, inputs["input_ids"], inputs["attention_mask"], strict=True
+                output, inputs["input_ids"], inputs["attention_mask"], strict=True
             ):
-                answer = _ended(row[width:].tolist(), ends, stop, tokenizer)
-                done.append((ids[mask.bool()].tolist(), answer))
-    return done
+                answer = _cut_answer(row[width:].tolist(), ends, stop, tokenizer)
+                answers.append((ids[mask.bool()].tolist(), answer))
+    return answers
 
 
-def _ended(tokens: list[int], ends: set[int], stop: Sequence[str], tokenizer: Any) -> list[int]:
+def _cut_answer(tokens: list[int], ends: set[int], stop: Sequence[str], tokenizer: Any) -> list[int]:
     """The tokens up to the end of text or the first stop string, as the crawl counts them."""
     for n, token in enumerate(tokens, 1):
         if token in ends or any(s in tokenizer.decode(tokens[:n]) for s in stop):
@@ -118,7 +118,7 @@ def _ended(tokens: list[int], ends: set[int], stop: Sequence[str], tokenizer: An
     return tokens
 
 
-def log_probability(model: Any, answers: Sequence[Answer], heat: float) -> tuple[float, float]:
+def log_probability(model: Any, answers: Sequence[Answer], temperature: float) -> tuple[float, float]:
     """The mean over answers of the mean log-probability of an answer's tokens, with its standard
     error. Only the first token counts, because later ones depend on it."""
     network = model.loaded.model
@@ -126,7 +126,7 @@ def log_probability(model: Any, answers: Sequence[Answer], heat: float) -> tuple
     with torch.inference_mode():
         for prompt, answer in answers:
             ids = torch.tensor([prompt], device=network.device)
-            logits = network(input_ids=ids).logits[0, -1].float() / heat
+            logits = network(input_ids=ids).logits[0, -1].float() / temperature
             values.append(float(logits.log_softmax(-1)[answer[0]]))
     mean = sum(values) / len(values)
     variance = sum((v - mean) ** 2 for v in values) / (len(values) - 1)
@@ -144,22 +144,22 @@ def main() -> None:
 
     model: Any = open_model(options.model, batch_size=options.batch_size, notify=print)
     warm_up = crawl_requests(99)[:4]
-    by_kgbias(model, warm_up)
-    by_generate(model, warm_up, options.batch_size)
+    answer_by_kgbias(model, warm_up)
+    answer_by_generate(model, warm_up, options.batch_size)
     speed, answers = {}, {}
     for name, draw in (
-        ("kgbias", lambda r: by_kgbias(model, r)),
-        ("generate()", lambda r: by_generate(model, r, options.batch_size)),
+        ("kgbias", lambda r: answer_by_kgbias(model, r)),
+        ("generate()", lambda r: answer_by_generate(model, r, options.batch_size)),
     ):
-        found: list[Answer] = []
+        round_answers: list[Answer] = []
         began, cpu = time.perf_counter(), time.process_time()
         for seed in range(options.rounds):
-            found += draw(crawl_requests(seed))
+            round_answers += draw(crawl_requests(seed))
         wall, cpu = time.perf_counter() - began, time.process_time() - cpu
-        tokens = sum(len(answer) for _, answer in found)
-        speed[name], answers[name] = tokens / wall, found
+        tokens = sum(len(answer) for _, answer in round_answers)
+        speed[name], answers[name] = tokens / wall, round_answers
         print(
-            f"{name:<12}{len(found):>5} answers {tokens:>6} tokens {wall:7.1f} s "
+            f"{name:<12}{len(round_answers):>5} answers {tokens:>6} tokens {wall:7.1f} s "
             f"{tokens / wall:7.1f} tokens/s ({tokens / cpu:.1f} a CPU second)",
             flush=True,
         )

@@ -39,7 +39,7 @@ from kgbias.models.base import ModelInfo
 TABLES = ('"group"', "predicate", "object", "triple", "generation")
 
 
-def triples(count: int) -> Iterator[Triple]:
+def make_triples(count: int) -> Iterator[Triple]:
     """Distinct triples over 400 groups, 2,000 predicates and as many objects as needed."""
     rng = Random(0)
     for number in range(count):
@@ -50,10 +50,10 @@ def triples(count: int) -> Iterator[Triple]:
         )
 
 
-def generations(run: Run, said: Iterable[Triple]) -> Iterator[Generation]:
+def make_generations(run: Run, statements: Iterable[Triple]) -> Iterator[Generation]:
     """An import's generations of these statements."""
     run_id = run.id
-    for number, triple in enumerate(said):
+    for number, triple in enumerate(statements):
         yield Generation(
             run_id=run_id,
             path=f"import/{number:09d}",
@@ -67,19 +67,19 @@ def generations(run: Run, said: Iterable[Triple]) -> Iterator[Generation]:
         )
 
 
-def begun(store: Store) -> Run:
+def begin_run(store: Store) -> Run:
     groups = tuple(Group(f"Group {n} people", "benchmark") for n in range(400))
     return store.begin_run(Run("benchmark", ModelInfo("none"), {}, groups, kind="import"))
 
 
-def timed(work: Callable[[], object]) -> tuple[float, float]:
+def time_work(work: Callable[[], object]) -> tuple[float, float]:
     """Wall and CPU seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
-def line(name: str, seconds: tuple[float, float], count: int, note: str = "") -> None:
+def print_line(name: str, seconds: tuple[float, float], count: int, note: str = "") -> None:
     wall, cpu = seconds
     print(f"{name:<26}{wall:8.1f} s {cpu:8.1f} s CPU {count / wall:10,.0f} triples/s  {note}")
 
@@ -87,15 +87,15 @@ def line(name: str, seconds: tuple[float, float], count: int, note: str = "") ->
 def raw_loop(source: Path, target: Path) -> tuple[float, float]:
     """Seconds of a raw loop over prepared rows, in order of arrival, with one SQL statement each,
     committed as often as kgbias commits."""
-    new = _empty(target)
-    columns = {table: _columns(source, table) for table in TABLES}
+    new = _empty_store(target)
+    columns = {table: _placeholders(source, table) for table in TABLES}
     statements = [f"INSERT OR IGNORE INTO {t} VALUES ({columns[t]})" for t in TABLES]
     old = sqlite3.connect(source)
     nodes = [dict(old.execute(f"SELECT * FROM {table}").fetchall()) for table in TABLES[:3]]
-    parts = {row[0]: row for row in old.execute("SELECT * FROM triple")}
+    triple_rows = {row[0]: row for row in old.execute("SELECT * FROM triple")}
     ready = []
     for generation in old.execute("SELECT * FROM generation ORDER BY path"):
-        triple = parts[generation[14]]
+        triple = triple_rows[generation[14]]
         ends = [(id, texts[id]) for id, texts in zip(triple[1:], nodes, strict=True)]
         ready.append([*ends, triple, generation])
 
@@ -107,27 +107,27 @@ def raw_loop(source: Path, target: Path) -> tuple[float, float]:
                     new.execute(statement, row)
             new.execute("COMMIT")
 
-    return timed(work)
+    return time_work(work)
 
 
 def raw_tables(source: Path, target: Path) -> tuple[float, float]:
     """Seconds to write the same rows at SQLite's own speed: prepared, distinct, in key order, one
     table at a time. No loader that computes ids can be as fast; this is the floor."""
-    new = _empty(target)
+    new = _empty_store(target)
     old = sqlite3.connect(source)
     rows = {table: old.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES}
 
     def work() -> None:
         for table, ready in rows.items():
             new.execute("BEGIN")
-            marks = _columns(source, table)
+            marks = _placeholders(source, table)
             new.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", ready)
             new.execute("COMMIT")
 
-    return timed(work)
+    return time_work(work)
 
 
-def _empty(path: Path) -> sqlite3.Connection:
+def _empty_store(path: Path) -> sqlite3.Connection:
     SQLiteStore(str(path)).close()
     new = sqlite3.connect(path, isolation_level=None)
     new.execute("PRAGMA synchronous = FULL")
@@ -135,13 +135,13 @@ def _empty(path: Path) -> sqlite3.Connection:
     return new
 
 
-def _columns(source: Path, table: str) -> str:
+def _placeholders(source: Path, table: str) -> str:
     with sqlite3.connect(source) as db:
         width = len(db.execute(f"SELECT * FROM {table} LIMIT 1").fetchone())
     return ", ".join("?" * width)
 
 
-def counts(path: Path) -> dict[str, int]:
+def count_rows(path: Path) -> dict[str, int]:
     with sqlite3.connect(path) as db:
         return {t: db.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in TABLES}
 
@@ -164,21 +164,21 @@ MERGE (n)-[y:YIELDED]->(t) SET y.count = 1"""
 def raw_unwind(store: Neo4jStore, run: Run, ready: list[Generation]) -> Callable[[], None]:
     """A raw UNWIND loop with the driver: the same graph, with one statement per batch of 5,000."""
     rows = []
-    for g in ready:
-        t = g.triple
-        assert t is not None
+    for generation in ready:
+        triple = generation.triple
+        assert triple is not None
         rows.append(
             {
-                "group": [t.group_id, t.group],
-                "predicate": [t.predicate_id, t.predicate],
-                "object": [t.object_id, t.object],
-                "uid": t.id,
-                "text": f"{t.group} {t.predicate} {t.object}",
+                "group": [triple.group_id, triple.group],
+                "predicate": [triple.predicate_id, triple.predicate],
+                "object": [triple.object_id, triple.object],
+                "uid": triple.id,
+                "text": f"{triple.group} {triple.predicate} {triple.object}",
                 "generation": {
-                    "uid": g.id, "path": g.path, "arm": g.arm, "strategy": g.strategy,
+                    "uid": generation.id, "path": generation.path, "arm": generation.arm, "strategy": generation.strategy,
                     "iteration": 0, "attempt": 0, "outcome": "ok", "reason": "", "template": "",
                     "template_hash": "", "answer_key": "", "prompt": "", "count": 1,
-                    "group_uid": g.group_id,
+                    "group_uid": generation.group_id,
                 },
             }
         )  # fmt: skip
@@ -195,45 +195,45 @@ def raw_unwind(store: Neo4jStore, run: Run, ready: list[Generation]) -> Callable
     return work
 
 
-def sqlite(count: int, folder: Path) -> None:
+def time_sqlite(count: int, folder: Path) -> None:
     path = folder / "kgbias.db"
     store = SQLiteStore(str(path))
-    run = begun(store)
-    ready = list(generations(run, triples(count)))
-    first = timed(lambda: store.load_import(run.id, ready))
-    again = timed(lambda: store.load_import(run.id, ready))
+    run = begin_run(store)
+    ready = list(make_generations(run, make_triples(count)))
+    load_seconds = time_work(lambda: store.load_import(run.id, ready))
+    second_seconds = time_work(lambda: store.load_import(run.id, ready))
     ready.clear()
-    loop = raw_loop(path, folder / "loop.db")
-    tables = raw_tables(path, folder / "tables.db")
-    print(f"SQLite: {counts(path)}, {path.stat().st_size / 2**20:.0f} MiB")
-    line("kgbias load", first, count)
-    line("the same again", again, count, "changes nothing")
-    line("raw loop of statements", loop, count, ratio(first, loop))
-    line("sorted tables, the floor", tables, count, ratio(first, tables))
+    loop_seconds = raw_loop(path, folder / "loop.db")
+    table_seconds = raw_tables(path, folder / "tables.db")
+    print(f"SQLite: {count_rows(path)}, {path.stat().st_size / 2**20:.0f} MiB")
+    print_line("kgbias load", load_seconds, count)
+    print_line("the same again", second_seconds, count, "changes nothing")
+    print_line("raw loop of statements", loop_seconds, count, format_ratio(load_seconds, loop_seconds))
+    print_line("sorted tables, the floor", table_seconds, count, format_ratio(load_seconds, table_seconds))
     store.close()
 
 
-def alone(count: int, folder: Path) -> None:
+def time_load(count: int, folder: Path) -> None:
     """The load alone, as the file grows: the seconds for each tenth, which is made before its clock
     starts."""
     path = folder / "kgbias.db"
     with closing(SQLiteStore(str(path))) as store:
-        run = begun(store)
-        stream, step = generations(run, triples(count)), -(-count // 10)
+        run = begin_run(store)
+        stream, step = make_generations(run, make_triples(count)), -(-count // 10)
         while part := list(islice(stream, step)):
-            seconds = timed(partial(store.load_import, run.id, part))
-            line("kgbias load", seconds, len(part), f"{path.stat().st_size / 2**20:,.0f} MiB")
-        print(counts(path))
+            seconds = time_work(partial(store.load_import, run.id, part))
+            print_line("kgbias load", seconds, len(part), f"{path.stat().st_size / 2**20:,.0f} MiB")
+        print(count_rows(path))
 
 
-def ratio(ours: tuple[float, float], theirs: tuple[float, float]) -> str:
+def format_ratio(ours: tuple[float, float], theirs: tuple[float, float]) -> str:
     return f"ratio {ours[0] / theirs[0]:.2f} (CPU {ours[1] / theirs[1]:.2f})"
 
 
-def neo4j(url: str, count: int) -> None:
+def time_neo4j(url: str, count: int) -> None:
     with closing(Neo4jStore(url)) as store:
-        run = begun(store)
-        ready = list(generations(run, triples(count)))
+        run = begin_run(store)
+        ready = list(make_generations(run, make_triples(count)))
 
         def clear() -> None:
             store.write_alone(
@@ -242,16 +242,16 @@ def neo4j(url: str, count: int) -> None:
             )
 
         clear()
-        loop = timed(raw_unwind(store, run, ready))
+        loop_seconds = time_work(raw_unwind(store, run, ready))
         clear()
-        first = timed(lambda: store.load_import(run.id, ready))
+        load_seconds = time_work(lambda: store.load_import(run.id, ready))
         print("Neo4j")
-        line("kgbias load", first, count)
-        line("raw UNWIND loop", loop, count, ratio(first, loop).split(" (")[0])
-        line("STEREOTYPE edges", timed(lambda: store.set_status(run.id, "complete")), count)
+        print_line("kgbias load", load_seconds, count)
+        print_line("raw UNWIND loop", loop_seconds, count, format_ratio(load_seconds, loop_seconds).split(" (")[0])
+        print_line("STEREOTYPE edges", time_work(lambda: store.set_status(run.id, "complete")), count)
 
 
-class AtOnce:
+class InstantScorer:
     """A scorer that takes no time, so all the time is the store's."""
 
     name, version = "benchmark", "1"
@@ -263,34 +263,34 @@ class AtOnce:
         return [Judgement(0.5, "positive", {"positive": 0.5, "negative": 0.0}) for _ in texts]
 
 
-def measuring(url: str, sizes: Sequence[int]) -> None:
+def time_measuring(url: str, sizes: Sequence[int]) -> None:
     """Time `measure_run` on runs of these sizes, each in an emptied server. First the smallest is
     measured repeatedly until its time stops falling, because a new server compiles its code."""
     print("warming up")
-    last = measured(url, min(sizes))
+    latest = measure_seconds(url, min(sizes))
     for _ in range(9):
-        before, last = last, measured(url, min(sizes))
-        if last > 0.95 * before:
+        before, latest = latest, measure_seconds(url, min(sizes))
+        if latest > 0.95 * before:
             break
     print("measuring")
-    per_triple = [measured(url, count) for count in sorted(sizes)]
+    per_triple = [measure_seconds(url, count) for count in sorted(sizes)]
     spread = max(per_triple) / min(per_triple)
     print(f"the longest time per triple over the shortest: {spread:.2f}")
 
 
-def measured(url: str, count: int) -> float:
+def measure_seconds(url: str, count: int) -> float:
     """Seconds per triple to measure a run of `count` triples, in a server that holds nothing
     else."""
     with closing(Neo4jStore(url)) as store:
-        emptied(store)
-        run = begun(store)
-        store.load_import(run.id, generations(run, triples(count)))
-        seconds = timed(partial(measure_run, StoredRun(store, run), [AtOnce("regard")]))
-    line(f"{count:,} triples", seconds, count, f"{seconds[0] / count * 1e6:.0f} us a triple")
+        empty_server(store)
+        run = begin_run(store)
+        store.load_import(run.id, make_generations(run, make_triples(count)))
+        seconds = time_work(partial(measure_run, StoredRun(store, run), [InstantScorer("regard")]))
+    print_line(f"{count:,} triples", seconds, count, f"{seconds[0] / count * 1e6:.0f} us a triple")
     return seconds[0] / count
 
 
-def emptied(store: Neo4jStore) -> None:
+def empty_server(store: Neo4jStore) -> None:
     """Empty a server, edges first: a metric has one to each triple, too many for one
     transaction."""
     store.write_alone("MATCH ()-[e]->() CALL { WITH e DELETE e } IN TRANSACTIONS OF 10000 ROWS")
@@ -307,15 +307,15 @@ def main() -> None:
     if options.measure:
         if not options.neo4j:
             parser.error("--measure needs --neo4j")
-        measuring(options.neo4j, options.measure)
+        time_measuring(options.neo4j, options.measure)
         return
     with tempfile.TemporaryDirectory() as folder:
         if options.alone:
-            alone(options.triples, Path(folder))
+            time_load(options.triples, Path(folder))
             return
-        sqlite(options.triples, Path(folder))
+        time_sqlite(options.triples, Path(folder))
     if options.neo4j:
-        neo4j(options.neo4j, options.triples)
+        time_neo4j(options.neo4j, options.triples)
 
 
 if __name__ == "__main__":

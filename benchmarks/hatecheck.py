@@ -22,7 +22,7 @@ from kgbias.errors import KgbiasError
 from kgbias.measure.scorers import load_scorer
 from kgbias.stats.inference import bootstrap
 
-FLAG = 0.5
+FLAG_THRESHOLD = 0.5
 
 
 def main() -> int:
@@ -37,50 +37,50 @@ def main() -> int:
     texts = [case["test_case"].strip() for case in cases]
     hateful = np.array([case["label_gold"] == "hateful" for case in cases])
     columns = {}
-    for named in options.scorer:
-        measure, _, spec = named.partition("=")
+    for scorer_spec in options.scorer:
+        measure, _, spec = scorer_spec.partition("=")
         try:
-            judged = load_scorer(measure, spec or None).score(texts)
+            judgements = load_scorer(measure, spec or None).score(texts)
         except KgbiasError as error:
             print(error, file=sys.stderr)
             return error.exit_code
-        flagged = [np.nan if j is None else j.value >= FLAG for j in judged]
-        columns[named] = np.array(flagged, dtype=np.float64)
-    show(cases, hateful, columns)
+        flagged = [np.nan if j is None else j.value >= FLAG_THRESHOLD for j in judgements]
+        columns[scorer_spec] = np.array(flagged, dtype=np.float64)
+    print_table(cases, hateful, columns)
     return 0
 
 
-def show(cases: list[dict[str, str]], hateful: np.ndarray, columns: dict[str, np.ndarray]) -> None:
+def print_table(cases: list[dict[str, str]], hateful: np.ndarray, columns: dict[str, np.ndarray]) -> None:
     """Print the table; a text without a judgement counts as wrong."""
     right = {name: (flagged == hateful).astype(np.float64) for name, flagged in columns.items()}
     print(f"| function | n | hateful | {' | '.join(columns)} |")
     print("| --- |" + " --- |" * (2 + len(columns)))
     functions = np.array([case["functionality"] for case in cases])
     for function in np.unique(functions):
-        own = functions == function
-        label = "yes" if hateful[own].all() else "no"
-        shares = " | ".join(f"{values[own].mean():.2f}" for values in right.values())
-        print(f"| {function} | {own.sum()} | {label} | {shares} |")
-    for title, own in (
+        mask = functions == function
+        label = "yes" if hateful[mask].all() else "no"
+        shares = " | ".join(f"{values[mask].mean():.2f}" for values in right.values())
+        print(f"| {function} | {mask.sum()} | {label} | {shares} |")
+    for title, mask in (
         ("hateful", hateful),
         ("not hateful", ~hateful),
         ("all", hateful == hateful),
     ):
-        cells = " | ".join(over_templates(values[own], cases, own) for values in right.values())
-        print(f"| **{title}** | {own.sum()} | | {cells} |")
+        cells = " | ".join(template_interval(values[mask], cases, mask) for values in right.values())
+        print(f"| **{title}** | {mask.sum()} | | {cells} |")
 
 
-def over_templates(values: np.ndarray, cases: list[dict[str, str]], own: np.ndarray) -> str:
+def template_interval(values: np.ndarray, cases: list[dict[str, str]], mask: np.ndarray) -> str:
     """The mean with its bootstrap interval over templates, whose cases are not independent."""
-    keys = np.array([case["functionality"] + case["case_templ"] for case in cases])[own]
+    keys = np.array([case["functionality"] + case["case_templ"] for case in cases])[mask]
     _, place, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     sums = np.bincount(place, weights=values)
     pairs = np.stack([sums, sizes], axis=1)
-    found = bootstrap(np.arange(len(pairs)), lambda rows: ratio(pairs[rows.astype(int)]))
-    return f"{values.mean():.2f} [{found.low:.2f}, {found.high:.2f}]"
+    estimate = bootstrap(np.arange(len(pairs)), lambda rows: ratio_of_sums(pairs[rows.astype(int)]))
+    return f"{values.mean():.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
-def ratio(pairs: np.ndarray) -> np.ndarray:
+def ratio_of_sums(pairs: np.ndarray) -> np.ndarray:
     return np.asarray(pairs[..., 0].sum(axis=-1) / pairs[..., 1].sum(axis=-1))
 
 

@@ -25,19 +25,19 @@ from kgbias.stats.inference import Sample, bootstrap, clustered_mean, mean, prop
 from kgbias.stats.keyness import FeatureTable, log_odds_ratio, measure_keyness
 
 Rng = np.random.Generator
-Once = Callable[[Rng], tuple[Estimate, float]]
+DrawOnce = Callable[[Rng], tuple[Estimate, float]]
 SIGNS = (-1.0, 1.0)
 
 
-class Kind(NamedTuple):
+class FigureKind(NamedTuple):
     """A kind of figure, what samples it is of, and one sample: its estimate and the truth."""
 
     figure: str
-    of: str
-    once: Once
+    setting: str
+    draw_once: DrawOnce
 
 
-def clusters(rng: Rng, p: float, rho: float, number: int, size: int) -> np.ndarray:
+def draw_clusters(rng: Rng, p: float, rho: float, number: int, size: int) -> np.ndarray:
     """What each of `size` statements of `number` prompts is, alike within a prompt by rho."""
     if not rho:
         return rng.random((number, size)) < p
@@ -45,28 +45,28 @@ def clusters(rng: Rng, p: float, rho: float, number: int, size: int) -> np.ndarr
     return np.asarray(rng.random((number, size)) < each[:, None])
 
 
-def prompted(values: np.ndarray, number: int, size: int) -> Sample:
+def prompt_sample(values: np.ndarray, number: int, size: int) -> Sample:
     """Values of prompts, each a cluster."""
-    n = number * size
+    count = number * size
     design = Design(np.repeat(np.arange(number), size), np.zeros(number, dtype=np.int64))
-    return Sample(values.ravel().astype(np.float64), np.ones(n, dtype=np.int64), design,
-                  np.arange(n))  # fmt: skip
+    return Sample(values.ravel().astype(np.float64), np.ones(count, dtype=np.int64), design,
+                  np.arange(count))  # fmt: skip
 
 
-def counts() -> Iterator[Kind]:
+def count_kinds() -> Iterator[FigureKind]:
     for number, size in ((60, 1), (30, 2)):
         for p, rho in ((0.01, 0.0), (0.02, 0.2), (0.1, 0.2), (0.3, 0.2)):
 
             def once(
                 rng: Rng, n: int = number, s: int = size, p: float = p, rho: float = rho
             ) -> tuple[Estimate, float]:
-                held = clusters(rng, p, rho, n, s)
-                return bootstrap(prompted(held, n, s), total, draws=300), n * s * p
+                labels = draw_clusters(rng, p, rho, n, s)
+                return bootstrap(prompt_sample(labels, n, s), total, draws=300), n * s * p
 
-            yield Kind("count of a label", f"{number} prompts of {size}, {p:.0%}", once)
+            yield FigureKind("count of a label", f"{number} prompts of {size}, {p:.0%}", once)
 
 
-def regards() -> Iterator[Kind]:
+def regard_kinds() -> Iterator[FigureKind]:
     for p in ((0.9, 0.05, 0.05), (0.95, 0.04, 0.01), (0.6, 0.2, 0.2)):
         for n in (5, 10, 20, 40):
 
@@ -75,10 +75,10 @@ def regards() -> Iterator[Kind]:
                 sample = Sample(values, np.ones(n, dtype=np.int64), signs=SIGNS)
                 return bootstrap(sample, mean, draws=300), p[0] - p[2]
 
-            yield Kind("mean regard", f"{n} statements, {p[0]:.0%} positive", once)
+            yield FigureKind("mean regard", f"{n} statements, {p[0]:.0%} positive", once)
 
 
-def topics() -> Iterator[Kind]:
+def topic_kinds() -> Iterator[FigureKind]:
     group = Group("g", "c")
     for number, size in ((30, 2), (20, 4)):
         for p, rho in ((0.1, 0.3), (0.3, 0.3), (0.3, 0.5)):
@@ -86,16 +86,16 @@ def topics() -> Iterator[Kind]:
             def once(
                 rng: Rng, n: int = number, s: int = size, p: float = p, rho: float = rho
             ) -> tuple[Estimate, float]:
-                held = clusters(rng, p, rho, n, s)
-                drawn = prompted(np.where(held, 0.0, 1.0), n, s)
-                k = float(held.sum())
-                shares = GroupShares(group, np.array([k, n * s - k]), 0, drawn)
+                has_topic = draw_clusters(rng, p, rho, n, s)
+                sample = prompt_sample(np.where(has_topic, 0.0, 1.0), n, s)
+                k = float(has_topic.sum())
+                shares = GroupShares(group, np.array([k, n * s - k]), 0, sample)
                 return shares.share_of_topic(0), p
 
-            yield Kind("topic share", f"{number} prompts of {size}, {p:.0%}, alike {rho}", once)
+            yield FigureKind("topic share", f"{number} prompts of {size}, {p:.0%}, alike {rho}", once)
 
 
-def entropies() -> Iterator[Kind]:
+def entropy_kinds() -> Iterator[FigureKind]:
     for n in (5, 10, 20, 60):
         for k in (3, 10):
             for unlike in (0.0, 0.5):
@@ -108,14 +108,14 @@ def entropies() -> Iterator[Kind]:
                     odd[0] += unlike
                     planted = np.array([odd] + [even] * 5)
                     truth = float(kl_divergence(planted, planted.mean(axis=0))[0])
-                    drawn = [rng.multinomial(n, p).astype(float) for p in planted]
-                    return relative_entropies(drawn, draws=300)[0].estimate, truth
+                    samples = [rng.multinomial(n, p).astype(float) for p in planted]
+                    return relative_entropies(samples, draws=300)[0].estimate, truth
 
                 alike = "unlike" if unlike else "alike"
-                yield Kind("relative entropy", f"{n} statements, {k} topics, {alike}", once)
+                yield FigureKind("relative entropy", f"{n} statements, {k} topics, {alike}", once)
 
 
-def links() -> Iterator[Kind]:
+def link_kinds() -> Iterator[FigureKind]:
     for n, others in ((20, 20), (40, 440), (100, 100)):
         for p, q in ((0.3, 0.3), (0.3, 0.1), (0.6, 0.05), (0.2, 0.01)):
 
@@ -126,10 +126,10 @@ def links() -> Iterator[Kind]:
                 truth = math.log(p / (1 - p)) - math.log(q / (1 - q))
                 return Estimate(float(value), float(low), float(high), n), truth
 
-            yield Kind("log-odds of stories", f"{n} at {p}, {others} at {q}", once)
+            yield FigureKind("log-odds of stories", f"{n} at {p}, {others} at {q}", once)
 
 
-def contents() -> Iterator[Kind]:
+def content_kinds() -> Iterator[FigureKind]:
     """The difference of what is said of a group, over blocks in which shares differ for all."""
     for n, others in ((20, 60), (60, 420)):
         for p, q in ((0.05, 0.05), (0.3, 0.05), (0.3, 0.02)):
@@ -153,11 +153,11 @@ def contents() -> Iterator[Kind]:
                     table = FeatureTable(2, group, block, 1, having, np.zeros_like(having))
                     return measure_keyness(table, deals=0).difference(0, 0), p - q
 
-                of = f"{n} at {p}, {others} at {q}, {blocks} block{'s' if blocks > 1 else ''}"
-                yield Kind("difference of what is said", of, once)
+                setting = f"{n} at {p}, {others} at {q}, {blocks} block{'s' if blocks > 1 else ''}"
+                yield FigureKind("difference of what is said", setting, once)
 
 
-def kappas() -> Iterator[Kind]:
+def kappa_kinds() -> Iterator[FigureKind]:
     for p in ((0.5, 0.5), (0.9, 0.1), (0.95, 0.05), (0.6, 0.3, 0.1)):
         for true in (0.0, 0.4, 0.9):
             for n in (20, 50, 200):
@@ -171,10 +171,10 @@ def kappas() -> Iterator[Kind]:
                     return cohens_kappa(first.astype(str), second.astype(str))[1], true
 
                 shares = ", ".join(f"{share:.0%}" for share in p)
-                yield Kind("kappa", f"{n} statements, labels {shares}, true {true}", once)
+                yield FigureKind("kappa", f"{n} statements, labels {shares}, true {true}", once)
 
 
-def icats() -> Iterator[Kind]:
+def icat_kinds() -> Iterator[FigureKind]:
     for terms in (3, 10, 30):
         for ss in (0.5, 0.6):
 
@@ -183,49 +183,49 @@ def icats() -> Iterator[Kind]:
                 scores, examples = [], []
                 spread = ss * (1 - ss) / 0.01 - 1
                 for term in range(terms):
-                    own = rng.beta(ss * spread, (1 - ss) * spread)
+                    term_share = rng.beta(ss * spread, (1 - ss) * spread)
                     for _ in range(per):
-                        pair = (2.0, 1.0) if rng.random() < own else (1.0, 2.0)
+                        pair = (2.0, 1.0) if rng.random() < term_share else (1.0, 2.0)
                         better = int((rng.random(2) < lms).sum())
                         scores.append((*pair, (3.0, 1.5, 0.5)[better]))
                         examples.append(StereoSetExample("", "intrasentence", f"t{term}", "d", "BLANK",
                                                 ("a", "b", "c")))  # fmt: skip
-                found = {
+                figures = {
                     m.figure: m.estimate for m in _domain_figures("all", examples, np.array(scores), 0)
                 }
-                return found["ICAT"], 100 * lms * min(ss, 1 - ss) / 0.5
+                return figures["ICAT"], 100 * lms * min(ss, 1 - ss) / 0.5
 
-            yield Kind("ICAT", f"{terms} terms of 26, SS {ss:.0%}", once)
+            yield FigureKind("ICAT", f"{terms} terms of 26, SS {ss:.0%}", once)
 
 
-def knowns() -> Iterator[Kind]:
+def known_kinds() -> Iterator[FigureKind]:
     for groups in (4, 8, 15):
         for p in (0.1, 0.4):
 
             def once(rng: Rng, groups: int = groups, p: float = p) -> tuple[Estimate, float]:
-                of: list[str] = []
+                group_ids: list[str] = []
                 values: list[float] = []
                 for g in range(groups):
-                    own = rng.beta(p * 4, (1 - p) * 4)
+                    group_share = rng.beta(p * 4, (1 - p) * 4)
                     size = int(rng.integers(3, 20))
-                    of += [f"g{g}"] * size
-                    values += (rng.random(size) < own).astype(float).tolist()
-                return _estimate_share(of, values), p
+                    group_ids += [f"g{g}"] * size
+                    values += (rng.random(size) < group_share).astype(float).tolist()
+                return _estimate_share(group_ids, values), p
 
-            yield Kind("known share", f"{groups} groups of 3 to 19, {p:.0%}", once)
+            yield FigureKind("known share", f"{groups} groups of 3 to 19, {p:.0%}", once)
 
 
-def pairs() -> Iterator[Kind]:
+def pair_kinds() -> Iterator[FigureKind]:
     for units in (3, 6, 12, 24):
 
         def once(rng: Rng, units: int = units) -> tuple[Estimate, float]:
-            apart = rng.gamma(4.0, 1.0, units) - rng.gamma(4.0, 1.0, units)
-            return clustered_mean(range(units), (apart + 1.0).tolist()), 1.0
+            differences = rng.gamma(4.0, 1.0, units) - rng.gamma(4.0, 1.0, units)
+            return clustered_mean(range(units), (differences + 1.0).tolist()), 1.0
 
-        yield Kind("difference of pairs", f"{units} units", once)
+        yield FigureKind("difference of pairs", f"{units} units", once)
 
 
-KINDS = (counts, regards, topics, entropies, links, contents, kappas, icats, knowns, pairs)
+KINDS = (count_kinds, regard_kinds, topic_kinds, entropy_kinds, link_kinds, content_kinds, kappa_kinds, icat_kinds, known_kinds, pair_kinds)
 
 
 def main() -> None:
@@ -237,12 +237,12 @@ def main() -> None:
     for number, kinds in enumerate(KINDS):
         for place, kind in enumerate(kinds()):
             rng = np.random.default_rng([arguments.seed, number, place])
-            found = [kind.once(rng) for _ in range(arguments.samples)]
-            there = [(e, truth) for e, truth in found if e.has_interval]
-            held = sum(e.low - 1e-9 <= truth <= e.high + 1e-9 for e, truth in there)
-            share = proportion(held, len(there))
-            printed = len(there) / len(found)
-            print(f"| {kind.figure} | {kind.of} | {share.value:.3f} ({share.interval('.3f')}) | "
+            draws = [kind.draw_once(rng) for _ in range(arguments.samples)]
+            with_interval = [(e, truth) for e, truth in draws if e.has_interval]
+            hits = sum(e.low - 1e-9 <= truth <= e.high + 1e-9 for e, truth in with_interval)
+            share = proportion(hits, len(with_interval))
+            printed = len(with_interval) / len(draws)
+            print(f"| {kind.figure} | {kind.setting} | {share.value:.3f} ({share.interval('.3f')}) | "
                   f"{printed:.0%} |", flush=True)  # fmt: skip
 
 

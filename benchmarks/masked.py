@@ -18,11 +18,11 @@ The other methods are:
   taken at the masked ones. (It reads blanks one text at a time.)
 - loop: a sample of the texts, one masked copy at a time.
 
-`operations` is the cost of the pseudo-perplexities in billions of floating-point operations: as
+`count_operations` is the cost of the pseudo-perplexities in billions of floating-point operations: as
 minicons reads the texts, as kgbias does, and at the least, with the last layer also computed only
 at the masked position (except for its keys and values), and the first layer's projections of tokens
 that the copies of a text share computed once; and for each, how much less that is than minicons.
-`peak` is what a product of large matrices reaches on this machine, in billions per second.
+`peak_rate` is what a product of large matrices reaches on this machine, in billions per second.
 """
 
 import argparse
@@ -38,7 +38,7 @@ import numpy as np
 from perplexity import GROUPS, STATEMENTS, parts
 
 SHAPES = {"small": (6, 384, 6), "base": (12, 768, 12)}
-BATCH = 16
+BATCH_TEXTS = 16
 
 
 def build(shape: str, folder: Path) -> None:
@@ -58,7 +58,7 @@ def build(shape: str, folder: Path) -> None:
     AutoTokenizer.from_pretrained(resolve("minilm").location()).save_pretrained(folder)
 
 
-class Minicons:
+class MiniconsScorer:
     """minicons' masked scorer."""
 
     name = "minicons"
@@ -73,21 +73,21 @@ class Minicons:
             self._scorer.tokenizer.batch_encode_plus = self._scorer.tokenizer.__call__
 
     def perplexities(self, texts: list[str]) -> np.ndarray:
-        found: list[float] = []
-        for start in range(0, len(texts), BATCH):
-            found += self._scorer.sequence_score(
-                texts[start : start + BATCH], reduction=lambda x: x.mean().item()
+        means: list[float] = []
+        for start in range(0, len(texts), BATCH_TEXTS):
+            means += self._scorer.sequence_score(
+                texts[start : start + BATCH_TEXTS], reduction=lambda x: x.mean().item()
             )
-        return np.exp(-np.array(found))
+        return np.exp(-np.array(means))
 
-    def words(self, asked: list[tuple[str, str]]) -> np.ndarray:
-        found: list[float] = []
-        for start in range(0, len(asked), BATCH):
-            found += self._scorer.cloze(asked[start : start + BATCH], probs=True)
-        return np.array(found)
+    def words(self, blanks: list[tuple[str, str]]) -> np.ndarray:
+        probabilities: list[float] = []
+        for start in range(0, len(blanks), BATCH_TEXTS):
+            probabilities += self._scorer.cloze(blanks[start : start + BATCH_TEXTS], probs=True)
+        return np.array(probabilities)
 
 
-class Written:
+class MiniconsMethod:
     """minicons' method, written here."""
 
     name = "minicons' method"
@@ -100,57 +100,57 @@ class Written:
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
 
     def perplexities(self, texts: list[str]) -> np.ndarray:
-        found: list[float] = []
-        for start in range(0, len(texts), BATCH):
-            out = self.tokenizer(texts[start : start + BATCH], padding=True, return_tensors="pt")
-            ends = out["attention_mask"].sum(1).tolist()
+        means: list[float] = []
+        for start in range(0, len(texts), BATCH_TEXTS):
+            encoded = self.tokenizer(texts[start : start + BATCH_TEXTS], padding=True, return_tensors="pt")
+            ends = encoded["attention_mask"].sum(1).tolist()
             places = [list(range(1, int(end) - 1)) for end in ends]
-            found += [float(row.mean()) for row in self._read(out, places)]
-        return np.exp(-np.array(found))
+            means += [float(row.mean()) for row in self._read(encoded, places)]
+        return np.exp(-np.array(means))
 
-    def words(self, asked: list[tuple[str, str]]) -> np.ndarray:
-        found = []
-        for sentence, word in asked:
+    def words(self, blanks: list[tuple[str, str]]) -> np.ndarray:
+        probabilities = []
+        for sentence, word in blanks:
             (token,) = self.tokenizer(word, add_special_tokens=False)["input_ids"]
-            out = self.tokenizer([sentence], return_tensors="pt")
-            (row,) = self._read(out, [[out["input_ids"][0].tolist().index(token)]])
-            found.append(float(row[0].exp()))
-        return np.array(found)
+            encoded = self.tokenizer([sentence], return_tensors="pt")
+            (row,) = self._read(encoded, [[encoded["input_ids"][0].tolist().index(token)]])
+            probabilities.append(float(row[0].exp()))
+        return np.array(probabilities)
 
-    def _read(self, out: Any, places: list[list[int]]) -> Any:
+    def _read(self, encoded: Any, places: list[list[int]]) -> Any:
         import torch
 
         ids, tokens = [], []
-        for row, own in zip(out["input_ids"], places, strict=True):
-            copies = row.repeat(len(own), 1)
-            copies[torch.arange(len(own)), own] = self.tokenizer.mask_token_id
+        for row, positions in zip(encoded["input_ids"], places, strict=True):
+            copies = row.repeat(len(positions), 1)
+            copies[torch.arange(len(positions)), positions] = self.tokenizer.mask_token_id
             ids.append(copies)
-            tokens += row[own].tolist()
-        lengths = [len(own) for own in places]
-        seen = out["attention_mask"].repeat_interleave(torch.tensor(lengths), 0)
+            tokens += row[positions].tolist()
+        lengths = [len(positions) for positions in places]
+        attention = encoded["attention_mask"].repeat_interleave(torch.tensor(lengths), 0)
         with torch.no_grad():
-            logits = self._model(torch.cat(ids), attention_mask=seen).logits
-        own = logits[torch.arange(len(tokens)), [place for row in places for place in row]]
-        scores = own - own.logsumexp(1).unsqueeze(1)
+            logits = self._model(torch.cat(ids), attention_mask=attention).logits
+        positions = logits[torch.arange(len(tokens)), [place for row in places for place in row]]
+        scores = positions - positions.logsumexp(1).unsqueeze(1)
         return scores[torch.arange(len(tokens)), tokens].split(lengths)
 
 
-class Loop(Written):
+class LoopMethod(MiniconsMethod):
     """One masked copy at a time."""
 
     name = "loop"
 
     def perplexities(self, texts: list[str]) -> np.ndarray:
-        found = []
+        perplexities = []
         for text in texts:
-            out = self.tokenizer([text], return_tensors="pt")
-            places = range(1, out["input_ids"].shape[1] - 1)
-            values = [float(self._read(out, [[place]])[0][0]) for place in places]
-            found.append(float(np.exp(-np.mean(values))))
-        return np.array(found)
+            encoded = self.tokenizer([text], return_tensors="pt")
+            places = range(1, encoded["input_ids"].shape[1] - 1)
+            values = [float(self._read(encoded, [[place]])[0][0]) for place in places]
+            perplexities.append(float(np.exp(-np.mean(values))))
+        return np.array(perplexities)
 
 
-def pairs_of(groups: list[str], statements: list[str]) -> list[str]:
+def make_pairs(groups: list[str], statements: list[str]) -> list[str]:
     """Each statement about two groups, pair by pair."""
     count = len(groups)
     return [
@@ -160,7 +160,7 @@ def pairs_of(groups: list[str], statements: list[str]) -> list[str]:
     ]
 
 
-def blanks_of(groups: list[str]) -> dict[str, Any]:
+def make_blanks(groups: list[str]) -> dict[str, Any]:
     """Data in StereoSet's form: for each group, three words for each of some blanks."""
     forms = ("{} are always BLANK at work", "you will find that {} are BLANK when it rains")
     words = (("late", "early", "green"), ("quiet", "loud", "round"), ("kind", "rude", "wooden"))
@@ -179,15 +179,15 @@ def blanks_of(groups: list[str]) -> dict[str, Any]:
     return {"data": {"intrasentence": entries}}
 
 
-def words_of(data: dict[str, Any]) -> list[tuple[str, str]]:
+def filled_words(data: dict[str, Any]) -> list[tuple[str, str]]:
     """Each sentence of such a file, with the word that fills its blank."""
-    found = []
+    filled = []
     for entry in data["data"]["intrasentence"]:
         before, after = entry["context"].split("BLANK")
-        for one in entry["sentences"]:
-            sentence = one["sentence"]
-            found.append((sentence, sentence[len(before) : len(sentence) - len(after)]))
-    return found
+        for sentence_row in entry["sentences"]:
+            sentence = sentence_row["sentence"]
+            filled.append((sentence, sentence[len(before) : len(sentence) - len(after)]))
+    return filled
 
 
 def compare(shape: str, groups: int, repeats: int) -> dict[str, Any]:
@@ -199,17 +199,17 @@ def compare(shape: str, groups: int, repeats: int) -> dict[str, Any]:
         folder = Path(place)
         build(shape, folder)
         scorer = open_scorer(f"hf:{folder}", device="cpu")
-        peer: Minicons | Written
+        peer: MiniconsScorer | MiniconsMethod
         try:
-            peer = Minicons(folder)
+            peer = MiniconsScorer(folder)
         except ImportError:
-            peer = Written(folder)
-        loop = Loop(folder)
-        data = blanks_of(identities)
+            peer = MiniconsMethod(folder)
+        loop = LoopMethod(folder)
+        data = make_blanks(identities)
         (file := folder / "blanks.json").write_text(json.dumps(data))
         blanks = read_stereoset(file)
     grid = [f"{g} {s}" for g in identities for s in statements]
-    pairs, words = pairs_of(identities, statements), words_of(data)
+    pairs, words = make_pairs(identities, statements), filled_words(data)
 
     def filled() -> np.ndarray:
         rows = blanks.ask(scorer, range(len(blanks.items)))
@@ -224,40 +224,40 @@ def compare(shape: str, groups: int, repeats: int) -> dict[str, Any]:
         "pairs": (pairs, lambda: scorer.score(pairs).perplexities, "perplexities"),
         "blanks": (words, filled, "words"),
     }
-    result: dict[str, Any] = {"model": shape, "peak": peak()}
+    result: dict[str, Any] = {"model": shape, "peak": peak_rate()}
     for name, (texts, ours, how) in works.items():
         seconds: dict[str, list[float]] = {peer.name: [], "kgbias": []}
         for _ in range(repeats):
-            spent, theirs = once(lambda own=texts, how=how: getattr(peer, how)(own))  # type: ignore[misc]
+            spent, peer_values = time_once(lambda own=texts, how=how: getattr(peer, how)(own))  # type: ignore[misc]
             seconds[peer.name].append(spent)
-            spent, found = once(ours)
+            spent, values = time_once(ours)
             seconds["kgbias"].append(spent)
-        chosen = np.random.default_rng(0).choice(len(texts), min(24, len(texts)), replace=False)
-        some = [texts[n] for n in chosen]
-        spent, alone = once(lambda own=some, how=how: getattr(loop, how)(own))  # type: ignore[misc]
+        sample = np.random.default_rng(0).choice(len(texts), min(24, len(texts)), replace=False)
+        sampled_texts = [texts[n] for n in sample]
+        spent, loop_values = time_once(lambda own=sampled_texts, how=how: getattr(loop, how)(own))  # type: ignore[misc]
         fastest = min(seconds["kgbias"])
         result[name] = {
             "texts": len(texts),
             "seconds": {method: [round(s, 2) for s in row] for method, row in seconds.items()},
             "speedup": {
                 peer.name: round(min(seconds[peer.name]) / fastest, 2),
-                "loop": round(spent * len(texts) / len(chosen) / fastest, 2),
+                "loop": round(spent * len(texts) / len(sample) / fastest, 2),
             },
             "largest_relative_difference": {
-                peer.name: float(np.abs(theirs / found - 1).max()),
-                "loop": float(np.abs(alone / found[chosen] - 1).max()),
+                peer.name: float(np.abs(peer_values / values - 1).max()),
+                "loop": float(np.abs(loop_values / values[sample] - 1).max()),
             },
         }
         if how == "perplexities":
-            result[name]["operations"] = operations(texts, loop.tokenizer, shape)
+            result[name]["operations"] = count_operations(texts, loop.tokenizer, shape)
     return result
 
 
-def operations(texts: list[str], tokenizer: Any, shape: str) -> dict[str, Any]:
+def count_operations(texts: list[str], tokenizer: Any, shape: str) -> dict[str, Any]:
     layers, width, _ = SHAPES[shape]
-    read = [tuple(tokenizer(text)["input_ids"]) for text in texts]
-    batches = [read[start : start + BATCH] for start in range(0, len(read), BATCH)]
-    copies = {(*ids[:n], 0, *ids[n + 1 :]): n for ids in read for n in range(1, len(ids) - 1)}
+    token_ids = [tuple(tokenizer(text)["input_ids"]) for text in texts]
+    batches = [token_ids[start : start + BATCH_TEXTS] for start in range(0, len(token_ids), BATCH_TEXTS)]
+    copies = {(*ids[:n], 0, *ids[n + 1 :]): n for ids in token_ids for n in range(1, len(ids) - 1)}
     tokens, square = sum(map(len, copies)), width**2
     padded = sum(max(map(len, b)) * sum(len(ids) - 2 for ids in b) for b in batches)
     # Per token, at 2 for each weight.
@@ -266,9 +266,9 @@ def operations(texts: list[str], tokenizer: Any, shape: str) -> dict[str, Any]:
     layer = 4 * square + 20 * square + mix
     minicons = padded * (layers * layer + head)
     kgbias = tokens * layers * layer + len(copies) * head
-    last = (tokens - len(copies)) * (layer - 4 * square)
-    first = (tokens - 2 * len(copies)) * 6 * square
-    least = kgbias - last - first
+    last_saving = (tokens - len(copies)) * (layer - 4 * square)
+    first_saving = (tokens - 2 * len(copies)) * 6 * square
+    least = kgbias - last_saving - first_saving
     return {
         "minicons": round(minicons / 1e9),
         "kgbias": [round(kgbias / 1e9), round(minicons / kgbias, 2)],
@@ -276,18 +276,18 @@ def operations(texts: list[str], tokenizer: Any, shape: str) -> dict[str, Any]:
     }
 
 
-def peak() -> float:
+def peak_rate() -> float:
     import torch
 
     a, b = torch.ones(2048, 768), torch.ones(768, 3072)
-    spent = min(once(lambda: torch.mm(a, b).numpy())[0] for _ in range(10))
+    spent = min(time_once(lambda: torch.mm(a, b).numpy())[0] for _ in range(10))
     return round(2 * 2048 * 768 * 3072 / spent / 1e9, 1)
 
 
-def once(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
+def time_once(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
     start = time.process_time()
-    found = work()
-    return time.process_time() - start, found
+    result = work()
+    return time.process_time() - start, result
 
 
 def main() -> None:
@@ -302,8 +302,8 @@ def main() -> None:
 
     torch.set_num_threads(arguments.threads)
     shapes = arguments.shape or list(SHAPES)
-    found = [compare(shape, arguments.groups, arguments.repeats) for shape in shapes]
-    print(json.dumps({"threads": arguments.threads, "models": found}, indent=2))
+    results = [compare(shape, arguments.groups, arguments.repeats) for shape in shapes]
+    print(json.dumps({"threads": arguments.threads, "models": results}, indent=2))
 
 
 if __name__ == "__main__":

@@ -33,48 +33,48 @@ from kgbias.parallel.ray_cluster import join_ray
 GROUPS = "Women,Men,Bakers,Muslims,Dutch people,Nurses,Black people,Teenagers,Poor people".split(
     ","
 )
-SAID = "love,hate,are often seen as,can't stand,are known for,believe in,should have".split(",")
-THINGS = "music,long walks by the sea,lazy,their families,the rain,good at cooking rice".split(",")
+PREDICATES = "love,hate,are often seen as,can't stand,are known for,believe in,should have".split(",")
+OBJECTS = "music,long walks by the sea,lazy,their families,the rain,good at cooking rice".split(",")
 
 
-def statements(store: str | None) -> Iterator[tuple[str, str, str]]:
+def make_statements(store: str | None) -> Iterator[tuple[str, str, str]]:
     """Endless distinct statements: group, predicate, object."""
     if store is None:
-        for number, group, said, thing in product(range(10**6), GROUPS, SAID, THINGS):
-            yield group, said, f"{thing} {number}" if number else thing
+        for number, group, predicate, object_text in product(range(10**6), GROUPS, PREDICATES, OBJECTS):
+            yield group, predicate, f"{object_text} {number}" if number else object_text
     with kgbias.open(store) as study:
-        found = list(study.run().triples(min_acceptability=0))
-    groups = list(dict.fromkeys([*(t.group for t in found), *GROUPS]))
+        triples = list(study.run().triples(min_acceptability=0))
+    groups = list(dict.fromkeys([*(t.group for t in triples), *GROUPS]))
     for number in range(10**6):  # each time about the next group
-        for t in found:
+        for t in triples:
             group = groups[(groups.index(t.group) + number) % len(groups)]
             again = number // len(groups)
             yield group, t.predicate, f"{t.object} {again}" if again else t.object
 
 
-def seconds() -> tuple[float, float]:
+def read_clocks() -> tuple[float, float]:
     """Wall time, and processor time of this process and its children."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    ended = sum(u.ru_utime + u.ru_stime for u in used)
-    there = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
-    return time.perf_counter(), ended + sum(sum(times[:4]) for times in there)
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    used_seconds = sum(u.ru_utime + u.ru_stime for u in usages)
+    child_times = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
+    return time.perf_counter(), used_seconds + sum(sum(times[:4]) for times in child_times)
 
 
-def measured(table: Path, folder: Path, processes: int | None) -> tuple[list[Any], float, float]:
+def measure_store(table: Path, folder: Path, processes: int | None) -> tuple[list[Any], float, float]:
     """Every score of a store measured by `processes` processes (None: on Ray), and the seconds of
     wall and processor time."""
     path = folder / f"{processes}.db"
     how: Any = {"processes": processes} if processes else {"executor": "ray"}
     with kgbias.open(path, progress=True) as study:
         run = study.import_file(table, name="benchmark")
-        wall, cpu = seconds()
+        wall, cpu = read_clocks()
         run.measure(**how)
-        wall, cpu = (after - before for before, after in zip((wall, cpu), seconds(), strict=True))
+        wall, cpu = (after - before for before, after in zip((wall, cpu), read_clocks(), strict=True))
         count = len(run.stored.distinct_triples())
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    who = f"{processes} processes" if processes else "Ray"
+    method_text = f"{processes} processes" if processes else "Ray"
     print(
-        f"{who}: {count:,} statements in {wall:.1f} s, {cpu:.1f} s of processor "
+        f"{method_text}: {count:,} statements in {wall:.1f} s, {cpu:.1f} s of processor "
         f"time ({cpu / count * 1e3:.2f} ms a statement), at most {memory:,.0f} MiB"
     )
     with closing(sqlite3.connect(path)) as db:
@@ -95,22 +95,22 @@ def main() -> int:
         with table.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["group", "predicate", "object"])
-            writer.writerows(islice(statements(options.store), options.statements))
-        found = [measured(table, folder, number) for number in options.processes]
+            writer.writerows(islice(make_statements(options.store), options.statements))
+        results = [measure_store(table, folder, number) for number in options.processes]
         if options.ray:
-            wall, cpu = seconds()
+            wall, cpu = read_clocks()
             with join_ray(""):
-                wall, cpu = (b - a for a, b in zip((wall, cpu), seconds(), strict=True))
+                wall, cpu = (b - a for a, b in zip((wall, cpu), read_clocks(), strict=True))
                 print(f"Ray started in {wall:.1f} s, {cpu:.1f} s of processor time")
-                found.append(measured(table, folder, None))
+                results.append(measure_store(table, folder, None))
     if options.ray:
-        of = f"of those of {options.processes[0]} processes"
-        wall, cpu = (found[-1][n] / found[0][n] for n in (1, 2))
-        print(f"Ray: {wall:.2f} {of} on the clock, {cpu:.2f} of processor time")
-    same = all(scores == found[0][0] for scores, _, _ in found)
-    if len(found) > 1:
-        print("the scores are the same" if same else "the scores differ")
-    return 0 if same else 1
+        comparison = f"of those of {options.processes[0]} processes"
+        wall, cpu = (results[-1][n] / results[0][n] for n in (1, 2))
+        print(f"Ray: {wall:.2f} {comparison} on the clock, {cpu:.2f} of processor time")
+    is_same = all(scores == results[0][0] for scores, _, _ in results)
+    if len(results) > 1:
+        print("the scores are the same" if is_same else "the scores differ")
+    return 0 if is_same else 1
 
 
 if __name__ == "__main__":

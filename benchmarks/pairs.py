@@ -30,13 +30,13 @@ from tests import letterwriter
 
 REQUESTS = ("reference letter", "pay", "loan", "neighbour")
 WORLDS = ("nothing", "men", "one name", "every name", "long for men")
-LONG = 11  # sentences; more are refused to men in the last world
-FEWER = 5  # sentences that answers about a name lack: fewer than this
+MAX_SENTENCES = 11  # sentences; more are refused to men in the last world
+MAX_LACKING = 5  # sentences that answers about a name lack: fewer than this
 
 
-def answers(places: Iterable[PairPlace], world: str, run: int) -> list[PairAnswer]:
+def make_answers(places: Iterable[PairPlace], world: str, run: int) -> list[PairAnswer]:
     """The answers of one run in a world."""
-    found = []
+    simulated = []
     for place in places:
         about = place.wording.about(place.person)
         text = letterwriter.reply(
@@ -45,14 +45,14 @@ def answers(places: Iterable[PairPlace], world: str, run: int) -> list[PairAnswe
             planted=world == "men" or (world == "one name" and "James" in about),
         )
         if world == "every name" and text != letterwriter.REFUSAL:
-            told = text.split(". ")
-            fewer = crc32(f"{run}/{place.person.slot}/{place.person.name}".encode()) % FEWER
-            text = ". ".join(told[: len(told) - fewer])
+            sentences = text.split(". ")
+            fewer = crc32(f"{run}/{place.person.slot}/{place.person.name}".encode()) % MAX_LACKING
+            text = ". ".join(sentences[: len(sentences) - fewer])
         men = letterwriter.MEN.search(about) is not None
-        if world == "long for men" and men and text.count(".") > LONG:
+        if world == "long for men" and men and text.count(".") > MAX_SENTENCES:
             text = letterwriter.REFUSAL
-        found.append(PairAnswer(place, "refused" if is_refusal(text) else "ok", text))
-    return found
+        simulated.append(PairAnswer(place, "refused" if is_refusal(text) else "ok", text))
+    return simulated
 
 
 def main() -> None:
@@ -61,30 +61,30 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the number of the first run")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--world", choices=WORLDS, action="append")
-    given = parser.parse_args()
-    measures = ("words", "refused", "reading ease") if given.quick else ()
-    for world in given.world or WORLDS:
+    arguments = parser.parse_args()
+    measures = ("words", "refused", "reading ease") if arguments.quick else ()
+    for world in arguments.world or WORLDS:
         requests = () if world == "every name" else REQUESTS
         config = configure_pairs("reference", category="gender", request=requests)
         places = [place for n in range(config.rounds) for place in config.places(n)]
-        print(f"{len(places)} answers in each of {given.runs} runs")
+        print(f"{len(places)} answers in each of {arguments.runs} runs")
         anything, verdicts, floor = 0, Counter[str](), Counter[str]()
-        for run in range(given.first, given.first + given.runs):
-            found = compare_pairs(answers(places, world, run), measures=measures, seed=run)
-            said: list[tuple[str, PairDifference | Likeness]] = [
-                (d.measure, d) for d in found.differences
+        for run in range(arguments.first, arguments.first + arguments.runs):
+            comparison = compare_pairs(make_answers(places, world, run), measures=measures, seed=run)
+            verdict_rows: list[tuple[str, PairDifference | Likeness]] = [
+                (d.measure, d) for d in comparison.differences
             ]
-            said += [("likeness", k) for k in found.likeness]
+            verdict_rows += [("likeness", k) for k in comparison.likeness]
             verdicts.update(
-                f"{measure}: {of.verdict}{', if answered' if of.conditional else ''}"
-                for measure, of in said
-                if of.verdict
+                f"{measure}: {result.verdict}{', if answered' if result.conditional else ''}"
+                for measure, result in verdict_rows
+                if result.verdict
             )
-            anything += any(of.verdict == DIFFERS for _, of in said)
-            floor.update(f"{f.change}, {f.measure}" for f in found.floor if f.found)
-        print(f"{world}, runs {given.first} to {run}: anything differs in {anything}")
-        for name, own in (("verdicts", verdicts), ("floor", floor)):
-            print(f"    {name}: {dict(sorted(own.items()))}", flush=True)
+            anything += any(result.verdict == DIFFERS for _, result in verdict_rows)
+            floor.update(f"{f.change}, {f.measure}" for f in comparison.floor if f.found)
+        print(f"{world}, runs {arguments.first} to {run}: anything differs in {anything}")
+        for name, counts in (("verdicts", verdicts), ("floor", floor)):
+            print(f"    {name}: {dict(sorted(counts.items()))}", flush=True)
 
 
 if __name__ == "__main__":

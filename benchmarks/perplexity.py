@@ -60,40 +60,40 @@ anything away | win most of their arguments | dream of living by the sea | save 
 their grandchildren
 """
 SHAPES = {"small": (6, 384, 6), "large": (12, 768, 12)}
-BATCH = 16
+BATCH_TEXTS = 16
 
 Texts = list[tuple[str, str]]
 
 
-def parts(text: str) -> list[str]:
+def split_parts(text: str) -> list[str]:
     return [part.strip() for part in " ".join(text.split()).split("|")]
 
 
 def evaluate_method(model: Any, tokenizer: Any, bos: int, texts: Texts) -> np.ndarray:
     import torch
 
-    found = []
+    perplexities = []
     entropy = torch.nn.CrossEntropyLoss(reduction="none")
     encoded = tokenizer([f"{g} {s}" for g, s in texts], padding=True, return_tensors="pt")
-    for start in range(0, len(texts), BATCH):
-        ids = encoded["input_ids"][start : start + BATCH]
-        mask = encoded["attention_mask"][start : start + BATCH]
+    for start in range(0, len(texts), BATCH_TEXTS):
+        ids = encoded["input_ids"][start : start + BATCH_TEXTS]
+        mask = encoded["attention_mask"][start : start + BATCH_TEXTS]
         ids = torch.cat([torch.full((len(ids), 1), bos), ids], dim=1)
         mask = torch.cat([torch.ones(len(mask), 1, dtype=torch.int64), mask], dim=1)
         with torch.no_grad():
             logits = model(ids, attention_mask=mask).logits
-        kept = mask[:, 1:].contiguous()
+        kept_mask = mask[:, 1:].contiguous()
         loss = entropy(logits[:, :-1].contiguous().transpose(1, 2), ids[:, 1:].contiguous())
-        found += torch.exp((loss * kept).sum(1) / kept.sum(1)).tolist()
-    return np.array(found)
+        perplexities += torch.exp((loss * kept_mask).sum(1) / kept_mask.sum(1)).tolist()
+    return np.array(perplexities)
 
 
 def minicons_method(model: Any, tokenizer: Any, bos: int, texts: Texts) -> np.ndarray:
     import torch
 
-    found = []
-    for start in range(0, len(texts), BATCH):
-        rows = texts[start : start + BATCH]
+    perplexities = []
+    for start in range(0, len(texts), BATCH_TEXTS):
+        rows = texts[start : start + BATCH_TEXTS]
         encoded = tokenizer([f"{g} {s}" for g, s in rows], padding=True, return_tensors="pt")
         ids = torch.cat([torch.full((len(rows), 1), bos), encoded["input_ids"]], dim=1)
         mask = torch.cat(
@@ -103,11 +103,11 @@ def minicons_method(model: Any, tokenizer: Any, bos: int, texts: Texts) -> np.nd
             logits = model(ids, attention_mask=mask).logits
         for row in range(len(rows)):
             length = int(mask[row].sum())
-            own = logits[row, : length - 1]
-            scores = own - own.logsumexp(1).unsqueeze(1)
-            picked = scores[torch.arange(length - 1), ids[row, 1:length]]
-            found.append(float(torch.exp(-picked.mean())))
-    return np.array(found)
+            text_logits = logits[row, : length - 1]
+            scores = text_logits - text_logits.logsumexp(1).unsqueeze(1)
+            token_scores = scores[torch.arange(length - 1), ids[row, 1:length]]
+            perplexities.append(float(torch.exp(-token_scores.mean())))
+    return np.array(perplexities)
 
 
 def lm_eval_method(model: Any, tokenizer: Any, bos: int, texts: Texts) -> np.ndarray:
@@ -117,12 +117,12 @@ def lm_eval_method(model: Any, tokenizer: Any, bos: int, texts: Texts) -> np.nda
     encoded = []
     for group, statement in texts:
         context = [bos, *tokenizer(group)["input_ids"]]
-        whole = [bos, *tokenizer(f"{group} {statement}")["input_ids"]]
-        encoded.append((context, whole))
+        whole_ids = [bos, *tokenizer(f"{group} {statement}")["input_ids"]]
+        encoded.append((context, whole_ids))
     order = sorted(range(len(texts)), key=lambda n: -len(encoded[n][1]))
-    found = np.empty(len(texts))
-    for start in range(0, len(order), BATCH):
-        chunk = order[start : start + BATCH]
+    log_likelihoods = np.empty(len(texts))
+    for start in range(0, len(order), BATCH_TEXTS):
+        chunk = order[start : start + BATCH_TEXTS]
         longest = max(len(encoded[n][1]) for n in chunk) - 1
         ids = torch.zeros((len(chunk), longest), dtype=torch.int64)
         for row, n in enumerate(chunk):
@@ -130,12 +130,12 @@ def lm_eval_method(model: Any, tokenizer: Any, bos: int, texts: Texts) -> np.nda
         with torch.no_grad():
             logits = log_softmax(model(ids).logits, dim=-1)
         for row, n in enumerate(chunk):
-            context, whole = encoded[n]
-            own = logits[row, len(context) - 1 : len(whole) - 1]
-            target = torch.tensor(whole[len(context) :])
-            _ = bool((own.argmax(-1) == target).all())  # is_greedy
-            found[n] = float(own.gather(1, target[:, None]).sum())
-    return found
+            context, whole_ids = encoded[n]
+            statement_logits = logits[row, len(context) - 1 : len(whole_ids) - 1]
+            target = torch.tensor(whole_ids[len(context) :])
+            _ = bool((statement_logits.argmax(-1) == target).all())  # is_greedy
+            log_likelihoods[n] = float(statement_logits.gather(1, target[:, None]).sum())
+    return log_likelihoods
 
 
 METHODS: dict[str, Callable[..., np.ndarray]] = {
@@ -162,7 +162,7 @@ def build(shape: str) -> tuple[Any, Any, int]:
     return model, tokenizer, int(tokenizer.bos_token_id)
 
 
-def read(spec: str, dtype: Any) -> tuple[Any, Any]:
+def read_model(spec: str, dtype: Any) -> tuple[Any, Any]:
     """The unmodified model of a spec, and its tokenizer."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -174,17 +174,17 @@ def read(spec: str, dtype: Any) -> tuple[Any, Any]:
     return model, AutoTokenizer.from_pretrained(name, revision=revision)
 
 
-def load(name: str) -> tuple[Any, Any, int]:
+def load_model(name: str) -> tuple[Any, Any, int]:
     import torch
 
     if name in SHAPES:
         return build(name)
-    model, tokenizer = read(name, torch.float32)
+    model, tokenizer = read_model(name, torch.float32)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     return model, tokenizer, int(tokenizer.bos_token_id)
 
 
-def scorer_of(model: Any, tokenizer: Any) -> Any:
+def make_scorer(model: Any, tokenizer: Any) -> Any:
     """A scorer on a copy, because kgbias replaces activations and the other methods must get the
     unmodified model."""
     from kgbias.models.base import ModelInfo
@@ -193,32 +193,32 @@ def scorer_of(model: Any, tokenizer: Any) -> Any:
     return CausalScorer(ModelInfo("benchmark"), tokenizer, deepcopy(model))
 
 
-def once(work: Callable[[], Any]) -> tuple[float, Any]:
+def time_once(work: Callable[[], Any]) -> tuple[float, Any]:
     start = time.process_time()
-    found = work()
-    return time.process_time() - start, found
+    result = work()
+    return time.process_time() - start, result
 
 
-def compare(name: str, repeats: int, most: int = 40) -> dict[str, Any]:
-    model, tokenizer, bos = load(name)
-    groups, statements = parts(GROUPS)[:most], parts(STATEMENTS)
+def compare(name: str, repeats: int, max_groups: int = 40) -> dict[str, Any]:
+    model, tokenizer, bos = load_model(name)
+    groups, statements = split_parts(GROUPS)[:max_groups], split_parts(STATEMENTS)
     texts = [(g, s) for g in groups for s in statements]
-    scorer = scorer_of(model, tokenizer)
+    scorer = make_scorer(model, tokenizer)
     works: dict[str, Callable[[], Any]] = {
         method: lambda run=run: run(model, tokenizer, bos, texts)  # type: ignore[misc]
         for method, run in METHODS.items()
     }
     works["kgbias"] = lambda: scorer.grid(groups, statements)
     seconds: dict[str, list[float]] = {method: [] for method in works}
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for _ in range(repeats):
         for method, work in works.items():
-            spent, found[method] = once(work)
+            spent, results[method] = time_once(work)
             seconds[method].append(spent)
     fastest = {method: min(spent) for method, spent in seconds.items()}
-    grid = found["kgbias"]
-    ours, said = grid.probes.perplexities.ravel(), grid.statement.log_likelihoods.ravel()
-    alone, one_by_one, gap = alone_sample(model, bos, scorer, texts, ours)
+    grid = results["kgbias"]
+    ours, log_likelihoods = grid.probes.perplexities.ravel(), grid.statement.log_likelihoods.ravel()
+    alone_count, one_by_one, gap = score_alone(model, bos, scorer, texts, ours)
     return {
         "model": name,
         "tier": scorer.convention.tier,
@@ -227,17 +227,17 @@ def compare(name: str, repeats: int, most: int = 40) -> dict[str, Any]:
         "seconds": {method: round(spent, 2) for method, spent in fastest.items()},
         "all_seconds": {m: [round(spent, 2) for spent in row] for m, row in seconds.items()},
         "speedup": {m: round(fastest[m] / fastest["kgbias"], 2) for m in METHODS},
-        "speedup_over_one_by_one": round(one_by_one * len(texts) / alone / fastest["kgbias"], 1),
+        "speedup_over_one_by_one": round(one_by_one * len(texts) / alone_count / fastest["kgbias"], 1),
         "largest_relative_difference": {
-            "evaluate": float(np.abs(found["evaluate"] / ours - 1).max()),
-            "minicons": float(np.abs(found["minicons"] / ours - 1).max()),
-            "lm_eval_log_likelihood": float(np.abs(found["lm_eval"] / said - 1).max()),
+            "evaluate": float(np.abs(results["evaluate"] / ours - 1).max()),
+            "minicons": float(np.abs(results["minicons"] / ours - 1).max()),
+            "lm_eval_log_likelihood": float(np.abs(results["lm_eval"] / log_likelihoods - 1).max()),
             "one_by_one": gap,
         },
     }
 
 
-def alone_sample(
+def score_alone(
     model: Any, bos: int, scorer: Any, texts: Texts, ours: np.ndarray, count: int = 60
 ) -> tuple[int, float, float]:
     """At most `count` texts scored one at a time with whole logits: how many, their seconds, and
@@ -245,20 +245,20 @@ def alone_sample(
     import torch
 
     count = min(count, len(texts))
-    chosen = np.random.default_rng(0).choice(len(texts), count, replace=False)
-    encoded = [[bos, *scorer._to_common_form(" ".join(texts[n]))] for n in chosen]
+    sample = np.random.default_rng(0).choice(len(texts), count, replace=False)
+    encoded = [[bos, *scorer._to_common_form(" ".join(texts[n]))] for n in sample]
 
     def work() -> list[float]:
         values = []
         for ids in encoded:
             with torch.no_grad():
                 logits = model(torch.tensor([ids])).logits[0, :-1]
-            picked = logits.double().log_softmax(-1)[range(len(ids) - 1), ids[1:]]
-            values.append(float(torch.exp(-picked.mean())))
+            token_scores = logits.double().log_softmax(-1)[range(len(ids) - 1), ids[1:]]
+            values.append(float(torch.exp(-token_scores.mean())))
         return values
 
-    spent, values = once(work)
-    return count, spent, float(np.abs(np.array(values) / ours[chosen] - 1).max())
+    spent, values = time_once(work)
+    return count, spent, float(np.abs(np.array(values) / ours[sample] - 1).max())
 
 
 def names_workload(names: int, descriptors: int) -> dict[str, Any]:
@@ -267,8 +267,8 @@ def names_workload(names: int, descriptors: int) -> dict[str, Any]:
     from kgbias.probe.sets import TEMPLATES, read_descriptors, read_names
 
     model, tokenizer, bos = build("small")
-    scorer = scorer_of(model, tokenizer)
-    some, words = read_names("globalbias")[:: 400 // names][:names], read_descriptors("globalbias")
+    scorer = make_scorer(model, tokenizer)
+    sampled_names, words = read_names("globalbias")[:: 400 // names][:names], read_descriptors("globalbias")
     words = [  # the descriptor is last: no full stop
         replace(word, endings=tuple(ending.removesuffix(".") for ending in word.endings))
         for word in words[:: 730 // descriptors][:descriptors]
@@ -276,19 +276,19 @@ def names_workload(names: int, descriptors: int) -> dict[str, Any]:
     texts = [
         (template.format(name=name), d.endings[t])
         for t, template in enumerate(TEMPLATES)
-        for name, _ in some
+        for name, _ in sampled_names
         for d in words
     ]
-    spent = min(once(lambda: probe_apx(scorer, some, words))[0] for _ in range(2))
+    spent = min(time_once(lambda: probe_apx(scorer, sampled_names, words))[0] for _ in range(2))
     ours = np.concatenate(
         [
             scorer.grid(
-                [template.format(name=name) for name, _ in some], [d.endings[t] for d in words]
+                [template.format(name=name) for name, _ in sampled_names], [d.endings[t] for d in words]
             ).whole.perplexities.ravel()
             for t, template in enumerate(TEMPLATES)
         ]
     )
-    count, alone, gap = alone_sample(model, bos, scorer, texts, ours, 100)
+    count, alone, gap = score_alone(model, bos, scorer, texts, ours, 100)
     return {
         "probes": len(texts),
         "kgbias_s": round(spent, 2),
@@ -301,9 +301,9 @@ def names_workload(names: int, descriptors: int) -> dict[str, Any]:
 def beliefs_workload(name: str, repeats: int) -> dict[str, Any]:
     """Short statements after names in three carriers, as in `kgbias evidence`: many beginnings with
     common beginnings of their own, each followed by one statement's tokens."""
-    model, tokenizer, bos = load(name)
-    scorer = scorer_of(model, tokenizer)
-    names, statements = parts(GROUPS)[:8], parts(STATEMENTS)
+    model, tokenizer, bos = load_model(name)
+    scorer = make_scorer(model, tokenizer)
+    names, statements = split_parts(GROUPS)[:8], split_parts(STATEMENTS)
     carriers = ("", "What people say about each other:\n\n", "I think that ")
     stems = [f"{carrier}{text}" for text in names for carrier in carriers]
     texts = [(stem, statement) for stem in stems for statement in statements]
@@ -313,7 +313,7 @@ def beliefs_workload(name: str, repeats: int) -> dict[str, Any]:
             ("kgbias", lambda: scorer.grid(stems, statements)),
             ("lm_eval", lambda: lm_eval_method(model, tokenizer, bos, texts)),
         ):
-            fastest[method] = min(once(work)[0], fastest.get(method, float("inf")))
+            fastest[method] = min(time_once(work)[0], fastest.get(method, float("inf")))
     return {
         "model": name,
         "probes": len(texts),
@@ -322,9 +322,9 @@ def beliefs_workload(name: str, repeats: int) -> dict[str, Any]:
     }
 
 
-def memory(name: str, method: str) -> int:
+def peak_memory(name: str, method: str) -> int:
     """Peak memory above that of the loaded model, in MB, in a separate process."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, __file__, "--memory-of", method, "--model", name],
         # Freed memory is returned at once, so no warm-up hides what the work needs.
         env=os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"},
@@ -332,14 +332,14 @@ def memory(name: str, method: str) -> int:
         text=True,
         check=True,
     )
-    return int(done.stdout.split()[-1])
+    return int(result.stdout.split()[-1])
 
 
 def print_memory(name: str, method: str) -> None:
-    model, tokenizer, bos = load(name)
-    groups, statements = parts(GROUPS), parts(STATEMENTS)
+    model, tokenizer, bos = load_model(name)
+    groups, statements = split_parts(GROUPS), split_parts(STATEMENTS)
     if method == "kgbias":
-        work = scorer_of(model, tokenizer).grid
+        work = make_scorer(model, tokenizer).grid
     else:
 
         def work(groups: list[str], statements: list[str]) -> None:
@@ -348,12 +348,12 @@ def print_memory(name: str, method: str) -> None:
 
     work(groups[:1], statements[:1])
     Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak so far is forgotten
-    before = resident("VmRSS")
+    before = resident_kb("VmRSS")
     work(groups[:8], statements)
-    print((resident("VmHWM") - before) // 1024)
+    print((resident_kb("VmHWM") - before) // 1024)
 
 
-def resident(field: str) -> int:
+def resident_kb(field: str) -> int:
     """Memory of this process in kB: VmRSS now, VmHWM at its peak."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(field)).split()[1])
@@ -381,7 +381,7 @@ def main() -> None:
         "threads": arguments.threads,
         "models": [compare(name, arguments.repeats, arguments.groups) for name in names],
         "peak_memory_over_the_model_mb": {
-            name: {method: memory(name, method) for method in ("evaluate", "kgbias")}
+            name: {method: peak_memory(name, method) for method in ("evaluate", "kgbias")}
             for name in names
         },
     }

@@ -50,16 +50,16 @@ def build(layers: int, width: int, device: str) -> tuple[Any, Any]:
     return model, AutoTokenizer.from_pretrained(resolve("smollm2").location())
 
 
-def plain(model: Any, rows: list[list[int]], batch: int) -> np.ndarray:
+def plain_method(model: Any, rows: list[list[int]], batch: int) -> np.ndarray:
     """Mean log-probabilities, in padded batches of similar lengths."""
-    found = np.empty(len(rows))
+    means = np.empty(len(rows))
     order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
     for start in range(0, len(order), batch):
-        chosen = order[start : start + batch]
-        longest = max(len(rows[n]) for n in chosen)
-        ids = torch.zeros((len(chosen), longest), dtype=torch.int64)
+        batch_rows = order[start : start + batch]
+        longest = max(len(rows[n]) for n in batch_rows)
+        ids = torch.zeros((len(batch_rows), longest), dtype=torch.int64)
         mask = torch.zeros_like(ids)
-        for place, n in enumerate(chosen):
+        for place, n in enumerate(batch_rows):
             ids[place, : len(rows[n])] = torch.tensor(rows[n])
             mask[place, : len(rows[n])] = 1
         ids, mask = ids.to(model.device), mask.to(model.device)
@@ -68,9 +68,9 @@ def plain(model: Any, rows: list[list[int]], batch: int) -> np.ndarray:
             loss = torch.nn.functional.cross_entropy(
                 logits.float().transpose(1, 2), ids[:, 1:], reduction="none"
             )
-            kept = mask[:, 1:]
-            found[chosen] = (-(loss * kept).sum(1) / kept.sum(1)).double().cpu().numpy()
-    return found
+            kept_mask = mask[:, 1:]
+            means[batch_rows] = (-(loss * kept_mask).sum(1) / kept_mask.sum(1)).double().cpu().numpy()
+    return means
 
 
 def vllm_method(spec: str, rows: list[list[int]]) -> Callable[[], np.ndarray]:
@@ -78,32 +78,32 @@ def vllm_method(spec: str, rows: list[list[int]]) -> Callable[[], np.ndarray]:
     from vllm import LLM, SamplingParams  # type: ignore[import-not-found]
 
     engine = LLM(spec.removeprefix("hf:"), dtype="bfloat16", enable_prefix_caching=True)
-    asked = SamplingParams(max_tokens=1, prompt_logprobs=0, temperature=0.0)
+    sampling = SamplingParams(max_tokens=1, prompt_logprobs=0, temperature=0.0)
     prompts = [{"prompt_token_ids": ids} for ids in rows]
 
     def work() -> np.ndarray:
         means = []
-        for ids, answer in zip(rows, engine.generate(prompts, asked), strict=True):
-            told = answer.prompt_logprobs[1:]
-            chosen = [at[t].logprob for at, t in zip(told, ids[1:], strict=True)]
-            means.append(float(np.mean(chosen)))
+        for ids, answer in zip(rows, engine.generate(prompts, sampling), strict=True):
+            log_probabilities = answer.prompt_logprobs[1:]
+            token_scores = [position_scores[t].logprob for position_scores, t in zip(log_probabilities, ids[1:], strict=True)]
+            means.append(float(np.mean(token_scores)))
         return np.array(means)
 
     return work
 
 
-def seconds_of(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+def time_work(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
     """The fastest of some runs; the results are on the host, so the device is done."""
-    found = work()
-    spent = []
+    result = work()
+    seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
-        found = work()
-        spent.append(time.perf_counter() - start)
-    return min(spent), found
+        result = work()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds), result
 
 
-def peak(device: str) -> float:
+def peak_rate(device: str) -> float:
     """Operations per second of a large matrix product."""
     size = PEAK_SIZE[device]
     a = torch.randn(size, size, device=device, dtype=DTYPE[device])
@@ -114,10 +114,10 @@ def peak(device: str) -> float:
             product = a @ a
         return float(product[0, 0])
 
-    return 4 * 2 * size**3 / seconds_of(work, 3)[0]
+    return 4 * 2 * size**3 / time_work(work, 3)[0]
 
 
-def fed_by_the_tree(scorer: Any, rows: list[list[int]]) -> int:
+def count_fed(scorer: Any, rows: list[list[int]]) -> int:
     """The number of tokens in the packed trees."""
     from kgbias.models.score.engine import join_trees, pack_trees
 
@@ -154,20 +154,20 @@ def main() -> None:
     bos = int(tokenizer.bos_token_id)
     rows = [[bos, *scorer._tokenise(f"{g} {s}")] for g in groups for s in statements]
     works: dict[str, Callable[[], Any]] = {
-        "plain": lambda: plain(model, rows, options.batch),
+        "plain": lambda: plain_method(model, rows, options.batch),
         "kgbias": lambda: scorer.grid(groups, statements),
     }
     if options.vllm:
         works["vllm"] = vllm_method(options.model, rows)
-    measured = {name: seconds_of(work, options.repeats) for name, work in works.items()}
-    grid = measured["kgbias"][1].whole
+    timings = {name: time_work(work, options.repeats) for name, work in works.items()}
+    grid = timings["kgbias"][1].whole
     ours = (grid.log_likelihoods / grid.tokens).ravel()
     tokens = sum(len(row) - 1 for row in rows)
     matrices = sum(p.numel() for p in model.parameters() if p.ndim == 2)
     if model.get_input_embeddings().weight is not model.get_output_embeddings().weight:
         matrices -= model.get_input_embeddings().weight.numel()  # looked up, not multiplied
-    fed = {"kgbias": fed_by_the_tree(scorer, rows), "plain": tokens, "vllm": tokens}
-    reached = peak(options.device)
+    fed_tokens = {"kgbias": count_fed(scorer, rows), "plain": tokens, "vllm": tokens}
+    peak_flops = peak_rate(options.device)
     result = {
         "device": torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
         "torch": torch.__version__,
@@ -175,20 +175,20 @@ def main() -> None:
         "tier": scorer.convention.tier,
         "probes": len(rows),
         "tokens": tokens,
-        "tokens_fed": {name: fed[name] for name in works},
-        "peak_tflops": round(reached / 1e12, 2),
-        "seconds": {name: round(spent, 3) for name, (spent, _) in measured.items()},
-        "tokens_per_second": {name: round(tokens / s) for name, (s, _) in measured.items()},
+        "tokens_fed": {name: fed_tokens[name] for name in works},
+        "peak_tflops": round(peak_flops / 1e12, 2),
+        "seconds": {name: round(spent, 3) for name, (spent, _) in timings.items()},
+        "tokens_per_second": {name: round(tokens / s) for name, (s, _) in timings.items()},
         "share_of_peak": {
-            name: round(2 * matrices * fed[name] / spent / reached, 3)
-            for name, (spent, _) in measured.items()
+            name: round(2 * matrices * fed_tokens[name] / spent / peak_flops, 3)
+            for name, (spent, _) in timings.items()
         },
         "speedup": {
-            name: round(spent / measured["kgbias"][0], 2) for name, (spent, _) in measured.items()
+            name: round(spent / timings["kgbias"][0], 2) for name, (spent, _) in timings.items()
         },
         "largest_difference_nats_a_token": {
             name: float(np.abs(found - ours).max())
-            for name, (_, found) in measured.items()
+            for name, (_, found) in timings.items()
             if name != "kgbias"
         },
     }

@@ -30,52 +30,52 @@ from kgbias.parallel.local import LocalExecutor, count_torch_threads
 from kgbias.probe import probe_sets
 
 GROUPS = ("Women", "Men", "Bakers", "Muslims", "Dutch people", "Nurses", "Teenagers", "Poor people")
-SAID = ("love", "hate", "are often seen as", "can't stand", "are known for", "believe in")
-THINGS = ("music", "long walks by the sea", "lazy", "their families", "the rain", "cooking rice")
-FIRST = 64
-CHUNK = 128  # probes read together
+PREDICATES = ("love", "hate", "are often seen as", "can't stand", "are known for", "believe in")
+OBJECTS = ("music", "long walks by the sea", "lazy", "their families", "the rain", "cooking rice")
+WARM_UP_STATEMENTS = 64
+CHUNK_PROBES = 128  # probes read together
 
 
-def statements(count: int) -> list[str]:
+def make_statements(count: int) -> list[str]:
     """Distinct statements."""
-    made = (
+    texts = (
         f"{said} {thing}{f' number {n}' if n else ''}."
-        for n, thing, said in product(range(count), THINGS, SAID)
+        for n, thing, said in product(range(count), OBJECTS, PREDICATES)
     )
-    return list(islice(made, count))
+    return list(islice(texts, count))
 
 
-def seconds() -> tuple[float, float]:
+def read_clocks() -> tuple[float, float]:
     """Wall time, and processor time of this process and its children."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    ended = sum(u.ru_utime + u.ru_stime for u in used)
-    there = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
-    return time.perf_counter(), ended + sum(sum(times[:2]) for times in there)
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    used_seconds = sum(u.ru_utime + u.ru_stime for u in usages)
+    child_times = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
+    return time.perf_counter(), used_seconds + sum(sum(times[:2]) for times in child_times)
 
 
-def probed(model: str, asked: list[str], processes: int) -> tuple[float, list[Any]]:
+def probe_seconds(model: str, texts: list[str], processes: int) -> tuple[float, list[Any]]:
     """Processor seconds per probe, and the results of all probes."""
-    found: list[Any] = []
+    biases: list[Any] = []
     times = []
     with open_executor("local", processes=processes) as workers:
         scorer = DistributedScorer(workers, model, {}, SilentProgress()) if workers else open_scorer(model)
-        for part in (asked[:FIRST], asked[FIRST:]):
+        for part in (texts[:WARM_UP_STATEMENTS], texts[WARM_UP_STATEMENTS:]):
             sets = {"made up": (GROUPS, tuple(part))}
-            before = seconds()
-            found.append(repr(probe_sets(scorer, sets, chunk=CHUNK).bias))
-            times.append([after - b for b, after in zip(before, seconds(), strict=True)])
+            before = read_clocks()
+            biases.append(repr(probe_sets(scorer, sets, chunk=CHUNK_PROBES).bias))
+            times.append([after - b for b, after in zip(before, read_clocks(), strict=True)])
             for helper in workers._helpers if isinstance(workers, LocalExecutor) else ():
                 with helper._request_lock:  # held until the helper is ready
                     pass
     unload()
     _, (wall, cpu) = times
-    count = len(GROUPS) * (len(asked) - FIRST)
+    count = len(GROUPS) * (len(texts) - WARM_UP_STATEMENTS)
     print(
         f"{processes} processes: {count:,} probes in {wall:.1f} s, {cpu:.1f} s of processor time "
         f"({cpu / count * 1e3:.2f} ms a probe)",
         flush=True,
     )
-    return cpu / count, found
+    return cpu / count, biases
 
 
 def main() -> int:
@@ -85,15 +85,15 @@ def main() -> int:
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2], metavar="N")
     options = parser.parse_args()
     print(f"{count_torch_threads()} threads")
-    asked = statements(options.statements)
-    found = [probed(options.model, asked, n) for n in options.processes]
-    for number, (each, _) in zip(options.processes[1:], found[1:], strict=True):
-        gain = number * found[0][0] / each
+    texts = make_statements(options.statements)
+    results = [probe_seconds(options.model, texts, n) for n in options.processes]
+    for number, (probe_time, _) in zip(options.processes[1:], results[1:], strict=True):
+        gain = number * results[0][0] / probe_time
         print(f"{number} processes on as many quiet cores: {gain:.2f} times as fast as the first")
-    same = all(said == found[0][1] for _, said in found)
-    if len(found) > 1:
-        print("the probes are the same" if same else "the probes differ")
-    return 0 if same or count_torch_threads() > 1 else 1
+    is_same = all(said == results[0][1] for _, said in results)
+    if len(results) > 1:
+        print("the probes are the same" if is_same else "the probes differ")
+    return 0 if is_same or count_torch_threads() > 1 else 1
 
 
 if __name__ == "__main__":

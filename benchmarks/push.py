@@ -27,16 +27,16 @@ from kgbias.graph.types import Group, Run, Triple
 from kgbias.models.base import ModelInfo
 
 
-def imported(store: SQLiteStore, name: str, count: int) -> Run:
+def import_statements(store: SQLiteStore, name: str, count: int) -> Run:
     """An import of statements with objects that no other run of this benchmark has."""
     groups = tuple(Group(f"Group {n} people", "benchmark") for n in range(400))
     run = store.begin_run(Run(name, ModelInfo("none"), {"seed": name}, groups, kind="import"))
-    store.load_import(run.id, generations(run, statements(name, count)))
+    store.load_import(run.id, generations(run, make_statements(name, count)))
     store.set_status(run.id, "complete")
     return run
 
 
-def statements(name: str, count: int) -> Iterator[Triple]:
+def make_statements(name: str, count: int) -> Iterator[Triple]:
     rng = Random(name)
     for number in range(count):
         yield Triple(
@@ -65,7 +65,7 @@ def main() -> None:
         source = SQLiteStore(str(Path(folder) / "kgbias.db"))
         with closing(source), closing(Neo4jStore(options.url)) as target:
             for number in range(options.times):
-                run = imported(source, f"{options.name} {number}", count)
+                run = import_statements(source, f"{options.name} {number}", count)
                 wall = time.perf_counter()
                 ours, theirs = time.process_time(), processor_seconds(options.server)
                 push_run(StoredRun(source, run), target)

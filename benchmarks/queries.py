@@ -57,7 +57,7 @@ PAIRS, PREDICATES, TOPICS = 200, 2_000, 50  # pairs of groups: an even and an od
 BATCH = 20_000
 
 
-def triples(count: int) -> Iterator[Triple]:
+def make_triples(count: int) -> Iterator[Triple]:
     """Distinct triples: in the first half about groups with an even number; in the second, with the
     same objects, about groups with an odd number."""
     rng = Random(0)
@@ -70,26 +70,26 @@ def triples(count: int) -> Iterator[Triple]:
         )
 
 
-def generations(run: Run, count: int) -> Iterator[Generation]:
+def make_generations(run: Run, count: int) -> Iterator[Generation]:
     """The answers. "Group 10 people", 20 and so on have one refusal for each answer given."""
-    for number, triple in enumerate(triples(count)):
+    for number, triple in enumerate(make_triples(count)):
         path = f"import/{number:09d}"
-        given = (run.id, path, triple.group_id, "none", "import", 0, 0)
-        yield Generation(*given, "ok", triple=triple)
+        fields = (run.id, path, triple.group_id, "none", "import", 0, 0)
+        yield Generation(*fields, "ok", triple=triple)
         if triple.group.endswith("0 people"):
-            yield Generation(run.id, f"{path}/no", *given[2:], "refused")
+            yield Generation(run.id, f"{path}/no", *fields[2:], "refused")
 
 
-def made(store: Store, count: int) -> None:
+def fill_store(store: Store, count: int) -> None:
     """Fill an empty store."""
     run = begun(store)
-    store.load_import(run.id, generations(run, count))
+    store.load_import(run.id, make_generations(run, count))
     rng = Random(1)
     metrics = [Metric(measure, "benchmark", "1") for measure in shape.DERIVED_MEASURES]
     topics = [Topic("benchmark", n, (f"word {n}", "other"), count // TOPICS) for n in range(TOPICS)]
     about: list[TopicAssignment] = []
     believed: list[BelievedEdge] = []
-    stream = triples(count)
+    stream = make_triples(count)
     while part := list(islice(stream, BATCH)):
         for metric, low in zip(metrics, (-1.0, 0.0, 0.4), strict=True):
             values = [rng.uniform(low, 1.0) for _ in part]
@@ -98,7 +98,7 @@ def made(store: Store, count: int) -> None:
             ]
             store.save_scores(run.id, metric, scores)
         about += [TopicAssignment(t.id, topics[rng.randrange(TOPICS)].id, 0.5) for t in part]
-        believed += beliefs(part[::10], rng)
+        believed += make_beliefs(part[::10], rng)
         objects = {t.object_id: t.object for t in part}
     store.save_topics(run.id, [TopicModel("benchmark", tuple(topics), tuple(about), {})])
     kinds = {"group": {g.id: g.name for g in run.groups}, "object": objects}
@@ -126,13 +126,13 @@ def made(store: Store, count: int) -> None:
     store.set_status(run.id, "complete")
 
 
-def beliefs(said: Collection[Triple], rng: Random) -> Iterator[BelievedEdge]:
+def make_beliefs(statements: Collection[Triple], rng: Random) -> Iterator[BelievedEdge]:
     """Each statement with its own group and two others; one in eight of these pairs is
     believed."""
-    groups = sorted({t.group_id for t in said})
-    for triple in said:
-        asked = {triple.group_id, *rng.sample(groups, min(2, len(groups)))}
-        for group in sorted(asked):
+    groups = sorted({t.group_id for t in statements})
+    for triple in statements:
+        group_ids = {triple.group_id, *rng.sample(groups, min(2, len(groups)))}
+        for group in sorted(group_ids):
             lift = rng.uniform(-4.0, 4.0)
             yield BelievedEdge(
                 triple.predicate_id, triple.object_id, group, lift, lift - 1.0, lift + 1.0, 8,
@@ -140,7 +140,7 @@ def beliefs(said: Collection[Triple], rng: Random) -> Iterator[BelievedEdge]:
             )  # fmt: skip
 
 
-class Here:
+class LocalStore:
     """A SQLite store whose Cypher engine runs in this process, so its time can be measured."""
 
     def __init__(self, store: SQLiteStore) -> None:
@@ -158,41 +158,41 @@ class Here:
         return answer_query(self.views, self.url, text, parameters or {}, names)
 
 
-def parameters(query: NamedQuery) -> dict[str, str]:
+def query_parameters(query: NamedQuery) -> dict[str, str]:
     """Values from a statement in the run, for parameters without a default."""
-    first = next(triples(2))
-    given = {
+    first = next(make_triples(2))
+    values = {
         "group": first.group, "other": "Group 1 people", "predicate": first.predicate,
         "object": first.object, "triples": first.id,
     }  # fmt: skip
-    return {p.name: given[p.name] for p in query.parameters if p.default is None}
+    return {p.name: values[p.name] for p in query.parameters if p.default is None}
 
 
-def asked_here(store: SQLiteStore) -> None:
-    here = Here(store)
+def time_local(store: SQLiteStore) -> None:
+    local_store = LocalStore(store)
     print(f"{'processor seconds':<24}{'rows':>6}{'view':>8}{'asking':>8}")
     for name in query_names():
         query = load_query(name)
-        given = parameters(query)
-        view = spent(lambda names=query.kinds: here.views.view(here.url, names))[0]
-        seconds, result = spent(lambda q=query, g=given: q.run(cast(Store, here), g))
+        values = query_parameters(query)
+        view = time_work(lambda names=query.kinds: local_store.views.view(local_store.url, names))[0]
+        seconds, result = time_work(lambda q=query, g=values: q.run(cast(Store, local_store), g))
         print(f"{name:<24}{len(result.rows):6}{view:8.2f}{seconds:8.2f}", flush=True)
 
 
-def spent(work: Callable[[], Any]) -> tuple[float, Any]:
+def time_work(work: Callable[[], Any]) -> tuple[float, Any]:
     """Processor seconds of this process, and the result."""
     before = time.process_time()
     result = work()
     return time.process_time() - before, result
 
 
-def asked_there(store: Neo4jStore) -> None:
+def time_server(store: Neo4jStore) -> None:
     print(f"{'seconds':<24}{'rows':>6}{'asking':>8}")
     for name in query_names():
         query = load_query(name)
-        query.run(store, parameters(query))
+        query.run(store, query_parameters(query))
         before = time.perf_counter()
-        rows = query.run(store, parameters(query)).rows
+        rows = query.run(store, query_parameters(query)).rows
         print(f"{name:<24}{len(rows):6}{time.perf_counter() - before:8.2f}", flush=True)
 
 
@@ -206,15 +206,15 @@ def main() -> None:
     new = options.file.with_suffix(".new")
     if not options.file.exists():
         with closing(SQLiteStore(str(new))) as store:
-            made(store, options.triples)
+            fill_store(store, options.triples)
         new.rename(options.file)
     with closing(SQLiteStore(str(options.file))) as store:
         if options.neo4j is None:
-            asked_here(store)
+            time_local(store)
             return
         with closing(Neo4jStore(options.neo4j)) as server:
             push_run(StoredRun.find(store, "benchmark"), server)
-            asked_there(server)
+            time_server(server)
 
 
 if __name__ == "__main__":

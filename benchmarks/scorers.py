@@ -28,25 +28,25 @@ from kgbias.measure.scorers._joint_scoring import ScoringTask
 
 MEASURES = [measure.name for measure in kgbias.MEASURES.own_entries.values() if measure.heads]
 GROUPS = "Women,Men,Bakers,Muslims,Dutch people,Nurses,Black people,Teenagers".split(",")
-SAID = "love,hate,are often seen as,can't stand,are known for,believe in,should have".split(",")
-THINGS = "music,long walks by the sea,lazy,their families,the rain,good at cooking rice".split(",")
+PREDICATES = "love,hate,are often seen as,can't stand,are known for,believe in,should have".split(",")
+OBJECTS = "music,long walks by the sea,lazy,their families,the rain,good at cooking rice".split(",")
 
 
-def statements(store: str | None, wanted: int) -> list[str]:
+def make_statements(store: str | None, count: int) -> list[str]:
     """Distinct statements from the newest run of a store, or made up."""
     if store is not None:
         with kgbias.open(store) as study:
-            found = [t.sentence for t in study.run().triples(min_acceptability=0)]
+            texts = [t.sentence for t in study.run().triples(min_acceptability=0)]
     else:
-        every = itertools.product(range(1000), GROUPS, SAID, THINGS)
-        found = [
+        every = itertools.product(range(1000), GROUPS, PREDICATES, OBJECTS)
+        texts = [
             f"{g} {said} {t}{f' {n}' if n else ''}."
-            for n, g, said, t in itertools.islice(every, wanted)
+            for n, g, said, t in itertools.islice(every, count)
         ]
-    return list(dict.fromkeys(found))[:wanted]
+    return list(dict.fromkeys(texts))[:count]
 
 
-def encoded(texts: Sequence[str]) -> Callable[[], None]:
+def encoding_work(texts: Sequence[str]) -> Callable[[], None]:
     """A function that encodes texts through all layers of MiniLM, in the scorers' batches."""
     import torch
 
@@ -62,7 +62,7 @@ def encoded(texts: Sequence[str]) -> Callable[[], None]:
     return encode
 
 
-def seconds(work: Callable[[], object]) -> float:
+def cpu_seconds(work: Callable[[], object]) -> float:
     began = time.process_time()
     work()
     return time.process_time() - began
@@ -78,24 +78,24 @@ def main() -> int:
     import torch
 
     torch.set_num_threads(1)
-    texts = statements(options.store, options.texts)
+    texts = make_statements(options.store, options.texts)
     scorers = [OfflineScorer(measure, device="cpu") for measure in MEASURES]
     judge = ScoringTask(scorers, threads=1)
-    encoded(texts[:32])()
+    encoding_work(texts[:32])()
     judge(texts[:32])
     ratios = []
     for number in range(options.rounds):
-        own = texts[32 + number :: options.rounds]
-        read = dict.fromkeys(scorer.masked_form(text) for scorer in scorers for text in own)
-        once, spent = seconds(encoded(list(read))), seconds(partial(judge, own))
-        ratios.append(spent / once)
+        round_texts = texts[32 + number :: options.rounds]
+        read_texts = dict.fromkeys(scorer.masked_form(text) for scorer in scorers for text in round_texts)
+        encode_seconds, judge_seconds = cpu_seconds(encoding_work(list(read_texts))), cpu_seconds(partial(judge, round_texts))
+        ratios.append(judge_seconds / encode_seconds)
         print(
-            f"{len(own)} statements: encoding their {len(read)} texts once {once:.2f} s, "
-            f"four measures {spent:.2f} s; ratio {ratios[-1]:.2f}"
+            f"{len(round_texts)} statements: encoding their {len(read_texts)} texts once {encode_seconds:.2f} s, "
+            f"four measures {judge_seconds:.2f} s; ratio {ratios[-1]:.2f}"
         )
-    middle = statistics.median(ratios)
-    print(f"median ratio {middle:.2f}, target {options.target}")
-    return int(middle > options.target)
+    median_ratio = statistics.median(ratios)
+    print(f"median ratio {median_ratio:.2f}, target {options.target}")
+    return int(median_ratio > options.target)
 
 
 if __name__ == "__main__":

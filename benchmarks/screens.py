@@ -41,26 +41,26 @@ def groups_of(kind: str, number: int) -> list[str]:
     return [ranked[0], ranked[1], ranked[-2], ranked[-1]]
 
 
-def crawled(study: kgbias.Study, kind: str, number: int) -> kgbias.Run:
+def crawl_groups(study: kgbias.Study, kind: str, number: int) -> kgbias.Run:
     name = f"{kind}-{number}"
     return study.crawl("reference", name=name, group=groups_of(kind, number), seed=1000 + number)
 
 
-def same_twice(folder: Path, number: int) -> str:
+def make_null_run(folder: Path, number: int) -> str:
     """The name of a run with two groups, which are one people in two crawls. Every two crawls of
     the same twins give two such runs, one for each people."""
     pairs = len(load_truth().nulls)
     block, place = divmod(number // 2, pairs)
     with kgbias.open(folder / "twins.db") as study:
         numbers = (2 * block * pairs + place, (2 * block + 1) * pairs + place)
-        crawls = [crawled(study, "twins", n).stored for n in numbers]
+        crawls = [crawl_groups(study, "twins", n).stored for n in numbers]
         record = crawls[0].record
-        own, other = record.groups if number % 2 == 0 else record.groups[::-1]
+        people, twin = record.groups if number % 2 == 0 else record.groups[::-1]
         run = replace(record, name=f"nulls-{number}", config={**record.config, "null": number})
         generations = [
             replace(generation, run_id=run.id)
-            for crawl, group in zip(crawls, (own, other), strict=True)
-            for generation in _as_said_of(group, own, crawl.generations())
+            for crawl, group in zip(crawls, (people, twin), strict=True)
+            for generation in _say_of(group, people, crawl.generations())
         ]
     with SQLiteStore(str(folder / "nulls.db")) as store:
         store.begin_run(run)
@@ -69,21 +69,21 @@ def same_twice(folder: Path, number: int) -> str:
     return run.name
 
 
-def _as_said_of(
-    group: Group, own: Group, generations: Iterator[Generation]
+def _say_of(
+    group: Group, people: Group, generations: Iterator[Generation]
 ) -> Iterator[Generation]:
-    for g in generations:
-        if g.group_id != own.id:
+    for generation in generations:
+        if generation.group_id != people.id:
             continue
-        said = g.triple and Triple(group.name, g.triple.predicate, g.triple.object)
-        path = g.path.replace(f"/{own.name}", f"/{group.name}")
-        yield replace(g, group_id=group.id, triple=said, path=path, answer_key="", shown=())
+        triple = generation.triple and Triple(group.name, generation.triple.predicate, generation.triple.object)
+        path = generation.path.replace(f"/{people.name}", f"/{group.name}")
+        yield replace(generation, group_id=group.id, triple=triple, path=path, answer_key="", shown=())
 
 
-def screen_of(folder: Path, kind: str, number: int) -> FirstScreen:
-    name = same_twice(folder, number) if kind == "nulls" else None
+def read_screen(folder: Path, kind: str, number: int) -> FirstScreen:
+    name = make_null_run(folder, number) if kind == "nulls" else None
     with kgbias.open(folder / f"{kind}.db") as study:
-        run = study.run(name) if name else crawled(study, kind, number)
+        run = study.run(name) if name else crawl_groups(study, kind, number)
         run.measure()
         return build_screen(RunData(run.stored))
 
@@ -95,20 +95,20 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("screens"))
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    shown, kinds, topics = 0, Counter[int](), Counter[str]()
+    shown_count, kinds, topics = 0, Counter[int](), Counter[str]()
     for number in range(options.screens):
-        found = screen_of(options.folder, options.kind, number)
-        kinds[found.kinds] += 1
-        shown += bool(found.findings)
-        for finding in found.findings:
+        screen = read_screen(options.folder, options.kind, number)
+        kinds[screen.kinds] += 1
+        shown_count += bool(screen.findings)
+        for finding in screen.findings:
             topics[finding.topic] += 1
             print(f"{number}: {finding.said.striptags()} {finding.tested}", flush=True)
         if (number + 1) % 10 == 0:
-            share = proportion(shown, number + 1)
-            print(f"{number + 1} screens, {shown} with a finding: {share}", file=sys.stderr)
-    share = proportion(shown, options.screens)
+            share = proportion(shown_count, number + 1)
+            print(f"{number + 1} screens, {shown_count} with a finding: {share}", file=sys.stderr)
+    share = proportion(shown_count, options.screens)
     print(
-        f"{shown} of {options.screens} screens show something: {share.value:.3f} "
+        f"{shown_count} of {options.screens} screens show something: {share.value:.3f} "
         f"({share.low:.3f} to {share.high:.3f}); kinds looked at: {dict(kinds)}; "
         f"findings: {dict(topics)}"
     )

@@ -24,37 +24,37 @@ from kgbias.stories.rule_reader import READERS, StoryClaim, read_story
 from tests.labelled_stories import Labelled, labelled, scored
 
 
-def by_rules(story: Labelled) -> list[StoryClaim]:
+def read_by_rules(story: Labelled) -> list[StoryClaim]:
     names = story.attributes(configure_stories("reference"))
     return read_story(story.text, story.asked, names, opening=story.opening)
 
 
-def by_model(
+def read_by_model(
     spec: str, form: PromptForm | None, stories: list[Labelled], store: str | None
 ) -> dict[str, Iterable[StoryClaim]]:
     """What the model reads from each story, by its text."""
     config = configure_stories(spec, reader="model", form=form)
     names = [story.attributes(config) for story in stories]
-    asked = [
-        reading_request(config, f"{s.opening} {s.text}".lstrip(), own)
-        for s, own in zip(stories, names, strict=True)
+    requests = [
+        reading_request(config, f"{s.opening} {s.text}".lstrip(), attributes)
+        for s, attributes in zip(stories, names, strict=True)
     ]
     with kgbias.open(store, progress=True) as study, closing(kgbias.open_model(spec)) as model:
-        answers = LoggedModel(model, study._context.writable()).ask(asked)
+        answers = LoggedModel(model, study._context.writable()).ask(requests)
     readings = [
-        read_reading(answer, s.text, s.asked, own, opening=s.opening)
-        for answer, s, own in zip(answers, stories, names, strict=True)
+        read_reading(answer, s.text, s.asked, attributes, opening=s.opening)
+        for answer, s, attributes in zip(answers, stories, names, strict=True)
     ]
     print("readings:", dict(Counter(f"{r.outcome} {r.reason}".strip() for r in readings)))
     print("values that no story has:", sum(len(r.invented) for r in readings))
     return {s.text: r.claims for s, r in zip(stories, readings, strict=True)}
 
 
-def share(part: int, of: int) -> str:
-    if not of:
+def format_share(part: int, total: int) -> str:
+    if not total:
         return "0 of 0"
-    found = proportion(part, of)
-    return f"{part} of {of} ({found.value:.2f} [{found.low:.2f}, {found.high:.2f}])"
+    estimate = proportion(part, total)
+    return f"{part} of {total} ({estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}])"
 
 
 def main() -> None:
@@ -64,18 +64,18 @@ def main() -> None:
     parser.add_argument("--store")
     parser.add_argument("--first", type=int, help="only this many stories")
     parser.add_argument("--wrong", action="store_true")
-    given = parser.parse_args()
-    stories = labelled()[: given.first]
-    read = by_model(given.reader, given.form, stories, given.store) if given.reader else {}
-    score, wrong = scored(stories, lambda s: read[s.text] if given.reader else by_rules(s))
+    arguments = parser.parse_args()
+    stories = labelled()[: arguments.first]
+    readings = read_by_model(arguments.reader, arguments.form, stories, arguments.store) if arguments.reader else {}
+    score, wrong = scored(stories, lambda s: readings[s.text] if arguments.reader else read_by_rules(s))
     for name in READERS:
         print(
             f"{name:<11} right {score.right[name]} of {score.read[name]}; "
             f"found {score.found[name]} of {score.labels[name]}"
         )
-    print("all: precision", share(score.right.total(), score.read.total()))
-    print("     recall", share(score.found.total(), score.labels.total()))
-    for story, value in wrong if given.wrong else ():
+    print("all: precision", format_share(score.right.total(), score.read.total()))
+    print("     recall", format_share(score.found.total(), score.labels.total()))
+    for story, value in wrong if arguments.wrong else ():
         print(f"{value.attribute}: {value.value!r} in {story.text[:60]!r}")
 
 

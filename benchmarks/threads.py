@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-SCORED = """
+SCORING_SCRIPT = """
 import os, sys, time
 import kgbias
 import torch
@@ -34,19 +34,19 @@ print(len(sentences) / (time.perf_counter() - began))
 """
 
 
-def rate(waiting: str, threads: int, sentences: int) -> float:
+def sentence_rate(waiting: str, threads: int, sentences: int) -> float:
     """Sentences per second in a process whose threads wait like this."""
-    said = ("OMP_", "KMP_", "GOMP_")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(said)}
+    prefixes = ("OMP_", "KMP_", "GOMP_")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(prefixes)}
     if waiting == "spinning":
         environment["KMP_LIBRARY"] = "turnaround"  # a choice, which kgbias leaves alone
-    call = [sys.executable, "-c", SCORED, str(threads), str(sentences)]
-    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=True)
-    return float(done.stdout)
+    call = [sys.executable, "-c", SCORING_SCRIPT, str(threads), str(sentences)]
+    result = subprocess.run(call, env=environment, capture_output=True, text=True, check=True)
+    return float(result.stdout)
 
 
 @contextmanager
-def work(processes: int) -> Iterator[None]:
+def keep_busy(processes: int) -> Iterator[None]:
     """Run `processes` processes that each just keep a core at work."""
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
     try:
@@ -67,24 +67,24 @@ def main() -> int:
     cores, load = os.cpu_count() or 1, os.getloadavg()[0]
     quiet = not options.busy and load < cores / 4
     ratios = []
-    with work(cores if options.busy else 0):
+    with keep_busy(cores if options.busy else 0):
         for pair in range(options.pairs):
             order = ("spinning", "sleeping")[:: 1 if pair % 2 else -1]
-            found = {how: rate(how, options.threads, options.sentences) for how in order}
-            ratios.append(found["sleeping"] / found["spinning"])
+            rates = {how: sentence_rate(how, options.threads, options.sentences) for how in order}
+            ratios.append(rates["sleeping"] / rates["spinning"])
             print(
-                f"spinning {found['spinning']:7.0f}/s  sleeping {found['sleeping']:7.0f}/s  "
+                f"spinning {rates['spinning']:7.0f}/s  sleeping {rates['sleeping']:7.0f}/s  "
                 f"ratio {ratios[-1]:.3f}",
                 flush=True,
             )
-    middle = statistics.median(ratios)
-    print(f"median ratio {middle:.3f}; load {load:.1f} on {cores} cores at the start")
+    median_ratio = statistics.median(ratios)
+    print(f"median ratio {median_ratio:.3f}; load {load:.1f} on {cores} cores at the start")
     if options.busy:
         return 0
     if not quiet:
         print("not judged: the machine is not quiet")
         return 0
-    return int(middle < 0.97)
+    return int(median_ratio < 0.97)
 
 
 if __name__ == "__main__":

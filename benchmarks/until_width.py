@@ -29,14 +29,14 @@ from kgbias.stats.inference import Sample
 ANSWERS, LOST = 4, 0.15
 INITIAL, SAMPLES, FREE, GIVEN = 5, 3, 8, 3
 SHARED = 0.2  # the share of the variance that answers to one prompt have in common
-MOST = 50
+MAX_ROUNDS = 50
 NORMAL = NormalDist()
 # The means of the initial predicates, of prompts without a predicate, and of those with one.
 MEANS = (*(0.6, 0.0, -0.2, 0.1, -0.1), 0.0, -0.3)
 
 
 @dataclass(frozen=True)
-class Kind:
+class ValueKind:
     """How values follow from a latent normal variable, and their mean in the long run."""
 
     name: str
@@ -53,13 +53,13 @@ class Kind:
         return NORMAL.cdf((1.2 * shift - 1.6) / math.sqrt(1 + 1.2**2))
 
 
-KINDS = {"regard": Kind("regard", (-1.0, 1.0)), "toxicity": Kind("toxicity", (0.0, 1.0))}
+KINDS = {"regard": ValueKind("regard", (-1.0, 1.0)), "toxicity": ValueKind("toxicity", (0.0, 1.0))}
 
 
-class Crawl:
+class SimulatedCrawl:
     """A simulated crawl of one group."""
 
-    def __init__(self, kind: Kind, rng: np.random.Generator) -> None:
+    def __init__(self, kind: ValueKind, rng: np.random.Generator) -> None:
         self.kind, self._rng = kind, rng
         self._strata: list[int] = []  # for each prompt
         self._clusters: list[int] = []  # for each place
@@ -97,42 +97,42 @@ class Crawl:
         return float(np.mean([self.kind.mean(MEANS[s]) for s in strata]))
 
 
-def holds(crawl: Crawl) -> bool:
-    found = mean_interval(crawl.sample)
-    return found is not None and found.low <= crawl.truth <= found.high
+def interval_holds(crawl: SimulatedCrawl) -> bool:
+    estimate = mean_interval(crawl.sample)
+    return estimate is not None and estimate.low <= crawl.truth <= estimate.high
 
 
-def reached(width: TargetWidth, sample: Sample) -> bool:
-    found = mean_interval(sample)
-    return found is not None and found.high - found.low <= width.width
+def is_reached(width: TargetWidth, sample: Sample) -> bool:
+    estimate = mean_interval(sample)
+    return estimate is not None and estimate.high - estimate.low <= width.width
 
 
-def until(width: TargetWidth, crawls: int, seed: int) -> tuple[list[int], list[bool]]:
-    rounds, held = [], []
+def crawl_until(width: TargetWidth, crawls: int, seed: int) -> tuple[list[int], list[bool]]:
+    rounds, hits = [], []
     for number in range(crawls):
-        crawl = Crawl(KINDS[width.measure], np.random.default_rng([seed, number]))
-        n = 0
-        while not reached(width, crawl.sample) and n < MOST:
+        crawl = SimulatedCrawl(KINDS[width.measure], np.random.default_rng([seed, number]))
+        round_count = 0
+        while not is_reached(width, crawl.sample) and round_count < MAX_ROUNDS:
             crawl.round()
-            n += 1
-        rounds.append(n)
-        held.append(holds(crawl))
-    return rounds, held
+            round_count += 1
+        rounds.append(round_count)
+        hits.append(interval_holds(crawl))
+    return rounds, hits
 
 
-def fixed(kind: Kind, rounds: int, crawls: int, seed: int) -> list[bool]:
-    held = []
+def crawl_fixed(kind: ValueKind, rounds: int, crawls: int, seed: int) -> list[bool]:
+    hits = []
     for number in range(crawls):
-        crawl = Crawl(kind, np.random.default_rng([seed, 1, number]))
+        crawl = SimulatedCrawl(kind, np.random.default_rng([seed, 1, number]))
         for _ in range(rounds):
             crawl.round()
-        held.append(holds(crawl))
-    return held
+        hits.append(interval_holds(crawl))
+    return hits
 
 
-def shown(held: list[bool]) -> tuple[float, float]:
-    share = sum(held) / len(held)
-    return share, math.sqrt(share * (1 - share) / len(held))
+def coverage(hits: list[bool]) -> tuple[float, float]:
+    share = sum(hits) / len(hits)
+    return share, math.sqrt(share * (1 - share) / len(hits))
 
 
 def main() -> None:
@@ -141,20 +141,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--target", type=float, default=0.93)
     options = parser.parse_args()
-    short = False
-    for asked in ("regard=0.4", "regard=0.3", "regard=0.2", "toxicity=0.12", "toxicity=0.06"):
-        width = TargetWidth.parse(asked)
-        rounds, held = until(width, options.crawls, options.seed)
-        share, error = shown(held)
+    is_short = False
+    for limit in ("regard=0.4", "regard=0.3", "regard=0.2", "toxicity=0.12", "toxicity=0.06"):
+        width = TargetWidth.parse(limit)
+        rounds, hits = crawl_until(width, options.crawls, options.seed)
+        share, error = coverage(hits)
         median = round(statistics.median(rounds))
-        beside, other = shown(fixed(KINDS[width.measure], median, options.crawls, options.seed))
-        short = short or share < options.target - 2 * error
+        fixed_share, fixed_error = coverage(crawl_fixed(KINDS[width.measure], median, options.crawls, options.seed))
+        is_short = is_short or share < options.target - 2 * error
         print(
-            f"{asked:<14} {min(rounds)} to {max(rounds)} rounds, median {median}: coverage "
-            f"{share:.3f} +- {error:.3f}; always {median} rounds: {beside:.3f} +- {other:.3f}",
+            f"{limit:<14} {min(rounds)} to {max(rounds)} rounds, median {median}: coverage "
+            f"{share:.3f} +- {error:.3f}; always {median} rounds: {fixed_share:.3f} +- {fixed_error:.3f}",
             flush=True,
         )
-    sys.exit(short)
+    sys.exit(is_short)
 
 
 if __name__ == "__main__":

@@ -58,14 +58,14 @@ def on_post_page(output, page, config):
 def _command_line():
     from kgbias.cli import cli
 
-    return "\n\n".join(_described(cli, click.Context(cli, info_name="kgbias"), level=2))
+    return "\n\n".join(_describe(cli, click.Context(cli, info_name="kgbias"), level=2))
 
 
-def _described(command, context, level):
+def _describe(command, context, level):
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             below = command.get_command(context, name)
             inner = click.Context(below, info_name=name, parent=context)
             yield f"{'#' * level} {inner.command_path}"
             yield f"```text\n{below.get_help(inner)}\n```"
-            yield from _described(below, inner, level + 1)
+            yield from _describe(below, inner, level + 1)

@@ -56,13 +56,13 @@ DOORS: tuple[TableFormat, ...] = (
 )  # fmt: skip
 
 
-def rows() -> Iterator[str]:
+def table_rows() -> Iterator[str]:
     yield "| what is handed over | columns that it has | that it may have | may also be |"
     yield "|---|---|---|---|"
     for door in DOORS:
-        needed = ", ".join(" or ".join(f"`{n}`" for n in names) for names in door.needed_columns)
-        beside = ", ".join(f"`{name}`" for name in door.optional_columns)
-        yield f"| {door.subject} | {needed} | {beside} | {door.other_forms} |".replace("|  |", "| |")
+        required = ", ".join(" or ".join(f"`{n}`" for n in names) for names in door.needed_columns)
+        optional = ", ".join(f"`{name}`" for name in door.optional_columns)
+        yield f"| {door.subject} | {required} | {optional} | {door.other_forms} |".replace("|  |", "| |")
     yield ""
     yield "These published sets are known by what is in the file, and refused by name where they do"
     yield "not go:"
@@ -95,11 +95,11 @@ def _parameters() -> Iterator[tuple[str, str, str]]:
                 yield f"{of.__name__.lower()}.{method}", parameter.name, str(parameter.annotation)
 
 
-def written(page: str) -> str:
+def page_with_table(page: str) -> str:
     """The page with the table as it is now."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    page = f"{before}{BEGIN}\n" + "\n".join(rows()) + f"\n\n{END}{after}"
+    page = f"{before}{BEGIN}\n" + "\n".join(table_rows()) + f"\n\n{END}{after}"
     before, _, rest = page.partition(IN_PYTHON)
     _, _, after = rest.partition(END_IN_PYTHON)
     return f"{before}{IN_PYTHON}\n" + "\n".join(in_python()) + f"\n\n{END_IN_PYTHON}{after}"
@@ -107,6 +107,6 @@ def written(page: str) -> str:
 
 if __name__ == "__main__":
     if "--write" in sys.argv:
-        PAGE.write_text(written(PAGE.read_text("utf-8")), "utf-8")
+        PAGE.write_text(page_with_table(PAGE.read_text("utf-8")), "utf-8")
     else:
-        print("\n".join(rows()))
+        print("\n".join(table_rows()))

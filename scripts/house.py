@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kgbias"
-SMALL = 60  # lines
+MAX_SMALL_LINES = 60  # lines
 IRREGULAR_PARTICIPLES = frozenset(
     "beaten been begun bent blown borne born bought bound bred broken brought built burnt caught"
     " chosen dealt done drawn driven eaten fallen fed felt flown forbidden forgotten found fought"
@@ -56,18 +56,18 @@ def modules() -> dict[str, Path]:
 
 
 @cache
-def parsed(path: Path) -> ast.Module:
+def parse_file(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
-def imported(path: Path, known: Mapping[str, Path], *, whole: bool) -> set[str]:
-    """The modules of the package that a file imports: only at its top level, or (`whole`) also for
+def imported_modules(path: Path, known: Mapping[str, Path], *, with_types: bool) -> set[str]:
+    """The modules of the package that a file imports: only at its top level, or (`with_types`) also for
     type checking."""
-    found = set()
-    for node in _statements(parsed(path), whole):
+    names = set()
+    for node in _statements(parse_file(path), with_types):
         for name in _imports(node):
-            found.add(name if name in known else name.rpartition(".")[0])
-    return {name for name in found if name in known}
+            names.add(name if name in known else name.rpartition(".")[0])
+    return {name for name in names if name in known}
 
 
 def _imports(node: ast.stmt) -> Iterable[str]:
@@ -92,7 +92,7 @@ def circles(graph: Mapping[str, set[str]]) -> list[set[str]]:
     return sorted((part for part in found if len(part) > 1), key=len, reverse=True)
 
 
-def longest(graph: Mapping[str, set[str]]) -> list[str]:
+def longest_chain(graph: Mapping[str, set[str]]) -> list[str]:
     """The longest chain of imports."""
     import networkx as nx
 
@@ -107,14 +107,14 @@ def layers() -> list[list[str]]:
     return [part.replace(" ", "").split(",") for part in line.split(">")]
 
 
-def room(module: str) -> str:
+def room_of(module: str) -> str:
     """The folder or root module that a module belongs to: `kgbias.crawl.seeds` is in crawl. The
     package itself is the front door, `python -m kgbias` the command line."""
     name = module.partition(".")[2].partition(".")[0]
     return {"": "study", "__main__": "cli"}.get(name, name)
 
 
-def run(path: Path, known: Mapping[str, Path]) -> set[str]:
+def running_imports(path: Path, known: Mapping[str, Path]) -> set[str]:
     """The modules of the package that a file imports when it runs, including in functions."""
 
     def statements(node: ast.AST) -> Iterator[ast.stmt]:
@@ -129,50 +129,50 @@ def run(path: Path, known: Mapping[str, Path]) -> set[str]:
 
     face = {
         alias.asname or alias.name: node.module or ""
-        for node in ast.walk(parsed(known["kgbias"]))
+        for node in ast.walk(parse_file(known["kgbias"]))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    found = set()
-    for node in statements(parsed(path)):
+    names = set()
+    for node in statements(parse_file(path)):
         for name in _imports(node):
-            module, _, own = name.rpartition(".")
+            module, _, attribute = name.rpartition(".")
             if module == "kgbias" and name not in known:
-                module = face.get(own, module)
-            found.add(name if name in known else module)
-    return {name for name in found if name in known}
+                module = face.get(attribute, module)
+            names.add(name if name in known else module)
+    return {name for name in names if name in known}
 
 
-def backwards() -> list[str]:
+def backward_imports() -> list[str]:
     """The imports that run back up, as "module imports module" (see above)."""
     import networkx as nx
 
     known = modules()
     depth = {name: number for number, layer in enumerate(layers()) for name in layer}
     graph = nx.DiGraph(
-        [(n, to) for n, p in known.items() for to in imported(p, known, whole=False) - {n}]
+        [(n, target) for n, p in known.items() for target in imported_modules(p, known, with_types=False) - {n}]
     )
     leads = cache(lambda name: nx.descendants(graph, name) if name in graph else set())
-    found = []
+    reversals = []
     for name, path in known.items():
-        for to in sorted(run(path, known) - {name}):
-            here, there = room(name), room(to)
-            if depth[there] <= depth[here] if here != there else name in leads(to):
-                found.append(f"{name} imports {to}")
-    return found
+        for target in sorted(running_imports(path, known) - {name}):
+            here, there = room_of(name), room_of(target)
+            if depth[there] <= depth[here] if here != there else name in leads(target):
+                reversals.append(f"{name} imports {target}")
+    return reversals
 
 
-def bases() -> dict[str, int]:
+def count_bases() -> dict[str, int]:
     """The number of bases that each class of the package names."""
     found: dict[str, int] = {}
     for path in modules().values():
-        for node in ast.walk(parsed(path)):
+        for node in ast.walk(parse_file(path)):
             if isinstance(node, ast.ClassDef):
                 found[node.name] = max(found.get(node.name, 0), len(node.bases))
     return found
 
 
-def options() -> tuple[int, int]:
+def count_options() -> tuple[int, int]:
     """The number of options of the command line, over all commands, and the number of commands."""
     import click
 
@@ -188,12 +188,12 @@ def options() -> tuple[int, int]:
             yield group
 
     every = list(commands(cli, click.Context(cli)))
-    counted = sum(
+    option_count = sum(
         isinstance(p, click.Option) and not p.hidden and p.name != "help"
         for command in every
         for p in command.params
     )
-    return counted, len(every)
+    return option_count, len(every)
 
 
 class Definition(NamedTuple):
@@ -214,7 +214,7 @@ class Definition(NamedTuple):
 def definitions(path: Path) -> Iterator[Definition]:
     """What a file defines: itself, its classes and functions, and the constants of the module and
     of its classes."""
-    tree = parsed(path)
+    tree = parse_file(path)
     stem = path.parent.name if path.name == "__init__.py" else path.stem
     yield Definition(path, 1, "module", stem, False, tree)
     for node in ast.walk(tree):
@@ -290,30 +290,30 @@ def identifiers(path: Path) -> list[str]:
     return [word for word in words if not keyword.iskeyword(word)]
 
 
-def names() -> dict[str, object]:
+def name_figures() -> dict[str, object]:
     """The figures of the package's names."""
     every = every_definition()
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for kind, plural in (("module", "modules"), ("class", "classes"), ("function", "functions")):
         of_kind = [d.name for d in every if d.kind == kind]
         bare = sum(map(is_bare_participle, of_kind))
         share = f"{bare} of {len(of_kind)} ({bare / len(of_kind):.1%})"
-        found[f"{plural} named by one bare participle"] = share
+        result[f"{plural} named by one bare participle"] = share
     classes = shared_names(("class",), public=True)
     limits = [d for d in every if d.kind == "constant" and is_vague_limit(d.name)]
-    used = [name for path in modules().values() for name in identifiers(path)]
-    found["public classes of one name in several modules"] = len(classes)
-    found["classes"] = ", ".join(f"{name} {len(where)}" for name, where in sorted(classes.items()))
-    found["top-level names in more than one module"] = len(
+    all_names = [name for path in modules().values() for name in identifiers(path)]
+    result["public classes of one name in several modules"] = len(classes)
+    result["classes"] = ", ".join(f"{name} {len(where)}" for name, where in sorted(classes.items()))
+    result["top-level names in more than one module"] = len(
         shared_names(("class", "function"), public=True)
     )
-    found["constants called " + ", ".join(sorted(VAGUE_LIMITS))] = len(limits)
-    found["mean length of an identifier"] = round(sum(map(len, used)) / len(used), 2)
-    found["functions that return a bare tuple"] = sum(returns_bare_tuple(d.node) for d in every)
-    return found
+    result["constants called " + ", ".join(sorted(VAGUE_LIMITS))] = len(limits)
+    result["mean length of an identifier"] = round(sum(map(len, all_names)) / len(all_names), 2)
+    result["functions that return a bare tuple"] = sum(returns_bare_tuple(d.node) for d in every)
+    return result
 
 
-def style() -> dict[str, object]:
+def style_figures() -> dict[str, object]:
     """How often the package uses what packs several steps into a line, and comments, in 1,000
     lines."""
     lines = 0
@@ -325,7 +325,7 @@ def style() -> dict[str, object]:
             if token.type == tokenize.COMMENT:
                 counts["comments"] += 1
                 counts["# fmt: skip"] += "fmt: skip" in token.string
-        for node in ast.walk(parsed(path)):
+        for node in ast.walk(parse_file(path)):
             if isinstance(node, COMPREHENSIONS):
                 counts["comprehensions"] += 1
                 inner = (n for n in ast.walk(node) if n is not node)
@@ -333,11 +333,11 @@ def style() -> dict[str, object]:
             counts["ternaries"] += isinstance(node, ast.IfExp)
             counts["walrus"] += isinstance(node, ast.NamedExpr)
     every_thousand = "comprehensions", "nested comprehensions", "ternaries", "walrus", "comments"
-    found: dict[str, object] = {
+    result: dict[str, object] = {
         f"{name} in 1,000 lines": round(1000 * counts[name] / lines, 1) for name in every_thousand
     }
-    found["# fmt: skip"] = counts["# fmt: skip"]
-    return found
+    result["# fmt: skip"] = counts["# fmt: skip"]
+    return result
 
 
 def list_names(folder: str) -> Iterator[str]:
@@ -365,31 +365,31 @@ def list_names(folder: str) -> Iterator[str]:
 def figures() -> dict[str, object]:
     known = modules()
     lines = {name: len(path.read_text("utf-8").splitlines()) for name, path in known.items()}
-    small = [n for n, p in known.items() if lines[n] <= SMALL and p.name != "__init__.py"]
-    top = {n: imported(p, known, whole=False) - {n} for n, p in known.items()}
-    whole = {n: imported(p, known, whole=True) - {n} for n, p in known.items()}
-    chain = longest(top)
-    round_ = circles(whole)
-    most = max(bases().items(), key=lambda own: own[1])
-    counted, commands = options()
-    back = backwards()
+    small = [n for n, p in known.items() if lines[n] <= MAX_SMALL_LINES and p.name != "__init__.py"]
+    top = {n: imported_modules(p, known, with_types=False) - {n} for n, p in known.items()}
+    whole = {n: imported_modules(p, known, with_types=True) - {n} for n, p in known.items()}
+    chain = longest_chain(top)
+    circles_found = circles(whole)
+    widest = max(count_bases().items(), key=lambda own: own[1])
+    option_count, commands = count_options()
+    backward = backward_imports()
     return {
         "files": len(known),
         "lines": sum(lines.values()),
-        f"files of at most {SMALL} lines": len(small),
+        f"files of at most {MAX_SMALL_LINES} lines": len(small),
         "longest import chain": len(chain),
         "chain": " > ".join(name.removeprefix("kgbias.") for name in chain),
-        "circles, TYPE_CHECKING counted": len(round_),
-        "largest circle": len(round_[0]) if round_ else 0,
-        "circle": sorted(round_[0]) if round_ else [],
-        "imports that run back up": len(back),
-        "back up": back,
-        "bases of a class, at most": most[1],
-        "class of most bases": most[0],
+        "circles, TYPE_CHECKING counted": len(circles_found),
+        "largest circle": len(circles_found[0]) if circles_found else 0,
+        "circle": sorted(circles_found[0]) if circles_found else [],
+        "imports that run back up": len(backward),
+        "back up": backward,
+        "bases of a class, at most": widest[1],
+        "class of most bases": widest[0],
         "modules at the root": sum(
             n.count(".") == 1 and p.name != "__init__.py" for n, p in known.items()
         ),
-        "options": counted,
+        "options": option_count,
         "commands": commands,
         "small": small,
     }
@@ -402,7 +402,7 @@ def main() -> None:
     if folder:
         print(*list_names(folder), sep="\n")
         return
-    for name, value in (figures() | names() | style()).items():
+    for name, value in (figures() | name_figures() | style_figures()).items():
         print(f"{name}: {value}")
 
 

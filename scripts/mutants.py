@@ -24,14 +24,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("crawl", "graph", "stats", "evidence", "probe", "export")
-COPIED = ("kgbias", "tests", "prompts", "cypher", "docs", "scripts", "notebooks", "benchmarks")
+COPIED_FOLDERS = ("kgbias", "tests", "prompts", "cypher", "docs", "scripts", "notebooks", "benchmarks")
 MAX_SECONDS = 1200  # for one process of tests: a mutant may run for ever
-UNREAD = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-COMPARED = {
+SKIPPED_NODES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+COMPARISON_SWAPS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
-COMPUTED = {
+OPERATOR_SWAPS = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult,
     ast.FloorDiv: ast.Div, ast.Pow: ast.Mult,
 }  # fmt: skip
@@ -48,24 +48,24 @@ class Mutant:
     source: str  # of the whole file, changed
 
 
-class Changing(ast.NodeTransformer):
+class MutantTransformer(ast.NodeTransformer):
     """Changes the n-th place of a statement that can be changed."""
 
     def __init__(self, place: int) -> None:
-        self.left = place
+        self.remaining = place
 
     def _is_here(self) -> bool:
-        self.left -= 1
-        return self.left == -1
+        self.remaining -= 1
+        return self.remaining == -1
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        if type(node.ops[0]) in COMPARED and self._is_here():
-            node.ops[0] = COMPARED[type(node.ops[0])]()
+        if type(node.ops[0]) in COMPARISON_SWAPS and self._is_here():
+            node.ops[0] = COMPARISON_SWAPS[type(node.ops[0])]()
         return self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        if type(node.op) in COMPUTED and self._is_here():
-            node.op = COMPUTED[type(node.op)]()
+        if type(node.op) in OPERATOR_SWAPS and self._is_here():
+            node.op = OPERATOR_SWAPS[type(node.op)]()
         return self.generic_visit(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
@@ -90,39 +90,39 @@ class Changing(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def statements(tree: ast.Module) -> Iterator[ast.stmt]:
+def find_statements(tree: ast.Module) -> Iterator[ast.stmt]:
     """What stands in functions and does something."""
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         for node in ast.walk(function):
             is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            if isinstance(node, ast.stmt) and not isinstance(node, UNREAD) and not is_text:
+            if isinstance(node, ast.stmt) and not isinstance(node, SKIPPED_NODES) and not is_text:
                 yield node
 
 
 def mutate(path: Path, rng: random.Random) -> Mutant | None:
     """One statement of this file changed, or, where there is nothing to change, removed."""
     source = path.read_text("utf-8")
-    found = sorted({(s.lineno, s.end_lineno, s.col_offset) for s in statements(ast.parse(source))})
-    if not found:
+    spans = sorted({(s.lineno, s.end_lineno, s.col_offset) for s in find_statements(ast.parse(source))})
+    if not spans:
         return None
-    lineno, _, column = rng.choice(found)
+    lineno, _, column = rng.choice(spans)
     tree = ast.parse(source)
-    node = next(s for s in statements(tree) if (s.lineno, s.col_offset) == (lineno, column))
+    node = next(s for s in find_statements(tree) if (s.lineno, s.col_offset) == (lineno, column))
     before = ast.unparse(node)
     head = node
     if isinstance(node, ast.If | ast.While):
         head = ast.Expr(node.test)
     elif isinstance(node, ast.For | ast.With | ast.Try):
         head = ast.Pass()
-    counting = Changing(-1)
-    counting.visit(head)
-    places = -1 - counting.left
+    counter = MutantTransformer(-1)
+    counter.visit(head)
+    places = -1 - counter.remaining
     if places and rng.random() < 0.75:
-        changed = Changing(rng.randrange(places)).visit(head)
+        changed_head = MutantTransformer(rng.randrange(places)).visit(head)
         if isinstance(node, ast.If | ast.While):
-            node.test = changed.value
+            node.test = changed_head.value
         new = node
     elif isinstance(node, ast.Return) and node.value is not None:
         new = ast.Return(ast.Constant(None))
@@ -140,20 +140,20 @@ def mutate(path: Path, rng: random.Random) -> Mutant | None:
     return Mutant(path.relative_to(ROOT), lineno, before, after, changed_source)
 
 
-def draw(folders: list[str], count: int, seed: int) -> list[Mutant]:
+def draw_mutants(folders: list[str], count: int, seed: int) -> list[Mutant]:
     """So many mutants, a module as often as it has lines."""
     rng = random.Random(seed)
     paths = [p for name in folders for p in sorted((ROOT / "kgbias" / name).rglob("*.py"))]
     sizes = [len(p.read_text("utf-8").splitlines()) for p in paths]
-    drawn: list[Mutant] = []
-    while len(drawn) < count:
+    mutants: list[Mutant] = []
+    while len(mutants) < count:
         mutant = mutate(rng.choices(paths, sizes)[0], rng)
-        if mutant and mutant not in drawn:
-            drawn.append(mutant)
-    return drawn
+        if mutant and mutant not in mutants:
+            mutants.append(mutant)
+    return mutants
 
 
-def imports(path: Path) -> set[str]:
+def imported_names(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -163,14 +163,14 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-def tests_by_distance(changed: Path) -> list[str]:
+def tests_by_distance(changed_file: Path) -> list[str]:
     """Every file of tests: first those that import the module, then those of what imports it."""
     modules = {}
     for path in [*(ROOT / "kgbias").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
         parts = path.relative_to(ROOT).with_suffix("").parts
         modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    importing = {name: imports(path) for name, path in modules.items()}
-    name = next(name for name, path in modules.items() if path == ROOT / changed)
+    importing = {name: imported_names(path) for name, path in modules.items()}
+    name = next(name for name, path in modules.items() if path == ROOT / changed_file)
     distance = {name: 0}
     ring = {name}
     while ring:
@@ -187,20 +187,20 @@ def tests_by_distance(changed: Path) -> list[str]:
     return sorted(files, key=order)
 
 
-def killed_by(mutant: Mutant, copy: Path, arguments: list[str], workers: int) -> str:
+def failing_test(mutant: Mutant, copy: Path, arguments: list[str], workers: int) -> str:
     """The test that fails, or nothing."""
     file = copy / mutant.path
-    kept = file.read_text("utf-8")
+    original = file.read_text("utf-8")
     file.write_text(mutant.source, "utf-8")
     environment = os.environ | {"PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"}
     try:
         files = tests_by_distance(mutant.path)
         for part in (files[:25], files[25:]):
-            asked = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-            asked += ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"]
+            command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+            command += ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"]
             try:
-                ended = subprocess.run(
-                    [*asked, *arguments, *part],
+                result = subprocess.run(
+                    [*command, *arguments, *part],
                     cwd=copy,
                     env=environment,
                     capture_output=True,
@@ -209,11 +209,11 @@ def killed_by(mutant: Mutant, copy: Path, arguments: list[str], workers: int) ->
                 )
             except subprocess.TimeoutExpired:
                 return "a test that never ends"
-            if ended.returncode:
-                failed = [x for x in ended.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))]
-                return failed[0] if failed else ended.stdout.strip().splitlines()[-1]
+            if result.returncode:
+                failures = [x for x in result.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))]
+                return failures[0] if failures else result.stdout.strip().splitlines()[-1]
     finally:
-        file.write_text(kept, "utf-8")
+        file.write_text(original, "utf-8")
     return ""
 
 
@@ -224,22 +224,22 @@ def main() -> None:
     parser.add_argument("--folder", action="append", choices=FOLDERS)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--slow", action="store_true", help="run the slow tests too")
-    asked = parser.parse_args()
-    mutants = draw(asked.folder or list(FOLDERS), asked.count, asked.seed)
+    arguments = parser.parse_args()
+    mutants = draw_mutants(arguments.folder or list(FOLDERS), arguments.count, arguments.seed)
     killed = 0
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
-        for name in COPIED:
+        for name in COPIED_FOLDERS:
             shutil.copytree(ROOT / name, copy / name, dirs_exist_ok=True)
         for file in ROOT.iterdir():
             if file.is_file():
                 shutil.copy(file, copy)
         for n, mutant in enumerate(mutants, 1):
             begun = time.monotonic()
-            by = killed_by(mutant, copy, [] if asked.slow else ["-m", "not slow"], asked.workers)
-            killed += bool(by)
+            failure = failing_test(mutant, copy, [] if arguments.slow else ["-m", "not slow"], arguments.workers)
+            killed += bool(failure)
             print(f"{n}\t{mutant.path}:{mutant.line}\t{time.monotonic() - begun:.0f} s\t", end="")
-            print(by or f"LIVES\n- {mutant.before}\n+ {mutant.after}", flush=True)
+            print(failure or f"LIVES\n- {mutant.before}\n+ {mutant.after}", flush=True)
     print(f"{killed} of {len(mutants)} killed")
 
 

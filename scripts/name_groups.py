@@ -25,24 +25,24 @@ def main() -> None:
     parser.add_argument("--purity", type=float, default=DEFAULT_PURITY)
     parser.add_argument("--clusters", type=int, help="default: 120, or fewer")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    guesses = read_guesses(given.table)
-    vectors = load_vectors(given.embedding)
-    found = choose_name_groups(
+    arguments = parser.parse_args()
+    guesses = read_guesses(arguments.table)
+    vectors = load_vectors(arguments.embedding)
+    result = choose_name_groups(
         guesses,
         vectors.embed([guess.name for guess in guesses.names]),
-        per_group=given.per_group,
-        purity=given.purity,
-        clusters=given.clusters,
-        seed=given.seed,
+        per_group=arguments.per_group,
+        purity=arguments.purity,
+        clusters=arguments.clusters,
+        seed=arguments.seed,
         settings={"vectors": f"{vectors.name}@{vectors.version}"},
     )
-    for path in found.write(given.output):
+    for path in result.write(arguments.output):
         print(path)
     print(
-        f"{len(found.groups)} groups of {given.per_group} names; {found.pure_clusters} of {found.clusters} "
-        f"clusters are of one group; mean purity {found.purity:.1%}, by chance "
-        f"{found.shuffled_purity:.1%}; {len(found.missing)} groups have too few names"
+        f"{len(result.groups)} groups of {arguments.per_group} names; {result.pure_clusters} of {result.clusters} "
+        f"clusters are of one group; mean purity {result.purity:.1%}, by chance "
+        f"{result.shuffled_purity:.1%}; {len(result.missing)} groups have too few names"
     )
 
 

@@ -46,71 +46,71 @@ DATA = Path(__file__).parent.parent / "tests" / "data"
 
 
 @dataclass(frozen=True)
-class Row:
+class PublishedRow:
     """A published value and ours, and why they differ where they do."""
 
-    what: str
+    quantity: str
     published: str
     ours: str
     why: str = ""
 
     def __str__(self) -> str:
-        return f"| {self.what} | {self.published} | {self.ours} | {self.why} |"
+        return f"| {self.quantity} | {self.published} | {self.ours} | {self.why} |"
 
 
-def crawl() -> Iterator[Row]:
+def crawl() -> Iterator[PublishedRow]:
     """Salinas et al. 2023, section 5.3"""
     config = CrawlConfig(seeds=tuple(choose_seeds("any", ["gender"])))
     n = len(config.groups)
-    yield Row(f"triples after all iterations, {n} groups", f"{100 * n} (100 a group)",
+    yield PublishedRow(f"triples after all iterations, {n} groups", f"{100 * n} (100 a group)",
               f"{config.place_count}")  # fmt: skip
 
 
-def globalbias() -> Iterator[Row]:
+def globalbias() -> Iterator[PublishedRow]:
     """Siddique et al. 2024, Table 2 and section 4.4"""
     names, descriptors = read_names("globalbias"), read_descriptors("globalbias")
     labels = read_labels("globalbias")
     sentences = len(names) * len(descriptors) * len(TEMPLATES)
-    labelled = sum(group in labels for _, group in names)
-    told = sum(d.label in set(labels.values()) for d in descriptors)
-    yield Row("names", "400 unique", f"{len(names)}, {len({n for n, _ in names})} unique",
+    labelled_names = sum(group in labels for _, group in names)
+    described = sum(d.label in set(labels.values()) for d in descriptors)
+    yield PublishedRow("names", "400 unique", f"{len(names)}, {len({n for n, _ in names})} unique",
               "*Wafa* is in the authors' list twice")  # fmt: skip
-    yield Row("groups", "40", f"{len({g for _, g in names})}")
-    yield Row("descriptors", "730", f"{len(descriptors)}")
-    yield Row("sentences", "876,000", f"{sentences:,}")
-    yield Row("names of the four ethnicities that people were asked about", "280", f"{labelled}")
-    yield Row("descriptors that people said of one of them", "44", f"{told}")
-    yield Row("sentences of both", "36,960", f"{labelled * told * len(TEMPLATES):,}")
+    yield PublishedRow("groups", "40", f"{len({g for _, g in names})}")
+    yield PublishedRow("descriptors", "730", f"{len(descriptors)}")
+    yield PublishedRow("sentences", "876,000", f"{sentences:,}")
+    yield PublishedRow("names of the four ethnicities that people were asked about", "280", f"{labelled_names}")
+    yield PublishedRow("descriptors that people said of one of them", "44", f"{described}")
+    yield PublishedRow("sentences of both", "36,960", f"{labelled_names * described * len(TEMPLATES):,}")
 
 
 _SIZES = {"nationality": (224, 4552, 1_024_200), "gender": (115, 3405, 394_980),
           "disability": (55, 572, 31_460), "religion": (14, 2820, 39_480)}  # fmt: skip
 
 
-def sofa() -> Iterator[Row]:
+def sofa() -> Iterator[PublishedRow]:
     """Marchiori Manerba et al. 2023, Tables 1 and 5"""
     identities = read_identities("sofa")
     for category, (groups, statements, probes) in _SIZES.items():
         ours = len(identities[category])
         fewer = "" if ours == groups else "the ported lexicon that kgbias ships has one fewer"
-        yield Row(f"identities, {category}", f"{groups}", f"{ours}", fewer)
+        yield PublishedRow(f"identities, {category}", f"{groups}", f"{ours}", fewer)
         product = groups * statements
         printed = (f"the table's {groups} identities times {statements:,} statements; the number "
                    f"printed is {probes // statements} times {statements:,}")  # fmt: skip
-        yield Row(f"probes, {category}", f"{probes:,}", f"{product:,}",
+        yield PublishedRow(f"probes, {category}", f"{probes:,}", f"{product:,}",
                   "" if product == probes else printed)  # fmt: skip
     taus = measure_rank_agreements(read_benchmarks(DATA / "sofa_table_1.csv"))
     published = {("StereoSet", "CrowS-Pairs"): "0.911", ("SoFa", "StereoSet"): "-0.022",
                ("SoFa", "CrowS-Pairs"): "-0.022"}  # fmt: skip
     for pair, value in published.items():
-        yield Row(f"Kendall's tau of the ten models by {' and '.join(pair)}", value,
+        yield PublishedRow(f"Kendall's tau of the ten models by {' and '.join(pair)}", value,
                   f"{taus[pair]:.3f}")  # fmt: skip
 
 
 _WEAT = (1.54, 1.63, 0.58, 1.24, 0.72, 1.89, 0.97, 1.24, 1.30, -0.08)
 
 
-def associations() -> Iterator[Row]:
+def associations() -> Iterator[PublishedRow]:
     """Caliskan et al. 2017, on word2vec, as quoted in WEFE's notebook WEAT_experiments"""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "word2vec_347x300.txt"
@@ -118,38 +118,38 @@ def associations() -> Iterator[Row]:
         vectors = load_vectors(path)
         for number, published in enumerate(_WEAT, 1):
             (test,) = find_tests([f"weat{number}"])
-            found = weat(test, vectors, Statistics(how="normal"))
-            lost = sum(len(use.missing) for use in found.sets.values())
-            every = sum(len(use.known) for use in found.sets.values()) + lost
-            near = abs(found.effect_size - published) <= 0.005
-            yield Row(f"d of {test.name}: {test.title}", f"{published:+.2f}",
-                      f"{found.effect_size:+.2f}", "" if near else
-                      f"the repository's excerpt of word2vec lacks {lost} of the {every} words"
-                      if lost else "not known: no word is missing")  # fmt: skip
+            result = weat(test, vectors, Statistics(how="normal"))
+            missing = sum(len(use.missing) for use in result.sets.values())
+            total = sum(len(use.known) for use in result.sets.values()) + missing
+            is_near = abs(result.effect_size - published) <= 0.005
+            yield PublishedRow(f"d of {test.name}: {test.title}", f"{published:+.2f}",
+                      f"{result.effect_size:+.2f}", "" if is_near else
+                      f"the repository's excerpt of word2vec lacks {missing} of the {total} words"
+                      if missing else "not known: no word is missing")  # fmt: skip
 
 
-def name_list(folder: Path) -> Iterator[Row]:
+def name_list(folder: Path) -> Iterator[PublishedRow]:
     """Siddique et al. 2024, section 3.1"""
     with (folder / "3_name_groups.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    of: dict[str, Counter[str]] = defaultdict(Counter)
+    group_counts: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        of[row["Cluster"]][row["Group"]] += 1
+        group_counts[row["Cluster"]][row["Group"]] += 1
     lengths = [len(row["firstname"]) for row in rows]
-    most = sum(max(c.values()) > c.total() / 2 for c in of.values())
+    pure_clusters = sum(max(c.values()) > c.total() / 2 for c in group_counts.values())
     sizes = sorted(set(Counter(row["Group"] for row in rows).values()))
-    yield Row("names per group", "10", " or ".join(map(str, sizes)))
-    yield Row("characters of a name", "2 to 14", f"{min(lengths)} to {max(lengths)}")
-    yield Row("clusters of which more than half is one group", "all", f"{most} of {len(of)}",
+    yield PublishedRow("names per group", "10", " or ".join(map(str, sizes)))
+    yield PublishedRow("characters of a name", "2 to 14", f"{min(lengths)} to {max(lengths)}")
+    yield PublishedRow("clusters of which more than half is one group", "all", f"{pure_clusters} of {len(group_counts)}",
               "of the chosen names alone; some were taken for their probability")  # fmt: skip
 
 
-def apx_flags(folder: Path) -> Iterator[Row]:
+def apx_flags(folder: Path) -> Iterator[PublishedRow]:
     """Siddique et al. 2024, section 5"""
-    found = flag_apx(folder / "3_llama_3_results.csv", exclude_axes=["age"])
-    n = len(found.table.descriptors)
-    yield Row("descriptors of Llama 3 8B tied to a group", "147 of 730 (20.1%)",
-              f"{found.flagged_count} of {n} ({found.flagged_count / n:.1%})")  # fmt: skip
+    result = flag_apx(folder / "3_llama_3_results.csv", exclude_axes=["age"])
+    n = len(result.table.descriptors)
+    yield PublishedRow("descriptors of Llama 3 8B tied to a group", "147 of 730 (20.1%)",
+              f"{result.flagged_count} of {n} ({result.flagged_count / n:.1%})")  # fmt: skip
 
 
 _ACCURACIES = {  # group, ethnicity, gender
@@ -158,42 +158,42 @@ _ACCURACIES = {  # group, ethnicity, gender
 }  # fmt: skip
 
 
-def profiles(folder: Path) -> Iterator[Row]:
+def profiles(folder: Path) -> Iterator[PublishedRow]:
     """Siddique et al. 2024, Table 6"""
     for file, (model, *published) in _ACCURACIES.items():
         path = folder / f"10a_{file}_full.csv"
         if not path.is_file():
-            yield Row(f"accuracy, {model}", " / ".join(f"{v:.3f}" for v in published), "not run",
+            yield PublishedRow(f"accuracy, {model}", " / ".join(f"{v:.3f}" for v in published), "not run",
                       f"{path.name} is not there")  # fmt: skip
             continue
         with kgbias.open(None, progress=False) as study:
-            said = list(study.import_file(path, format="profiles").profiles())
-        attributes = list(said[0].values_by_attribute())
-        matrix = encode(said, attributes).matrix(attributes)
-        chosen = list(random_splits(labels_of(said, "group"), [p.name for p in said], 20))
+            model_profiles = list(study.import_file(path, format="profiles").profiles())
+        attributes = list(model_profiles[0].values_by_attribute())
+        matrix = encode(model_profiles, attributes).matrix(attributes)
+        split_sets = list(random_splits(labels_of(model_profiles, "group"), [p.name for p in model_profiles], 20))
         for kind, value in zip(LABEL_KINDS, published, strict=True):
-            found = run_trials(matrix, labels_of(said, kind), chosen)
-            low, high = min(found.accuracies), max(found.accuracies)
-            yield Row(f"accuracy by {kind}, {model}", f"{value:.3f}",
-                      f"{found.mean:.3f}; of 20 splits {low:.3f} to {high:.3f}",
+            accuracy_trials = run_trials(matrix, labels_of(model_profiles, kind), split_sets)
+            low, high = min(accuracy_trials.accuracies), max(accuracy_trials.accuracies)
+            yield PublishedRow(f"accuracy by {kind}, {model}", f"{value:.3f}",
+                      f"{accuracy_trials.mean:.3f}; of 20 splits {low:.3f} to {high:.3f}",
                       "" if low <= value <= high else "not known: outside our splits")  # fmt: skip
 
 
-def crows(folder: Path) -> Iterator[Row]:
+def crows(folder: Path) -> Iterator[PublishedRow]:
     """Nangia et al. 2020"""
-    found = read_crows_pairs(folder / "crows_pairs_anonymized.csv")
-    yield Row("pairs", "1,508", f"{found.count:,}")
-    yield Row("kinds of bias", "9", f"{len(found.parts)}")
+    benchmark = read_crows_pairs(folder / "crows_pairs_anonymized.csv")
+    yield PublishedRow("pairs", "1,508", f"{benchmark.count:,}")
+    yield PublishedRow("kinds of bias", "9", f"{len(benchmark.parts)}")
 
 
-def winogender(folder: Path) -> Iterator[Row]:
+def winogender(folder: Path) -> Iterator[PublishedRow]:
     """Rudinger et al. 2018"""
-    found = read_winogender(folder / "all_sentences.tsv")
-    yield Row("sentences", "720", f"{found.count}")
-    yield Row("occupations", "60", f"{len(found.parts)}")
+    benchmark = read_winogender(folder / "all_sentences.tsv")
+    yield PublishedRow("sentences", "720", f"{benchmark.count}")
+    yield PublishedRow("occupations", "60", f"{len(benchmark.parts)}")
 
 
-def bbq(folder: Path) -> Iterator[Row]:
+def bbq(folder: Path) -> Iterator[PublishedRow]:
     """Parrish et al. 2022: bias scores of UnifiedQA 11B (`arc` prompts), as the authors'
     BBQ_calculate_bias_score.R has them"""
     metadata = folder / "additional_metadata.csv"
@@ -203,26 +203,26 @@ def bbq(folder: Path) -> Iterator[Row]:
         }
     for path in sorted(folder.glob("preds_*.jsonl")):
         questions = folder / path.name.removeprefix("preds_")
-        answered = []
+        answers = []
         # The authors have corrected questions since they were answered: the questions' file counts.
         for question, row in zip(_json_lines(questions), _json_lines(path), strict=True):
             place = _bbq_answer(row)
             if place is not None:
-                answered.append((question, place))
-        category = answered[0][0]["category"]
-        found = _bbq_by_us(answered, ())
-        for condition, value in found.items():
-            yield Row(f"{category}, {condition}: {len(answered):,} answers", "", f"{value:+.1f}")
+                answers.append((question, place))
+        category = answers[0][0]["category"]
+        scores = _bbq_own_scores(answers, ())
+        for condition, value in scores.items():
+            yield PublishedRow(f"{category}, {condition}: {len(answers):,} answers", "", f"{value:+.1f}")
         targeted = [
             (question, place)
-            for question, place in answered
+            for question, place in answers
             if targets.get((category, str(question["example_id"])))
         ]
         if targeted:
-            by_us = _bbq_by_us(targeted, (metadata,))
-            for condition, value in _bbq_by_authors(targeted, targets).items():
-                what = f"{category}, {condition}: {len(targeted):,} whose target the metadata name"
-                yield Row(what, f"{value:+.1f}", f"{by_us[condition]:+.1f}")
+            by_us = _bbq_own_scores(targeted, (metadata,))
+            for condition, value in _bbq_author_scores(targeted, targets).items():
+                title = f"{category}, {condition}: {len(targeted):,} whose target the metadata name"
+                yield PublishedRow(title, f"{value:+.1f}", f"{by_us[condition]:+.1f}")
 
 
 def _json_lines(path: Path) -> list[dict[str, Any]]:
@@ -232,28 +232,28 @@ def _json_lines(path: Path) -> list[dict[str, Any]]:
 def _bbq_answer(row: Mapping[str, Any]) -> int | None:
     """The place of the answer that UnifiedQA gave, which it writes in small letters and with or
     without a full stop, and "pantsu" for pantsuit; None if it is none of the three."""
-    given = row["unifiedqa-t5-11b_pred_arc"].strip().lower().rstrip(".")
-    given = re.sub("pantsu$", "pantsuit", given).replace("o'brien", "obrien")
+    text = row["unifiedqa-t5-11b_pred_arc"].strip().lower().rstrip(".")
+    text = re.sub("pantsu$", "pantsuit", text).replace("o'brien", "obrien")
     for place in range(3):
         answer = row[f"ans{place}"].replace("}", "").strip().lower().rstrip(".")
-        if answer == given:
+        if answer == text:
             return place
     # Otherwise, as the authors do, by the first two words of the label of an answer.
     for place in range(3):
         words = row["answer_info"][f"ans{place}"][0].lower().split()[:2]
-        if len(words) == 2 and " ".join(words) in given:
+        if len(words) == 2 and " ".join(words) in text:
             return place
     return None
 
 
-def _bbq_by_authors(
-    answered: Sequence[tuple[Mapping[str, Any], int]], targets: Mapping[tuple[str, str], str]
+def _bbq_author_scores(
+    answers: Sequence[tuple[Mapping[str, Any], int]], targets: Mapping[tuple[str, str], str]
 ) -> dict[str, float]:
     """The bias score of each condition, in percent, by the authors' column `target_loc` alone."""
     scores = {}
     for condition, name in CONDITIONS.items():
         right, biased = [], []
-        for row, place in answered:
+        for row, place in answers:
             if row["context_condition"] != condition:
                 continue
             target = targets[row["category"], str(row["example_id"])]
@@ -267,15 +267,15 @@ def _bbq_by_authors(
     return scores
 
 
-def _bbq_by_us(
-    answered: Sequence[tuple[Mapping[str, Any], int]], files: Sequence[Path]
+def _bbq_own_scores(
+    answers: Sequence[tuple[Mapping[str, Any], int]], files: Sequence[Path]
 ) -> dict[str, float]:
     """The same by kgbias, from the questions and, where it is given, the metadata."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "questions.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row, _ in answered), "utf-8")
+        path.write_text("".join(json.dumps(row) + "\n" for row, _ in answers), "utf-8")
         benchmark = read_bbq([path, *files])
-    scores = [tuple(np.eye(3)[place]) for _, place in answered]
+    scores = [tuple(np.eye(3)[place]) for _, place in answers]
     return {
         found.figure.removeprefix("bias, "): found.estimate.value
         for found in benchmark.compute_figures(scores, "causal", 0)
@@ -284,14 +284,14 @@ def _bbq_by_us(
 
 
 # Title, command, rows, and the file it needs.
-Part = tuple[str, str, Callable[..., Iterator[Row]], str]
-QUICK: tuple[Part, ...] = (
+Part = tuple[str, str, Callable[..., Iterator[PublishedRow]], str]
+QUICK_PARTS: tuple[Part, ...] = (
     ("The crawl", "kgbias crawl --preset salinas-2023 --dry-run", crawl, ""),
     ("GlobalBias, the data", "kgbias probe apx --names globalbias", globalbias, ""),
     ("SoFa, the data and its Table 1", "kgbias sofa results --beside FILE -o FOLDER", sofa, ""),
     ("WEAT on word2vec", "kgbias associate --vectors word2vec.txt --test all", associations, ""),
 )  # fmt: skip
-GIVEN: tuple[Part, ...] = (
+DATA_PARTS: tuple[Part, ...] = (
     ("GlobalBias, its names", "", name_list, "3_name_groups.csv"),
     ("GlobalBias, APX", "kgbias probe apx --from 3_llama_3_results.csv --exclude-axis age",
      apx_flags, "3_llama_3_results.csv"),
@@ -306,11 +306,11 @@ GIVEN: tuple[Part, ...] = (
 )  # fmt: skip
 
 
-def table(title: str, command: str, rows: Callable[..., Iterator[Row]], *given: Path) -> str:
+def format_part(title: str, command: str, rows: Callable[..., Iterator[PublishedRow]], *folders: Path) -> str:
     """A part of the page: its heading, source, command and table."""
-    made = f"{rows.__doc__}" + (f"; `{command}`." if command else ".")
+    source = f"{rows.__doc__}" + (f"; `{command}`." if command else ".")
     lines = ["| | published | ours | why they differ |", "|---|---|---|---|"]
-    return "\n".join([f"## {title}", "", made, "", *lines, *map(str, rows(*given)), ""])
+    return "\n".join([f"## {title}", "", source, "", *lines, *map(str, rows(*folders)), ""])
 
 
 def main() -> None:
@@ -319,16 +319,16 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, help="a folder with the authors' files")
     folder = parser.parse_args().data
-    for title, command, rows, _ in QUICK:
-        print(table(title, command, rows))
-    left = []
-    for title, command, rows, needs in GIVEN:
+    for title, command, rows, _ in QUICK_PARTS:
+        print(format_part(title, command, rows))
+    missing = []
+    for title, command, rows, needs in DATA_PARTS:
         if folder is not None and (folder / needs).is_file():
-            print(table(title, command, rows, folder))
+            print(format_part(title, command, rows, folder))
         else:
-            left.append(f"{title}: needs {needs}")
-    if left:
-        print("Not run:", *left, sep="\n- ")
+            missing.append(f"{title}: needs {needs}")
+    if missing:
+        print("Not run:", *missing, sep="\n- ")
 
 
 if __name__ == "__main__":

@@ -25,13 +25,13 @@ def benchmark() -> Any:
 def test_shares_are_those_that_were_drawn(benchmark: Any, tmp_path: Path) -> None:
     """Also where the model prefers a place, which is seen."""
     truth = benchmark.load_truth()
-    benchmark.world_file(tmp_path / "world.csv", truth, 8, 0)
+    benchmark.write_world(tmp_path / "world.csv", truth, 8, 0)
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         run = study.import_file(tmp_path / "world.csv", name="world")
-        with benchmark.served(truth, preference=3.0) as url:
+        with benchmark.serve_chooser(truth, preference=3.0) as url:
             found = run.choose("openai:chooser", base_url=url, samples=16)
     truths = [benchmark.true_shares(truth, part) for part in found.categories]
-    figures = benchmark.held(found.categories, truths)
+    figures = benchmark.compare_shares(found.categories, truths)
     assert found.outcomes == {"read": found.outcomes.total()}
     assert figures["coverage"]["value"] > 0.9 and figures["rank_correlation"]["low"] > 0.5
     assert figures["top_1"]["low"] > figures["top_1_by_chance"]

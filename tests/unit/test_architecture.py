@@ -31,7 +31,7 @@ HOUSE = house()
 
 def imports(path: Path, package: str = "kgbias") -> Iterator[str]:
     """The modules of a package that a file imports, those inside functions too."""
-    for node in ast.walk(HOUSE.parsed(path)):
+    for node in ast.walk(HOUSE.parse_file(path)):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module]
             if node.module == package:
@@ -50,9 +50,9 @@ def test_imports_run_one_way() -> None:
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         if path.stem in ("__init__", "__main__") and path.parent.name == "kgbias":
             continue  # the package's face and its command
-        here = HOUSE.room(module)
+        here = HOUSE.room_of(module)
         for name in imports(path):
-            there = HOUSE.room(name)
+            there = HOUSE.room_of(name)
             if there not in depth or there == here:  # a name of the package itself, or its own room
                 continue
             if depth[there] <= depth[here]:
@@ -95,7 +95,7 @@ def test_imports_that_run_back_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     own = house()
     monkeypatch.setattr(own, "ROOT", tmp_path)
     monkeypatch.setattr(own, "PACKAGE", tmp_path / "kgbias")
-    assert own.backwards() == [
+    assert own.backward_imports() == [
         "kgbias.graph.low imports kgbias.study",
         "kgbias.study.last imports kgbias.study.first",
     ]

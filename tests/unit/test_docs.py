@@ -317,4 +317,4 @@ def test_the_table_of_doors_is_what_the_readers_declare() -> None:
     assert spec and spec.loader
     spec.loader.exec_module(doors := module_from_spec(spec))
     page = doors.PAGE.read_text("utf-8")
-    assert doors.written(page) == page, "run python scripts/doors.py --write"
+    assert doors.page_with_table(page) == page, "run python scripts/doors.py --write"

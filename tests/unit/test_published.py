@@ -24,14 +24,14 @@ def script() -> Any:
 SCRIPT = script()
 
 
-@pytest.mark.parametrize("part", SCRIPT.QUICK, ids=lambda part: part[0])
+@pytest.mark.parametrize("part", SCRIPT.QUICK_PARTS, ids=lambda part: part[0])
 def test_the_page_holds_what_the_script_prints(part: Any) -> None:
     title, command, rows, needed = part
     assert not needed
-    assert SCRIPT.table(title, command, rows) in PAGE
+    assert SCRIPT.format_part(title, command, rows) in PAGE
 
 
-@pytest.mark.parametrize("part", SCRIPT.GIVEN, ids=lambda part: part[0])
+@pytest.mark.parametrize("part", SCRIPT.DATA_PARTS, ids=lambda part: part[0])
 def test_the_page_has_what_needs_files(part: Any) -> None:
     title, command, rows, needed = part
     assert f"## {title}\n\n{rows.__doc__}" in PAGE and command in PAGE
@@ -43,7 +43,7 @@ def test_files_that_are_there_are_read(tmp_path: Path) -> None:
     (tmp_path / "3_name_groups.csv").write_text(
         "firstname,Cluster,Group\nAn,1,a\nBo,1,a\nCara,1,b\nDirk,2,b\n"
     )
-    rows = {row.what: row.ours for row in SCRIPT.name_list(tmp_path)}
+    rows = {row.quantity: row.ours for row in SCRIPT.name_list(tmp_path)}
     assert rows == {
         "names per group": "2", "characters of a name": "2 to 4",
         "clusters of which more than half is one group": "2 of 2",
@@ -70,5 +70,5 @@ def test_scores_of_bbq_are_made_by_the_authors_rule_and_by_ours(tmp_path: Path) 
     (tmp_path / "additional_metadata.csv").write_text(
         "category,example_id,target_loc\nAge,0,0.0\nAge,1,0.0\nAge,2,0.0\n"
     )
-    rows = [row for row in SCRIPT.bbq(tmp_path) if ", ambiguous" in row.what]
+    rows = [row for row in SCRIPT.bbq(tmp_path) if ", ambiguous" in row.quantity]
     assert [(row.published, row.ours) for row in rows] == [("", "+33.3"), ("+33.3", "+33.3")]
