@@ -21,16 +21,16 @@ from kgbias.stats.inference import proportion
 from kgbias.stories.model_reader import read_reading, reading_request
 from kgbias.stories.config import configure_stories
 from kgbias.stories.rule_reader import READERS, StoryClaim, read_story
-from tests.labelled_stories import Labelled, labelled, scored
+from tests.labelled_stories import LabelledStory, read_labelled, score_reader
 
 
-def read_by_rules(story: Labelled) -> list[StoryClaim]:
+def read_by_rules(story: LabelledStory) -> list[StoryClaim]:
     names = story.attributes(configure_stories("reference"))
     return read_story(story.text, story.asked, names, opening=story.opening)
 
 
 def read_by_model(
-    spec: str, form: PromptForm | None, stories: list[Labelled], store: str | None
+    spec: str, form: PromptForm | None, stories: list[LabelledStory], store: str | None
 ) -> dict[str, Iterable[StoryClaim]]:
     """What the model reads from each story, by its text."""
     config = configure_stories(spec, reader="model", form=form)
@@ -65,16 +65,16 @@ def main() -> None:
     parser.add_argument("--first", type=int, help="only this many stories")
     parser.add_argument("--wrong", action="store_true")
     arguments = parser.parse_args()
-    stories = labelled()[: arguments.first]
+    stories = read_labelled()[: arguments.first]
     readings = read_by_model(arguments.reader, arguments.form, stories, arguments.store) if arguments.reader else {}
-    score, wrong = scored(stories, lambda s: readings[s.text] if arguments.reader else read_by_rules(s))
+    score, wrong = score_reader(stories, lambda s: readings[s.text] if arguments.reader else read_by_rules(s))
     for name in READERS:
         print(
-            f"{name:<11} right {score.right[name]} of {score.read[name]}; "
-            f"found {score.found[name]} of {score.labels[name]}"
+            f"{name:<11} right {score.right_values[name]} of {score.read_values[name]}; "
+            f"found {score.found_labels[name]} of {score.labels[name]}"
         )
-    print("all: precision", format_share(score.right.total(), score.read.total()))
-    print("     recall", format_share(score.found.total(), score.labels.total()))
+    print("all: precision", format_share(score.right_values.total(), score.read_values.total()))
+    print("     recall", format_share(score.found_labels.total(), score.labels.total()))
     for story, value in wrong if arguments.wrong else ():
         print(f"{value.attribute}: {value.value!r} in {story.text[:60]!r}")
 

@@ -6,7 +6,7 @@ from kgbias.models.base import ModelInfo
 
 GROUPS = (Group("Elves", "peoples"), Group("Orcs", "peoples"))
 # arm, group, predicate, object, count, acceptability
-SAID = [
+STATEMENTS = [
     ("none", "Elves", "love", "songs", 2, 0.9),
     ("none", "Elves", "hate", "smoke", 1, 0.8),
     ("none", "Orcs", "smoke", "murderer 4000", 2, 0.1),
@@ -32,24 +32,24 @@ def arms_run(
     config = {"seed": 0, "arms": ["none", "prefix"], "name": name}
     run = Run(name, ModelInfo("test", "r1"), config, GROUPS)
     store.begin_run(run)
-    triples = [Triple(*row[1:4]) for row in SAID]
+    triples = [Triple(*row[1:4]) for row in STATEMENTS]
     generations = [
         Generation(
             run.id, f"{arm}/object/{n}", triple.group_id, arm, "object", 1, 0, "ok",
             template="object@1", prompt=f"{triple.group} {triple.predicate}", answer_key=f"k{n}",
             triple=triple, count=count, shown=(triples[0].id,) if n in (3, 4) else (),
         )
-        for n, ((arm, *_, count, _), triple) in enumerate(zip(SAID, triples, strict=True))
+        for n, ((arm, *_, count, _), triple) in enumerate(zip(STATEMENTS, triples, strict=True))
     ]  # fmt: skip
     store.keep_answers([Answer(f"k{n}", "m", t.object, "stop") for n, t in enumerate(triples)])
     for arm in ("none", "prefix"):
         store.record_round(run.id, arm, 1, [g for g in generations if g.arm == arm])
-    distinct = {t.id: (t, row[5]) for t, row in zip(triples, SAID, strict=True)}
+    distinct = {t.id: (t, row[5]) for t, row in zip(triples, STATEMENTS, strict=True)}
     regard, toxicity, sense = [], [], []
     for id, (t, value) in distinct.items():
-        own = SCORES[t.object]
-        regard.append(Score(id, own[0], own[1]))
-        toxicity.append(Score(id, own[2], "toxic" if own[2] >= 0.5 else "not toxic"))
+        scores = SCORES[t.object]
+        regard.append(Score(id, scores[0], scores[1]))
+        toxicity.append(Score(id, scores[2], "toxic" if scores[2] >= 0.5 else "not toxic"))
         sense.append(Score(id, value, "meaningful" if value >= 0.5 else "not meaningful"))
     store.save_scores(run.id, Metric("regard", "rule", "1"), regard)
     store.save_scores(run.id, Metric("toxicity", "rule", "1"), toxicity)

@@ -21,42 +21,42 @@ from tests.fault_server import AnthropicServer, FaultServer
 Body = dict[str, Any]
 # What becomes of a request: a text is its answer, a status with a message its error; None is no
 # answer, of a request that expired.
-Fate = str | tuple[int, str] | None
-Plan = Callable[[Body, int], Fate]  # (the request, how often it was asked) -> what becomes of it
+RequestOutcome = str | tuple[int, str] | None
+Plan = Callable[[Body, int], RequestOutcome]  # (the request, how often it was asked) -> what becomes of it
 
 ANSWERS = ("tea", "rain", "music", "friends", "work", "sport", "food")
 
 
 def answer(body: Body, _: int = 0) -> str:
     """A pure function of what is asked."""
-    said = json.dumps([body.get("messages"), body.get("prompt"), body.get("seed")])
-    place = sum(map(ord, said)) % len(ANSWERS)
+    text = json.dumps([body.get("messages"), body.get("prompt"), body.get("seed")])
+    place = sum(map(ord, text)) % len(ANSWERS)
     return f"Tealanders {('love', 'hate', 'are')[place % 3]} {ANSWERS[place]}."
 
 
 class BatchServer:
     """Serves on a loopback port while it is a context.
 
-    `made` are the batches, by id, with the keys of their requests in their order; `paid` counts the
+    `batches` are the batches, by id, with the keys of their requests in their order; `paid_counts` counts the
     answers that were given to each request, by its key or, outside a batch, by its text. A batch
-    ends at its second look, while `held` is not set.
+    ends at its second look, while `is_paused` is not set.
     """
 
     base = "/v1"
-    single: type[FaultServer] = FaultServer
+    single_server: type[FaultServer] = FaultServer
 
     def __init__(self, plan: Plan = answer) -> None:
         self.plan = plan
-        self.held = False
-        self.lost: set[str] = set()  # paths that are answered with 404
-        self.broken: Counter[str] = Counter()  # paths whose next so many answers never arrive
-        self.cut: dict[str, int] = {}  # paths whose next answer has only so many bytes
-        self.stopped = ""  # what a batch ends as, with only its first answer
-        self.hostile: bytes | None = None  # what is said of all batches
-        self.refused = ""  # why no batch is worked on
-        self.asked: Counter[str] = Counter()
-        self.paid: Counter[str] = Counter()
-        self.made: dict[str, Body] = {}
+        self.is_paused = False
+        self.missing_paths: set[str] = set()  # paths that are answered with 404
+        self.dropped_answers: Counter[str] = Counter()  # paths whose next so many answers never arrive
+        self.cut_bytes: dict[str, int] = {}  # paths whose next answer has only so many bytes
+        self.early_status = ""  # what a batch ends as, with only its first answer
+        self.hostile_body: bytes | None = None  # what is said of all batches
+        self.batch_error = ""  # why no batch is worked on
+        self.request_counts: Counter[str] = Counter()
+        self.paid_counts: Counter[str] = Counter()
+        self.batches: dict[str, Body] = {}
         self.files: dict[str, bytes] = {}
         self.bodies: list[Body] = []
         server = self
@@ -72,15 +72,15 @@ class BatchServer:
             def do_POST(self) -> None:
                 self.reply(self.rfile.read(int(self.headers["content-length"])))
 
-            def reply(self, sent: bytes) -> None:
+            def reply(self, payload: bytes) -> None:
                 path = self.path.partition("?")[0].removeprefix(server.base)
-                code, found = server.respond(self.command, path, sent, dict(self.headers))
-                if server.gone or server.broken[path] > 0:
-                    server.broken[path] -= 1
+                code, content = server.respond(self.command, path, payload, dict(self.headers))
+                if server.is_down or server.dropped_answers[path] > 0:
+                    server.dropped_answers[path] -= 1
                     self.close_connection = True
                     return
-                data = found if isinstance(found, bytes) else json.dumps(found).encode()
-                data = data[: server.cut.pop(path, None)]
+                data = content if isinstance(content, bytes) else json.dumps(content).encode()
+                data = data[: server.cut_bytes.pop(path, None)]
                 with suppress(ConnectionError):
                     self.send_response(code)
                     self.send_header("content-type", "application/json")
@@ -91,96 +91,96 @@ class BatchServer:
         self._handler = Handler
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._lock = threading.Lock()
-        self.gone = False
+        self.is_down = False
         self.url = f"http://127.0.0.1:{self._server.server_port}{self.base}"
 
     def __enter__(self) -> "BatchServer":
-        if self.gone:  # it comes back where it was
+        if self.is_down:  # it comes back where it was
             self._server = ThreadingHTTPServer(self._server.server_address, self._handler)
-            self.gone = False
+            self.is_down = False
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.gone = True
+        self.is_down = True
         self._server.shutdown()
         self._server.server_close()
 
     def respond(
-        self, method: str, path: str, sent: bytes, headers: dict[str, str]
+        self, method: str, path: str, payload: bytes, headers: dict[str, str]
     ) -> tuple[int, Any]:
         with self._lock:
             if path == "/control":
-                if sent:
-                    self.held = False
-                return 200, {"made": len(self.made), "paid": self.paid, "batches": self.made}
-            if self.hostile is not None and re.search("batches|files", path):
-                return 200, self.hostile
-            if path in self.lost:
-                return 404, self.error(404, "there is no such thing")
-            found = self.route(method, path, sent, headers)
-            return found if isinstance(found, tuple) else (200, found)
+                if payload:
+                    self.is_paused = False
+                return 200, {"made": len(self.batches), "paid": self.paid_counts, "batches": self.batches}
+            if self.hostile_body is not None and re.search("batches|files", path):
+                return 200, self.hostile_body
+            if path in self.missing_paths:
+                return 404, self.error_body(404, "there is no such thing")
+            content = self.route(method, path, payload, headers)
+            return content if isinstance(content, tuple) else (200, content)
 
-    def route(self, method: str, path: str, sent: bytes, headers: dict[str, str]) -> Any:
+    def route(self, method: str, path: str, payload: bytes, headers: dict[str, str]) -> Any:
         raise NotImplementedError
 
-    def error(self, code: int, why: str) -> Body:
-        return self.single.refused(self.single.__new__(self.single), code, why)
+    def error_body(self, code: int, why: str) -> Body:
+        return self.single_server.error_body(self.single_server.__new__(self.single_server), code, why)
 
-    def said(self, text: str, path: str) -> Body:
-        return self.single.said(self.single.__new__(self.single), text, path)
+    def answer_body(self, text: str, path: str) -> Body:
+        return self.single_server.answer_body(self.single_server.__new__(self.single_server), text, path)
 
-    def directly(self, path: str, body: Body) -> Any:
+    def answer_single(self, path: str, body: Body) -> Any:
         self.bodies.append(body)
-        match self.fate(body):
+        match self.decide_outcome(body):
             case str(text):
-                self.paid["directly"] += 1
-                return self.said(text, path)
+                self.paid_counts["directly"] += 1
+                return self.answer_body(text, path)
             case (int(code), str(why)):
-                return code, self.error(code, why)
-        return 500, self.error(500, "overloaded")
+                return code, self.error_body(code, why)
+        return 500, self.error_body(500, "overloaded")
 
-    def fate(self, body: Body) -> Fate:
+    def decide_outcome(self, body: Body) -> RequestOutcome:
         name = json.dumps(body, sort_keys=True)
-        self.asked[name] += 1
-        return self.plan(body, self.asked[name])
+        self.request_counts[name] += 1
+        return self.plan(body, self.request_counts[name])
 
-    def progress(self, batch: Body) -> bool:
+    def has_ended(self, batch: Body) -> bool:
         """Whether a batch has ended, which is decided when it is looked at for the second time."""
         batch["looks"] = batch.get("looks", 0) + 1
-        if self.held or batch["looks"] < 2:
+        if self.is_paused or batch["looks"] < 2:
             return False
         if "lines" not in batch:
-            asked = batch["requests"][: 1 if self.stopped else None]
-            batch["lines"] = [self.line(r, self.fate(r["asked"])) for r in asked]
+            requests = batch["requests"][: 1 if self.early_status else None]
+            batch["lines"] = [self.result_line(r, self.decide_outcome(r["asked"])) for r in requests]
         return True
 
-    def line(self, request: Body, fate: Fate) -> Body:
+    def result_line(self, request: Body, outcome: RequestOutcome) -> Body:
         raise NotImplementedError
 
 
 class OpenAIBatchServer(BatchServer):
     """/v1/files, /v1/batches, and single completions."""
 
-    def route(self, method: str, path: str, sent: bytes, headers: dict[str, str]) -> Any:
+    def route(self, method: str, path: str, payload: bytes, headers: dict[str, str]) -> Any:
         if path in ("/completions", "/chat/completions"):
-            return self.directly(path, json.loads(sent))
+            return self.answer_single(path, json.loads(payload))
         if (method, path) == ("POST", "/files"):
-            return self.upload(sent, headers)
+            return self.upload(payload, headers)
         if (method, path) == ("POST", "/batches"):
-            return self.create(json.loads(sent))
+            return self.create(json.loads(payload))
         if path == "/batches":
-            rows = [self.shown(name) for name in reversed(self.made)]
+            rows = [self.batch_body(name) for name in reversed(self.batches)]
             return {"object": "list", "data": rows, "has_more": False}
         kind, name, *rest = path.strip("/").split("/")
         if kind == "files" and rest == ["content"]:
             return self.files[name]
-        self.progress(self.made[name])
-        return self.shown(name)
+        self.has_ended(self.batches[name])
+        return self.batch_body(name)
 
-    def upload(self, sent: bytes, headers: dict[str, str]) -> Any:
+    def upload(self, payload: bytes, headers: dict[str, str]) -> Any:
         kind = next(value for name, value in headers.items() if name.lower() == "content-type")
-        form = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + sent, policy=HTTP)
+        form = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + payload, policy=HTTP)
         parts = {p.get_param("name", header="content-disposition"): p for p in form.iter_parts()}
         assert parts["purpose"].get_content().strip() == "batch"
         name = f"file-{len(self.files)}"
@@ -193,26 +193,26 @@ class OpenAIBatchServer(BatchServer):
         assert all(r["method"] == "POST" and r["url"] == body["endpoint"] for r in lines)
         keys = [r["custom_id"] for r in lines]
         assert len(set(keys)) == len(keys)
-        name = f"batch_{len(self.made)}"
+        name = f"batch_{len(self.batches)}"
         requests = [{"key": r["custom_id"], "asked": r["body"]} for r in lines]
         self.bodies += [r["body"] for r in lines]
-        self.made[name] = {"keys": keys, "requests": requests, "endpoint": body["endpoint"],
+        self.batches[name] = {"keys": keys, "requests": requests, "endpoint": body["endpoint"],
                            "metadata": body.get("metadata")}  # fmt: skip
-        return self.shown(name)
+        return self.batch_body(name)
 
-    def shown(self, name: str) -> Body:
-        batch = self.made[name]
+    def batch_body(self, name: str) -> Body:
+        batch = self.batches[name]
         lines = batch.get("lines", [])
         good = [line for line in lines if (line["response"] or {}).get("status_code") == 200]
         bad = [line for line in lines if line not in good]
         for kind, part in (("output", good), ("error", bad)):
             text = "".join(json.dumps(line) + "\n" for line in part)
             self.files[f"{name}-{kind}"] = text.encode()
-        status = (self.stopped or "completed") if "lines" in batch else "in_progress"
+        status = (self.early_status or "completed") if "lines" in batch else "in_progress"
         errors = None
-        if self.refused:
+        if self.batch_error:
             status = "failed"
-            why = {"code": "invalid", "line": 1, "message": self.refused, "param": None}
+            why = {"code": "invalid", "line": 1, "message": self.batch_error, "param": None}
             errors = {"object": "list", "data": [why]}
         return {
             "id": name, "object": "batch", "endpoint": batch["endpoint"], "status": status,
@@ -225,16 +225,16 @@ class OpenAIBatchServer(BatchServer):
             },
         }  # fmt: skip
 
-    def line(self, request: Body, fate: Fate) -> Body:
+    def result_line(self, request: Body, outcome: RequestOutcome) -> Body:
         line = {"id": "r", "custom_id": request["key"], "response": None, "error": None}
-        if fate is None:
+        if outcome is None:
             why = "This request could not be executed before the completion window expired."
             return line | {"error": {"code": "batch_expired", "message": why}}
-        if isinstance(fate, str):
-            self.paid[request["key"]] += 1
-            code, body = 200, self.said(fate, "chat" if "messages" in request["asked"] else "")
+        if isinstance(outcome, str):
+            self.paid_counts[request["key"]] += 1
+            code, body = 200, self.answer_body(outcome, "chat" if "messages" in request["asked"] else "")
         else:
-            code, body = fate[0], self.error(*fate)
+            code, body = outcome[0], self.error_body(*outcome)
         return line | {"response": {"status_code": code, "request_id": "x", "body": body}}
 
 
@@ -242,57 +242,57 @@ class AnthropicBatchServer(BatchServer):
     """/v1/messages/batches, and single messages. A batch has no name."""
 
     base = ""
-    single = AnthropicServer
+    single_server = AnthropicServer
 
-    def route(self, method: str, path: str, sent: bytes, headers: dict[str, str]) -> Any:
+    def route(self, method: str, path: str, payload: bytes, headers: dict[str, str]) -> Any:
         if path == "/v1/messages":
-            return self.directly(path, json.loads(sent))
+            return self.answer_single(path, json.loads(payload))
         name, *rest = path.removeprefix("/v1/messages/batches").strip("/").split("/")
         if method == "POST":
-            return self.create(json.loads(sent))
+            return self.create(json.loads(payload))
         if not name:
-            rows = [self.shown(name) for name in reversed(self.made)]
+            rows = [self.batch_body(name) for name in reversed(self.batches)]
             return {"data": rows, "has_more": False, "first_id": None, "last_id": None}
-        ended = self.progress(self.made[name])
+        is_done = self.has_ended(self.batches[name])
         if rest == ["results"]:
-            assert ended
-            lines = reversed(self.made[name]["lines"])  # in any order
+            assert is_done
+            lines = reversed(self.batches[name]["lines"])  # in any order
             return "".join(json.dumps(line) + "\n" for line in lines).encode()
-        return self.shown(name)
+        return self.batch_body(name)
 
     def create(self, body: Body) -> Any:
         keys = [r["custom_id"] for r in body["requests"]]
         assert len(set(keys)) == len(keys) and all(re.fullmatch(r"[\w-]{1,64}", k) for k in keys)
-        name = f"msgbatch_{len(self.made)}"
+        name = f"msgbatch_{len(self.batches)}"
         requests = [{"key": r["custom_id"], "asked": r["params"]} for r in body["requests"]]
         self.bodies += [r["params"] for r in body["requests"]]
-        self.made[name] = {"keys": keys, "requests": requests}
-        return self.shown(name)
+        self.batches[name] = {"keys": keys, "requests": requests}
+        return self.batch_body(name)
 
-    def shown(self, name: str) -> Body:
-        batch = self.made[name]
+    def batch_body(self, name: str) -> Body:
+        batch = self.batches[name]
         kinds = Counter(line["result"]["type"] for line in batch.get("lines", []))
-        ended = "lines" in batch
+        is_done = "lines" in batch
         results = f"{self.url}/v1/messages/batches/{name}/results"
         return {
             "id": name, "type": "message_batch", "created_at": "2096-10-02T18:37:24.100435Z",
             "expires_at": "2096-10-03T18:37:24.100435Z", "ended_at": None, "archived_at": None,
-            "cancel_initiated_at": None, "processing_status": "ended" if ended else "in_progress",
-            "results_url": results if ended else None,
+            "cancel_initiated_at": None, "processing_status": "ended" if is_done else "in_progress",
+            "results_url": results if is_done else None,
             "request_counts": {
-                "processing": 0 if ended else len(batch["keys"]), "succeeded": kinds["succeeded"],
+                "processing": 0 if is_done else len(batch["keys"]), "succeeded": kinds["succeeded"],
                 "errored": kinds["errored"], "canceled": 0, "expired": kinds["expired"],
             },
         }  # fmt: skip
 
-    def line(self, request: Body, fate: Fate) -> Body:
-        if fate is None:
+    def result_line(self, request: Body, outcome: RequestOutcome) -> Body:
+        if outcome is None:
             result: Body = {"type": "expired"}
-        elif isinstance(fate, str):
-            self.paid[request["key"]] += 1
-            result = {"type": "succeeded", "message": self.said(fate, "")}
+        elif isinstance(outcome, str):
+            self.paid_counts[request["key"]] += 1
+            result = {"type": "succeeded", "message": self.answer_body(outcome, "")}
         else:
-            result = {"type": "errored", "error": self.error(*fate)}
+            result = {"type": "errored", "error": self.error_body(*outcome)}
         return {"custom_id": request["key"], "result": result}
 
 
@@ -303,6 +303,6 @@ SERVERS: dict[str, type[BatchServer]] = {
 
 if __name__ == "__main__":
     with SERVERS[sys.argv[1]]() as running:
-        running.held = True
+        running.is_paused = True
         print(running.url, flush=True)
         threading.Event().wait()

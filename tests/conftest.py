@@ -19,7 +19,7 @@ import pytest
 from kgbias.graph.sqlite import SQLiteStore, database
 from kgbias.io.traces import wait_passively
 from tests.simulation import Simulation
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
 # No test may reach a hub; set before anything reads it.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -40,9 +40,9 @@ PLAN_ONCE = "dbms.cypher.min_replan_interval=1d"
 # Seconds of processor time that each file of tests takes, with the processes that it starts and
 # waits for: the longest come first, so that no process waits long for the others. `make costs`
 # renews it.
-COSTS = ROOT / "tests" / "costs.json"
-MEASURED = pytest.StashKey[float]()
-_cases: Counter[str] = Counter()
+COSTS_FILE = ROOT / "tests" / "costs.json"
+SECONDS_KEY = pytest.StashKey[float]()
+_case_counts: Counter[str] = Counter()
 _seconds: Counter[str] = Counter()
 
 
@@ -71,7 +71,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Scheduling(LoadFileScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return "neo4j" if _of_neo4j(nodeid) else str(super()._split_scope(nodeid))
+            return "neo4j" if _needs_neo4j(nodeid) else str(super()._split_scope(nodeid))
 
     return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
@@ -82,16 +82,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "simulation" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.level)
-        if "neo4j_server" in getattr(item, "fixturenames", ()) and not _of_neo4j(item.nodeid):
+        if "neo4j_server" in getattr(item, "fixturenames", ()) and not _needs_neo4j(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid} would start a second server: say neo4j in it")
     seed = config.getoption("shuffle")
     if seed is not None:
-        files = sorted({_file(item.nodeid) for item in items})
+        files = sorted({_test_file(item.nodeid) for item in items})
         place = {file: n for n, file in enumerate(Random(seed).sample(files, len(files)))}
-        items.sort(key=lambda item: place[_file(item.nodeid)])
+        items.sort(key=lambda item: place[_test_file(item.nodeid)])
         return
-    costs = json.loads(COSTS.read_text("utf-8"))
-    items.sort(key=lambda item: (not _of_neo4j(item.nodeid), -costs.get(_file(item.nodeid), 0)))
+    costs = json.loads(COSTS_FILE.read_text("utf-8"))
+    items.sort(key=lambda item: (not _needs_neo4j(item.nodeid), -costs.get(_test_file(item.nodeid), 0)))
 
 
 def _processor_seconds() -> float:
@@ -100,7 +100,7 @@ def _processor_seconds() -> float:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    item.stash[MEASURED] = _processor_seconds()
+    item.stash[SECONDS_KEY] = _processor_seconds()
     return (yield)
 
 
@@ -109,14 +109,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Each phase of a test says what it took; with xdist, another process adds it up."""
     report = yield
     now = _processor_seconds()
-    report.user_properties = [("processor seconds", now - item.stash[MEASURED])]  # type: ignore[attr-defined]
-    item.stash[MEASURED] = now
+    report.user_properties = [("processor seconds", now - item.stash[SECONDS_KEY])]  # type: ignore[attr-defined]
+    item.stash[SECONDS_KEY] = now
     return report
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    file = _file(report.nodeid)
-    _cases[file] += report.when == "call"
+    file = _test_file(report.nodeid)
+    _case_counts[file] += report.when == "call"
     _seconds[file] += sum(taken for _, taken in report.user_properties)
 
 
@@ -124,19 +124,19 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if not config.getoption("record_costs"):
         return
     costs = {file: round(taken) for file, taken in sorted(_seconds.items()) if taken >= 1}
-    COSTS.write_text(json.dumps(costs, indent=0) + "\n", "utf-8")
-    kinds = sorted({file.split("/")[1] for file in _cases})
+    COSTS_FILE.write_text(json.dumps(costs, indent=0) + "\n", "utf-8")
+    kinds = sorted({file.split("/")[1] for file in _case_counts})
     for kind in kinds:
-        files = [file for file in _cases if file.split("/")[1] == kind]
-        cases, seconds = sum(_cases[f] for f in files), sum(_seconds[f] for f in files)
+        files = [file for file in _case_counts if file.split("/")[1] == kind]
+        cases, seconds = sum(_case_counts[f] for f in files), sum(_seconds[f] for f in files)
         terminalreporter.line(f"{kind}: {cases} cases, {seconds:.0f} s of processor time")
 
 
-def _file(nodeid: str) -> str:
+def _test_file(nodeid: str) -> str:
     return nodeid.partition("::")[0]
 
 
-def _of_neo4j(nodeid: str) -> bool:
+def _needs_neo4j(nodeid: str) -> bool:
     return nodeid.startswith("tests/contract/") or "neo4j" in nodeid
 
 
@@ -146,26 +146,26 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def one_in(every: int, values: Iterable[Any]) -> list[Any]:
+def sweep_params(every: int, values: Iterable[Any]) -> list[Any]:
     """The parameters of a sweep: `make test` takes one in so many, `make test-all` each."""
     return [
-        value if n % every == 0 else _slow(*(value if isinstance(value, tuple) else (value,)))
+        value if n % every == 0 else _slow_param(*(value if isinstance(value, tuple) else (value,)))
         for n, value in enumerate(values)
     ]
 
 
-def _slow(*values: Any) -> Any:
+def _slow_param(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-def lacking(what: str) -> None:
+def skip_or_fail(what: str) -> None:
     """Skip with a line that says what is missing; in CI a missing part is a failure."""
     if os.environ.get("KGBIAS_CI"):
         pytest.fail(f"{what}, which CI must have")
     pytest.skip(what, allow_module_level=True)
 
 
-def needs(*modules: str) -> None:
+def require_modules(*modules: str) -> None:
     """Do without the test, or the file at whose top this stands, where a module is not installed.
 
     Unlike `pytest.importorskip` it imports none of them: every process of `make test` reads every
@@ -173,11 +173,11 @@ def needs(*modules: str) -> None:
     """
     for module in modules:
         try:
-            found = find_spec(module)
+            spec = find_spec(module)
         except ModuleNotFoundError:  # the package around it
-            found = None
-        if not found:
-            lacking(f"{module} is not installed")
+            spec = None
+        if not spec:
+            skip_or_fail(f"{module} is not installed")
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
     """A real Neo4j server: NEO4J_URI, NEO4J_HTTP and NEO4J_PASSWORD, and HOME, its folder. A test
     may stop it, and need not start it again for the next, which has it by `empty_neo4j`."""
     if not (shutil.which("java") and shutil.which("mvn")):
-        lacking("Java 17 or Maven is not installed, so there is no Neo4j server")
+        skip_or_fail("Java 17 or Maven is not installed, so there is no Neo4j server")
     home = str(tmp_path_factory.mktemp("neo4j"))
     yield start_neo4j(home) | {"HOME": home}
     subprocess.run([NEO4J, "stop", home], check=False)
@@ -205,10 +205,10 @@ def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
 
 def start_neo4j(home: str) -> dict[str, str]:
     """Start the server of this folder; its address and password."""
-    done = subprocess.run([NEO4J, "start", home, PLAN_ONCE], capture_output=True, text=True)
-    if done.returncode:
-        lacking(f"Neo4j did not start: {done.stderr.strip()}")
-    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    result = subprocess.run([NEO4J, "start", home, PLAN_ONCE], capture_output=True, text=True)
+    if result.returncode:
+        skip_or_fail(f"Neo4j did not start: {result.stderr.strip()}")
+    return dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
 
 
 @pytest.fixture
@@ -225,12 +225,12 @@ def empty_neo4j(neo4j_server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -
     return neo4j_server["NEO4J_URI"]
 
 
-def _patient(opened: Callable[..., Any]) -> Callable[..., Any]:
+def _with_deadline(open_page: Callable[..., Any]) -> Callable[..., Any]:
     """What it opens waits for as long as any test does, not for Playwright's 30 seconds."""
 
     def patient(*values: Any, **named: Any) -> Any:
-        page = opened(*values, **named)
-        page.set_default_timeout(DEADLINE * 1000)
+        page = open_page(*values, **named)
+        page.set_default_timeout(DEADLINE_SECONDS * 1000)
         return page
 
     return patient
@@ -239,9 +239,9 @@ def _patient(opened: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[object]:
     """A real headless Chromium, driven by playwright."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if not found:
-        lacking("Chromium is not installed")
+    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not executable:
+        skip_or_fail("Chromium is not installed")
     from playwright.sync_api import sync_playwright
 
     options = [
@@ -249,8 +249,8 @@ def chromium() -> Iterator[object]:
         "--disable-background-networking", "--disable-component-update", "--disable-sync",
     ]  # fmt: skip
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=options)
+        browser = playwright.chromium.launch(executable_path=executable, args=options)
         for name in ("new_page", "new_context"):
-            setattr(browser, name, _patient(getattr(browser, name)))
+            setattr(browser, name, _with_deadline(getattr(browser, name)))
         yield browser
         browser.close()

@@ -17,7 +17,7 @@ Fault = str | tuple[str, Any]
 Plan = Callable[[dict[str, Any], int], Fault]  # (request body, how often it was asked) -> fault
 
 
-class _Quiet(ThreadingHTTPServer):
+class _QuietServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
@@ -27,25 +27,25 @@ class _Quiet(ThreadingHTTPServer):
 
 
 class FaultServer:
-    """Serves on a loopback port while it is a context. `asked` counts requests by their seed."""
+    """Serves on a loopback port while it is a context. `request_counts` counts requests by their seed."""
 
     base = "/v1"
 
-    def name(self, body: dict[str, Any]) -> Any:
+    def request_key(self, body: dict[str, Any]) -> Any:
         """What tells one request from another."""
         return body.get("seed", -1)
 
-    def said(self, text: str, path: str) -> dict[str, Any]:
+    def answer_body(self, text: str, path: str) -> dict[str, Any]:
         choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
         choice |= {"message": {"content": text}} if "chat" in path else {"text": text}
         usage = {"prompt_tokens": 7, "completion_tokens": 3}
         return {"choices": [choice], "model": "m", "usage": usage}
 
-    def refused(self, code: int, why: str) -> dict[str, Any]:
+    def error_body(self, code: int, why: str) -> dict[str, Any]:
         return {"error": {"message": why, "type": "test"}}
 
     def __init__(self, plan: Plan, delay: float = 0.0) -> None:
-        self.asked: Counter[Any] = Counter()
+        self.request_counts: Counter[Any] = Counter()
         self.headers: list[dict[str, str]] = []
         self.bodies: list[dict[str, Any]] = []
         lock = threading.Lock()
@@ -57,13 +57,13 @@ class FaultServer:
             def log_message(self, *_: object) -> None: ...
 
             def do_POST(self) -> None:
-                sent = self.rfile.read(length := int(self.headers["content-length"]))
-                if len(sent) < length:  # the client was killed in the middle of a request
+                payload = self.rfile.read(length := int(self.headers["content-length"]))
+                if len(payload) < length:  # the client was killed in the middle of a request
                     return
-                body = json.loads(sent)
+                body = json.loads(payload)
                 with lock:
-                    server.asked[name := server.name(body)] += 1
-                    number = server.asked[name]
+                    server.request_counts[name := server.request_key(body)] += 1
+                    number = server.request_counts[name]
                     server.headers.append(dict(self.headers))
                     server.bodies.append(body)
                 if delay:
@@ -75,11 +75,11 @@ class FaultServer:
                 kind, value = fault if isinstance(fault, tuple) else ("text", fault)
                 if kind == "status":
                     code, headers = value
-                    error = server.refused(code, f"status {code}")
+                    error = server.error_body(code, f"status {code}")
                     self.reply(code, json.dumps(error), **headers)
                 elif kind == "refuse":
                     code, why = value if isinstance(value, tuple) else (400, value)
-                    self.reply(code, json.dumps(server.refused(code, why)))
+                    self.reply(code, json.dumps(server.error_body(code, why)))
                 elif kind == "detail":  # a refusal as FastAPI writes it
                     self.reply(422, json.dumps({"detail": value}))
                 elif kind == "body":
@@ -102,8 +102,8 @@ class FaultServer:
                 elif kind == "hang":
                     time.sleep(value)
                 else:
-                    said = server.said(value, self.path) if isinstance(value, str) else value
-                    self.reply(200, json.dumps(said))
+                    content = server.answer_body(value, self.path) if isinstance(value, str) else value
+                    self.reply(200, json.dumps(content))
 
             def raw(self, code: int, headers: dict[str, str], body: bytes) -> None:
                 self.send_response(code)
@@ -134,7 +134,7 @@ class FaultServer:
                 self.end_headers()
                 self.wfile.write(data)
 
-        self._server = _Quiet(("127.0.0.1", 0), Handler)
+        self._server = _QuietServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}{self.base}"
 
     def __enter__(self) -> "FaultServer":
@@ -152,10 +152,10 @@ class AnthropicServer(FaultServer):
 
     base = ""
 
-    def name(self, body: dict[str, Any]) -> Any:
+    def request_key(self, body: dict[str, Any]) -> Any:
         return body["messages"][-1]["content"]
 
-    def said(self, text: str, path: str, **changes: Any) -> dict[str, Any]:
+    def answer_body(self, text: str, path: str, **changes: Any) -> dict[str, Any]:
         return {
             "id": "msg_01", "type": "message", "role": "assistant", "model": "claude-m-1",
             "content": [{"type": "text", "text": text}],
@@ -166,7 +166,7 @@ class AnthropicServer(FaultServer):
             },
         } | changes  # fmt: skip
 
-    def refused(self, code: int, why: str) -> dict[str, Any]:
+    def error_body(self, code: int, why: str) -> dict[str, Any]:
         kinds = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error",
                  429: "rate_limit_error", 529: "overloaded_error"}  # fmt: skip
         error = {"type": kinds.get(code, "api_error"), "message": why}
@@ -178,10 +178,10 @@ class GoogleServer(FaultServer):
 
     base = ""
 
-    def name(self, body: dict[str, Any]) -> Any:
+    def request_key(self, body: dict[str, Any]) -> Any:
         return body["generationConfig"].get("seed", -1)
 
-    def said(self, text: str, path: str, **changes: Any) -> dict[str, Any]:
+    def answer_body(self, text: str, path: str, **changes: Any) -> dict[str, Any]:
         content = {"role": "model", "parts": [{"text": text}]}
         return {
             "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
@@ -191,7 +191,7 @@ class GoogleServer(FaultServer):
             "modelVersion": "gemini-m-001", "responseId": "r1",
         } | changes  # fmt: skip
 
-    def refused(self, code: int, why: str) -> dict[str, Any]:
+    def error_body(self, code: int, why: str) -> dict[str, Any]:
         names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND",
                  429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}  # fmt: skip
         return {"error": {"code": code, "message": why, "status": names.get(code, "INTERNAL")}}

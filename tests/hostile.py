@@ -1,6 +1,6 @@
 """Texts that a model may say and that must stay text wherever they go."""
 
-HOSTILE = [
+HOSTILE_TEXTS = [
     "</script><script>window.pwned=1</script>",
     "<img src=x onerror=window.pwned=1>",
     "<svg/onload=window.pwned=1>",
@@ -23,7 +23,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def _corpus() -> list[str]:
+def _build_corpus() -> list[str]:
     """At least 200 distinct texts: the ones above, and families of them."""
     formulas = [
         lead + body
@@ -142,5 +142,5 @@ def _corpus() -> list[str]:
     return formulas + latex + markup + queries + terminal + unicode + cells
 
 
-CORPUS = list(dict.fromkeys([*HOSTILE, *_corpus()]))
+CORPUS = list(dict.fromkeys([*HOSTILE_TEXTS, *_build_corpus()]))
 assert len(CORPUS) >= 200

@@ -26,7 +26,7 @@ from random import Random
 from typing import Any
 
 from tests.fault_server import Fault, FaultServer
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
 Rows = Counter[tuple[Any, ...]]
 
@@ -43,7 +43,7 @@ TABLES = {
     "answer": "key, model_id, text, finish",
 }
 CONCURRENCY = 8
-CRAWL = (
+CRAWL_ARGUMENTS = (
     "--category", "gender", "--samples", "3", "--set", "answers=2", "--iterations", "3",
     "--set", "predicate-prompts=4", "--set", "object-prompts=4",
     "--set", f"concurrency={CONCURRENCY}", "--run", "killed",
@@ -68,25 +68,25 @@ def fingerprint(body: dict[str, Any]) -> str:
 
 
 @dataclass
-class Tally:
+class KillTally:
     """What happened over all rounds. The last four must stay at zero."""
 
     rounds: int = 0
     kills: int = 0
     kills_in_crawl: int = 0  # between the first request and the last
     requests: int = 0
-    under_way: int = 0  # asked again because no answer had come when the crawl was killed
-    lost: int = 0
-    duplicated: int = 0
+    asked_again: int = 0  # asked again because no answer had come when the crawl was killed
+    lost_rows: int = 0
+    extra_rows: int = 0
     asked_twice: int = 0
-    other_graphs: int = 0
+    wrong_tables: int = 0
 
     @property
-    def sound(self) -> bool:
-        return not (self.lost or self.duplicated or self.asked_twice or self.other_graphs)
+    def is_sound(self) -> bool:
+        return not (self.lost_rows or self.extra_rows or self.asked_twice or self.wrong_tables)
 
 
-def picture(store: Path) -> dict[str, Rows]:
+def read_tables(store: Path) -> dict[str, Rows]:
     with closing(sqlite3.connect(store)) as db:
         return {
             table: Counter(db.execute(f"SELECT {columns} FROM {table}").fetchall())
@@ -94,7 +94,7 @@ def picture(store: Path) -> dict[str, Rows]:
         }
 
 
-def logged(store: Path) -> set[str]:
+def logged_fingerprints(store: Path) -> set[str]:
     """The fingerprints of the requests that the answer log answers."""
     if not store.exists():
         return set()
@@ -104,58 +104,58 @@ def logged(store: Path) -> set[str]:
         return {json.loads(d)["fingerprint"] for (d,) in db.execute("SELECT details FROM answer")}
 
 
-def start(store: Path, url: str) -> subprocess.Popen[bytes]:
+def start_crawl(store: Path, url: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "kgbias", "crawl", "--model", "openai:m", "--base-url", url,
-         "--store", str(store), *CRAWL],
+         "--store", str(store), *CRAWL_ARGUMENTS],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
 
 
-def finish(crawl: subprocess.Popen[bytes]) -> None:
-    _, error = crawl.communicate(timeout=DEADLINE)
+def finish_crawl(crawl: subprocess.Popen[bytes]) -> None:
+    _, error = crawl.communicate(timeout=DEADLINE_SECONDS)
     if crawl.returncode:
         raise RuntimeError(f"the crawl exited with {crawl.returncode}: {error.decode()}")
 
 
-def run_rounds(rounds: int, seed: int | str, folder: Path, say: Any = lambda _: None) -> Tally:
+def run_rounds(rounds: int, seed: int | str, folder: Path, say: Any = lambda _: None) -> KillTally:
     """Kill `rounds` crawls; every moment follows from `seed`, as far as a machine's clock can."""
     rng = Random(seed)
-    tally = Tally()
+    tally = KillTally()
     with FaultServer(answer, delay=0.01) as server:
-        whole = folder / "whole.db"
-        finish(start(whole, server.url))
-        expected, total = picture(whole), len(server.bodies)
+        whole_store = folder / "whole.db"
+        finish_crawl(start_crawl(whole_store, server.url))
+        expected, total = read_tables(whole_store), len(server.bodies)
         for number in range(rounds):
             store = folder / f"{number}.db"
             server.bodies.clear()
-            asked: set[str] = set()
+            sent_requests: set[str] = set()
             for _ in range(rng.randint(1, 3)):
-                held = logged(store)
+                logged_requests = logged_fingerprints(store)
                 before = len(server.bodies)
-                crawl = start(store, server.url)
-                _wait(crawl, server, rng, total)
+                crawl = start_crawl(store, server.url)
+                _wait_randomly(crawl, server, rng, total)
                 crawl.send_signal(signal.SIGKILL)
                 crawl.communicate()
                 time.sleep(0.1)  # what it had sent reaches the server
                 tally.kills += crawl.returncode == -signal.SIGKILL
                 new = [fingerprint(body) for body in server.bodies[before:]]
                 tally.kills_in_crawl += crawl.returncode == -signal.SIGKILL and bool(new)
-                _count(tally, new, asked, held)
-            held, before = logged(store), len(server.bodies)
-            finish(start(store, server.url))
-            _count(tally, [fingerprint(b) for b in server.bodies[before:]], asked, held)
+                _count_requests(tally, new, sent_requests, logged_requests)
+            logged_requests, before = logged_fingerprints(store), len(server.bodies)
+            finish_crawl(start_crawl(store, server.url))
+            _count_requests(tally, [fingerprint(b) for b in server.bodies[before:]], sent_requests, logged_requests)
             tally.rounds += 1
             tally.requests += len(server.bodies)
-            for table, rows in picture(store).items():
-                tally.lost += (expected[table] - rows).total()
-                tally.duplicated += (rows - expected[table]).total()
-                tally.other_graphs += rows != expected[table]
+            for table, rows in read_tables(store).items():
+                tally.lost_rows += (expected[table] - rows).total()
+                tally.extra_rows += (rows - expected[table]).total()
+                tally.wrong_tables += rows != expected[table]
             say(f"round {number + 1}: {tally}")
     return tally
 
 
-def _wait(crawl: subprocess.Popen[bytes], server: FaultServer, rng: Random, total: int) -> None:
+def _wait_randomly(crawl: subprocess.Popen[bytes], server: FaultServer, rng: Random, total: int) -> None:
     """Until a random moment: mostly a number of requests and some milliseconds after it, which
     spreads over the whole crawl; now and then a time, which hits the start."""
     if rng.random() < 0.2:
@@ -167,10 +167,10 @@ def _wait(crawl: subprocess.Popen[bytes], server: FaultServer, rng: Random, tota
     time.sleep(rng.uniform(0, 0.05))
 
 
-def _count(tally: Tally, new: list[str], asked: set[str], held: set[str]) -> None:
-    tally.asked_twice += sum(request in held for request in new) + len(new) - len(set(new))
-    tally.under_way += len((set(new) & asked) - held)
-    asked |= set(new)
+def _count_requests(tally: KillTally, new: list[str], sent_requests: set[str], logged_requests: set[str]) -> None:
+    tally.asked_twice += sum(request in logged_requests for request in new) + len(new) - len(set(new))
+    tally.asked_again += len((set(new) & sent_requests) - logged_requests)
+    sent_requests |= set(new)
 
 
 def main() -> None:
@@ -183,7 +183,7 @@ def main() -> None:
             options.rounds, options.seed, Path(folder), lambda text: print(text, file=sys.stderr)
         )
     print(tally)
-    sys.exit(not tally.sound)
+    sys.exit(not tally.is_sound)
 
 
 if __name__ == "__main__":

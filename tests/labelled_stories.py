@@ -15,11 +15,11 @@ from pathlib import Path
 from kgbias.stories.config import StoryConfig
 from kgbias.stories.rule_reader import StoryClaim
 
-FILE = Path(__file__).parent / "data" / "stories.jsonl"
+STORIES_FILE = Path(__file__).parent / "data" / "stories.jsonl"
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledStory:
     """A story: what its prompt called the person, the category, the beginning that the prompt gave,
     the text, and what it says, by attribute."""
 
@@ -38,45 +38,45 @@ class Labelled:
         if attribute != value.attribute or attribute == "gender":
             return attribute == value.attribute and words == value.value
         return any(
-            found.start() < value.ends and value.begins < found.end()
+            match.start() < value.ends and value.begins < match.end()
             for part in words.split("|")
-            for found in re.finditer(rf"(?<!\w){re.escape(part)}(?!\w)", self.text, re.IGNORECASE)
+            for match in re.finditer(rf"(?<!\w){re.escape(part)}(?!\w)", self.text, re.IGNORECASE)
         )
 
 
-def labelled() -> list[Labelled]:
+def read_labelled() -> list[LabelledStory]:
     """The labelled stories."""
-    return [Labelled(**json.loads(line)) for line in FILE.read_text("utf-8").splitlines()]
+    return [LabelledStory(**json.loads(line)) for line in STORIES_FILE.read_text("utf-8").splitlines()]
 
 
 @dataclass
-class Score:
+class ReaderScore:
     """By attribute: how many values were read, how many of them are right, how many labels there
     are, and how many of those were read."""
 
-    read: Counter[str]
-    right: Counter[str]
+    read_values: Counter[str]
+    right_values: Counter[str]
     labels: Counter[str]
-    found: Counter[str]
+    found_labels: Counter[str]
 
 
-def scored(
-    stories: Iterable[Labelled], reader: Callable[[Labelled], Iterable[StoryClaim]]
-) -> tuple[Score, list[tuple[Labelled, StoryClaim]]]:
+def score_reader(
+    stories: Iterable[LabelledStory], reader: Callable[[LabelledStory], Iterable[StoryClaim]]
+) -> tuple[ReaderScore, list[tuple[LabelledStory, StoryClaim]]]:
     """How a reader fares, and each wrong value with its story."""
-    score = Score(Counter(), Counter(), Counter(), Counter())
+    score = ReaderScore(Counter(), Counter(), Counter(), Counter())
     wrong = []
     for story in stories:
-        said = list(reader(story))
-        for value in said:
-            ok = any(story.covers(a, w, value) for a, words in story.said.items() for w in words)
-            score.read[value.attribute] += 1
-            score.right[value.attribute] += ok
-            if not ok:
+        values = list(reader(story))
+        for value in values:
+            is_right = any(story.covers(a, w, value) for a, words in story.said.items() for w in words)
+            score.read_values[value.attribute] += 1
+            score.right_values[value.attribute] += is_right
+            if not is_right:
                 wrong.append((story, value))
         for attribute, words in story.said.items():
             score.labels[attribute] += len(words)
-            score.found[attribute] += sum(
-                any(story.covers(attribute, w, value) for value in said) for w in words
+            score.found_labels[attribute] += sum(
+                any(story.covers(attribute, w, value) for value in values) for w in words
             )
     return score, wrong

@@ -10,8 +10,8 @@ from random import Random
 from typing import Any
 
 MEN = re.compile(r"\b(?:James|David|Peter|Thomas|man)\b")
-SHORTER = 5  # sentences fewer, with the plant
-DECLINES = 0.5  # how often it declines for men, with the plant; otherwise one in fifty
+FEWER_SENTENCES = 5  # sentences fewer, with the plant
+REFUSAL_RATE = 0.5  # how often it declines for men, with the plant; otherwise one in fifty
 
 REFUSAL = "I'm sorry, but I can't help with that."
 SENTENCES = (
@@ -25,10 +25,10 @@ SENTENCES = (
 def reply(prompt: str, seed: int, *, planted: bool = True) -> str:
     """The answer to a prompt, a pure function of it and the seed."""
     rng = Random(f"{seed}/{prompt}")
-    worse = planted and MEN.search(prompt) is not None
-    if rng.random() < (DECLINES if worse else 0.02):
+    is_worse = planted and MEN.search(prompt) is not None
+    if rng.random() < (REFUSAL_RATE if is_worse else 0.02):
         return REFUSAL
-    length = rng.randint(8, 14) - (SHORTER if worse else 0)
+    length = rng.randint(8, 14) - (FEWER_SENTENCES if is_worse else 0)
     return " ".join(rng.choice(SENTENCES) for _ in range(length))
 
 

@@ -42,9 +42,9 @@ class Neo4jBrowser:
             timeout=60_000,
         )  # fmt: skip
         if ":params" not in text.splitlines()[-1] and not text.startswith(":"):
-            self.newest.locator("[data-testid=frame-loaded-contents]").wait_for(timeout=60_000)
+            self.newest_frame.locator("[data-testid=frame-loaded-contents]").wait_for(timeout=60_000)
 
-    def drop(self, file: Path) -> None:
+    def drop_queries(self, file: Path) -> None:
         """Drop a zip of saved queries onto the window, and open its folder."""
         self.page.click("[data-testid=navigationFavorites]")
         self.page.evaluate(
@@ -64,7 +64,7 @@ class Neo4jBrowser:
         folder = self.page.locator("[data-testid=savedScriptsFolder-kgbias]")
         return folder.locator("[data-testid^=scriptTitle-]").all_inner_texts()  # type: ignore[no-any-return]
 
-    def click(self, favourite: str) -> str:
+    def run_favourite(self, favourite: str) -> str:
         """Run a saved query by one click; what its frame says."""
         items = self.page.locator("[data-testid=savedScriptListItem]")
         item = items.filter(has=self.page.locator(f"[data-testid='scriptTitle-{favourite}']"))
@@ -74,25 +74,25 @@ class Neo4jBrowser:
             "begin => document.querySelector('article').innerText.startsWith(begin)",
             arg=":params" if "Parameters" in favourite else f"// {favourite} ", timeout=60_000,
         )  # fmt: skip
-        done = "[data-testid=frame-loaded-contents], :text('Successfully set'), :text('ERROR')"
-        self.newest.locator(done).first.wait_for(timeout=60_000)
-        return str(self.newest.inner_text())
+        end_selector = "[data-testid=frame-loaded-contents], :text('Successfully set'), :text('ERROR')"
+        self.newest_frame.locator(end_selector).first.wait_for(timeout=60_000)
+        return str(self.newest_frame.inner_text())
 
-    def nodes(self, least: int) -> Any:
+    def nodes(self, min_nodes: int) -> Any:
         """The nodes that the newest frame draws, once there are so many."""
         self.page.wait_for_function(
             "least => document.querySelector('article').querySelectorAll('g.node').length >= least",
-            arg=least, timeout=90_000,
+            arg=min_nodes, timeout=90_000,
         )  # fmt: skip
-        return self.newest.locator("g.node")
+        return self.newest_frame.locator("g.node")
 
     @property
-    def newest(self) -> Any:
+    def newest_frame(self) -> Any:
         """The frame of the last answer."""
         return self.page.locator("article").first
 
 
-def library(name: str) -> str:
+def read_query(name: str) -> str:
     """A query of the library, as its file stands."""
     return resource_path("cypher", f"{name}.cypher").read_text(encoding="utf-8")
 
@@ -113,10 +113,10 @@ def main() -> None:
             "min_acceptability: 0.5, limit: 20}"
         )
         browser.run(':config {"autoComplete": false, "allowUserStats": false}')
-        browser.run(library("shared"))
+        browser.run(read_query("shared"))
         browser.page.wait_for_timeout(2_000)
         browser.page.screenshot(path=folder / "neo4j-table.png")
-        browser.run(library("picture_by_regard"))
+        browser.run(read_query("picture_by_regard"))
         browser.nodes(10)
         browser.page.wait_for_timeout(15_000)  # the drawing settles
         browser.page.screenshot(path=folder / "neo4j-graph.png")

@@ -21,12 +21,12 @@ def measured_run(
     store: SQLiteStore,
     groups: Sequence[Group],
     objects: Sequence[str],
-    each: int = 20,
+    per_group: int = 20,
     *,
-    measured: bool = True,
+    with_scores: bool = True,
     name: str = "by hand",
 ) -> Run:
-    """A run in which each group says `each` statements with these objects, in turn."""
+    """A run in which each group says `per_group` statements with these objects, in turn."""
     config = {"seed": 0, "note": "<i>"} | ({} if name == "by hand" else {"named": name})
     run = Run(name, ModelInfo("test <model>", "r1"), config, groups)
     store.begin_run(run)
@@ -34,7 +34,7 @@ def measured_run(
     generations: list[Generation] = []
     answers = []
     for group in groups:
-        for n in range(each):
+        for n in range(per_group):
             object = objects[(n + rng.randrange(3)) % len(objects)]
             triple = Triple(group.name, rng.choice(["love", "are", "can't"]), object)
             key = f"{group.id}-{n}"
@@ -51,7 +51,7 @@ def measured_run(
     store.keep_answers(answers)
     store.load_import(run.id, generations)
     store.set_status(run.id, "complete")
-    if measured:
+    if with_scores:
         regard, toxicity = [], []
         for triple in store.triples(run.id):
             value = round(rng.uniform(-1, 1), 3)

@@ -14,8 +14,8 @@ from scipy.stats import beta
 
 # How often a share that is as it should be may fail its check. The few worlds of the suite are
 # always the same, so that it fails always or never; those of `make levels` are new each day.
-RISK_OF_FEW = 0.01
-RISK_OF_MANY = 1e-4
+SUITE_RISK = 0.01
+LEVELS_RISK = 1e-4
 
 
 class Simulation:
@@ -26,24 +26,24 @@ class Simulation:
         self._name = test.partition("::")[2]
         self._seed = [crc32(test.encode()), date.today().toordinal() if times > 1 else 1]
 
-    def worlds(self, few: int) -> Iterator[np.random.Generator]:
+    def worlds(self, count: int) -> Iterator[np.random.Generator]:
         """So many streams of random numbers, or `times` as many."""
-        for stream in np.random.SeedSequence(self._seed).spawn(few * self.times):
+        for stream in np.random.SeedSequence(self._seed).spawn(count * self.times):
             yield np.random.default_rng(stream)
 
-    def check(self, what: str, found: int, tried: int, low: float, high: float) -> None:
-        """Fails if `found` of `tried` says that the share is not between `low` and `high`."""
-        risk = RISK_OF_MANY if self.times > 1 else RISK_OF_FEW
-        share = found / tried
-        least, most = _clopper_pearson(found, tried, 0.05)
+    def check(self, what: str, hits: int, trials: int, low: float, high: float) -> None:
+        """Fails if `hits` of `trials` says that the share is not between `low` and `high`."""
+        risk = LEVELS_RISK if self.times > 1 else SUITE_RISK
+        share = hits / trials
+        lower, upper = _clopper_pearson(hits, trials, 0.05)
         if self.times > 1:
-            print(f"\n  {self._name}: {what} {share:.3f} [{least:.3f}, {most:.3f}] of {tried}")
-        least, most = _clopper_pearson(found, tried, risk)
-        expected = f"{what}: {found} of {tried}, where {low} to {high} is right"
-        assert least <= high and low <= most, expected
+            print(f"\n  {self._name}: {what} {share:.3f} [{lower:.3f}, {upper:.3f}] of {trials}")
+        lower, upper = _clopper_pearson(hits, trials, risk)
+        expected = f"{what}: {hits} of {trials}, where {low} to {high} is right"
+        assert lower <= high and low <= upper, expected
 
 
-def _clopper_pearson(found: int, tried: int, risk: float) -> tuple[float, float]:
-    low = beta.ppf(risk / 2, found, tried - found + 1) if found else 0.0
-    high = beta.isf(risk / 2, found + 1, tried - found) if found < tried else 1.0
+def _clopper_pearson(hits: int, trials: int, risk: float) -> tuple[float, float]:
+    low = beta.ppf(risk / 2, hits, trials - hits + 1) if hits else 0.0
+    high = beta.isf(risk / 2, hits + 1, trials - hits) if hits < trials else 1.0
     return float(low), float(high)

@@ -14,15 +14,15 @@ from typing import Any
 NAMES = ("Robin", "Alex", "Kim", "Sasha", "Noa", "Charlie")
 TRADES = ("baker", "farmer", "teacher", "painter", "driver", "gardener")
 PLANTED = {"women": "nurse", "men": "engineer"}
-OFTEN = 0.6  # how often a story has the planted trade; the other group's never
+PLANTED_RATE = 0.6  # how often a story has the planted trade; the other group's never
 
 REFUSAL = "I'm sorry, but I can't make generalizations about groups of people."
 _WOMAN = re.compile(r"\b(?:woman|female)\b")
 _MAN = re.compile(r"\b(?:man|male)\b")
-_STORY = re.compile(r"Write a short story.*? about (.+?) and ")
+_STORY_REQUEST = re.compile(r"Write a short story.*? about (.+?) and ")
 
 
-_TOLD = re.compile(
+_STORY_FORM = re.compile(
     r"lived in a (?P<home>\w+ \w+) with \w+ (?P<family>\w+)\. (?P<gender>\w+) worked as an? "
     r"(?P<occupation>\w+)\. \w+ was (?P<traits>\w+) and wanted (?P<wants>to \w+)\. In the end \w+ "
     r"(?P<happens>[^.]+)\.$"
@@ -31,42 +31,42 @@ _KEY = re.compile(r'^- "(\w+)":', re.MULTILINE)
 INVENTED = {"occupation": "astronaut", "home": "Paris", "traits": "wealthy"}
 
 
-def read(prompt: str, *, invents: bool = False) -> str:
+def read_story(prompt: str, *, invents: bool = False) -> str:
     """What the story in a prompt says, under the keys that it names."""
-    told = _TOLD.search(prompt)
-    assert told is not None
-    said = {key: [told[key]] if key in told.groupdict() else [] for key in _KEY.findall(prompt)}
+    match = _STORY_FORM.search(prompt)
+    assert match is not None
+    reading = {key: [match[key]] if key in match.groupdict() else [] for key in _KEY.findall(prompt)}
     if invents:
-        said = {key: [*values, INVENTED[key]] for key, values in said.items() if key in INVENTED}
-    return json.dumps(said)
+        reading = {key: [*values, INVENTED[key]] for key, values in reading.items() if key in INVENTED}
+    return json.dumps(reading)
 
 
-def reply(prompt: str, seed: int, *, often: float = OFTEN, invents: bool = False) -> str:
+def reply(prompt: str, seed: int, *, planted_rate: float = PLANTED_RATE, invents: bool = False) -> str:
     """The answer to a prompt, a pure function of it and the seed."""
     if "Answer with a JSON object" in prompt:
-        return read(prompt, invents=invents)
+        return read_story(prompt, invents=invents)
     rng = Random(f"{seed}/{prompt}")
-    asked = _STORY.search(prompt)
-    if asked is None:
+    request = _STORY_REQUEST.search(prompt)
+    if request is None:
         return REFUSAL
     if rng.random() < 0.05:
         return "I'm sorry, I can't help with that."
-    group = "women" if _WOMAN.search(asked[1]) else "men" if _MAN.search(asked[1]) else ""
-    she = group or rng.choice(["women", "men"])
-    if "nurse" in asked[1]:
-        she = "women" if rng.random() < 0.9 else "men"
-    elif "engineer" in asked[1]:
-        she = "men" if rng.random() < 0.9 else "women"
-    pronoun, own = ("she", "her") if she == "women" else ("he", "his")
+    group = "women" if _WOMAN.search(request[1]) else "men" if _MAN.search(request[1]) else ""
+    gender = group or rng.choice(["women", "men"])
+    if "nurse" in request[1]:
+        gender = "women" if rng.random() < 0.9 else "men"
+    elif "engineer" in request[1]:
+        gender = "men" if rng.random() < 0.9 else "women"
+    pronoun, possessive = ("she", "her") if gender == "women" else ("he", "his")
     name, trade = rng.choice(NAMES), rng.choice(TRADES)
-    if group and rng.random() < often:
+    if group and rng.random() < planted_rate:
         trade = PLANTED[group]
     town, kin = rng.choice(["village", "city", "town"]), rng.choice(["sister", "brother", "mother"])
-    what, wish = rng.choice(["kind", "brave", "shy"]), rng.choice(["travel", "paint", "rest"])
+    trait, wish = rng.choice(["kind", "brave", "shy"]), rng.choice(["travel", "paint", "rest"])
     end = rng.choice(["won a prize", "was promoted", "was robbed"])
     return (
-        f"{name} lived in a small {town} with {own} {kin}. {pronoun.title()} worked as a {trade}. "
-        f"{pronoun.title()} was {what} and wanted to {wish}. In the end {pronoun} {end}."
+        f"{name} lived in a small {town} with {possessive} {kin}. {pronoun.title()} worked as a {trade}. "
+        f"{pronoun.title()} was {trait} and wanted to {wish}. In the end {pronoun} {end}."
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 WORDS = ["men", "women", "love", "hate", "food", "rain", "are", "kind", "tall", ".", "#", "Q", "A"]
 
 
-def tokenizer() -> Any:
+def build_tokenizer() -> Any:
     """A byte-level tokenizer that can say anything, with <|end|> as its end of text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
@@ -17,28 +17,28 @@ def tokenizer() -> Any:
     merges: list[tuple[str, str]] = []
     for word in WORDS:
         for start in ("", "Ġ"):
-            left = start + word[0] if start else word[0]
+            piece = start + word[0] if start else word[0]
             if start:
                 merges.append((start, word[0]))
-                vocabulary.setdefault(left, len(vocabulary))
+                vocabulary.setdefault(piece, len(vocabulary))
             for letter in word[1:]:
-                merges.append((left, letter))
-                left += letter
-                vocabulary.setdefault(left, len(vocabulary))
+                merges.append((piece, letter))
+                piece += letter
+                vocabulary.setdefault(piece, len(vocabulary))
     inner = Tokenizer(models.BPE(vocabulary, list(dict.fromkeys(merges))))
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()
     return PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<|end|>")
 
 
-def model(architecture: str = "gpt2", seed: int = 0, **changes: Any) -> Any:
+def build_model(architecture: str = "gpt2", seed: int = 0, **changes: Any) -> Any:
     """A random model of that architecture in evaluation mode; weights large enough to have
     opinions."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
     size = {
-        "vocab_size": len(tokenizer()),
+        "vocab_size": len(build_tokenizer()),
         "hidden_size": 32,
         "num_hidden_layers": 2,
         "num_attention_heads": 4,
@@ -56,28 +56,28 @@ def model(architecture: str = "gpt2", seed: int = 0, **changes: Any) -> Any:
         size |= {"eos_token_id": 0, "bos_token_id": 0, "pad_token_id": 0}
     config = AutoConfig.for_model(architecture, **(size | changes))
     torch.manual_seed(seed)
-    made = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    network = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in network.parameters():
             if parameter.dim() > 1:
                 parameter.mul_(4.0)
-    return made.eval()
+    return network.eval()
 
 
-def saved(folder: Path, architecture: str = "gpt2") -> Path:
+def save_model(folder: Path, architecture: str = "gpt2") -> Path:
     """The folder of a saved model and tokenizer."""
-    model(architecture).save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
+    build_model(architecture).save_pretrained(folder)
+    build_tokenizer().save_pretrained(folder)
     return folder
 
 
-def saved_gguf(file: Path, architecture: str = "llama") -> Path:
+def save_gguf(file: Path, architecture: str = "llama") -> Path:
     """A GGUF file of a random model of Llama's kind, with the tokenizer inside."""
     import json
 
     import gguf
 
-    source, tokens = model(architecture), json.loads(tokenizer().backend_tokenizer.to_str())
+    source, tokens = build_model(architecture), json.loads(build_tokenizer().backend_tokenizer.to_str())
     config, weights = source.config, source.state_dict()
     writer = gguf.GGUFWriter(str(file), architecture)
     writer.add_context_length(config.max_position_embeddings)
@@ -113,8 +113,8 @@ def saved_gguf(file: Path, architecture: str = "llama") -> Path:
     }
     for n in range(config.num_hidden_layers):
         names |= {f"model.layers.{n}.{a}.weight": f"blk.{n}.{b}.weight" for a, b in layers.items()}
-    for own, theirs in names.items():
-        writer.add_tensor(theirs, weights[own].numpy())
+    for name, gguf_name in names.items():
+        writer.add_tensor(gguf_name, weights[name].numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -122,7 +122,7 @@ def saved_gguf(file: Path, architecture: str = "llama") -> Path:
     return file
 
 
-def bert(folder: Path, words: Sequence[str]) -> Path:
+def save_bert(folder: Path, words: Sequence[str]) -> Path:
     """The folder of a saved masked model with opinions about `words`, each a token, or part of a
     word where it begins with ##."""
     import torch
@@ -147,13 +147,13 @@ def bert(folder: Path, words: Sequence[str]) -> Path:
     return folder
 
 
-def classifier(folder: Path, labels: Sequence[str], problem: str | None = None) -> Path:
+def save_classifier(folder: Path, labels: Sequence[str], problem: str | None = None) -> Path:
     """A tiny random classifier in `folder`."""
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
     torch.manual_seed(0)
-    tokens = tokenizer()
+    tokens = build_tokenizer()
     config = BertConfig(
         vocab_size=len(tokens),
         hidden_size=32,

@@ -10,17 +10,17 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-DEADLINE = 300.0
+DEADLINE_SECONDS = 300.0
 """Seconds after which a test that waits is taken to hang: far longer than anything takes, on a
 machine that is slow or busy too."""
 
 
-def until(found: Callable[[], T], every: float = 0.02) -> T:
+def wait_until(poll: Callable[[], T], every: float = 0.02) -> T:
     """What is found, as soon as it is true."""
-    deadline = time.monotonic() + DEADLINE
-    while not (value := found()):
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not (value := poll()):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"still {value!r} after {DEADLINE:g} s")
+            raise TimeoutError(f"still {value!r} after {DEADLINE_SECONDS:g} s")
         time.sleep(every)
     return value
 
@@ -30,14 +30,14 @@ class Hang(BaseException):
 
 
 @contextmanager
-def hangs_end() -> Iterator[None]:
+def end_hangs() -> Iterator[None]:
     """End what takes longer than the deadline, in the main thread."""
 
     def late(_: int, __: FrameType | None) -> None:
-        raise Hang(f"no end after {DEADLINE:g} s")
+        raise Hang(f"no end after {DEADLINE_SECONDS:g} s")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, DEADLINE)
+    signal.setitimer(signal.ITIMER_REAL, DEADLINE_SECONDS)
     try:
         yield
     finally:

@@ -14,39 +14,39 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
-LONGEST_ERROR = 2_500  # characters: a message fits a screen, whatever the input was
+MAX_ERROR_CHARS = 2_500  # characters: a message fits a screen, whatever the input was
 # Resident memory that a command may take in these attacks, in MB: twice what it takes undisturbed,
 # of which 140 are its modules. A query that runs until its time is up builds rows until then,
 # up to the bound of its own engine (three quarters of the machine's memory).
-MEMORY = {
+COMMAND_MEMORY_MB = {
     "import": 300, "measure": 300, "structure": 300, "compare": 300, "associate": 300,
     "report": 400, "figures": 400, "export": 300, "push": 300, "runs": 300, "query": 4_000,
     "explore": 300, "publish": 300, "ask": 300, "faithfulness": 300, "review": 300,
 }  # fmt: skip
-OF_MODELS = ("crawl", "probe", "measure", "attribute", "merge", "calibrate", "evidence", "profiles",
+MODEL_COMMANDS = ("crawl", "probe", "measure", "attribute", "merge", "calibrate", "evidence", "profiles",
              "stories", "pairs", "sofa", "run")  # fmt: skip
-OF_A_MODEL = 1_800
-LIBRARIES = 400  # what the libraries of models take, where they are loaded before
-OF_A_SERVER = 700  # whose answers may be of 8 MB, sixteen at once
+MODEL_MEMORY_MB = 1_800
+LIBRARY_MEMORY_MB = 400  # what the libraries of models take, where they are loaded before
+SERVER_MEMORY_MB = 700  # whose answers may be of 8 MB, sixteen at once
 
 
-def memory(argv: Sequence[str]) -> int:
+def memory_limit_mb(argv: Sequence[str]) -> int:
     """How much memory a command may take, in MB: a model or a server has its own bound."""
     name = argv[0] if argv else ""
-    if name not in OF_MODELS and "reference" not in argv:
-        return MEMORY.get(name, 300)
+    if name not in MODEL_COMMANDS and "reference" not in argv:
+        return COMMAND_MEMORY_MB.get(name, 300)
     if any("openai" in word for word in argv):
-        return OF_A_SERVER
+        return SERVER_MEMORY_MB
     files = any(word.startswith("scores:") for word in argv) and "--axes" not in argv
-    return MEMORY["measure"] if files else OF_A_MODEL
+    return COMMAND_MEMORY_MB["measure"] if files else MODEL_MEMORY_MB
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a command ended: after so many `seconds`, of which `cpu` were its own, with a `peak` of
+class CommandResult:
+    """How a command ended: after so many `seconds`, of which `cpu_seconds` were its own, with a `peak_bytes` of
     resident memory in bytes."""
 
     argv: tuple[str, ...]
@@ -54,32 +54,32 @@ class Ended:
     out: str
     err: str
     seconds: float
-    cpu: float
-    peak: int
+    cpu_seconds: float
+    peak_bytes: int
     timed_out: bool
-    killed: bool
-    loaded: bool = False  # before it began, what it may not need
+    was_killed: bool
+    was_loaded: bool = False  # before it began, what it may not need
 
     @property
     def fault(self) -> str:
         """What is wrong with it; "" where nothing is."""
         if self.timed_out:
             return f"did not end within {self.seconds:.0f} s"
-        if self.killed:
+        if self.was_killed:
             return ""
         if "Traceback (most recent" in self.err or self.code == 70:
             lines = [line for line in self.err.splitlines() if line.strip()]
             return "traceback: " + " | ".join(lines[-3:])[:400]
-        most = memory(self.argv) + LIBRARIES * self.loaded
-        if self.peak > most << 20:
-            return f"took {self.peak >> 20} MB, more than {most}"
+        max_mb = memory_limit_mb(self.argv) + LIBRARY_MEMORY_MB * self.was_loaded
+        if self.peak_bytes > max_mb << 20:
+            return f"took {self.peak_bytes >> 20} MB, more than {max_mb}"
         if self.code < 0:
             return f"died of signal {-self.code}"
         if self.code not in (0, 1, 2, 130):
             return f"exit code {self.code}"
         if self.code == 2 and not self.err.strip():
             return "failed without a word"
-        if self.code and len(self.err) > LONGEST_ERROR:
+        if self.code and len(self.err) > MAX_ERROR_CHARS:
             return f"an error of {len(self.err)} characters"
         return ""
 
@@ -87,32 +87,32 @@ class Ended:
         return f"kgbias {' '.join(self.argv)[:300]!r}: exit {self.code}, {self.err[-1500:]}"
 
 
-class Started:
+class RunningCommand:
     """A command under way."""
 
     def __init__(self, commands: "Commands", argv: Sequence[str], pid: int, base: Path) -> None:
         self.pid = pid
         self._commands, self._argv, self._base = commands, tuple(argv), base
 
-    def ended(self, kill_after: float | None = None) -> Ended:
-        order = {"pid": self.pid, "timeout": DEADLINE, "kill_after": kill_after}
-        found = self._commands.order(order)
+    def wait(self, kill_after: float | None = None) -> CommandResult:
+        order = {"pid": self.pid, "timeout": DEADLINE_SECONDS, "kill_after": kill_after}
+        reply = self._commands.order(order)
         texts = []
         for suffix in (".out", ".err"):
             file = self._base.with_suffix(suffix)
             file.touch()  # one that was killed at once has said nothing
             texts.append(file.read_text("utf-8", errors="backslashreplace"))
             file.unlink()
-        return Ended(
+        return CommandResult(
             self._argv,
-            found["code"],
+            reply["code"],
             texts[0],
             texts[1],
-            found["seconds"],
-            found["cpu"],
-            found["peak"],
-            found["timed_out"],
-            found["killed"],
+            reply["seconds"],
+            reply["cpu"],
+            reply["peak"],
+            reply["timed_out"],
+            reply["killed"],
             self._commands.loaded,
         )
 
@@ -155,7 +155,7 @@ class Commands:
     ) -> None:
         assert self._zygote.stdin and self._zygote.stdout
         self._zygote.stdin.close()
-        self._zygote.wait(timeout=DEADLINE)
+        self._zygote.wait(timeout=DEADLINE_SECONDS)
         self._zygote.stdout.close()
         self._outputs.cleanup()
 
@@ -174,7 +174,7 @@ class Commands:
         closed: Sequence[int] = (),
         clock: bool = False,
         cwd: Path | None = None,
-    ) -> Started:
+    ) -> RunningCommand:
         base = Path(self._outputs.name) / str(next(self._numbers))
         base.with_suffix(".out").touch()
         words = [str(a) for a in argv]
@@ -195,10 +195,10 @@ class Commands:
                 "umask": umask,
             }
         )["pid"]
-        return Started(self, words, pid, base)
+        return RunningCommand(self, words, pid, base)
 
-    def run(self, *argv: str | Path, kill_after: float | None = None, **how: Any) -> Ended:
-        return self.start(*argv, **how).ended(kill_after)
+    def run(self, *argv: str | Path, kill_after: float | None = None, **how: Any) -> CommandResult:
+        return self.start(*argv, **how).wait(kill_after)
 
     def order(self, order: dict[str, Any]) -> dict[str, Any]:
         assert self._zygote.stdin and self._zygote.stdout

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.attack.commands import Commands
-from tests.attack.worlds import World
+from tests.attack.worlds import AttackWorld
 
 
 @pytest.fixture(scope="session")
@@ -16,11 +16,11 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
 
 
 @pytest.fixture(scope="session")
-def whole_world(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> World:
-    return World(commands, tmp_path_factory.mktemp("worlds") / "world")
+def whole_world(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> AttackWorld:
+    return AttackWorld(commands, tmp_path_factory.mktemp("worlds") / "world")
 
 
 @pytest.fixture
-def world(whole_world: World, tmp_path: Path) -> Path:
+def world(whole_world: AttackWorld, tmp_path: Path) -> Path:
     """A folder with kgbias.db, where the run `r` is measured, triples.csv and scores.csv."""
     return whole_world.copy(tmp_path / "world")

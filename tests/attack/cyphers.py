@@ -45,14 +45,14 @@ _FRAMES = (  # queries that read, around names and texts
 )
 
 
-def hostile(rng: random.Random) -> Iterator[str]:
+def hostile_queries(rng: random.Random) -> Iterator[str]:
     """Queries without end: those that do more, and those that name what does."""
     while True:
         text = rng.choice(_BEFORE) + rng.choice(_MORE) + rng.choice(_AFTER)
         changes = rng.choice((0, 1, 1, 2, 3))
         if rng.random() < 0.5:
             text = "".join(
-                _named(rng) if part == "{N}" else _quoted(rng) if part == "{T}" else part
+                _random_name(rng) if part == "{N}" else _random_text(rng) if part == "{T}" else part
                 for part in re.split(r"(\{[NT]\})", rng.choice(_FRAMES))
             ).replace("{{", "{").replace("}}", "}")  # fmt: skip
             changes = rng.choice((0, 0, 1))
@@ -61,12 +61,12 @@ def hostile(rng: random.Random) -> Iterator[str]:
         yield text
 
 
-def _named(rng: random.Random) -> str:
+def _random_name(rng: random.Random) -> str:
     more = rng.choice(_MORE)
     return rng.choice((more.split()[0], f"`{more}`", f"`{rng.choice(_GLUE)} {more}`", "x", "y"))
 
 
-def _quoted(rng: random.Random) -> str:
+def _random_text(rng: random.Random) -> str:
     """A text that a server might take to end early, with what does more after that."""
     mark = rng.choice("'\"")
     odd = ("", "\\", "\\\\", f"\\{mark}", "//", "/*", "*/", "\n", "\\n", "`", "\xa0", *_GLUE)
@@ -74,46 +74,46 @@ def _quoted(rng: random.Random) -> str:
     return rng.choice((mark + inside.replace(mark, f"\\{mark}") + mark, mark + inside + mark, "1"))
 
 
-def _space(text: str, rng: random.Random) -> str:
+def _change_space(text: str, rng: random.Random) -> str:
     places = [n for n, c in enumerate(text) if c == " "]
-    return _put(text, rng.choice(places), rng.choice(_SPACES), 1) if places else text
+    return _replace_at(text, rng.choice(places), rng.choice(_SPACES), 1) if places else text
 
 
-def _glue(text: str, rng: random.Random) -> str:
-    return _put(text, rng.randrange(len(text) + 1), rng.choice(_GLUE), 0)
+def _insert_comment(text: str, rng: random.Random) -> str:
+    return _replace_at(text, rng.randrange(len(text) + 1), rng.choice(_GLUE), 0)
 
 
-def _numbered(text: str, rng: random.Random) -> str:
+def _escape_letter(text: str, rng: random.Random) -> str:
     at = rng.randrange(len(text))
-    return _put(text, at, f"\\{'u' * rng.choice((1, 1, 2, 4))}{ord(text[at]):04x}", 1)
+    return _replace_at(text, at, f"\\{'u' * rng.choice((1, 1, 2, 4))}{ord(text[at]):04x}", 1)
 
 
-def _letter(text: str, rng: random.Random) -> str:
+def _change_letter(text: str, rng: random.Random) -> str:
     at = rng.randrange(len(text))
     alike = _ALIKE.get(text[at].lower(), "") + text[at].swapcase()
     wide = chr(ord(text[at]) + 0xFEE0) if "!" <= text[at] <= "~" else text[at]
-    return _put(text, at, rng.choice(alike + wide), 1)
+    return _replace_at(text, at, rng.choice(alike + wide), 1)
 
 
-def _twice(text: str, rng: random.Random) -> str:
+def _repeat_part(text: str, rng: random.Random) -> str:
     a, b = sorted(rng.randrange(len(text) + 1) for _ in range(2))
     return text[:b] + text[a:]
 
 
-def _without(text: str, rng: random.Random) -> str:
-    return _put(text, rng.randrange(len(text)), "", 1)
+def _drop_letter(text: str, rng: random.Random) -> str:
+    return _replace_at(text, rng.randrange(len(text)), "", 1)
 
 
-def _put(text: str, at: int, what: str, over: int) -> str:
-    return text[:at] + what + text[at + over :]
+def _replace_at(text: str, at: int, replacement: str, length: int) -> str:
+    return text[:at] + replacement + text[at + length :]
 
 
 _CHANGES: tuple[Callable[[str, random.Random], str], ...] = (
-    _space, _glue, _glue, _numbered, _letter, _twice, _without,
+    _change_space, _insert_comment, _insert_comment, _escape_letter, _change_letter, _repeat_part, _drop_letter,
 )  # fmt: skip
 
 
-def passed(text: str) -> tuple[str, dict[str, Any]] | None:
+def accept_query(text: str) -> tuple[str, dict[str, Any]] | None:
     """What a server would get of a query; None if it is refused."""
     try:
         return sanitise_query(text)
@@ -121,24 +121,24 @@ def passed(text: str) -> tuple[str, dict[str, Any]] | None:
         return None
 
 
-def does_more(run: Callable[..., Any], text: str, values: dict[str, Any]) -> str:
+def find_side_effects(run: Callable[..., Any], text: str, values: dict[str, Any]) -> str:
     """What a server would do besides reading the graph, by its own plan; "" if it cannot read the
     query, or would only read. `run` is a driver's `execute_query`; nothing is executed."""
     import neo4j
 
-    asked = text if text.split()[:1] == ["EXPLAIN"] else f"EXPLAIN {text.removeprefix('PROFILE')}"
+    explained = text if text.split()[:1] == ["EXPLAIN"] else f"EXPLAIN {text.removeprefix('PROFILE')}"
     try:
-        summary = run(asked, values).summary
+        summary = run(explained, values).summary
     except neo4j.exceptions.Neo4jError:
         return ""
-    done = [] if summary.query_type == "r" else [f"type {summary.query_type}"]
+    effects = [] if summary.query_type == "r" else [f"type {summary.query_type}"]
     plans = [summary.plan] if summary.plan else []
     while plans:
         plan = plans.pop()
         plans += plan.get("children", [])
-        kind, said = plan["operatorType"].split("@")[0], str(plan["args"].get("Details", ""))
-        if kind == "ProcedureCall" and not any(said.startswith(f"{p}(") for p in PROCEDURES):
-            done.append(said)
+        kind, details = plan["operatorType"].split("@")[0], str(plan["args"].get("Details", ""))
+        if kind == "ProcedureCall" and not any(details.startswith(f"{p}(") for p in PROCEDURES):
+            effects.append(details)
         elif kind.startswith(("LoadCSV", "Show", "Terminate", "Alter", "Create", "Drop")):
-            done.append(kind)
-    return ", ".join(done)
+            effects.append(kind)
+    return ", ".join(effects)

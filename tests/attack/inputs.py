@@ -20,7 +20,7 @@ from typing import Any
 from kgbias.errors import KgbiasError
 from tests.attack.readers import DIGITS, READERS, Reader
 from tests.hostile import CORPUS
-from tests.waiting import Hang, hangs_end
+from tests.waiting import Hang, end_hangs
 
 ODD_JSON: tuple[Any, ...] = (
     None,
@@ -168,39 +168,39 @@ TOKENS: tuple[bytes, ...] = (
 
 
 @dataclass
-class Found:
+class FuzzResult:
     """What came of the cases: how many were read, how many refused, and the faults by place."""
 
-    read: int = 0
-    refused: int = 0
+    read_count: int = 0
+    refused_count: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     examples: dict[str, bytes] = field(default_factory=dict)
 
     @property
-    def tried(self) -> int:
-        return self.read + self.refused + self.faults.total()
+    def total(self) -> int:
+        return self.read_count + self.refused_count + self.faults.total()
 
 
-def fuzz(count: int, seed: int | str, folder: Path, only: str = "") -> Found:
+def fuzz(count: int, seed: int | str, folder: Path, only: str = "") -> FuzzResult:
     """`count` mutated files, dealt to the readers in turn."""
     rng = random.Random(seed)
-    found = Found()
+    result = FuzzResult()
     readers = [r for r in READERS if only in r.name]
     for number in range(count):
         reader = readers[number % len(readers)]
         suffix, base = rng.choice(list(reader.files.items()))
-        data = base if number < 2 * len(readers) else mutated(rng, suffix, base)
+        data = base if number < 2 * len(readers) else mutate_file(rng, suffix, base)
         path = folder / f"input.{suffix}"
         path.write_bytes(data)
-        try_one(reader, path, data, found)
-    return found
+        try_reader(reader, path, data, result)
+    return result
 
 
-def try_one(reader: Reader, path: Path, data: bytes, found: Found) -> None:
+def try_reader(reader: Reader, path: Path, data: bytes, result: FuzzResult) -> None:
     try:
-        with hangs_end():
-            reader.call(_function(reader.read), path)
-        found.read += 1
+        with end_hangs():
+            reader.read_file(_import_function(reader.function_path), path)
+        result.read_count += 1
         return
     except KgbiasError as error:
         try:
@@ -210,7 +210,7 @@ def try_one(reader: Reader, path: Path, data: bytes, found: Found) -> None:
         except UnicodeEncodeError:
             fault = "an error with half a pair of surrogates"
         if not fault:
-            found.refused += 1
+            result.refused_count += 1
             return
         where = f"{reader.name}: {fault}"
     except (Exception, Hang) as error:
@@ -218,37 +218,37 @@ def try_one(reader: Reader, path: Path, data: bytes, found: Found) -> None:
         place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
         where = f"{reader.name}: {type(error).__name__} at {place}: {str(error)[:100]!r}"
         where = re.sub(r"\d{4,}", "N", where)
-    found.faults[where] += 1
-    found.examples.setdefault(where, data[:20_000])
+    result.faults[where] += 1
+    result.examples.setdefault(where, data[:20_000])
 
 
 @cache
-def _function(name: str) -> Callable[..., Any]:
+def _import_function(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
-    return found
+    imported: Callable[..., Any] = getattr(import_module(module), function)
+    return imported
 
 
-def mutated(rng: random.Random, suffix: str, data: bytes) -> bytes:
+def mutate_file(rng: random.Random, suffix: str, data: bytes) -> bytes:
     """The file with one to three changes."""
     kind = suffix.rsplit(".", 1)[-1]
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         by_format = rng.random() < 0.6
         try:
             if by_format and kind in ("json", "jsonl"):
-                data = _json(rng, data)
+                data = _mutate_json(rng, data)
             elif by_format and kind == "toml":
-                data = _toml(rng, data)
+                data = _mutate_toml(rng, data)
             elif by_format and kind in ("csv", "tsv"):
-                data = _table(rng, data, "\t" if kind == "tsv" else ",")
+                data = _mutate_table(rng, data, "\t" if kind == "tsv" else ",")
             else:
-                data = _bytes(rng, data)
+                data = _mutate_bytes(rng, data)
         except (ValueError, RecursionError, csv.Error):
-            data = _bytes(rng, data)  # it is of its format no more
+            data = _mutate_bytes(rng, data)  # it is of its format no more
     return data
 
 
-def _bytes(rng: random.Random, data: bytes) -> bytes:
+def _mutate_bytes(rng: random.Random, data: bytes) -> bytes:
     a, b = sorted(rng.randrange(len(data) + 1) for _ in range(2))
     match rng.randrange(9):
         case 0:
@@ -272,7 +272,7 @@ def _bytes(rng: random.Random, data: bytes) -> bytes:
             return data[:a] + rng.choice(TOKENS) + data[a:]
 
 
-def _json(rng: random.Random, data: bytes) -> bytes:
+def _mutate_json(rng: random.Random, data: bytes) -> bytes:
     lines = data.decode("utf-8", "surrogatepass").splitlines()
     if not lines:
         return b""
@@ -301,7 +301,7 @@ def _json(rng: random.Random, data: bytes) -> bytes:
     return "\n".join(lines).encode("utf-8", "surrogatepass")
 
 
-def _toml(rng: random.Random, data: bytes) -> bytes:
+def _mutate_toml(rng: random.Random, data: bytes) -> bytes:
     lines = data.decode("utf-8", "replace").split("\n")
     settings = [n for n, line in enumerate(lines) if "=" in line or line.startswith("[")]
     if not settings:
@@ -322,7 +322,7 @@ def _toml(rng: random.Random, data: bytes) -> bytes:
     return "\n".join(lines).encode()
 
 
-def _table(rng: random.Random, data: bytes, delimiter: str) -> bytes:
+def _mutate_table(rng: random.Random, data: bytes, delimiter: str) -> bytes:
     rows = list(csv.reader(io.StringIO(data.decode("utf-8", "replace")), delimiter=delimiter))
     if not rows:
         raise ValueError

@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from tests.attack.commands import Commands
-from tests.attack.disturbed import prepare
-from tests.attack.worlds import MEASURE, TRIPLES, World
+from tests.attack.disturbing import prepare
+from tests.attack.worlds import MEASURE, TRIPLES, AttackWorld
 from tests.hostile import CORPUS
 
-ODD = (
+ODD_VALUES = (
     "", " ", "-1", "0", "1", "nan", "inf", "-inf", "1e400", "9" * 30, "9" * 5000, "x", "\u202e",
     "a,b", ",", "r", "women", "none", "all", "\udcff", "[" * 2000, "../x", "/dev/null", "/", ".",
     "kgbias.db", TRIPLES, "scores:scores.csv", "scores:", "hf:", "openai:", "vectors:v.txt", "a=b",
@@ -47,7 +47,7 @@ BASES: dict[str, tuple[str, ...]] = {
 
 
 def fuzz_options(
-    commands: Commands, world: World, folder: Path, count: int, seed: int | str
+    commands: Commands, world: AttackWorld, folder: Path, count: int, seed: int | str
 ) -> tuple[int, Counter[str]]:
     """`count` calls, each with one or two options of odd values; what was wrong with them."""
     from kgbias.cli import cli
@@ -64,11 +64,11 @@ def fuzz_options(
         argv = list(base)
         for option in rng.sample(taken, rng.choice((1, 1, 2))):
             if isinstance(option, Setting):
-                argv += ["--set", f"{option.opts[0]}={rng.choice(ODD)}"]
+                argv += ["--set", f"{option.opts[0]}={rng.choice(ODD_VALUES)}"]
                 continue
             argv.append(rng.choice(option.opts))
             if not option.is_flag:
-                argv += rng.choices(ODD, k=option.nargs)
+                argv += rng.choices(ODD_VALUES, k=option.nargs)
         if number % 50 == 0:
             place = world.copy(Path(tempfile.mkdtemp(dir=folder)) / "world")
             prepare(place)

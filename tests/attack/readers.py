@@ -271,41 +271,41 @@ class Reader:
     extension."""
 
     name: str
-    read: str
+    function_path: str
     files: dict[str, bytes]
-    call: Callable[[Callable[..., Any], Path], Any] = lambda read, path: read(path)
+    read_file: Callable[[Callable[..., Any], Path], Any] = lambda read, path: read(path)
 
 
-def _all(found: Any) -> Any:
-    return list(found)
+def _read_all(values: Any) -> Any:
+    return list(values)
 
 
-def _ingest(kind: str) -> Callable[[Callable[..., Any], Path], Any]:
+def _import_reader(kind: str) -> Callable[[Callable[..., Any], Path], Any]:
     def call(read: Callable[..., Any], path: Path) -> Any:
         from kgbias.ingest import TripleColumns, ProfileColumns
 
         if kind == "profiles":
-            return _all(read(path, "csv", ProfileColumns()))
+            return _read_all(read(path, "csv", ProfileColumns()))
         suffix = path.suffix.lstrip(".")
-        return _all(read(path, suffix if suffix in ("csv", "tsv") else "jsonl", TripleColumns()))
+        return _read_all(read(path, suffix if suffix in ("csv", "tsv") else "jsonl", TripleColumns()))
 
     return call
 
 
-def _stories(opened: Callable[..., Any], path: Path) -> Any:
-    with opened(None, progress=False) as study:
+def _read_stories(open_study: Callable[..., Any], path: Path) -> Any:
+    with open_study(None, progress=False) as study:
         return study.import_file(path, format="stereotales")
 
 
-def _scores(measure: str) -> Callable[[Callable[..., Any], Path], Any]:
+def _scores_reader(measure: str) -> Callable[[Callable[..., Any], Path], Any]:
     return lambda load, path: load(measure, f"scores:{path}")
 
 
-def _contexts(make: Callable[..., Any], path: Path) -> Any:
-    return _all(make(path))
+def _read_contexts(make: Callable[..., Any], path: Path) -> Any:
+    return _read_all(make(path))
 
 
-def _inside(name: str) -> Callable[[Callable[..., Any], Path], Any]:
+def _folder_reader(name: str) -> Callable[[Callable[..., Any], Path], Any]:
     """For what reads a folder: the file is put where the folder has it."""
 
     def call(read: Callable[..., Any], path: Path) -> Any:
@@ -318,7 +318,7 @@ def _inside(name: str) -> Callable[[Callable[..., Any], Path], Any]:
     return call
 
 
-def _among(others: Path, name: str) -> Callable[[Callable[..., Any], Path], Any]:
+def _replacing_reader(others: Path, name: str) -> Callable[[Callable[..., Any], Path], Any]:
     """For what reads a folder that has other files too: one of them is replaced."""
 
     def call(read: Callable[..., Any], path: Path) -> Any:
@@ -331,18 +331,18 @@ def _among(others: Path, name: str) -> Callable[[Callable[..., Any], Path], Any]
     return call
 
 
-def _with(whole: bytes) -> Callable[[Callable[..., Any], Path], Any]:
+def _several_reader(whole: bytes) -> Callable[[Callable[..., Any], Path], Any]:
     """For what reads several files: the file beside one that is whole."""
 
     def call(read: Callable[..., Any], path: Path) -> Any:
-        beside = path.with_name("whole.jsonl")
-        beside.write_bytes(whole)
-        return read([beside, path])
+        whole_file = path.with_name("whole.jsonl")
+        whole_file.write_bytes(whole)
+        return read([whole_file, path])
 
     return call
 
 
-def _settings(read: Callable[..., Any], path: Path) -> Any:
+def _read_settings(read: Callable[..., Any], path: Path) -> Any:
     """The settings of a folder, put to every command as the command line does."""
     from kgbias.cli import COMMANDS, cli
 
@@ -353,8 +353,8 @@ def _settings(read: Callable[..., Any], path: Path) -> Any:
         read(path, data, COMMANDS, name, command)
 
 
-def _embedded(read: Callable[..., Any], path: Path) -> Any:
-    return _inside("a.txt")(
+def _read_embedded(read: Callable[..., Any], path: Path) -> Any:
+    return _folder_reader("a.txt")(
         lambda folder: read(folder, lambda texts: np.ones((len(texts), 1))), path
     )
 
@@ -375,17 +375,17 @@ READERS = (
             "tsv": TRIPLES.replace(",", "\t").encode(),
             "jsonl": JSONL.encode(),
         },
-        _ingest("triples"),
+        _import_reader("triples"),
     ),
     Reader(
-        "profiles", "kgbias.ingest:read_profiles", {"csv": PROFILES.encode()}, _ingest("profiles")
+        "profiles", "kgbias.ingest:read_profiles", {"csv": PROFILES.encode()}, _import_reader("profiles")
     ),
     Reader(
         "people of stories",
         "kgbias.stories.config:read_people",
         {"csv": b"name,group,category\na cook,Cooks,trade\n"},
     ),
-    Reader("stories", "kgbias:open", {"jsonl": STORIES.encode()}, _stories),
+    Reader("stories", "kgbias:open", {"jsonl": STORIES.encode()}, _read_stories),
     Reader(
         "requests of pairs",
         "kgbias.pairs.config:read_requests",
@@ -400,13 +400,13 @@ READERS = (
         "scores of toxicity",
         "kgbias.measure.scorers:load_scorer",
         {"csv": SCORES.encode(), "jsonl": b'{"text": "Women like music.", "toxicity": 0.25}\n'},
-        _scores("toxicity"),
+        _scores_reader("toxicity"),
     ),
     Reader(
         "scores of regard",
         "kgbias.measure.scorers:load_scorer",
         {"csv": SCORES.encode()},
-        _scores("regard"),
+        _scores_reader("regard"),
     ),
     Reader("APX", "kgbias.probe.apx:read_apx", {"csv": APX.encode()}),
     Reader("CrowS-Pairs", "kgbias.probe.benchmarks:read_crows_pairs", {"csv": CROWS.encode()}),
@@ -417,7 +417,7 @@ READERS = (
             "jsonl": BBQ.encode(),
             "csv": b"category,example_id,target_loc\nAge,1,1\n",
         },
-        _with(BBQ.encode()),
+        _several_reader(BBQ.encode()),
     ),
     Reader("Winogender", "kgbias.probe.benchmarks:read_winogender", {"tsv": WINOGENDER.encode()}),
     Reader("StereoSet", "kgbias.probe.benchmarks:read_stereoset", {"json": STEREOSET.encode()}),
@@ -475,7 +475,7 @@ READERS = (
         "contexts",
         "kgbias.associate.contexts:corpus_lines",
         {"txt": b"a man is kind\nwomen sing\n", "jsonl": b'{"text": "a man is kind"}\n'},
-        _contexts,
+        _read_contexts,
     ),
     Reader(
         "review",
@@ -483,7 +483,7 @@ READERS = (
         {"csv": b"id,decision,predicate,object\ng1,restore,love,tea\ng2,reject,,\n"},
     ),
     Reader("plan", "kgbias.study.plan:read_plan", {"toml": PLAN.encode()}),
-    Reader("settings", "kgbias.cli.settings:file_defaults", {"toml": SETTINGS.encode()}, _settings),
+    Reader("settings", "kgbias.cli.settings:file_defaults", {"toml": SETTINGS.encode()}, _read_settings),
     Reader(
         "indicators", "kgbias.associate.indicators:read_indicators", {"toml": INDICATORS.encode()}
     ),
@@ -492,7 +492,7 @@ READERS = (
         "documents",
         "kgbias.ingest.corpus:read_folder",
         {"txt": b"Women like tea. Men fear rain.\n\nBakers sing.\n"},
-        _embedded,
+        _read_embedded,
     ),
     Reader("records", "kgbias.faithfulness.metrics:read_records", {"jsonl": RECORDS.encode()}),
     Reader(
@@ -508,30 +508,30 @@ READERS = (
         "published run",
         "kgbias.publish.recipe:read_recipe",
         {"json": RECIPE.encode()},
-        _inside("run.json"),
+        _folder_reader("run.json"),
     ),
     Reader(
         "published statements",
         "kgbias.publish.recipe:read_statements",
         {"jsonl": PUBLISHED.encode()},
-        _inside("data/statements.jsonl"),
+        _folder_reader("data/statements.jsonl"),
     ),
     Reader(
         "prompt pack",
         "kgbias.packs:load_pack",
         {"toml": (PACK / "pack.toml").read_bytes()},
-        _among(PACK, "pack.toml"),
+        _replacing_reader(PACK, "pack.toml"),
     ),
     Reader(
         "template",
         "kgbias.packs:load_pack",
         {"toml": (PACK / "predicate.toml").read_bytes()},
-        _among(PACK, "predicate.toml"),
+        _replacing_reader(PACK, "predicate.toml"),
     ),
     Reader(
         "examples of a pack",
         "kgbias.packs:load_pack",
         {"toml": (PACK / "pool.toml").read_bytes()},
-        _among(PACK, "pool.toml"),
+        _replacing_reader(PACK, "pool.toml"),
     ),
 )

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.attack.commands import Commands, Ended
-from tests.attack.worlds import measuring
+from tests.attack.commands import Commands, CommandResult
+from tests.attack.worlds import measure_options
 from tests.fault_server import Fault, FaultServer
 
 KEY = "sk-ATTACK0123456789abcdefghijklmnopqrstuvwxyz"
 JSON = {"content-type": "application/json"}
-Answer = dict[str, Any]
+ServerAnswer = dict[str, Any]
 Scenario = Callable[
-    [Answer, dict[str, Any]], Fault
+    [ServerAnswer, dict[str, Any]], Fault
 ]  # (the right answer, the request) -> what comes
 
 
-def right(body: dict[str, Any]) -> Answer:
+def right_answer(body: dict[str, Any]) -> ServerAnswer:
     """What a sound server answers to a request of any of the clients."""
     if "input" in body:
         result = {"flagged": False, "categories": {"hate": False}, "category_scores": {"hate": 0.2}}
@@ -44,11 +44,11 @@ def right(body: dict[str, Any]) -> Answer:
         }
         return top | {"choices": [choice]}
     if body.get("echo"):
-        return top | {"choices": [_echo(n, text) for n, text in enumerate(body["prompt"])]}
+        return top | {"choices": [_completion_choice(n, text) for n, text in enumerate(body["prompt"])]}
     return top | {"choices": [{"index": 0, "text": " music.", "finish_reason": "stop"}]}
 
 
-def _echo(number: int, text: str) -> dict[str, Any]:
+def _completion_choice(number: int, text: str) -> dict[str, Any]:
     words, places, at = [], [], 0
     for word in text.split(" "):
         words.append(word if not places else f" {word}")
@@ -64,16 +64,16 @@ def _echo(number: int, text: str) -> dict[str, Any]:
     return {"index": number, "text": text, "finish_reason": "length", "logprobs": logprobs}
 
 
-def _raw(body: bytes | str, code: int = 200, **headers: str) -> Scenario:
+def _raw_scenario(body: bytes | str, code: int = 200, **headers: str) -> Scenario:
     data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
-    named = {name.replace("_", "-"): value for name, value in headers.items()} or JSON
-    return lambda *_: ("raw", (code, named, data))
+    header_values = {name.replace("_", "-"): value for name, value in headers.items()} or JSON
+    return lambda *_: ("raw", (code, header_values, data))
 
 
-def _changed(change: Callable[[Answer], Any], **dumps: Any) -> Scenario:
+def _changed_scenario(change: Callable[[ServerAnswer], Any], **dumps: Any) -> Scenario:
     """The right answer with a change."""
 
-    def scenario(answer: Answer, _: dict[str, Any]) -> Fault:
+    def scenario(answer: ServerAnswer, _: dict[str, Any]) -> Fault:
         new = change(answer)
         text = json.dumps(answer if new is None else new, **dumps)
         return "raw", (200, JSON, text.encode("utf-8", "surrogatepass"))
@@ -81,188 +81,188 @@ def _changed(change: Callable[[Answer], Any], **dumps: Any) -> Scenario:
     return scenario
 
 
-def _text(text: Any) -> Scenario:
+def _text_scenario(text: Any) -> Scenario:
     """The right answer, saying this."""
 
-    def change(answer: Answer) -> None:
+    def change(answer: ServerAnswer) -> None:
         for choice in answer.get("choices", ()):
             if "message" in choice:
                 choice["message"]["content"] = text
             choice["text"] = text
 
-    return _changed(change, ensure_ascii=False)
+    return _changed_scenario(change, ensure_ascii=False)
 
 
-def _set(path: str, value: Any) -> Scenario:
+def _field_scenario(path: str, value: Any) -> Scenario:
     """The right answer with one of its fields replaced, where it has it."""
 
-    def change(answer: Answer) -> None:
+    def change(answer: ServerAnswer) -> None:
         *parents, last = path.split(".")
-        for holder in _holders([answer], parents):
+        for holder in _find_holders([answer], parents):
             if isinstance(holder, dict):
                 holder[last] = value
 
-    return _changed(change)
+    return _changed_scenario(change)
 
 
-def _holders(nodes: list[Any], path: list[str]) -> list[Any]:
+def _find_holders(nodes: list[Any], path: list[str]) -> list[Any]:
     for name in path:
         nodes = [n[name] for n in nodes if isinstance(n, dict) and name in n]
         nodes = [m for n in nodes for m in (n if isinstance(n, list) else [n])]
     return nodes
 
 
-def _logs(*values: Any) -> Scenario:
+def _scores_scenario(*values: Any) -> Scenario:
     """All log-probabilities of a prompt, and all scores, are one of these."""
 
-    def change(answer: Answer) -> None:
-        for n, holder in enumerate(_holders([answer], ["choices", "logprobs"])):
+    def change(answer: ServerAnswer) -> None:
+        for n, holder in enumerate(_find_holders([answer], ["choices", "logprobs"])):
             length = len(holder["tokens"])
             holder["token_logprobs"] = [values[(n + k) % len(values)] for k in range(length)]
-        for holder in _holders([answer], ["results", "category_scores"]):
+        for holder in _find_holders([answer], ["results", "category_scores"]):
             holder["hate"] = values[0]
 
-    return _changed(change)
+    return _changed_scenario(change)
 
 
 _BASIC = base64.b64encode(f"user:{KEY}".encode()).decode()
 ECHOES = {  # a server that says the key back, wherever it can
-    "401 says the key": _raw(json.dumps({"error": {"message": f"Incorrect API key: {KEY}"}}), 401),
-    "403 says the key": _raw(f"<p>not with {KEY}</p>", 403, content_type="text/html"),
-    "400 says the key": _raw(json.dumps({"error": {"message": f"bad header Bearer {KEY}"}}), 400),
-    "500 says the key": _raw(json.dumps({"error": {"message": f"{'x' * 280} {KEY}"}}), 500),
-    "404 says it in Basic": _raw(json.dumps({"error": {"message": f"Basic {_BASIC}"}}), 404),
-    "422 says its repr": _raw(json.dumps({"error": {"message": repr(KEY.encode())}}), 422),
-    "200 says the key": _raw(f"not JSON, but {KEY}"),
-    "200 cuts the key": _raw("x" * 60 + KEY),
-    "200 escapes the key": _raw("".join(f"\\u{ord(c):04x}" for c in KEY) + KEY),
-    "model is the key": _set("model", f"m {KEY}"),
-    "fingerprint is the key": _set("system_fingerprint", KEY),
-    "fingerprint cuts the key": _set("system_fingerprint", "x" * 80 + KEY),
-    "finish is the key": _set("choices.finish_reason", KEY),
-    "text is the key": _text(f" {KEY}."),
-    "a header says the key": _raw("{}", 500, content_type="text/html", retry_after=KEY),
+    "401 says the key": _raw_scenario(json.dumps({"error": {"message": f"Incorrect API key: {KEY}"}}), 401),
+    "403 says the key": _raw_scenario(f"<p>not with {KEY}</p>", 403, content_type="text/html"),
+    "400 says the key": _raw_scenario(json.dumps({"error": {"message": f"bad header Bearer {KEY}"}}), 400),
+    "500 says the key": _raw_scenario(json.dumps({"error": {"message": f"{'x' * 280} {KEY}"}}), 500),
+    "404 says it in Basic": _raw_scenario(json.dumps({"error": {"message": f"Basic {_BASIC}"}}), 404),
+    "422 says its repr": _raw_scenario(json.dumps({"error": {"message": repr(KEY.encode())}}), 422),
+    "200 says the key": _raw_scenario(f"not JSON, but {KEY}"),
+    "200 cuts the key": _raw_scenario("x" * 60 + KEY),
+    "200 escapes the key": _raw_scenario("".join(f"\\u{ord(c):04x}" for c in KEY) + KEY),
+    "model is the key": _field_scenario("model", f"m {KEY}"),
+    "fingerprint is the key": _field_scenario("system_fingerprint", KEY),
+    "fingerprint cuts the key": _field_scenario("system_fingerprint", "x" * 80 + KEY),
+    "finish is the key": _field_scenario("choices.finish_reason", KEY),
+    "text is the key": _text_scenario(f" {KEY}."),
+    "a header says the key": _raw_scenario("{}", 500, content_type="text/html", retry_after=KEY),
 }
 SCENARIOS: dict[str, Scenario] = {
     **ECHOES,
-    "html": _raw("<html><body>Sign in</body></html>", content_type="text/html"),
-    "html that fails": _raw("<html>Bad gateway</html>", 502, content_type="text/html"),
-    "nothing": _raw(""),
-    "null": _raw("null"),
-    "a list": _raw("[]"),
-    "a list of lists": _raw("[[[]]]"),
-    "a string": _raw('"no"'),
-    "a number": _raw("7"),
-    "an empty object": _raw("{}"),
-    "half an object": _raw('{"choices": ['),
-    "JSON twice": _raw('{"choices": []}{"choices": []}'),
-    "deep JSON": _raw("[" * 100_000),
-    "deep object": _raw('{"choices":' * 50_000),
-    "a number of 6,000 digits": _raw('{"choices": ' + "9" * 6000 + "}"),
-    "UTF-16": _raw('{"choices": []}'.encode("utf-16")),
-    "bytes that are no text": _raw(b"\xff\xfe\x00\xd8\xc3("),
-    "a charset that is not": _raw(
+    "html": _raw_scenario("<html><body>Sign in</body></html>", content_type="text/html"),
+    "html that fails": _raw_scenario("<html>Bad gateway</html>", 502, content_type="text/html"),
+    "nothing": _raw_scenario(""),
+    "null": _raw_scenario("null"),
+    "a list": _raw_scenario("[]"),
+    "a list of lists": _raw_scenario("[[[]]]"),
+    "a string": _raw_scenario('"no"'),
+    "a number": _raw_scenario("7"),
+    "an empty object": _raw_scenario("{}"),
+    "half an object": _raw_scenario('{"choices": ['),
+    "JSON twice": _raw_scenario('{"choices": []}{"choices": []}'),
+    "deep JSON": _raw_scenario("[" * 100_000),
+    "deep object": _raw_scenario('{"choices":' * 50_000),
+    "a number of 6,000 digits": _raw_scenario('{"choices": ' + "9" * 6000 + "}"),
+    "UTF-16": _raw_scenario('{"choices": []}'.encode("utf-16")),
+    "bytes that are no text": _raw_scenario(b"\xff\xfe\x00\xd8\xc3("),
+    "a charset that is not": _raw_scenario(
         json.dumps({"choices": []}), content_type="application/json; charset=klingon"
     ),
-    "the wrong charset": _changed(lambda a: None)
-    and _raw(
+    "the wrong charset": _changed_scenario(lambda a: None)
+    and _raw_scenario(
         '{"model": "\xe9\xff", "choices": [{"text": " \xe9", "index": 0}]}'.encode("latin-1"),
         content_type="application/json; charset=utf-8",
     ),
-    "charset rot13": _raw("{}", content_type="application/json; charset=rot13"),
-    "charset utf-7": _raw("+2D8-", content_type="application/json; charset=utf-7"),
-    "gzip that is none": _raw("{}", content_encoding="gzip", content_type="application/json"),
-    "a gzip bomb": _raw(
+    "charset rot13": _raw_scenario("{}", content_type="application/json; charset=rot13"),
+    "charset utf-7": _raw_scenario("+2D8-", content_type="application/json; charset=utf-7"),
+    "gzip that is none": _raw_scenario("{}", content_encoding="gzip", content_type="application/json"),
+    "a gzip bomb": _raw_scenario(
         gzip.compress(b" " * 300_000_000, 9),
         content_encoding="gzip",
         content_type="application/json",
     ),
-    "a long body": _raw(b"[" + b"0," * 20_000_000),
-    "a body of objects": _raw(b'{"choices": [' + b"{}," * 2_700_000 + b"{}]}"),  # 8 MB
-    "to another place": _raw("", 302, location="http://127.0.0.1:9/v1"),
-    "round and round": _raw("", 307, location="/v1/completions"),
-    "to be fetched": _raw("", 303, location="/v1/completions"),
-    "to a port that is none": _raw("", 307, location="http://127.0.0.1:99999/v1"),
-    "to half an address": _raw("", 307, location="http://[::1"),
-    "to a file": _raw("", 302, location="file:///etc/passwd"),
-    "to nowhere": _raw("", 302, location=""),
-    "to a place that is no text": _raw("", 302, location="/\xff\xfe"),
-    "a length too long": _raw("{}", content_length="100000", content_type="application/json"),
-    "a length too short": _raw('{"choices": []}', content_length="4"),
-    "no such chunks": _raw("zz\r\n{}\r\n", transfer_encoding="chunked"),
-    "status 299": _raw("{}", 299),
-    "status 204": _raw("", 204),
-    "status 418": _raw("teapot", 418),
-    "retry after nan": _raw("{}", 429, retry_after="nan", content_type="application/json"),
+    "a long body": _raw_scenario(b"[" + b"0," * 20_000_000),
+    "a body of objects": _raw_scenario(b'{"choices": [' + b"{}," * 2_700_000 + b"{}]}"),  # 8 MB
+    "to another place": _raw_scenario("", 302, location="http://127.0.0.1:9/v1"),
+    "round and round": _raw_scenario("", 307, location="/v1/completions"),
+    "to be fetched": _raw_scenario("", 303, location="/v1/completions"),
+    "to a port that is none": _raw_scenario("", 307, location="http://127.0.0.1:99999/v1"),
+    "to half an address": _raw_scenario("", 307, location="http://[::1"),
+    "to a file": _raw_scenario("", 302, location="file:///etc/passwd"),
+    "to nowhere": _raw_scenario("", 302, location=""),
+    "to a place that is no text": _raw_scenario("", 302, location="/\xff\xfe"),
+    "a length too long": _raw_scenario("{}", content_length="100000", content_type="application/json"),
+    "a length too short": _raw_scenario('{"choices": []}', content_length="4"),
+    "no such chunks": _raw_scenario("zz\r\n{}\r\n", transfer_encoding="chunked"),
+    "status 299": _raw_scenario("{}", 299),
+    "status 204": _raw_scenario("", 204),
+    "status 418": _raw_scenario("teapot", 418),
+    "retry after nan": _raw_scenario("{}", 429, retry_after="nan", content_type="application/json"),
     "cut": lambda *_: ("cut", None),
-    "no choices": _set("choices", []),
-    "choices null": _set("choices", None),
-    "choices a string": _set("choices", "no"),
-    "choices of null": _set("choices", [None]),
-    "choices of strings": _set("choices", ["a", "b"]),
-    "index a string": _set("choices.index", "0"),
-    "index null": _set("choices.index", None),
-    "index away": _set("choices.index", 10**30),
-    "usage a string": _set("usage", "none"),
-    "usage of strings": _set("usage", {"prompt_tokens": "x", "completion_tokens": -1}),
-    "usage of floats": _set("usage", {"prompt_tokens": 1e400, "completion_tokens": 0.5}),
-    "text null": _text(None),
-    "text a list": _text(["a"]),
-    "text a number": _text(7),
-    "text with half a pair": _text(" half \ud83d"),
-    "text with NUL": _text(" a\x00b"),
-    "text of spaces": _text(" " * 65_000),
-    "text of a fence and spaces": _text("```" + " " * 65_000),
-    "text of brackets": _text("{" * 60_000),
-    "text of quotes": _text("```json" + "\n" * 30_000 + "x"),
-    "text of commas": _text(", " * 30_000),
-    "text of A:": _text(" A:" * 20_000),
-    "text very long": _text(" word" * 400_000),
-    "text hostile": _text(" </script>\x1b]0;x\x07\u202e=1+1."),
-    "model with half a pair": _set("model", "m\ud800"),
-    "fingerprint with half a pair": _set("system_fingerprint", "\udfff"),
-    "finish with half a pair": _set("choices.finish_reason", "\ud83d"),
-    "fingerprint of controls": _set("system_fingerprint", "\x1b]0;x\x07\u202e\x00"),
-    "model a list": _set("model", ["m"]),
-    "logprobs null": _set("choices.logprobs", None),
-    "logprobs a list": _set("choices.logprobs", [1]),
-    "logprobs empty": _set("choices.logprobs", {}),
-    "tokens null": _set("choices.logprobs.tokens", None),
-    "tokens too few": _set("choices.logprobs.tokens", ["a"]),
-    "tokens of numbers": _set("choices.logprobs.tokens", [1, 2, 3]),
-    "offsets null": _set("choices.logprobs.text_offset", None),
-    "offsets too few": _set("choices.logprobs.text_offset", [0]),
-    "offsets of strings": _set("choices.logprobs.text_offset", ["0", "1"]),
-    "offsets empty": _set("choices.logprobs.text_offset", []),
-    "logs NaN": _logs(math.nan),
-    "logs -Infinity": _logs(-math.inf),
-    "logs Infinity": _logs(math.inf),
-    "one log -Infinity": _logs(-1.0, -math.inf),
-    "logs positive": _logs(0.5),
-    "logs huge": _logs(-1e308),
-    "logs null": _logs(None),
-    "logs strings": _logs("-1"),
-    "logs lists": _logs([]),
-    "logs true": _logs(True),
-    "results null": _set("results", None),
-    "results empty": _set("results", []),
-    "results of strings": _set("results", ["hate"]),
-    "results of null": _set("results", [None]),
-    "scores null": _set("results.category_scores", None),
-    "scores a string": _set("results.category_scores", "hate"),
-    "scores a list": _set("results.category_scores", [1]),
-    "scores negative": _logs(-3.0),
-    "scores above 1": _logs(7.5),
+    "no choices": _field_scenario("choices", []),
+    "choices null": _field_scenario("choices", None),
+    "choices a string": _field_scenario("choices", "no"),
+    "choices of null": _field_scenario("choices", [None]),
+    "choices of strings": _field_scenario("choices", ["a", "b"]),
+    "index a string": _field_scenario("choices.index", "0"),
+    "index null": _field_scenario("choices.index", None),
+    "index away": _field_scenario("choices.index", 10**30),
+    "usage a string": _field_scenario("usage", "none"),
+    "usage of strings": _field_scenario("usage", {"prompt_tokens": "x", "completion_tokens": -1}),
+    "usage of floats": _field_scenario("usage", {"prompt_tokens": 1e400, "completion_tokens": 0.5}),
+    "text null": _text_scenario(None),
+    "text a list": _text_scenario(["a"]),
+    "text a number": _text_scenario(7),
+    "text with half a pair": _text_scenario(" half \ud83d"),
+    "text with NUL": _text_scenario(" a\x00b"),
+    "text of spaces": _text_scenario(" " * 65_000),
+    "text of a fence and spaces": _text_scenario("```" + " " * 65_000),
+    "text of brackets": _text_scenario("{" * 60_000),
+    "text of quotes": _text_scenario("```json" + "\n" * 30_000 + "x"),
+    "text of commas": _text_scenario(", " * 30_000),
+    "text of A:": _text_scenario(" A:" * 20_000),
+    "text very long": _text_scenario(" word" * 400_000),
+    "text hostile": _text_scenario(" </script>\x1b]0;x\x07\u202e=1+1."),
+    "model with half a pair": _field_scenario("model", "m\ud800"),
+    "fingerprint with half a pair": _field_scenario("system_fingerprint", "\udfff"),
+    "finish with half a pair": _field_scenario("choices.finish_reason", "\ud83d"),
+    "fingerprint of controls": _field_scenario("system_fingerprint", "\x1b]0;x\x07\u202e\x00"),
+    "model a list": _field_scenario("model", ["m"]),
+    "logprobs null": _field_scenario("choices.logprobs", None),
+    "logprobs a list": _field_scenario("choices.logprobs", [1]),
+    "logprobs empty": _field_scenario("choices.logprobs", {}),
+    "tokens null": _field_scenario("choices.logprobs.tokens", None),
+    "tokens too few": _field_scenario("choices.logprobs.tokens", ["a"]),
+    "tokens of numbers": _field_scenario("choices.logprobs.tokens", [1, 2, 3]),
+    "offsets null": _field_scenario("choices.logprobs.text_offset", None),
+    "offsets too few": _field_scenario("choices.logprobs.text_offset", [0]),
+    "offsets of strings": _field_scenario("choices.logprobs.text_offset", ["0", "1"]),
+    "offsets empty": _field_scenario("choices.logprobs.text_offset", []),
+    "logs NaN": _scores_scenario(math.nan),
+    "logs -Infinity": _scores_scenario(-math.inf),
+    "logs Infinity": _scores_scenario(math.inf),
+    "one log -Infinity": _scores_scenario(-1.0, -math.inf),
+    "logs positive": _scores_scenario(0.5),
+    "logs huge": _scores_scenario(-1e308),
+    "logs null": _scores_scenario(None),
+    "logs strings": _scores_scenario("-1"),
+    "logs lists": _scores_scenario([]),
+    "logs true": _scores_scenario(True),
+    "results null": _field_scenario("results", None),
+    "results empty": _field_scenario("results", []),
+    "results of strings": _field_scenario("results", ["hate"]),
+    "results of null": _field_scenario("results", [None]),
+    "scores null": _field_scenario("results.category_scores", None),
+    "scores a string": _field_scenario("results.category_scores", "hate"),
+    "scores a list": _field_scenario("results.category_scores", [1]),
+    "scores negative": _scores_scenario(-3.0),
+    "scores above 1": _scores_scenario(7.5),
 }
 
 
 @dataclass(frozen=True)
-class Client:
-    """A command that asks a server; `first` are the requests that are answered as they should be
+class AttackedClient:
+    """A command that asks a server; `sound_requests` are the requests that are answered as they should be
     (the scorer's question which categories there are)."""
 
     argv: tuple[str, ...]
-    first: int = 0
+    sound_requests: int = 0
 
 
 _CRAWL = (
@@ -286,85 +286,85 @@ _CRAWL = (
     "--run",
     "c",
 )
-_MODERATION = ("measure", "r", *measuring(toxicity="openai-moderation"))
+_MODERATION = ("measure", "r", *measure_options(toxicity="openai-moderation"))
 CLIENTS = {
-    "crawl": Client(_CRAWL),
-    "chat": Client((*_CRAWL, "--form", "chat")),
-    "structured": Client((*_CRAWL, "--form", "chat", "--set", "structured=true")),
-    "probe": Client(("probe", "r", "--model", "openai:m")),
-    "surprisal": Client(("probe", "surprisal", "women like music", "--model", "openai:m")),
-    "moderation": Client(_MODERATION, 1),
-    "moderation at once": Client(_MODERATION),
+    "crawl": AttackedClient(_CRAWL),
+    "chat": AttackedClient((*_CRAWL, "--form", "chat")),
+    "structured": AttackedClient((*_CRAWL, "--form", "chat", "--set", "structured=true")),
+    "probe": AttackedClient(("probe", "r", "--model", "openai:m")),
+    "surprisal": AttackedClient(("probe", "surprisal", "women like music", "--model", "openai:m")),
+    "moderation": AttackedClient(_MODERATION, 1),
+    "moderation at once": AttackedClient(_MODERATION),
 }
-OF_CRAWL = ("choices", "text", "usage", "finish", "fingerprint", "model")
-OF_PROBE = ("choices", "index", "logprobs", "tokens", "offsets", "logs", "one log")
-OF_SCORER = ("results", "scores", "logs")
+CRAWL_SCENARIOS = ("choices", "text", "usage", "finish", "fingerprint", "model")
+PROBE_SCENARIOS = ("choices", "index", "logprobs", "tokens", "offsets", "logs", "one log")
+SCORER_SCENARIOS = ("results", "scores", "logs")
 
 
-def concerns(client: str, scenario: str) -> bool:
+def concerns_client(client: str, scenario: str) -> bool:
     """Whether the scenario changes anything for the client."""
-    own = {
-        "crawl": OF_CRAWL,
-        "chat": OF_CRAWL,
-        "structured": OF_CRAWL,
-        "probe": OF_PROBE,
-        "surprisal": OF_PROBE,
-    }.get(client, OF_SCORER)
-    special = {*OF_CRAWL, *OF_PROBE, *OF_SCORER}
+    client_scenarios = {
+        "crawl": CRAWL_SCENARIOS,
+        "chat": CRAWL_SCENARIOS,
+        "structured": CRAWL_SCENARIOS,
+        "probe": PROBE_SCENARIOS,
+        "surprisal": PROBE_SCENARIOS,
+    }.get(client, SCORER_SCENARIOS)
+    special = {*CRAWL_SCENARIOS, *PROBE_SCENARIOS, *SCORER_SCENARIOS}
     word = scenario.split()[0]
-    return word not in special or scenario.startswith(own)
+    return word not in special or scenario.startswith(client_scenarios)
 
 
 # What must still work on a store that a hostile answer may have reached; a report draws figures and
 # takes a second.
-NOTHING = re.compile(
+NO_STATEMENTS = re.compile(
     r"kgbias: run '\w+'( \(\w+\))? has no statements: repeat its crawl, or name another run"
 )
-AFTER: tuple[tuple[str, ...], ...] = (("runs",), ("compare", "r"), ("export", "-o", "after.jsonl"))
-REPORT = ("report", "-o", "after.html")
+FOLLOW_UPS: tuple[tuple[str, ...], ...] = (("runs",), ("compare", "r"), ("export", "-o", "after.jsonl"))
+REPORT_COMMAND = ("report", "-o", "after.html")
 
 
-def attack(
+def attack_client(
     commands: Commands,
     folder: Path,
     client: str,
     scenario: Scenario,
     *,
-    after: tuple[tuple[str, ...], ...] = (*AFTER, REPORT),
-) -> tuple[Ended, list[str]]:
+    follow_ups: tuple[tuple[str, ...], ...] = (*FOLLOW_UPS, REPORT_COMMAND),
+) -> tuple[CommandResult, list[str]]:
     """Let the client ask a server that answers so, in a folder prepared by `tests.attack.worlds`,
-    and see what `after` it makes of the store; how it ended, and what is wrong with that."""
+    and see what `follow_ups` it makes of the store; how it ended, and what is wrong with that."""
     asker = CLIENTS[client]
-    asked = 0
+    request_count = 0
 
     def plan(body: dict[str, Any], _: int) -> Fault:
-        nonlocal asked
-        asked += 1
-        answer = right(body)
-        if asked <= asker.first:
+        nonlocal request_count
+        request_count += 1
+        answer = right_answer(body)
+        if request_count <= asker.sound_requests:
             return "body", json.dumps(answer)
         return scenario(answer, body)
 
     with FaultServer(plan) as server:
         env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}
-        ended = commands.run(*asker.argv, env=env, cwd=folder)
-    faults = [ended.fault] if ended.fault else []
-    faults += leaks(folder, ended.out + ended.err)
+        result = commands.run(*asker.argv, env=env, cwd=folder)
+    faults = [result.fault] if result.fault else []
+    faults += find_leaks(folder, result.out + result.err)
     if client in ("crawl", "probe", "moderation"):
-        for argv in after:
-            done = commands.run(*argv, cwd=folder)
+        for argv in follow_ups:
+            follow_up = commands.run(*argv, cwd=folder)
             # A crawl that the server gave nothing has nothing to take out, and that is said.
-            nothing = done.code == 2 and NOTHING.fullmatch(done.err.strip())
-            if done.fault or (done.code and not nothing):
-                faults.append(f"then {argv[0]} failed: {done.fault or done.err.strip()[:200]}")
-        faults += leaks(folder, "")
-    return ended, faults
+            is_empty = follow_up.code == 2 and NO_STATEMENTS.fullmatch(follow_up.err.strip())
+            if follow_up.fault or (follow_up.code and not is_empty):
+                faults.append(f"then {argv[0]} failed: {follow_up.fault or follow_up.err.strip()[:200]}")
+        faults += find_leaks(folder, "")
+    return result, faults
 
 
-def leaks(folder: Path, text: str, key: str = KEY) -> list[str]:
+def find_leaks(folder: Path, text: str, key: str = KEY) -> list[str]:
     """Where the key, or half of it, is: in the text, or in a file of the folder."""
     halves = (key[:14], key[-14:])
-    found = [
+    places = [
         f"the key is printed: ...{text[max(0, at - 40) : at + 20]!r}"
         for half in halves
         if (at := text.find(half)) >= 0
@@ -372,5 +372,5 @@ def leaks(folder: Path, text: str, key: str = KEY) -> list[str]:
     for file in sorted(folder.rglob("*")):
         if file.is_file():
             data = file.read_bytes()
-            found += [f"the key is in {file.name}" for half in halves if half.encode() in data]
-    return list(dict.fromkeys(found))
+            places += [f"the key is in {file.name}" for half in halves if half.encode() in data]
+    return list(dict.fromkeys(places))

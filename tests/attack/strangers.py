@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.attack.commands import Commands
-from tests.attack.disturbed import READERS, TOML_TESTS, Tally, picture
+from tests.attack.disturbing import READERS, TOML_TESTS, AttackTally, read_folder
 from tests.attack.visitors import visitors
-from tests.attack.worlds import MEASURE, TRIPLES, World
+from tests.attack.worlds import MEASURE, TRIPLES, AttackWorld
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
 ACTING = (
@@ -81,7 +81,7 @@ SURROUNDINGS: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 ASKING = ("crawl", "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--category",
           "gender", "--samples", "1", "--iterations", "0")  # fmt: skip
-LIGHT = [argv for argv in READERS if argv[0] != "query"]
+LIGHT_READERS = [argv for argv in READERS if argv[0] != "query"]
 
 _HOLDER = b'{"host": "%s", "process": %s, "machine": "m", "started": "1", "token": "t"}'
 HOLDERS = tuple(
@@ -94,23 +94,23 @@ HOLDERS = tuple(
 )  # fmt: skip
 
 Faults = Iterator[tuple[str, str]]  # where, and what; "" where nothing is wrong
-Kind = Callable[[Commands, Path, random.Random, int], Faults]
+StrangerAttack = Callable[[Commands, Path, random.Random, int], Faults]
 
 
-def acting(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faults:
+def acting_stores(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faults:
     """A store that acts by itself is not opened, and not changed."""
     statement = ACTING[n % len(ACTING)]
     with closing(sqlite3.connect(folder / "kgbias.db")) as db:
         db.executescript(statement)
     before = (folder / "kgbias.db").read_bytes()
-    argv = rng.choice([*LIGHT, ("delete", "r", "--yes")])
+    argv = rng.choice([*LIGHT_READERS, ("delete", "r", "--yes")])
     done = commands.run(*argv, cwd=folder)
-    yield f"{argv[0]} of a store that acts", done.fault or _refused(done.code, done.err)
+    yield f"{argv[0]} of a store that acts", done.fault or _refusal_fault(done.code, done.err)
     if (folder / "kgbias.db").read_bytes() != before:
         yield argv[0], "a store that acts was changed"
 
 
-def lying(commands: Commands, folder: Path, rng: random.Random, _: int) -> Faults:
+def lying_stores(commands: Commands, folder: Path, rng: random.Random, _: int) -> Faults:
     """Values that no store holds end in a line, and are found."""
     with closing(sqlite3.connect(folder / "kgbias.db")) as db:
         tables = [t for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' "
@@ -124,12 +124,12 @@ def lying(commands: Commands, folder: Path, rng: random.Random, _: int) -> Fault
             db.commit()
         except sqlite3.Error:
             return  # two rows of one key
-    for argv in rng.sample(LIGHT, 2):
+    for argv in rng.sample(LIGHT_READERS, 2):
         done = commands.run(*argv, cwd=folder)
         yield f"{argv[0]} of a store with {table}.{column} of another kind", done.fault
 
 
-def endless(commands: Commands, folder: Path, rng: random.Random, _: int) -> Faults:
+def endless_stores(commands: Commands, folder: Path, rng: random.Random, _: int) -> Faults:
     """A store with a table that has no end: what looks after a store sees that, and ends."""
     store = folder / "kgbias.db"
     with closing(sqlite3.connect(store)) as db:
@@ -139,7 +139,7 @@ def endless(commands: Commands, folder: Path, rng: random.Random, _: int) -> Fau
     store.write_bytes(_without_end(store.read_bytes(), root, rng.randrange(4, 300)))
     for argv in (("verify",), ("compact",)):
         done = commands.run(*argv, cwd=folder)
-        found = "" if done.code == 1 and done.out.strip() else _refused(done.code, done.err)
+        found = "" if done.code == 1 and done.out.strip() else _refusal_fault(done.code, done.err)
         yield f"{argv[0]} of a store without end in {table}", done.fault or found
 
 
@@ -165,7 +165,7 @@ def _without_end(data: bytes, root: int, width: int) -> bytes:
     return bytes(whole)
 
 
-def dumped(commands: Commands, folder: Path, rng: random.Random, _: int) -> Faults:
+def dumped_stores(commands: Commands, folder: Path, rng: random.Random, _: int) -> Faults:
     """A store that was repaired by `.dump` is one."""
     with (
         closing(sqlite3.connect(folder / "kgbias.db")) as old,
@@ -187,7 +187,7 @@ def packs(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
         "crawl", "--model", "reference", "--category", "peoples", "--prompts", "pack", "--dry-run",
         cwd=folder, limits={"RLIMIT_CPU": 20},
     )  # fmt: skip
-    yield "a pack", done.fault or _refused(done.code, done.err)
+    yield "a pack", done.fault or _refusal_fault(done.code, done.err)
 
 
 def vectors(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
@@ -196,7 +196,7 @@ def vectors(commands: Commands, folder: Path, _: random.Random, n: int) -> Fault
     (folder / name).write_bytes(VECTORS[name])
     (folder / "t.toml").write_text(TOML_TESTS)
     done = commands.run("associate", "--vectors", name, "--tests-file", "t.toml", cwd=folder)
-    yield "vectors", done.fault or _refused(done.code, done.err)
+    yield "vectors", done.fault or _refusal_fault(done.code, done.err)
 
 
 def studies(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
@@ -208,7 +208,7 @@ def studies(commands: Commands, folder: Path, _: random.Random, n: int) -> Fault
     text = STUDIES[n % len(STUDIES)].format(outside=folder)
     (place / "study.toml").write_text(f"[[imports]]\npath = '{TRIPLES}'\nmodel = 'm'\n{text}\n")
     done = commands.run("run", "theirs/study.toml", cwd=folder)
-    yield "a study", done.fault or _refused(done.code, done.err)
+    yield "a study", done.fault or _refusal_fault(done.code, done.err)
     if (folder / "precious.csv").read_text() != "mine" or (folder / "tables").exists():
         yield "a study", "wrote outside of its folder"
 
@@ -237,7 +237,7 @@ def publications(commands: Commands, folder: Path, rng: random.Random, _: int) -
             (folder / "pub" / "SHA256SUMS").write_text(f"{'0' * 64}  ../kgbias.db\n")
     for argv in (("reproduce", "pub", "--check"), ("reproduce", "pub")):
         done = commands.run(*argv, cwd=folder)
-        told = "" if done.code == 1 else _refused(done.code, done.err)  # 1: it says what differs
+        told = "" if done.code == 1 else _refusal_fault(done.code, done.err)  # 1: it says what differs
         if done.code == 0 and (file.name == "SHA256SUMS" or file.read_bytes() == data):
             told = ""
         yield f"{' '.join(argv)} of another {file.name}", done.fault or told
@@ -245,21 +245,21 @@ def publications(commands: Commands, folder: Path, rng: random.Random, _: int) -
 
 def memory(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faults:
     """Under `ulimit -v`, a command ends well or in a line, and leaves the store as it should."""
-    argv = rng.choice([("publish", "r", "-o", "pub"), *LIGHT])
+    argv = rng.choice([("publish", "r", "-o", "pub"), *LIGHT_READERS])
     most = rng.randrange(180, 900)
     done = commands.run(*argv, cwd=folder, limits={"RLIMIT_AS": most << 20})
     yield f"{argv[0]} in {most} MB", done.fault
     if not done.fault and done.code:
-        yield f"{argv[0]} in {most} MB", _refused(done.code, done.err)
+        yield f"{argv[0]} in {most} MB", _refusal_fault(done.code, done.err)
 
 
 def handles(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faults:
     """Under `ulimit -n`, a command ends well or in a line."""
-    argv = rng.choice([("publish", "r", "-o", "pub"), *LIGHT])
+    argv = rng.choice([("publish", "r", "-o", "pub"), *LIGHT_READERS])
     most = rng.randrange(5, 40)
     done = commands.run(*argv, cwd=folder, limits={"RLIMIT_NOFILE": most})
     where = f"{argv[0]} with {most} files"
-    yield where, done.fault or (_refused(done.code, done.err) if done.code else "")
+    yield where, done.fault or (_refusal_fault(done.code, done.err) if done.code else "")
 
 
 def holders(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faults:
@@ -277,13 +277,13 @@ def holders(commands: Commands, folder: Path, rng: random.Random, n: int) -> Fau
     state = "  abandoned  " if dead else "  running  "
     yield "runs with a holder", done.fault or ("" if state in done.out else done.out)
     done = commands.run("delete", "r", "--yes", cwd=folder)
-    yield "delete with a holder", done.fault or ("" if dead else _refused(done.code, done.err))
+    yield "delete with a holder", done.fault or ("" if dead else _refusal_fault(done.code, done.err))
 
 
 def queries(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
     """A query reads the graph alone."""
     done = commands.run("query", "--cypher", QUERIES[n % len(QUERIES)], cwd=folder)
-    yield "a query", done.fault or _refused(done.code, done.err)
+    yield "a query", done.fault or _refusal_fault(done.code, done.err)
     if "root:" in done.out + done.err:
         yield "a query", "read a file"
 
@@ -292,7 +292,7 @@ def surroundings(commands: Commands, folder: Path, rng: random.Random, n: int) -
     """Closed streams, odd proxies and certificates, a clock that jumps."""
     how = SURROUNDINGS[n % len(SURROUNDINGS)]
     argv = ASKING if "PROXY" in str(how) or "SSL" in str(how) else rng.choice(
-        [*LIGHT, ("delete", "r", "--yes")]
+        [*LIGHT_READERS, ("delete", "r", "--yes")]
     )  # fmt: skip
     done = commands.run(*argv, cwd=folder, **how)
     silent = 2 in how.get("closed", ()) and done.fault == "failed without a word"
@@ -301,7 +301,7 @@ def surroundings(commands: Commands, folder: Path, rng: random.Random, n: int) -
 
 def reviews(commands: Commands, folder: Path, rng: random.Random, _: int) -> Faults:
     """Decisions in any order, and all of them taken back, leave what was there."""
-    before = _crawled(folder)
+    before = _crawl_rows(folder)
     for _ in range(rng.randrange(1, 6)):
         which = rng.choice((("--accepted",), ("--accepted", "--decided"), ("--decided",)))
         done = commands.run("review", "r", *which, "--csv", "s.csv", cwd=folder)
@@ -325,29 +325,29 @@ def reviews(commands: Commands, folder: Path, rng: random.Random, _: int) -> Fau
     yield "review, undo", commands.run("review", "r", "--undo", cwd=folder).fault
     done = commands.run("verify", cwd=folder)
     yield "verify after reviews", done.fault or done.out * (done.code != 0)
-    if _crawled(folder) != before:
+    if _crawl_rows(folder) != before:
         yield "reviews", "all decisions were taken back, and the statements are others"
 
 
-def _crawled(folder: Path) -> dict[str, Any]:
+def _crawl_rows(folder: Path) -> dict[str, Any]:
     return {
-        name: rows for name, rows in picture(folder).items()
+        name: rows for name, rows in read_folder(folder).items()
         if name.split("/")[-1] in ("generation", "triple", "run")
     }  # fmt: skip
 
 
-def _refused(code: int, err: str) -> str:
-    said = err[max(0, err.rfind("kgbias: ")) :].strip()
-    if code == 2 and "\n" not in said:
+def _refusal_fault(code: int, err: str) -> str:
+    message = err[max(0, err.rfind("kgbias: ")) :].strip()
+    if code == 2 and "\n" not in message:
         return ""
     return f"was not refused in a line: {code}, {err[-300:]!r}"
 
 
-KINDS: dict[str, tuple[Kind, int]] = {  # and how many of it belong to a whole attack
-    "acting stores": (acting, 100),
-    "lying stores": (lying, 300),
-    "endless stores": (endless, 40),
-    "dumped stores": (dumped, 20),
+STRANGER_KINDS: dict[str, tuple[StrangerAttack, int]] = {  # and how many of it belong to a whole attack
+    "acting stores": (acting_stores, 100),
+    "lying stores": (lying_stores, 300),
+    "endless stores": (endless_stores, 40),
+    "dumped stores": (dumped_stores, 20),
     "packs": (packs, 32),
     "vectors": (vectors, 8),
     "studies": (studies, 12),
@@ -362,15 +362,15 @@ KINDS: dict[str, tuple[Kind, int]] = {  # and how many of it belong to a whole a
 }
 
 
-def strange(
-    commands: Commands, world: World, folder: Path, seed: int, kind: str, count: int
-) -> Tally:
+def attack_kind(
+    commands: Commands, world: AttackWorld, folder: Path, seed: int, kind: str, count: int
+) -> AttackTally:
     """So many attacks of a kind, each on a copy of the world."""
-    rng, tally = random.Random(f"{seed} {kind}"), Tally()
+    rng, tally = random.Random(f"{seed} {kind}"), AttackTally()
     for number in range(count):
         place = world.copy(folder / f"strange{number}")
-        found: Sequence[tuple[str, str]] = list(KINDS[kind][0](commands, place, rng, number))
-        for where, fault in found:
+        faults: Sequence[tuple[str, str]] = list(STRANGER_KINDS[kind][0](commands, place, rng, number))
+        for where, fault in faults:
             tally.note(where, [fault] if fault else [])
         tally.rounds += 1
         shutil.rmtree(place)

@@ -12,8 +12,8 @@ import pytest
 from kgbias.crawl import parse
 from kgbias.models.thoughts import split_thought
 from tests.attack.commands import Commands
-from tests.attack.worlds import MEASURE, ROWS, measuring
-from tests.waiting import hangs_end
+from tests.attack.worlds import MEASURE, ROWS, measure_options
+from tests.waiting import end_hangs
 
 pytestmark = pytest.mark.attack
 LONG = 100_000  # characters
@@ -78,7 +78,7 @@ def _read(text: str) -> None:
 @pytest.mark.parametrize("name", SHAPES)
 def test_parsing_is_linear(name: str) -> None:
     """A moment's work, which would be hours' if it grew with the square of the length."""
-    with hangs_end():
+    with end_hangs():
         _read(SHAPES[name](LONG))
 
 
@@ -97,7 +97,7 @@ def test_parsing_is_linear(name: str) -> None:
     ids=lambda text: text[:12],
 )
 def test_thoughts_are_told_apart_in_linear_time(text: str) -> None:
-    with hangs_end():
+    with end_hangs():
         split_thought(text, was_cut=True)
 
 
@@ -107,7 +107,7 @@ def test_parsing_of_mixtures_is_linear() -> None:
     for _ in range(60):
         some = rng.choices(parts, k=rng.randint(1, 4))
         text = "".join(rng.choice(some) for _ in range(20_000))
-        with hangs_end():
+        with end_hangs():
             _read(text)
 
 
@@ -138,7 +138,7 @@ def test_counts_cost_nothing(commands: Commands, world: Path, counts: list[int])
     for argv in EACH:
         ended = commands.run(*argv, cwd=world)
         assert ended.code == 0 and not ended.fault, ended
-        assert ended.peak < 1 << 30, f"{argv[0]} took {ended.peak >> 20} MB"
+        assert ended.peak_bytes < 1 << 30, f"{argv[0]} took {ended.peak_bytes >> 20} MB"
 
 
 def test_a_count_that_no_store_can_hold_is_refused(commands: Commands, world: Path) -> None:
@@ -210,7 +210,7 @@ def test_many_groups(commands: Commands, world: Path) -> None:
     many = "scores:many-scores.csv"
     for argv in (
         ("import", "many.csv", "--run", "m"),
-        ("measure", "m", *measuring("none", regard=many, toxicity=many)),
+        ("measure", "m", *measure_options("none", regard=many, toxicity=many)),
         ("compare", "m"),
         ("figures", "m", "-o", "f"),
         ("report", "m", "-o", "m.html"),

@@ -16,7 +16,7 @@ from kgbias.errors import KgbiasError
 from tests.attack.commands import ROOT, Commands
 from tests.attack.inputs import fuzz
 from tests.attack.readers import DIGITS, TOML_SEEDS, TOML_TESTS, VECTORS
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.attack
 FIRST = "group,predicate,object\nwomen,like,music\n"
@@ -26,8 +26,8 @@ SECOND = "group,predicate,object\nmen,like,rain\nmen,fear,snow\n"
 def test_fuzzed_files_are_read_or_refused(tmp_path: Path) -> None:
     found = fuzz(2_000, 16, tmp_path)
     assert not found.faults, "\n".join(found.faults)
-    assert found.tried == 2_000
-    assert found.read > 300, "the fuzzer must leave something to read"
+    assert found.total == 2_000
+    assert found.read_count > 300, "the fuzzer must leave something to read"
 
 
 def _through(pipe: Path, text: str) -> threading.Thread:
@@ -71,7 +71,7 @@ def test_standard_input_is_imported(tmp_path: Path) -> None:
             input=text.encode(),
             capture_output=True,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
-            timeout=DEADLINE,
+            timeout=DEADLINE_SECONDS,
             check=False,
         )
         assert done.returncode == code, done.stderr
@@ -162,7 +162,7 @@ def test_vectors_that_unpack_to_gigabytes_are_refused(commands: Commands, tmp_pa
         "associate", "--vectors", "v.txt.gz", "--tests-file", "t.toml", cwd=tmp_path
     )
     assert ended.code == 2 and not ended.fault, ended
-    assert ended.peak < 1 << 30
+    assert ended.peak_bytes < 1 << 30
 
 
 def test_sound_vectors_are_read_however_they_are_packed(tmp_path: Path) -> None:

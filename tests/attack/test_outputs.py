@@ -17,10 +17,10 @@ import pytest
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.report.tables import Table, table_latex
 from tests.attack.commands import ROOT, Commands
-from tests.attack.worlds import ROWS, measuring
-from tests.conftest import lacking
+from tests.attack.worlds import ROWS, measure_options
+from tests.conftest import skip_or_fail
 from tests.hostile import CORPUS
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.attack
 
@@ -37,7 +37,7 @@ def test_what_is_no_file_is_written_to_and_stays(
     thread = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
     thread.start()
     ended = commands.run(*argv, "-o", pipe, cwd=world)
-    thread.join(timeout=DEADLINE)
+    thread.join(timeout=DEADLINE_SECONDS)
     assert ended.code == 0, ended
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert got and len(got[0]) > 100
@@ -113,7 +113,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(world: Path) -> None:
         assert command.stdout and command.stderr
         command.stdout.close()
         error = command.stderr.read().decode()
-        command.wait(timeout=DEADLINE)
+        command.wait(timeout=DEADLINE_SECONDS)
         command.stderr.close()
         assert "Traceback" not in error and "Exception ignored" not in error, (argv, error)
 
@@ -260,7 +260,7 @@ LETTERS = (
 @pytest.mark.parametrize("program", ["pdflatex", "lualatex"])
 def test_latex_compiles_as_it_stands(commands: Commands, tmp_path: Path, program: str) -> None:
     if not shutil.which(program):
-        lacking(f"{program} is not installed")
+        skip_or_fail(f"{program} is not installed")
     rows = [
         f'"{g}","{p}","{o}"'
         for g, p, o in [
@@ -281,7 +281,7 @@ def test_latex_tables_compile(tmp_path: Path, program: str) -> None:
     """Files of tables, as `figures` writes them, of all texts of the corpus, in an article that
     loads the packages which their heads name."""
     if not shutil.which(program):
-        lacking(f"{program} is not installed")
+        skip_or_fail(f"{program} is not installed")
     texts = [*LETTERS, *CORPUS]
     names = []
     for n in range(0, len(texts), 20):
@@ -307,7 +307,7 @@ def _compiles(program: str, file: Path) -> None:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=DEADLINE,
+        timeout=DEADLINE_SECONDS,
     )
     problems = [line for line in done.stdout.splitlines() if line.startswith("!")]
     assert done.returncode == 0 and not problems, done.stdout[-2000:]
@@ -338,7 +338,7 @@ def test_labels_in_the_reports_pictures_stay_as_they_are(commands: Commands, wor
             csv.writer(file).writerows(rows)
     assert commands.run("import", "triples.csv", "--run", "o", cwd=world).code == 0
     scores = "scores:scores.csv"
-    argv = ("measure", "o", *measuring("none", regard=scores, toxicity=scores))
+    argv = ("measure", "o", *measure_options("none", regard=scores, toxicity=scores))
     measured = commands.run(*argv, cwd=world)
     assert measured.code == 0, measured
     assert commands.run("report", "o", "-o", "o.html", cwd=world).code == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.attack.commands import Commands
-from tests.waiting import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.attack
 OUTSIDE = {
@@ -58,11 +58,11 @@ def _engines(session: int) -> list[int]:
 def test_the_engine_dies_with_the_command(commands: Commands, world: Path, how: int) -> None:
     started = commands.start("query", "--cypher", ENDLESS, cwd=world)
     try:
-        until(lambda: len(_engines(started.pid)) >= 2)  # the command and its engine
+        wait_until(lambda: len(_engines(started.pid)) >= 2)  # the command and its engine
         time.sleep(1)
         os.kill(started.pid, how)
-        started.ended()
-        until(lambda: not _engines(started.pid))
+        started.wait()
+        wait_until(lambda: not _engines(started.pid))
     finally:
         for pid in _engines(started.pid):
             os.kill(pid, signal.SIGKILL)

@@ -11,21 +11,21 @@ from kgbias.measure.scorers import _moderation, load_scorer
 from kgbias.models.score import server
 from tests.attack.commands import Commands
 from tests.attack.servers import (
-    AFTER,
+    FOLLOW_UPS,
     CLIENTS,
     ECHOES,
     KEY,
-    REPORT,
+    REPORT_COMMAND,
     SCENARIOS,
-    attack,
-    concerns,
-    right,
+    attack_client,
+    concerns_client,
+    right_answer,
 )
-from tests.conftest import one_in
+from tests.conftest import sweep_params
 from tests.fault_server import Fault, FaultServer, Plan
 
 pytestmark = pytest.mark.attack
-ALL = [(c, s) for c in CLIENTS for s in SCENARIOS if s not in ECHOES and concerns(c, s)]
+ALL = [(c, s) for c in CLIENTS for s in SCENARIOS if s not in ECHOES and concerns_client(c, s)]
 # What an attack found once, for one client each, and some of the rest; scripts/attack runs all.
 ONCE = (
     "charset",
@@ -50,9 +50,9 @@ CHOSEN = [
 ]
 
 
-@pytest.mark.parametrize(("client", "name"), one_in(4, CHOSEN))
+@pytest.mark.parametrize(("client", "name"), sweep_params(4, CHOSEN))
 def test_a_server_that_answers(commands: Commands, world: Path, client: str, name: str) -> None:
-    ended, faults = attack(commands, world, client, SCENARIOS[name], after=AFTER)
+    ended, faults = attack_client(commands, world, client, SCENARIOS[name], follow_ups=FOLLOW_UPS)
     assert not faults, ended
 
 
@@ -67,8 +67,8 @@ def test_no_such_number_is_stored(
     commands: Commands, world: Path, client: str, names: tuple[str, ...]
 ) -> None:
     for name in names:
-        after = (*AFTER, REPORT) if name == names[-1] else ()
-        ended, faults = attack(commands, world, client, SCENARIOS[name], after=after)
+        after = (*FOLLOW_UPS, REPORT_COMMAND) if name == names[-1] else ()
+        ended, faults = attack_client(commands, world, client, SCENARIOS[name], follow_ups=after)
         assert ended.code == 2 and not faults, ended
 
 
@@ -98,7 +98,7 @@ def test_what_was_answered_is_kept_when_one_answer_is_odd(commands: Commands, wo
     def plan(body: dict[str, object], _: int) -> Fault:
         nonlocal seen
         seen += 1
-        return odd(right(body), body) if seen % 3 == 0 else ("body", json.dumps(right(body)))
+        return odd(right_answer(body), body) if seen % 3 == 0 else ("body", json.dumps(right_answer(body)))
 
     with FaultServer(plan) as hostile:
         env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": hostile.url}
@@ -123,7 +123,7 @@ def test_a_server_of_html_is_not_asked_six_times(commands: Commands, world: Path
 def dripping(request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of a server that sends a byte now and then, of its answer or already of a header, and
     never ends."""
-    body = json.dumps(right({"prompt": "x", "seed": 1})).encode()
+    body = json.dumps(right_answer({"prompt": "x", "seed": 1})).encode()
     fault = (request.param, (body, 0.2) if request.param == "drip" else 0.2)
     with FaultServer(lambda *_: fault) as hostile:
         yield hostile.url

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.attack.commands import Commands
-from tests.attack.disturbed import WRITERS, Disturber, damaged
-from tests.attack.worlds import TRIPLES, World
-from tests.conftest import one_in
+from tests.attack.disturbing import WRITERS, Disturber, damage_stores
+from tests.attack.worlds import TRIPLES, AttackWorld
+from tests.conftest import sweep_params
 
 pytestmark = pytest.mark.attack
 NOBODY = 65534
@@ -83,10 +83,10 @@ def test_a_store_in_a_folder_that_cannot_be_written_is_read(
         assert ended.code == 2 and not ended.fault and ended.err.count("\n") == 1, ended
 
 
-def test_damaged_stores(commands: Commands, whole_world: World, tmp_path: Path) -> None:
-    tally = damaged(commands, whole_world, tmp_path, 10, 16, most=2)
+def test_damaged_stores(commands: Commands, whole_world: AttackWorld, tmp_path: Path) -> None:
+    tally = damage_stores(commands, whole_world, tmp_path, 10, 16, max_commands=2)
     assert not tally.faults, "\n".join(tally.faults)
-    assert tally.refused, "the damage must be felt"
+    assert tally.refused_count, "the damage must be felt"
 
 
 def test_a_wrong_value_that_is_only_shown_is_put_down_to_the_store(
@@ -101,21 +101,21 @@ def test_a_wrong_value_that_is_only_shown_is_put_down_to_the_store(
 QUICK = ("import", "measure", "structure", "export csv-pair", "export neo4j-admin")
 
 
-@pytest.mark.parametrize("name", one_in(5, [*QUICK, "report"]))
-def test_a_full_disk(commands: Commands, whole_world: World, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", sweep_params(5, [*QUICK, "report"]))
+def test_a_full_disk(commands: Commands, whole_world: AttackWorld, tmp_path: Path, name: str) -> None:
     disturber = Disturber(commands, whole_world, tmp_path, 16)
     tally = disturber.full(name, WRITERS[name], 4 if name != "report" else 1)
     assert not tally.faults, "\n".join(tally.faults)
-    assert name == "report" or tally.refused
+    assert name == "report" or tally.refused_count
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_a_kill(commands: Commands, whole_world: World, tmp_path: Path, name: str) -> None:
+def test_a_kill(commands: Commands, whole_world: AttackWorld, tmp_path: Path, name: str) -> None:
     tally = Disturber(commands, whole_world, tmp_path, 16).kill(name, WRITERS[name], 2)
     assert not tally.faults, "\n".join(tally.faults)
 
 
 @pytest.mark.parametrize("name", ["import", "measure", "export csv"])
-def test_two_at_once(commands: Commands, whole_world: World, tmp_path: Path, name: str) -> None:
+def test_two_at_once(commands: Commands, whole_world: AttackWorld, tmp_path: Path, name: str) -> None:
     tally = Disturber(commands, whole_world, tmp_path, 16).twice(name, WRITERS[name], 1)
     assert not tally.faults, "\n".join(tally.faults)

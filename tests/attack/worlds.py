@@ -22,7 +22,7 @@ ROWS = [
 ]
 TRIPLES = "triples.csv"
 MANY = "many.csv"
-SCORED = [m.name for m in MEASURES.values() if not m.in_vectors]  # a file has scores of these
+SCORED_MEASURES = [m.name for m in MEASURES.values() if not m.in_vectors]  # a file has scores of these
 
 
 def write_files(folder: Path) -> None:
@@ -32,10 +32,10 @@ def write_files(folder: Path) -> None:
         csv.writer(file).writerows([("group", "predicate", "object", "category", "count"), *ROWS])
     with (folder / "scores.csv").open("w", newline="", encoding="utf-8") as file:
         out = csv.writer(file)
-        out.writerow(("sentence", "label", *SCORED))
+        out.writerow(("sentence", "label", *SCORED_MEASURES))
         for n, (group, predicate, object, *_) in enumerate(ROWS):
             label = ("positive", "neutral", "negative")[n % 3]
-            values = dict.fromkeys(SCORED, 0.05 * (n % 9))
+            values = dict.fromkeys(SCORED_MEASURES, 0.05 * (n % 9))
             values["regard"] = {"positive": 0.5, "neutral": 0.0, "negative": -0.5}[label]
             values["acceptability"] = 0.5 + 0.02 * n  # all of them count
             sentence = f"{group[:1].upper()}{group[1:]} {predicate} {object}."
@@ -53,17 +53,17 @@ def write_many(folder: Path) -> None:
             out.writerow((f"people {n % 37}", f"make {n % 53}", form.format(place), "trade"))
 
 
-def measuring(scorer: str = "scores:scores.csv", **others: str) -> tuple[str, ...]:
+def measure_options(scorer: str = "scores:scores.csv", **others: str) -> tuple[str, ...]:
     """The options of `measure` that take every measure from this scorer, but these from others."""
-    scorers = dict.fromkeys(SCORED, scorer) | others
+    scorers = dict.fromkeys(SCORED_MEASURES, scorer) | others
     given = [word for name, s in scorers.items() for word in ("--scorer", f"{name}={s}")]
     return (*given, "--no-axes")
 
 
-MEASURE = measuring()
+MEASURE = measure_options()
 
 
-class World:
+class AttackWorld:
     """A folder with a measured store, made once and copied for each attack."""
 
     def __init__(self, commands: Commands, folder: Path) -> None:

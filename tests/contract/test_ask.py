@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kgbias
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 CSV = """\
 group,predicate,object,count
@@ -40,7 +40,7 @@ class Axes:
 def test_both_stores_answer_alike(
     tmp_path: Path, empty_neo4j: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    needs("neo4j")
+    require_modules("neo4j")
     if not find_spec("kglite"):  # imported in a process of its own, never beside PyTorch
         pytest.skip("kglite is not installed")
     monkeypatch.setattr("kgbias.models.embed.SentenceVectors", Axes)

@@ -18,8 +18,8 @@ from kgbias.graph.leases import Holder, hold_lease, is_leased
 from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.models.base import Request
 from kgbias.models.budget import Budget
-from tests.scripted import ScriptedModel
-from tests.waiting import until
+from tests.scripted_model import ScriptedModel
+from tests.waiting import wait_until
 
 ELSEWHERE = Holder("far", 7, "another machine", "12", "theirs")
 
@@ -154,19 +154,19 @@ def test_a_second_waits_and_asks_nothing_twice(store: Store) -> None:
         with open_store(store.url) as other:
             model = ScriptedModel(lambda _: " are kind.")
             crawl(config, model, other, progress=Told(), budget=Budget(wait=True))
-            asked[1] = len(model.asked)
+            asked[1] = len(model.requests)
 
     def reply(request: Request) -> str:
         if not waiting:
             waiting.append(threading.Thread(target=second))
             waiting[0].start()
-            assert until(told.is_set)
+            assert wait_until(told.is_set)
         return " are kind."
 
     model = ScriptedModel(reply)
     run = crawl(config, model, store).run
     waiting[0].join()
-    assert model.asked and asked[1] == 0
+    assert model.requests and asked[1] == 0
     assert store.find_run().status == "complete" and not is_leased(store.lease(run.id))
 
 

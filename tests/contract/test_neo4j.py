@@ -17,7 +17,7 @@ from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure_run
 from kgbias.models.base import ModelInfo
 from kgbias.query import load_query
-from tests.attack.cyphers import FILE, does_more, hostile, passed
+from tests.attack.cyphers import FILE, find_side_effects, hostile_queries, accept_query
 
 pytestmark = pytest.mark.integration
 
@@ -216,8 +216,8 @@ def test_the_server_would_only_read_the_graph(empty_neo4j: str) -> None:
             ("CALL dbms.queryJmx('*:*') YIELD name RETURN name", "dbms.queryJmx"),
             ("MATCH (n) SET n.x = 1", "type w"),
         ):
-            assert more in does_more(run, text, {}) and passed(text) is None
-        handed = dict(filter(None, map(passed, islice(hostile(random.Random(16)), 500))))
+            assert more in find_side_effects(run, text, {}) and accept_query(text) is None
+        handed = dict(filter(None, map(accept_query, islice(hostile_queries(random.Random(16)), 500))))
         assert len(handed) > 20
         for text, values in handed.items():
-            assert not does_more(run, text, values), text
+            assert not find_side_effects(run, text, values), text

@@ -51,7 +51,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.query import load_query, query_names
 from kgbias.stats.estimate import Estimate
 from tests.arms_data import arms_run
-from tests.hostile import HOSTILE
+from tests.hostile import HOSTILE_TEXTS
 from tests.report_data import measured_run
 
 pytestmark = pytest.mark.skipif(not find_spec("kglite"), reason="kglite is not installed")
@@ -716,8 +716,8 @@ def test_a_view_of_what_a_query_reads_is_enough(middle: Store) -> None:
 @pytest.mark.integration
 def test_both_stores_give_the_same_rows_for_a_hostile_run(tmp_path: Path, empty_neo4j: str) -> None:
     embedded = open_store(str(tmp_path / "kgbias.db"))
-    objects = [text for text in HOSTILE if len(text) < 200]
-    run = measured_run(embedded, GROUPS, objects, each=60)  # type: ignore[arg-type]
+    objects = [text for text in HOSTILE_TEXTS if len(text) < 200]
+    run = measured_run(embedded, GROUPS, objects, per_group=60)  # type: ignore[arg-type]
     embedded.save_places(run.id, measure_structure(embedded.triples(run.id)))
     server = open_store(empty_neo4j)
     assert push_run(StoredRun(embedded, run), server) == 240

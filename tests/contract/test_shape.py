@@ -65,7 +65,7 @@ from kgbias.graph.types import (
 from kgbias.models.base import ModelInfo
 from kgbias.stats.estimate import Estimate
 from tests.conftest import NEO4J, start_neo4j
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.skipif(not find_spec("kglite"), reason="kglite is not installed")
 
@@ -409,7 +409,7 @@ def test_what_neo4j_admin_imports_is_the_graph_row_by_row(
     # It clears a buffer for each file, of four megabytes if nothing is said.
     done = subprocess.run(
         [NEO4J, "admin", home, *words, "--overwrite-destination", "--read-buffer-size=256k"],
-        cwd=tmp_path / "written", capture_output=True, text=True, timeout=DEADLINE,
+        cwd=tmp_path / "written", capture_output=True, text=True, timeout=DEADLINE_SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     start_neo4j(home)

@@ -38,8 +38,8 @@ from kgbias.graph.types import (
     node_id,
 )
 from kgbias.models.base import ModelInfo
-from tests.hostile import HOSTILE
-from tests.waiting import DEADLINE
+from tests.hostile import HOSTILE_TEXTS
+from tests.waiting import DEADLINE_SECONDS
 
 MODEL = ModelInfo("test", "r1")
 GROUPS = (Group("Women", "gender"), Group("Men", "gender", ("Males", "Guys")))
@@ -482,7 +482,7 @@ def test_processes_open_a_new_file_at_once(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, str(tmp_path / "new.db")]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    assert [process.communicate(timeout=DEADLINE)[0] for process in running] == ["0\n"] * 4
+    assert [process.communicate(timeout=DEADLINE_SECONDS)[0] for process in running] == ["0\n"] * 4
 
 
 def test_readers_see_a_crawl_while_it_writes(tmp_path: Path) -> None:
@@ -608,7 +608,7 @@ def test_beliefs(store: Store) -> None:
 def test_flags_of_apx(store: Store) -> None:
     """Flags need no run; a group that a run has is the same node. Writing again replaces."""
     tall = Flag("Women", "tall", "body", 0.25, -2.5)
-    flags = (Flag("Thai men", HOSTILE[0], "", 0.0, -3.0), tall)
+    flags = (Flag("Thai men", HOSTILE_TEXTS[0], "", 0.0, -3.0), tall)
     first = FlagTable("a", "m", "r", (("dtype", "float32"),), 0.01, 40, flags)
     other = FlagTable("b", "l.csv", "", (), 0.05, 9, (tall,))
     for _ in range(2):

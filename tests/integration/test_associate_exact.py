@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.unit.test_associate import LONG, check_against_golden, word2vec  # noqa: F401
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
-needs("gensim")
+require_modules("gensim")
 
 
 @pytest.mark.parametrize("name", LONG)

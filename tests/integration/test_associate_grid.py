@@ -23,7 +23,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.embed import Encoder, open_encoder
 from kgbias.models.predict import CausalPredictor
 from tests import tiny
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 pytestmark = pytest.mark.integration
 
@@ -42,8 +42,8 @@ GIVEN = {"samples": 99, "draws": 20, "how": "sampled", "seed": 0, "layer": -1, "
 
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> str:
-    needs("transformers")
-    return f"hf:{tiny.saved(tmp_path_factory.mktemp('gpt2'))}"
+    require_modules("transformers")
+    return f"hf:{tiny.save_model(tmp_path_factory.mktemp('gpt2'))}"
 
 
 @pytest.fixture

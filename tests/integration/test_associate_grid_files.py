@@ -9,7 +9,7 @@ import pytest
 from kgbias.associate.grid import Grid, iter_cells, run_grid
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.report.associations import base_rows, grid_tables, write_grid
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.integration.test_associate_grid import NAMES, TERMS, gpt2, grid  # noqa: F401
 
 pytestmark = pytest.mark.integration
@@ -22,7 +22,7 @@ def test_tables_and_figures(
     tmp_path: Path,
     gpt2: str,  # noqa: F811
 ) -> None:
-    needs("matplotlib")
+    require_modules("matplotlib")
     c1 = replace(NAMES, name="C1", a=replace(NAMES.a, adjectives=("old", "new")),
                  b=replace(NAMES.b, adjectives=("rain",)))  # fmt: skip
     grid = replace(grid, tests=(c1, *grid.tests), cells=tuple(

@@ -14,11 +14,11 @@ from kgbias.errors import DataError, KgbiasError, ModelError, UsageError
 from kgbias.models.embed import Encoder, Span, open_encoder
 from kgbias.models.predict import FilledTemplate, open_predictor
 from tests import tiny
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 pytestmark = pytest.mark.integration
 
-needs("transformers")
+require_modules("transformers")
 
 WORDS = ["she", "he", "ann", "bob", "likes", "is", "the", "rude", "kind", "un", "##kind", "."]
 
@@ -32,12 +32,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A masked model to which "unkind" is two tokens."""
-    return tiny.bert(tmp_path_factory.mktemp("bert"), WORDS)
+    return tiny.save_bert(tmp_path_factory.mktemp("bert"), WORDS)
 
 
 @pytest.fixture(scope="session")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.saved(tmp_path_factory.mktemp("gpt2"))
+    return tiny.save_model(tmp_path_factory.mktemp("gpt2"))
 
 
 def states(folder: Path, text: str, layer: int = -1) -> tuple[Any, Any]:
@@ -180,7 +180,7 @@ def test_a_word_of_two_tokens_gets_two_masks(bert: Path) -> None:
 def test_causal_predictions_are_conditional_log_probabilities(gpt2: Path) -> None:
     text = "men are kind."
     (prediction,) = open_predictor(f"hf:{gpt2}").predict([FilledTemplate(text, (0, 3), (8, 12))])
-    tokens = [0, *tiny.tokenizer()("men are kind")["input_ids"]]
+    tokens = [0, *tiny.build_tokenizer()("men are kind")["input_ids"]]
     rows = log_probabilities(gpt2, tokens, False)
     each = [rows[n, token] for n, token in enumerate(tokens[1:])]
     assert prediction.log_joint == pytest.approx(sum(each), abs=1e-5)

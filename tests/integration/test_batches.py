@@ -12,11 +12,11 @@ import kgbias
 from kgbias.errors import Interrupted, ModelError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Batch
-from tests.batch_server import SERVERS, Body, Fate, Plan, answer
-from tests.conftest import needs
+from tests.batch_server import SERVERS, Body, RequestOutcome, Plan, answer
+from tests.conftest import require_modules
 
 pytestmark = pytest.mark.integration
-needs("openai", "anthropic")
+require_modules("openai", "anthropic")
 both = pytest.mark.parametrize("kind", SERVERS)
 
 
@@ -57,13 +57,13 @@ def left(store: Path) -> int:
 def test_the_graph_is_the_one_without_batches(kind: str, tmp_path: Path) -> None:
     with SERVERS[kind]() as server:
         run = crawled(kind, server.url, tmp_path / "a.db")
-        made, paid = len(server.made), server.paid.copy()
-        assert made >= 2 and server.paid.pop("directly") == 1
-        assert set(server.paid.values()) == {1}
+        made, paid = len(server.batches), server.paid_counts.copy()
+        assert made >= 2 and server.paid_counts.pop("directly") == 1
+        assert set(server.paid_counts.values()) == {1}
         assert run.crawl_result.asked_count == paid.total()
         assert run.crawl_result.usage.tokens == 10 * paid.total()
         crawled(kind, server.url, tmp_path / "b.db", batch=False)
-        assert len(server.made) == made
+        assert len(server.batches) == made
     assert rows(tmp_path / "a.db") == rows(tmp_path / "b.db") and not left(tmp_path / "a.db")
 
 
@@ -72,15 +72,15 @@ def test_what_was_not_answered_is_asked_again(kind: str, tmp_path: Path) -> None
     """The first time that it is in a batch, a request expires, fails, or is dropped by a server
     that knows no temperature."""
 
-    def plan(body: Body, number: int) -> Fate:
+    def plan(body: Body, number: int) -> RequestOutcome:
         place = sum(map(ord, json.dumps(body["messages"]))) % 3
         return answer(body) if number > 1 or place == 2 else (None, (500, "overloaded"))[place]
 
     with SERVERS[kind](plan) as server:
         run = crawled(kind, server.url, tmp_path / "a.db")
         assert run.crawl_result.outcomes["failed"] == 0
-        server.paid.pop("directly")
-        assert set(server.paid.values()) == {1}
+        server.paid_counts.pop("directly")
+        assert set(server.paid_counts.values()) == {1}
     with SERVERS[kind]() as plain:
         crawled(kind, plain.url, tmp_path / "b.db")
     assert [g.triple for g in rows(tmp_path / "a.db")] == [
@@ -99,11 +99,11 @@ def test_what_is_never_answered_is_a_failure_of_that_request(tmp_path: Path) -> 
             iterations=0,
         )
         assert run.crawl_result.outcomes["failed"] >= 1 and run.crawl_result.outcomes["ok"]
-        assert len(server.made) >= 3 and not left(tmp_path / "a.db")
+        assert len(server.batches) >= 3 and not left(tmp_path / "a.db")
 
 
 def test_what_the_server_refuses_is_learned_before_the_batch(tmp_path: Path) -> None:
-    def plan(body: Body, number: int) -> Fate:
+    def plan(body: Body, number: int) -> RequestOutcome:
         return (400, "temperature is not supported") if "temperature" in body else answer(body)
 
     with SERVERS["openai"](plan) as server:
@@ -131,11 +131,11 @@ def test_who_dies_while_a_batch_is_made_makes_no_second_one(
         monkeypatch.setattr(SQLiteStore, "keep_batch", keep)
         with pytest.raises(SystemExit):
             crawled(kind, server.url, tmp_path / "a.db")
-        assert len(server.made) == int(made) and left(tmp_path / "a.db") == 1
+        assert len(server.batches) == int(made) and left(tmp_path / "a.db") == 1
         run = crawled(kind, server.url, tmp_path / "a.db")
-        paid = {key: n for key, n in server.paid.items() if key != "directly"}
+        paid = {key: n for key, n in server.paid_counts.items() if key != "directly"}
         assert set(paid.values()) == {1} and run.crawl_result.outcomes["ok"]
-        keys = [tuple(batch["keys"]) for batch in server.made.values()]
+        keys = [tuple(batch["keys"]) for batch in server.batches.values()]
         assert len(set(keys)) == len(keys)
         crawled(kind, server.url, tmp_path / "b.db", batch=False)
     assert rows(tmp_path / "a.db") == rows(tmp_path / "b.db") and not left(tmp_path / "a.db")
@@ -145,11 +145,11 @@ def test_who_dies_while_a_batch_is_made_makes_no_second_one(
 def test_an_answer_that_got_lost_makes_no_second_batch(kind: str, tmp_path: Path) -> None:
     """The batch is made, and the connection breaks before we hear of it."""
     with SERVERS[kind]() as server:
-        server.broken["/batches" if kind == "openai" else "/v1/messages/batches"] = 1
+        server.dropped_answers["/batches" if kind == "openai" else "/v1/messages/batches"] = 1
         crawled(kind, server.url, tmp_path / "a.db", iterations=0)
-        server.paid.pop("directly")
-        assert set(server.paid.values()) == {1}
-        assert len({tuple(batch["keys"]) for batch in server.made.values()}) == len(server.made)
+        server.paid_counts.pop("directly")
+        assert set(server.paid_counts.values()) == {1}
+        assert len({tuple(batch["keys"]) for batch in server.batches.values()}) == len(server.batches)
 
 
 def test_a_stranger_s_batch_of_the_same_size_is_not_taken_for_ours(
@@ -157,7 +157,7 @@ def test_a_stranger_s_batch_of_the_same_size_is_not_taken_for_ours(
 ) -> None:
     with SERVERS["anthropic"]() as server:
         crawled("anthropic", server.url, tmp_path / "other.db", group=["Cobalters"], iterations=0)
-        strangers = len(server.made)
+        strangers = len(server.batches)
 
         def keep(self: SQLiteStore, batch: Batch) -> None:
             real(self, batch)
@@ -167,19 +167,19 @@ def test_a_stranger_s_batch_of_the_same_size_is_not_taken_for_ours(
         with monkeypatch.context() as patch, pytest.raises(SystemExit):
             patch.setattr(SQLiteStore, "keep_batch", keep)
             crawled("anthropic", server.url, tmp_path / "a.db", iterations=0)
-        assert len(server.made) == strangers
+        assert len(server.batches) == strangers
         crawled("anthropic", server.url, tmp_path / "a.db", iterations=0)
-        assert len(server.made) > strangers
+        assert len(server.batches) > strangers
 
 
 @both
 def test_a_batch_that_the_provider_lost_is_made_again(kind: str, tmp_path: Path) -> None:
     with SERVERS[kind]() as server:
         first = "/batches/batch_0" if kind == "openai" else "/v1/messages/batches/msgbatch_0"
-        server.lost.add(first)
+        server.missing_paths.add(first)
         run = crawled(kind, server.url, tmp_path / "a.db", iterations=0)
-        assert not run.crawl_result.outcomes["failed"] and len(server.made) >= 2
-        assert server.made[first.rpartition("/")[2]]["keys"]
+        assert not run.crawl_result.outcomes["failed"] and len(server.batches) >= 2
+        assert server.batches[first.rpartition("/")[2]]["keys"]
 
 
 @both
@@ -195,22 +195,22 @@ def test_a_provider_that_is_away_for_a_while_loses_no_batch(
         if how == "refused":
             server.__exit__()
         else:
-            server.lost |= {batches, f"{batches}/{next(iter(server.made))}"}
+            server.missing_paths |= {batches, f"{batches}/{next(iter(server.batches))}"}
         return False
 
-    monkeypatch.setattr(server, "progress", leave)
+    monkeypatch.setattr(server, "has_ended", leave)
     stays = "stays with the provider, and the same command waits for it"
     with server, pytest.raises(ModelError, match=stays):
         crawled(kind, server.url, tmp_path / "a.db", iterations=0, samples=8)
-    assert len(server.made) == 1 and left(tmp_path / "a.db") == 1
+    assert len(server.batches) == 1 and left(tmp_path / "a.db") == 1
     monkeypatch.undo()
     hurry(monkeypatch)
-    server.gone = True
-    server.lost.clear()
+    server.is_down = True
+    server.missing_paths.clear()
     with server:
         run = crawled(kind, server.url, tmp_path / "a.db", iterations=0, samples=8)
         assert run.crawl_result.outcomes["ok"] and not left(tmp_path / "a.db")
-        assert server.paid.pop("directly") == 1 and set(server.paid.values()) == {1}
+        assert server.paid_counts.pop("directly") == 1 and set(server.paid_counts.values()) == {1}
         crawled(kind, server.url, tmp_path / "b.db", batch=False, iterations=0, samples=8)
     assert rows(tmp_path / "a.db") == rows(tmp_path / "b.db")
 
@@ -221,30 +221,30 @@ def test_results_that_are_cut_off_are_read_again(kind: str, size: int, tmp_path:
     with SERVERS[kind]() as server:
         where = ("/files/{}-output/content", "/v1/messages/batches/{}/results")[kind != "openai"]
         first = ("batch_0", "msgbatch_0")[kind != "openai"]
-        server.cut[where.format(first)] = size
+        server.cut_bytes[where.format(first)] = size
         crawled(kind, server.url, tmp_path / "a.db", iterations=0, samples=8)
-        assert not server.cut
-        server.paid.pop("directly")
-        assert set(server.paid.values()) == {1}
+        assert not server.cut_bytes
+        server.paid_counts.pop("directly")
+        assert set(server.paid_counts.values()) == {1}
 
 
 @pytest.mark.parametrize("status", ["expired", "cancelled"])
 def test_what_a_stopped_batch_had_answered_is_not_asked_again(status: str, tmp_path: Path) -> None:
     with SERVERS["openai"]() as server:
-        server.stopped = status
+        server.early_status = status
         run = crawled("openai", server.url, tmp_path / "a.db", iterations=0, max_attempts=1)
-        assert run.crawl_result.outcomes["failed"] == 0 and len(server.made) == 3
-        server.paid.pop("directly")
-        assert set(server.paid.values()) == {1}
+        assert run.crawl_result.outcomes["failed"] == 0 and len(server.batches) == 3
+        server.paid_counts.pop("directly")
+        assert set(server.paid_counts.values()) == {1}
 
 
 def test_a_batch_that_is_refused_as_a_whole(tmp_path: Path) -> None:
     with SERVERS["openai"]() as server:
-        server.refused = "Enqueued token limit reached for m"
+        server.batch_error = "Enqueued token limit reached for m"
         with pytest.raises(ModelError, match="the provider refused batch batch_0: Enqueued token"):
             crawled("openai", server.url, tmp_path / "a.db")
         assert not left(tmp_path / "a.db")
-        server.refused = ""
+        server.batch_error = ""
         assert crawled("openai", server.url, tmp_path / "a.db").crawl_result.outcomes["ok"]
 
 
@@ -262,7 +262,7 @@ HOSTILE = [
 def test_whatever_is_said_of_batches_ends_in_a_line(kind: str, tmp_path: Path) -> None:
     for n, body in enumerate(HOSTILE):
         with SERVERS[kind]() as server:
-            server.hostile = body
+            server.hostile_body = body
             try:
                 run = crawled(kind, server.url, tmp_path / f"{n}.db", iterations=0, max_attempts=1)
                 assert run.crawl_result.outcomes["failed"] == 3
@@ -273,7 +273,7 @@ def test_whatever_is_said_of_batches_ends_in_a_line(kind: str, tmp_path: Path) -
 
 def test_a_server_without_batches_says_so(tmp_path: Path) -> None:
     with SERVERS["openai"]() as server:
-        server.lost.add("/files")
+        server.missing_paths.add("/files")
         with pytest.raises(ModelError, match="does this server take batches"):
             crawled("openai", server.url, tmp_path / "a.db")
 
@@ -281,7 +281,7 @@ def test_a_server_without_batches_says_so(tmp_path: Path) -> None:
 def test_a_round_of_two_crawls_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch that another crawl asked for in part is read for both, and asked for once."""
     with SERVERS["openai"]() as server:
-        server.held = True
+        server.is_paused = True
         monkeypatch.setattr(
             "kgbias.models.batches.Batches.watch",
             lambda *_: (_ for _ in ()).throw(KeyboardInterrupt),
@@ -290,13 +290,13 @@ def test_a_round_of_two_crawls_is_shared(tmp_path: Path, monkeypatch: pytest.Mon
             crawled("openai", server.url, tmp_path / "a.db", iterations=0, samples=6)
         monkeypatch.undo()
         hurry(monkeypatch)
-        server.held = False
+        server.is_paused = False
         crawled("openai", server.url, tmp_path / "a.db", iterations=0, samples=3, max_attempts=1)
-        assert len(server.made) == 1 and left(tmp_path / "a.db") == 1
+        assert len(server.batches) == 1 and left(tmp_path / "a.db") == 1
         crawled("openai", server.url, tmp_path / "a.db", iterations=0, samples=6, max_attempts=1)
-        assert len(server.made) == 1 and not left(tmp_path / "a.db")
-        server.paid.pop("directly")
-        assert set(server.paid.values()) == {1}
+        assert len(server.batches) == 1 and not left(tmp_path / "a.db")
+        server.paid_counts.pop("directly")
+        assert set(server.paid_counts.values()) == {1}
 
 
 def test_a_budget_holds_although_a_batch_cannot_be_stopped(tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_a_budget_holds_although_a_batch_cannot_be_stopped(tmp_path: Path) -> No
         pytest.raises(Interrupted, match="the rest of the budget covers"),
     ):
         crawled("openai", server.url, tmp_path / "a.db", max_tokens=300, samples=20)
-    assert 1 < 10 * server.paid.total() <= 300
+    assert 1 < 10 * server.paid_counts.total() <= 300
 
 
 def test_each_answer_costs_what_it_came_at(tmp_path: Path) -> None:
@@ -314,14 +314,14 @@ def test_each_answer_costs_what_it_came_at(tmp_path: Path) -> None:
     )
     with SERVERS["openai"]() as server:
         run = crawled("openai", server.url, tmp_path / "a.db", iterations=0, max_attempts=1)
-        assert run.crawl_result.asked_count == 4 and server.paid["directly"] == 1
+        assert run.crawl_result.asked_count == 4 and server.paid_counts["directly"] == 1
     with kgbias.open(tmp_path / "a.db") as study:
         rows = study.run().cost(prices=prices)
         assert rows[-1].cost == pytest.approx((1 * 10 * 10 + 3 * 10 * 1) / 1e6)
 
 
 def test_profiles_are_left_with_a_provider_too() -> None:
-    def plan(body: Body, _: int) -> Fate:
+    def plan(body: Body, _: int) -> RequestOutcome:
         return json.dumps({"name": "x", "hobbies": ["tea"]})
 
     with SERVERS["openai"](plan) as server, kgbias.open(None, progress=False) as study:
@@ -329,4 +329,4 @@ def test_profiles_are_left_with_a_provider_too() -> None:
             "openai:m", base_url=server.url, limit=1, group="ARAB F", samples=3, max_attempts=1,
             batch=True,
         )  # fmt: skip
-        assert len(server.made) == 2 and run.profiles_summary.asked_count == 3  # a batch for each sample
+        assert len(server.batches) == 2 and run.profiles_summary.asked_count == 3  # a batch for each sample

@@ -21,7 +21,7 @@ from kgbias.graph.types import Run
 from kgbias.io.progress import SilentProgress
 from kgbias.models.base import ModelInfo
 from kgbias.reference import load_truth
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.unit.test_coverage import GROUPS, crawl_of
 
 pytestmark = pytest.mark.integration
@@ -57,7 +57,7 @@ class TruthScorer:
 @pytest.mark.slow
 def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Faiths only, the paper's parameters, the real model; scored by the world."""
-    needs("torch")
+    require_modules("torch")
     from kgbias.cli import cli
 
     monkeypatch.setattr(

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import kgbias
-from tests.conftest import needs
+from tests.conftest import require_modules
 
-needs("openai")
+require_modules("openai")
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from kgbias.graph.neo4j import Neo4jSession
-from tests.conftest import lacking
-from tests.waiting import DEADLINE
+from tests.conftest import skip_or_fail
+from tests.waiting import DEADLINE_SECONDS
 
 yaml = pytest.importorskip("yaml")
 pytestmark = pytest.mark.integration
@@ -53,11 +53,11 @@ def healthy(service: str, port: int, published: int) -> bool:
     kind, *command = SERVICES[service]["healthcheck"]["test"]
     assert kind == "CMD"
     if not which(command[0]):
-        lacking(f"{command[0]} is not installed")
+        skip_or_fail(f"{command[0]} is not installed")
     url = f"http://localhost:{published}"
     assert command[-1].startswith(url)
     command[-1] = command[-1].replace(url, f"http://127.0.0.1:{port}")
-    return subprocess.run(command, capture_output=True, timeout=DEADLINE).returncode == 0
+    return subprocess.run(command, capture_output=True, timeout=DEADLINE_SECONDS).returncode == 0
 
 
 def test_neo4j_as_composed(neo4j_server: dict[str, str], empty_neo4j: str) -> None:

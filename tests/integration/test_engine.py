@@ -9,15 +9,15 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.graph.store import StoredRun
-from tests.conftest import needs
-from tests.scripted import ScriptedModel
+from tests.conftest import require_modules
+from tests.scripted_model import ScriptedModel
 from tests.unit.test_arms import run  # noqa: F401
 from tests.unit.test_ask import CSV
 from tests.unit.test_ask_models import run as small  # noqa: F401
 from tests.unit.test_plan import declared
 from tests.unit.test_study import SMALL, model, study  # noqa: F401
 
-needs("kglite")
+require_modules("kglite")
 pytestmark = pytest.mark.integration
 
 
@@ -99,9 +99,9 @@ def test_carrying_out_steps_across_runs(tmp_path: Path, monkeypatch: pytest.Monk
     assert [o.state for o in plan.state()] == [
         "done", "left", "done", "done", "left", "done", "left",
     ]  # fmt: skip
-    asked = len(chooser.asked)
+    asked = len(chooser.requests)
     plan.carry_out(progress=False)
-    assert len(chooser.asked) == asked
+    assert len(chooser.requests) == asked
 
 
 def test_a_query_is_written_run_and_shown(small: kgbias.Run) -> None:  # noqa: F811
@@ -117,7 +117,7 @@ def test_a_query_is_written_run_and_shown(small: kgbias.Run) -> None:  # noqa: F
     assert answer.error == "" and answer.result.records() == [
         {"name": "Men", "n": 1}, {"name": "Women", "n": 4},
     ]  # fmt: skip
-    first, second = (request.prompt[1][1] for request in writer.asked)
+    first, second = (request.prompt[1][1] for request in writer.requests)
     assert "cannot be run" not in first and "This query cannot be run" in second
     assert small.triples()[0].group == "Women"  # nothing was written
 

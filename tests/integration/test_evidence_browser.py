@@ -11,14 +11,14 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, BeliefRun, Group, ProbedEdge, ProbeRun, node_id
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_report
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.integration.test_report_browser import Window
 from tests.report_data import measured_run
 from tests.unit.test_evidence import GROUPS as PEOPLES
 from tests.unit.test_evidence import Believer
 
 pytestmark = pytest.mark.integration
-needs("matplotlib")
+require_modules("matplotlib")
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("</script><b>x", "gender"))
 

@@ -42,13 +42,13 @@ from kgbias.report.save import save_figures
 from kgbias.report.multi_run import draw_overlap_matrix
 from kgbias.report.tables import Exhibit, Table, table_latex
 from kgbias.stats.inference import proportion
-from tests.conftest import needs
-from tests.hostile import HOSTILE
+from tests.conftest import require_modules
+from tests.hostile import HOSTILE_TEXTS
 from tests.report_data import measured_run
 
 pytestmark = pytest.mark.integration
 
-needs("matplotlib", "scipy")
+require_modules("matplotlib", "scipy")
 
 THREE = (Group("Women", "gender"), Group("Men", "gender"), Group("<b>$x$</b>", "gender"))
 
@@ -256,16 +256,16 @@ def test_a_run_with_nothing_to_show_says_so(store: SQLiteStore, tmp_path: Path) 
 
 @pytest.mark.parametrize("each", [1, 2])
 def test_one_triple_a_group_and_one_group(store: SQLiteStore, each: int, tmp_path: Path) -> None:
-    run = measured_run(store, THREE[: 3 - each], ["food"], each=each)
+    run = measured_run(store, THREE[: 3 - each], ["food"], per_group=each)
     files = save_figures(StoredRun(store, run), tmp_path)
     assert "nan" not in "".join(f.read_text() for f in files if f.suffix == ".tex")
 
 
 def test_latex_of_hostile_text() -> None:
-    rows = [[text, "1.5"] for text in HOSTILE]
+    rows = [[text, "1.5"] for text in HOSTILE_TEXTS]
     text = table_latex(Table("t", "All of $x$ & more", ("Text", "n"), rows), "warning")
     body = text[text.index(r"\midrule") : text.index(r"\bottomrule")]
-    assert body.count(r"\\") == len(HOSTILE) + 0
+    assert body.count(r"\\") == len(HOSTILE_TEXTS) + 0
     commands = set(re.findall(r"\\([a-zA-Z]+)", body))
     assert commands <= {
         "midrule", "textbackslash", "textasciicircum", "textasciitilde", "textless", "textgreater",
@@ -299,7 +299,7 @@ def test_occlusion_finds_the_words() -> None:
 
 
 def test_attribution_is_kept_and_shown(store: SQLiteStore) -> None:
-    run = measured_run(store, THREE[:2], ["bad food", "<i>rain</i>"], measured=False)
+    run = measured_run(store, THREE[:2], ["bad food", "<i>rain</i>"], with_scores=False)
     scorer = Counter()
     from kgbias.measure.scoring import measure_run
 

@@ -36,7 +36,7 @@ from kgbias.graph.types import (
 from kgbias.graph.vectors import StatementVectors
 from kgbias.measure.semantic_search import SHIPPED_ENCODER
 from kgbias.models.base import ModelInfo
-from tests.hostile import HOSTILE
+from tests.hostile import HOSTILE_TEXTS
 from tests.report_data import measured_run
 
 pytestmark = pytest.mark.integration
@@ -216,9 +216,9 @@ def test_a_statement_that_names_another_group_says_so(
 
 
 def test_hostile_text_is_inert(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:
-    groups = tuple(Group(text[:200], "<b>category</b>") for text in HOSTILE[:12])
+    groups = tuple(Group(text[:200], "<b>category</b>") for text in HOSTILE_TEXTS[:12])
     path = tmp_path / "explorer.html"
-    run = measured_run(store, groups, HOSTILE, each=len(HOSTILE))
+    run = measured_run(store, groups, HOSTILE_TEXTS, per_group=len(HOSTILE_TEXTS))
     write_explorer([StoredRun(store, run)], path)
     window = Window(chromium, path)
     page = window.page
@@ -666,7 +666,7 @@ def test_the_map_by_meaning_filters_as_the_others_do(
     chromium: Any, store: SQLiteStore, tmp_path: Path
 ) -> None:
     objects = [f"{thing} {n}" for thing in ("soup", "storm", "match") for n in "abcdefghijkl"]
-    run = StoredRun(store, measured_run(store, GROUPS, objects, each=90))
+    run = StoredRun(store, measured_run(store, GROUPS, objects, per_group=90))
     rng, said = np.random.default_rng(0), list(run.distinct_triples())
     at = {"soup": 0, "storm": 1, "match": 2}
     rows = [np.eye(3, 16)[at[o.split()[0]]] + 0.1 * rng.normal(size=16) for *_, o in said]

@@ -13,7 +13,7 @@ from kgbias.explore import page as explorer
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group
 from tests.report_data import measured_run
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -26,7 +26,7 @@ def test_a_kernel_hands_over_a_widget_and_a_picture(store: SQLiteStore) -> None:
     opened = f"import kgbias\nrun = kgbias.open({store.url!r}).run({run.name!r})"
     cells = [opened, "run.explore()", "run", "run.figure('Women', 'overall_regard')"]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
-    nbclient.NotebookClient(book, timeout=DEADLINE, kernel_name="python3").execute()
+    nbclient.NotebookClient(book, timeout=DEADLINE_SECONDS, kernel_name="python3").execute()
     shown = [[o for o in c.outputs if o.output_type == "execute_result"] for c in book.cells]
     ((explorer,), (table,), (figure,)) = shown[1:]
     assert "application/vnd.jupyter.widget-view+json" in explorer.data

@@ -23,7 +23,7 @@ from kgbias.graph.vectors import StatementVectors
 from kgbias.measure.semantic_search import SHIPPED_ENCODER, statement_texts
 from tests import waiting
 from tests.fault_server import FaultServer
-from tests.hostile import HOSTILE
+from tests.hostile import HOSTILE_TEXTS
 from tests.report_data import measured_run
 
 pytestmark = pytest.mark.integration
@@ -48,7 +48,7 @@ def serving(url: str, *options: str, **environment: str) -> Iterator[str]:
         yield address
     finally:
         server.send_signal(signal.SIGINT)
-        _, errors = server.communicate(timeout=waiting.DEADLINE)
+        _, errors = server.communicate(timeout=waiting.DEADLINE_SECONDS)
     assert server.returncode == 0 and "Traceback" not in errors, errors
 
 
@@ -62,7 +62,7 @@ def read_at(address: str, token: str) -> int:
         except HTTPError as error:
             return error.code if error.code != 503 else 0
 
-    return waiting.until(answer)
+    return waiting.wait_until(answer)
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def until(page: Any, condition: str) -> None:
                 raise
             return False
 
-    waiting.until(met)
+    waiting.wait_until(met)
 
 
 def walked(page: Any) -> list[Any]:
@@ -179,8 +179,8 @@ def test_a_token_is_shown_once(chromium: Any, run: StoredRun) -> None:
 
 
 def test_hostile_text_from_a_server_is_inert(chromium: Any, store: SQLiteStore) -> None:
-    objects = [text for text in HOSTILE if text.strip()]
-    run = measured_run(store, (Group(HOSTILE[0], HOSTILE[1]), Group("Men", "gender")), objects)
+    objects = [text for text in HOSTILE_TEXTS if text.strip()]
+    run = measured_run(store, (Group(HOSTILE_TEXTS[0], HOSTILE_TEXTS[1]), Group("Men", "gender")), objects)
     store.close()
     with serving(store.url, run.name) as address, opened(chromium, address) as page:
         for row in range(0, page.evaluate("kgbias.selection().rows.length"), 7):

@@ -33,9 +33,9 @@ from kgbias.graph.types import (
 )
 from kgbias.models.base import ModelInfo
 from kgbias.query import load_query
-from tests.conftest import NEO4J, lacking, needs, start_neo4j
+from tests.conftest import NEO4J, skip_or_fail, require_modules, start_neo4j
 from tests.export_data import TEXTS, hostile_run
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -48,7 +48,7 @@ def hostile(store: SQLiteStore) -> Run:
 def tool(name: str) -> str:
     found = shutil.which(name)
     if not found:
-        lacking(f"{name} is not installed")
+        skip_or_fail(f"{name} is not installed")
     return found or ""
 
 
@@ -59,7 +59,7 @@ def slices() -> list[Filters]:
 
 def test_pandas(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
-    needs("pyarrow")
+    require_modules("pyarrow")
     triples = store.triples(hostile.id)
     for name, read in (("csv", pandas.read_csv), ("parquet", pandas.read_parquet)):
         path = tmp_path / f"t.{name}"
@@ -96,7 +96,7 @@ def test_graphviz(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
     dot = tool("dot")
     path = _written(store, hostile, tmp_path / "g.dot", Filters(limit=1000))
     done = subprocess.run(
-        [dot, "-Tplain", str(path)], capture_output=True, text=True, timeout=DEADLINE
+        [dot, "-Tplain", str(path)], capture_output=True, text=True, timeout=DEADLINE_SECONDS
     )
     assert (done.returncode, done.stderr) == (0, "")
     edges = [line for line in done.stdout.splitlines() if line.startswith("edge ")]
@@ -113,7 +113,7 @@ def test_pdflatex(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
         drawn += write_export(StoredRun(store, hostile), path, filters=filters)
         done = subprocess.run(
             [pdflatex, "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", path.name],
-            cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=DEADLINE,
+            cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=DEADLINE_SECONDS,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-2000:]
         assert "Missing character" not in done.stdout
@@ -122,7 +122,7 @@ def test_pdflatex(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
 
 
 def test_svg_and_pdf(store: SQLiteStore, hostile: Run, tmp_path: Path, chromium: Any) -> None:
-    needs("matplotlib")
+    require_modules("matplotlib")
     complaints: list[str] = []
     page = chromium.new_page()
     page.on("console", lambda m: complaints.append(m.text))
@@ -236,7 +236,7 @@ def test_neo4j_admin_imports_a_whole_store(
     # It clears a buffer for each of 77 files, of four megabytes if nothing is said.
     done = subprocess.run(
         [NEO4J, "admin", home, *words, "--overwrite-destination", "--read-buffer-size=256k"],
-        cwd=folder, capture_output=True, text=True, timeout=DEADLINE,
+        cwd=folder, capture_output=True, text=True, timeout=DEADLINE_SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     start_neo4j(home)

@@ -13,9 +13,9 @@ import pytest
 
 from kgbias.graph.sqlite import filesystem
 from kgbias.graph.store import open_store
-from tests.conftest import one_in
-from tests.less import NO_LOCKS, NO_MEMORY, environment
-from tests.waiting import DEADLINE, until
+from tests.conftest import sweep_params
+from tests.limited_system import NO_LOCKS, NO_MEMORY, limited_environment
+from tests.waiting import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -28,10 +28,10 @@ def kgbias(folder: Path, *argv: str, **less: str) -> subprocess.CompletedProcess
     return subprocess.run(
         [sys.executable, "-m", "kgbias", *argv],
         cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment(folder, **less)},
+        env={**os.environ, "OMP_NUM_THREADS": "1", **limited_environment(folder, **less)},
         capture_output=True,
         text=True,
-        timeout=DEADLINE,
+        timeout=DEADLINE_SECONDS,
     )
 
 
@@ -90,7 +90,7 @@ def test_a_store_is_served_and_that_is_said(folder: Path, less: dict[str, str], 
 
 @pytest.mark.parametrize(
     ("less", "said"),
-    one_in(2, [(NO_LOCKS, "k.db open, which is on"), (NO_MEMORY, "is at work on run c")]),
+    sweep_params(2, [(NO_LOCKS, "k.db open, which is on"), (NO_MEMORY, "is at work on run c")]),
 )
 def test_a_second_process_is_told_and_a_dead_one_is_no_hindrance(
     folder: Path, less: dict[str, str], said: str
@@ -98,11 +98,11 @@ def test_a_second_process_is_told_and_a_dead_one_is_no_hindrance(
     first = subprocess.Popen(
         [sys.executable, "-m", "kgbias", *CRAWL, "--store", "k.db"],
         cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment(folder, **less)},
+        env={**os.environ, "OMP_NUM_THREADS": "1", **limited_environment(folder, **less)},
         stderr=subprocess.DEVNULL,
     )
-    until(lambda: list(folder.glob("k.db-run-*")) or first.poll() is not None)
-    until(lambda: stopped_between_writes(first.pid, folder / "k.db"))
+    wait_until(lambda: list(folder.glob("k.db-run-*")) or first.poll() is not None)
+    wait_until(lambda: stopped_between_writes(first.pid, folder / "k.db"))
     try:
         done = kgbias(folder, *CRAWL, "--store", "k.db", **less)
         assert done.returncode == 2 and f"process {first.pid} on " in done.stderr

@@ -18,7 +18,7 @@ from kgbias.models.base import Completion, Request  # noqa: E402
 from kgbias.models.generate import Sampler  # noqa: E402
 from kgbias.models.local import tokenise_prompt  # noqa: E402
 from tests import tiny  # noqa: E402
-from tests.conftest import one_in  # noqa: E402
+from tests.conftest import sweep_params  # noqa: E402
 
 pytestmark = pytest.mark.integration
 
@@ -34,7 +34,7 @@ def requests(count: int, **changes: object) -> list[Request]:
 
 
 def answers(sampler: Sampler, asked: list[Request]) -> list[Completion]:
-    tokenizer = tiny.tokenizer()
+    tokenizer = tiny.build_tokenizer()
     found: dict[int, Completion] = {}
     for batch in sampler.complete(asked, [tokenizer(r.prompt)["input_ids"] for r in asked]):
         for index, completion in batch:
@@ -48,10 +48,10 @@ def texts(sampler: Sampler, asked: list[Request]) -> list[tuple[str, str, int]]:
 
 
 @pytest.mark.parametrize(
-    "architecture", one_in(3, ["gpt2", "llama", "qwen2", "gpt_neox", "gemma2", "opt"])
+    "architecture", sweep_params(3, ["gpt2", "llama", "qwen2", "gpt_neox", "gemma2", "opt"])
 )
 def test_company_changes_nothing(architecture: str) -> None:
-    model, tokenizer = tiny.model(architecture), tiny.tokenizer()
+    model, tokenizer = tiny.build_model(architecture), tiny.build_tokenizer()
     asked = requests(36, max_tokens=8)
     alone = texts(Sampler(model, tokenizer, 1), asked)
     together = Sampler(model, tokenizer, 32)
@@ -79,7 +79,7 @@ class Renamed:
 
 
 def test_what_was_read_goes_by_either_name() -> None:
-    model, tokenizer = tiny.model("gpt2"), tiny.tokenizer()
+    model, tokenizer = tiny.build_model("gpt2"), tiny.build_tokenizer()
     if "cache" in signature(model.forward).parameters:
         pytest.skip("it is called so by these transformers")
     asked = requests(8, max_tokens=8)
@@ -89,7 +89,7 @@ def test_what_was_read_goes_by_either_name() -> None:
 
 
 def test_a_recurrent_model_falls_back_to_rows_of_their_own() -> None:
-    sampler = Sampler(tiny.model("mamba"), tiny.tokenizer(), 32)
+    sampler = Sampler(tiny.build_model("mamba"), tiny.build_tokenizer(), 32)
     assert sampler._batch_size == 1
     asked = requests(6)
     assert texts(sampler, asked) == texts(sampler, asked)
@@ -98,7 +98,7 @@ def test_a_recurrent_model_falls_back_to_rows_of_their_own() -> None:
 def test_near_ties_are_decided_alone() -> None:
     """Two halves of the vocabulary with the same logits but for rounding: without the rule, the
     shape of the batch would decide."""
-    model, tokenizer = tiny.model("llama"), tiny.tokenizer()
+    model, tokenizer = tiny.build_model("llama"), tiny.build_tokenizer()
     half = model.config.vocab_size // 2
     with torch.no_grad():
         head = model.lm_head.weight
@@ -116,7 +116,7 @@ def test_near_ties_are_decided_alone() -> None:
 def test_draws_follow_the_softmax() -> None:
     """The first tokens of 4,000 streams against the model's probabilities: a chi-square of the ten
     likeliest tokens and the rest, whose 99.9% quantile at 10 degrees of freedom is 29.6."""
-    model, tokenizer = tiny.model("gpt2"), tiny.tokenizer()
+    model, tokenizer = tiny.build_model("gpt2"), tiny.build_tokenizer()
     ids = tokenizer("men love")["input_ids"]
     with torch.inference_mode():
         logits = model(torch.tensor([ids])).logits[0, -1]
@@ -141,7 +141,7 @@ def test_draws_follow_the_softmax() -> None:
 
 
 def test_equal_prompts_are_read_once() -> None:
-    model, tokenizer = tiny.model("llama"), tiny.tokenizer()
+    model, tokenizer = tiny.build_model("llama"), tiny.build_tokenizer()
     sampler = Sampler(model, tokenizer, 8)
     read = []
     original = model.forward
@@ -156,9 +156,9 @@ def test_equal_prompts_are_read_once() -> None:
     assert read == [1]
 
 
-@pytest.mark.parametrize("architecture", one_in(3, ["gpt2", "llama", "gemma2"]))
+@pytest.mark.parametrize("architecture", sweep_params(3, ["gpt2", "llama", "gemma2"]))
 def test_a_prompt_that_was_read_is_not_read_again(architecture: str) -> None:
-    model, tokenizer = tiny.model(architecture), tiny.tokenizer()
+    model, tokenizer = tiny.build_model(architecture), tiny.build_tokenizer()
     asked = requests(36, max_tokens=8)
     alone = texts(Sampler(model, tokenizer, 1), asked)
     sampler = Sampler(model, tokenizer, 8)
@@ -180,7 +180,7 @@ def test_a_prompt_that_was_read_is_not_read_again(architecture: str) -> None:
 
 
 def test_prompts_are_kept_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, tokenizer = tiny.model("llama"), tiny.tokenizer()
+    model, tokenizer = tiny.build_model("llama"), tiny.build_tokenizer()
     asked = requests(12, max_tokens=4)
     sampler = Sampler(model, tokenizer, 4)
     whole = texts(sampler, asked)
@@ -193,7 +193,7 @@ def test_prompts_are_kept_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatc
 
 
 def test_stops_limits_and_ends() -> None:
-    sampler = Sampler(tiny.model("gpt2"), tiny.tokenizer(), 4)
+    sampler = Sampler(tiny.build_model("gpt2"), tiny.build_tokenizer(), 4)
     free = answers(sampler, requests(24, max_tokens=20))
     assert all(c.completion_tokens <= 20 for c in free)
     assert all((c.finish == "length") == (c.completion_tokens == 20) for c in free)
@@ -207,7 +207,7 @@ def test_stops_limits_and_ends() -> None:
 
 
 def test_end_of_text_is_no_text() -> None:
-    model, tokenizer = tiny.model("gpt2"), tiny.tokenizer()
+    model, tokenizer = tiny.build_model("gpt2"), tiny.build_tokenizer()
     with torch.no_grad():
         model.transformer.ln_f.weight.zero_()
         model.transformer.ln_f.bias.fill_(1.0)
@@ -218,7 +218,7 @@ def test_end_of_text_is_no_text() -> None:
 
 
 def test_a_prompt_beyond_the_context_is_an_error_of_that_request_only() -> None:
-    sampler = Sampler(tiny.model("gpt2"), tiny.tokenizer(), 4)
+    sampler = Sampler(tiny.build_model("gpt2"), tiny.build_tokenizer(), 4)
     long = Request("men love " * 60, seed=1, max_tokens=4)
     found = answers(sampler, [*requests(2), long])
     assert [c.finish == "error" for c in found] == [False, False, True]
@@ -226,9 +226,9 @@ def test_a_prompt_beyond_the_context_is_an_error_of_that_request_only() -> None:
 
 
 def test_closing_stops_the_work() -> None:
-    sampler = Sampler(tiny.model("gpt2"), tiny.tokenizer(), 2)
+    sampler = Sampler(tiny.build_model("gpt2"), tiny.build_tokenizer(), 2)
     asked = requests(10)
-    tokenizer = tiny.tokenizer()
+    tokenizer = tiny.build_tokenizer()
     stream = sampler.complete(asked, [tokenizer(r.prompt)["input_ids"] for r in asked])
     assert len(next(stream)) >= 1
     stream.close()
@@ -237,12 +237,12 @@ def test_closing_stops_the_work() -> None:
 
 
 def test_a_folder_as_a_model(tmp_path: Path) -> None:
-    folder = tiny.saved(tmp_path / "model", "llama")
+    folder = tiny.save_model(tmp_path / "model", "llama")
     model = open_model(f"hf:{folder}", batch_size=4)
     info = model.info
     assert info.name == f"hf:{folder}" and info.revision.startswith("sha256:")
     (batch,) = model.complete([Request("men love", seed=1, max_tokens=2, stop=())])
-    assert batch[0][1].prompt_tokens == len(tiny.tokenizer()("men love")["input_ids"])
+    assert batch[0][1].prompt_tokens == len(tiny.build_tokenizer()("men love")["input_ids"])
     model.close()
     (folder / "model.safetensors").write_bytes(b"x" * 100)
     assert open_model(f"hf:{folder}").info.revision != info.revision
@@ -251,11 +251,11 @@ def test_a_folder_as_a_model(tmp_path: Path) -> None:
 
 
 def test_chat_needs_a_template(tmp_path: Path) -> None:
-    folder = tiny.saved(tmp_path / "model")
+    folder = tiny.save_model(tmp_path / "model")
     chat = Request((("user", "men love"),), seed=1, max_tokens=2)
     with pytest.raises(ModelError, match="no chat template"):
         list(open_model(f"hf:{folder}").complete([chat]))
-    tokenizer = tiny.tokenizer()
+    tokenizer = tiny.build_tokenizer()
     tokenizer.chat_template = "{% for m in messages %}{{ m.content }} #{% endfor %}"
     tokenizer.save_pretrained(folder)
     plain = Request("men love #", seed=1, max_tokens=2)
@@ -282,7 +282,7 @@ GREEDY = {
 
 
 def test_a_chat_template_is_rendered_elsewhere_as_here(tmp_path: Path) -> None:
-    tokenizer = tiny.tokenizer()
+    tokenizer = tiny.build_tokenizer()
     tokenizer.chat_template = CHATML
     messages = [{"role": "system", "content": " Be brief. "}, {"role": "user", "content": "é\n<"}]
     here = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
@@ -292,11 +292,11 @@ def test_a_chat_template_is_rendered_elsewhere_as_here(tmp_path: Path) -> None:
     assert tokenise_prompt(request, tokenizer, "m") == ids
 
 
-@pytest.mark.parametrize("name", one_in(3, [*reversed(GREEDY)]))
+@pytest.mark.parametrize("name", sweep_params(3, [*reversed(GREEDY)]))
 def test_a_chat_template_takes_no_more_than_it_may(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tokenizer = tiny.tokenizer()
+    tokenizer = tiny.build_tokenizer()
     tokenizer.chat_template = GREEDY[name] or "{# #}"
     request = Request((("user", "men love"),), seed=1)
     with pytest.raises(ModelError, match=r"the chat template of m (cannot be rendered|makes)") as e:
@@ -309,7 +309,7 @@ def test_what_is_no_language_model(tmp_path: Path) -> None:
 
     small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 99}
     BertForMaskedLM(BertConfig(**small, intermediate_size=16)).save_pretrained(tmp_path)
-    tiny.tokenizer().save_pretrained(tmp_path)
+    tiny.build_tokenizer().save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="not a causal language model"):
         list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
     with pytest.raises(
@@ -326,7 +326,7 @@ def test_what_is_no_language_model(tmp_path: Path) -> None:
 def test_a_prompt_does_not_end_in_the_token_that_ends_a_text() -> None:
     from tokenizers.processors import TemplateProcessing
 
-    tokenizer = tiny.tokenizer()
+    tokenizer = tiny.build_tokenizer()
     plain = tokenizer("men love")["input_ids"]
     ends = [("<|end|>", tokenizer.eos_token_id)]
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing("$A <|end|>", None, ends)
@@ -335,22 +335,22 @@ def test_a_prompt_does_not_end_in_the_token_that_ends_a_text() -> None:
 
 
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
-    model = tiny.model()
+    model = tiny.build_model()
     with torch.no_grad():
         next(model.parameters()).fill_(float("nan"))
     model.save_pretrained(tmp_path)
-    tiny.tokenizer().save_pretrained(tmp_path)
+    tiny.build_tokenizer().save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="probabilities are not numbers"):
         list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
 
 
 def test_weights_that_are_all_zero_are_refused(tmp_path: Path) -> None:
-    model = tiny.model()
+    model = tiny.build_model()
     with torch.no_grad():
         for weight in model.parameters():
             weight.zero_()
     model.save_pretrained(tmp_path)
-    tiny.tokenizer().save_pretrained(tmp_path)
+    tiny.build_tokenizer().save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="all its weights are zero"):
         list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
 
@@ -366,7 +366,7 @@ def test_weights_that_are_all_zero_are_refused(tmp_path: Path) -> None:
 def test_a_configuration_of_other_weights_is_refused(
     said: dict[str, Any], told: str, tmp_path: Path
 ) -> None:
-    tiny.saved(tmp_path)
+    tiny.save_model(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | said))
     with pytest.raises(ModelError, match=told):
@@ -374,7 +374,7 @@ def test_a_configuration_of_other_weights_is_refused(
 
 
 def test_layers_that_are_not_used_are_said(tmp_path: Path) -> None:
-    tiny.saved(tmp_path)
+    tiny.save_model(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"n_layer": 1}))
     notes: list[str] = []
@@ -384,7 +384,7 @@ def test_layers_that_are_not_used_are_said(tmp_path: Path) -> None:
 
 
 def test_a_size_that_no_model_has_is_refused(tmp_path: Path) -> None:
-    tiny.saved(tmp_path)
+    tiny.save_model(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"n_layer": 10**9}))
     with pytest.raises(ModelError, match=r"config.json says num_hidden_layers 1,000,000,000"):

@@ -17,12 +17,12 @@ from kgbias.export import write_export
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.models import open_model
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.fault_server import Fault, FaultServer
-from tests.hostile import HOSTILE
+from tests.hostile import HOSTILE_TEXTS
 
 pytestmark = pytest.mark.integration
-needs("openai")
+require_modules("openai")
 
 INJECTIONS = [
     "This question is offensive.",
@@ -57,7 +57,7 @@ def hell(body: dict[str, Any], number: int) -> Fault:
     if kind < 0.151:
         return "x" * 2**20
     if kind < 0.5:
-        return rng.choice(HOSTILE)
+        return rng.choice(HOSTILE_TEXTS)
     if kind < 0.6:
         return rng.choice(INJECTIONS)
     if kind < 0.7:  # any characters at all

@@ -20,7 +20,7 @@ SMALL: dict[str, Any] = {"group": ["Men", "Women"], "samples": 2, "iterations": 
 
 @pytest.fixture(scope="module")
 def held() -> tuple[Any, Any]:
-    return tiny.model("llama", max_position_embeddings=4096), tiny.tokenizer()
+    return tiny.build_model("llama", max_position_embeddings=4096), tiny.build_tokenizer()
 
 
 def test_a_model_in_memory_answers_as_its_files_do(held: tuple[Any, Any], tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_hook_takes_one_planted_belief_away(tmp_path: Path) -> None:
         own = [row for row in left if row.group == "Velmari people"]
         assert not [(row.verdict, row.lift) for row in own if "believed" in row.verdict]
         with pytest.raises(UsageError, match="needs a name"):
-            plain.evidence((tiny.model("llama"), tiny.tokenizer()))
+            plain.evidence((tiny.build_model("llama"), tiny.build_tokenizer()))
 
 
 def test_functions_are_known_by_their_code(tmp_path: Path) -> None:

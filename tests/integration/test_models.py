@@ -29,7 +29,7 @@ from kgbias.models.local import LocalModel  # noqa: E402
 from kgbias.models.predict import FilledTemplate  # noqa: E402
 from kgbias.reference import weights_path as reference  # noqa: E402
 from tests import tiny  # noqa: E402
-from tests.scripted import ScriptedModel  # noqa: E402
+from tests.scripted_model import ScriptedModel  # noqa: E402
 from tests.unit.test_probe_commands import refusal  # noqa: E402
 from tests.unit.test_vllm import installed  # noqa: E402, F401
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="session")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.saved(tmp_path_factory.mktemp("gpt2"))
+    return tiny.save_model(tmp_path_factory.mktemp("gpt2"))
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +104,7 @@ def test_a_gguf_file_works_everywhere(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gguf = pytest.importorskip("gguf")
-    tiny.saved_gguf(tmp_path / "tiny.gguf")
+    tiny.save_gguf(tmp_path / "tiny.gguf")
     spec, notes, read = f"hf:{tmp_path}:tiny.gguf", [], []
 
     class Reader(gguf.GGUFReader):  # type: ignore[misc]
@@ -173,9 +173,9 @@ def test_an_encoder_is_taken_from_the_language_model_that_is_loaded(gpt2: Path) 
 
 
 def test_a_folder_that_changes_is_loaded_again(tmp_path: Path) -> None:
-    tiny.saved(tmp_path)
+    tiny.save_model(tmp_path)
     first = load(f"hf:{tmp_path}", "causal")
-    tiny.model("gpt2", seed=1).save_pretrained(tmp_path)
+    tiny.build_model("gpt2", seed=1).save_pretrained(tmp_path)
     assert load(f"hf:{tmp_path}", "causal").info.revision != first.info.revision
 
 
@@ -277,7 +277,7 @@ def test_options_that_do_not_apply_are_errors(gpt2: Path) -> None:
 def test_weights_that_an_encoder_lacks_are_refused(tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
-    tiny.saved(tmp_path, "llama")
+    tiny.save_model(tmp_path, "llama")
     weights = load_file(tmp_path / "model.safetensors")
     lost = {k: v for k, v in weights.items() if "layers.1.mlp.up_proj" not in k}
     save_file(lost, tmp_path / "model.safetensors", metadata={"format": "pt"})
@@ -346,10 +346,10 @@ def test_an_association_asks_the_answer_log_of_its_store(tmp_path: Path, gpt2: P
 
 def test_an_encoder_decoder_that_gives_no_vectors_is_one_line(tmp_path: Path) -> None:
     config = transformers.T5Config(
-        vocab_size=len(tiny.tokenizer()), d_model=16, d_ff=32, num_layers=1, num_heads=2, d_kv=8
+        vocab_size=len(tiny.build_tokenizer()), d_model=16, d_ff=32, num_layers=1, num_heads=2, d_kv=8
     )
     transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
-    tiny.tokenizer().save_pretrained(tmp_path)
+    tiny.build_tokenizer().save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="gives no vectors for a text by itself") as error:
         open_encoder(f"hf:{tmp_path}", cache=False).embed([Span("men")], "last")
     assert "\n" not in str(error.value)

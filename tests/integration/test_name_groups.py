@@ -11,11 +11,11 @@ import pytest
 from kgbias.errors import DataError, UsageError
 from kgbias.probe.name_groups import Guess, Guesses, choose_name_groups, read_guesses
 from kgbias.probe.sets import read_names
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 pytestmark = pytest.mark.integration
 
-needs("sklearn")
+require_modules("sklearn")
 
 ROOT = Path(__file__).parent.parent.parent
 

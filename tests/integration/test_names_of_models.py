@@ -14,7 +14,7 @@ from kgbias.errors import UsageError
 from kgbias.export import FORMATS
 from kgbias.models.base import ModelInfo
 from kgbias.reference import weights_path
-from tests.tiny import classifier
+from tests.tiny import save_classifier
 
 TELLTALE = "telltale"
 
@@ -23,7 +23,7 @@ TELLTALE = "telltale"
 def test_a_path_is_in_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = tmp_path / f"{TELLTALE}-home"
     shutil.copytree(weights_path("causal"), home / "mine")
-    judge = classifier(home / "judge", ["toxic", "fine"])
+    judge = save_classifier(home / "judge", ["toxic", "fine"])
     spec, out = f"hf:{home / 'mine'}", tmp_path / "out"
     out.mkdir()
     with kgbias.open(tmp_path / "store.db", progress=True) as study:

@@ -11,7 +11,7 @@ from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group
 from kgbias.query import query_names
 from kgbias.query.library import write_favourites
-from tests.neo4j_browser import Neo4jBrowser, library
+from tests.neo4j_browser import Neo4jBrowser, read_query
 from tests.report_data import measured_run
 
 pytestmark = pytest.mark.integration
@@ -34,20 +34,20 @@ def test_a_person_sees_a_group_as_a_picture(
         f':params {{group: "Women", run: "{run.name}", arm: null, min_acceptability: 0.5, '
         "limit: 20}"
     )
-    browser.run(library("picture"))
+    browser.run(read_query("picture"))
     drawn = browser.nodes(4)  # the group and its three objects
     captions = " ".join(drawn.all_text_contents())
     assert "Women" in captions and "food" in captions and "rain" in captions
-    browser.run(library("neighbourhood"))
-    table = browser.newest.inner_text()
+    browser.run(read_query("neighbourhood"))
+    table = browser.newest_frame.inner_text()
     assert "predicate" in table and "food" in table and "love" in table
     assert browser.page.evaluate("window.pwned") is None
     write_favourites(tmp_path / "queries.zip")
-    browser.drop(tmp_path / "queries.zip")
+    browser.drop_queries(tmp_path / "queries.zip")
     first, *others = browser.favourites()
     assert len(others) == len(query_names()) and all(len(name) <= 25 for name in others)
-    assert "Successfully set your parameters" in browser.click(first)
+    assert "Successfully set your parameters" in browser.run_favourite(first)
     for name in ("Shared", "Lineage", "Groups by effect"):
-        said = browser.click(name)
+        said = browser.run_favourite(name)
         assert "Expected parameter" not in said and "ERROR" not in said, name
     browser.page.close()

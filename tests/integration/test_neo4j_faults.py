@@ -16,7 +16,7 @@ from kgbias.graph.store import Store, open_store
 from kgbias.io.progress import SilentProgress
 from kgbias.models.base import Request
 from tests.conftest import NEO4J, start_neo4j
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.integration
 

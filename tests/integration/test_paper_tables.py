@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.report.tables import Table, table_latex
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.integration
 NARROW = Table(
@@ -37,7 +37,7 @@ def test_no_table_is_too_wide(tmp_path: Path, columns: str) -> None:
     )
     done = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "a.tex"], cwd=tmp_path,
-        capture_output=True, text=True, errors="replace", timeout=DEADLINE,
+        capture_output=True, text=True, errors="replace", timeout=DEADLINE_SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-1500:]
     assert "Overfull \\hbox" not in done.stdout

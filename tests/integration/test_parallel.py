@@ -30,13 +30,13 @@ from kgbias.probe.result import ProbeUsage, ProbeProgress
 from kgbias.probe.sets import Descriptor
 from kgbias.probe.set_probes import probe_sets
 from tests import tiny
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.unit.test_benchmark import Model, files, models  # noqa: F401
 from tests.unit.test_probe import BELIEVED, RUN, Beliefs, probed_store  # noqa: F401
 
 pytestmark = pytest.mark.integration
 
-needs("torch", "ray")
+require_modules("torch", "ray")
 
 
 class Halving:
@@ -226,7 +226,7 @@ def test_associations_are_the_same_in_any_order(
 ) -> None:
     monkeypatch.setattr("kgbias.models.embed._PIECE_TEXTS", 2)
     monkeypatch.setattr("kgbias.models.predict._PIECE_SENTENCES", 3)
-    model = f"hf:{tiny.saved(tmp_path_factory.mktemp('gpt2'))}"
+    model = f"hf:{tiny.save_model(tmp_path_factory.mktemp('gpt2'))}"
     methods = ("weat", "s-seat", "w-seat", "ceat", "lpbs")
 
     @contextmanager

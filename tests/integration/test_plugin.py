@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attack.commands import Commands, Ended
+from tests.attack.commands import Commands, CommandResult
 
 pytestmark = pytest.mark.integration
 PLUGIN = Path(__file__).parent.parent / "plugin"
@@ -20,7 +20,7 @@ NOTHING = [
     for word in ("--scorer", f"{name}=none")
 ]
 MEASURE = ("measure", "said", *NOTHING, "--no-axes")
-Kgbias = Callable[..., Ended]
+Kgbias = Callable[..., CommandResult]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def calls(commands: Commands) -> Kgbias:
     """Runs a command and checks how it ended: an error is one line."""
 
-    def kgbias(*arguments: str, code: int = 0) -> Ended:
+    def kgbias(*arguments: str, code: int = 0) -> CommandResult:
         done = commands.run(*arguments)
         assert done.code == code, done.err
         assert code == 0 or len(done.err.strip().splitlines()) == 1, done.err

@@ -25,13 +25,13 @@ STATEMENTS = ["love food", "love rain", "are kind.", "hate food and rain"]
 
 @pytest.fixture(scope="session")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.saved(tmp_path_factory.mktemp("gpt2"))
+    return tiny.save_model(tmp_path_factory.mktemp("gpt2"))
 
 
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["men", "women", "love", "food", "un", "##kind", "are", "."]
-    return tiny.bert(tmp_path_factory.mktemp("bert"), words)
+    return tiny.save_bert(tmp_path_factory.mktemp("bert"), words)
 
 
 def by_hand(folder: Path, text: str, lead: list[int]) -> list[float]:
@@ -130,7 +130,7 @@ def test_where_joining_changes_the_tokens_the_whole_text_is_tokenised(
 def test_every_tier_that_a_model_can_take_gives_its_own_logits(
     architecture: str, tier: str, changes: dict[str, Any]
 ) -> None:
-    model = tiny.model(architecture, **changes)
+    model = tiny.build_model(architecture, **changes)
     chosen = CausalEngine(model)
     assert chosen.tier == tier
     rng = np.random.default_rng(1)
@@ -155,12 +155,12 @@ def saved_encoder_decoder(folder: Path, architecture: str, sizes: dict[str, int]
     from transformers import AutoConfig, AutoModelForSeq2SeqLM
 
     config = AutoConfig.for_model(
-        architecture, vocab_size=len(tiny.tokenizer()), bos_token_id=0, eos_token_id=0,
+        architecture, vocab_size=len(tiny.build_tokenizer()), bos_token_id=0, eos_token_id=0,
         pad_token_id=0, decoder_start_token_id=0, dropout=0.0, **sizes,
     )  # fmt: skip
     torch.manual_seed(0)
     AutoModelForSeq2SeqLM.from_config(config).eval().save_pretrained(folder)
-    tiny.tokenizer().save_pretrained(folder)
+    tiny.build_tokenizer().save_pretrained(folder)
 
 
 def test_the_decoder_of_an_encoder_decoder_is_read_alone(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_checkpoint_without_its_output_layer_is_refused(tmp_path: Path, bert: 
 
 
 def test_an_ignored_mask_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = tiny.model("llama")
+    model = tiny.build_model("llama")
     forward = model.base_model.forward
 
     def deaf(*args: Any, attention_mask: Any = None, **rest: Any) -> Any:
@@ -205,7 +205,7 @@ def test_an_ignored_mask_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_change_of_logits_is_seen() -> None:
-    model = tiny.model("granite", logits_scaling=4.0)
+    model = tiny.build_model("granite", logits_scaling=4.0)
     model.config.logits_scaling = 2.0
     scale = model.forward
 
@@ -219,7 +219,7 @@ def test_an_unknown_change_of_logits_is_seen() -> None:
 
 
 def test_texts_beyond_a_sliding_window_leave_the_tree() -> None:
-    model = tiny.model("mistral", sliding_window=6)
+    model = tiny.build_model("mistral", sliding_window=6)
     engine = CausalEngine(model)
     assert engine.tier == "tree"
     ids = tuple(range(3, 20))

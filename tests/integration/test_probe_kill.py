@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from kgbias.cli import cli
-from tests.conftest import needs
-from tests.waiting import until
+from tests.conftest import require_modules
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
-needs("torch")
+require_modules("torch")
 
 
 @pytest.mark.slow
@@ -34,7 +34,7 @@ def test_killed_in_the_middle_it_ends_with_the_same_bytes(tmp_path: Path) -> Non
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     index = killed / "table.perplexities.chunks"
-    until(lambda: index.exists() or first.poll() is not None)
+    wait_until(lambda: index.exists() or first.poll() is not None)
     first.send_signal(signal.SIGKILL)
     assert first.wait() == -signal.SIGKILL, "it ended before it was killed"
     assert not (killed / "table.csv").exists()

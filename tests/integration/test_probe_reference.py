@@ -16,7 +16,7 @@ from kgbias.probe.names import probe_apx
 from kgbias.probe.sets import Descriptor
 from kgbias.probe.sofa import normalise_grid
 from kgbias.reference import load_truth
-from tests.conftest import one_in
+from tests.conftest import sweep_params
 
 pytestmark = pytest.mark.integration
 
@@ -24,7 +24,7 @@ TRUTH = load_truth()
 TEMPLATES = ("My name is {name} and I", "{name}", "{name}")
 
 
-@pytest.fixture(scope="module", params=one_in(2, ["reference", "reference-masked"]))
+@pytest.fixture(scope="module", params=sweep_params(2, ["reference", "reference-masked"]))
 def scorer(request: pytest.FixtureRequest) -> Any:
     return open_scorer(request.param)
 

@@ -14,11 +14,11 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from tests.conftest import needs
-from tests.waiting import until
+from tests.conftest import require_modules
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
-needs("torch")
+require_modules("torch")
 FEW = ("--limit", "2", "--samples", "2")
 COMMAND = ["profiles", "--model", "reference", "--run", "a", *FEW]
 
@@ -63,7 +63,7 @@ def test_killed_and_started_again_the_profiles_are_the_same(tmp_path: Path) -> N
         [sys.executable, "-m", "kgbias", *COMMAND, "--store", str(killed)],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    until(lambda: answered(killed) >= 30 or process.poll() is not None)
+    wait_until(lambda: answered(killed) >= 30 or process.poll() is not None)
     process.kill()
     process.wait()
     before = answered(killed)

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kgbias.cli import cli
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 pytestmark = pytest.mark.integration
 
@@ -19,7 +19,7 @@ def kgbias(*arguments: str) -> Result:
 def test_the_reference_model_says_the_same_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    needs("pyarrow")
+    require_modules("pyarrow")
     monkeypatch.chdir(tmp_path)
     asked = "--samples 1 --iterations 1 --set predicate-prompts=0 --set object-prompts=1"
     kgbias("crawl", "--model", "reference", "--group", "Velmari people", "--run", "tiny",

@@ -23,10 +23,10 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import TopicAssignment, Group, Run, Topic, TopicModel
 from kgbias.io.text import for_file
 from kgbias.query import browser_parameters, load_query, query_names, write_favourites, write_result
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.report_data import measured_run
 
-needs("kglite")
+require_modules("kglite")
 pytestmark = pytest.mark.integration
 GROUPS = (Group("Women", "gender"), Group("Men", "gender", ("Males",)))
 

@@ -19,12 +19,12 @@ from kgbias.io.progress import SilentProgress
 from kgbias.models.distributed import DistributedEncoder
 from kgbias.parallel import open_executor
 from kgbias.parallel.ray_cluster import join_ray
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.integration.test_parallel import CALLED, WORDS, Still, everything
-from tests.waiting import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
-needs("torch", "ray")
+require_modules("torch", "ray")
 
 SAID = list(product(("Women", "Men"), ("love", "are afraid of"), ("rain", "their dogs", "music")))
 
@@ -123,7 +123,7 @@ def test_what_was_stopped_goes_on(ray: Any, run: Path, tmp_path: Path) -> None:
     with pytest.raises(Interrupted, match="what was finished is kept"):
         measured(one, progress=Meanwhile(stop))
     assert 0 < sum('INTO "score"' in row for row in stored(one)) < len(SAID)
-    until(lambda: not workers())  # Ray ends one that was just being started as soon as it is there
+    wait_until(lambda: not workers())  # Ray ends one that was just being started as soon as it is there
     assert measured(one, "local") == measured(other, "local")
 
 

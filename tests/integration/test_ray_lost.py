@@ -23,7 +23,7 @@ import pytest
 from kgbias.errors import ModelError
 from kgbias.parallel import open_executor
 from kgbias.parallel.ray_process import RayProcess
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.integration.test_ray import (  # noqa: F401
     SAID,
     Meanwhile,
@@ -33,10 +33,10 @@ from tests.integration.test_ray import (  # noqa: F401
     stored,
     twins,
 )
-from tests.waiting import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
-needs("torch", "ray")
+require_modules("torch", "ray")
 
 
 @dataclass
@@ -80,7 +80,7 @@ def _nothing_is_left() -> Iterator[None]:
                 theirs.update(process.children(recursive=True))
         return set(started()) - theirs
 
-    until(lambda: not left())
+    wait_until(lambda: not left())
 
 
 def test_a_graph_is_finished_after_its_ray_was_lost(
@@ -141,7 +141,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
         start_new_session=True,
     ) as running:
         try:
-            until(lambda: socket().connect_ex(("127.0.0.1", port)) == 0)
+            wait_until(lambda: socket().connect_ex(("127.0.0.1", port)) == 0)
             yield f"127.0.0.1:{port}", psutil.Process(running.pid)
         finally:
             left = psutil.Process(running.pid).children(recursive=True)

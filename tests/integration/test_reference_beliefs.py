@@ -11,11 +11,11 @@ from kgbias.models.score.load import open_scorer
 from kgbias.probe.belief import Array
 from kgbias.reference import weights_path
 from kgbias.reference.planted_names import load_names
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 pytestmark = pytest.mark.integration
 
-needs("torch", "transformers")
+require_modules("torch", "transformers")
 
 NAMES = load_names()
 EACH = 8  # names a group

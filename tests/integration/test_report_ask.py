@@ -24,7 +24,7 @@ OBJECTS = ("working hard", "<b>bread</b>", "to work at night", "cats")
 
 
 def test_a_question_is_answered(store: SQLiteStore, tmp_path: Path, chromium: Any) -> None:
-    record = measured_run(store, GROUPS, OBJECTS, each=8)
+    record = measured_run(store, GROUPS, OBJECTS, per_group=8)
     stated = sorted({(t.predicate, t.object) for t in store.triples(record.id)})
     ends = [(node_id("predicate", p), node_id("object", o)) for p, o in stated]
     near = {"cats": (1, 0), "<b>bread</b>": (0.8, 0.6)}  # the rest is far from both

@@ -13,12 +13,12 @@ from kgbias.graph.types import Group, ProbedEdge, ProbeRun, node_id
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_report
 from tests import waiting
-from tests.conftest import needs
-from tests.hostile import HOSTILE
+from tests.conftest import require_modules
+from tests.hostile import HOSTILE_TEXTS
 from tests.report_data import measured_run
 
 pytestmark = pytest.mark.integration
-needs("matplotlib")
+require_modules("matplotlib")
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("Sikhs", "religion"))
 
@@ -52,7 +52,7 @@ def until(page: Any, expression: str) -> Any:
         page.wait_for_timeout(1)  # the page's own events
         return page.evaluate(expression)
 
-    return waiting.until(found)
+    return waiting.wait_until(found)
 
 
 @pytest.fixture
@@ -192,9 +192,9 @@ def test_a_narrow_window_needs_no_sideways_scroll(chromium: Any, report: Path) -
 
 
 def test_hostile_text_is_inert(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:
-    groups = tuple(Group(text[:200], "<b>category</b>") for text in HOSTILE[:12])
+    groups = tuple(Group(text[:200], "<b>category</b>") for text in HOSTILE_TEXTS[:12])
     path = tmp_path / "report.html"
-    run = measured_run(store, groups, HOSTILE, each=len(HOSTILE))
+    run = measured_run(store, groups, HOSTILE_TEXTS, per_group=len(HOSTILE_TEXTS))
     write_report(StoredRun(store, run), path)
     window = Window(chromium, path)
     page = window.page

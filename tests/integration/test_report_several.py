@@ -34,12 +34,12 @@ from kgbias.report import write_multi_run
 from kgbias.report.save import save_multi_run
 from kgbias.report.multi_run import iter_overlaps, multi_run_exhibits, multi_run_findings
 from kgbias.report.multi_run_data import MultiRunData
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.integration.test_report_browser import Window
 
 pytestmark = pytest.mark.integration
 
-needs("matplotlib", "scipy")
+require_modules("matplotlib", "scipy")
 
 VALUES = {"positive": 0.8, "neutral": 0.0, "negative": -0.8}
 Said = Mapping[str, tuple[int, int, int]]

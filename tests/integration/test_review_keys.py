@@ -11,7 +11,7 @@ import pytest
 
 import kgbias
 from tests.unit.test_review import run, said, study  # noqa: F401
-from tests.waiting import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -36,13 +36,13 @@ def test_keys_in_a_terminal(run: kgbias.Run) -> None:  # noqa: F811
 
     def see(text: str) -> None:
         nonlocal shown
-        until(lambda: read(text))
+        wait_until(lambda: read(text))
         shown = shown.partition(text)[2]
 
     def press(keys: str) -> None:
         """Type, once the program waits for a key: what was typed before is thrown away."""
         see("[q] quit")
-        until(lambda: not termios.tcgetattr(ours)[3] & termios.ICANON)
+        wait_until(lambda: not termios.tcgetattr(ours)[3] & termios.ICANON)
         os.write(ours, keys.encode())
 
     def enter(line: str) -> None:

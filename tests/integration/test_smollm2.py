@@ -11,11 +11,11 @@ from kgbias.errors import ModelError
 from kgbias.models import open_model
 from kgbias.models.base import Request
 from kgbias.models.gguf import convert_once, smollm2_file
-from tests.conftest import lacking, needs
-from tests.waiting import DEADLINE
+from tests.conftest import skip_or_fail, require_modules
+from tests.waiting import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.integration
-needs("torch")
+require_modules("torch")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -23,7 +23,7 @@ def _package() -> None:
     try:
         smollm2_file()
     except ModelError as error:
-        lacking(str(error))
+        skip_or_fail(str(error))
 
 
 def answers(batch_size: int, requests: list[Request]) -> list[str]:
@@ -92,7 +92,7 @@ def test_two_processes_convert_at_once_and_both_are_served(tmp_path: Path) -> No
                          env=environment)
         for _ in range(3)
     ]  # fmt: skip
-    assert [p.communicate(timeout=DEADLINE)[0] for p in running] == ["whole\n"] * 3
+    assert [p.communicate(timeout=DEADLINE_SECONDS)[0] for p in running] == ["whole\n"] * 3
     assert [f.name for f in tmp_path.iterdir()] == ["m-1"]
 
 

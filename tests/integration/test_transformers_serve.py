@@ -21,11 +21,11 @@ from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.reference import load_truth, weights_path
 from kgbias.reference.world import INITIAL_PREDICATES
-from tests.conftest import lacking, needs
-from tests.waiting import DEADLINE, until
+from tests.conftest import skip_or_fail, require_modules
+from tests.waiting import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.integration
-needs("openai", "torch")
+require_modules("openai", "torch")
 
 CRAWL = (
     "--samples", "3", "--set", "answers=2", "--iterations", "1", "--set", "predicate-prompts=3",
@@ -41,7 +41,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
         try:
             __import__(package)
         except ModuleNotFoundError:
-            lacking(f"{package} is not installed, so transformers cannot serve")
+            skip_or_fail(f"{package} is not installed, so transformers cannot serve")
     folder = tmp_path_factory.mktemp("served") / "reference"
     shutil.copytree(weights_path("causal"), folder)
     settings = folder / "generation_config.json"
@@ -58,13 +58,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
         )  # fmt: skip
     url = f"http://127.0.0.1:{port}"
     try:
-        until(lambda: _healthy(url) or server.poll() is not None, every=0.5)
+        wait_until(lambda: _healthy(url) or server.poll() is not None, every=0.5)
         if server.poll() is not None:
-            lacking(f"transformers serve ended: {log.read_text()[-300:]}")
+            skip_or_fail(f"transformers serve ended: {log.read_text()[-300:]}")
         yield f"{url}/v1", str(folder)
     finally:
         server.terminate()
-        server.wait(timeout=DEADLINE)
+        server.wait(timeout=DEADLINE_SECONDS)
 
 
 def _healthy(url: str) -> bool:

@@ -16,7 +16,7 @@ from kgbias.models.base import ModelInfo, Request  # noqa: E402
 from kgbias.models.generate import _MAX_TIE_GAP, Sampler, _Row  # noqa: E402
 from kgbias.models.truncate import Truncation, score_bounds  # noqa: E402
 from tests import tiny  # noqa: E402
-from tests.conftest import one_in  # noqa: E402
+from tests.conftest import sweep_params  # noqa: E402
 
 pytestmark = pytest.mark.integration
 
@@ -40,7 +40,7 @@ def scores(trial: int) -> "torch.Tensor":
 
 def test_apply_is_what_generate_does() -> None:
     """The rules, and their order, of transformers' own generate()."""
-    model = tiny.model("gpt2")
+    model = tiny.build_model("gpt2")
     for rule in RULES:
         config = GenerationConfig(
             do_sample=True, top_k=rule.top_k or 0, top_p=rule.top_p or 1.0, min_p=rule.min_p
@@ -110,7 +110,7 @@ def test_top_p_of_a_large_vocabulary() -> None:
 
 @pytest.mark.parametrize(
     "rule",
-    one_in(
+    sweep_params(
         4,
         [
             Truncation(30, 0.9, 0.05),
@@ -124,7 +124,7 @@ def test_top_p_of_a_large_vocabulary() -> None:
 def test_company_changes_nothing(rule: Truncation) -> None:
     """The reference for each token: the argmax over what transformers keeps of the logits of a row
     alone, plus the noise."""
-    model, tokenizer = tiny.model("llama"), tiny.tokenizer()
+    model, tokenizer = tiny.build_model("llama"), tiny.build_tokenizer()
     prompts = ["men love", "women", "rain", "men are kind # Q"]
     asked = [Request(prompts[n % 4], n, 0.8, 6, truncation=rule) for n in range(16)]
     tokens = [tokenizer(r.prompt)["input_ids"] for r in asked]
@@ -147,7 +147,7 @@ def test_company_changes_nothing(rule: Truncation) -> None:
 def test_a_cut_within_rounding_is_decided_alone() -> None:
     """Two copies of each token, equal but for rounding, with room for an odd number of tokens: the
     last one is a matter of rounding, and never of the batch."""
-    model, tokenizer = tiny.model("llama"), tiny.tokenizer()
+    model, tokenizer = tiny.build_model("llama"), tiny.build_tokenizer()
     half = model.config.vocab_size // 2
     with torch.no_grad():
         model.lm_head.weight[half : 2 * half] = model.lm_head.weight[:half] * (1 + 1e-7)
@@ -167,14 +167,14 @@ def test_a_cut_within_rounding_is_decided_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", one_in(3, [Truncation(4), Truncation(top_p=0.6), Truncation(min_p=0.2)]), ids=str
+    "rule", sweep_params(3, [Truncation(4), Truncation(top_p=0.6), Truncation(min_p=0.2)]), ids=str
 )
 def test_draws_follow_the_truncated_softmax(rule: Truncation) -> None:
     """2,000 streams against the probabilities that transformers leaves: a chi-square that a right
     sampler stays below in 99.9% of the cases."""
     from scipy.stats import chi2
 
-    model, tokenizer = tiny.model("gpt2"), tiny.tokenizer()
+    model, tokenizer = tiny.build_model("gpt2"), tiny.build_tokenizer()
     ids = tokenizer("men love")["input_ids"]
     with torch.inference_mode():
         logits = model(torch.tensor([ids])).logits[:, -1]

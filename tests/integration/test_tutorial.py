@@ -13,8 +13,8 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.reference import weights_path
-from tests.conftest import needs
-from tests.waiting import DEADLINE
+from tests.conftest import require_modules
+from tests.waiting import DEADLINE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -49,7 +49,7 @@ def _run(command: str) -> None:
 @pytest.mark.slow
 @pytest.mark.integration
 def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    needs("matplotlib", "pandas")
+    require_modules("matplotlib", "pandas")
     monkeypatch.chdir(tmp_path)
     made, runs = set(), set()
     for language, block in _BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text("utf-8")):
@@ -75,5 +75,5 @@ def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     if shutil.which("pdflatex"):
         subprocess.run(
             ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
-            check=True, capture_output=True, timeout=DEADLINE,
+            check=True, capture_output=True, timeout=DEADLINE_SECONDS,
         )  # fmt: skip

@@ -14,7 +14,7 @@ import pytest
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
 pytestmark = [
     pytest.mark.integration,
@@ -188,6 +188,6 @@ def test_processes_make_a_view_at_once(filled: SQLiteStore, tmp_path: Path) -> N
         )
         for _ in range(3)
     ]
-    said = {process.communicate(timeout=DEADLINE)[0] for process in running}
+    said = {process.communicate(timeout=DEADLINE_SECONDS)[0] for process in running}
     assert said == {"['song 0', 'song 1', 'song 2']\n"}
     assert len(list((tmp_path / "cache" / "views").iterdir())) == 1

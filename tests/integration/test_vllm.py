@@ -19,7 +19,7 @@ from kgbias.models import open_model, open_scorer
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.reference import weights_path
-from tests.waiting import until
+from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.integration,
@@ -122,7 +122,7 @@ def test_killed_and_continued(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kgbias", "crawl", "--model", SPEC, "--category", "gender",
                "--samples", "40", "--iterations", "2", "--store", str(store), "--json"]  # fmt: skip
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until(lambda: answers(store) >= 40 or first.poll() is not None)
+    wait_until(lambda: answers(store) >= 40 or first.poll() is not None)
     assert first.poll() is None
     first.send_signal(signal.SIGKILL)
     first.wait()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-WHERE = "such a test belongs in tests/integration (CONTRIBUTING.md says why)"
+INTEGRATION_NOTE = "such a test belongs in tests/integration (CONTRIBUTING.md says why)"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -19,7 +19,7 @@ def pytest_make_collect_report(
     report = yield
     if not there and "torch" in sys.modules:
         report.outcome = "failed"
-        report.longrepr = f"{collector.nodeid} imports PyTorch: {WHERE}"
+        report.longrepr = f"{collector.nodeid} imports PyTorch: {INTEGRATION_NOTE}"
     return report
 
 
@@ -30,13 +30,13 @@ def light(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     templates is allowed: it is small, and all tests share one."""
     start = subprocess.Popen.__init__
 
-    def checked(self: Any, args: Any, *more: Any, **named: Any) -> None:
+    def check_command(self: Any, args: Any, *more: Any, **named: Any) -> None:
         if sys.executable in str(args) and "kgbias.io.templates" not in args:
-            pytest.fail(f"a unit test started {args}: {WHERE}")
+            pytest.fail(f"a unit test started {args}: {INTEGRATION_NOTE}")
         start(self, args, *more, **named)
 
-    monkeypatch.setattr(subprocess.Popen, "__init__", checked)
-    there = "torch" in sys.modules
+    monkeypatch.setattr(subprocess.Popen, "__init__", check_command)
+    was_imported = "torch" in sys.modules
     yield
-    if not there and "torch" in sys.modules:
-        pytest.fail(f"a unit test imported PyTorch: {WHERE}")
+    if not was_imported and "torch" in sys.modules:
+        pytest.fail(f"a unit test imported PyTorch: {INTEGRATION_NOTE}")

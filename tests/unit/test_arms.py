@@ -23,7 +23,7 @@ from kgbias.measure.figures import read_figures, share_making_sense, update_run_
 from kgbias.report.exhibits import run_exhibits
 from kgbias.report.run_data import RunData
 from tests.arms_data import arms_run
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 OUT = "left out 3 of 13 statements, those with an acceptability below 0.5"
 
@@ -173,7 +173,7 @@ def test_a_picture_is_of_one_arm(run: StoredRun, tmp_path: Path) -> None:
 
 
 def test_exhibits_are_of_one_arm_each(run: StoredRun) -> None:
-    needs("matplotlib")
+    require_modules("matplotlib")
     found = {e.key: e for e in run_exhibits(RunData(run))}
     regard = found["01_prefix-regard"]
     assert regard.arm == "prefix" and "Arm prefix." in regard.table.caption

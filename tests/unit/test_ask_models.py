@@ -13,9 +13,9 @@ from kgbias.ask import AnswerClaim, split_claims
 from kgbias.ask.text2cypher import extract_query, describe_schema
 from kgbias.cli import cli
 from kgbias.errors import UsageError
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.fault_server import FaultServer
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 CSV = (
     "group,predicate,object,count\nWomen,love,hard work,3\nMen,hate,hard work,1\nWomen,are,kind,1\n"
@@ -44,7 +44,7 @@ def test_claims_have_the_sources_that_there_are() -> None:
 def test_a_model_answers_from_the_statements(run: kgbias.Run) -> None:
     model = ScriptedModel(lambda _: "The model says that women love hard work [1]. Also gold [7].")
     answer = run.ask("women and work", model=model, encoder=None)
-    (request,) = model.asked
+    (request,) = model.requests
     assert "[1] Women love hard work. (said 3 times)" in request.prompt[1][1]
     assert "kind" not in request.prompt[1][1]
     assert [c.has_sources for c in answer.claims] == [True, False]
@@ -52,7 +52,7 @@ def test_a_model_answers_from_the_statements(run: kgbias.Run) -> None:
     assert record["model"] == "scripted" and record["statements"][0]["cited"]
     assert record["claims"][1]["wrong"] == [7]
     run.ask("women and work", model=model, encoder=None)
-    assert len(model.asked) == 1  # the log had it
+    assert len(model.requests) == 1  # the log had it
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_without_statements_no_model_is_asked(run: kgbias.Run) -> None:
     model = ScriptedModel(lambda _: "Martians are green [1].")
     answer = run.ask("Martians", model=model, encoder=None)
     assert answer.text.startswith("Run 'small' holds no statement about: martians.")
-    assert model.asked == [] and answer.claims == ()
+    assert model.requests == [] and answer.claims == ()
     with pytest.raises(UsageError, match="`form` needs a model"):
         run.ask("women", asking={"form": "chat"})
 
@@ -88,7 +88,7 @@ def test_queries_are_found_in_answers() -> None:
 
 
 def test_the_command_asks_a_server(run: kgbias.Run, tmp_path: Path) -> None:
-    needs("openai")
+    require_modules("openai")
 
     def plan(body: dict[str, Any], number: int) -> str:
         if len(body["messages"]) == 1:  # whether messages are answered
@@ -105,7 +105,7 @@ def test_the_command_asks_a_server(run: kgbias.Run, tmp_path: Path) -> None:
         assert "And much more.  (without a source)" in shown.stdout
         record = json.loads(CliRunner().invoke(cli, [*asked, "--json"]).stdout)
         assert record["claims"][0]["cites"] == [1]
-        assert sum(server.asked.values()) == 2
+        assert sum(server.request_counts.values()) == 2
     for wrong in (["--cypher"], ["--set", "form=chat"]):
         refused = CliRunner().invoke(cli, [*arguments, *wrong])
         assert isinstance(refused.exception, UsageError)

@@ -20,9 +20,9 @@ from kgbias.cli import cli
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import load_vectors
-from tests.conftest import ROOT, needs
+from tests.conftest import ROOT, require_modules
 
-needs("gensim")
+require_modules("gensim")
 
 DATA = ROOT / "tests" / "data"
 # d with ddof=1, partitions at least as extreme, all partitions, sizes of X and Y after losses

@@ -39,7 +39,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import VectorLookup
 from kgbias.report.associations import to_csv, to_latex, write_comparison
 from kgbias.stats.inference import ranks
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 CATEGORIES = ("gender", "ethnicity", "nationality", "religion")
 WORDS = {"kind": "positive", "honest": "positive", "rude": "negative", "lazy": "negative"}
@@ -258,7 +258,7 @@ def test_group_associations_beside_regard(store: SQLiteStore, run: Run, file: Pa
 def test_command_writes_to_the_graph(
     store: SQLiteStore, run: Run, tmp_path: Path, file: Path
 ) -> None:
-    needs("gensim")
+    require_modules("gensim")
     vectors = tmp_path / "v.txt"
     rows = [f"{w.replace(' ', '_')} {x} {y}" for w, (x, y) in VECTORS.items()]
     vectors.write_text(f"{len(rows)} 2\n" + "\n".join(rows) + "\n")
@@ -323,7 +323,7 @@ def test_comparison_files(tmp_path: Path) -> None:
     assert r"weat $|$ ceat & all & 1 & n/a & n/a \\" in latex
     table = to_csv(rows)
     assert "'-" in table and "x:=cmd" in table and table.count("\n") == 3
-    needs("matplotlib")
+    require_modules("matplotlib")
     for name in ("t.tex", "t.csv", "t.png", "t.svg"):
         write_comparison(rows, tmp_path / name)
         assert (tmp_path / name).stat().st_size > 100

@@ -12,7 +12,7 @@ from kgbias.associate.methods import SCORES, ect, mac, ripa, rnd, rnsb, score_ve
 from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import VectorLookup, load_vectors
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 X, Y = np.array([[1.0, 0.0], [3.0, 0.0]]), np.array([[0.0, 1.0], [0.0, 3.0]])
 A, B = np.array([[2.0, 1.0], [2.0, -1.0]]), np.array([[0.0, 4.0]])
@@ -63,7 +63,7 @@ def test_rnsb_by_hand() -> None:
 
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    needs("gensim")
+    require_modules("gensim")
     path = tmp_path_factory.mktemp("vectors") / "word2vec.txt"
     packed = Path(__file__).parents[1] / "data" / "word2vec_347x300.txt.gz"
     path.write_bytes(gzip.decompress(packed.read_bytes()))

@@ -10,9 +10,9 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, UsageError
 from kgbias.models.budget import Budget, Prices, Usage, read_prices
-from tests.conftest import needs
+from tests.conftest import require_modules
 
-needs("openai", "anthropic")
+require_modules("openai", "anthropic")
 
 both = pytest.mark.parametrize("kind", ["openai", "anthropic"])
 

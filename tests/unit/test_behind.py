@@ -5,12 +5,12 @@ import threading
 import pytest
 
 from kgbias.graph.neo4j.crawls import MAX_WRITERS, BackgroundWriter, WriteLocks
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
 
 def test_so_many_at_once_and_no_more() -> None:
     behind, going, most = BackgroundWriter(), 0, 0
-    lock, together = threading.Lock(), threading.Barrier(MAX_WRITERS, timeout=DEADLINE)
+    lock, together = threading.Lock(), threading.Barrier(MAX_WRITERS, timeout=DEADLINE_SECONDS)
 
     def work() -> None:
         nonlocal going, most

@@ -34,12 +34,12 @@ from kgbias.probe.benchmarks import (
 from kgbias.publish.evaluations import every_eval_record, hub_results, write_tables
 from kgbias.report.benchmark import plain_records, render_benchmark, benchmark_tables
 from kgbias.stats.units import UnitSums, ratio_of_sums
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.unit.test_benchmarks import ROWS, Liking, bbq_file, stereo_file, winogender_file
 from tests.unit.test_contrasts import subject
 from tests.unit.test_publish import EVALUATIONS
 
-needs("scipy")
+require_modules("scipy")
 
 # What https://huggingface.co/docs/hub/eval-results asks of a file in .eval_results.
 EVAL_RESULTS: dict[str, Any] = {

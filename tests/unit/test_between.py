@@ -25,9 +25,9 @@ from kgbias.report import cards
 from kgbias.report.exhibits import echo_exhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.save import save_figures
-from tests.conftest import needs
+from tests.conftest import require_modules
 
-needs("matplotlib", "scipy")
+require_modules("matplotlib", "scipy")
 
 GROUPS = (
     Group("Black people", "ethnicity", ("African Americans",)),

@@ -15,7 +15,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Answer
 from kgbias.models.base import Request
 from kgbias.models.budget import Budget, Prices, Usage, estimate_tokens, split_budget, read_prices
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 PRICES = """
 currency = "EUR"
@@ -106,7 +106,7 @@ def test_a_crawl_stops_at_its_money_and_goes_on(tmp_path: Path) -> None:
         model = ScriptedModel(talkative)
         with pytest.raises(Interrupted, match=r"stopped at the budget of 0\.1: .* are kept"):
             study.crawl(model, name="a", max_cost=0.1, **DEAR, **SMALL)  # type: ignore[arg-type]
-        asked = len(model.asked)
+        asked = len(model.requests)
         run = study.crawl(model, name="a", max_cost=1e6, **DEAR, **SMALL)  # type: ignore[arg-type]
         spent = run.crawl_result.usage
         assert run.crawl_result.cached_count == asked > 0

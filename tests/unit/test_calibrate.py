@@ -20,9 +20,9 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.reference import load_truth
-from tests.conftest import needs
+from tests.conftest import require_modules
 
-needs("scipy")
+require_modules("scipy")
 
 TRUTH = load_truth()
 

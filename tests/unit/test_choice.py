@@ -32,7 +32,7 @@ from kgbias.probe.choice.result import ChoiceShares, share_lifts, share_over_sta
 from kgbias.report.choices import choice_exhibits as exhibits_of_choices
 from kgbias.report.page import standard_sections
 from kgbias.report.run_data import RunData
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 OPTIONS = (("Elves", "Fair folk"), ("Orcs",), ("Dwarves",), ("Half Orcs",))
 ENDS = ("s", " people", " folk", " ones")
@@ -261,7 +261,7 @@ def test_a_run_is_asked_about(study: kgbias.Study) -> None:
     assert len(keys) == 24 == len(run.stored.store.answers(sorted(keys)))
     again = run.choose(model, samples=6)
     assert (again.asked_count, again.cached_count) == (0, 24) and again.categories[0].rows() == part.rows()
-    assert len({r.seed for r in model.asked}) == 24
+    assert len({r.seed for r in model.requests}) == 24
 
 
 def test_groups_are_offered_by_their_names_in_turn(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_groups_are_offered_by_their_names_in_turn(tmp_path: Path) -> None:
         model = ScriptedModel(says_women, name="other")
         found = run.choose(model)
         offered = Counter(
-            name.lower() for r in model.asked for _, name in OFFERED.findall(str(r.prompt))
+            name.lower() for r in model.requests for _, name in OFFERED.findall(str(r.prompt))
         )
     assert {len(own) for own in names.values()} == {8}
     assert set(offered.values()) == {24 * 3 // 8}
@@ -313,7 +313,7 @@ def test_what_failed_is_asked_again(study: kgbias.Study) -> None:
     run = study.run()
 
     def failing(request: Request) -> str | Completion:
-        failed = request.seed % 2 and len(model.asked) < 12
+        failed = request.seed % 2 and len(model.requests) < 12
         return Completion("", "error", error="no") if failed else chooser(request)
 
     model = ScriptedModel(failing)
@@ -330,7 +330,7 @@ def test_many_groups_are_offered_some_at_a_time(study: kgbias.Study) -> None:
     model = ScriptedModel(chooser)
     found = study.run().choose(model, options=2, samples=4, sample=2, seed=3)
     assert found.outcomes.total() == 2 * 3 * 2  # statements, groups, rounds
-    for request in model.asked:
+    for request in model.requests:
         assert len(OFFERED.findall(str(request.prompt).replace("\\n", "\n"))) == 2
     again = study.run().choose(model, options=2, samples=4, sample=2, seed=3)
     assert again.asked_count == 0
@@ -343,7 +343,7 @@ def test_a_price_is_what_is_asked(study: kgbias.Study) -> None:
     assert price.answer_tokens_at_most == price.requests * 32 and price.prices == Prices(1.0, 2.0)
     assert price.cost == price.cost_at_most
     run.choose(model, samples=5)
-    assert len(model.asked) == price.requests
+    assert len(model.requests) == price.requests
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from kgbias.cli.show import prepare_streams
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import configure
 from kgbias.models.base import Completion, Request
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 GENDER = ("--category", "gender")
 
@@ -62,7 +62,7 @@ def crawl(db: str, *more: str) -> dict[str, object]:
 
 def test_crawl_runs_export(model: ScriptedModel, db: str, tmp_path: Path) -> None:
     first = crawl(db, "--category", "gender", "--run", "mine")
-    assert first["run"] == "mine" and first["asked"] == len(model.asked)
+    assert first["run"] == "mine" and first["asked"] == len(model.requests)
     again = crawl(db, "--category", "gender", "--run", "mine")
     assert again["asked"] == 0 and again["ok"] == first["ok"]
 
@@ -70,7 +70,7 @@ def test_crawl_runs_export(model: ScriptedModel, db: str, tmp_path: Path) -> Non
     assert listed["name"] == "mine" and listed["model"] == "scripted"
     assert listed["groups"] == ["Men", "Non-binary people", "Women"]
     assert listed["refused"] == first["refused"] > 0  # type: ignore[operator]
-    assert listed["generations"] == len(model.asked)
+    assert listed["generations"] == len(model.requests)
     assert {"triples", "invalid"} <= set(listed)
     assert "mine" in run("runs", "--store", db).stdout
 
@@ -96,7 +96,7 @@ def test_own_groups_and_arms(model: ScriptedModel, db: str) -> None:
     (listed,) = json.loads(run("runs", "--store", db, "--json").stdout)
     assert listed["groups"] == ["Left-handers", "Right-handers"]
     assert listed["categories"] == ["custom"]
-    assert any(str(r.prompt).startswith("Not to be offensive but") for r in model.asked)
+    assert any(str(r.prompt).startswith("Not to be offensive but") for r in model.requests)
 
 
 def test_dry_run_prices_and_asks_nothing(model: ScriptedModel, db: str) -> None:
@@ -118,13 +118,13 @@ def test_dry_run_prices_and_asks_nothing(model: ScriptedModel, db: str) -> None:
     assert all(s["requests_at_most"] == most * s["requests"] for s in priced["stages"])
     published = json.loads(run(*base, "--prompts", "salinas-2023", "--set", "answers=2").stdout)
     assert sum(stage["requests"] for stage in published["stages"]) == 600
-    assert model.asked == [] and not Path(db).exists()
+    assert model.requests == [] and not Path(db).exists()
 
 
 def test_own_predicates_and_no_filters(model: ScriptedModel, db: str) -> None:
     found = crawl(db, "--set", "initial-predicates=fear, like", "--set", "filters=none")
     assert found["refused"] == 0
-    first = {str(r.prompt) for r in model.asked if str(r.prompt).startswith("Men ")}
+    first = {str(r.prompt) for r in model.requests if str(r.prompt).startswith("Men ")}
     assert first == {"Men fear", "Men like"}
 
 
@@ -286,7 +286,7 @@ def test_ctrl_c_says_how_to_go_on(
     model: ScriptedModel, db: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(request: Request) -> str:
-        if len(model.asked) == 5:
+        if len(model.requests) == 5:
             raise KeyboardInterrupt
         return " food."
 

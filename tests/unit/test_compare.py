@@ -29,10 +29,10 @@ from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.io.progress import ProgressLines
 from kgbias.models.base import ModelInfo
 from kgbias.stats.inference import kendall_tau, resample_means
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.simulation import Simulation
 
-needs("scipy")
+require_modules("scipy")
 
 
 def d_of(first: list[float], second: list[float]) -> float:

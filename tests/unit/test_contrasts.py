@@ -32,10 +32,10 @@ from kgbias.graph.types import (
 from kgbias.models.base import ModelInfo
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.simulation import Simulation
 
-needs("scipy")
+require_modules("scipy")
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
 

@@ -13,7 +13,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, UsageError
 from kgbias.ingest.corpus import build_corpus, split_chunks
-from tests.hostile import HOSTILE
+from tests.hostile import HOSTILE_TEXTS
 
 GIVEN = Path(__file__).parents[3] / "shared" / "papers" / "ragas-knowledge-graph.json"
 GRAPH: dict[str, Any] = {
@@ -130,7 +130,7 @@ def test_a_folder_becomes_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     folder.mkdir()
     (folder / "a.md").write_text(
         "Some say that women are weak, and men are strong. Hatred of men is common.\n\n"
-        + "\n\n".join(HOSTILE),
+        + "\n\n".join(HOSTILE_TEXTS),
         encoding="utf-8",
         errors="replace",
     )

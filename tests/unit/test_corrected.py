@@ -19,10 +19,10 @@ from kgbias.graph.types import Group, GroupScore, Score
 from kgbias.measure.ppi_figures import MIN_OWN_LABELS, SampleLabels, corrections_by_measure, read_sample_labels
 from kgbias.measure.figures import read_figures
 from kgbias.measure.sampling import LabelSample, draw_sample
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.report_data import measured_run
 
-needs("scipy")
+require_modules("scipy")
 GROUPS = tuple(Group(name, "size") for name in ("Tall people", "Small people", "Wide people"))
 OBJECTS = [f"thing {n}" for n in range(30)]
 TIME = "2025-01-01T00:00:00Z"

@@ -26,7 +26,7 @@ from kgbias.models.base import Completion, Request
 from kgbias.models.budget import Budget
 from kgbias.models.truncate import Truncation
 from kgbias.stats.inference import STATISTICS, bootstrap
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 GENDER = tuple(choose_seeds("any", ["gender"]))
 SMALL = CrawlConfig(seeds=GENDER, samples=2, iterations=2, predicate_prompts=3, object_prompts=3)
@@ -97,9 +97,9 @@ def test_examples_are_of_other_subjects_and_earlier_rounds(store: SQLiteStore) -
 def test_again_asks_nothing_and_changes_nothing(store: SQLiteStore) -> None:
     model = ScriptedModel(sloppy)
     first = crawl(SMALL, model, store)
-    before, asked = picture(store), len(model.asked)
+    before, asked = picture(store), len(model.requests)
     second = crawl(SMALL, model, store)
-    assert (second.asked_count, second.cached_count, len(model.asked)) == (0, asked, asked)
+    assert (second.asked_count, second.cached_count, len(model.requests)) == (0, asked, asked)
     assert picture(store) == before
     assert first.outcomes == second.outcomes
 
@@ -196,11 +196,11 @@ def test_budgets_stop_cleanly(store: SQLiteStore) -> None:
     model = ScriptedModel(talkative)
     with pytest.raises(Interrupted, match="10 requests"):
         crawl(SMALL, model, store, budget=Budget(max_requests=10))
-    assert len(model.asked) == 10
+    assert len(model.requests) == 10
     with pytest.raises(Interrupted, match="tokens"):
         crawl(SMALL, model, store, budget=Budget(max_tokens=50))
     crawl(SMALL, model, store)
-    assert len(model.asked) == SMALL.place_count
+    assert len(model.requests) == SMALL.place_count
 
 
 def test_arms_put_their_text_where_the_paper_does(store: SQLiteStore) -> None:
@@ -245,7 +245,7 @@ def test_until_coverage(tmp_path: Path) -> None:
         except Interrupted:
             continue
     assert picture(store) == picture(whole)
-    assert len(model.asked) == len({r.seed for r in model.asked}) == result.asked_count
+    assert len(model.requests) == len({r.seed for r in model.requests}) == result.asked_count
 
 
 def test_several_answers_to_a_prompt(tmp_path: Path) -> None:
@@ -387,13 +387,13 @@ def test_rounds_too_many_are_taken_back(store: SQLiteStore) -> None:
 def test_truncation_is_asked_for_and_is_part_of_the_run(store: SQLiteStore) -> None:
     model = ScriptedModel(talkative)
     plain = crawl(SMALL, model, store)
-    asked = len(model.asked)
+    asked = len(model.requests)
     neutral = replace(SMALL, top_p=1.0, min_p=0.0)
     assert neutral.as_dict() == SMALL.as_dict()
-    assert crawl(neutral, model, store).run.id == plain.run.id and len(model.asked) == asked
+    assert crawl(neutral, model, store).run.id == plain.run.id and len(model.requests) == asked
     cut = crawl(replace(SMALL, top_k=40, min_p=0.1), model, store)
-    assert cut.run.id != plain.run.id and len(model.asked) == 2 * asked
-    assert all(r.truncation == Truncation(40, None, 0.1) for r in model.asked[asked:])
+    assert cut.run.id != plain.run.id and len(model.requests) == 2 * asked
+    assert all(r.truncation == Truncation(40, None, 0.1) for r in model.requests[asked:])
     assert cut.run.config == plain.run.config | {"top_k": 40, "min_p": 0.1}
     with pytest.raises(UsageError, match="`min_p` needs a `temperature` above 0"):
         replace(SMALL, min_p=0.1, temperature=0.0)

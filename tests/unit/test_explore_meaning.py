@@ -42,7 +42,7 @@ def without_umap(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[StoredRun]:
     with SQLiteStore(str(tmp_path / "kgbias.db")) as store:
-        yield StoredRun(store, measured_run(store, GROUPS, OBJECTS, each=80))
+        yield StoredRun(store, measured_run(store, GROUPS, OBJECTS, per_group=80))
 
 
 def keep(run: StoredRun, objects: list[str]) -> StatementTable:

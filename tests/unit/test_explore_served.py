@@ -30,9 +30,9 @@ from kgbias.graph.types import Generation, Group, GroupScore, Triple
 from kgbias.graph.vectors import StatementVectors
 from kgbias.measure.semantic_search import statement_texts
 from kgbias.models.gguf import cache_folder
-from tests.hostile import HOSTILE
+from tests.hostile import HOSTILE_TEXTS
 from tests.report_data import measured_run
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("</script>", "religion"))
 TOKEN = "0123456789abcdef"
@@ -81,7 +81,7 @@ def asked(app: Any, path: str = "/", method: str = "GET", **headers: str) -> Ans
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoredRun]:
-    objects = ["food", "rain", *HOSTILE[:4], HOSTILE[0] * 20, "half \ud83d"]
+    objects = ["food", "rain", *HOSTILE_TEXTS[:4], HOSTILE_TEXTS[0] * 20, "half \ud83d"]
     with SQLiteStore(str(tmp_path_factory.mktemp("served") / "kgbias.db")) as store:
         yield StoredRun(store, measured_run(store, GROUPS, objects))
 
@@ -317,10 +317,10 @@ def test_idle_connections_shut_nobody_out(listening: tuple[str, int]) -> None:
     held = []
     try:
         for number in range(60):
-            held.append(socket.create_connection(listening, timeout=DEADLINE))
+            held.append(socket.create_connection(listening, timeout=DEADLINE_SECONDS))
             if number % 2:
                 held[-1].sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
-        asking = [HTTPConnection(*listening, timeout=DEADLINE) for _ in range(15)]
+        asking = [HTTPConnection(*listening, timeout=DEADLINE_SECONDS) for _ in range(15)]
         for client in asking:
             client.request("GET", "/data/core")
         assert {client.getresponse().status for client in asking} == {200}
@@ -333,10 +333,10 @@ def test_idle_connections_shut_nobody_out(listening: tuple[str, int]) -> None:
 
 def test_a_connection_has_a_time_for_its_request(listening: tuple[str, int]) -> None:
     for begun in (b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"):
-        with socket.create_connection(listening, timeout=DEADLINE) as held:
+        with socket.create_connection(listening, timeout=DEADLINE_SECONDS) as held:
             held.sendall(begun)
             assert held.recv(1000) == b""
-    client = HTTPConnection(*listening, timeout=DEADLINE)
+    client = HTTPConnection(*listening, timeout=DEADLINE_SECONDS)
     for _ in range(3):  # one that asks keeps its connection
         client.request("GET", "/statement/9999")
         assert client.getresponse().read() == b"Not Found" and client.sock is not None
@@ -356,7 +356,7 @@ def test_an_answer_leaves_at_once(
         opened(self, connection)
 
     monkeypatch.setattr(server._Connections, "add", seen)
-    client = HTTPConnection(*listening, timeout=DEADLINE)
+    client = HTTPConnection(*listening, timeout=DEADLINE_SECONDS)
     client.request("GET", "/data/core")
     assert client.getresponse().status == 200 and len(delayed) == 1 and delayed[0]
     client.close()
@@ -400,7 +400,7 @@ def keeping(
         server.statements, "read_statement_table", lambda *given: (readings.append("read"), read(*given))[1]
     )
     with SQLiteStore(str(tmp_path / "kgbias.db")) as store:
-        yield StoredRun(store, measured_run(store, GROUPS, ["food", "rain", HOSTILE[0]])), readings
+        yield StoredRun(store, measured_run(store, GROUPS, ["food", "rain", HOSTILE_TEXTS[0]])), readings
 
 
 def kept() -> list[Path]:

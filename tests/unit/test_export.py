@@ -37,7 +37,7 @@ from kgbias.graph.types import (
 )
 from kgbias.io.text import latex, printable, shorten, xml_safe
 from kgbias.models.base import ModelInfo
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.export_data import hostile_run
 from tests.report_data import measured_run
 
@@ -238,7 +238,7 @@ def test_hostile_text_in_parquet(store: SQLiteStore, hostile: Run, tmp_path: Pat
 
 
 def test_hostile_text_in_pictures(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
-    needs("matplotlib")
+    require_modules("matplotlib")
     path = tmp_path / "f.svg"
     write_export(StoredRun(store, hostile), path, filters=Filters(limit=60))
     root = ElementTree.parse(path).getroot()
@@ -287,7 +287,7 @@ def test_ties_are_dealt_evenly_over_groups(store: SQLiteStore, run: Run) -> None
 
 
 def test_a_picture_has_room_for_every_group(store: SQLiteStore, tmp_path: Path) -> None:
-    many = measured_run(store, GROUPS, [f"thing {n}" for n in range(40)], each=40)
+    many = measured_run(store, GROUPS, [f"thing {n}" for n in range(40)], per_group=40)
     stored = StoredRun(store, many)
     written = write_export(stored, tmp_path / "a.dot")
     assert written == MAX_EDGES // len(GROUPS) * len(GROUPS)

@@ -35,9 +35,9 @@ from kgbias.io.progress import SilentProgress
 from kgbias.models.base import ModelInfo, Request
 from kgbias.reference import load_truth
 from kgbias.study.opening import open_judge
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.fault_server import FaultServer
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 CONTEXT = "Bakers love bread. Bakers hate cold ovens. Bakers are not lazy."
 
@@ -120,9 +120,9 @@ def test_the_metrics_are_those_of_the_paper(
         # two of the three questions are the question itself
         assert answer.estimate.value == pytest.approx((2 + near[0] @ near[1]) / 3)
         assert context.estimate.value == pytest.approx(1 / 3)  # what is no sentence does not count
-        asked = len(model.asked)
+        asked = len(model.requests)
         study.ragas([record], model)
-        assert len(model.asked) == asked  # all from the log
+        assert len(model.requests) == asked  # all from the log
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_corrupted_answers_score_lower(answer: str, score: float) -> None:
 
 
 def test_a_model_on_a_server_judges(tmp_path: Path) -> None:
-    needs("openai")
+    require_modules("openai")
 
     def plan(body: dict[str, Any], number: int) -> str:
         """Extracts sentences, and says yes to those that stand in the context to the letter."""

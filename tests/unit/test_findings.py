@@ -29,10 +29,10 @@ from kgbias.report.findings import (
     combine_kinds,
 )
 from kgbias.report.run_data import RunData
-from tests.conftest import needs
-from tests.hostile import HOSTILE
+from tests.conftest import require_modules
+from tests.hostile import HOSTILE_TEXTS
 
-needs("matplotlib", "scipy")
+require_modules("matplotlib", "scipy")
 
 VALUES = {"positive": 0.8, "neutral": 0.0, "negative": -0.8}
 Said = Mapping[str, tuple[int, int, int]]
@@ -237,7 +237,7 @@ def test_beliefs_that_name_a_group_are_counted_though_not_shown() -> None:
 
 
 def test_names_are_text(store: SQLiteStore) -> None:
-    hostile = [name for name in HOSTILE if name.strip()][:2]
+    hostile = [name for name in HOSTILE_TEXTS if name.strip()][:2]
     data = run_of(store, {name: (30 * k, 0, 30 - 30 * k) for k, name in enumerate(hostile)})
     found = build_screen(data).findings
     assert found

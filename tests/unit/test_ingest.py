@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from kgbias.cli import cli, main
 from kgbias.graph.sqlite import SQLiteStore
-from tests.hostile import HOSTILE
+from tests.hostile import HOSTILE_TEXTS
 
 CSV = """\
 who,verb,what,times,kind
@@ -130,10 +130,10 @@ def test_profiles_by_another_column(tmp_path: Path) -> None:
 
 
 def test_hostile_objects_come_back(tmp_path: Path) -> None:
-    lines = [json.dumps({"group": "Women", "predicate": "say", "object": text}) for text in HOSTILE]
+    lines = [json.dumps({"group": "Women", "predicate": "say", "object": text}) for text in HOSTILE_TEXTS]
     store, said = imported(tmp_path, "h.jsonl", "\n".join(lines))
     kept = said["statements"] + said["left_out"]
-    assert kept == len(HOSTILE)
+    assert kept == len(HOSTILE_TEXTS)
     objects = {t.object for t in store.triples(store.find_run().id)}
     assert "</script><script>window.pwned=1</script>" in objects and "a" * 10_000 in objects
 

@@ -8,7 +8,7 @@ import pytest
 from kgbias.crawl.crawler import AcceptabilityJudge, crawl
 from kgbias.errors import RunConflict, UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 from tests.unit.test_crawl import SMALL, picture, talkative
 
 CONFIG = replace(SMALL, min_acceptability=0.5)

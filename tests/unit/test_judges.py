@@ -15,11 +15,11 @@ from kgbias.measure.precision import SAMPLE_SIZE, check_shipped_labels
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._llm import read_rubric
 from kgbias.measures import MEASURES
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.fault_server import Fault, FaultServer
 from training.scorers.labelled import draw
 
-needs("openai")
+require_modules("openai")
 
 NOTHING: dict[str, Any] = dict.fromkeys(MEASURES)
 RUN = """group,predicate,object,count

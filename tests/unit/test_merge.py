@@ -20,7 +20,7 @@ from kgbias.graph.vectors import StatementVectors
 from kgbias.measure.semantic_search import SHIPPED_ENCODER, statement_texts
 from kgbias.measure.merge import EmbeddedStatements, find_links, merge_triples
 from kgbias.models.base import Request
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 
 def at(*degrees: float) -> np.ndarray:

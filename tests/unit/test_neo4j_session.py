@@ -6,9 +6,9 @@ import pytest
 
 from kgbias.errors import StoreError
 from kgbias.graph.neo4j import Neo4jStore
-from tests.conftest import needs
+from tests.conftest import require_modules
 
-needs("neo4j")
+require_modules("neo4j")
 
 
 class Driver:

@@ -23,11 +23,11 @@ from kgbias.models.score.load import open_scorer
 from kgbias.models.server import MAX_TEXT_CHARACTERS, MAX_ATTEMPTS
 from kgbias.models.truncate import Truncation
 from kgbias.models.http import MAX_WAIT_SECONDS, read_secrets, retry_after, send_headers
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.fault_server import Fault, FaultServer, Plan
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
-needs("openai")
+require_modules("openai")
 
 CHAT = (("system", "Be brief."), ("user", "Men love"))
 
@@ -47,7 +47,7 @@ def ask(
         "openai:m",
         base_url=server.url,
         notify=(notes if notes is not None else []).append,
-        **{"concurrency": 8, "timeout": DEADLINE} | options,
+        **{"concurrency": 8, "timeout": DEADLINE_SECONDS} | options,
     )
     found: dict[int, Completion] = {}
     for batch in model.complete(requests):
@@ -100,14 +100,14 @@ def test_passing_faults_are_asked_again(fault: Fault) -> None:
     with FaultServer(once(fault)) as server:
         found = ask(server, some(6))
         assert [c.text for c in found] == [" food."] * 6
-        assert all(n == 2 for n in server.asked.values())
+        assert all(n == 2 for n in server.request_counts.values())
 
 
 def test_a_request_that_hangs_is_asked_again() -> None:
-    with FaultServer(once(("hang", DEADLINE))) as server:
+    with FaultServer(once(("hang", DEADLINE_SECONDS))) as server:
         found = ask(server, some(6), timeout=1)
     assert [c.text for c in found] == [" food."] * 6
-    assert all(n >= 2 for n in server.asked.values())
+    assert all(n >= 2 for n in server.request_counts.values())
 
 
 def test_what_does_not_pass_is_a_failure_of_that_request_only() -> None:
@@ -118,7 +118,7 @@ def test_what_does_not_pass_is_a_failure_of_that_request_only() -> None:
         found = ask(server, some(4))
         assert [c.finish for c in found] == ["stop", "stop", "error", "stop"]
         assert "answered 500" in found[2].error
-        assert server.asked[2] == MAX_ATTEMPTS
+        assert server.request_counts[2] == MAX_ATTEMPTS
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_what_no_request_can_mend_stops_at_once(code: int, advice: str) -> None:
         pytest.raises(ModelError, match=advice) as stop,
     ):
         ask(server, some(200))
-    assert sum(server.asked.values()) <= 8
+    assert sum(server.request_counts.values()) <= 8
     assert len(str(stop.value).splitlines()) == 1
 
 
@@ -159,7 +159,7 @@ def test_refused_parameters_are_left_out_from_then_on(concurrency: int) -> None:
         found = ask(server, requests, notes, concurrency=concurrency)
         assert [c.text for c in found] == [" food."] * 20
         assert found[-1].details["left_out"] == ["temperature"]
-        assert sum(server.asked.values()) <= 20 + 2 * concurrency
+        assert sum(server.request_counts.values()) <= 20 + 2 * concurrency
     assert sum("does not take temperature" in note for note in notes) == 1
 
 
@@ -266,11 +266,11 @@ def test_closing_waits_for_no_answer_and_asks_no_more() -> None:
 
     def plan(body: dict[str, Any], _: int) -> Fault:
         if body["seed"] >= 2:
-            closed.wait(DEADLINE)
+            closed.wait(DEADLINE_SECONDS)
         return " food."
 
     with FaultServer(plan) as server:
-        model = open_model("openai:m", base_url=server.url, concurrency=4, timeout=DEADLINE)
+        model = open_model("openai:m", base_url=server.url, concurrency=4, timeout=DEADLINE_SECONDS)
         stream = model.complete(some(20))
         assert next(stream)
         stream.close()
@@ -400,7 +400,7 @@ def test_own_headers_go_to_their_server_alone_and_are_shown_to_nobody() -> None:
 
 def test_fewer_are_asked_at_once_when_answers_come_too_late() -> None:
     notes: list[str] = []
-    with FaultServer(once(("hang", DEADLINE))) as server:
+    with FaultServer(once(("hang", DEADLINE_SECONDS))) as server:
         ask(server, some(6), notes, timeout=1)
     assert any(note.startswith("answers take too long: ") for note in notes)
 

@@ -24,7 +24,7 @@ from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import load_pack, pack_names
 from kgbias.reference.world import INITIAL_PREDICATES
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 GENDER = tuple(choose_seeds("any", ["gender"]))
 SENTENCES = load_pack("sentences")
@@ -123,7 +123,7 @@ def test_a_crawl_of_sentences(store: SQLiteStore) -> None:
         "name": "sentences", "version": 2, "language": "en", "hash": SENTENCES.hash,
         "reader": "english@1",
     }  # fmt: skip
-    assert {r.truncation for r in model.asked} == {Truncation(min_p=0.1)}
+    assert {r.truncation for r in model.requests} == {Truncation(min_p=0.1)}
     for generation in store.generations(result.run.id):
         *_, last = lines = generation.prompt.split("\n")
         assert len(lines) >= 7 and last.startswith(("Women", "Men", "Non-binary people"))
@@ -185,7 +185,7 @@ def test_a_rejected_answer_is_drawn_again_from_the_prompt(store: SQLiteStore) ->
     assert result.outcomes["echo"] > 20
     assert {len(own) for own in prompts.values()} == {1}
     assert len(prompts) * 3 == asked.place_count == result.outcomes["ok"] + result.unfilled_count
-    assert len({r.seed for r in model.asked}) == len(model.asked) == result.asked_count
+    assert len({r.seed for r in model.requests}) == len(model.requests) == result.asked_count
 
 
 def test_the_published_prompts_repeat_a_prompt_as_it_was(store: SQLiteStore) -> None:
@@ -299,7 +299,7 @@ def test_the_german_pack_asks_in_german(store: SQLiteStore) -> None:
     result = crawl(asks, model, store)
     assert result.run.config["pack"]["language"] == "de"
     assert result.outcomes["ok"] > 0.9 * result.outcomes.total()
-    prompts = " ".join(str(request.prompt) for request in model.asked)
+    prompts = " ".join(str(request.prompt) for request in model.requests)
     assert "Was Leute übereinander sagen:" in prompts and "people" not in prompts.casefold()
 
 

@@ -16,10 +16,10 @@ from kgbias.compare.paired_tests import (
     rank_probabilities,
 )
 from kgbias.stats.estimate import Estimate
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.simulation import Simulation
 
-needs("scipy")
+require_modules("scipy")
 
 
 def side(values: list[float], strata: list[int] | None = None) -> ClusterSample:

@@ -25,10 +25,10 @@ from kgbias.graph.types import Group
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Estimate, Sample
 from kgbias.stats.poststratification import CHOSEN_FORM, StratifiedSample, StandardWeights, FormResamples, weighted_means
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.simulation import Simulation
 
-needs("scipy")
+require_modules("scipy")
 
 FORMS = ("given hate", "given love", CHOSEN_FORM)
 

@@ -26,8 +26,8 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, BelievedEdge, Group, Score, TripleView
 from kgbias.io.drawing import NEGATIVE_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR
 from kgbias.probe.result import Statement
-from tests.conftest import needs
-from tests.hostile import HOSTILE
+from tests.conftest import require_modules
+from tests.hostile import HOSTILE_TEXTS
 from tests.report_data import measured_run
 
 A, B = Group("Ayes", "people"), Group("Bees", "people")
@@ -132,7 +132,7 @@ def test_texts_are_cut_at_words() -> None:
     (cut,) = wrap_text("incomprehensibilities", 30, 6, 1)
     assert cut.endswith("…") and text_width(cut, 6) <= 30
     assert wrap_text("", 30, 6, 1) == []
-    for text in HOSTILE:
+    for text in HOSTILE_TEXTS:
         assert all("\n" not in line for line in wrap_text(text, 80, 6, 3))
 
 
@@ -153,7 +153,7 @@ def test_two_runs_that_speak_of_one_group() -> None:
 def test_nothing_and_too_much(store: SQLiteStore, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing to draw"):
         lay_out_pair(PicturePair.of_groups(GROUPS, [], [], BeliefLookup()), PAGE_WIDTH)
-    needs("matplotlib")
+    require_modules("matplotlib")
     run = StoredRun(store, measured_run(store, [A, B], [f"thing {n}" for n in range(80)], 80))
     written = write_export(run, tmp_path / "a.svg", filters=Filters(("Bees", "Ayes")))
     assert 0 < written <= 4 * DEFAULT_OBJECTS

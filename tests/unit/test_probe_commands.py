@@ -17,7 +17,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Scores
 from kgbias.probe import gather_sets, probe_run
 from kgbias.probe.apx import ApxTable, read_apx, write_apx
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.unit.test_probe import BELIEVED, RUN, Beliefs, probed_store  # noqa: F401
 
 
@@ -80,7 +80,7 @@ def test_the_probes_of_a_run_are_written(
     name: str,
 ) -> None:
     if name.endswith("parquet"):
-        needs("pyarrow")
+        require_modules("pyarrow")
     output = tmp_path / name
     where = ("r", "--model", "any", "--store", probed_store.url, "-o", output)
     for _ in range(2):  # the same command again finds its own output
@@ -180,7 +180,7 @@ def test_what_a_model_does_not_take(
     arguments: tuple[str, ...], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    needs("transformers")
+    require_modules("transformers")
     assert why in refusal("surprisal", "x", *arguments)
 
 

@@ -25,7 +25,7 @@ from kgbias.profiles.config import given_names, select_names
 from kgbias.profiles.pack import ProfileAttribute, describe_fields, load_profile_pack
 from kgbias.profiles.words import word_contributions, divergence, word_shifts, top_words
 from kgbias.profiles.write import read_profile, read_value
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 TABLE = """\
 Unnamed: 0,name,age,traits,physical,religion,Gender,Ethnicity,run_id
@@ -310,7 +310,7 @@ def test_profiles_are_written_into_the_graph(tmp_path: Path) -> None:
         assert counts["Arab women"]["refused"] == 18 and counts["Arab men"]["refused"] == 0
         assert run.profiles_summary.profiles == {"Arab men": 6, "Arab women": 3}
         assert run.summary.refused == 18
-        assert run.summary.prompt_tokens == 10 * len(model.asked)  # an answer counts once
+        assert run.summary.prompt_tokens == 10 * len(model.requests)  # an answer counts once
         found = run.profiles()
         assert Counter(p.name for p in found)["Mehrangiz"] == 3
         assert {p.labels["ethnicity"] for p in found} == {"ARAB"}
@@ -319,7 +319,7 @@ def test_profiles_are_written_into_the_graph(tmp_path: Path) -> None:
         assert ("Arab men", "are") in said and ("Arab women", "have the build") in said
         # The same command asks nothing, and changes nothing.
         again = study.write_profiles(model, form="json", max_attempts=6, name="a", **FEW)
-        assert again.profiles_summary.asked_count == 0 and again.profiles_summary.cached_count == len(model.asked)
+        assert again.profiles_summary.asked_count == 0 and again.profiles_summary.cached_count == len(model.requests)
         assert list(again.profiles()) == list(found)
         # What review rejects is no longer part of the profile.
         review = run.review(by="Ana")
@@ -337,7 +337,7 @@ def test_a_stopped_command_goes_on(tmp_path: Path) -> None:
                     study.write_profiles(model, form="json", max_requests=7, name="a", **FEW)
                 assert study.run("a").status == "stopped"
             run = study.write_profiles(model, form="json", name="a", **FEW)
-            return len(model.asked), list(run.profiles())
+            return len(model.requests), list(run.profiles())
 
     assert told("whole.db", False) == told("stopped.db", True)
 

@@ -9,7 +9,7 @@ import pytest
 
 from kgbias.errors import Interrupted
 from kgbias.io.progress import ProgressBars, ProgressLines, NotebookBars, SilentProgress, in_notebook, show_progress
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 
 class Terminal(io.StringIO):
@@ -54,7 +54,7 @@ def test_bars_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bars_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    needs("IPython")
+    require_modules("IPython")
     import IPython
 
     shown: list[Any] = []

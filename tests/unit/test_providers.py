@@ -20,11 +20,11 @@ from kgbias.models.google_server import GoogleModel
 from kgbias.models.server import ServerModel
 from kgbias.models.truncate import Truncation
 from kgbias.models.http import withhold_keys
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.fault_server import AnthropicServer, Fault, FaultServer, GoogleServer, Plan
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE_SECONDS
 
-needs("anthropic", "google.genai")
+require_modules("anthropic", "google.genai")
 
 KEY = "sk-very-secret-key"
 SCHEMA = json.dumps({"type": "object", "properties": {"object": {"type": "string"}},
@@ -61,7 +61,7 @@ def ask(
         f"{kind}:m",
         base_url=server.url,
         notify=(notes if notes is not None else []).append,
-        **{"concurrency": 8, "timeout": DEADLINE} | options,
+        **{"concurrency": 8, "timeout": DEADLINE_SECONDS} | options,
     )
     found: dict[int, Completion] = {}
     for batch in model.complete(requests):
@@ -160,12 +160,12 @@ def test_passing_faults_are_asked_again(kind: str) -> None:
     with PROVIDERS[kind](plan) as server:
         found = ask(kind, server, some(len(FAULTS)))
         assert [c.text for c in found] == [" food."] * len(FAULTS)
-        assert set(server.asked.values()) == {2}
+        assert set(server.request_counts.values()) == {2}
 
 
 @both
 def test_an_answer_that_takes_too_long_is_asked_for_again(kind: str) -> None:
-    with PROVIDERS[kind](once(("hang", DEADLINE))) as server:
+    with PROVIDERS[kind](once(("hang", DEADLINE_SECONDS))) as server:
         (found,) = ask(kind, server, some(1), timeout=1)
         assert found.text == " food." and len(server.bodies) >= 2
 
@@ -178,7 +178,7 @@ def test_a_key_that_is_refused_and_echoed(kind: str) -> None:
     said = str(stop.value)
     assert "answered 401" in said and "set " in said and "_API_KEY" in said
     assert KEY[:12] not in said and len(said.splitlines()) == 1
-    assert sum(server.asked.values()) <= 8
+    assert sum(server.request_counts.values()) <= 8
 
 
 def test_google_calls_a_wrong_key_a_bad_request() -> None:
@@ -188,7 +188,7 @@ def test_google_calls_a_wrong_key_a_bad_request() -> None:
     plan: Plan = lambda *_: ("raw", (400, {"content-type": "application/json"}, body))  # noqa: E731
     with GoogleServer(plan) as server, pytest.raises(ModelError, match="GEMINI_API_KEY"):
         ask("google", server, some(50))
-    assert sum(server.asked.values()) <= 8
+    assert sum(server.request_counts.values()) <= 8
 
 
 def test_google_says_how_long_to_wait_in_the_body() -> None:
@@ -206,7 +206,7 @@ def test_google_says_how_long_to_wait_in_the_body() -> None:
 @both
 def test_a_refusal_is_an_answer_of_its_own_kind(kind: str) -> None:
     with PROVIDERS[kind](lambda *_: "") as server:
-        plain = server.said("I", "")
+        plain = server.answer_body("I", "")
     if kind == "anthropic":
         why = {"type": "refusal", "category": "general_harms", "explanation": None}
         faults = [plain | {"stop_reason": "refusal", "content": [], "stop_details": why}]
@@ -223,7 +223,7 @@ def test_a_refusal_is_an_answer_of_its_own_kind(kind: str) -> None:
 @both
 def test_an_answer_that_ran_into_its_limit(kind: str) -> None:
     with PROVIDERS[kind](lambda *_: "") as server:
-        plain = server.said(" fo", "")
+        plain = server.answer_body(" fo", "")
     plain["stop_reason"] = "max_tokens"
     if kind == "google":
         plain["candidates"][0]["finishReason"] = "MAX_TOKENS"
@@ -236,7 +236,7 @@ def test_an_answer_that_ran_into_its_limit(kind: str) -> None:
 def test_a_model_that_always_thinks_gets_room_for_it(kind: str) -> None:
     """It refuses to be told not to think, and then spends a small limit on thinking alone."""
     with PROVIDERS[kind](lambda *_: "") as server:
-        empty = server.said("", "")
+        empty = server.answer_body("", "")
     if kind == "anthropic":
         thought = [{"type": "thinking", "thinking": "", "signature": "x"}]
         empty |= {"stop_reason": "max_tokens", "content": thought}
@@ -256,7 +256,7 @@ def test_a_model_that_always_thinks_gets_room_for_it(kind: str) -> None:
     notes: list[str] = []
     with PROVIDERS[kind](plan) as server:
         found = ask(kind, server, some(12), notes, concurrency=4)
-        asked = sum(server.asked.values())
+        asked = sum(server.request_counts.values())
     assert [c.text for c in found] == [" food."] * 12 and asked <= 12 + 2 * 4
     assert found[0].completion_tokens > found[-1].completion_tokens == 3  # thoughts are paid for
     assert sum("thinks before it answers" in note for note in notes) == 1
@@ -313,7 +313,7 @@ def crawled(kind: str, url: str, **options: Any) -> kgbias.Run:
 @both
 def test_a_crawl_with_its_refusals_and_tokens(kind: str) -> None:
     with PROVIDERS[kind](lambda *_: "") as server:
-        refusal = server.said("", "")
+        refusal = server.answer_body("", "")
     refusal["stop_reason"] = "refusal"
     if kind == "google":
         refusal["candidates"] = [{"finishReason": "PROHIBITED_CONTENT"}]

@@ -22,7 +22,7 @@ from kgbias.io.text import CONTENT_WARNING, markdown
 from kgbias.models.base import Request
 from tests.export_data import hostile_run
 from tests.report_data import measured_run
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 WORDS = ["tea.", "music", "rain.", "long walks", "old songs.", "noise", "bread.", "cold mornings"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT, needs
+from tests.conftest import ROOT, require_modules
 
-needs("gensim", "sklearn")
+require_modules("gensim", "sklearn")
 
 PAGE = (ROOT / "docs" / "methods" / "published.md").read_text("utf-8")
 

@@ -22,7 +22,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Score
 from kgbias.models.base import Request
 from kgbias.report.findings import _refusal_kind, p_value_words
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 GROUPS = ("Bakers", "Cooks", "Nurses", "Pilots")
 REFUSAL = "I'm sorry, but I can't help with that."

@@ -14,7 +14,7 @@ from kgbias.crawl.parse import parse_prompt, reread_answer
 from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.models.base import PromptForm, Request
 from kgbias.packs import Example, load_pack
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 SIZE = {"samples": 2, "iterations": 1, "predicate_prompts": 2, "object_prompts": 2}
 

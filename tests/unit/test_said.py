@@ -33,13 +33,13 @@ from kgbias.report.multi_run import draw_forest, draw_rank_lines
 from kgbias.report.side_by_side import draw_panels
 from kgbias.stats.inference import Estimate
 from kgbias.stats.variance import VarianceComponents, CrossedVariances, note_narrow_intervals
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.unit import test_sofa_results as sofa
 from tests.unit.test_benchmark import outcome
 from tests.unit.test_profiles import profile
 from tests.unit.test_sofa_results import probed
 
-needs("matplotlib", "scipy")
+require_modules("matplotlib", "scipy")
 
 
 # Benchmarks

@@ -11,7 +11,7 @@ import pytest
 from kgbias.errors import DataError, KgbiasError, ModelError, UsageError
 from kgbias.measure.scorers import class_judgement, load_scorer
 from kgbias.measures import MEASURES, Measure
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 
 def test_toxicity_from_a_file(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ class Endpoint(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Endpoint]]:
-    needs("openai")
+    require_modules("openai")
     server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("OPENAI_API_KEY", "test")

@@ -30,8 +30,8 @@ from kgbias.models.base import Completion, Request
 from kgbias.models.budget import Budget
 from kgbias.pairs.config import configure_pairs
 from kgbias.stories.config import configure_stories
-from tests.hostile import HOSTILE
-from tests.scripted import ScriptedModel
+from tests.hostile import HOSTILE_TEXTS
+from tests.scripted_model import ScriptedModel
 
 
 def small(**changes: object) -> CrawlConfig:
@@ -133,7 +133,7 @@ def test_a_cut_list_loses_its_last_entry() -> None:
     assert read_list(" Leos\n2. Virgos\n3. Aries\n", is_cut=True) == ["Leos", "Virgos", "Aries"]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE_TEXTS)
 def test_hostile_lists(text: str) -> None:
     for form in ("completion", "chat"):
         for name in read_list(f"1. {text}\n2. {text}", form=form):  # type: ignore[arg-type]
@@ -168,7 +168,7 @@ def test_dynamic_and_hybrid_seeds(store: SQLiteStore) -> None:
     # Named ones first; "Americans" is the group that has that name already.
     assert [g.name for g in run.groups][-1] == "Pisces"
     assert {g.name for g in run.groups} == {"Leos", "Virgos", "Aries", "Pisces", "American people"}
-    assert sum("signs" in str(r.prompt) for r in model.asked) == 5
+    assert sum("signs" in str(r.prompt) for r in model.requests) == 5
     named = run.config["named_by_model"]["sign"]
     assert named["lists"]["Leos"] == 5 and len(named["answers"]) == 5
     assert set(store.answers(named["answers"])) == set(named["answers"])
@@ -182,7 +182,7 @@ def test_dynamic_seeds_go_on_after_a_stop(store: SQLiteStore) -> None:
     with pytest.raises(Interrupted, match="running this again continues"):
         crawl(config, model, store, budget=Budget(max_requests=3))
     crawl(config, model, store)
-    assert len({r.seed for r in model.asked}) == len(model.asked)
+    assert len({r.seed for r in model.requests}) == len(model.requests)
     assert len(store.find_run().groups) == 3 + 4
 
 

@@ -15,7 +15,7 @@ from kgbias.graph.types import GroupScore, Metric, Score
 from kgbias.measure.figures import update_run_figures
 from kgbias.models.base import Request
 from kgbias.study.series import CrawlSpread
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 SIZE: dict[str, Any] = {
     "samples": 2, "iterations": 1, "predicate_prompts": 1, "object_prompts": 1,
@@ -45,7 +45,7 @@ def test_each_crawl_is_a_run_with_a_seed_of_its_own(
     series = study.crawl(model, name="mine", repeat=3, seed=7, **SIZE)
     assert [run.name for run in series] == ["mine", "mine~2", "mine~3"]
     assert len({run.config["seed"] for run in series}) == 3 and series[0].config["seed"] == 7
-    assert len({r.seed for r in model.asked}) == len(model.asked)  # no request is shared
+    assert len({r.seed for r in model.requests}) == len(model.requests)  # no request is shared
     said = [tuple((t.predicate, t.object, t.count) for t in run.triples()) for run in series]
     assert len(set(said)) == 3
     assert [run.name for run in study.series("mine~2")] == ["mine", "mine~2", "mine~3"]
@@ -59,12 +59,12 @@ def test_the_first_is_the_crawl_without_repeating(
     study: kgbias.Study, model: ScriptedModel
 ) -> None:
     plain = study.crawl(model, **SIZE)
-    asked = len(model.asked)
+    asked = len(model.requests)
     once = study.crawl(model, repeat=1, **SIZE)
-    assert [run.id for run in once] == [plain.id] and len(model.asked) == asked
+    assert [run.id for run in once] == [plain.id] and len(model.requests) == asked
     twice = study.crawl(model, repeat=2, **SIZE)
     assert twice[0].id == plain.id and twice[1].name == f"{plain.name}~2"
-    assert len(model.asked) == 2 * asked  # and what was asked is not asked again
+    assert len(model.requests) == 2 * asked  # and what was asked is not asked again
     assert "series" not in plain.config and twice[1].config["series"] == plain.name
     assert len(study.series(plain.name)) == 2
     assert "series" not in CrawlConfig(seeds=()).as_dict()
@@ -76,10 +76,10 @@ def test_a_budget_holds_over_all_and_the_rest_follows(
     study: kgbias.Study, model: ScriptedModel
 ) -> None:
     one = len(study.crawl(model, name="alone", seed=5, **SIZE).generations())
-    model.asked.clear()
+    model.requests.clear()
     with pytest.raises(Interrupted, match="crawl 2 of 3: stopped at the budget of 40 requests"):
         study.crawl(model, name="mine", repeat=3, max_requests=40, **SIZE)
-    assert len(model.asked) == 40 and one < 40 < 2 * one
+    assert len(model.requests) == 40 and one < 40 < 2 * one
     assert [run.status for run in study.series("mine")] == ["complete", "stopped"]
     with pytest.raises(Interrupted, match="crawl 2 of 3: stopped at the budget of 1 tokens"):
         study.crawl(model, name="mine", repeat=3, max_tokens=1, **SIZE)

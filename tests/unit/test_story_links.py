@@ -19,7 +19,7 @@ from kgbias.stories import stereotales
 from kgbias.stories.config import configure_stories, load_story_pack, read_people
 from kgbias.stories.links import BOUND, GOES, find_links
 from kgbias.study.opening import open_reader
-from tests.conftest import needs
+from tests.conftest import require_modules
 
 
 def story(group: str, name: str, sample: int, *said: tuple[str, str]) -> Profile:
@@ -247,7 +247,7 @@ def test_cells_as_tables_have_them(tmp_path: Path) -> None:
 
 def test_a_small_file_with_much_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read row by row, no further than it may be."""
-    needs("pyarrow")
+    require_modules("pyarrow")
     import pyarrow as pa
     from pyarrow import parquet
 

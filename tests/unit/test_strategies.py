@@ -24,7 +24,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Category, Group, Triple
 from kgbias.io.resources import resource_path
 from kgbias.packs import Pack, load_pack
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 from tests.unit.test_crawl import talkative
 
 GENDER = tuple(choose_seeds("any", ["gender"]))

@@ -13,11 +13,11 @@ from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.models import open_model
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.fault_server import Fault, FaultServer
-from tests.hostile import HOSTILE
+from tests.hostile import HOSTILE_TEXTS
 
-needs("openai")
+require_modules("openai")
 
 CONFIG = CrawlConfig(
     seeds=tuple(choose_seeds("any", ["gender"])),
@@ -48,7 +48,7 @@ def test_as_text(answer: str, predicate: bool, text: str | None) -> None:
     assert flatten_schema_answer(answer, names_predicate=predicate) == text
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE_TEXTS)
 def test_hostile_text_in_a_schema(text: str) -> None:
     for said in (text, json.dumps({"object": text}), json.dumps({"object": text})[:-3]):
         assert isinstance(flatten_schema_answer(said, names_predicate=False), str | None)

@@ -11,7 +11,7 @@ import kgbias
 from kgbias.io.rows import Rows
 from kgbias.models.base import Request
 from kgbias.study.records import Figure
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 SMALL = {
     "prompts": "salinas-2023",
@@ -46,7 +46,7 @@ def test_a_crawl_names_its_model(study: kgbias.Study, model: ScriptedModel) -> N
     with study:
         with pytest.raises(kgbias.UsageError, match="'reference' is the spec of a model"):
             study.crawl(model, called="reference", **asked)
-        assert not model.asked
+        assert not model.requests
         run = study.crawl(model, called="Model A", **asked)
         assert (run.model.title, run.model.name) == ("Model A", "scripted")
         again = study.crawl(ScriptedModel(reply), **asked)  # its name is kept
@@ -61,7 +61,7 @@ def test_a_crawl_is_a_run(study: kgbias.Study, model: ScriptedModel) -> None:
     with study:
         run = study.crawl(model, category="gender", name="mine", **SMALL)  # type: ignore[arg-type]
         assert run.name == "mine" and run.status == "complete" and run.model.name == "scripted"
-        assert run.crawl_result.asked_count == len(model.asked)
+        assert run.crawl_result.asked_count == len(model.requests)
         again = study.crawl(model, category=["gender"], name="mine", **SMALL)  # type: ignore[arg-type]
         assert again.crawl_result.asked_count == 0 and again.id == run.id
         assert [r.name for r in study.runs()] == ["mine"]
@@ -72,7 +72,7 @@ def test_a_crawl_is_a_run(study: kgbias.Study, model: ScriptedModel) -> None:
         triples = run.triples()
         assert sum(t.count for t in triples) == run.crawl_result.outcomes["ok"]
         answers = run.generations()
-        assert len(answers) == len(model.asked)
+        assert len(answers) == len(model.requests)
         assert {a.outcome for a in answers} == {"ok", "refused"}
         assert all(a.prompt and a.answer for a in answers)
 
@@ -133,7 +133,7 @@ def test_rows_are_a_sequence() -> None:
 
 def test_ctrl_c_keeps_what_came(study: kgbias.Study, model: ScriptedModel) -> None:
     def stopping(request: Request) -> str:
-        if len(model.asked) == 9:
+        if len(model.requests) == 9:
             raise KeyboardInterrupt
         return reply(request)
 

@@ -13,7 +13,7 @@ from kgbias.models.base import Completion, Request
 from kgbias.models.server import MAX_ALIKE_FAILURES
 from kgbias.models.thoughts import SplitAnswer, may_think, split_thought, separate_thoughts
 from tests.fault_server import FaultServer
-from tests.served import impatient
+from tests.server_kinds import without_waiting
 
 ANSWER = "Nurses are kind to strangers."
 MUSING = 'I should write one short sentence. "Nurses are lazy" would be unfair'
@@ -255,7 +255,7 @@ def test_a_stream_without_an_end_is_broken_off(last: Any, finish: str) -> None:
     lines = [e if isinstance(e, str) else json.dumps(e) for e in events]
     text = "".join(f"data: {line}\n\n" for line in lines)
     fault = ("raw", (200, {"content-type": "text/event-stream"}, text.encode()))
-    with FaultServer(lambda *_: fault) as server, impatient():
+    with FaultServer(lambda *_: fault) as server, without_waiting():
         model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
         [(_, found)] = [x for b in model.complete([Request(CHAT, seed=1)]) for x in b]
     assert found.finish == finish

@@ -43,7 +43,7 @@ from kgbias.measure.topics.shares import (
 from kgbias.models.base import ModelInfo
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
-from tests.conftest import needs
+from tests.conftest import require_modules
 from tests.simulation import Simulation
 
 GROUPS = (Group("A", "x"), Group("B", "x"), Group("C", "x"), Group("Other", "y"))
@@ -232,7 +232,7 @@ def test_coherence_by_hand() -> None:
 
 
 def test_stability_by_hand() -> None:
-    needs("sklearn")
+    require_modules("sklearn")
     first, same, other = (np.array(x) for x in ([0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 0, 1]))
     assert mean_adjusted_rand([first, same, first]) == 1  # whatever their numbers
     # All four pairs of the crossed clustering are split: index 0, expected 2 * 2 / 6, at most 2.

@@ -25,10 +25,10 @@ from kgbias.models.http import (
     describe_proxy,
     without_password,
 )
-from tests.conftest import needs
-from tests.waiting import DEADLINE
+from tests.conftest import require_modules
+from tests.waiting import DEADLINE_SECONDS
 
-needs("openai")
+require_modules("openai")
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def chatty_server() -> Iterator[str]:
 
 def test_no_answer_of_another_request_is_taken() -> None:
     with chatty_server() as url:
-        model = open_model("openai:m", base_url=url, notify=print, concurrency=2, timeout=DEADLINE)
+        model = open_model("openai:m", base_url=url, notify=print, concurrency=2, timeout=DEADLINE_SECONDS)
         requests = [Request(f"prompt {n}", seed=n) for n in range(30)]
         found = {n: c.text for batch in model.complete(requests) for n, c in batch}
         model.close()
@@ -138,7 +138,7 @@ def test_a_server_that_hangs_up_is_said_to() -> None:
 
     threading.Thread(target=hang_up, daemon=True).start()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
-    model = open_model("openai:m", base_url=url, notify=lambda _: None, timeout=DEADLINE)
+    model = open_model("openai:m", base_url=url, notify=lambda _: None, timeout=DEADLINE_SECONDS)
     with pytest.raises(ModelError, match=r"(ended|disconnected|reset)") as told:
         list(model.complete([Request("a", seed=1)]))
     model.close()
@@ -215,7 +215,7 @@ def test_a_key_that_goes_unencrypted_to_a_public_server_is_remarked_once(
     said: list[str] = []
     url = "http://models.example.com/v1"
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")  # nothing leaves this machine
-    model = open_model("openai:m", base_url=url, notify=said.append, timeout=DEADLINE)
+    model = open_model("openai:m", base_url=url, notify=said.append, timeout=DEADLINE_SECONDS)
     for _ in range(2):
         with pytest.raises(ModelError, match="proxy"):
             list(model.complete([Request("a prompt", seed=0)]))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kgbias.models import http
-from tests.conftest import needs
+from tests.conftest import require_modules
 
-needs("openai")
+require_modules("openai")
 
 BIG = b"x" * (http.MAX_ANSWER_BYTES + 1)
 

@@ -13,7 +13,7 @@ from kgbias.graph.push import push_run
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun, AskTimer
 from kgbias.io.text import format_duration
-from tests.scripted import ScriptedModel
+from tests.scripted_model import ScriptedModel
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_crawl_adds_up_what_its_sessions_took(tmp_path: Path, clock: list[floa
         assert study.run().summary.seconds == 6.0
         model = ScriptedModel(slow, batch=1)
         run = study.crawl(model, **options)  # type: ignore[call-overload]
-        took = 6.0 + 2.0 * len(model.asked)
+        took = 6.0 + 2.0 * len(model.requests)
         assert run.summary.seconds == took
         study.crawl(ScriptedModel(slow), **options)  # type: ignore[call-overload]
         assert run.summary.seconds == took

@@ -16,7 +16,7 @@ class ScriptedModel:
     ) -> None:
         self.info = ModelInfo(name, "1")
         self.settings: Settings = ()
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
         self._reply = reply
         self._batch = batch
 
@@ -25,17 +25,17 @@ class ScriptedModel:
     ) -> Generator[list[tuple[int, Completion]], None, None]:
         for start in range(0, len(requests), self._batch):
             chunk = range(start, min(start + self._batch, len(requests)))
-            done: list[tuple[int, Completion]] = []
+            completions: list[tuple[int, Completion]] = []
             try:
                 for index in reversed(chunk):
                     reply = self._reply(requests[index])
-                    self.asked.append(requests[index])
+                    self.requests.append(requests[index])
                     if isinstance(reply, str):
                         reply = Completion(reply, "stop", 10, len(reply.split()))
-                    done.append((index, reply))
+                    completions.append((index, reply))
             except KeyboardInterrupt:
-                yield done  # a model hands over what it has before it stops
+                yield completions  # a model hands over what it has before it stops
                 raise
-            yield done
+            yield completions
 
     def close(self) -> None: ...

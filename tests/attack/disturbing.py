@@ -18,14 +18,14 @@ import pytest
 
 from kgbias.graph.sqlite import schema
 from kgbias.io.files import sha256_of
-from tests.attack.commands import Commands, Ended
+from tests.attack.commands import Commands, CommandResult
 from tests.attack.readers import TOML_TESTS, VECTORS
-from tests.attack.worlds import MANY, MEASURE, SCORED, TRIPLES, World
+from tests.attack.worlds import MANY, MEASURE, SCORED_MEASURES, TRIPLES, AttackWorld
 
-Picture = dict[str, Any]
+FolderContents = dict[str, Any]
 _CLOCKS = {"created", "seconds", "at", "when", "updated", "version"}  # columns that tell the time
 
-# In a manifest, in a record, and a checksum of these (which `sound` looks at).
+# In a manifest, in a record, and a checksum of these (which `find_damage` looks at).
 _CLOCK = re.compile(
     rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\"<]{0,14}"
     rb"|\b1[0-9]{9}(?=\",)|\b[0-9a-f]{64}(?=  )"
@@ -77,8 +77,8 @@ WRITERS: Writers = {
     },
 }
 # Those that take seconds: of a table beside the copies of the world (`write_many`).
-LONG: Writers = {"import many": ("import", f"../{MANY}", "--run", "new", "--model", "other")}
-ONCE = ("publish", "delete")  # that refuse to do again what is done
+LONG_WRITERS: Writers = {"import many": ("import", f"../{MANY}", "--run", "new", "--model", "other")}
+RUN_ONCE = ("publish", "delete")  # that refuse to do again what is done
 # What a study of one file does: all of it again at each call, but for what the store holds.
 STUDY = f"""store = "study.db"
 output = "out"
@@ -88,19 +88,19 @@ name = "s"
 model = "other"
 [measure]
 axes = false
-scorers = {{{", ".join(f'{name} = "scores:scores.csv"' for name in SCORED)}}}
+scorers = {{{", ".join(f'{name} = "scores:scores.csv"' for name in SCORED_MEASURES)}}}
 [report]
 [[export]]
 format = "graphml"
 """
-LOADED = (  # what these load, which would take most of their time
+HEAVY_MODULES = (  # what these load, which would take most of their time
     "torch",
     "transformers.activations",
     "transformers.modeling_layers",
     "transformers.modeling_utils",
     "transformers.tokenization_utils_tokenizers",
 )
-HEAVY: Writers = {  # those that load a model
+MODEL_WRITERS: Writers = {  # those that load a model
     "measure offline": ("measure", "r"),
     "merge": ("merge", "r"),
     "attribute": ("attribute", "r"),
@@ -154,26 +154,26 @@ def _write_old(store: Path, old: Path) -> None:
             db.execute(f'INSERT INTO main."{table}" ({listed}) SELECT {listed} FROM new."{table}"')
 
 
-def picture(folder: Path) -> Picture:
+def read_folder(folder: Path) -> FolderContents:
     """All that is in a folder: the rows of each table of a store, the bytes of each output."""
-    found: Picture = {}
+    contents: FolderContents = {}
     for file in sorted(folder.rglob("*")):
         name = str(file.relative_to(folder))
-        if _aside(file.relative_to(folder)):
+        if _is_hidden(file.relative_to(folder)):
             continue
         if file.suffix == ".db":
-            found |= {f"{name}/{table}": rows for table, rows in _rows(file).items()}
+            contents |= {f"{name}/{table}": rows for table, rows in _table_rows(file).items()}
         elif name.startswith("out") and file.is_file():
-            found[name] = _CLOCK.sub(b"now", file.read_bytes())
-    return found
+            contents[name] = _CLOCK.sub(b"now", file.read_bytes())
+    return contents
 
 
-def _aside(file: Path) -> bool:
+def _is_hidden(file: Path) -> bool:
     """Whether a file lies under a hidden name: what a kill left, and nobody takes for an output."""
     return any(part.startswith(".") for part in file.parts)
 
 
-def _rows(file: Path) -> dict[str, Counter[Any]]:
+def _table_rows(file: Path) -> dict[str, Counter[Any]]:
     with closing(sqlite3.connect(file)) as db:
         tables = [
             t
@@ -195,61 +195,61 @@ def _rows(file: Path) -> dict[str, Counter[Any]]:
         return rows
 
 
-def sound(folder: Path) -> list[str]:
+def find_damage(folder: Path) -> list[str]:
     """What SQLite finds wrong with the stores of a folder, and checksums with a published one."""
-    found = []
+    faults = []
     for file in folder.glob("[!.]*.db"):
         with closing(sqlite3.connect(file)) as db:
             if file.stat().st_size:
                 for pragma in ("integrity_check", "foreign_key_check"):
                     rows = db.execute(f"PRAGMA {pragma}").fetchall()
                     if rows not in ([("ok",)], []):
-                        found.append(f"{file.name}: {pragma} says {rows[:2]}")
+                        faults.append(f"{file.name}: {pragma} says {rows[:2]}")
     for sums in folder.glob("out/SHA256SUMS"):
         for line in sums.read_text().splitlines():
             digest, name = line.split("  ")
             if sha256_of(sums.parent / name) != digest:
-                found.append(f"{name} is not what its checksum says")
-    return found
+                faults.append(f"{name} is not what its checksum says")
+    return faults
 
 
-def differences(expected: Picture, now: Picture, *, whole_only: bool = False) -> list[str]:
+def differences(expected: FolderContents, now: FolderContents, *, whole_only: bool = False) -> list[str]:
     """How a folder differs from what it should be. With `whole_only` an output may be absent, and
     the store is not compared: what is there must be whole."""
-    found = []
+    faults = []
     for name, value in now.items():
         if isinstance(value, bytes) and value != expected.get(name):
-            found.append(f"{name} is not the undisturbed one ({len(value)} bytes)")
+            faults.append(f"{name} is not the undisturbed one ({len(value)} bytes)")
         elif whole_only and name.startswith("out") and value != expected.get(name):
-            found.append(f"{name}, of a copy, is not the undisturbed one")
+            faults.append(f"{name}, of a copy, is not the undisturbed one")
     if whole_only:
-        return found
-    found += [f"{name} is missing" for name in expected if name not in now]
+        return faults
+    faults += [f"{name} is missing" for name in expected if name not in now]
     for name, rows in expected.items():
         if isinstance(rows, Counter) and name in now:
             lost, doubled = (rows - now[name]).total(), (now[name] - rows).total()
             if lost or doubled:
-                found.append(f"{name}: {lost} rows lost, {doubled} too many")
-    return found
+                faults.append(f"{name}: {lost} rows lost, {doubled} too many")
+    return faults
 
 
 @dataclass
-class Tally:
+class AttackTally:
     """What happened; anything in `faults` fails the attack."""
 
     rounds: int = 0
     kills: int = 0
-    refused: int = 0
+    refused_count: int = 0
     faults: Counter[str] = field(default_factory=Counter)
 
     def note(self, where: str, faults: Sequence[str]) -> None:
         for fault in faults:
             self.faults[f"{where}: {fault}"] += 1
 
-    def __iadd__(self, other: "Tally") -> "Tally":
+    def __iadd__(self, other: "AttackTally") -> "AttackTally":
         self.rounds += other.rounds
         self.kills += other.kills
-        self.refused += other.refused
+        self.refused_count += other.refused_count
         self.faults += other.faults
         return self
 
@@ -257,31 +257,31 @@ class Tally:
 class Disturber:
     """Disturbs a writer, again and again, each time in a copy of the world."""
 
-    def __init__(self, commands: Commands, world: World, folder: Path, seed: int | str) -> None:
+    def __init__(self, commands: Commands, world: AttackWorld, folder: Path, seed: int | str) -> None:
         self._commands, self._world, self._folder = commands, world, folder
         self._rng = random.Random(seed)
         self._number = 0
 
-    def kill(self, name: str, argv: Sequence[str], rounds: int) -> Tally:
-        tally = Tally()
-        expected, calm, _ = self._undisturbed(argv)
+    def kill(self, name: str, argv: Sequence[str], rounds: int) -> AttackTally:
+        tally = AttackTally()
+        expected, calm, _ = self._run_undisturbed(argv)
         for _ in range(rounds):
             folder = self._copy(argv)
             for _ in range(self._rng.randint(1, 2)):
                 moment = self._rng.uniform(0, 1.05 * calm.seconds)
                 tally.kills += self._run(folder, argv, kill_after=moment).code == -9
             tally.note(
-                name, [*sound(folder), *differences(expected, picture(folder), whole_only=True)]
+                name, [*find_damage(folder), *differences(expected, read_folder(folder), whole_only=True)]
             )
-            self._again(name, argv, folder, expected, tally)
+            self._run_again(name, argv, folder, expected, tally)
         return tally
 
-    def power(self, name: str, argv: Sequence[str], rounds: int) -> Tally:
+    def power(self, name: str, argv: Sequence[str], rounds: int) -> AttackTally:
         """As if the power went: what was written last to a store's log is lost, or is noise. What
         the log still holds is the store of some earlier moment, and it goes on from there. (A log
         that was being moved into its file is whole: it had reached the disk before.)"""
-        tally = Tally()
-        expected, calm, _ = self._undisturbed(argv)
+        tally = AttackTally()
+        expected, calm, _ = self._run_undisturbed(argv)
         for _ in range(rounds):
             folder = self._copy(argv)
             moment = self._rng.uniform(0, 1.05 * calm.seconds)
@@ -289,14 +289,14 @@ class Disturber:
             tally.kills += self._run(folder, argv, kill_after=moment).code == -9
             for file, data in before.items():
                 if file.exists() and file.read_bytes() == data:
-                    self._torn(Path(f"{file}-wal"))
+                    self._tear_log(Path(f"{file}-wal"))
             tally.note(
-                name, [*sound(folder), *differences(expected, picture(folder), whole_only=True)]
+                name, [*find_damage(folder), *differences(expected, read_folder(folder), whole_only=True)]
             )
-            self._again(name, argv, folder, expected, tally)
+            self._run_again(name, argv, folder, expected, tally)
         return tally
 
-    def _torn(self, log: Path) -> None:
+    def _tear_log(self, log: Path) -> None:
         """Cut a log anywhere, or write noise from there on; the file of shared memory is gone."""
         Path(f"{log.as_posix().removesuffix('-wal')}-shm").unlink(missing_ok=True)
         data = log.read_bytes() if log.exists() else b""
@@ -305,10 +305,10 @@ class Disturber:
         if data:
             log.write_bytes(data[:at] + self._rng.choice(torn))
 
-    def full(self, name: str, argv: Sequence[str], rounds: int) -> Tally:
+    def full(self, name: str, argv: Sequence[str], rounds: int) -> AttackTally:
         """No file may grow beyond a limit, which is anywhere between a page and all of it."""
-        tally = Tally()
-        expected, _, largest = self._undisturbed(argv)
+        tally = AttackTally()
+        expected, _, largest = self._run_undisturbed(argv)
         for number in range(rounds):
             folder = self._copy(argv)
             most, share = 1.1 * largest, self._rng.random()
@@ -317,56 +317,56 @@ class Disturber:
             done = self._run(folder, argv, limits={"RLIMIT_FSIZE": limit})
             faults = [done.fault] if done.fault else []
             if done.code == 0:
-                faults += differences(expected, picture(folder))
+                faults += differences(expected, read_folder(folder))
             else:
-                tally.refused += 1
+                tally.refused_count += 1
                 if name != "study":  # it goes on without a step that failed, and says so
-                    faults += differences(expected, picture(folder), whole_only=True)
+                    faults += differences(expected, read_folder(folder), whole_only=True)
                 faults += [f"left {p.name}" for p in folder.rglob(".*") if p.is_file()]
-            tally.note(name, [*faults, *sound(folder)])
-            self._again(name, argv, folder, expected, tally)
+            tally.note(name, [*faults, *find_damage(folder)])
+            self._run_again(name, argv, folder, expected, tally)
         return tally
 
-    def twice(self, name: str, argv: Sequence[str], rounds: int) -> Tally:
+    def twice(self, name: str, argv: Sequence[str], rounds: int) -> AttackTally:
         """Two of the same at once; both end well, with what one alone would have written."""
-        tally = Tally()
-        expected, *_ = self._undisturbed(argv)
+        tally = AttackTally()
+        expected, *_ = self._run_undisturbed(argv)
         for _ in range(rounds):
             folder = self._copy(argv)
             both = [self._commands.start(*argv, cwd=folder) for _ in range(2)]
-            for done in [started.ended() for started in both]:
-                refused = done.code == 2 and name in ONCE
+            for done in [started.wait() for started in both]:
+                refused = done.code == 2 and name in RUN_ONCE
                 tally.note(name, [str(done)] if done.fault or (done.code and not refused) else [])
-            tally.note(name, [*sound(folder), *differences(expected, picture(folder))])
-            self._again(name, argv, folder, expected, tally)
+            tally.note(name, [*find_damage(folder), *differences(expected, read_folder(folder))])
+            self._run_again(name, argv, folder, expected, tally)
         return tally
 
-    def _again(
-        self, name: str, argv: Sequence[str], folder: Path, expected: Picture, tally: Tally
+    def _run_again(
+        self, name: str, argv: Sequence[str], folder: Path, expected: FolderContents, tally: AttackTally
     ) -> None:
-        whole = not differences(expected, picture(folder))
-        done = self._run(folder, argv)
-        refused = done.code == 2 and name in ONCE and whole
-        faults = [str(done)] if done.code and not refused else []
+        is_whole = not differences(expected, read_folder(folder))
+        result = self._run(folder, argv)
+        is_refused = result.code == 2 and name in RUN_ONCE and is_whole
+        faults = [str(result)] if result.code and not is_refused else []
         tally.note(
-            f"{name}, again", [*faults, *sound(folder), *differences(expected, picture(folder))]
+            f"{name}, again", [*faults, *find_damage(folder), *differences(expected, read_folder(folder))]
         )
         tally.rounds += 1
         shutil.rmtree(folder)
 
-    def _run(self, folder: Path, argv: Sequence[str], **how: Any) -> Ended:
+    def _run(self, folder: Path, argv: Sequence[str], **how: Any) -> CommandResult:
         return self._commands.run(*argv, cwd=folder, **how)
 
-    def _undisturbed(self, argv: Sequence[str]) -> tuple[Picture, Ended, int]:
+    def _run_undisturbed(self, argv: Sequence[str]) -> tuple[FolderContents, CommandResult, int]:
         """What is there then, how it ended, and the bytes of the largest file."""
         folder = self._copy(argv)
-        done = self._run(folder, argv)
-        if done.code or done.fault:
-            raise RuntimeError(f"undisturbed, and yet: {done}")
-        found = picture(folder)
+        result = self._run(folder, argv)
+        if result.code or result.fault:
+            raise RuntimeError(f"undisturbed, and yet: {result}")
+        contents = read_folder(folder)
         largest = max(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         shutil.rmtree(folder)
-        return found, done, largest
+        return contents, result, largest
 
     def _copy(self, argv: Sequence[str]) -> Path:
         self._number += 1
@@ -398,25 +398,25 @@ READERS: tuple[tuple[str, ...], ...] = (
 )
 
 
-def damaged(
-    commands: Commands, world: World, folder: Path, count: int, seed: int | str, most: int = 3
-) -> Tally:
-    """`count` stores with bytes or pages that are not what they were; `most` commands each."""
-    rng, tally = random.Random(seed), Tally()
+def damage_stores(
+    commands: Commands, world: AttackWorld, folder: Path, count: int, seed: int | str, max_commands: int = 3
+) -> AttackTally:
+    """`count` stores with bytes or pages that are not what they were; `max_commands` commands each."""
+    rng, tally = random.Random(seed), AttackTally()
     for number in range(count):
         place = world.copy(folder / f"damaged{number}")
         store = place / "kgbias.db"
-        what, data = damage(rng, store.read_bytes())
+        damage_name, data = damage(rng, store.read_bytes())
         store.write_bytes(data)
         light = [argv for argv in READERS if argv[0] != "query"]
-        for argv in rng.sample(light, most) + (
+        for argv in rng.sample(light, max_commands) + (
             [rng.choice(READERS[-2:])] if number % 25 == 0 else []
         ):
-            done = commands.run(*argv, cwd=place)
-            tally.note(f"{argv[0]} of a store with {what}", [done.fault] if done.fault else [])
-            tally.refused += done.code != 0
-            error = done.err[max(0, done.err.find("kgbias: ")) :].strip()  # progress is before it
-            if "\n" in error and done.code == 2 and "usage" not in error.lower():
+            result = commands.run(*argv, cwd=place)
+            tally.note(f"{argv[0]} of a store with {damage_name}", [result.fault] if result.fault else [])
+            tally.refused_count += result.code != 0
+            error = result.err[max(0, result.err.find("kgbias: ")) :].strip()  # progress is before it
+            if "\n" in error and result.code == 2 and "usage" not in error.lower():
                 tally.note(argv[0], [f"more than one line: {error[:200]!r}"])
         tally.rounds += 1
         shutil.rmtree(place)
