@@ -50,7 +50,8 @@ class CrawlYield:
     def __str__(self) -> str:
         differences = ", ".join(f"{c} {100 * x:.0f}" for c, x in self.detectable.items())
         return (
-            f"{self.cpu_seconds:7.1f} s of CPU  {self.answers:>5} answers  {self.statements:>5} statements  "
+            f"{self.cpu_seconds:7.1f} s of CPU  {self.answers:>5} answers  {self.statements:>5} "
+            f"statements  "
             f"{self.distinct:>5} different ({self.distinct / self.cpu_seconds:.2f} a second)  "
             f"finds in 100: {differences}"
         )
@@ -68,10 +69,14 @@ def crawl_in_process(folder: Path, model: str, categories: list[str], name: str)
 
 def _time_crawl(study: kgbias.Study, model: str, categories: list[str], name: str) -> CrawlYield:
     began = time.process_time()
-    run = study.crawl(model, name=name, category=categories, **(OLD_OPTIONS if name == "before" else {}))
+    run = study.crawl(
+        model, name=name, category=categories, **(OLD_OPTIONS if name == "before" else {})
+    )
     cpu = time.process_time() - began
     if run.crawl_result.cached_count:
-        sys.exit(f"{name}: {run.crawl_result.cached_count} answers already exist: name an empty folder")
+        sys.exit(
+            f"{name}: {run.crawl_result.cached_count} answers already exist: name an empty folder"
+        )
     run.measure(axes=False)
     detectable: dict[str, float] = {}
     for test in run.compare_groups(measures=["regard"]):

@@ -48,7 +48,9 @@ def main() -> None:
         probes = scorer._tokenise_probes(stems, [d.endings[t] for d in descriptors])
         texts = list(dict.fromkeys(probe.ids for probe in probes))
         plain_tokens += sum(len(probe.ids) - 1 for probe in probes)
-        fed_tokens += sum(len(tree.tokens) for tree in join_trees(list(pack_trees(texts, ROW)), ROW))
+        fed_tokens += sum(
+            len(tree.tokens) for tree in join_trees(list(pack_trees(texts, ROW)), ROW)
+        )
     tokens = fed_tokens / sentences * ALL
     result = {
         "model": options.model or "6 layers x 384, random",

@@ -71,7 +71,8 @@ def main() -> None:
             print(
                 f"| {spec} | {name} | {_format_share([_is_found(r) for r in one_tailed])} "
                 f"| {_format_share([_is_found(r) for r in two_tailed])} "
-                f"| {_format_share([r.test_p_value.value <= LEVEL for r in two_tailed])} | {_format_share(null, 3)} |",
+                f"| {_format_share([r.test_p_value.value <= LEVEL for r in two_tailed])} | "
+                f"{_format_share(null, 3)} |",
                 flush=True,
             )
 

@@ -41,15 +41,18 @@ def main() -> None:
         for encoding in ("word-average", *model.sentence_encodings):
             for layer in range(model.layers + 1):
                 names = np.stack(
-                    [_embed(model, TRUTH.groups[g].given_names, "name", encoding, layer)
-                     for g in groups]
-                )  # fmt: skip
+                    [
+                        _embed(model, TRUTH.groups[g].given_names, "name", encoding, layer)
+                        for g in groups
+                    ]
+                )
                 if names.std(axis=0).max() < 1e-6:
                     continue  # the input embedding of a special token
                 words = [_embed(model, w, "quality", encoding, layer) for w in (POSITIVE, NEGATIVE)]
                 direction = words[0].mean(axis=0) - words[1].mean(axis=0)
                 print(
-                    f"| {spec} | {encoding} | {layer} | {_row(names, regard, direction)} |", flush=True
+                    f"| {spec} | {encoding} | {layer} | {_row(names, regard, direction)} |",
+                    flush=True,
                 )
 
 
@@ -95,7 +98,9 @@ def _read_out(names: Array) -> Array:
         centred = features - features.mean(axis=0)
         table = centred.T @ centred
         penalty = RIDGE * np.trace(table) / size * np.eye(size)
-        coefficients = np.linalg.solve(table + penalty, names[g].mean(axis=0) - features.mean(axis=0))
+        coefficients = np.linalg.solve(
+            table + penalty, names[g].mean(axis=0) - features.mean(axis=0)
+        )
         weights[g, others] = (centred @ coefficients).reshape(-1, names_per_group).sum(axis=1)
     return weights
 

@@ -87,7 +87,9 @@ class Endpoint:
         self.outcomes["refused" if declines else "answered"] += 1
         if declines:
             return REFUSAL
-        words = WORDS["negative"] if hash_uniform("bad", seed, text) < self.bad_share(group) else OTHERS
+        words = (
+            WORDS["negative"] if hash_uniform("bad", seed, text) < self.bad_share(group) else OTHERS
+        )
         return f"{group} are {words[int(hash_uniform('word', seed, text) * len(words))]}."
 
     def complete(
@@ -130,7 +132,9 @@ class HitTally:
 def audit(text: str, model: Endpoint, tally: HitTally) -> None:
     """Compare the numbers in the text of a summary with what its model did."""
     prompts = Counter(model.prompt_groups.values())
-    declined = Counter(model.prompt_groups[prompt] for prompt, no in model.declined_prompts.items() if no)
+    declined = Counter(
+        model.prompt_groups[prompt] for prompt, no in model.declined_prompts.items() if no
+    )
     category = {group: name for name, groups in GROUPS.items() for group in groups}
     significant = []
     for group, *cells in ROW.findall(text):
@@ -152,33 +156,45 @@ def audit(text: str, model: Endpoint, tally: HitTally) -> None:
         if kind:
             tally.count("Jews are told by refusals", "Jews" in significant)
         else:
-            tally.count("none is told by refusals where none differs", not {*groups} & {*significant})
+            tally.count(
+                "none is told by refusals where none differs", not {*groups} & {*significant}
+            )
     counts = re.search(r"([\d,]+) answers in all: ([\d,]+) statements .*?, ([\d,]+) refused", text)
     assert counts is not None
     every, statements, refused = map(number, counts.groups())
     exact = every == model.outcomes.total() and refused == model.outcomes["refused"]
-    tally.count("answers, refusals and statements, to the number",
-                exact and statements == model.outcomes["answered"])  # fmt: skip
+    tally.count(
+        "answers, refusals and statements, to the number",
+        exact and statements == model.outcomes["answered"],
+    )
     reported = read_findings(text)
     planted = {"doubled": "Jews declined", "worse": "Cleaners regard"}.get(model.world)
     # Where one of a category differs, the others differ from the rest of it, the other way.
-    true = {g for groups in GROUPS.values() if planted and planted.split()[0] in groups for g in groups}
+    true = {
+        g for groups in GROUPS.values() if planted and planted.split()[0] in groups for g in groups
+    }
     planted_measures = {"doubled": ("declined",), "worse": ("regard", "words")}.get(model.world, ())
-    wrong = [f for f in reported if f.split()[0] not in true or f.split()[1] not in planted_measures]
+    wrong = [
+        f for f in reported if f.split()[0] not in true or f.split()[1] not in planted_measures
+    ]
     tally.count("nothing is found that was not planted", not wrong)
     if planted:
         tally.count(f"planted and found: {planted}", planted in reported)
     if model.world == "worse" and (m := APART.search(text)):
         low, high = sorted(map(number, m.groups()))
         gap = abs(model.mean_regard("Cleaners") - model.mean_regard("Nurses"))
-        tally.count("interval of a difference in regard that is found",
-                    low - 0.005 <= gap <= high + 0.005)  # fmt: skip
-    for name, upper, group in re.findall(r"^\| (\w+) \| regard \| ([+-][\d.]+) \| (\w+) \|$", text,
-                                        re.MULTILINE):  # fmt: skip
+        tally.count(
+            "interval of a difference in regard that is found", low - 0.005 <= gap <= high + 0.005
+        )
+    for name, upper, group in re.findall(
+        r"^\| (\w+) \| regard \| ([+-][\d.]+) \| (\w+) \|$", text, re.MULTILINE
+    ):
         others = [model.mean_regard(g) for g in GROUPS[name] if g != group]
         gap, end = model.mean_regard(group) - sum(others) / len(others), number(upper)
-        tally.count("how large a difference in regard could be, of the one named",
-                    gap <= end if end > 0 else gap >= end)  # fmt: skip
+        tally.count(
+            "how large a difference in regard could be, of the one named",
+            gap <= end if end > 0 else gap >= end,
+        )
 
 
 def read_findings(text: str) -> set[str]:
@@ -199,14 +215,27 @@ def run_world(world: str, place: int, study: kgbias.Study, folder: Path) -> tupl
     """The text of the summary of one world, and its model."""
     model = Endpoint(world, place)
     run = study.crawl(
-        model, seeds=str(folder / "groups.toml"), name=f"{world}-{place}", seed=place, form="chat",
-        initial_predicates=("are",), samples=36, answers=1, iterations=1, filters=("refusal",),
-    )  # fmt: skip
+        model,
+        seeds=str(folder / "groups.toml"),
+        name=f"{world}-{place}",
+        seed=place,
+        form="chat",
+        initial_predicates=("are",),
+        samples=36,
+        answers=1,
+        iterations=1,
+        filters=("refusal",),
+    )
     run.measure(
-        scorers={"regard": f"scores:{folder / 'regard.csv'}", "toxicity": None,
-                 "identity_attack": None, "acceptability": None},
-        axes=(), topics=False,
-    )  # fmt: skip
+        scorers={
+            "regard": f"scores:{folder / 'regard.csv'}",
+            "toxicity": None,
+            "identity_attack": None,
+            "acceptability": None,
+        },
+        axes=(),
+        topics=False,
+    )
     return run.summarise(folder / "summary.md").read_text("utf-8"), model
 
 
@@ -224,7 +253,9 @@ def write_files(folder: Path) -> None:
     (folder / "regard.csv").write_text("sentence,regard_label\n" + "".join(rows))
 
 
-def audit_worlds(world_names: Sequence[str], first: int, count: int) -> Iterator[tuple[str, HitTally]]:
+def audit_worlds(
+    world_names: Sequence[str], first: int, count: int
+) -> Iterator[tuple[str, HitTally]]:
     for world in world_names:
         tally = HitTally()
         with tempfile.TemporaryDirectory() as name:
@@ -282,7 +313,9 @@ def main() -> None:
         Handler.model = Endpoint(arguments.world or "alike", arguments.first)
         return ThreadingHTTPServer(("127.0.0.1", arguments.serve), Handler).serve_forever()
     began = time.process_time()
-    for world, tally in audit_worlds([arguments.world] if arguments.world else WORLDS, arguments.first, arguments.worlds):
+    for world, tally in audit_worlds(
+        [arguments.world] if arguments.world else WORLDS, arguments.first, arguments.worlds
+    ):
         print(f"{world}: {arguments.worlds} worlds")
         for kind in sorted(tally.trials):
             n, hits = tally.trials[kind], tally.hits[kind]

@@ -24,7 +24,8 @@ PLACE = "substr({0}.path, 1, instr({0}.path, '#') - 1)"
 RETRY_ROWS = f"""FROM generation one JOIN generation two ON one.run_id = two.run_id
 AND two.attempt = one.attempt - 1 AND {PLACE.format("one")} = {PLACE.format("two")}
 WHERE one.run_id = :run AND two.outcome = 'refused'"""
-SCORE_ROWS = """FROM generation JOIN run_metric USING (run_id) JOIN score USING (metric_id, triple_id)
+SCORE_ROWS = """FROM generation JOIN run_metric USING (run_id) JOIN score USING (metric_id,
+    triple_id)
 WHERE run_id = :run AND measure = 'acceptability' AND outcome = 'ok' AND value"""
 TRIPLE_ROWS = """FROM triple JOIN "group" ON "group".id = group_id
 JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id
@@ -45,8 +46,9 @@ def list_checks(text: str) -> Iterator[SentenceCheck]:
     number = r"([\d,]+)"
     prompt_counts = re.search(
         rf"{number} prompts, asked for {number} answers; {number} of these were asked for again, "
-        rf"{number} because the prompt was refused", text,
-    )  # fmt: skip
+        rf"{number} because the prompt was refused",
+        text,
+    )
     if prompt_counts:
         for m, what in zip(
             prompt_counts.groups(),
@@ -62,42 +64,61 @@ def list_checks(text: str) -> Iterator[SentenceCheck]:
     totals = re.search(
         rf"{number} answers in all: {number} statements \({number} distinct\), {number} refused, "
         rf"{number} not readable, {number} that repeat an example, {number} that make too little "
-        rf"sense, {number} failed", text,
-    )  # fmt: skip
+        rf"sense, {number} failed",
+        text,
+    )
     assert totals, "this is no summary of a crawl"
     ok_rows = f"{OF_RUN} AND outcome = 'ok'"
     yield SentenceCheck(totals[0], parse_count(totals[1]), f"SELECT count(*) {OF_RUN}")
     yield SentenceCheck(totals[0], parse_count(totals[2]), f"SELECT count(*) {ok_rows}")
-    yield SentenceCheck(totals[0], parse_count(totals[3]), f"SELECT count(DISTINCT triple_id) {ok_rows}")
+    yield SentenceCheck(
+        totals[0], parse_count(totals[3]), f"SELECT count(DISTINCT triple_id) {ok_rows}"
+    )
     outcomes = ("refused", "unparsable", "echo", "nonsense", "failed")
     for m, outcome in zip(totals.groups()[3:], outcomes, strict=True):
-        yield SentenceCheck(totals[0], parse_count(m), f"SELECT count(*) {OF_RUN} AND outcome = '{outcome}'")
+        yield SentenceCheck(
+            totals[0], parse_count(m), f"SELECT count(*) {OF_RUN} AND outcome = '{outcome}'"
+        )
     share = f"SELECT CAST(round(100 * avg(refused)) AS INT) FROM {PROMPT_ROWS}"
     for line, group, prompts, percent in re.findall(
         r"^(\| ([^|]+) \| (\d+) \| (\d+)% \|.*)$", text, re.MULTILINE
     ):
-        yield SentenceCheck(line, int(prompts), f"SELECT count(*) FROM {PROMPT_ROWS}", strip_escapes(group))
+        yield SentenceCheck(
+            line, int(prompts), f"SELECT count(*) FROM {PROMPT_ROWS}", strip_escapes(group)
+        )
         yield SentenceCheck(line, int(percent), share, strip_escapes(group))
     for line, category, percent, prompts in re.findall(
         rf"^- ((.+): (\d+)% of {number} prompts were refused)", text, re.MULTILINE
     ):
-        yield SentenceCheck(line, parse_count(prompts), f"SELECT count(*) FROM {PROMPT_ROWS}", strip_escapes(category))
+        yield SentenceCheck(
+            line,
+            parse_count(prompts),
+            f"SELECT count(*) FROM {PROMPT_ROWS}",
+            strip_escapes(category),
+        )
         yield SentenceCheck(line, int(percent), share, strip_escapes(category))
     if m := re.search(rf"left out {number} of {number} statements, those with an acceptab", text):
         yield SentenceCheck(m[0], parse_count(m[1]), f"SELECT count(*) {SCORE_ROWS} < 0.5")
         yield SentenceCheck(m[0], parse_count(m[2]), f"SELECT count(*) {ok_rows}")
     if m := re.search(rf"Of the {number} distinct statements that count", text):
         counted_rows = f"{SCORE_ROWS} >= 0.5" if "an acceptability below 0.5" in text else ok_rows
-        yield SentenceCheck(m[0], parse_count(m[1]), f"SELECT count(DISTINCT triple_id) {counted_rows}")
+        yield SentenceCheck(
+            m[0], parse_count(m[1]), f"SELECT count(DISTINCT triple_id) {counted_rows}"
+        )
     for line, statement, times, regard in re.findall(
         r"^- ((.+)\. \((once|\d+ times)(?:; regard (\w+))?.*)$", text, re.MULTILINE
     ):
         count = 1 if times == "once" else int(times.split()[0])
-        statement_rows = f"{OF_RUN} AND outcome = 'ok' AND triple_id IN (SELECT triple.id {TRIPLE_ROWS})"
-        yield SentenceCheck(line, count, f"SELECT count(*) {statement_rows}", strip_escapes(statement))
+        statement_rows = (
+            f"{OF_RUN} AND outcome = 'ok' AND triple_id IN (SELECT triple.id {TRIPLE_ROWS})"
+        )
+        yield SentenceCheck(
+            line, count, f"SELECT count(*) {statement_rows}", strip_escapes(statement)
+        )
         if regard:
             label_query = f"""SELECT DISTINCT label FROM score JOIN run_metric USING (metric_id)
-            WHERE run_id = :run AND measure = 'regard' AND triple_id IN (SELECT triple.id {TRIPLE_ROWS})"""
+            WHERE run_id = :run AND measure = 'regard' AND triple_id IN (SELECT triple.id
+                {TRIPLE_ROWS})"""
             yield SentenceCheck(line, regard, label_query, strip_escapes(statement))
 
 

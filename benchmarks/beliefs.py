@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.probe.belief import BOUND, NameDesign, BeliefTest, carrier_variance
+from kgbias.probe.belief import BOUND, BeliefTest, NameDesign, carrier_variance
 from kgbias.probe.group_figures import RHO, SHIFT, GroupFigure, group_figures
 
 NAMES, GROUP_CARRIER, RESIDUAL = 0.91, 0.30, 2.28  # bits squared
@@ -55,10 +55,14 @@ class BeliefWorld:
         `forms` is the share of the variance of names that comes from their forms."""
         rng, name_count, statement_count = self.rng, len(self.groups), truth.shape[1]
         scale = np.exp(rng.normal(0, 0.35, statement_count))  # statements differ in how names vary
-        name_effects = rng.normal(0, np.sqrt(NAMES * (1 - forms)), (name_count, statement_count)) * scale
+        name_effects = (
+            rng.normal(0, np.sqrt(NAMES * (1 - forms)), (name_count, statement_count)) * scale
+        )
         form_effects = rng.normal(0, np.sqrt(NAMES * forms), (len(FORMS), statement_count)) * scale
         name_effects += form_effects[[FORMS.index(form) for form in self.forms]]
-        residuals = rng.normal(0, np.sqrt(RESIDUAL), (CARRIERS, name_count, statement_count)) * scale
+        residuals = (
+            rng.normal(0, np.sqrt(RESIDUAL), (CARRIERS, name_count, statement_count)) * scale
+        )
         shared = rng.normal(0, np.sqrt(GROUP_CARRIER), (CARRIERS, GROUPS, statement_count))
         name_effects = name_effects + residuals
         if noise is not None:
@@ -83,12 +87,19 @@ def repeat_runs(simulate: Any, repeats: int, seed: int) -> list[Any]:
 
 def null_rates(rng: np.random.Generator, names: int = 8) -> tuple[float, float]:
     world = BeliefWorld(rng, names)
-    result = test_beliefs(NameDesign(world.groups, world.roots), world.draw_bits(world.plant_beliefs(0)))
+    result = test_beliefs(
+        NameDesign(world.groups, world.roots), world.draw_bits(world.plant_beliefs(0))
+    )
     return float(result.is_believed.mean()), float(result.is_believed.any(axis=1).mean())
 
 
-def planted_rates(rng: np.random.Generator, names: int, bits: float, forms: float = 0.0,
-            without_forms: bool = False) -> dict[str, float]:  # fmt: skip
+def planted_rates(
+    rng: np.random.Generator,
+    names: int,
+    bits: float,
+    forms: float = 0.0,
+    without_forms: bool = False,
+) -> dict[str, float]:
     world = BeliefWorld(rng, names)
     truth = world.plant_beliefs(bits)
     lifts = world.true_lifts(truth)
@@ -113,7 +124,9 @@ def linked_rates(rng: np.random.Generator, names: int, linked_names: int) -> lis
     for g in range(GROUPS):
         members = np.flatnonzero(world.groups == g)
         linked_rows = (
-            members[:1] if linked_names == 1 else members[[r.endswith("-0") for r in np.array(world.roots)[members]]]
+            members[:1]
+            if linked_names == 1
+            else members[[r.endswith("-0") for r in np.array(world.roots)[members]]]
         )
         places = rng.choice(STATEMENTS, 8, replace=False)
         sizes = rng.uniform(2, 8, 8)
@@ -154,7 +167,11 @@ def figure_rates(
 
 
 def score_figures(
-    rng: np.random.Generator, world: BeliefWorld, rho: float, draws: int, statements: int = STATEMENTS
+    rng: np.random.Generator,
+    world: BeliefWorld,
+    rho: float,
+    draws: int,
+    statements: int = STATEMENTS,
 ) -> list[GroupFigure]:
     scores = rng.normal(0, 1, statements)
     truth = 2 * (rng.random((GROUPS, statements)) < SHARE) + rng.normal(
@@ -170,7 +187,9 @@ def score_figures(
 def true_figures(rho: float) -> dict[str, np.ndarray]:
     """The figures of the groups for very many statements and names."""
     samples = [
-        score_figures(np.random.default_rng(n), BeliefWorld(np.random.default_rng(n), 12), rho, 2, 4000)
+        score_figures(
+            np.random.default_rng(n), BeliefWorld(np.random.default_rng(n), 12), rho, 2, 4000
+        )
         for n in range(6)
     ]
     return {
@@ -185,8 +204,16 @@ def main() -> None:
     parser.add_argument("--names", type=int, nargs="*", default=[5, 8, 12])
     arguments = parser.parse_args()
     repeats = arguments.repeats
-    result: dict[str, Any] = {"repeats": repeats, "nulls": {}, "single": {}, "roots": {}, "noisy": {},
-                              "power": {}, "figures": {}, "forms": {}}  # fmt: skip
+    result: dict[str, Any] = {
+        "repeats": repeats,
+        "nulls": {},
+        "single": {},
+        "roots": {},
+        "noisy": {},
+        "power": {},
+        "figures": {},
+        "forms": {},
+    }
     for names in arguments.names:
         pairs = repeat_runs(lambda rng, k=names: null_rates(rng, k), repeats, 1)
         result["nulls"][names] = {
@@ -194,26 +221,38 @@ def main() -> None:
             "groups": round(float(np.mean([b for _, b in pairs])), 4),
         }
         for key, linked_names in (("single", 1), ("roots", 2)):
-            rows = np.array(repeat_runs(lambda rng, k=names, m=linked_names: linked_rates(rng, k, m), repeats, 2))
+            rows = np.array(
+                repeat_runs(
+                    lambda rng, k=names, m=linked_names: linked_rates(rng, k, m), repeats, 2
+                )
+            )
             believed, bound = rows.mean(axis=0)
             result[key][names] = {"believed": round(believed, 4), "bound": round(bound, 4)}
         result["noisy"][names] = round(
             float(np.mean(repeat_runs(lambda rng, k=names: is_misled(rng, k), repeats, 3))), 4
         )
         result["power"][names] = {
-            f"{bits} bits": summarise_rates(repeat_runs(lambda rng, k=names, b=bits: planted_rates(rng, k, b), repeats, 4))
+            f"{bits} bits": summarise_rates(
+                repeat_runs(lambda rng, k=names, b=bits: planted_rates(rng, k, b), repeats, 4)
+            )
             for bits in (1, 2, 3)
         }
         result["forms"][names] = {
             f"{'taken out' if without_forms else 'left in'}": summarise_rates(
-                repeat_runs(lambda rng, k=names, t=without_forms: planted_rates(rng, k, 2, 0.5, t), repeats, 5)
+                repeat_runs(
+                    lambda rng, k=names, t=without_forms: planted_rates(rng, k, 2, 0.5, t),
+                    repeats,
+                    5,
+                )
             )
             for without_forms in (False, True)
         }
         result["figures"][names] = {}
         for rho in (0.0, 0.2):
             truth = true_figures(rho)
-            rows = repeat_runs(lambda rng, k=names, r=rho, t=truth: figure_rates(rng, k, r, t), repeats, 6)
+            rows = repeat_runs(
+                lambda rng, k=names, r=rho, t=truth: figure_rates(rng, k, r, t), repeats, 6
+            )
             for kind in (RHO, SHIFT):
                 means = {
                     key: round(float(np.mean([x for row in rows for x in row[kind][key]])), 4)

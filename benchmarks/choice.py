@@ -51,7 +51,9 @@ GROUP_OF = {name.text.casefold(): name.group for name in NAMES.names}
 ROW_OF = {name.text.casefold(): row for row, name in enumerate(NAMES.names)}
 
 
-def option_weights(truth: Truth, text: str, options: Sequence[str], by_name: bool = False) -> list[float]:
+def option_weights(
+    truth: Truth, text: str, options: Sequence[str], by_name: bool = False
+) -> list[float]:
     """How probable the statement is of each group, by itself or one of its names, or after the name
     itself (`by_name`); never 0, so any choice can be drawn."""
     predicate, _, object = text.partition(" ")
@@ -85,7 +87,9 @@ def serve_chooser(
             options = _OPTION.findall(text)
             answer = "Hello."  # to a trial
             for statement in _STATEMENT.findall(text):
-                weights_here = option_weights(truth, statement, [name for _, name in options], named)
+                weights_here = option_weights(
+                    truth, statement, [name for _, name in options], named
+                )
                 weights_here[0] *= preference
                 (option,) = draw.choices(options, weights_here)
                 answer = f"{option[0]}. {option[1]}"
@@ -123,8 +127,12 @@ def write_world(path: Path, truth: Truth, statements: int, seed: int) -> None:
     draw = random.Random(seed)
     rows = ["group,predicate,object,category"]
     for category in truth.categories:
-        statements_here = sorted({s for group in category.groups for s in truth.joint_distribution(group)})
-        for predicate, object in draw.sample(statements_here, min(statements, len(statements_here))):
+        statements_here = sorted(
+            {s for group in category.groups for s in truth.joint_distribution(group)}
+        )
+        for predicate, object in draw.sample(
+            statements_here, min(statements, len(statements_here))
+        ):
             groups = [g for g in category.groups if truth.is_true_of(g, predicate, object)]
             rows.append(f"{draw.choice(groups)},{predicate},{object},{category.name}")
     path.write_text("\n".join(rows) + "\n", "utf-8")
@@ -140,11 +148,18 @@ def true_shares(truth: Truth, part: CategoryChoices) -> np.ndarray:
         for g in range(len(names)):
             others = [n for n in range(len(names)) if n != g]
             sets = list(combinations(others, part.options - 1))
-            shares[g, s] = np.mean([group_weights[g] / (group_weights[g] + sum(group_weights[n] for n in s)) for s in sets])
+            shares[g, s] = np.mean(
+                [
+                    group_weights[g] / (group_weights[g] + sum(group_weights[n] for n in s))
+                    for s in sets
+                ]
+            )
     return shares
 
 
-def compare_shares(categories: Sequence[CategoryChoices], truths: Sequence[np.ndarray]) -> dict[str, Any]:
+def compare_shares(
+    categories: Sequence[CategoryChoices], truths: Sequence[np.ndarray]
+) -> dict[str, Any]:
     """The figures of choices compared with true shares, over all categories."""
     inside = chance = 0.0
     cells, tops = 0, []
@@ -156,7 +171,9 @@ def compare_shares(categories: Sequence[CategoryChoices], truths: Sequence[np.nd
         chance += is_best.mean(axis=0).sum()
     return {
         "coverage": proportion(int(inside), cells).as_dict(),
-        "rank_correlation": correlate_tables([p.shares.share for p in categories], truths).as_dict(),
+        "rank_correlation": correlate_tables(
+            [p.shares.share for p in categories], truths
+        ).as_dict(),
         "top_1": proportion(int(sum(tops)), len(tops)).as_dict(),
         "top_1_by_chance": chance / len(tops),
     }
@@ -182,8 +199,14 @@ def count_verdicts(categories: Sequence[CategoryChoices]) -> dict[str, Any]:
             kind = next(f"{low} to {high}" for low, high in LIFT_RANGES if low <= lift < high)
             by_lift.setdefault(kind, []).append(bool(more))
         assert part.shares.floor is not None
-        dealt_found, dealt_tested = dealt_found + part.shares.floor.found, dealt_tested + part.shares.floor.tested
-    shares = {kind: proportion(sum(verdicts), len(verdicts)).as_dict() for kind, verdicts in by_lift.items()}
+        dealt_found, dealt_tested = (
+            dealt_found + part.shares.floor.found,
+            dealt_tested + part.shares.floor.tested,
+        )
+    shares = {
+        kind: proportion(sum(verdicts), len(verdicts)).as_dict()
+        for kind, verdicts in by_lift.items()
+    }
     return {"by planted lift": shares, "dealt anew": [dealt_found, dealt_tested]}
 
 
@@ -201,7 +224,9 @@ def correlate_tables(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) 
         )
 
     rng = np.random.Generator(np.random.PCG64(0))
-    draws = [rho(rng.integers(0, len(columns), len(columns)).tolist()) for _ in range(DEFAULT_DRAWS // 4)]
+    draws = [
+        rho(rng.integers(0, len(columns), len(columns)).tolist()) for _ in range(DEFAULT_DRAWS // 4)
+    ]
     low, high = np.nanquantile(draws, [0.025, 0.975])
     return Estimate(rho(range(len(columns))), float(low), float(high), len(columns))
 
@@ -231,7 +256,9 @@ def main() -> None:
             truths = [true_shares(truth, part) for part in choices.categories]
             places = [[round(p.value, 3) for p in part.places] for part in choices.categories]
             results[name] = compare_shares(choices.categories, truths) | {
-                "answers": dict(choices.outcomes), "places": places}  # fmt: skip
+                "answers": dict(choices.outcomes),
+                "places": places,
+            }
         with serve_chooser(truth, named=True) as url:
             choices = run.choose(
                 "openai:chooser", base_url=url, **options | {"seed": arguments.seed + 1}

@@ -23,7 +23,7 @@ from kgbias.compare.paired_tests import ClusterSample, permutation_detectable, p
 from kgbias.compare.permutation import permutation_units
 from kgbias.evidence import jackknife_kendall_tau
 from kgbias.measure.topics.shares import kl_divergence, relative_entropies
-from kgbias.stats.designs import Design, resample_effects, percentile_interval
+from kgbias.stats.designs import Design, percentile_interval, resample_effects
 from kgbias.stats.inference import (
     Estimate,
     Sample,
@@ -33,8 +33,8 @@ from kgbias.stats.inference import (
     quantile,
     resample_statistic,
 )
-from kgbias.stats.poststratification import StratifiedSample, StandardWeights
-from kgbias.stats.variance import GroupCells, measure_cells, estimate_crossed
+from kgbias.stats.poststratification import StandardWeights, StratifiedSample
+from kgbias.stats.variance import GroupCells, estimate_crossed, measure_cells
 
 Values = np.ndarray
 Row = Sequence[str]
@@ -69,7 +69,9 @@ def draw_prompts(
         if kind == "regard":
             values = draw_regard(rng, np.repeat(prompt_means, answers, axis=1))
         else:
-            values = (rng.beta(0.3, 2.0, (count, 1)) + rng.beta(0.3, 2.0, (count, answers))) / 2 + shift
+            values = (
+                rng.beta(0.3, 2.0, (count, 1)) + rng.beta(0.3, 2.0, (count, answers))
+            ) / 2 + shift
         names += [stratum] * count
         sums += values.sum(axis=1).tolist()
         counts += [float(answers)] * count
@@ -85,7 +87,10 @@ def fit_shifts(strata: Sequence[tuple[int, int]], kind: str) -> Callable[[float]
     weights = np.array([n * answers for n, answers in strata], dtype=float)
     noise = rng.normal(0, 0.5, 40_000)
     means = [
-        float(weights @ [np.tanh(noise + STRATUM_MEANS[h % 6] + by).mean() for h in range(len(strata))])
+        float(
+            weights
+            @ [np.tanh(noise + STRATUM_MEANS[h % 6] + by).mean() for h in range(len(strata))]
+        )
         for by in grid
     ]
     differences = (np.array(means) - means[0]) / weights.sum()
@@ -102,8 +107,8 @@ DESIGNS = {
 
 
 def power(samples: int = 400) -> Iterator[Row]:
-    """`kgbias.compare.paired_tests.permutation_detectable` for one sample, then another sample with exactly this
-    difference, tested at the same level: is it found in 80 of 100?"""
+    """`kgbias.compare.paired_tests.permutation_detectable` for one sample, then another sample with
+    exactly this difference, tested at the same level: is it found in 80 of 100?"""
     yield "samples", "values", "level", "difference stated (mean)", "found"
     for name, (first_design, second_design) in DESIGNS.items():
         for kind in ("regard", "skewed"):
@@ -111,7 +116,9 @@ def power(samples: int = 400) -> Iterator[Row]:
                 rng, find_shift = np.random.default_rng(11), fit_shifts(first_design, kind)
                 hits, differences = 0, list[float]()
                 for _ in range(samples):
-                    first, second = (draw_prompts(rng, s, 0.0, kind) for s in (first_design, second_design))
+                    first, second = (
+                        draw_prompts(rng, s, 0.0, kind) for s in (first_design, second_design)
+                    )
                     differences.append(permutation_detectable(first, second, level=level))
                     first = draw_prompts(rng, first_design, find_shift(differences[-1]), kind)
                     second = draw_prompts(rng, second_design, 0.0, kind)
@@ -136,26 +143,44 @@ def gate(samples: int = 300) -> Iterator[Row]:
         return StratifiedSample(Sample(values, ones, design, np.arange(120)), forms, forms)
 
     for group_count in (3, 5, 10):
-        rng, alone_hits, shown_hits, differences = np.random.default_rng(group_count), 0, 0, list[float]()
+        rng, alone_hits, shown_hits, differences = (
+            np.random.default_rng(group_count),
+            0,
+            0,
+            list[float](),
+        )
         names = [f"G{n}" for n in range(group_count)]
         for _ in range(samples):
             before = {name: side(rng, 0.0) for name in names}
-            samples_drawn = permutation_units(before, StandardWeights.from_samples(list(before.values()))) or {}
+            samples_drawn = (
+                permutation_units(before, StandardWeights.from_samples(list(before.values()))) or {}
+            )
             others = ClusterSample.concatenate([samples_drawn[name] for name in names[1:]])
-            differences.append(permutation_detectable(samples_drawn["G0"], others, level=0.05 / group_count))
+            differences.append(
+                permutation_detectable(samples_drawn["G0"], others, level=0.05 / group_count)
+            )
             after = {name: side(rng, differences[-1] * (name == "G0")) for name in names}
             pairs = [(name, REST) for name in names]
             test = run_family("warmth", "x", after, pairs, detect=False).tests[0]
             alone_hits += test.p <= 0.05 / group_count
             shown_hits += test.differs
-        yield str(group_count), f"{np.mean(differences):.3f}", format_share(alone_hits, samples), format_share(shown_hits, samples)
+        yield (
+            str(group_count),
+            f"{np.mean(differences):.3f}",
+            format_share(alone_hits, samples),
+            format_share(shown_hits, samples),
+        )
 
 
 # What moves regard more, the wording or the group
 
 
 def draw_cells(
-    rng: np.random.Generator, group_count: int, group_spread: float, common_spread: float, own_spread: float
+    rng: np.random.Generator,
+    group_count: int,
+    group_spread: float,
+    common_spread: float,
+    own_spread: float,
 ) -> list[GroupCells]:
     """Regard of g groups: 30 prompts with three answers each, in three wordings by turns."""
     prompt_count, wording_count = 30, 3
@@ -164,9 +189,14 @@ def draw_cells(
     of_all, rows = rng.normal(0, common_spread, wording_count), []
     for _ in range(group_count):
         wordings = (np.arange(3 * prompt_count) + rng.integers(wording_count)) % wording_count
-        mean = rng.normal(0, group_spread) + (of_all + rng.normal(0, own_spread, wording_count))[wordings]
+        mean = (
+            rng.normal(0, group_spread)
+            + (of_all + rng.normal(0, own_spread, wording_count))[wordings]
+        )
         values = draw_regard(rng, mean + rng.normal(0, 0.4, prompt_count)[clusters])
-        sample = Sample(values, np.ones(3 * prompt_count, dtype=np.int64), design, np.arange(3 * prompt_count))
+        sample = Sample(
+            values, np.ones(3 * prompt_count, dtype=np.int64), design, np.arange(3 * prompt_count)
+        )
         if (row := measure_cells([sample], [wordings], wording_count)) is not None:
             rows.append(row)
     return rows
@@ -185,9 +215,11 @@ def wordings(samples: int = 1_000) -> Iterator[Row]:
         "interaction found",
     )
     cases = {
-        "nothing": (0.0, 0.0, 0.0), "0.4 between wordings, of all groups": (0.0, 0.4, 0.0),
-        "0.4 between groups by wordings": (0.0, 0.0, 0.4), "0.4 between groups": (0.4, 0.0, 0.0),
-    }  # fmt: skip
+        "nothing": (0.0, 0.0, 0.0),
+        "0.4 between wordings, of all groups": (0.0, 0.4, 0.0),
+        "0.4 between groups by wordings": (0.0, 0.0, 0.4),
+        "0.4 between groups": (0.4, 0.0, 0.0),
+    }
     for group_count in (3, 6, 10, 20):
         for name, planted in cases.items():
             rng, hits = np.random.default_rng(group_count), np.zeros(3, dtype=int)
@@ -221,7 +253,9 @@ def pairs(samples: int = 1_000) -> Iterator[Row]:
                 values = np.array([group_parts[a] + group_parts[b] for a, b in every])
                 values += rng.normal(0, noise, len(every))
                 names = [(str(a), str(b)) for a, b in every]
-                estimates.append((mean_over_pairs(names, values), bootstrap(values, mean, draws=300)))
+                estimates.append(
+                    (mean_over_pairs(names, values), bootstrap(values, mean, draws=300))
+                )
             new, old = (coverage((row[n], 0.5) for row in estimates) for n in (0, 1))
             yield str(group_count), f"{noise}", new, old
 
@@ -234,45 +268,74 @@ def orders(samples: int = 1_000) -> Iterator[Row]:
     for predicates, per_predicate in ((60, 1), (20, 3), (12, 5), (30, 6)):
         rng = np.random.default_rng(predicates)
         # the long-run value: the one for very many predicates
-        true = float(np.mean([jackknife_kendall_tau(*draw_orders(rng, 700, per_predicate)[:2]).value for _ in range(8)]))
+        true = float(
+            np.mean(
+                [
+                    jackknife_kendall_tau(*draw_orders(rng, 700, per_predicate)[:2]).value
+                    for _ in range(8)
+                ]
+            )
+        )
         estimates = []
         for _ in range(samples):
             first, second, clusters = draw_orders(rng, predicates, per_predicate)
-            estimates.append((jackknife_kendall_tau(first, second, clusters), jackknife_kendall_tau(first, second)))
+            estimates.append(
+                (
+                    jackknife_kendall_tau(first, second, clusters),
+                    jackknife_kendall_tau(first, second),
+                )
+            )
         new, old = (coverage((row[n], true) for row in estimates) for n in (0, 1))
         yield f"{predicates} predicates of {per_predicate}", new, old
 
 
-def draw_orders(rng: np.random.Generator, predicate_count: int, per_predicate: int) -> tuple[Values, Values, list[int]]:
+def draw_orders(
+    rng: np.random.Generator, predicate_count: int, per_predicate: int
+) -> tuple[Values, Values, list[int]]:
     """Counts and lifts for n predicates with `per_predicate` statements, which share 0.6 of their
     variance."""
     latent, noise = (
-        np.sqrt(0.6) * rng.normal(size=(predicate_count, 1)) + np.sqrt(0.4) * rng.normal(size=(predicate_count, per_predicate))
+        np.sqrt(0.6) * rng.normal(size=(predicate_count, 1))
+        + np.sqrt(0.4) * rng.normal(size=(predicate_count, per_predicate))
         for _ in range(2)
     )
     counts = 1.0 + (latent > 1.2) + (latent > 1.9)
     lifts = 0.4 * latent + np.sqrt(0.84) * noise
-    return counts.ravel(), lifts.ravel(), np.repeat(np.arange(predicate_count), per_predicate).tolist()
+    return (
+        counts.ravel(),
+        lifts.ravel(),
+        np.repeat(np.arange(predicate_count), per_predicate).tolist(),
+    )
 
 
 def entropy(samples: int = 250) -> Iterator[Row]:
     """The relative entropy of the topics of six groups with 72 statements each, in prompts of m
     statements that share their topics: resampled by prompts, and by statements as before. Each
     sample has six intervals. False: the interval excludes 0 although all groups are alike."""
-    yield "statements of a prompt", "by prompts", "by statements", "false, by prompts", \
-        "false, by statements"  # fmt: skip
+    yield (
+        "statements of a prompt",
+        "by prompts",
+        "by statements",
+        "false, by prompts",
+        "false, by statements",
+    )
     for per_prompt in (1, 2, 4):
         rows = []
         for is_alike in (False, True):
             rng = np.random.default_rng(per_prompt)
             base = rng.dirichlet(np.full(8, 2.0))
             truth = np.array(
-                [base if is_alike else 0.6 * base + 0.4 * rng.dirichlet(np.ones(8)) for _ in range(6)]
+                [
+                    base if is_alike else 0.6 * base + 0.4 * rng.dirichlet(np.ones(8))
+                    for _ in range(6)
+                ]
             )
             values, hits = kl_divergence(truth, truth.mean(axis=0)), np.zeros(2, dtype=int)
             for _ in range(samples):
                 topic_samples = [draw_topics(rng, p, per_prompt) for p in truth]
-                counts = [np.bincount(s.values.astype(int), minlength=8) * 1.0 for s in topic_samples]
+                counts = [
+                    np.bincount(s.values.astype(int), minlength=8) * 1.0 for s in topic_samples
+                ]
                 for place, clusters in enumerate((topic_samples, ())):
                     for result, true in zip(
                         relative_entropies(counts, clusters, draws=500), values, strict=True
@@ -286,9 +349,20 @@ def entropy(samples: int = 250) -> Iterator[Row]:
 def draw_topics(rng: np.random.Generator, shares: Values, per_prompt: int) -> Sample:
     """The topics of 72 statements, in prompts of m whose topics vary around these shares."""
     prompt_count = 72 // per_prompt
-    prompt_shares = np.array([rng.dirichlet(2 * shares + 1e-9) if per_prompt > 1 else shares for _ in range(prompt_count)])
-    topic_numbers = (rng.random((prompt_count, per_prompt, 1)) > np.cumsum(prompt_shares, axis=1)[:, None, :-1]).sum(axis=-1).ravel()
-    design = Design(np.repeat(np.arange(prompt_count), per_prompt), np.zeros(prompt_count, dtype=np.int64))
+    prompt_shares = np.array(
+        [
+            rng.dirichlet(2 * shares + 1e-9) if per_prompt > 1 else shares
+            for _ in range(prompt_count)
+        ]
+    )
+    topic_numbers = (
+        (rng.random((prompt_count, per_prompt, 1)) > np.cumsum(prompt_shares, axis=1)[:, None, :-1])
+        .sum(axis=-1)
+        .ravel()
+    )
+    design = Design(
+        np.repeat(np.arange(prompt_count), per_prompt), np.zeros(prompt_count, dtype=np.int64)
+    )
     return Sample(topic_numbers * 1.0, np.ones(72, dtype=np.int64), design, np.arange(72))
 
 
@@ -326,7 +400,9 @@ def levels(samples: int = 1_000) -> Iterator[Row]:
         for ratio in (0.0, 0.5, 1.0, 2.0, 4.0, 20.0):
             rng, estimates = np.random.default_rng(wording_count), []
             wording_numbers = np.arange(90) % wording_count
-            design = Design(np.repeat(np.arange(45), 2), np.arange(45) // 15, {"wordings": wording_numbers})
+            design = Design(
+                np.repeat(np.arange(45), 2), np.arange(45) // 15, {"wordings": wording_numbers}
+            )
             sampling = 0.6 * wording_count / 90
             for _ in range(samples):
                 effect = rng.normal(0, np.sqrt(ratio * sampling), wording_count)
@@ -335,7 +411,9 @@ def levels(samples: int = 1_000) -> Iterator[Row]:
                 estimate = bootstrap(sample, mean, draws=500)
                 parts = resample_statistic(sample, mean, 500, rng)
                 units = np.array(list(parts.units["wordings"].values())).T
-                low, high = percentile_interval(parts.place_draws + resample_effects(units[0], units[1], 500, rng), 0.95)
+                low, high = percentile_interval(
+                    parts.place_draws + resample_effects(units[0], units[1], 500, rng), 0.95
+                )
                 estimates.append((estimate, Estimate(estimate.value, low, high, 90)))
             new, old = (coverage((row[n], 0.0) for row in estimates) for n in (0, 1))
             wider = np.median([(a.high - a.low) / (b.high - b.low) for a, b in estimates])
@@ -357,13 +435,24 @@ def medians(samples: int = 1_000) -> Iterator[Row]:
             sample = Sample(values, np.ones(90, dtype=np.int64), design, np.arange(90), (0, 1))
             estimates.append(bootstrap(sample, quantile(0.5), draws=500))
         outside = sum(e.low < 0 or e.high > 1 for e in estimates)
-        yield str(wording_count), coverage((e, true) for e in estimates), format_share(outside, samples)
+        yield (
+            str(wording_count),
+            coverage((e, true) for e in estimates),
+            format_share(outside, samples),
+        )
 
 
 SECTIONS: dict[str, Callable[[], Iterator[Row]]] = {
-    "power": power, "gate": gate, "wordings": wordings, "pairs": pairs, "orders": orders,
-    "entropy": entropy, "words": words, "levels": levels, "medians": medians,
-}  # fmt: skip
+    "power": power,
+    "gate": gate,
+    "wordings": wordings,
+    "pairs": pairs,
+    "orders": orders,
+    "entropy": entropy,
+    "words": words,
+    "levels": levels,
+    "medians": medians,
+}
 
 
 def main(chosen: Sequence[str]) -> None:

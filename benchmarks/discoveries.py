@@ -12,14 +12,14 @@ seldom says of others, or chooses it more readily for some statements, or declin
 - `copies`: the same, for a model that repeats an example of its prompt in two of five answers;
 - `tally_choices`: chosen more, of groups with eight names; and of groups with one;
 - `tally_links`: attributes of stories;
-- `tally_screens`: whole first screens, of small crawls with regard, whose model was made to choose and
-  declines a third of the prompts.
+- `tally_screens`: whole first screens, of small crawls with regard, whose model was made to choose
+  and declines a third of the prompts.
 
 Printed for each: in how many worlds a first screen that looks at this alone would show something
-that is not planted, with Wilson's interval, which is the Monte Carlo error (of `tally_links`, which have
-no such screen: in how many anything false has a verdict); the false-discovery rate of a group, at
-which 5% are aimed: the mean, over groups and worlds, of the share of what was found of a group that
-is false, with its standard error over worlds; and the share of what is planted that was found.
+that is not planted, with Wilson's interval, which is the Monte Carlo error (of `tally_links`, which
+have no such screen: in how many anything false has a verdict); the false-discovery rate of a group,
+at which 5% are aimed: the mean, over groups and worlds, of the share of what was found of a group
+that is false, with its standard error over worlds; and the share of what is planted that was found.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from random import Random
 import numpy as np
 
 import kgbias
-from kgbias.graph.profiles import ProfilePart, Profile
+from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.types import GroupName
 from kgbias.probe.choice.ask import order_questions
 from kgbias.probe.choice.result import ChoiceShares
@@ -44,11 +44,27 @@ from kgbias.stories.links import find_links
 GROUPS = ("Bakers", "Cooks", "Farmers", "Nurses", "Pilots", "Sailors")
 PLANTED_GROUP = "Farmers"
 OBJECTS = (
-    "early mornings", "crowded trains", "too much food", "old neighbours", "good advice",
-    "long novels", "their keys", "new shoes", "loud music", "hard work", "quiet evenings",
-    "strong coffee", "long walks", "good company", "clear rules", "warm weather", "honest talk",
-    "cheap wine", "small dogs", "card games",
-)  # fmt: skip
+    "early mornings",
+    "crowded trains",
+    "too much food",
+    "old neighbours",
+    "good advice",
+    "long novels",
+    "their keys",
+    "new shoes",
+    "loud music",
+    "hard work",
+    "quiet evenings",
+    "strong coffee",
+    "long walks",
+    "good company",
+    "clear rules",
+    "warm weather",
+    "honest talk",
+    "cheap wine",
+    "small dogs",
+    "card games",
+)
 PLANTED_OBJECTS = ("muddy fields", "tall crops", "wide fields", "green crops")
 VERBS = ("love", "hate", "want", "prefer", "need", "miss")
 _OPTION = re.compile(r"^([A-Z])\. (.+)$", re.MULTILINE)
@@ -98,7 +114,9 @@ class ScriptedWorld:
     def _choose(self, prompt: str, options: Sequence[tuple[str, str]]) -> str:
         (statement,) = _STATEMENT.findall(prompt)
         is_planted = any(thing in statement for thing in PLANTED_OBJECTS)
-        weights = [self.chosen if is_planted and name == PLANTED_GROUP else 1.0 for _, name in options]
+        weights = [
+            self.chosen if is_planted and name == PLANTED_GROUP else 1.0 for _, name in options
+        ]
         return self.draw.choices([letter for letter, _ in options], weights)[0]
 
 
@@ -139,9 +157,14 @@ class DiscoveryTally:
 
 def crawl_world(study: kgbias.Study, world: ScriptedWorld, **size: int) -> kgbias.Run:
     return study.crawl(
-        world.answers, called=f"world {world.seed}", name=f"world-{world.seed}",
-        group=list(GROUPS), seed=world.seed, max_attempts=2, **size,
-    )  # fmt: skip
+        world.answers,
+        called=f"world {world.seed}",
+        name=f"world-{world.seed}",
+        group=list(GROUPS),
+        seed=world.seed,
+        max_attempts=2,
+        **size,
+    )
 
 
 def tally_contents(worlds: int, seed: int, **how: float) -> DiscoveryTally:
@@ -184,7 +207,9 @@ def tally_choices(
         likings = rng.normal(0, spread, (groups, names, 1))
         likings = likings + rng.normal(0, spread if names > 1 else 0.0, (groups, names, statements))
         likings[0, :, :planted] += np.log(times)
-        chosen_counts, offered_counts = (np.zeros((groups * names, statements), dtype=np.int64) for _ in "ab")
+        chosen_counts, offered_counts = (
+            np.zeros((groups * names, statements), dtype=np.int64) for _ in "ab"
+        )
         for s in range(statements):
             turn = np.zeros(groups, dtype=np.int64)
             for offered in order_questions(groups, options, 6, (str(seed), str(n), str(s))):
@@ -200,7 +225,9 @@ def tally_choices(
             [GroupName(f"{g}{name}", str(g), "{}s", f"{g}{name}") for name in range(names)]
             for g in range(groups)
         ]
-        shares = ChoiceShares.from_counts(chosen_counts, offered_counts, group_names if names > 1 else (), seed=n)
+        shares = ChoiceShares.from_counts(
+            chosen_counts, offered_counts, group_names if names > 1 else (), seed=n
+        )
         finds = [
             (str(g), times > 1 and g == 0 and s < planted)
             for g, s in np.argwhere(np.isin(shares.verdicts, ("chosen more", "of this name")))
@@ -226,7 +253,9 @@ def tally_links(worlds: int, seed: int, *, share: float = 0.0) -> DiscoveryTally
                         story["occupation"] = "nurse"
                     parts = tuple(ProfilePart(a, f"{g}{w}{k}{a}", v) for a, v in story.items())
                     labels = {"group": f"g{g}", "category": "c"}
-                    profiles.append(Profile("r", f"c/{g}/{w}/{k}", f"{g} {w}", f"g{g}", labels, parts))
+                    profiles.append(
+                        Profile("r", f"c/{g}/{w}/{k}", f"{g} {w}", f"g{g}", labels, parts)
+                    )
         found_links = find_links(profiles, 8, deals=0).shown_links
         # Of nurses the others are told less often, and of other trades that group.
         own = [(k.group, bool(share) and k.attribute == "occupation") for k in found_links]
@@ -234,7 +263,9 @@ def tally_links(worlds: int, seed: int, *, share: float = 0.0) -> DiscoveryTally
     return tally
 
 
-def tally_screens(worlds: int, seed: int, *, content: float = 0.0, choice_factor: float = 1.0) -> DiscoveryTally:
+def tally_screens(
+    worlds: int, seed: int, *, content: float = 0.0, choice_factor: float = 1.0
+) -> DiscoveryTally:
     """Whole first screens. All crawls share a store: a statement is scored once."""
     tally, topics = DiscoveryTally(), Counter[str]()
     planted = content > 0
@@ -259,7 +290,10 @@ Row = tuple[str, Callable[[], DiscoveryTally]]
 def list_rows(kinds: Collection[str], worlds: int, seed: int) -> Iterator[Row]:
     if "content" in kinds:
         yield "said more, null", lambda: tally_contents(worlds, seed)
-        yield "said more, in 15% of answers", lambda: tally_contents(worlds // 4, seed, content=0.15)
+        yield (
+            "said more, in 15% of answers",
+            lambda: tally_contents(worlds // 4, seed, content=0.15),
+        )
         yield "said more, in 30% of answers", lambda: tally_contents(worlds // 4, seed, content=0.3)
     if "copies" in kinds:
         yield "said more, null, copies examples", lambda: tally_contents(worlds, seed, copied=0.4)

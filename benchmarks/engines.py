@@ -58,15 +58,24 @@ def main() -> None:
     VLLMEngine.run = count_cached  # type: ignore[method-assign]
     texts = [f"{group} {end} kind." for group in GROUPS for end in ENDS]
     greedy = [Request(p, 0, 0, 16, ("\n",)) for p in make_prompts(arguments.requests)]
-    sampled = [Request(p, n, 0.8, 16, ("\n",)) for n, p in enumerate(make_prompts(arguments.requests))]
+    sampled = [
+        Request(p, n, 0.8, 16, ("\n",)) for n, p in enumerate(make_prompts(arguments.requests))
+    ]
     greedy_answers, perplexities = {}, {}
     for kind in ("vllm", "hf"):
         unload()
         model = open_model(f"{kind}:{arguments.model}", dtype=arguments.dtype)
         complete_all(model, greedy[:1])
-        greedy_answers[kind], greedy_seconds = time_work(lambda model=model: complete_all(model, greedy))
-        sampled_answers, sampled_seconds = time_work(lambda model=model: complete_all(model, sampled))
-        print(f"{kind}: {len(greedy)} answers {greedy_seconds:.1f} s, as many drawn {sampled_seconds:.1f} s")
+        greedy_answers[kind], greedy_seconds = time_work(
+            lambda model=model: complete_all(model, greedy)
+        )
+        sampled_answers, sampled_seconds = time_work(
+            lambda model=model: complete_all(model, sampled)
+        )
+        print(
+            f"{kind}: {len(greedy)} answers {greedy_seconds:.1f} s, as many drawn "
+            f"{sampled_seconds:.1f} s"
+        )
         alone = [complete_all(model, [request])[0] for request in sampled[:16]]
         same = sum(a.text == b.text for a, b in zip(sampled_answers, alone, strict=False))
         print(f"{kind}: {same} of {len(alone)} drawn answers the same when asked alone")
@@ -74,15 +83,24 @@ def main() -> None:
             for name, prompt in (("shared", PREFIX + " Men {}"), ("none shared", "{} " + PREFIX)):
                 cached_tokens.clear()
                 prefix_requests = [Request(prompt.format(n), 0, 0, 4) for n in range(16)]
-                _, seconds = time_work(lambda prefix_requests=prefix_requests, model=model: complete_all(model, prefix_requests))
+                _, seconds = time_work(
+                    lambda prefix_requests=prefix_requests, model=model: complete_all(
+                        model, prefix_requests
+                    )
+                )
                 cached_count, token_count = np.sum(cached_tokens, axis=0)
                 print(
-                    f"vllm: 16 prompts of {token_count // 16} tokens, {name}: {seconds:.1f} s, {cached_count} cached"
+                    f"vllm: 16 prompts of {token_count // 16} tokens, {name}: {seconds:.1f} s, "
+                    f"{cached_count} cached"
                 )
         scorer = open_scorer(f"{kind}:{arguments.model}", dtype=arguments.dtype)
-        perplexities[kind], seconds = time_work(lambda scorer=scorer: scorer.score(texts).perplexities)
+        perplexities[kind], seconds = time_work(
+            lambda scorer=scorer: scorer.score(texts).perplexities
+        )
         print(f"{kind}: {len(texts)} texts scored {seconds:.1f} s")
-    same = sum(a.text == b.text for a, b in zip(greedy_answers["vllm"], greedy_answers["hf"], strict=True))
+    same = sum(
+        a.text == b.text for a, b in zip(greedy_answers["vllm"], greedy_answers["hf"], strict=True)
+    )
     gap = np.max(np.abs(perplexities["vllm"] / perplexities["hf"] - 1))
     print(f"{same} of {len(greedy)} most probable answers are the same")
     print(f"perplexities differ by {gap:.1e} at most, relative")

@@ -41,7 +41,6 @@ import numpy as np
 import kgbias
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import (
-    TopicAssignment,
     Answer,
     Generation,
     Group,
@@ -49,6 +48,7 @@ from kgbias.graph.types import (
     Run,
     Score,
     Topic,
+    TopicAssignment,
     TopicModel,
     Triple,
 )
@@ -109,8 +109,10 @@ def make_triples(rng: Random, count: int, groups: list[Group]) -> Iterator[Tripl
 def make_crawl(store: SQLiteStore, count: int, shown_each: int = EXAMPLES_EACH) -> Run:
     """A measured run of `count` distinct statements, with `shown_each` examples in each prompt."""
     rng = Random(count)
-    groups = [Group(f"{name.title()} people", f"category {n % 6}")
-              for n, name in enumerate(make_words(rng, GROUPS * 3)[-GROUPS:])]  # fmt: skip
+    groups = [
+        Group(f"{name.title()} people", f"category {n % 6}")
+        for n, name in enumerate(make_words(rng, GROUPS * 3)[-GROUPS:])
+    ]
     run = store.begin_run(Run(f"made {count}", ModelInfo("made", "1"), {"seed": 0}, tuple(groups)))
     statements = list(make_triples(rng, count, groups))
     for chunk_start in range(0, count, CHUNK_STATEMENTS):
@@ -128,13 +130,22 @@ def make_crawl(store: SQLiteStore, count: int, shown_each: int = EXAMPLES_EACH) 
                 )
                 generations.append(
                     Generation(
-                        run.id, f"none/object/{number:07d}-{again}", triple.group_id, "none",
-                        rng.choice(["object", "predicate"]), number * ROUNDS // count, 0, "ok",
-                        template="object@1.3:completion", template_hash="01234567",
+                        run.id,
+                        f"none/object/{number:07d}-{again}",
+                        triple.group_id,
+                        "none",
+                        rng.choice(["object", "predicate"]),
+                        number * ROUNDS // count,
+                        0,
+                        "ok",
+                        template="object@1.3:completion",
+                        template_hash="01234567",
                         prompt=prompt,
-                        answer_key=key, triple=triple, shown=tuple(t.id for t in examples),
+                        answer_key=key,
+                        triple=triple,
+                        shown=tuple(t.id for t in examples),
                     )
-                )  # fmt: skip
+                )
         store.keep_answers(answers)
         store.load_import(run.id, generations)
     store.set_status(run.id, "complete")
@@ -151,7 +162,9 @@ def make_crawl(store: SQLiteStore, count: int, shown_each: int = EXAMPLES_EACH) 
             Topic(name, n, tuple(f"{name} word {n} {k}" for k in range(4)), 0) for n in range(4)
         )
         about = tuple(
-            TopicAssignment(t.id, rng.choice(topics).id, 1.0) for t in statements if category[t.group] == name
+            TopicAssignment(t.id, rng.choice(topics).id, 1.0)
+            for t in statements
+            if category[t.group] == name
         )
         models.append(TopicModel(name, topics, about, {}))
     store.save_topics(run.id, models)
@@ -201,15 +214,21 @@ def cpu_ms(process: Path) -> float:
 
 
 FILTERS = (
-    "{ regard: new Set([1]) }", "{ measures: { toxicity: [0.1, 0.6] } }", "{ count: 2 }",
-    "{ topic: 3 }", "{ from: 1, to: 3 }",
-)  # fmt: skip
+    "{ regard: new Set([1]) }",
+    "{ measures: { toxicity: [0.1, 0.6] } }",
+    "{ count: 2 }",
+    "{ topic: 3 }",
+    "{ from: 1, to: 3 }",
+)
 WORDS = ("{ words: 'be' }", "{ words: 'stea ro' }", "{ words: 'hate' }")
 VIEWS = (
-    "{ view: 'group', group: 3 }", "{ view: 'two', group: 3, with: 5 }",
-    "{ view: 'path', group: 3, with: 90 }", "{ view: 'map', by: 'community' }",
-    "{ view: 'map', by: 'predicate' }", "{ view: 'map', by: 'meaning' }",
-)  # fmt: skip
+    "{ view: 'group', group: 3 }",
+    "{ view: 'two', group: 3, with: 5 }",
+    "{ view: 'path', group: 3, with: 90 }",
+    "{ view: 'map', by: 'community' }",
+    "{ view: 'map', by: 'predicate' }",
+    "{ view: 'map', by: 'meaning' }",
+)
 PREFIXES = ("be", "stea", "chea lo", "peopl", "hate wo")
 FIRST_VIEW = "{ ...kgbias.cleared(), view: 'map', by: 'group' }"
 
@@ -260,7 +279,9 @@ def measure_page(address: str) -> dict[str, tuple[float, float]]:
         page = browser.new_page(viewport={"width": 1440, "height": 1000})
         page.goto(address)
         page.wait_for_selector("html[data-ready]", state="attached", timeout=120_000)
-        first_seconds = float(page.evaluate("Number(document.documentElement.dataset.ready)")) / 1000
+        first_seconds = (
+            float(page.evaluate("Number(document.documentElement.dataset.ready)")) / 1000
+        )
         process = find_renderer()
         first_cpu = cpu_ms(process) / 1000
         page.click("#show")
@@ -326,7 +347,9 @@ def main() -> None:
                     study.explore((), page)
                 make_seconds, cpu = time.perf_counter() - start_time, time.process_time() - cpu
                 size = page.stat().st_size / 1e6
-                print(f"  made in {make_seconds:.1f} s ({cpu:.1f} s CPU), {size:.1f} MB", flush=True)
+                print(
+                    f"  made in {make_seconds:.1f} s ({cpu:.1f} s CPU), {size:.1f} MB", flush=True
+                )
                 page_times = measure_page(page.as_uri())
             first, first_cpu = page_times["first"]
             print(f"  first picture {first:.1f} s ({first_cpu:.1f} s CPU)")

@@ -110,7 +110,9 @@ def answer_by_generate(model: Any, requests: Sequence[Request], batch_size: int)
     return answers
 
 
-def _cut_answer(tokens: list[int], ends: set[int], stop: Sequence[str], tokenizer: Any) -> list[int]:
+def _cut_answer(
+    tokens: list[int], ends: set[int], stop: Sequence[str], tokenizer: Any
+) -> list[int]:
     """The tokens up to the end of text or the first stop string, as the crawl counts them."""
     for n, token in enumerate(tokens, 1):
         if token in ends or any(s in tokenizer.decode(tokens[:n]) for s in stop):
@@ -118,7 +120,9 @@ def _cut_answer(tokens: list[int], ends: set[int], stop: Sequence[str], tokenize
     return tokens
 
 
-def log_probability(model: Any, answers: Sequence[Answer], temperature: float) -> tuple[float, float]:
+def log_probability(
+    model: Any, answers: Sequence[Answer], temperature: float
+) -> tuple[float, float]:
     """The mean over answers of the mean log-probability of an answer's tokens, with its standard
     error. Only the first token counts, because later ones depend on it."""
     network = model.loaded.model

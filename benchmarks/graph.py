@@ -175,13 +175,23 @@ def raw_unwind(store: Neo4jStore, run: Run, ready: list[Generation]) -> Callable
                 "uid": triple.id,
                 "text": f"{triple.group} {triple.predicate} {triple.object}",
                 "generation": {
-                    "uid": generation.id, "path": generation.path, "arm": generation.arm, "strategy": generation.strategy,
-                    "iteration": 0, "attempt": 0, "outcome": "ok", "reason": "", "template": "",
-                    "template_hash": "", "answer_key": "", "prompt": "", "count": 1,
+                    "uid": generation.id,
+                    "path": generation.path,
+                    "arm": generation.arm,
+                    "strategy": generation.strategy,
+                    "iteration": 0,
+                    "attempt": 0,
+                    "outcome": "ok",
+                    "reason": "",
+                    "template": "",
+                    "template_hash": "",
+                    "answer_key": "",
+                    "prompt": "",
+                    "count": 1,
                     "group_uid": generation.group_id,
                 },
             }
-        )  # fmt: skip
+        )
     driver = store._driver
 
     def work() -> None:
@@ -208,8 +218,12 @@ def time_sqlite(count: int, folder: Path) -> None:
     print(f"SQLite: {count_rows(path)}, {path.stat().st_size / 2**20:.0f} MiB")
     print_line("kgbias load", load_seconds, count)
     print_line("the same again", second_seconds, count, "changes nothing")
-    print_line("raw loop of statements", loop_seconds, count, format_ratio(load_seconds, loop_seconds))
-    print_line("sorted tables, the floor", table_seconds, count, format_ratio(load_seconds, table_seconds))
+    print_line(
+        "raw loop of statements", loop_seconds, count, format_ratio(load_seconds, loop_seconds)
+    )
+    print_line(
+        "sorted tables, the floor", table_seconds, count, format_ratio(load_seconds, table_seconds)
+    )
     store.close()
 
 
@@ -247,8 +261,15 @@ def time_neo4j(url: str, count: int) -> None:
         load_seconds = time_work(lambda: store.load_import(run.id, ready))
         print("Neo4j")
         print_line("kgbias load", load_seconds, count)
-        print_line("raw UNWIND loop", loop_seconds, count, format_ratio(load_seconds, loop_seconds).split(" (")[0])
-        print_line("STEREOTYPE edges", time_work(lambda: store.set_status(run.id, "complete")), count)
+        print_line(
+            "raw UNWIND loop",
+            loop_seconds,
+            count,
+            format_ratio(load_seconds, loop_seconds).split(" (")[0],
+        )
+        print_line(
+            "STEREOTYPE edges", time_work(lambda: store.set_status(run.id, "complete")), count
+        )
 
 
 class InstantScorer:

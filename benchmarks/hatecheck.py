@@ -50,7 +50,9 @@ def main() -> int:
     return 0
 
 
-def print_table(cases: list[dict[str, str]], hateful: np.ndarray, columns: dict[str, np.ndarray]) -> None:
+def print_table(
+    cases: list[dict[str, str]], hateful: np.ndarray, columns: dict[str, np.ndarray]
+) -> None:
     """Print the table; a text without a judgement counts as wrong."""
     right = {name: (flagged == hateful).astype(np.float64) for name, flagged in columns.items()}
     print(f"| function | n | hateful | {' | '.join(columns)} |")
@@ -66,7 +68,9 @@ def print_table(cases: list[dict[str, str]], hateful: np.ndarray, columns: dict[
         ("not hateful", ~hateful),
         ("all", hateful == hateful),
     ):
-        cells = " | ".join(template_interval(values[mask], cases, mask) for values in right.values())
+        cells = " | ".join(
+            template_interval(values[mask], cases, mask) for values in right.values()
+        )
         print(f"| **{title}** | {mask.sum()} | | {cells} |")
 
 

@@ -49,8 +49,9 @@ def prompt_sample(values: np.ndarray, number: int, size: int) -> Sample:
     """Values of prompts, each a cluster."""
     count = number * size
     design = Design(np.repeat(np.arange(number), size), np.zeros(number, dtype=np.int64))
-    return Sample(values.ravel().astype(np.float64), np.ones(count, dtype=np.int64), design,
-                  np.arange(count))  # fmt: skip
+    return Sample(
+        values.ravel().astype(np.float64), np.ones(count, dtype=np.int64), design, np.arange(count)
+    )
 
 
 def count_kinds() -> Iterator[FigureKind]:
@@ -92,7 +93,9 @@ def topic_kinds() -> Iterator[FigureKind]:
                 shares = GroupShares(group, np.array([k, n * s - k]), 0, sample)
                 return shares.share_of_topic(0), p
 
-            yield FigureKind("topic share", f"{number} prompts of {size}, {p:.0%}, alike {rho}", once)
+            yield FigureKind(
+                "topic share", f"{number} prompts of {size}, {p:.0%}, alike {rho}", once
+            )
 
 
 def entropy_kinds() -> Iterator[FigureKind]:
@@ -146,8 +149,9 @@ def content_kinds() -> Iterator[FigureKind]:
                     group = np.repeat([0, 1], [n, m])
                     # The group was mostly asked in other blocks than the others.
                     odds = np.arange(1, b + 1) / np.arange(1, b + 1).sum()
-                    block = np.where(group == 0, rng.choice(b, n + m, p=odds),
-                                     rng.choice(b, n + m, p=odds[::-1]))  # fmt: skip
+                    block = np.where(
+                        group == 0, rng.choice(b, n + m, p=odds), rng.choice(b, n + m, p=odds[::-1])
+                    )
                     more = np.linspace(0, 0.4, b)[block] if b > 1 else 0.0
                     having = np.flatnonzero(rng.random(n + m) < np.where(group == 0, p, q) + more)
                     table = FeatureTable(2, group, block, 1, having, np.zeros_like(having))
@@ -188,10 +192,14 @@ def icat_kinds() -> Iterator[FigureKind]:
                         pair = (2.0, 1.0) if rng.random() < term_share else (1.0, 2.0)
                         better = int((rng.random(2) < lms).sum())
                         scores.append((*pair, (3.0, 1.5, 0.5)[better]))
-                        examples.append(StereoSetExample("", "intrasentence", f"t{term}", "d", "BLANK",
-                                                ("a", "b", "c")))  # fmt: skip
+                        examples.append(
+                            StereoSetExample(
+                                "", "intrasentence", f"t{term}", "d", "BLANK", ("a", "b", "c")
+                            )
+                        )
                 figures = {
-                    m.figure: m.estimate for m in _domain_figures("all", examples, np.array(scores), 0)
+                    m.figure: m.estimate
+                    for m in _domain_figures("all", examples, np.array(scores), 0)
                 }
                 return figures["ICAT"], 100 * lms * min(ss, 1 - ss) / 0.5
 
@@ -225,7 +233,18 @@ def pair_kinds() -> Iterator[FigureKind]:
         yield FigureKind("difference of pairs", f"{units} units", once)
 
 
-KINDS = (count_kinds, regard_kinds, topic_kinds, entropy_kinds, link_kinds, content_kinds, kappa_kinds, icat_kinds, known_kinds, pair_kinds)
+KINDS = (
+    count_kinds,
+    regard_kinds,
+    topic_kinds,
+    entropy_kinds,
+    link_kinds,
+    content_kinds,
+    kappa_kinds,
+    icat_kinds,
+    known_kinds,
+    pair_kinds,
+)
 
 
 def main() -> None:
@@ -242,8 +261,11 @@ def main() -> None:
             hits = sum(e.low - 1e-9 <= truth <= e.high + 1e-9 for e, truth in with_interval)
             share = proportion(hits, len(with_interval))
             printed = len(with_interval) / len(draws)
-            print(f"| {kind.figure} | {kind.setting} | {share.value:.3f} ({share.interval('.3f')}) | "
-                  f"{printed:.0%} |", flush=True)  # fmt: skip
+            print(
+                f"| {kind.figure} | {kind.setting} | {share.value:.3f} ({share.interval('.3f')}) | "
+                f"{printed:.0%} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -18,11 +18,12 @@ The other methods are:
   taken at the masked ones. (It reads blanks one text at a time.)
 - loop: a sample of the texts, one masked copy at a time.
 
-`count_operations` is the cost of the pseudo-perplexities in billions of floating-point operations: as
-minicons reads the texts, as kgbias does, and at the least, with the last layer also computed only
-at the masked position (except for its keys and values), and the first layer's projections of tokens
-that the copies of a text share computed once; and for each, how much less that is than minicons.
-`peak_rate` is what a product of large matrices reaches on this machine, in billions per second.
+`count_operations` is the cost of the pseudo-perplexities in billions of floating-point operations:
+as minicons reads the texts, as kgbias does, and at the least, with the last layer also computed
+only at the masked position (except for its keys and values), and the first layer's projections of
+tokens that the copies of a text share computed once; and for each, how much less that is than
+minicons. `peak_rate` is what a product of large matrices reaches on this machine, in billions per
+second.
 """
 
 import argparse
@@ -51,9 +52,11 @@ def build(shape: str, folder: Path) -> None:
     layers, width, heads = SHAPES[shape]
     torch.manual_seed(0)
     config = BertConfig(
-        num_hidden_layers=layers, hidden_size=width, num_attention_heads=heads,
+        num_hidden_layers=layers,
+        hidden_size=width,
+        num_attention_heads=heads,
         intermediate_size=4 * width,
-    )  # fmt: skip
+    )
     BertForMaskedLM(config).save_pretrained(folder)
     AutoTokenizer.from_pretrained(resolve("minilm").location()).save_pretrained(folder)
 
@@ -102,7 +105,9 @@ class MiniconsMethod:
     def perplexities(self, texts: list[str]) -> np.ndarray:
         means: list[float] = []
         for start in range(0, len(texts), BATCH_TEXTS):
-            encoded = self.tokenizer(texts[start : start + BATCH_TEXTS], padding=True, return_tensors="pt")
+            encoded = self.tokenizer(
+                texts[start : start + BATCH_TEXTS], padding=True, return_tensors="pt"
+            )
             ends = encoded["attention_mask"].sum(1).tolist()
             places = [list(range(1, int(end) - 1)) for end in ends]
             means += [float(row.mean()) for row in self._read(encoded, places)]
@@ -174,8 +179,14 @@ def make_blanks(groups: list[str]) -> dict[str, Any]:
                     {"gold_label": label, "sentence": context.replace("BLANK", word)}
                     for label, word in zip(labels, row, strict=True)
                 ]
-                entries.append({"target": group, "bias_type": "none", "context": context,
-                                "sentences": sentences})  # fmt: skip
+                entries.append(
+                    {
+                        "target": group,
+                        "bias_type": "none",
+                        "context": context,
+                        "sentences": sentences,
+                    }
+                )
     return {"data": {"intrasentence": entries}}
 
 
@@ -256,7 +267,9 @@ def compare(shape: str, groups: int, repeats: int) -> dict[str, Any]:
 def count_operations(texts: list[str], tokenizer: Any, shape: str) -> dict[str, Any]:
     layers, width, _ = SHAPES[shape]
     token_ids = [tuple(tokenizer(text)["input_ids"]) for text in texts]
-    batches = [token_ids[start : start + BATCH_TEXTS] for start in range(0, len(token_ids), BATCH_TEXTS)]
+    batches = [
+        token_ids[start : start + BATCH_TEXTS] for start in range(0, len(token_ids), BATCH_TEXTS)
+    ]
     copies = {(*ids[:n], 0, *ids[n + 1 :]): n for ids in token_ids for n in range(1, len(ids) - 1)}
     tokens, square = sum(map(len, copies)), width**2
     padded = sum(max(map(len, b)) * sum(len(ids) - 2 for ids in b) for b in batches)

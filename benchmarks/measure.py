@@ -33,14 +33,18 @@ from kgbias.parallel.ray_cluster import join_ray
 GROUPS = "Women,Men,Bakers,Muslims,Dutch people,Nurses,Black people,Teenagers,Poor people".split(
     ","
 )
-PREDICATES = "love,hate,are often seen as,can't stand,are known for,believe in,should have".split(",")
+PREDICATES = "love,hate,are often seen as,can't stand,are known for,believe in,should have".split(
+    ","
+)
 OBJECTS = "music,long walks by the sea,lazy,their families,the rain,good at cooking rice".split(",")
 
 
 def make_statements(store: str | None) -> Iterator[tuple[str, str, str]]:
     """Endless distinct statements: group, predicate, object."""
     if store is None:
-        for number, group, predicate, object_text in product(range(10**6), GROUPS, PREDICATES, OBJECTS):
+        for number, group, predicate, object_text in product(
+            range(10**6), GROUPS, PREDICATES, OBJECTS
+        ):
             yield group, predicate, f"{object_text} {number}" if number else object_text
     with kgbias.open(store) as study:
         triples = list(study.run().triples(min_acceptability=0))
@@ -60,7 +64,9 @@ def read_clocks() -> tuple[float, float]:
     return time.perf_counter(), used_seconds + sum(sum(times[:4]) for times in child_times)
 
 
-def measure_store(table: Path, folder: Path, processes: int | None) -> tuple[list[Any], float, float]:
+def measure_store(
+    table: Path, folder: Path, processes: int | None
+) -> tuple[list[Any], float, float]:
     """Every score of a store measured by `processes` processes (None: on Ray), and the seconds of
     wall and processor time."""
     path = folder / f"{processes}.db"
@@ -69,7 +75,9 @@ def measure_store(table: Path, folder: Path, processes: int | None) -> tuple[lis
         run = study.import_file(table, name="benchmark")
         wall, cpu = read_clocks()
         run.measure(**how)
-        wall, cpu = (after - before for before, after in zip((wall, cpu), read_clocks(), strict=True))
+        wall, cpu = (
+            after - before for before, after in zip((wall, cpu), read_clocks(), strict=True)
+        )
         count = len(run.stored.distinct_triples())
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     method_text = f"{processes} processes" if processes else "Ray"

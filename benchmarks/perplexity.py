@@ -227,7 +227,9 @@ def compare(name: str, repeats: int, max_groups: int = 40) -> dict[str, Any]:
         "seconds": {method: round(spent, 2) for method, spent in fastest.items()},
         "all_seconds": {m: [round(spent, 2) for spent in row] for m, row in seconds.items()},
         "speedup": {m: round(fastest[m] / fastest["kgbias"], 2) for m in METHODS},
-        "speedup_over_one_by_one": round(one_by_one * len(texts) / alone_count / fastest["kgbias"], 1),
+        "speedup_over_one_by_one": round(
+            one_by_one * len(texts) / alone_count / fastest["kgbias"], 1
+        ),
         "largest_relative_difference": {
             "evaluate": float(np.abs(results["evaluate"] / ours - 1).max()),
             "minicons": float(np.abs(results["minicons"] / ours - 1).max()),
@@ -268,7 +270,10 @@ def names_workload(names: int, descriptors: int) -> dict[str, Any]:
 
     model, tokenizer, bos = build("small")
     scorer = make_scorer(model, tokenizer)
-    sampled_names, words = read_names("globalbias")[:: 400 // names][:names], read_descriptors("globalbias")
+    sampled_names, words = (
+        read_names("globalbias")[:: 400 // names][:names],
+        read_descriptors("globalbias"),
+    )
     words = [  # the descriptor is last: no full stop
         replace(word, endings=tuple(ending.removesuffix(".") for ending in word.endings))
         for word in words[:: 730 // descriptors][:descriptors]
@@ -283,7 +288,8 @@ def names_workload(names: int, descriptors: int) -> dict[str, Any]:
     ours = np.concatenate(
         [
             scorer.grid(
-                [template.format(name=name) for name, _ in sampled_names], [d.endings[t] for d in words]
+                [template.format(name=name) for name, _ in sampled_names],
+                [d.endings[t] for d in words],
             ).whole.perplexities.ravel()
             for t, template in enumerate(TEMPLATES)
         ]

@@ -69,7 +69,9 @@ def plain_method(model: Any, rows: list[list[int]], batch: int) -> np.ndarray:
                 logits.float().transpose(1, 2), ids[:, 1:], reduction="none"
             )
             kept_mask = mask[:, 1:]
-            means[batch_rows] = (-(loss * kept_mask).sum(1) / kept_mask.sum(1)).double().cpu().numpy()
+            means[batch_rows] = (
+                (-(loss * kept_mask).sum(1) / kept_mask.sum(1)).double().cpu().numpy()
+            )
     return means
 
 
@@ -85,7 +87,10 @@ def vllm_method(spec: str, rows: list[list[int]]) -> Callable[[], np.ndarray]:
         means = []
         for ids, answer in zip(rows, engine.generate(prompts, sampling), strict=True):
             log_probabilities = answer.prompt_logprobs[1:]
-            token_scores = [position_scores[t].logprob for position_scores, t in zip(log_probabilities, ids[1:], strict=True)]
+            token_scores = [
+                position_scores[t].logprob
+                for position_scores, t in zip(log_probabilities, ids[1:], strict=True)
+            ]
             means.append(float(np.mean(token_scores)))
         return np.array(means)
 
@@ -122,7 +127,9 @@ def count_fed(scorer: Any, rows: list[list[int]]) -> int:
     from kgbias.models.score.engine import join_trees, pack_trees
 
     size = scorer.engine._row_nodes
-    return sum(len(t.tokens) for t in join_trees(list(pack_trees([tuple(r) for r in rows], size)), size))
+    return sum(
+        len(t.tokens) for t in join_trees(list(pack_trees([tuple(r) for r in rows], size)), size)
+    )
 
 
 def main() -> None:

@@ -23,8 +23,8 @@ import psutil
 
 from kgbias.io.progress import SilentProgress
 from kgbias.models.load import unload
-from kgbias.models.score.load import open_scorer
 from kgbias.models.score.distributed import DistributedScorer
+from kgbias.models.score.load import open_scorer
 from kgbias.parallel import open_executor
 from kgbias.parallel.local import LocalExecutor, count_torch_threads
 from kgbias.probe import probe_sets
@@ -58,7 +58,11 @@ def probe_seconds(model: str, texts: list[str], processes: int) -> tuple[float, 
     biases: list[Any] = []
     times = []
     with open_executor("local", processes=processes) as workers:
-        scorer = DistributedScorer(workers, model, {}, SilentProgress()) if workers else open_scorer(model)
+        scorer = (
+            DistributedScorer(workers, model, {}, SilentProgress())
+            if workers
+            else open_scorer(model)
+        )
         for part in (texts[:WARM_UP_STATEMENTS], texts[WARM_UP_STATEMENTS:]):
             sets = {"made up": (GROUPS, tuple(part))}
             before = read_clocks()

@@ -36,9 +36,8 @@ from kgbias.graph.sqlite.engine import answer_query
 from kgbias.graph.sqlite.view_cache import ViewCache
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import (
-    TopicAssignment,
-    BelievedEdge,
     BeliefRun,
+    BelievedEdge,
     Generation,
     GroupName,
     Metric,
@@ -47,6 +46,7 @@ from kgbias.graph.types import (
     Run,
     Score,
     Topic,
+    TopicAssignment,
     TopicModel,
     Triple,
 )
@@ -135,9 +135,21 @@ def make_beliefs(statements: Collection[Triple], rng: Random) -> Iterator[Believ
         for group in sorted(group_ids):
             lift = rng.uniform(-4.0, 4.0)
             yield BelievedEdge(
-                triple.predicate_id, triple.object_id, group, lift, lift - 1.0, lift + 1.0, 8,
-                0.01, 0.02, 0.001, 0.002, lift - 0.5, "", "believed" if lift > 3.0 else "",
-            )  # fmt: skip
+                triple.predicate_id,
+                triple.object_id,
+                group,
+                lift,
+                lift - 1.0,
+                lift + 1.0,
+                8,
+                0.01,
+                0.02,
+                0.001,
+                0.002,
+                lift - 0.5,
+                "",
+                "believed" if lift > 3.0 else "",
+            )
 
 
 class LocalStore:
@@ -162,9 +174,12 @@ def query_parameters(query: NamedQuery) -> dict[str, str]:
     """Values from a statement in the run, for parameters without a default."""
     first = next(make_triples(2))
     values = {
-        "group": first.group, "other": "Group 1 people", "predicate": first.predicate,
-        "object": first.object, "triples": first.id,
-    }  # fmt: skip
+        "group": first.group,
+        "other": "Group 1 people",
+        "predicate": first.predicate,
+        "object": first.object,
+        "triples": first.id,
+    }
     return {p.name: values[p.name] for p in query.parameters if p.default is None}
 
 
@@ -174,7 +189,9 @@ def time_local(store: SQLiteStore) -> None:
     for name in query_names():
         query = load_query(name)
         values = query_parameters(query)
-        view = time_work(lambda names=query.kinds: local_store.views.view(local_store.url, names))[0]
+        view = time_work(lambda names=query.kinds: local_store.views.view(local_store.url, names))[
+            0
+        ]
         seconds, result = time_work(lambda q=query, g=values: q.run(cast(Store, local_store), g))
         print(f"{name:<24}{len(result.rows):6}{view:8.2f}{seconds:8.2f}", flush=True)
 

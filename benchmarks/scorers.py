@@ -23,12 +23,14 @@ from functools import partial
 import kgbias
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._base import same_length_batches
-from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.measure.scorers._joint_scoring import ScoringTask
+from kgbias.measure.scorers._offline import OfflineScorer
 
 MEASURES = [measure.name for measure in kgbias.MEASURES.own_entries.values() if measure.heads]
 GROUPS = "Women,Men,Bakers,Muslims,Dutch people,Nurses,Black people,Teenagers".split(",")
-PREDICATES = "love,hate,are often seen as,can't stand,are known for,believe in,should have".split(",")
+PREDICATES = "love,hate,are often seen as,can't stand,are known for,believe in,should have".split(
+    ","
+)
 OBJECTS = "music,long walks by the sea,lazy,their families,the rain,good at cooking rice".split(",")
 
 
@@ -86,11 +88,17 @@ def main() -> int:
     ratios = []
     for number in range(options.rounds):
         round_texts = texts[32 + number :: options.rounds]
-        read_texts = dict.fromkeys(scorer.masked_form(text) for scorer in scorers for text in round_texts)
-        encode_seconds, judge_seconds = cpu_seconds(encoding_work(list(read_texts))), cpu_seconds(partial(judge, round_texts))
+        read_texts = dict.fromkeys(
+            scorer.masked_form(text) for scorer in scorers for text in round_texts
+        )
+        encode_seconds, judge_seconds = (
+            cpu_seconds(encoding_work(list(read_texts))),
+            cpu_seconds(partial(judge, round_texts)),
+        )
         ratios.append(judge_seconds / encode_seconds)
         print(
-            f"{len(round_texts)} statements: encoding their {len(read_texts)} texts once {encode_seconds:.2f} s, "
+            f"{len(round_texts)} statements: encoding their {len(read_texts)} texts once "
+            f"{encode_seconds:.2f} s, "
             f"four measures {judge_seconds:.2f} s; ratio {ratios[-1]:.2f}"
         )
     median_ratio = statistics.median(ratios)

@@ -69,15 +69,17 @@ def make_null_run(folder: Path, number: int) -> str:
     return run.name
 
 
-def _say_of(
-    group: Group, people: Group, generations: Iterator[Generation]
-) -> Iterator[Generation]:
+def _say_of(group: Group, people: Group, generations: Iterator[Generation]) -> Iterator[Generation]:
     for generation in generations:
         if generation.group_id != people.id:
             continue
-        triple = generation.triple and Triple(group.name, generation.triple.predicate, generation.triple.object)
+        triple = generation.triple and Triple(
+            group.name, generation.triple.predicate, generation.triple.object
+        )
         path = generation.path.replace(f"/{people.name}", f"/{group.name}")
-        yield replace(generation, group_id=group.id, triple=triple, path=path, answer_key="", shown=())
+        yield replace(
+            generation, group_id=group.id, triple=triple, path=path, answer_key="", shown=()
+        )
 
 
 def read_screen(folder: Path, kind: str, number: int) -> FirstScreen:

@@ -18,8 +18,8 @@ import kgbias
 from kgbias.graph.answers import LoggedModel
 from kgbias.models.base import PromptForm
 from kgbias.stats.inference import proportion
-from kgbias.stories.model_reader import read_reading, reading_request
 from kgbias.stories.config import configure_stories
+from kgbias.stories.model_reader import read_reading, reading_request
 from kgbias.stories.rule_reader import READERS, StoryClaim, read_story
 from tests.labelled_stories import LabelledStory, read_labelled, score_reader
 
@@ -66,8 +66,14 @@ def main() -> None:
     parser.add_argument("--wrong", action="store_true")
     arguments = parser.parse_args()
     stories = read_labelled()[: arguments.first]
-    readings = read_by_model(arguments.reader, arguments.form, stories, arguments.store) if arguments.reader else {}
-    score, wrong = score_reader(stories, lambda s: readings[s.text] if arguments.reader else read_by_rules(s))
+    readings = (
+        read_by_model(arguments.reader, arguments.form, stories, arguments.store)
+        if arguments.reader
+        else {}
+    )
+    score, wrong = score_reader(
+        stories, lambda s: readings[s.text] if arguments.reader else read_by_rules(s)
+    )
     for name in READERS:
         print(
             f"{name:<11} right {score.right_values[name]} of {score.read_values[name]}; "

@@ -147,11 +147,14 @@ def main() -> None:
         rounds, hits = crawl_until(width, options.crawls, options.seed)
         share, error = coverage(hits)
         median = round(statistics.median(rounds))
-        fixed_share, fixed_error = coverage(crawl_fixed(KINDS[width.measure], median, options.crawls, options.seed))
+        fixed_share, fixed_error = coverage(
+            crawl_fixed(KINDS[width.measure], median, options.crawls, options.seed)
+        )
         is_short = is_short or share < options.target - 2 * error
         print(
             f"{limit:<14} {min(rounds)} to {max(rounds)} rounds, median {median}: coverage "
-            f"{share:.3f} +- {error:.3f}; always {median} rounds: {fixed_share:.3f} +- {fixed_error:.3f}",
+            f"{share:.3f} +- {error:.3f}; always {median} rounds: {fixed_share:.3f} +- "
+            f"{fixed_error:.3f}",
             flush=True,
         )
     sys.exit(is_short)

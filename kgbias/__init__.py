@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from kgbias.probe import surprisals as surprisals
     from kgbias.probe import winogender as winogender
     from kgbias.stats.estimate import Estimate as Estimate
+    from kgbias.study.model_tests import build_sofa as build_sofa
     from kgbias.study.plan import Plan as Plan
     from kgbias.study.plan import read_plan as read_plan
     from kgbias.study.records import Figure as Figure
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
     from kgbias.study.study import plugins as plugins
     from kgbias.study.study import price as price
     from kgbias.study.study import queries as queries
-    from kgbias.study.model_tests import build_sofa as build_sofa
 
 # module -> the public names that it defines
 _PUBLIC = {

@@ -27,7 +27,9 @@ class KgbiasError(Exception):
 
     def __init__(self, message: str = "") -> None:
         message = message.encode("utf-8", "replace").decode("utf-8")  # it may quote any text
-        super().__init__(message if len(message) <= _MAX_MESSAGE_CHARS else message[:_MAX_MESSAGE_CHARS] + "…")
+        super().__init__(
+            message if len(message) <= _MAX_MESSAGE_CHARS else message[:_MAX_MESSAGE_CHARS] + "…"
+        )
 
 
 class UsageError(KgbiasError):
@@ -86,13 +88,16 @@ def no_such(what: str, name: object, known_names: Iterable[object], where: str =
     if near_name and len(names) > _MAX_LISTED_NAMES:
         return f"no {what} {quoted_name}{where}{hint}"
     more = f" and {len(names) - _MAX_LISTED_NAMES} more" if len(names) > _MAX_LISTED_NAMES else ""
-    choices = f"choose from {', '.join(names[:_MAX_LISTED_NAMES])}{more}" if names else "there are none"
+    choices = (
+        f"choose from {', '.join(names[:_MAX_LISTED_NAMES])}{more}" if names else "there are none"
+    )
     return f"no {what} {quoted_name}{where}{hint}; {choices}"
 
 
 def nearest(name: str, known_names: Iterable[str], min_ratio: float = 0.6) -> str:
     """The name among these that somebody who wrote `name` most probably meant, "" if none is like
-    it: if all differ more than by `min_ratio`, in [0, 1] (difflib's ratio of letters in common, after
+    it: if all differ more than by `min_ratio`, in [0, 1] (difflib's ratio of letters in common,
+        after
     case-folding)."""
     from difflib import get_close_matches
 

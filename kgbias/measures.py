@@ -211,9 +211,12 @@ class Measure:
 def _name_effect_figure(measure: str, form: str) -> Figure:
     """The effect of a group's name alone on a scorer (`kgbias.measure.counterfactual`)."""
     return Figure(
-        f"{measure}_name_effect", f"effect of the group's name on {spoken_name(measure)}",
-        form, "0: the scorer is blind to the name", overview=False,
-    )  # fmt: skip
+        f"{measure}_name_effect",
+        f"effect of the group's name on {spoken_name(measure)}",
+        form,
+        "0: the scorer is blind to the name",
+        overview=False,
+    )
 
 
 def _form_figures(
@@ -224,15 +227,26 @@ def _form_figures(
     mean = f"mean {spoken_name(measure)}"
     return (
         Figure(
-            f"{measure}_chosen", f"{mean} where the model chose the predicate", form, direction,
-            "mean", column=column or measure, overview=False, over="chosen",
+            f"{measure}_chosen",
+            f"{mean} where the model chose the predicate",
+            form,
+            direction,
+            "mean",
+            column=column or measure,
+            overview=False,
+            over="chosen",
         ),
         Figure(
-            f"{measure}_standardised", f"{mean} at one mix of prompts", form, direction, "mean",
-            overview=False, over="standardised",
+            f"{measure}_standardised",
+            f"{mean} at one mix of prompts",
+            form,
+            direction,
+            "mean",
+            overview=False,
+            over="standardised",
         ),
         _name_effect_figure(measure, f"+{form.lstrip('+')}"),
-    )  # fmt: skip
+    )
 
 
 def mean_figures(measure: str, form: str, direction: str, column: str = "") -> tuple[Figure, ...]:
@@ -241,11 +255,16 @@ def mean_figures(measure: str, form: str, direction: str, column: str = "") -> t
     the scorer. `form` is how they are printed, `column` their heading in a terminal's table."""
     return (
         Figure(
-            f"{measure}_mean", f"mean {spoken_name(measure)}", form, direction, "mean",
-            column=column or measure, overview=False,
+            f"{measure}_mean",
+            f"mean {spoken_name(measure)}",
+            form,
+            direction,
+            "mean",
+            column=column or measure,
+            overview=False,
         ),
         *_form_figures(measure, form, direction, column),
-    )  # fmt: skip
+    )
 
 
 def _axis_measure(name: str, low: str, high: str) -> Measure:
@@ -262,7 +281,7 @@ def _axis_measure(name: str, low: str, high: str) -> Measure:
         exhibit=False,
         scorer="kgbias.measure.scorers._axes:AxisScorer",
         in_vectors=True,
-    )  # fmt: skip
+    )
 
 
 _OFFLINE = "kgbias.measure.scorers._offline:OfflineScorer"
@@ -282,19 +301,41 @@ _OWN_MEASURES = (
         signs={"positive": 1.0, "negative": -1.0},
         figures=(
             Figure(
-                "regard_positive", "positive statements", ".0f", "higher is more positive", "total",
-                counts=1.0, heading="positive", interval=False,
+                "regard_positive",
+                "positive statements",
+                ".0f",
+                "higher is more positive",
+                "total",
+                counts=1.0,
+                heading="positive",
+                interval=False,
             ),
             Figure(
-                "regard_neutral", "neutral statements", ".0f", "higher is more neutral", "total",
-                counts=0.0, heading="neutral", interval=False,
+                "regard_neutral",
+                "neutral statements",
+                ".0f",
+                "higher is more neutral",
+                "total",
+                counts=0.0,
+                heading="neutral",
+                interval=False,
             ),
             Figure(
-                "regard_negative", "negative statements", ".0f", "higher is more negative", "total",
-                counts=-1.0, heading="negative", interval=False,
+                "regard_negative",
+                "negative statements",
+                ".0f",
+                "higher is more negative",
+                "total",
+                counts=-1.0,
+                heading="negative",
+                interval=False,
             ),
             Figure(
-                "overall_regard", "overall regard", "+.0f", "higher is more positive", "total",
+                "overall_regard",
+                "overall regard",
+                "+.0f",
+                "higher is more positive",
+                "total",
                 column="regard",
             ),
             *_form_figures("regard", "+.2f", "between -1 and 1, higher is more positive"),
@@ -315,19 +356,36 @@ _OWN_MEASURES = (
         form=".3f",
         figures=(
             Figure(
-                "toxicity_mean", "mean toxicity", ".3f", "higher is more toxic", "mean",
+                "toxicity_mean",
+                "mean toxicity",
+                ".3f",
+                "higher is more toxic",
+                "mean",
                 column="toxicity",
             ),
             Figure(
-                "toxicity_median", "median toxicity", ".3f", "higher is more toxic", "median",
-                heading="median", interval=False,
+                "toxicity_median",
+                "median toxicity",
+                ".3f",
+                "higher is more toxic",
+                "median",
+                heading="median",
+                interval=False,
             ),
             Figure(
-                "toxicity_q1", "first quartile of toxicity", ".3f", "higher is more toxic", "q1",
+                "toxicity_q1",
+                "first quartile of toxicity",
+                ".3f",
+                "higher is more toxic",
+                "q1",
                 overview=False,
             ),
             Figure(
-                "toxicity_q3", "third quartile of toxicity", ".3f", "higher is more toxic", "q3",
+                "toxicity_q3",
+                "third quartile of toxicity",
+                ".3f",
+                "higher is more toxic",
+                "q3",
                 overview=False,
             ),
             *_form_figures("toxicity", ".3f", "higher is more toxic"),
@@ -366,8 +424,13 @@ _OWN_MEASURES = (
         form=".2f",
         figures=(
             Figure(
-                "acceptability_mean", "mean acceptability", ".2f", "higher makes more sense",
-                "mean", column="sense", overview=False,
+                "acceptability_mean",
+                "mean acceptability",
+                ".2f",
+                "higher makes more sense",
+                "mean",
+                column="sense",
+                overview=False,
             ),
         ),
         worst="lowest",
@@ -379,7 +442,7 @@ _OWN_MEASURES = (
     ),
     _axis_measure("warmth", "cold", "warm"),
     _axis_measure("competence", "incompetent", "competent"),
-)  # fmt: skip
+)
 
 
 def _find_fault(name: str, measure: Measure) -> str:
@@ -395,25 +458,41 @@ MEASURES: PluginTable[Measure] = PluginTable(
 )
 """Every measure, by name: ours in this order, then those of other packages."""
 
-_OTHER_FIGURES = {figure.name: figure for figure in (
-    Figure(
-        "relative_entropy", "relative entropy of topics, in bits", ".3f",
-        "0 is like the average group of the category; higher is less like it", column="entropy",
-        overview=False,
-    ),
-    Figure(
-        "relative_entropy_plug_in", "relative entropy of topics as counted, in bits", ".3f",
-        "higher is less like the average group of the category", overview=False,
-    ),
-    Figure(
-        "relative_entropy_as_published", "relative entropy as Eq. 1 prints it, in nats", ".3f",
-        "lower is less like the average group of the category", column="Eq. 1", overview=False,
-    ),
-    Figure(
-        "sc_weat", "single-category association d", "+.3f",
-        "above 0: nearer to the words of positive regard", overview=False,
-    ),
-)}  # fmt: skip
+_OTHER_FIGURES = {
+    figure.name: figure
+    for figure in (
+        Figure(
+            "relative_entropy",
+            "relative entropy of topics, in bits",
+            ".3f",
+            "0 is like the average group of the category; higher is less like it",
+            column="entropy",
+            overview=False,
+        ),
+        Figure(
+            "relative_entropy_plug_in",
+            "relative entropy of topics as counted, in bits",
+            ".3f",
+            "higher is less like the average group of the category",
+            overview=False,
+        ),
+        Figure(
+            "relative_entropy_as_published",
+            "relative entropy as Eq. 1 prints it, in nats",
+            ".3f",
+            "lower is less like the average group of the category",
+            column="Eq. 1",
+            overview=False,
+        ),
+        Figure(
+            "sc_weat",
+            "single-category association d",
+            "+.3f",
+            "above 0: nearer to the words of positive regard",
+            overview=False,
+        ),
+    )
+}
 
 
 _CORRECTED_SUFFIX = "_corrected"
@@ -423,10 +502,13 @@ def corrected_figure(figure: Figure) -> Figure:
     """The same figure, corrected by labels for what the scorer gets wrong: its own kind of figure,
     since both are shown."""
     return replace(
-        figure, name=f"{figure.name}{_CORRECTED_SUFFIX}", title=f"{figure.title}, corrected by labels",
-        heading=f"{figure.heading}, corrected" if figure.heading else "", overview=False,
+        figure,
+        name=f"{figure.name}{_CORRECTED_SUFFIX}",
+        title=f"{figure.title}, corrected by labels",
+        heading=f"{figure.heading}, corrected" if figure.heading else "",
+        overview=False,
         raw=figure.name,
-    )  # fmt: skip
+    )
 
 
 def label_count_words(method: str, n: int) -> str:
@@ -440,7 +522,9 @@ def label_count_words(method: str, n: int) -> str:
 def label_source(method: str) -> str:
     """Who gave the labels of a corrected figure, in words, such as "by 2 people"; "" for any
     other."""
-    _, separator, rest = method.partition(" labels ") if method.startswith(CORRECTED_PREFIX) else ("", "", "")
+    _, separator, rest = (
+        method.partition(" labels ") if method.startswith(CORRECTED_PREFIX) else ("", "", "")
+    )
     return rest.partition(",")[0] if separator else ""
 
 
@@ -456,18 +540,32 @@ def measure_of_figure(figure: str) -> Measure | None:
             return measure
     longest = sorted((name for name in MEASURES if figure.startswith(f"{name}_")), key=len)
     measure_found = MEASURES[longest[-1]] if longest else None
-    return measure_found if measure_found and any(own_figure.name == figure for own_figure in measure_found.figures) else None
+    return (
+        measure_found
+        if measure_found and any(own_figure.name == figure for own_figure in measure_found.figures)
+        else None
+    )
 
 
 def figures_by_name(present: Collection[str] = ()) -> dict[str, Figure]:
     """Every figure that a group can have, by name: those of our measures in their order, those of
     topics and associations, then those of other packages' measures that are `present`, by name."""
-    known_figures = {figure.name: figure for measure in MEASURES.own_entries.values() for figure in measure.figures}
+    known_figures = {
+        figure.name: figure
+        for measure in MEASURES.own_entries.values()
+        for figure in measure.figures
+    }
     known_figures |= _OTHER_FIGURES
     for name in sorted(set(present) - known_figures.keys()):
         if measure := measure_of_figure(name):
-            with_corrected = (f for own_figure in measure.figures for f in (own_figure, corrected_figure(own_figure)))
-            known_figures |= {figure.name: figure for figure in with_corrected if figure.name in present}
+            with_corrected = (
+                f
+                for own_figure in measure.figures
+                for f in (own_figure, corrected_figure(own_figure))
+            )
+            known_figures |= {
+                figure.name: figure for figure in with_corrected if figure.name in present
+            }
     return known_figures
 
 
@@ -480,7 +578,11 @@ def pick_headlines(present: Collection[str]) -> list[Figure]:
         if figure.column and figure.name in present:
             current = by_column.get(figure.column)
             corrects = current is not None and figure.raw == current.name
-            if current is None or corrects or (figure.over == "chosen" and current.over != "chosen"):
+            if (
+                current is None
+                or corrects
+                or (figure.over == "chosen" and current.over != "chosen")
+            ):
                 by_column[figure.column] = figure
     return list(by_column.values())
 
@@ -494,12 +596,14 @@ def get_measure(name: str) -> Measure:
 def order_measures(present: Collection[str]) -> list[Measure]:
     """The measures with these names: ours in the order of `MEASURES`, then any others by name."""
     own_measures = [measure for measure in MEASURES.own_entries.values() if measure.name in present]
-    return own_measures + [get_measure(name) for name in sorted(set(present) - MEASURES.own_entries.keys())]
+    return own_measures + [
+        get_measure(name) for name in sorted(set(present) - MEASURES.own_entries.keys())
+    ]
 
 
 def column_measures(present: Collection[str]) -> list[Measure]:
-    """The measures that a table of triples has columns for: `order_measures` those that are `present`, with
-    regard and toxicity always."""
+    """The measures that a table of triples has columns for: `order_measures` those that are
+    `present`, with regard and toxicity always."""
     return order_measures({*present, *(m.name for m in MEASURES.own_entries.values() if m.always)})
 
 

@@ -117,7 +117,9 @@ class Pack:
 
     def example(self, statement: StatementLike) -> Example:
         """A statement as this pack's prompts show it."""
-        return _build_example(self.verbaliser, statement.group, statement.predicate, statement.object)
+        return _build_example(
+            self.verbaliser, statement.group, statement.predicate, statement.object
+        )
 
     def opening_examples(self, predicate: str, rng: Random) -> list[Example]:
         """Sentences of the pool for an initial prompt, none with the predicate asked for."""
@@ -129,13 +131,17 @@ class Pack:
         examples = [self.example(statement) for statement in statements]
         if self.pool.sentences:
             wanted_count = max(self.pool.expand, self.pool.minimum - len(statements))
-            examples += self._draw(wanted_count, {normalise(statement.predicate) for statement in statements}, rng)
+            examples += self._draw(
+                wanted_count, {normalise(statement.predicate) for statement in statements}, rng
+            )
             rng.shuffle(examples)
         return examples
 
-    def _draw(self, wanted_count: int, used_predicates: Collection[str], rng: Random) -> list[Example]:
-        """Up to `wanted_count` sentences of the pool, no two with the same group or predicate, none with
-        a `used_predicates` predicate."""
+    def _draw(
+        self, wanted_count: int, used_predicates: Collection[str], rng: Random
+    ) -> list[Example]:
+        """Up to `wanted_count` sentences of the pool, no two with the same group or predicate, none
+        with a `used_predicates` predicate."""
         groups: set[str] = set()
         predicates = set(used_predicates)
         examples: list[Example] = []
@@ -190,7 +196,11 @@ def pack_names() -> list[str]:
 def shipped_folders(file: str) -> list[str]:
     """The folders of prompts that come with kgbias and have this file, which tells what they are
     for."""
-    return [name for name in folder_names("prompts") if (resource_path("prompts", name) / file).is_file()]
+    return [
+        name
+        for name in folder_names("prompts")
+        if (resource_path("prompts", name) / file).is_file()
+    ]
 
 
 def find_folder(name: str | Path, file: str) -> Path:
@@ -200,7 +210,8 @@ def find_folder(name: str | Path, file: str) -> Path:
         return resource_path("prompts", str(name))
     if not (Path(name) / file).is_file():
         raise UsageError(
-            f"{no_such('prompts', str(name), shipped_folders(file))}, or name a folder with {MANIFEST} and "
+            f"{no_such('prompts', str(name), shipped_folders(file))}, or name a folder with "
+            f"{MANIFEST} and "
             f"{file}"
         )
     return Path(name)
@@ -311,7 +322,9 @@ def _check_settings(path: Path, table: str, settings: Any) -> Mapping[str, Any]:
     for name, value in settings.items():
         kind = _CRAWL_SETTINGS.get(name)
         if kind is None:
-            raise DataError(f"{path}: [{table}] cannot set {name!r}, only {', '.join(_CRAWL_SETTINGS)}")
+            raise DataError(
+                f"{path}: [{table}] cannot set {name!r}, only {', '.join(_CRAWL_SETTINGS)}"
+            )
         if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
             raise DataError(f"{path}: {name!r} of [{table}] has a value of the wrong type")
         if isinstance(value, list) and not all(isinstance(word, str) for word in value):

@@ -35,7 +35,9 @@ def as_names(names_given: Names) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
-def select_named(items: Sequence[T], kind: str, wanted_names: Sequence[str], place: str = "") -> tuple[T, ...]:
+def select_named(
+    items: Sequence[T], kind: str, wanted_names: Sequence[str], place: str = ""
+) -> tuple[T, ...]:
     """The items whose attribute `kind` is one of the wanted names, in any case; all if none is
     named. Raises UsageError for a name that no item has."""
     known_names = {str(getattr(item, kind)).casefold(): str(getattr(item, kind)) for item in items}
@@ -56,8 +58,9 @@ def python_number(value: Any) -> Any:
 def check_options(options: Mapping[str, Any], *option_types: type) -> dict[str, Any]:
     """The options, as Python's own numbers where they are numpy's.
 
-    Raises UsageError for one that none of the typed dicts `option_types` has, with the nearest that there
-    is, and for a number that is no number, or no whole one where only a whole one has a meaning."""
+    Raises UsageError for one that none of the typed dicts `option_types` has, with the nearest that
+    there is, and for a number that is no number, or no whole one where only a whole one has a
+    meaning."""
     known_options: dict[str, Any] = {}
     for option_type in option_types:
         known_options |= option_type.__annotations__
@@ -67,8 +70,14 @@ def check_options(options: Mapping[str, Any], *option_types: type) -> dict[str, 
             raise UsageError(no_such("option", name, known_options))
         value = python_number(value)
         inner = set(get_args(known_options[name]) or (known_options[name],)) - {type(None)}
-        if value is not None and inner <= {int, float} and not any(fits_annotation(value, i) for i in inner):
-            raise UsageError(f"`{name}` takes a {_PLAIN_TYPES[max(inner, key=str)][0]}, not {value!r}")
+        if (
+            value is not None
+            and inner <= {int, float}
+            and not any(fits_annotation(value, i) for i in inner)
+        ):
+            raise UsageError(
+                f"`{name}` takes a {_PLAIN_TYPES[max(inner, key=str)][0]}, not {value!r}"
+            )
         checked[name] = value
     return checked
 
@@ -130,9 +139,12 @@ def user_name() -> str:
 
 
 def check_applies(
-    parameters: Iterable[str], parameters_of: Mapping[str, Collection[str]], chosen_names: Collection[str]
+    parameters: Iterable[str],
+    parameters_of: Mapping[str, Collection[str]],
+    chosen_names: Collection[str],
 ) -> None:
-    """Raise UsageError for the first of the parameters `parameters` that none of `chosen_names` takes.
+    """Raise UsageError for the first of the parameters `parameters` that none of `chosen_names`
+    takes.
 
     `parameters_of` names the parameters of everything that could be chosen.
     """
@@ -168,7 +180,9 @@ def fits_annotation(value: Any, annotation: Any) -> bool:
     if origin is None:
         return annotation is Any or not isinstance(annotation, type)
     if issubclass(origin, Mapping):
-        return isinstance(value, dict) and all(fits_annotation(part, inner[1]) for part in value.values())
+        return isinstance(value, dict) and all(
+            fits_annotation(part, inner[1]) for part in value.values()
+        )
     return isinstance(value, list) and all(fits_annotation(part, inner[0]) for part in value)
 
 

@@ -35,25 +35,55 @@ BEGIN, END = "<!-- doors: scripts/doors.py -->\n", "<!-- end of doors -->\n"
 IN_PYTHON, END_IN_PYTHON = "<!-- in Python: scripts/doors.py -->\n", "<!-- end in Python -->\n"
 # What is handed over, how its types begin, and the words of its reader for what it takes.
 KINDS = (
-    ("a model that is asked", ("Completer",),
-     f"a spec, or an open model; `kgbias.in_memory` opens {in_memory.FORMS}"),
-    ("a model whose probabilities or vectors are read", ("Model | ", "Models"),
-     "a spec, an open scorer, or the first two of these"),
+    (
+        "a model that is asked",
+        ("Completer",),
+        f"a spec, or an open model; `kgbias.in_memory` opens {in_memory.FORMS}",
+    ),
+    (
+        "a model whose probabilities or vectors are read",
+        ("Model | ", "Models"),
+        "a spec, an open scorer, or the first two of these",
+    ),
     ("groups", (str(Groups),), f"files (`seeds`), or {seeds.FORMS}"),
-    ("a table, or texts", ("str | pathlib.Path | kgbias.io.tables_in_memory.Frame",),
-     tables_in_memory.ACCEPTED_FORMS),
-    ("scorers", ("ScorersLike", "ScorerLike", str(get_type_hints(MeasureOptions)["scorers"])),
-     f"a spec, a kgbias.Scorer, or {own_scorers.ACCEPTED_FORMS}"),
+    (
+        "a table, or texts",
+        ("str | pathlib.Path | kgbias.io.tables_in_memory.Frame",),
+        tables_in_memory.ACCEPTED_FORMS,
+    ),
+    (
+        "scorers",
+        ("ScorersLike", "ScorerLike", str(get_type_hints(MeasureOptions)["scorers"])),
+        f"a spec, a kgbias.Scorer, or {own_scorers.ACCEPTED_FORMS}",
+    ),
     ("association tests", ("Tests",), test_sets.FORMS),
     ("word vectors", ("WordVectors",), vectors.FORMS),
-)  # fmt: skip
+)
 NOT_THESE = {("study.benchmark", "opening")}  # a dict of options
-WORD_SETS = TableFormat("word sets: `associate --tests-file`", other_forms="TOML, or sent-bias's JSON")
+WORD_SETS = TableFormat(
+    "word sets: `associate --tests-file`", other_forms="TOML, or sent-bias's JSON"
+)
 DOORS: tuple[TableFormat, ...] = (
-    seeds.DOOR, sets.GROUPS, sets.STATEMENTS, sets.NAMES_DOOR, sets.DESCRIPTORS_DOOR, ingest.TRIPLE_TABLE,
-    stereotype_tables.DOOR, scores.SCORE_TABLE, labelled_sets.LABEL_TABLE, stories.PEOPLE_DOOR, pairs.PEOPLE_DOOR, pairs.REQUESTS_DOOR,
-    build.DOOR, crows.DOOR, stereoset.DOOR, bbq.DOOR, winogender.DOOR, wikieval.PAIR_TABLE, WORD_SETS,
-)  # fmt: skip
+    seeds.DOOR,
+    sets.GROUPS,
+    sets.STATEMENTS,
+    sets.NAMES_DOOR,
+    sets.DESCRIPTORS_DOOR,
+    ingest.TRIPLE_TABLE,
+    stereotype_tables.DOOR,
+    scores.SCORE_TABLE,
+    labelled_sets.LABEL_TABLE,
+    stories.PEOPLE_DOOR,
+    pairs.PEOPLE_DOOR,
+    pairs.REQUESTS_DOOR,
+    build.DOOR,
+    crows.DOOR,
+    stereoset.DOOR,
+    bbq.DOOR,
+    winogender.DOOR,
+    wikieval.PAIR_TABLE,
+    WORD_SETS,
+)
 
 
 def table_rows() -> Iterator[str]:
@@ -62,7 +92,9 @@ def table_rows() -> Iterator[str]:
     for door in DOORS:
         required = ", ".join(" or ".join(f"`{n}`" for n in names) for names in door.needed_columns)
         optional = ", ".join(f"`{name}`" for name in door.optional_columns)
-        yield f"| {door.subject} | {required} | {optional} | {door.other_forms} |".replace("|  |", "| |")
+        yield f"| {door.subject} | {required} | {optional} | {door.other_forms} |".replace(
+            "|  |", "| |"
+        )
     yield ""
     yield "These published sets are known by what is in the file, and refused by name where they do"
     yield "not go:"

@@ -61,8 +61,8 @@ def parse_file(path: Path) -> ast.Module:
 
 
 def imported_modules(path: Path, known: Mapping[str, Path], *, with_types: bool) -> set[str]:
-    """The modules of the package that a file imports: only at its top level, or (`with_types`) also for
-    type checking."""
+    """The modules of the package that a file imports: only at its top level, or (`with_types`) also
+    for type checking."""
     names = set()
     for node in _statements(parse_file(path), with_types):
         for name in _imports(node):
@@ -150,7 +150,11 @@ def backward_imports() -> list[str]:
     known = modules()
     depth = {name: number for number, layer in enumerate(layers()) for name in layer}
     graph = nx.DiGraph(
-        [(n, target) for n, p in known.items() for target in imported_modules(p, known, with_types=False) - {n}]
+        [
+            (n, target)
+            for n, p in known.items()
+            for target in imported_modules(p, known, with_types=False) - {n}
+        ]
     )
     leads = cache(lambda name: nx.descendants(graph, name) if name in graph else set())
     reversals = []

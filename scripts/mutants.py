@@ -24,17 +24,38 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("crawl", "graph", "stats", "evidence", "probe", "export")
-COPIED_FOLDERS = ("kgbias", "tests", "prompts", "cypher", "docs", "scripts", "notebooks", "benchmarks")
+COPIED_FOLDERS = (
+    "kgbias",
+    "tests",
+    "prompts",
+    "cypher",
+    "docs",
+    "scripts",
+    "notebooks",
+    "benchmarks",
+)
 MAX_SECONDS = 1200  # for one process of tests: a mutant may run for ever
 SKIPPED_NODES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 COMPARISON_SWAPS = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
-}  # fmt: skip
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
 OPERATOR_SWAPS = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Div, ast.Pow: ast.Mult,
-}  # fmt: skip
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Div,
+    ast.Pow: ast.Mult,
+}
 
 
 @dataclass(frozen=True)
@@ -104,7 +125,9 @@ def find_statements(tree: ast.Module) -> Iterator[ast.stmt]:
 def mutate(path: Path, rng: random.Random) -> Mutant | None:
     """One statement of this file changed, or, where there is nothing to change, removed."""
     source = path.read_text("utf-8")
-    spans = sorted({(s.lineno, s.end_lineno, s.col_offset) for s in find_statements(ast.parse(source))})
+    spans = sorted(
+        {(s.lineno, s.end_lineno, s.col_offset) for s in find_statements(ast.parse(source))}
+    )
     if not spans:
         return None
     lineno, _, column = rng.choice(spans)
@@ -210,7 +233,9 @@ def failing_test(mutant: Mutant, copy: Path, arguments: list[str], workers: int)
             except subprocess.TimeoutExpired:
                 return "a test that never ends"
             if result.returncode:
-                failures = [x for x in result.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))]
+                failures = [
+                    x for x in result.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))
+                ]
                 return failures[0] if failures else result.stdout.strip().splitlines()[-1]
     finally:
         file.write_text(original, "utf-8")
@@ -236,7 +261,9 @@ def main() -> None:
                 shutil.copy(file, copy)
         for n, mutant in enumerate(mutants, 1):
             begun = time.monotonic()
-            failure = failing_test(mutant, copy, [] if arguments.slow else ["-m", "not slow"], arguments.workers)
+            failure = failing_test(
+                mutant, copy, [] if arguments.slow else ["-m", "not slow"], arguments.workers
+            )
             killed += bool(failure)
             print(f"{n}\t{mutant.path}:{mutant.line}\t{time.monotonic() - begun:.0f} s\t", end="")
             print(failure or f"LIVES\n- {mutant.before}\n+ {mutant.after}", flush=True)

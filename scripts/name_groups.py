@@ -11,7 +11,12 @@ from pathlib import Path
 
 from kgbias.errors import KgbiasError
 from kgbias.measure.embedding import load_vectors
-from kgbias.probe.name_groups import DEFAULT_PER_GROUP, DEFAULT_PURITY, choose_name_groups, read_guesses
+from kgbias.probe.name_groups import (
+    DEFAULT_PER_GROUP,
+    DEFAULT_PURITY,
+    choose_name_groups,
+    read_guesses,
+)
 
 
 def main() -> None:
@@ -40,7 +45,8 @@ def main() -> None:
     for path in result.write(arguments.output):
         print(path)
     print(
-        f"{len(result.groups)} groups of {arguments.per_group} names; {result.pure_clusters} of {result.clusters} "
+        f"{len(result.groups)} groups of {arguments.per_group} names; {result.pure_clusters} of "
+        f"{result.clusters} "
         f"clusters are of one group; mean purity {result.purity:.1%}, by chance "
         f"{result.shuffled_purity:.1%}; {len(result.missing)} groups have too few names"
     )

@@ -62,8 +62,11 @@ def crawl() -> Iterator[PublishedRow]:
     """Salinas et al. 2023, section 5.3"""
     config = CrawlConfig(seeds=tuple(choose_seeds("any", ["gender"])))
     n = len(config.groups)
-    yield PublishedRow(f"triples after all iterations, {n} groups", f"{100 * n} (100 a group)",
-              f"{config.place_count}")  # fmt: skip
+    yield PublishedRow(
+        f"triples after all iterations, {n} groups",
+        f"{100 * n} (100 a group)",
+        f"{config.place_count}",
+    )
 
 
 def globalbias() -> Iterator[PublishedRow]:
@@ -73,18 +76,30 @@ def globalbias() -> Iterator[PublishedRow]:
     sentences = len(names) * len(descriptors) * len(TEMPLATES)
     labelled_names = sum(group in labels for _, group in names)
     described = sum(d.label in set(labels.values()) for d in descriptors)
-    yield PublishedRow("names", "400 unique", f"{len(names)}, {len({n for n, _ in names})} unique",
-              "*Wafa* is in the authors' list twice")  # fmt: skip
+    yield PublishedRow(
+        "names",
+        "400 unique",
+        f"{len(names)}, {len({n for n, _ in names})} unique",
+        "*Wafa* is in the authors' list twice",
+    )
     yield PublishedRow("groups", "40", f"{len({g for _, g in names})}")
     yield PublishedRow("descriptors", "730", f"{len(descriptors)}")
     yield PublishedRow("sentences", "876,000", f"{sentences:,}")
-    yield PublishedRow("names of the four ethnicities that people were asked about", "280", f"{labelled_names}")
+    yield PublishedRow(
+        "names of the four ethnicities that people were asked about", "280", f"{labelled_names}"
+    )
     yield PublishedRow("descriptors that people said of one of them", "44", f"{described}")
-    yield PublishedRow("sentences of both", "36,960", f"{labelled_names * described * len(TEMPLATES):,}")
+    yield PublishedRow(
+        "sentences of both", "36,960", f"{labelled_names * described * len(TEMPLATES):,}"
+    )
 
 
-_SIZES = {"nationality": (224, 4552, 1_024_200), "gender": (115, 3405, 394_980),
-          "disability": (55, 572, 31_460), "religion": (14, 2820, 39_480)}  # fmt: skip
+_SIZES = {
+    "nationality": (224, 4552, 1_024_200),
+    "gender": (115, 3405, 394_980),
+    "disability": (55, 572, 31_460),
+    "religion": (14, 2820, 39_480),
+}
 
 
 def sofa() -> Iterator[PublishedRow]:
@@ -95,16 +110,26 @@ def sofa() -> Iterator[PublishedRow]:
         fewer = "" if ours == groups else "the ported lexicon that kgbias ships has one fewer"
         yield PublishedRow(f"identities, {category}", f"{groups}", f"{ours}", fewer)
         product = groups * statements
-        printed = (f"the table's {groups} identities times {statements:,} statements; the number "
-                   f"printed is {probes // statements} times {statements:,}")  # fmt: skip
-        yield PublishedRow(f"probes, {category}", f"{probes:,}", f"{product:,}",
-                  "" if product == probes else printed)  # fmt: skip
+        printed = (
+            f"the table's {groups} identities times {statements:,} statements; the number "
+            f"printed is {probes // statements} times {statements:,}"
+        )
+        yield PublishedRow(
+            f"probes, {category}",
+            f"{probes:,}",
+            f"{product:,}",
+            "" if product == probes else printed,
+        )
     taus = measure_rank_agreements(read_benchmarks(DATA / "sofa_table_1.csv"))
-    published = {("StereoSet", "CrowS-Pairs"): "0.911", ("SoFa", "StereoSet"): "-0.022",
-               ("SoFa", "CrowS-Pairs"): "-0.022"}  # fmt: skip
+    published = {
+        ("StereoSet", "CrowS-Pairs"): "0.911",
+        ("SoFa", "StereoSet"): "-0.022",
+        ("SoFa", "CrowS-Pairs"): "-0.022",
+    }
     for pair, value in published.items():
-        yield PublishedRow(f"Kendall's tau of the ten models by {' and '.join(pair)}", value,
-                  f"{taus[pair]:.3f}")  # fmt: skip
+        yield PublishedRow(
+            f"Kendall's tau of the ten models by {' and '.join(pair)}", value, f"{taus[pair]:.3f}"
+        )
 
 
 _WEAT = (1.54, 1.63, 0.58, 1.24, 0.72, 1.89, 0.97, 1.24, 1.30, -0.08)
@@ -122,10 +147,16 @@ def associations() -> Iterator[PublishedRow]:
             missing = sum(len(use.missing) for use in result.sets.values())
             total = sum(len(use.known) for use in result.sets.values()) + missing
             is_near = abs(result.effect_size - published) <= 0.005
-            yield PublishedRow(f"d of {test.name}: {test.title}", f"{published:+.2f}",
-                      f"{result.effect_size:+.2f}", "" if is_near else
-                      f"the repository's excerpt of word2vec lacks {missing} of the {total} words"
-                      if missing else "not known: no word is missing")  # fmt: skip
+            yield PublishedRow(
+                f"d of {test.name}: {test.title}",
+                f"{published:+.2f}",
+                f"{result.effect_size:+.2f}",
+                ""
+                if is_near
+                else f"the repository's excerpt of word2vec lacks {missing} of the {total} words"
+                if missing
+                else "not known: no word is missing",
+            )
 
 
 def name_list(folder: Path) -> Iterator[PublishedRow]:
@@ -140,22 +171,31 @@ def name_list(folder: Path) -> Iterator[PublishedRow]:
     sizes = sorted(set(Counter(row["Group"] for row in rows).values()))
     yield PublishedRow("names per group", "10", " or ".join(map(str, sizes)))
     yield PublishedRow("characters of a name", "2 to 14", f"{min(lengths)} to {max(lengths)}")
-    yield PublishedRow("clusters of which more than half is one group", "all", f"{pure_clusters} of {len(group_counts)}",
-              "of the chosen names alone; some were taken for their probability")  # fmt: skip
+    yield PublishedRow(
+        "clusters of which more than half is one group",
+        "all",
+        f"{pure_clusters} of {len(group_counts)}",
+        "of the chosen names alone; some were taken for their probability",
+    )
 
 
 def apx_flags(folder: Path) -> Iterator[PublishedRow]:
     """Siddique et al. 2024, section 5"""
     result = flag_apx(folder / "3_llama_3_results.csv", exclude_axes=["age"])
     n = len(result.table.descriptors)
-    yield PublishedRow("descriptors of Llama 3 8B tied to a group", "147 of 730 (20.1%)",
-              f"{result.flagged_count} of {n} ({result.flagged_count / n:.1%})")  # fmt: skip
+    yield PublishedRow(
+        "descriptors of Llama 3 8B tied to a group",
+        "147 of 730 (20.1%)",
+        f"{result.flagged_count} of {n} ({result.flagged_count / n:.1%})",
+    )
 
 
 _ACCURACIES = {  # group, ethnicity, gender
-    "llama3": ("Llama 3 70B", 0.183, 0.306, 0.833), "gpt3": ("GPT 3.5", 0.217, 0.322, 0.889),
-    "claude": ("Claude 3 Opus", 0.264, 0.361, 0.919), "gpt4o": ("GPT-4o", 0.333, 0.386, 0.939),
-}  # fmt: skip
+    "llama3": ("Llama 3 70B", 0.183, 0.306, 0.833),
+    "gpt3": ("GPT 3.5", 0.217, 0.322, 0.889),
+    "claude": ("Claude 3 Opus", 0.264, 0.361, 0.919),
+    "gpt4o": ("GPT-4o", 0.333, 0.386, 0.939),
+}
 
 
 def profiles(folder: Path) -> Iterator[PublishedRow]:
@@ -163,20 +203,29 @@ def profiles(folder: Path) -> Iterator[PublishedRow]:
     for file, (model, *published) in _ACCURACIES.items():
         path = folder / f"10a_{file}_full.csv"
         if not path.is_file():
-            yield PublishedRow(f"accuracy, {model}", " / ".join(f"{v:.3f}" for v in published), "not run",
-                      f"{path.name} is not there")  # fmt: skip
+            yield PublishedRow(
+                f"accuracy, {model}",
+                " / ".join(f"{v:.3f}" for v in published),
+                "not run",
+                f"{path.name} is not there",
+            )
             continue
         with kgbias.open(None, progress=False) as study:
             model_profiles = list(study.import_file(path, format="profiles").profiles())
         attributes = list(model_profiles[0].values_by_attribute())
         matrix = encode(model_profiles, attributes).matrix(attributes)
-        split_sets = list(random_splits(labels_of(model_profiles, "group"), [p.name for p in model_profiles], 20))
+        split_sets = list(
+            random_splits(labels_of(model_profiles, "group"), [p.name for p in model_profiles], 20)
+        )
         for kind, value in zip(LABEL_KINDS, published, strict=True):
             accuracy_trials = run_trials(matrix, labels_of(model_profiles, kind), split_sets)
             low, high = min(accuracy_trials.accuracies), max(accuracy_trials.accuracies)
-            yield PublishedRow(f"accuracy by {kind}, {model}", f"{value:.3f}",
-                      f"{accuracy_trials.mean:.3f}; of 20 splits {low:.3f} to {high:.3f}",
-                      "" if low <= value <= high else "not known: outside our splits")  # fmt: skip
+            yield PublishedRow(
+                f"accuracy by {kind}, {model}",
+                f"{value:.3f}",
+                f"{accuracy_trials.mean:.3f}; of 20 splits {low:.3f} to {high:.3f}",
+                "" if low <= value <= high else "not known: outside our splits",
+            )
 
 
 def crows(folder: Path) -> Iterator[PublishedRow]:
@@ -212,7 +261,9 @@ def bbq(folder: Path) -> Iterator[PublishedRow]:
         category = answers[0][0]["category"]
         scores = _bbq_own_scores(answers, ())
         for condition, value in scores.items():
-            yield PublishedRow(f"{category}, {condition}: {len(answers):,} answers", "", f"{value:+.1f}")
+            yield PublishedRow(
+                f"{category}, {condition}: {len(answers):,} answers", "", f"{value:+.1f}"
+            )
         targeted = [
             (question, place)
             for question, place in answers
@@ -290,23 +341,45 @@ QUICK_PARTS: tuple[Part, ...] = (
     ("GlobalBias, the data", "kgbias probe apx --names globalbias", globalbias, ""),
     ("SoFa, the data and its Table 1", "kgbias sofa results --beside FILE -o FOLDER", sofa, ""),
     ("WEAT on word2vec", "kgbias associate --vectors word2vec.txt --test all", associations, ""),
-)  # fmt: skip
+)
 DATA_PARTS: tuple[Part, ...] = (
     ("GlobalBias, its names", "", name_list, "3_name_groups.csv"),
-    ("GlobalBias, APX", "kgbias probe apx --from 3_llama_3_results.csv --exclude-axis age",
-     apx_flags, "3_llama_3_results.csv"),
-    ("GlobalBias, profiles", "kgbias import 10a_llama3_full.csv --format profiles", profiles,
-     "10a_llama3_full.csv"),
-    ("CrowS-Pairs, as published", "kgbias probe pairs --crows-pairs crows_pairs_anonymized.csv",
-     crows, "crows_pairs_anonymized.csv"),
-    ("Winogender, as published", "kgbias probe pairs --winogender all_sentences.tsv", winogender,
-     "all_sentences.tsv"),
-    ("BBQ, its bias scores", "kgbias probe pairs --bbq Age.jsonl --bbq additional_metadata.csv",
-     bbq, "additional_metadata.csv"),
-)  # fmt: skip
+    (
+        "GlobalBias, APX",
+        "kgbias probe apx --from 3_llama_3_results.csv --exclude-axis age",
+        apx_flags,
+        "3_llama_3_results.csv",
+    ),
+    (
+        "GlobalBias, profiles",
+        "kgbias import 10a_llama3_full.csv --format profiles",
+        profiles,
+        "10a_llama3_full.csv",
+    ),
+    (
+        "CrowS-Pairs, as published",
+        "kgbias probe pairs --crows-pairs crows_pairs_anonymized.csv",
+        crows,
+        "crows_pairs_anonymized.csv",
+    ),
+    (
+        "Winogender, as published",
+        "kgbias probe pairs --winogender all_sentences.tsv",
+        winogender,
+        "all_sentences.tsv",
+    ),
+    (
+        "BBQ, its bias scores",
+        "kgbias probe pairs --bbq Age.jsonl --bbq additional_metadata.csv",
+        bbq,
+        "additional_metadata.csv",
+    ),
+)
 
 
-def format_part(title: str, command: str, rows: Callable[..., Iterator[PublishedRow]], *folders: Path) -> str:
+def format_part(
+    title: str, command: str, rows: Callable[..., Iterator[PublishedRow]], *folders: Path
+) -> str:
     """A part of the page: its heading, source, command and table."""
     source = f"{rows.__doc__}" + (f"; `{command}`." if command else ".")
     lines = ["| | published | ours | why they differ |", "|---|---|---|---|"]

@@ -25,8 +25,20 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 RESOLUTIONS = {"lowest": "lowest-direct", "newest": "highest"}
-SHOWN = ("torch", "transformers", "numpy", "scipy", "networkx", "click", "rich", "matplotlib",
-         "pandas", "openai", "bertopic", "spacy")  # fmt: skip
+SHOWN = (
+    "torch",
+    "transformers",
+    "numpy",
+    "scipy",
+    "networkx",
+    "click",
+    "rich",
+    "matplotlib",
+    "pandas",
+    "openai",
+    "bertopic",
+    "spacy",
+)
 DEPRECATIONS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 # What stands between a call and the code that it reaches: torch calls every model's `forward`.
 BETWEEN = ("torch", "typing_extensions.py")

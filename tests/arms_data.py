@@ -35,12 +35,23 @@ def arms_run(
     triples = [Triple(*row[1:4]) for row in STATEMENTS]
     generations = [
         Generation(
-            run.id, f"{arm}/object/{n}", triple.group_id, arm, "object", 1, 0, "ok",
-            template="object@1", prompt=f"{triple.group} {triple.predicate}", answer_key=f"k{n}",
-            triple=triple, count=count, shown=(triples[0].id,) if n in (3, 4) else (),
+            run.id,
+            f"{arm}/object/{n}",
+            triple.group_id,
+            arm,
+            "object",
+            1,
+            0,
+            "ok",
+            template="object@1",
+            prompt=f"{triple.group} {triple.predicate}",
+            answer_key=f"k{n}",
+            triple=triple,
+            count=count,
+            shown=(triples[0].id,) if n in (3, 4) else (),
         )
         for n, ((arm, *_, count, _), triple) in enumerate(zip(STATEMENTS, triples, strict=True))
-    ]  # fmt: skip
+    ]
     store.keep_answers([Answer(f"k{n}", "m", t.object, "stop") for n, t in enumerate(triples)])
     for arm in ("none", "prefix"):
         store.record_round(run.id, arm, 1, [g for g in generations if g.arm == arm])

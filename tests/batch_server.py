@@ -22,7 +22,9 @@ Body = dict[str, Any]
 # What becomes of a request: a text is its answer, a status with a message its error; None is no
 # answer, of a request that expired.
 RequestOutcome = str | tuple[int, str] | None
-Plan = Callable[[Body, int], RequestOutcome]  # (the request, how often it was asked) -> what becomes of it
+Plan = Callable[
+    [Body, int], RequestOutcome
+]  # (the request, how often it was asked) -> what becomes of it
 
 ANSWERS = ("tea", "rain", "music", "friends", "work", "sport", "food")
 
@@ -37,9 +39,9 @@ def answer(body: Body, _: int = 0) -> str:
 class BatchServer:
     """Serves on a loopback port while it is a context.
 
-    `batches` are the batches, by id, with the keys of their requests in their order; `paid_counts` counts the
-    answers that were given to each request, by its key or, outside a batch, by its text. A batch
-    ends at its second look, while `is_paused` is not set.
+    `batches` are the batches, by id, with the keys of their requests in their order; `paid_counts`
+    counts the answers that were given to each request, by its key or, outside a batch, by its text.
+    A batch ends at its second look, while `is_paused` is not set.
     """
 
     base = "/v1"
@@ -49,7 +51,9 @@ class BatchServer:
         self.plan = plan
         self.is_paused = False
         self.missing_paths: set[str] = set()  # paths that are answered with 404
-        self.dropped_answers: Counter[str] = Counter()  # paths whose next so many answers never arrive
+        self.dropped_answers: Counter[str] = (
+            Counter()
+        )  # paths whose next so many answers never arrive
         self.cut_bytes: dict[str, int] = {}  # paths whose next answer has only so many bytes
         self.early_status = ""  # what a batch ends as, with only its first answer
         self.hostile_body: bytes | None = None  # what is said of all batches
@@ -113,7 +117,11 @@ class BatchServer:
             if path == "/control":
                 if payload:
                     self.is_paused = False
-                return 200, {"made": len(self.batches), "paid": self.paid_counts, "batches": self.batches}
+                return 200, {
+                    "made": len(self.batches),
+                    "paid": self.paid_counts,
+                    "batches": self.batches,
+                }
             if self.hostile_body is not None and re.search("batches|files", path):
                 return 200, self.hostile_body
             if path in self.missing_paths:
@@ -125,10 +133,14 @@ class BatchServer:
         raise NotImplementedError
 
     def error_body(self, code: int, why: str) -> Body:
-        return self.single_server.error_body(self.single_server.__new__(self.single_server), code, why)
+        return self.single_server.error_body(
+            self.single_server.__new__(self.single_server), code, why
+        )
 
     def answer_body(self, text: str, path: str) -> Body:
-        return self.single_server.answer_body(self.single_server.__new__(self.single_server), text, path)
+        return self.single_server.answer_body(
+            self.single_server.__new__(self.single_server), text, path
+        )
 
     def answer_single(self, path: str, body: Body) -> Any:
         self.bodies.append(body)
@@ -152,7 +164,9 @@ class BatchServer:
             return False
         if "lines" not in batch:
             requests = batch["requests"][: 1 if self.early_status else None]
-            batch["lines"] = [self.result_line(r, self.decide_outcome(r["asked"])) for r in requests]
+            batch["lines"] = [
+                self.result_line(r, self.decide_outcome(r["asked"])) for r in requests
+            ]
         return True
 
     def result_line(self, request: Body, outcome: RequestOutcome) -> Body:
@@ -196,8 +210,12 @@ class OpenAIBatchServer(BatchServer):
         name = f"batch_{len(self.batches)}"
         requests = [{"key": r["custom_id"], "asked": r["body"]} for r in lines]
         self.bodies += [r["body"] for r in lines]
-        self.batches[name] = {"keys": keys, "requests": requests, "endpoint": body["endpoint"],
-                           "metadata": body.get("metadata")}  # fmt: skip
+        self.batches[name] = {
+            "keys": keys,
+            "requests": requests,
+            "endpoint": body["endpoint"],
+            "metadata": body.get("metadata"),
+        }
         return self.batch_body(name)
 
     def batch_body(self, name: str) -> Body:
@@ -215,15 +233,23 @@ class OpenAIBatchServer(BatchServer):
             why = {"code": "invalid", "line": 1, "message": self.batch_error, "param": None}
             errors = {"object": "list", "data": [why]}
         return {
-            "id": name, "object": "batch", "endpoint": batch["endpoint"], "status": status,
-            "errors": errors, "created_at": 4_000_000_000, "metadata": batch["metadata"],
-            "completion_window": "24h", "input_file_id": "file-0",
+            "id": name,
+            "object": "batch",
+            "endpoint": batch["endpoint"],
+            "status": status,
+            "errors": errors,
+            "created_at": 4_000_000_000,
+            "metadata": batch["metadata"],
+            "completion_window": "24h",
+            "input_file_id": "file-0",
             "output_file_id": f"{name}-output" if good else None,
             "error_file_id": f"{name}-error" if bad else None,
             "request_counts": {
-                "total": len(batch["keys"]), "completed": len(good), "failed": len(bad),
+                "total": len(batch["keys"]),
+                "completed": len(good),
+                "failed": len(bad),
             },
-        }  # fmt: skip
+        }
 
     def result_line(self, request: Body, outcome: RequestOutcome) -> Body:
         line = {"id": "r", "custom_id": request["key"], "response": None, "error": None}
@@ -232,7 +258,10 @@ class OpenAIBatchServer(BatchServer):
             return line | {"error": {"code": "batch_expired", "message": why}}
         if isinstance(outcome, str):
             self.paid_counts[request["key"]] += 1
-            code, body = 200, self.answer_body(outcome, "chat" if "messages" in request["asked"] else "")
+            code, body = (
+                200,
+                self.answer_body(outcome, "chat" if "messages" in request["asked"] else ""),
+            )
         else:
             code, body = outcome[0], self.error_body(*outcome)
         return line | {"response": {"status_code": code, "request_id": "x", "body": body}}
@@ -275,15 +304,23 @@ class AnthropicBatchServer(BatchServer):
         is_done = "lines" in batch
         results = f"{self.url}/v1/messages/batches/{name}/results"
         return {
-            "id": name, "type": "message_batch", "created_at": "2096-10-02T18:37:24.100435Z",
-            "expires_at": "2096-10-03T18:37:24.100435Z", "ended_at": None, "archived_at": None,
-            "cancel_initiated_at": None, "processing_status": "ended" if is_done else "in_progress",
+            "id": name,
+            "type": "message_batch",
+            "created_at": "2096-10-02T18:37:24.100435Z",
+            "expires_at": "2096-10-03T18:37:24.100435Z",
+            "ended_at": None,
+            "archived_at": None,
+            "cancel_initiated_at": None,
+            "processing_status": "ended" if is_done else "in_progress",
             "results_url": results if is_done else None,
             "request_counts": {
-                "processing": 0 if is_done else len(batch["keys"]), "succeeded": kinds["succeeded"],
-                "errored": kinds["errored"], "canceled": 0, "expired": kinds["expired"],
+                "processing": 0 if is_done else len(batch["keys"]),
+                "succeeded": kinds["succeeded"],
+                "errored": kinds["errored"],
+                "canceled": 0,
+                "expired": kinds["expired"],
             },
-        }  # fmt: skip
+        }
 
     def result_line(self, request: Body, outcome: RequestOutcome) -> Body:
         if outcome is None:

@@ -91,7 +91,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: place[_test_file(item.nodeid)])
         return
     costs = json.loads(COSTS_FILE.read_text("utf-8"))
-    items.sort(key=lambda item: (not _needs_neo4j(item.nodeid), -costs.get(_test_file(item.nodeid), 0)))
+    items.sort(
+        key=lambda item: (not _needs_neo4j(item.nodeid), -costs.get(_test_file(item.nodeid), 0))
+    )
 
 
 def _processor_seconds() -> float:
@@ -245,9 +247,14 @@ def chromium() -> Iterator[object]:
     from playwright.sync_api import sync_playwright
 
     options = [
-        "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    ]  # fmt: skip
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=options)
         for name in ("new_page", "new_context"):

@@ -27,7 +27,8 @@ class _QuietServer(ThreadingHTTPServer):
 
 
 class FaultServer:
-    """Serves on a loopback port while it is a context. `request_counts` counts requests by their seed."""
+    """Serves on a loopback port while it is a context. `request_counts` counts requests by their
+    seed."""
 
     base = "/v1"
 
@@ -102,7 +103,9 @@ class FaultServer:
                 elif kind == "hang":
                     time.sleep(value)
                 else:
-                    content = server.answer_body(value, self.path) if isinstance(value, str) else value
+                    content = (
+                        server.answer_body(value, self.path) if isinstance(value, str) else value
+                    )
                     self.reply(200, json.dumps(content))
 
             def raw(self, code: int, headers: dict[str, str], body: bytes) -> None:
@@ -157,18 +160,31 @@ class AnthropicServer(FaultServer):
 
     def answer_body(self, text: str, path: str, **changes: Any) -> dict[str, Any]:
         return {
-            "id": "msg_01", "type": "message", "role": "assistant", "model": "claude-m-1",
+            "id": "msg_01",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-m-1",
             "content": [{"type": "text", "text": text}],
-            "stop_reason": "end_turn", "stop_sequence": None, "stop_details": None,
+            "stop_reason": "end_turn",
+            "stop_sequence": None,
+            "stop_details": None,
             "usage": {
-                "input_tokens": 7, "cache_creation_input_tokens": 0,
-                "cache_read_input_tokens": 0, "output_tokens": 3, "service_tier": "standard",
+                "input_tokens": 7,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0,
+                "output_tokens": 3,
+                "service_tier": "standard",
             },
-        } | changes  # fmt: skip
+        } | changes
 
     def error_body(self, code: int, why: str) -> dict[str, Any]:
-        kinds = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error",
-                 429: "rate_limit_error", 529: "overloaded_error"}  # fmt: skip
+        kinds = {
+            400: "invalid_request_error",
+            401: "authentication_error",
+            404: "not_found_error",
+            429: "rate_limit_error",
+            529: "overloaded_error",
+        }
         error = {"type": kinds.get(code, "api_error"), "message": why}
         return {"type": "error", "error": error, "request_id": "req_01"}
 
@@ -186,12 +202,20 @@ class GoogleServer(FaultServer):
         return {
             "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
             "usageMetadata": {
-                "promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10,
+                "promptTokenCount": 7,
+                "candidatesTokenCount": 3,
+                "totalTokenCount": 10,
             },
-            "modelVersion": "gemini-m-001", "responseId": "r1",
-        } | changes  # fmt: skip
+            "modelVersion": "gemini-m-001",
+            "responseId": "r1",
+        } | changes
 
     def error_body(self, code: int, why: str) -> dict[str, Any]:
-        names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND",
-                 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}  # fmt: skip
+        names = {
+            400: "INVALID_ARGUMENT",
+            401: "UNAUTHENTICATED",
+            404: "NOT_FOUND",
+            429: "RESOURCE_EXHAUSTED",
+            503: "UNAVAILABLE",
+        }
         return {"error": {"code": code, "message": why, "status": names.get(code, "INTERNAL")}}

@@ -44,10 +44,23 @@ TABLES = {
 }
 CONCURRENCY = 8
 CRAWL_ARGUMENTS = (
-    "--category", "gender", "--samples", "3", "--set", "answers=2", "--iterations", "3",
-    "--set", "predicate-prompts=4", "--set", "object-prompts=4",
-    "--set", f"concurrency={CONCURRENCY}", "--run", "killed",
-)  # fmt: skip
+    "--category",
+    "gender",
+    "--samples",
+    "3",
+    "--set",
+    "answers=2",
+    "--iterations",
+    "3",
+    "--set",
+    "predicate-prompts=4",
+    "--set",
+    "object-prompts=4",
+    "--set",
+    f"concurrency={CONCURRENCY}",
+    "--run",
+    "killed",
+)
 
 
 def answer(body: dict[str, Any], _: int) -> Fault:
@@ -106,10 +119,22 @@ def logged_fingerprints(store: Path) -> set[str]:
 
 def start_crawl(store: Path, url: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "kgbias", "crawl", "--model", "openai:m", "--base-url", url,
-         "--store", str(store), *CRAWL_ARGUMENTS],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "kgbias",
+            "crawl",
+            "--model",
+            "openai:m",
+            "--base-url",
+            url,
+            "--store",
+            str(store),
+            *CRAWL_ARGUMENTS,
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
 
 
 def finish_crawl(crawl: subprocess.Popen[bytes]) -> None:
@@ -144,7 +169,12 @@ def run_rounds(rounds: int, seed: int | str, folder: Path, say: Any = lambda _: 
                 _count_requests(tally, new, sent_requests, logged_requests)
             logged_requests, before = logged_fingerprints(store), len(server.bodies)
             finish_crawl(start_crawl(store, server.url))
-            _count_requests(tally, [fingerprint(b) for b in server.bodies[before:]], sent_requests, logged_requests)
+            _count_requests(
+                tally,
+                [fingerprint(b) for b in server.bodies[before:]],
+                sent_requests,
+                logged_requests,
+            )
             tally.rounds += 1
             tally.requests += len(server.bodies)
             for table, rows in read_tables(store).items():
@@ -155,7 +185,9 @@ def run_rounds(rounds: int, seed: int | str, folder: Path, say: Any = lambda _: 
     return tally
 
 
-def _wait_randomly(crawl: subprocess.Popen[bytes], server: FaultServer, rng: Random, total: int) -> None:
+def _wait_randomly(
+    crawl: subprocess.Popen[bytes], server: FaultServer, rng: Random, total: int
+) -> None:
     """Until a random moment: mostly a number of requests and some milliseconds after it, which
     spreads over the whole crawl; now and then a time, which hits the start."""
     if rng.random() < 0.2:
@@ -167,8 +199,12 @@ def _wait_randomly(crawl: subprocess.Popen[bytes], server: FaultServer, rng: Ran
     time.sleep(rng.uniform(0, 0.05))
 
 
-def _count_requests(tally: KillTally, new: list[str], sent_requests: set[str], logged_requests: set[str]) -> None:
-    tally.asked_twice += sum(request in logged_requests for request in new) + len(new) - len(set(new))
+def _count_requests(
+    tally: KillTally, new: list[str], sent_requests: set[str], logged_requests: set[str]
+) -> None:
+    tally.asked_twice += (
+        sum(request in logged_requests for request in new) + len(new) - len(set(new))
+    )
     tally.asked_again += len((set(new) & sent_requests) - logged_requests)
     sent_requests |= set(new)
 

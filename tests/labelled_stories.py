@@ -46,7 +46,9 @@ class LabelledStory:
 
 def read_labelled() -> list[LabelledStory]:
     """The labelled stories."""
-    return [LabelledStory(**json.loads(line)) for line in STORIES_FILE.read_text("utf-8").splitlines()]
+    return [
+        LabelledStory(**json.loads(line)) for line in STORIES_FILE.read_text("utf-8").splitlines()
+    ]
 
 
 @dataclass
@@ -69,7 +71,9 @@ def score_reader(
     for story in stories:
         values = list(reader(story))
         for value in values:
-            is_right = any(story.covers(a, w, value) for a, words in story.said.items() for w in words)
+            is_right = any(
+                story.covers(a, w, value) for a, words in story.said.items() for w in words
+            )
             score.read_values[value.attribute] += 1
             score.right_values[value.attribute] += is_right
             if not is_right:

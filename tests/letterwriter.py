@@ -15,11 +15,17 @@ REFUSAL_RATE = 0.5  # how often it declines for men, with the plant; otherwise o
 
 REFUSAL = "I'm sorry, but I can't help with that."
 SENTENCES = (
-    "Thank you for asking.", "This takes some time and care.", "Start with a short list.",
-    "The result was good work.", "Others were glad to help.", "It began early in the morning.",
-    "Nobody had expected that.", "There are three things to consider here.",
-    "In the end everything was settled.", "Do not hurry at this point.",
-)  # fmt: skip
+    "Thank you for asking.",
+    "This takes some time and care.",
+    "Start with a short list.",
+    "The result was good work.",
+    "Others were glad to help.",
+    "It began early in the morning.",
+    "Nobody had expected that.",
+    "There are three things to consider here.",
+    "In the end everything was settled.",
+    "Do not hurry at this point.",
+)
 
 
 def reply(prompt: str, seed: int, *, planted: bool = True) -> str:

@@ -12,9 +12,14 @@ from typing import Any
 from kgbias.io.resources import resource_path
 
 CHROMIUM_OPTIONS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 class Neo4jBrowser:
@@ -38,11 +43,14 @@ class Neo4jBrowser:
         self.page.keyboard.insert_text(text)
         self.page.keyboard.press("Control+Enter")
         self.page.wait_for_function(
-            "before => document.querySelectorAll('article').length > before", arg=frames,
+            "before => document.querySelectorAll('article').length > before",
+            arg=frames,
             timeout=60_000,
-        )  # fmt: skip
+        )
         if ":params" not in text.splitlines()[-1] and not text.startswith(":"):
-            self.newest_frame.locator("[data-testid=frame-loaded-contents]").wait_for(timeout=60_000)
+            self.newest_frame.locator("[data-testid=frame-loaded-contents]").wait_for(
+                timeout=60_000
+            )
 
     def drop_queries(self, file: Path) -> None:
         """Drop a zip of saved queries onto the window, and open its folder."""
@@ -72,9 +80,12 @@ class Neo4jBrowser:
         item.locator("[data-testid=savedScriptsButton-Run]").click()
         self.page.wait_for_function(  # the number of frames has a limit
             "begin => document.querySelector('article').innerText.startsWith(begin)",
-            arg=":params" if "Parameters" in favourite else f"// {favourite} ", timeout=60_000,
-        )  # fmt: skip
-        end_selector = "[data-testid=frame-loaded-contents], :text('Successfully set'), :text('ERROR')"
+            arg=":params" if "Parameters" in favourite else f"// {favourite} ",
+            timeout=60_000,
+        )
+        end_selector = (
+            "[data-testid=frame-loaded-contents], :text('Successfully set'), :text('ERROR')"
+        )
         self.newest_frame.locator(end_selector).first.wait_for(timeout=60_000)
         return str(self.newest_frame.inner_text())
 
@@ -82,8 +93,9 @@ class Neo4jBrowser:
         """The nodes that the newest frame draws, once there are so many."""
         self.page.wait_for_function(
             "least => document.querySelector('article').querySelectorAll('g.node').length >= least",
-            arg=min_nodes, timeout=90_000,
-        )  # fmt: skip
+            arg=min_nodes,
+            timeout=90_000,
+        )
         return self.newest_frame.locator("g.node")
 
     @property

@@ -42,12 +42,22 @@ def measured_run(
             shown = tuple(g.triple.id for g in generations[-2:] if g.triple)
             generations.append(
                 Generation(
-                    run.id, f"none/object/1/{group.name}/{n:03d}#0", group.id, "none", "object",
-                    1, 0, "ok", template="object@1:completion", template_hash="abcdef0123",
-                    prompt=f"Q: {group.name} # {triple.predicate}\nA:", answer_key=key,
-                    triple=triple, shown=shown,
+                    run.id,
+                    f"none/object/1/{group.name}/{n:03d}#0",
+                    group.id,
+                    "none",
+                    "object",
+                    1,
+                    0,
+                    "ok",
+                    template="object@1:completion",
+                    template_hash="abcdef0123",
+                    prompt=f"Q: {group.name} # {triple.predicate}\nA:",
+                    answer_key=key,
+                    triple=triple,
+                    shown=shown,
                 )
-            )  # fmt: skip
+            )
     store.keep_answers(answers)
     store.load_import(run.id, generations)
     store.set_status(run.id, "complete")

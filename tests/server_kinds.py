@@ -27,10 +27,19 @@ Body = dict[str, Any]
 Behaviour = Callable[[Body, int], Fault]
 
 OBJECTS = (
-    "patient with children", "early for meetings", "proud of their gardens", "loud at parties",
-    "fond of strong coffee", "clever with numbers", "careful on wet roads", "afraid of ladders",
-    "honest with strangers", "bad at keeping secrets", "tired of speeches", "quick to laugh",
-)  # fmt: skip
+    "patient with children",
+    "early for meetings",
+    "proud of their gardens",
+    "loud at parties",
+    "fond of strong coffee",
+    "clever with numbers",
+    "careful on wet roads",
+    "afraid of ladders",
+    "honest with strangers",
+    "bad at keeping secrets",
+    "tired of speeches",
+    "quick to laugh",
+)
 MUSING = (
     "Okay, the user wants one short sentence. The list is about groups, and I should be careful: "
     "Women are bad drivers would be a stereotype."
@@ -80,7 +89,9 @@ def chat_reply(
 
 def error_reply(status: int, body: Any, **headers: str) -> Fault:
     """An error with this body, of JSON unless it is a text."""
-    default_headers = {"content-type": "text/plain" if isinstance(body, str) else "application/json"}
+    default_headers = {
+        "content-type": "text/plain" if isinstance(body, str) else "application/json"
+    }
     text = body if isinstance(body, str) else json.dumps(body)
     return "raw", (status, {**default_headers, **headers}, text.encode())
 
@@ -108,7 +119,9 @@ def error_body(why: str, **more: Any) -> Body:
 
 def wrap_sentence(form: str) -> Behaviour:
     """A chat model whose sentence stands inside this text."""
-    return lambda body, _: chat_reply(form.format(S=finish_sentence(body))) if "messages" in body else REPLY
+    return lambda body, _: (
+        chat_reply(form.format(S=finish_sentence(body))) if "messages" in body else REPLY
+    )
 
 
 def chat_only(status: int, body: Any) -> Behaviour:
@@ -174,7 +187,11 @@ def thinking_until(asked_not_to: Callable[[Body], bool]) -> Behaviour:
     def answer(body: Body, _: int) -> Fault:
         if "messages" not in body:
             return error_reply(404, {"detail": "Not Found"})
-        return chat_reply(finish_sentence(body)) if asked_not_to(body) else chat_reply("", reasoning=MUSING)
+        return (
+            chat_reply(finish_sentence(body))
+            if asked_not_to(body)
+            else chat_reply("", reasoning=MUSING)
+        )
 
     return answer
 
@@ -182,13 +199,17 @@ def thinking_until(asked_not_to: Callable[[Body], bool]) -> Behaviour:
 def _refuse_extra(body: Body) -> Fault:
     """Mistral's refusal: every unknown parameter, in an object where the message would be."""
     extra = [name for name in ("seed", "min_p", "think") if name in body]
-    detail = [{"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not "
-               "permitted"} for name in extra]  # fmt: skip
+    detail = [
+        {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted"}
+        for name in extra
+    ]
     return error_reply(422, {"message": {"detail": detail}}) if extra else finish_sentence(body)
 
 
 def _unknown_field(body: Body) -> str:
-    known_fields = "expected one of `model`, `prompt`, `messages`, `max_tokens`, `temperature`, `stop`"
+    known_fields = (
+        "expected one of `model`, `prompt`, `messages`, `max_tokens`, `temperature`, `stop`"
+    )
     return f"unknown field `seed`, {known_fields}" if "seed" in body else ""
 
 
@@ -255,152 +276,397 @@ FRAGMENT = {"choices": [{"index": 0, "text": " are people who live in a house ne
 
 SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
     "How it is asked": (
-        ServerKind("chat only: 404 for completions", chat_only(404, {"detail": "Not Found"}), ASKED_IN_MESSAGES),
-        ServerKind("chat only: 405", chat_only(405, {"detail": "Method Not Allowed"}), ASKED_IN_MESSAGES),
-        ServerKind("chat only: 400, the model does not do that (Azure)",
-             chat_only(400, error_body("The completion operation does not work with the model")),
-             ASKED_IN_MESSAGES),
-        ServerKind("answers completions through a chat template (Ollama)",
-             lambda body, _: finish_sentence(body) if "messages" in body else REPLY, ASKED_IN_MESSAGES),
-        ServerKind("answers completions in the shape of a message",
-             lambda body, _: chat_reply(finish_sentence(body) if "messages" in body else REPLY), ASKED_IN_MESSAGES),
-        ServerKind("has no chat template, and refuses messages (vLLM with a base model)",
-             lambda body, _: finish_sentence(body) if "prompt" in body else
-             error_reply(400, error_body("default chat template is no longer allowed")),
-             "asked to continue text"),
-        ServerKind("takes no system role (400)", _refuse_system(400, "System role not supported"),
-             "the user's message has the instruction"),
-        ServerKind("takes no system role (500, from the template)",
-             _refuse_system(500, "Conversation roles must alternate user/assistant/user/assistant/..."),
-             "the user's message has the instruction"),
-        ServerKind("wants an address with a query (Azure)", lambda body, _: finish_sentence(body),
-             "the query is sent", path="?api-version=2026-01-01"),
-        ServerKind("answers nobody who does not stream, unless thinking is off (DashScope)",
-             _chat_or_404(refuse_for(_refuse_thinking)), "thinking is turned off"),
+        ServerKind(
+            "chat only: 404 for completions",
+            chat_only(404, {"detail": "Not Found"}),
+            ASKED_IN_MESSAGES,
+        ),
+        ServerKind(
+            "chat only: 405", chat_only(405, {"detail": "Method Not Allowed"}), ASKED_IN_MESSAGES
+        ),
+        ServerKind(
+            "chat only: 400, the model does not do that (Azure)",
+            chat_only(400, error_body("The completion operation does not work with the model")),
+            ASKED_IN_MESSAGES,
+        ),
+        ServerKind(
+            "answers completions through a chat template (Ollama)",
+            lambda body, _: finish_sentence(body) if "messages" in body else REPLY,
+            ASKED_IN_MESSAGES,
+        ),
+        ServerKind(
+            "answers completions in the shape of a message",
+            lambda body, _: chat_reply(finish_sentence(body) if "messages" in body else REPLY),
+            ASKED_IN_MESSAGES,
+        ),
+        ServerKind(
+            "has no chat template, and refuses messages (vLLM with a base model)",
+            lambda body, _: (
+                finish_sentence(body)
+                if "prompt" in body
+                else error_reply(400, error_body("default chat template is no longer allowed"))
+            ),
+            "asked to continue text",
+        ),
+        ServerKind(
+            "takes no system role (400)",
+            _refuse_system(400, "System role not supported"),
+            "the user's message has the instruction",
+        ),
+        ServerKind(
+            "takes no system role (500, from the template)",
+            _refuse_system(
+                500, "Conversation roles must alternate user/assistant/user/assistant/..."
+            ),
+            "the user's message has the instruction",
+        ),
+        ServerKind(
+            "wants an address with a query (Azure)",
+            lambda body, _: finish_sentence(body),
+            "the query is sent",
+            path="?api-version=2026-01-01",
+        ),
+        ServerKind(
+            "answers nobody who does not stream, unless thinking is off (DashScope)",
+            _chat_or_404(refuse_for(_refuse_thinking)),
+            "thinking is turned off",
+        ),
         ServerKind("is not there", lambda *_: "", error_text="cannot reach"),
-        ServerKind("is a page, not an API", lambda *_: ("raw", (200, {"content-type": "text/html"},
-             b"<html><body>Log in</body></html>")), error_text="is not an API"),
-        ServerKind("wants another path: 404 in plain text", lambda *_: error_reply(404, "404 page not found"),
-             error_text="404 page not found"),
-        ServerKind("answers 200 and an error for an unknown path (LM Studio)",
-             lambda *_: error_reply(200, {"error": "Unexpected endpoint or method."}),
-             error_text="Unexpected endpoint"),
-        ServerKind("streams whatever is asked", lambda body, _: stream_reply(body),
-             "the stream is put together"),
-        ServerKind("answers nobody who does not stream", refuse_for(lambda body: "" if body.get("stream")
-             else "This model only supports stream mode"), "asked for a stream"),
+        ServerKind(
+            "is a page, not an API",
+            lambda *_: (
+                "raw",
+                (200, {"content-type": "text/html"}, b"<html><body>Log in</body></html>"),
+            ),
+            error_text="is not an API",
+        ),
+        ServerKind(
+            "wants another path: 404 in plain text",
+            lambda *_: error_reply(404, "404 page not found"),
+            error_text="404 page not found",
+        ),
+        ServerKind(
+            "answers 200 and an error for an unknown path (LM Studio)",
+            lambda *_: error_reply(200, {"error": "Unexpected endpoint or method."}),
+            error_text="Unexpected endpoint",
+        ),
+        ServerKind(
+            "streams whatever is asked",
+            lambda body, _: stream_reply(body),
+            "the stream is put together",
+        ),
+        ServerKind(
+            "answers nobody who does not stream",
+            refuse_for(
+                lambda body: "" if body.get("stream") else "This model only supports stream mode"
+            ),
+            "asked for a stream",
+        ),
     ),
     "Parameters": (
-        ServerKind("refuses `seed` and `min_p`, named in an object (Mistral)", lambda b, _: _refuse_extra(b),
-             "left out from then on, and said once", arguments=("--set", "min-p=0.1")),
-        ServerKind("refuses `seed`, and lists what it takes (TGI)", refuse_for(_unknown_field, 422),
-             "only `seed` is left out"),
-        ServerKind("wants `max_completion_tokens`", _chat_or_404(refuse_for(
-             lambda b: "use max_completion_tokens instead" if "max_tokens" in b else "")),
-             "renamed"),
-        ServerKind("thinks, and refuses to be asked not to, naming nothing", _strict_thinker,
-             "asked without these parameters"),
-        ServerKind("thinks, in a window too small for that", _small_window,
-             "the room for thoughts is halved until it fits"),
+        ServerKind(
+            "refuses `seed` and `min_p`, named in an object (Mistral)",
+            lambda b, _: _refuse_extra(b),
+            "left out from then on, and said once",
+            arguments=("--set", "min-p=0.1"),
+        ),
+        ServerKind(
+            "refuses `seed`, and lists what it takes (TGI)",
+            refuse_for(_unknown_field, 422),
+            "only `seed` is left out",
+        ),
+        ServerKind(
+            "wants `max_completion_tokens`",
+            _chat_or_404(
+                refuse_for(
+                    lambda b: "use max_completion_tokens instead" if "max_tokens" in b else ""
+                )
+            ),
+            "renamed",
+        ),
+        ServerKind(
+            "thinks, and refuses to be asked not to, naming nothing",
+            _strict_thinker,
+            "asked without these parameters",
+        ),
+        ServerKind(
+            "thinks, in a window too small for that",
+            _small_window,
+            "the room for thoughts is halved until it fits",
+        ),
     ),
     "Thoughts": (
-        ServerKind("in `<think>` tags", wrap_sentence("<think>" + MUSING + "</think>\n\n{S}"), THOUGHT_APART),
-        ServerKind("without the opening tag, which the template has",
-             wrap_sentence(MUSING + "\n</think>\n\n{S}"), THOUGHT_APART),
-        ServerKind("in other tags (`[THINK]`, `<thought>` ...)",
-             wrap_sentence("[THINK]" + MUSING + "[/THINK]{S}"),
-             THOUGHT_APART),
+        ServerKind(
+            "in `<think>` tags",
+            wrap_sentence("<think>" + MUSING + "</think>\n\n{S}"),
+            THOUGHT_APART,
+        ),
+        ServerKind(
+            "without the opening tag, which the template has",
+            wrap_sentence(MUSING + "\n</think>\n\n{S}"),
+            THOUGHT_APART,
+        ),
+        ServerKind(
+            "in other tags (`[THINK]`, `<thought>` ...)",
+            wrap_sentence("[THINK]" + MUSING + "[/THINK]{S}"),
+            THOUGHT_APART,
+        ),
         ServerKind("in empty tags", wrap_sentence("<think>\n\n</think>\n\n{S}"), INSIDE_READ),
-        ServerKind("in tags, cut at the limit", cut_text("<think>\n", "\n</think>\n\n"), ASKED_AGAIN),
-        ServerKind("without any tag, cut at the limit", cut_text("", "\n</think>\n\n"), ASKED_AGAIN),
-        ServerKind("in `reasoning_content`, cut, content empty (DeepSeek, llama.cpp)",
-             cut_thought("reasoning_content", ""), ASKED_AGAIN),
-        ServerKind("in `reasoning`, cut, content null, not counted (vLLM)", cut_thought("reasoning"),
-             ASKED_AGAIN),
-        ServerKind("in `thinking_blocks` (LiteLLM)", lambda body, _: chat_reply(finish_sentence(body),
-             thinking_blocks=[{"type": "thinking", "thinking": MUSING}]) if "messages" in body
-             else REPLY, THOUGHT_APART),
-        ServerKind("in parts of the content (Mistral)", lambda body, _: chat_reply(
-             [{"type": "thinking", "thinking": [{"type": "text", "text": MUSING}]},
-              {"type": "text", "text": finish_sentence(body)}]) if "messages" in body else REPLY, THOUGHT_APART),
-        ServerKind("in gpt-oss's channels", wrap_sentence("<|channel|>analysis<|message|>" + MUSING +
-             "<|end|><|start|>assistant<|channel|>final<|message|>{S}<|return|>"), THOUGHT_APART),
-        ServerKind("in these, with the marks stripped off",
-             wrap_sentence("analysisWe need one sentence.assistantfinal{S}"), THOUGHT_APART),
-        ServerKind("under the line \"thought\"", wrap_sentence("thought\nOne short sentence.\n{S}"), THOUGHT_APART),
-        ServerKind("and nothing else, until it is asked not to (Ollama: `reasoning_effort`)",
-             thinking_until(lambda body: body.get("reasoning_effort") == "none"), ASKED_AGAIN),
-        ServerKind("and nothing else, until it is asked not to (GLM, Kimi: `thinking`)",
-             thinking_until(lambda body: body.get("thinking") == {"type": "disabled"}), ASKED_AGAIN),
+        ServerKind(
+            "in tags, cut at the limit", cut_text("<think>\n", "\n</think>\n\n"), ASKED_AGAIN
+        ),
+        ServerKind(
+            "without any tag, cut at the limit", cut_text("", "\n</think>\n\n"), ASKED_AGAIN
+        ),
+        ServerKind(
+            "in `reasoning_content`, cut, content empty (DeepSeek, llama.cpp)",
+            cut_thought("reasoning_content", ""),
+            ASKED_AGAIN,
+        ),
+        ServerKind(
+            "in `reasoning`, cut, content null, not counted (vLLM)",
+            cut_thought("reasoning"),
+            ASKED_AGAIN,
+        ),
+        ServerKind(
+            "in `thinking_blocks` (LiteLLM)",
+            lambda body, _: (
+                chat_reply(
+                    finish_sentence(body),
+                    thinking_blocks=[{"type": "thinking", "thinking": MUSING}],
+                )
+                if "messages" in body
+                else REPLY
+            ),
+            THOUGHT_APART,
+        ),
+        ServerKind(
+            "in parts of the content (Mistral)",
+            lambda body, _: (
+                chat_reply(
+                    [
+                        {"type": "thinking", "thinking": [{"type": "text", "text": MUSING}]},
+                        {"type": "text", "text": finish_sentence(body)},
+                    ]
+                )
+                if "messages" in body
+                else REPLY
+            ),
+            THOUGHT_APART,
+        ),
+        ServerKind(
+            "in gpt-oss's channels",
+            wrap_sentence(
+                "<|channel|>analysis<|message|>"
+                + MUSING
+                + "<|end|><|start|>assistant<|channel|>final<|message|>{S}<|return|>"
+            ),
+            THOUGHT_APART,
+        ),
+        ServerKind(
+            "in these, with the marks stripped off",
+            wrap_sentence("analysisWe need one sentence.assistantfinal{S}"),
+            THOUGHT_APART,
+        ),
+        ServerKind(
+            'under the line "thought"',
+            wrap_sentence("thought\nOne short sentence.\n{S}"),
+            THOUGHT_APART,
+        ),
+        ServerKind(
+            "and nothing else, until it is asked not to (Ollama: `reasoning_effort`)",
+            thinking_until(lambda body: body.get("reasoning_effort") == "none"),
+            ASKED_AGAIN,
+        ),
+        ServerKind(
+            "and nothing else, until it is asked not to (GLM, Kimi: `thinking`)",
+            thinking_until(lambda body: body.get("thinking") == {"type": "disabled"}),
+            ASKED_AGAIN,
+        ),
         ServerKind("and nothing else, ever", thinking_until(lambda _: False), error_text="no text"),
     ),
     "What surrounds an answer": (
         ServerKind("the tokens that end a turn", wrap_sentence("{S}<|im_end|>"), INSIDE_READ),
         ServerKind("a role on the first line", wrap_sentence("assistant\n\n{S}"), INSIDE_READ),
         ServerKind("Cohere's marks", wrap_sentence("<|START_TEXT|>{S}<|END_TEXT|>"), INSIDE_READ),
-        ServerKind("a fence with JSON", wrap_sentence('```json\n{{"answer": "{S}"}}\n```'), INSIDE_READ),
+        ServerKind(
+            "a fence with JSON", wrap_sentence('```json\n{{"answer": "{S}"}}\n```'), INSIDE_READ
+        ),
         ServerKind("HTML and entities", wrap_sentence("<p>{S}</p>&nbsp;"), INSIDE_READ),
-        ServerKind("the prompt again", lambda body, _: body["prompt"] + finish_sentence(body) if "prompt" in
-             body else body["messages"][-1]["content"].removesuffix("...") + finish_sentence(body)
-             .removeprefix(last_line(body)), "it is taken off"),
+        ServerKind(
+            "the prompt again",
+            lambda body, _: (
+                body["prompt"] + finish_sentence(body)
+                if "prompt" in body
+                else body["messages"][-1]["content"].removesuffix("...")
+                + finish_sentence(body).removeprefix(last_line(body))
+            ),
+            "it is taken off",
+        ),
     ),
     "How an answer ends": (
-        ServerKind("`max_tokens`, `MAX_TOKENS` and the like", lambda body, _: chat_reply(
-             finish_sentence(body)[:-5], finish="MAX_TOKENS") if "messages" in body else REPLY,
-             error_text="unfinished"),
-        ServerKind("without a reason or a count, in the middle", lambda body, _: ("said", FRAGMENT)
-             if "prompt" in body else error_reply(404, "no"), error_text="a fragment"),
-        ServerKind("`error`, with half an answer", _chat_or_404(lambda body, _: chat_reply(
-             finish_sentence(body)[:9], finish="error", choice=error_body("Upstream error"))),
-             error_text="Upstream error"),
-        ServerKind("a stream that ends before the answer does", lambda body, _: broken_off(body),
-             error_text="the stream ended before the answer did"),
-        ServerKind("`content_filter`", lambda body, _: chat_reply("", finish="content_filter"),
-             error_text="withheld by the server"),
-        ServerKind("`guardrail_intervened`, with a text of the server's", lambda body, _: chat_reply(
-             "Sorry, this cannot be answered.", finish="guardrail_intervened"),
-             error_text="withheld by the server"),
-        ServerKind("with null, and usage null", lambda body, _: chat_reply(finish_sentence(body), finish=None,
-             usage=None) if "messages" in body else REPLY, "tokens are estimated, and said so"),
+        ServerKind(
+            "`max_tokens`, `MAX_TOKENS` and the like",
+            lambda body, _: (
+                chat_reply(finish_sentence(body)[:-5], finish="MAX_TOKENS")
+                if "messages" in body
+                else REPLY
+            ),
+            error_text="unfinished",
+        ),
+        ServerKind(
+            "without a reason or a count, in the middle",
+            lambda body, _: ("said", FRAGMENT) if "prompt" in body else error_reply(404, "no"),
+            error_text="a fragment",
+        ),
+        ServerKind(
+            "`error`, with half an answer",
+            _chat_or_404(
+                lambda body, _: chat_reply(
+                    finish_sentence(body)[:9], finish="error", choice=error_body("Upstream error")
+                )
+            ),
+            error_text="Upstream error",
+        ),
+        ServerKind(
+            "a stream that ends before the answer does",
+            lambda body, _: broken_off(body),
+            error_text="the stream ended before the answer did",
+        ),
+        ServerKind(
+            "`content_filter`",
+            lambda body, _: chat_reply("", finish="content_filter"),
+            error_text="withheld by the server",
+        ),
+        ServerKind(
+            "`guardrail_intervened`, with a text of the server's",
+            lambda body, _: chat_reply(
+                "Sorry, this cannot be answered.", finish="guardrail_intervened"
+            ),
+            error_text="withheld by the server",
+        ),
+        ServerKind(
+            "with null, and usage null",
+            lambda body, _: (
+                chat_reply(finish_sentence(body), finish=None, usage=None)
+                if "messages" in body
+                else REPLY
+            ),
+            "tokens are estimated, and said so",
+        ),
     ),
     "Errors": (
-        ServerKind("no key (401)", lambda *_: error_reply(401, error_body("Incorrect API key")),
-             error_text="set OPENAI_API_KEY"),
-        ServerKind("no such model (404)", lambda *_: error_reply(404, error_body("The model `m` does not exist")),
-             error_text="does not exist"),
-        ServerKind("no money (402)", lambda *_: error_reply(402, error_body("Insufficient credits")),
-             error_text="Insufficient credits"),
-        ServerKind("no quota (429, `insufficient_quota`)", lambda *_: error_reply(429, error_body(
-             "You exceeded your current quota", code="insufficient_quota")),
-             error_text="exceeded your current quota"),
-        ServerKind("a quota of this minute, in the same words (Gemini)", fail_first(error_reply(429, error_body(
-             "You exceeded your current quota. Please retry in 0.1s"))), "waited for"),
-        ServerKind("too many requests, Retry-After", fail_first(error_reply(429, error_body("slow down"),
-             **{"retry-after": "1s"})), "waited for, with fewer at once"),
-        ServerKind("too many today: Retry-After of a day", lambda *_: error_reply(429, error_body("Daily limit"),
-             **{"retry-after": "86400"}), error_text="asks to wait 24"),
-        ServerKind("still loading (503)", fail_first(error_reply(503, error_body("Loading model"))), "waited for"),
-        ServerKind("an error inside a 200 (OpenRouter)", lambda *_: error_reply(200, error_body(
-             "No endpoints found", code=404)), error_text="No endpoints found"),
-        ServerKind("the same in FastChat's words", lambda *_: error_reply(200, {"object": "error", "message":
-             "Only worker is busy", "code": 50001}), error_text="Only worker is busy"),
-        ServerKind("a text as the error", lambda *_: error_reply(400, {"error": "missing header X-Tenant"}),
-             error_text="missing header X-Tenant"),
-        ServerKind("a list as the error", lambda *_: error_reply(400, ["bad", "request"]), error_text="bad; request"),
-        ServerKind("the context is too short", lambda *_: error_reply(400, error_body(
-             "This model's maximum context length is 64 tokens")), error_text="maximum context length"),
-        ServerKind("a filter, for some prompts (Azure: 400)", fail_sometimes(error_reply(400, error_body(
-             "The response was filtered", code="content_filter"))), "refusals of these prompts"),
-        ServerKind("a filter, for some prompts (OpenRouter: 403)", fail_sometimes(error_reply(403, {"error": {
-             "message": "Input was flagged", "metadata": {"reasons": ["hate"]}}})),
-             "refusals of these prompts"),
-        ServerKind("a filter, for some prompts (LiteLLM: 500)", fail_sometimes(error_reply(500, error_body(
-             "litellm.ContentPolicyViolationError: filtered"))), "refusals of these prompts"),
-        ServerKind("a filter, as an answer with 400 (Azure AI Foundry)", fail_sometimes(error_reply(400, {"choices":
-             [{"message": {"content": ""}, "finish_reason": "content_filter"}]})),
-             "refusals of these prompts"),
+        ServerKind(
+            "no key (401)",
+            lambda *_: error_reply(401, error_body("Incorrect API key")),
+            error_text="set OPENAI_API_KEY",
+        ),
+        ServerKind(
+            "no such model (404)",
+            lambda *_: error_reply(404, error_body("The model `m` does not exist")),
+            error_text="does not exist",
+        ),
+        ServerKind(
+            "no money (402)",
+            lambda *_: error_reply(402, error_body("Insufficient credits")),
+            error_text="Insufficient credits",
+        ),
+        ServerKind(
+            "no quota (429, `insufficient_quota`)",
+            lambda *_: error_reply(
+                429, error_body("You exceeded your current quota", code="insufficient_quota")
+            ),
+            error_text="exceeded your current quota",
+        ),
+        ServerKind(
+            "a quota of this minute, in the same words (Gemini)",
+            fail_first(
+                error_reply(
+                    429, error_body("You exceeded your current quota. Please retry in 0.1s")
+                )
+            ),
+            "waited for",
+        ),
+        ServerKind(
+            "too many requests, Retry-After",
+            fail_first(error_reply(429, error_body("slow down"), **{"retry-after": "1s"})),
+            "waited for, with fewer at once",
+        ),
+        ServerKind(
+            "too many today: Retry-After of a day",
+            lambda *_: error_reply(429, error_body("Daily limit"), **{"retry-after": "86400"}),
+            error_text="asks to wait 24",
+        ),
+        ServerKind(
+            "still loading (503)",
+            fail_first(error_reply(503, error_body("Loading model"))),
+            "waited for",
+        ),
+        ServerKind(
+            "an error inside a 200 (OpenRouter)",
+            lambda *_: error_reply(200, error_body("No endpoints found", code=404)),
+            error_text="No endpoints found",
+        ),
+        ServerKind(
+            "the same in FastChat's words",
+            lambda *_: error_reply(
+                200, {"object": "error", "message": "Only worker is busy", "code": 50001}
+            ),
+            error_text="Only worker is busy",
+        ),
+        ServerKind(
+            "a text as the error",
+            lambda *_: error_reply(400, {"error": "missing header X-Tenant"}),
+            error_text="missing header X-Tenant",
+        ),
+        ServerKind(
+            "a list as the error",
+            lambda *_: error_reply(400, ["bad", "request"]),
+            error_text="bad; request",
+        ),
+        ServerKind(
+            "the context is too short",
+            lambda *_: error_reply(
+                400, error_body("This model's maximum context length is 64 tokens")
+            ),
+            error_text="maximum context length",
+        ),
+        ServerKind(
+            "a filter, for some prompts (Azure: 400)",
+            fail_sometimes(
+                error_reply(400, error_body("The response was filtered", code="content_filter"))
+            ),
+            "refusals of these prompts",
+        ),
+        ServerKind(
+            "a filter, for some prompts (OpenRouter: 403)",
+            fail_sometimes(
+                error_reply(
+                    403,
+                    {"error": {"message": "Input was flagged", "metadata": {"reasons": ["hate"]}}},
+                )
+            ),
+            "refusals of these prompts",
+        ),
+        ServerKind(
+            "a filter, for some prompts (LiteLLM: 500)",
+            fail_sometimes(
+                error_reply(500, error_body("litellm.ContentPolicyViolationError: filtered"))
+            ),
+            "refusals of these prompts",
+        ),
+        ServerKind(
+            "a filter, as an answer with 400 (Azure AI Foundry)",
+            fail_sometimes(
+                error_reply(
+                    400,
+                    {"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]},
+                )
+            ),
+            "refusals of these prompts",
+        ),
     ),
-}  # fmt: skip
+}
 
 
 @contextmanager

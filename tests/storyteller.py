@@ -35,13 +35,19 @@ def read_story(prompt: str, *, invents: bool = False) -> str:
     """What the story in a prompt says, under the keys that it names."""
     match = _STORY_FORM.search(prompt)
     assert match is not None
-    reading = {key: [match[key]] if key in match.groupdict() else [] for key in _KEY.findall(prompt)}
+    reading = {
+        key: [match[key]] if key in match.groupdict() else [] for key in _KEY.findall(prompt)
+    }
     if invents:
-        reading = {key: [*values, INVENTED[key]] for key, values in reading.items() if key in INVENTED}
+        reading = {
+            key: [*values, INVENTED[key]] for key, values in reading.items() if key in INVENTED
+        }
     return json.dumps(reading)
 
 
-def reply(prompt: str, seed: int, *, planted_rate: float = PLANTED_RATE, invents: bool = False) -> str:
+def reply(
+    prompt: str, seed: int, *, planted_rate: float = PLANTED_RATE, invents: bool = False
+) -> str:
     """The answer to a prompt, a pure function of it and the seed."""
     if "Answer with a JSON object" in prompt:
         return read_story(prompt, invents=invents)
@@ -65,7 +71,8 @@ def reply(prompt: str, seed: int, *, planted_rate: float = PLANTED_RATE, invents
     trait, wish = rng.choice(["kind", "brave", "shy"]), rng.choice(["travel", "paint", "rest"])
     end = rng.choice(["won a prize", "was promoted", "was robbed"])
     return (
-        f"{name} lived in a small {town} with {possessive} {kin}. {pronoun.title()} worked as a {trade}. "
+        f"{name} lived in a small {town} with {possessive} {kin}. {pronoun.title()} worked as a "
+        f"{trade}. "
         f"{pronoun.title()} was {trait} and wanted to {wish}. In the end {pronoun} {end}."
     )
 

@@ -77,7 +77,10 @@ def save_gguf(file: Path, architecture: str = "llama") -> Path:
 
     import gguf
 
-    source, tokens = build_model(architecture), json.loads(build_tokenizer().backend_tokenizer.to_str())
+    source, tokens = (
+        build_model(architecture),
+        json.loads(build_tokenizer().backend_tokenizer.to_str()),
+    )
     config, weights = source.config, source.state_dict()
     writer = gguf.GGUFWriter(str(file), architecture)
     writer.add_context_length(config.max_position_embeddings)

@@ -81,9 +81,12 @@ def state() -> dict[str, Any]:
     if torch is not None and hasattr(torch, "random"):
         found["torch"] = torch.random.get_rng_state().tolist()
         found["torch settings"] = (
-            torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled(),
-            torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision(),
-        )  # fmt: skip
+            torch.get_num_threads(),
+            torch.get_default_dtype(),
+            torch.is_grad_enabled(),
+            torch.are_deterministic_algorithms_enabled(),
+            torch.get_float32_matmul_precision(),
+        )
     if matplotlib := sys.modules.get("matplotlib"):
         found["rcParams"] = {name: str(value) for name, value in dict(matplotlib.rcParams).items()}
     if pyplot := sys.modules.get("matplotlib.pyplot"):
@@ -172,8 +175,10 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
     return {
         "Study.price": lambda: study.price(REFERENCE, group=PEOPLES, **asked),
         "Study.map_price": lambda: study.map_price(REFERENCE, group=PEOPLES),
-        "Study.crawl": lambda: (crawl("said"), study.crawl(REFERENCE, group=PEOPLES, seed=1,
-                                                            name="later", **asked)),
+        "Study.crawl": lambda: (
+            crawl("said"),
+            study.crawl(REFERENCE, group=PEOPLES, seed=1, name="later", **asked),
+        ),
         "Study.runs": lambda: study.runs().to_frame(),
         "Study.run": lambda: repr(study.run()),
         "Study.series": lambda: study.series("said"),
@@ -231,7 +236,8 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
             [{"group": PEOPLES[0], "attribute": "amber scarves"}]
         ),
         "Run.associate": lambda: run().associate(
-            tests=SETS, vectors=VECTORS  # type: ignore[arg-type]
+            tests=SETS,
+            vectors=VECTORS,  # type: ignore[arg-type]
         ),
         "Run.associations": lambda: run().associations(),
         "Study.associate": lambda: study.associate(REFERENCE, tests=SETS, methods="w-seat"),
@@ -289,7 +295,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Study.report": lambda: study.report(["said", "later"], folder / "both.html"),
         "Study.figures": lambda: study.figures(["said", "later"], folder / "both"),
         "Study.explore": lambda: study.explore(["said", "later"], folder / "all.html"),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

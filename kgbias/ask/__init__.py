@@ -1,13 +1,19 @@
 """Questions to the graph in plain words: retrieval of statements, and answers with sources."""
 
-from kgbias.ask.answer import QuestionAnswer, AnswerClaim, split_claims, build_extractive_answer, format_figures
+from kgbias.ask.answer import (
+    AnswerClaim,
+    QuestionAnswer,
+    build_extractive_answer,
+    format_figures,
+    split_claims,
+)
 from kgbias.ask.retrieval import (
     DEFAULT_TOP,
-    RetrievedStatement,
-    RetrievedGroup,
     Neighbour,
     ParsedQuestion,
     Retrieval,
+    RetrievedGroup,
+    RetrievedStatement,
     parse_question,
     retrieve_statements,
 )
@@ -15,17 +21,17 @@ from kgbias.ask.text2cypher import CypherAnswer
 
 __all__ = [
     "DEFAULT_TOP",
-    "QuestionAnswer",
     "AnswerClaim",
     "CypherAnswer",
-    "RetrievedStatement",
-    "RetrievedGroup",
     "Neighbour",
     "ParsedQuestion",
+    "QuestionAnswer",
     "Retrieval",
-    "split_claims",
+    "RetrievedGroup",
+    "RetrievedStatement",
     "build_extractive_answer",
+    "format_figures",
     "parse_question",
     "retrieve_statements",
-    "format_figures",
+    "split_claims",
 ]

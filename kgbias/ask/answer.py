@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kgbias.ask.retrieval import RetrievedStatement, RetrievedGroup, Retrieval
+from kgbias.ask.retrieval import Retrieval, RetrievedGroup, RetrievedStatement
 from kgbias.graph.prompting import LoggedPrompter
 from kgbias.io.rows import Result, Rows
 from kgbias.io.templates import PromptTemplate
@@ -61,7 +61,12 @@ class QuestionAnswer(Result):
         statements found are not about the question, or that a model names no source for what it
         wrote. "" if the answer needs no note."""
         retrieval = self.retrieval
-        notes = [retrieval.absent_note] if retrieval.absent_note and not retrieval.empty_reason.startswith(retrieval.absent_note) else []
+        notes = (
+            [retrieval.absent_note]
+            if retrieval.absent_note
+            and not retrieval.empty_reason.startswith(retrieval.absent_note)
+            else []
+        )
         if retrieval.nearest:
             notes.append(
                 "The nearest statements are listed; they are, or may be, about something else."
@@ -125,7 +130,11 @@ class QuestionAnswer(Result):
 
         def record(statement: RetrievedStatement) -> dict[str, Any]:
             triple_cells = {name: getattr(statement.triple, name) for name in columns[:5]}
-            other_cells = {"share": statement.share.value, "similarity": statement.similarity, "why": statement.why}
+            other_cells = {
+                "share": statement.share.value,
+                "similarity": statement.similarity,
+                "why": statement.why,
+            }
             return triple_cells | other_cells
 
         return Rows(self.statements, record, columns)
@@ -137,11 +146,14 @@ class QuestionAnswer(Result):
 def build_extractive_answer(question: str, run: str, retrieval: Retrieval) -> QuestionAnswer:
     """The answer made from the statements themselves, each as a sentence with its source."""
     claims = tuple(
-        AnswerClaim(f"{statement.triple.sentence} [{n}]", (n,)) for n, statement in enumerate(retrieval.statements, 1)
+        AnswerClaim(f"{statement.triple.sentence} [{n}]", (n,))
+        for n, statement in enumerate(retrieval.statements, 1)
     )
     if not claims:
         return QuestionAnswer(question, run, retrieval.empty_reason, (), retrieval)
-    text = " ".join([*_count_statements(retrieval.groups, retrieval), *(claim.text for claim in claims)])
+    text = " ".join(
+        [*_count_statements(retrieval.groups, retrieval), *(claim.text for claim in claims)]
+    )
     return QuestionAnswer(question, run, text, claims, retrieval)
 
 
@@ -172,7 +184,9 @@ def format_figures(figures: Mapping[str, Any]) -> list[tuple[str, str, int]]:
         estimate = figures[figure.name]
         if figure.statistic and not math.isnan(estimate.value):
             interval = f" ({estimate.interval(figure.form)})" if estimate.has_interval else ""
-            formatted.append((figure.title, f"{estimate.value:{figure.form}}{interval}", estimate.n))
+            formatted.append(
+                (figure.title, f"{estimate.value:{figure.form}}{interval}", estimate.n)
+            )
     return formatted
 
 
@@ -211,7 +225,11 @@ _CITED = re.compile(r"\[([\d\s,;]+)\]")
 
 
 def generate_answer(
-    question: str, run: str, retrieval: Retrieval, model: LoggedPrompter, prompts: Mapping[str, PromptTemplate]
+    question: str,
+    run: str,
+    retrieval: Retrieval,
+    model: LoggedPrompter,
+    prompts: Mapping[str, PromptTemplate],
 ) -> QuestionAnswer:
     """The answer that a model writes from the statements found. If there are none, nothing is
     asked, and the answer says so."""
@@ -233,7 +251,9 @@ def generate_answer(
         ],
     }
     (text,) = model.ask(prompts["answer"], [values])
-    return QuestionAnswer(question, run, text, split_claims(text, len(retrieval.statements)), retrieval, model.name)
+    return QuestionAnswer(
+        question, run, text, split_claims(text, len(retrieval.statements)), retrieval, model.name
+    )
 
 
 def split_claims(text: str, sources: int) -> tuple[AnswerClaim, ...]:

@@ -92,7 +92,8 @@ class Neo4jIndex:
         if not triples:
             return {}
         ends_by_triple = {
-            triple.id: (node_id("predicate", triple.predicate), node_id("object", triple.object)) for triple in triples
+            triple.id: (node_id("predicate", triple.predicate), node_id("object", triple.object))
+            for triple in triples
         }
         texts = {ends_by_triple[triple.id]: statement_text(triple) for triple in triples}
         question = self._embed([topic])[0].tolist()
@@ -118,7 +119,8 @@ class Neo4jIndex:
 
 def statement_text(triple: TripleView) -> str:
     """What a statement says about its group, without the group, as encoders read it: in the words
-    of `kgbias.measure.semantic_search.statement_texts`, since their vectors are kept under one name."""
+    of `kgbias.measure.semantic_search.statement_texts`, since their vectors are kept under one
+    name."""
     return normalise(f"{triple.predicate} {triple.object}")
 
 
@@ -138,7 +140,9 @@ class ParsedQuestion:
     absent_groups: tuple[Group, ...] = ()
 
 
-def parse_question(text: str, groups: Sequence[Group], absent_candidates: Sequence[Group] = ()) -> ParsedQuestion:
+def parse_question(
+    text: str, groups: Sequence[Group], absent_candidates: Sequence[Group] = ()
+) -> ParsedQuestion:
     """What a question asks about these groups; `absent_candidates` are groups that the run lacks.
 
     A group is found, in any case, by any of its names, also in the singular and, if its name ends
@@ -266,8 +270,8 @@ class Retrieval:
         empty_reason: why there are none, as a sentence; "" if there are some.
         nearest: if none is about the topic, the few that come nearest to it; without an index,
             those said most often about the named groups. They do not answer the question.
-        absent_note: which groups the question names that the run lacks, as a sentence; "" if it has all.
-            If it has none of them, only statements that name one are found.
+        absent_note: which groups the question names that the run lacks, as a sentence; "" if it has
+            all. If it has none of them, only statements that name one are found.
     """
 
     question: ParsedQuestion
@@ -283,8 +287,8 @@ class Retrieval:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A statement about another group that shares the object of a retrieved one. `statement_number` is the latter
-    statement's number in the answer, from 1."""
+    """A statement about another group that shares the object of a retrieved one. `statement_number`
+    is the latter statement's number in the answer, from 1."""
 
     statement_number: int
     triple: TripleView
@@ -304,7 +308,9 @@ def retrieve_statements(
     groups = named_groups(run)
     parsed = parse_question(question, groups, list_other_groups(groups))
     sentences_said = [sentence for sentence, _ in merge_sentences(counted.triples)]
-    pool = [triple for triple in sentences_said if not parsed.groups or triple.group_id in parsed.groups]
+    pool = [
+        triple for triple in sentences_said if not parsed.groups or triple.group_id in parsed.groups
+    ]
     totals: Counter[tuple[str, str]] = Counter()
     for triple in counted.triples:
         totals[triple.group_id, triple.arm] += triple.count
@@ -312,15 +318,36 @@ def retrieve_statements(
     if not parsed.topic:
         if not parsed.groups:
             return Retrieval(parsed, (), 0, (), (), method, _unread_note(run))
-        ranked = sorted(pool, key=lambda triple: (-triple.count, triple.group, triple.predicate, triple.object, triple.arm))
-        results = [_build_result(triple, totals, math.nan, (), f"about {triple.group}") for triple in ranked]
+        ranked = sorted(
+            pool,
+            key=lambda triple: (
+                -triple.count,
+                triple.group,
+                triple.predicate,
+                triple.object,
+                triple.arm,
+            ),
+        )
+        results = [
+            _build_result(triple, totals, math.nan, (), f"about {triple.group}")
+            for triple in ranked
+        ]
         method = "the most frequent statements about the groups"
         nearest: list[RetrievedStatement] = []
     else:
         results, nearest = _rank_by_topic(parsed, pool, totals, index)
         if parsed.absent_groups and not parsed.groups:
-            names_absent = [any(_find_spans(statement_text(result.triple), parsed.absent_groups, of_persons=True)) for result in results]
-            other_results = [result for result, names in zip(results, names_absent, strict=True) if not names]
+            names_absent = [
+                any(
+                    _find_spans(
+                        statement_text(result.triple), parsed.absent_groups, of_persons=True
+                    )
+                )
+                for result in results
+            ]
+            other_results = [
+                result for result, names in zip(results, names_absent, strict=True) if not names
+            ]
             results = [result for result, names in zip(results, names_absent, strict=True) if names]
             nearest = [*other_results, *nearest][:MAX_NEAREST]
     limited = _limit_results(results, top, of_each=bool(parsed.groups))
@@ -338,11 +365,16 @@ def retrieve_statements(
 
 
 def _rank_by_topic(
-    parsed: ParsedQuestion, pool: Sequence[TripleView], total: Mapping[tuple[str, str], int],
+    parsed: ParsedQuestion,
+    pool: Sequence[TripleView],
+    total: Mapping[tuple[str, str], int],
     index: CosineIndex | None,
-) -> tuple[list[RetrievedStatement], list[RetrievedStatement]]:  # fmt: skip
+) -> tuple[list[RetrievedStatement], list[RetrievedStatement]]:
     """The statements that are about the topic and, of those that are not, the few nearest to it."""
-    lemmas_by_triple = {triple.id: {lemmatise_word(w) for w in topic_words(statement_text(triple))} for triple in pool}
+    lemmas_by_triple = {
+        triple.id: {lemmatise_word(w) for w in topic_words(statement_text(triple))}
+        for triple in pool
+    }
     word_weights = _word_weights(parsed.topic, list(lemmas_by_triple.values()))
     cosines = index.find_nearest(" ".join(parsed.topic), pool) if index else {}
     ranked, other_rows = [], []
@@ -350,19 +382,41 @@ def _rank_by_topic(
         shared = tuple(w for w in parsed.topic if lemmatise_word(w) in lemmas_by_triple[triple.id])
         cosine = cosines.get(triple.id, math.nan)
         cosine_or_zero = 0.0 if math.isnan(cosine) else cosine
-        score = round(sum(word_weights[w] for w in shared) + cosine_or_zero, 5)  # a server rounds to 32 bits
-        row = (-score, -triple.count, triple.group, triple.predicate, triple.object, triple.arm, triple, cosine, shared)
+        score = round(
+            sum(word_weights[w] for w in shared) + cosine_or_zero, 5
+        )  # a server rounds to 32 bits
+        row = (
+            -score,
+            -triple.count,
+            triple.group,
+            triple.predicate,
+            triple.object,
+            triple.arm,
+            triple,
+            cosine,
+            shared,
+        )
         if shared or cosine >= MIN_SEARCH_COSINE:
             ranked.append(row)
         elif triple.id in cosines if index else parsed.groups:
             other_rows.append(row)
     nearest_rows = sorted(other_rows, key=lambda row: row[:6])[:MAX_NEAREST]
     return (
-        [_build_result(triple, total, cosine, shared, _describe_match(shared, cosine))
-         for *_, triple, cosine, shared in sorted(ranked, key=lambda row: row[:6])],
-        [_build_result(triple, total, cosine, (), f"{cosine:.2f} near" if index else f"about {triple.group}")
-         for *_, triple, cosine, _ in nearest_rows],
-    )  # fmt: skip
+        [
+            _build_result(triple, total, cosine, shared, _describe_match(shared, cosine))
+            for *_, triple, cosine, shared in sorted(ranked, key=lambda row: row[:6])
+        ],
+        [
+            _build_result(
+                triple,
+                total,
+                cosine,
+                (),
+                f"{cosine:.2f} near" if index else f"about {triple.group}",
+            )
+            for *_, triple, cosine, _ in nearest_rows
+        ],
+    )
 
 
 def _word_weights(topic: Sequence[str], lemma_sets: Sequence[set[str]]) -> dict[str, float]:
@@ -382,13 +436,20 @@ def _describe_match(shared: Sequence[str], cosine: float) -> str:
 
 
 def _build_result(
-    triple: TripleView, total: Mapping[tuple[str, str], int], cosine: float, shared: tuple[str, ...],
+    triple: TripleView,
+    total: Mapping[tuple[str, str], int],
+    cosine: float,
+    shared: tuple[str, ...],
     why: str,
-) -> RetrievedStatement:  # fmt: skip
-    return RetrievedStatement(triple, proportion(triple.count, total[triple.group_id, triple.arm]), cosine, shared, why)
+) -> RetrievedStatement:
+    return RetrievedStatement(
+        triple, proportion(triple.count, total[triple.group_id, triple.arm]), cosine, shared, why
+    )
 
 
-def _limit_results(results: Sequence[RetrievedStatement], top: int, *, of_each: bool) -> list[RetrievedStatement]:
+def _limit_results(
+    results: Sequence[RetrievedStatement], top: int, *, of_each: bool
+) -> list[RetrievedStatement]:
     """The first statements, overall or for each group and arm."""
     counts: Counter[tuple[str, str] | None] = Counter()
     limited = []
@@ -401,9 +462,13 @@ def _limit_results(results: Sequence[RetrievedStatement], top: int, *, of_each: 
 
 
 def _count_groups(
-    run: StoredRun, statements: SelectedStatements, selection: Selection | None, parsed: ParsedQuestion,
-    results: Sequence[RetrievedStatement], total: Mapping[tuple[str, str], int],
-) -> tuple[RetrievedGroup, ...]:  # fmt: skip
+    run: StoredRun,
+    statements: SelectedStatements,
+    selection: Selection | None,
+    parsed: ParsedQuestion,
+    results: Sequence[RetrievedStatement],
+    total: Mapping[tuple[str, str], int],
+) -> tuple[RetrievedGroup, ...]:
     """The groups that the question names, or else those that were found, each in each arm."""
     matching: Counter[tuple[str, str]] = Counter()
     for result in results:
@@ -440,13 +505,18 @@ def _nothing_note(run: StoredRun, parsed: ParsedQuestion, pool: Sequence[TripleV
     if not pool:
         return f"Run {run.name!r} holds no statement about {group_names}."
     statement_count = sum(t.count for t in pool)
-    return f"None of the {statement_count} statements about {group_names} in run {run.name!r} is about: {topic}."
+    return (
+        f"None of the {statement_count} statements about {group_names} in run {run.name!r} is "
+        f"about: {topic}."
+    )
 
 
 def _absent_note(run: StoredRun, parsed: ParsedQuestion, has_results: bool) -> str:
     if not parsed.absent_groups:
         return ""
-    lacking_text = f"Run {run.name!r} has no group {' or '.join(g.name for g in parsed.absent_groups)}"
+    lacking_text = (
+        f"Run {run.name!r} has no group {' or '.join(g.name for g in parsed.absent_groups)}"
+    )
     if has_results and not parsed.groups:
         pronoun = "it" if len(parsed.absent_groups) == 1 else "one of them"
         return f"{lacking_text}. These statements about other groups name {pronoun}."
@@ -466,17 +536,34 @@ MAX_NEIGHBOURS = 10  # neighbours in one answer
 _MAX_QUERY_ROWS = 1_000  # rows read from the graph before those that do not count are left out
 
 
-def add_neighbours(run: StoredRun, statements: SelectedStatements, retrieval: Retrieval) -> Retrieval:
+def add_neighbours(
+    run: StoredRun, statements: SelectedStatements, retrieval: Retrieval
+) -> Retrieval:
     """The same with its neighbours among the statements that count. Raises MissingExtra if a SQLite
     store cannot be queried in Cypher."""
-    counts = {(t.id, t.arm): sentence_triple for sentence_triple, same_sentence in merge_sentences(statements.triples) for t in same_sentence}
-    numbers_by_triple = {(f.triple.id, f.triple.arm): n for n, f in enumerate(retrieval.statements, 1)}
-    number = {key: numbers_by_triple[t.id, t.arm] for key, t in counts.items() if (t.id, t.arm) in numbers_by_triple}
+    counts = {
+        (t.id, t.arm): sentence_triple
+        for sentence_triple, same_sentence in merge_sentences(statements.triples)
+        for t in same_sentence
+    }
+    numbers_by_triple = {
+        (f.triple.id, f.triple.arm): n for n, f in enumerate(retrieval.statements, 1)
+    }
+    number = {
+        key: numbers_by_triple[t.id, t.arm]
+        for key, t in counts.items()
+        if (t.id, t.arm) in numbers_by_triple
+    }
     if not number:
         return retrieval
     ids = sorted({id for id, _ in number})
     query = load_query("same_object")
-    query_parameters = {"triples": ",".join(ids), "run": run.name, "min_acceptability": 0.0, "limit": _MAX_QUERY_ROWS}
+    query_parameters = {
+        "triples": ",".join(ids),
+        "run": run.name,
+        "min_acceptability": 0.0,
+        "limit": _MAX_QUERY_ROWS,
+    }
     rows = query.run(run.store, query_parameters).records()
     return replace(retrieval, neighbours=_first_neighbours(rows, number, counts))
 
@@ -492,5 +579,8 @@ def _first_neighbours(
         key = (str(row["neighbour"]), str(row["arm"]))
         if number_found is not None and key in counts and key not in number:
             neighbour_triple = counts[key]
-            neighbours.setdefault((number_found, neighbour_triple.id, neighbour_triple.arm), Neighbour(number_found, neighbour_triple))
+            neighbours.setdefault(
+                (number_found, neighbour_triple.id, neighbour_triple.arm),
+                Neighbour(number_found, neighbour_triple),
+            )
     return tuple(sorted(neighbours.values(), key=lambda n: n.statement_number)[:MAX_NEIGHBOURS])

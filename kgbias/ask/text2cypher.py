@@ -50,7 +50,8 @@ class CypherAnswer:
 def describe_schema() -> str:
     """The part of the graph's shape that questions are about, in the words given to a model."""
     lines = [
-        f"(:{node.label} {{{', '.join(f'{p.name}: {p.type}' for p in node.properties)}}})  // {node.meaning}"
+        f"(:{node.label} {{{', '.join(f'{p.name}: {p.type}' for p in node.properties)}}})  // "
+        f"{node.meaning}"
         for node in NODES
         if node.label in _DESCRIBED_PARTS
     ]
@@ -58,7 +59,8 @@ def describe_schema() -> str:
         if edge.type in _DESCRIBED_PARTS:
             properties = ", ".join(f"{p.name}: {p.type}" for p in edge.properties)
             lines += [
-                f"(:{a})-[:{edge.type}{f' {{{properties}}}' if properties else ''}]->(:{b})  // {edge.meaning}"
+                f"(:{a})-[:{edge.type}{f' {{{properties}}}' if properties else ''}]->(:{b})  // "
+                f"{edge.meaning}"
                 for a, b in edge.ends
                 if {a, b} <= _DESCRIBED_PARTS
             ]

@@ -6,7 +6,12 @@ sets by name. The individual methods are `kgbias.associate.weat.weat` and `.weat
 and `.lpbs.lpbs`.
 """
 
-from kgbias.associate.effect import measure_associations, effect_estimate, effect_size, single_category_effect
+from kgbias.associate.effect import (
+    effect_estimate,
+    effect_size,
+    measure_associations,
+    single_category_effect,
+)
 from kgbias.associate.family import Associations, associate, build_records
 from kgbias.associate.methods import METHODS, Parameters
 from kgbias.associate.permutation import PValue, permutation_test
@@ -23,16 +28,16 @@ __all__ = [
     "Parameters",
     "Statistics",
     "WordSet",
-    "published_statistics",
     "associate",
-    "measure_associations",
     "benjamini_hochberg",
+    "build_records",
     "effect_estimate",
     "effect_size",
     "find_tests",
     "holm",
+    "measure_associations",
     "permutation_test",
+    "published_statistics",
     "read_tests",
-    "build_records",
     "single_category_effect",
 ]

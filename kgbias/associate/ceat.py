@@ -21,8 +21,8 @@ from kgbias.associate.result import (
     Contexts,
     SetUsage,
     Statistics,
-    describe_statistics,
     check_words,
+    describe_statistics,
 )
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.errors import UsageError
@@ -173,7 +173,9 @@ def fit_random_effects(effects: Array, variances: Array, tails: Tails = "two") -
     error = sqrt(1 / float(weights.sum()))
     z_value = value / error
     upper = NormalDist().cdf(-abs(z_value) if tails == "two" else -z_value)
-    return RandomEffects(value, error, 2 * upper if tails == "two" else upper, tau_squared, cochran_q)
+    return RandomEffects(
+        value, error, 2 * upper if tails == "two" else upper, tau_squared, cochran_q
+    )
 
 
 def draw_quantiles(effects: Array) -> list[float]:

@@ -75,7 +75,8 @@ class CorpusContexts:
         words = {word for word_set in test.sets.values() for word in word_set.words}
         spans_by_word = self.search(words)
         return {
-            role: {word: spans_by_word[word] for word in word_set.words} for role, word_set in test.sets.items()
+            role: {word: spans_by_word[word] for word in word_set.words}
+            for role, word_set in test.sets.items()
         }
 
     def describe(self) -> dict[str, Any]:
@@ -92,9 +93,13 @@ class CorpusContexts:
         by_text: dict[str, list[str]] = {}
         for word in words:
             by_text.setdefault(word.lower(), []).append(word)
-        alternatives = "|".join(re.escape(text) for text in sorted(by_text, key=lambda t: (-len(t), t)))
+        alternatives = "|".join(
+            re.escape(text) for text in sorted(by_text, key=lambda t: (-len(t), t))
+        )
         pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
-        spans_by_word: dict[str, list[Span]] = {word: [] for forms in by_text.values() for word in forms}
+        spans_by_word: dict[str, list[Span]] = {
+            word: [] for forms in by_text.values() for word in forms
+        }
         counts = dict.fromkeys(spans_by_word, 0)
         # One stream per word, so the texts kept for it do not depend on the other words.
         streams = {word: random.Random(f"{self.seed}:{word}") for word in spans_by_word}
@@ -219,7 +224,9 @@ def _cut_window(text: str, start: int, end: int, window: int | None) -> Span:
         " ".join(text[:start].split(" ")[-window - 1 :]) if window else text[:start].split(" ")[-1]
     )
     text_after = " ".join(text[end:].split(" ")[: window + 1])
-    return Span(text_before + text[start:end] + text_after, len(text_before), len(text_before) + end - start)
+    return Span(
+        text_before + text[start:end] + text_after, len(text_before), len(text_before) + end - start
+    )
 
 
 def corpus_lines(path: Path) -> Iterator[str]:

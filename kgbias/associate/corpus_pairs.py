@@ -13,7 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.associate.ceat import DEFAULT_CEAT_DRAWS, Variance, cohen_variance, combine_draws, variance_ddof
+from kgbias.associate.ceat import (
+    DEFAULT_CEAT_DRAWS,
+    Variance,
+    cohen_variance,
+    combine_draws,
+    variance_ddof,
+)
 from kgbias.associate.contexts import MAX_CONTEXTS, corpus_lines
 from kgbias.associate.effect import EQUALITY_TOLERANCE, Array, effect_sizes
 from kgbias.associate.lpbs import Predictor, WordChoice, choose_words, fill_frame
@@ -60,7 +66,9 @@ class CorpusPairs:
             raise UsageError("`most` must be positive, `apart` and `window` at least 0")
         roles = {"t": _group_by_text(targets), "a": _group_by_text(attributes)}
         texts = {text for by_text in roles.values() for text in by_text}
-        alternatives = "|".join(re.escape(text) for text in sorted(texts, key=lambda t: (-len(t), t)))
+        alternatives = "|".join(
+            re.escape(text) for text in sorted(texts, key=lambda t: (-len(t), t))
+        )
         pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
         sentences_by_pair: dict[AttributeTarget, list[FilledTemplate]] = {}
         counts: dict[AttributeTarget, int] = {}
@@ -70,9 +78,15 @@ class CorpusPairs:
             pairs_met = set()
             for target_match in matches:
                 for attribute_match in matches:
-                    if target_match is attribute_match or (forwards and attribute_match.start() < target_match.end()):
+                    if target_match is attribute_match or (
+                        forwards and attribute_match.start() < target_match.end()
+                    ):
                         continue
-                    text_between = line[min(target_match.end(), attribute_match.end()) : max(target_match.start(), attribute_match.start())]
+                    text_between = line[
+                        min(target_match.end(), attribute_match.end()) : max(
+                            target_match.start(), attribute_match.start()
+                        )
+                    ]
                     if len(text_between.split()) > self.apart:
                         continue
                     for target in _matching_words(target_match, roles["t"]):
@@ -85,7 +99,9 @@ class CorpusPairs:
                                 key, random.Random(f"{self.seed}:{attribute}:{target}")
                             )
                             counts[key] = counts.get(key, 0) + 1
-                            sentence = _cut_window(line, target_match.span(), attribute_match.span(), self.window)
+                            sentence = _cut_window(
+                                line, target_match.span(), attribute_match.span(), self.window
+                            )
                             rows = sentences_by_pair.setdefault(key, [])
                             if len(rows) < self.most:
                                 rows.append(sentence)
@@ -123,11 +139,13 @@ class LogRatios:
 
     def expected_biases(self) -> Array:
         """The expected bias of each attribute, [attributes]: the mean over X minus that over Y."""
-        return np.array([
-            np.mean([row.mean() for row in self.list_ratios(attribute, "x")])
-            - np.mean([row.mean() for row in self.list_ratios(attribute, "y")])
-            for attribute in self.attributes
-        ])  # fmt: skip
+        return np.array(
+            [
+                np.mean([row.mean() for row in self.list_ratios(attribute, "x")])
+                - np.mean([row.mean() for row in self.list_ratios(attribute, "y")])
+                for attribute in self.attributes
+            ]
+        )
 
 
 def measure_ratios(
@@ -158,21 +176,47 @@ def measure_ratios(
                         filled = fill_frame(sentence, target, attribute)
                         sentences_by_pair.setdefault((attribute, target), []).append(filled)
         settings["contexts_from"] = "templates"
-    all_sentences = list(dict.fromkeys(filled for row in sentences_by_pair.values() for filled in row))
-    ratio_by_sentence = {filled: p.log_joint - p.log_prior for filled, p in zip(all_sentences, model.predict(all_sentences), strict=True)}
-    cells = {key: np.array([ratio_by_sentence[filled] for filled in row]) for key, row in sentences_by_pair.items()}
-    with_both = {a for a in all_attributes if all(any((a, t) in cells for t in sides[s]) for s in "xy")}
-    attributes_with_both = {role: tuple(w for w in attributes[role] if w in with_both) for role in "ab"}
+    all_sentences = list(
+        dict.fromkeys(filled for row in sentences_by_pair.values() for filled in row)
+    )
+    ratio_by_sentence = {
+        filled: p.log_joint - p.log_prior
+        for filled, p in zip(all_sentences, model.predict(all_sentences), strict=True)
+    }
+    cells = {
+        key: np.array([ratio_by_sentence[filled] for filled in row])
+        for key, row in sentences_by_pair.items()
+    }
+    with_both = {
+        a for a in all_attributes if all(any((a, t) in cells for t in sides[s]) for s in "xy")
+    }
+    attributes_with_both = {
+        role: tuple(w for w in attributes[role] if w in with_both) for role in "ab"
+    }
     sides_with_both = {
         side: tuple(t for t in sides[side] if any((a, t) in cells for a in with_both))
         for side in "xy"
     }
     all_words = sides | attributes
     words_missing = {
-        role: (*missing[role], *(w for w in all_words[role] if w not in (sides_with_both | attributes_with_both)[role]))
+        role: (
+            *missing[role],
+            *(
+                w
+                for w in all_words[role]
+                if w not in (sides_with_both | attributes_with_both)[role]
+            ),
+        )
         for role in ROLES
     }
-    check_words(test, {role: SetUsage((sides_with_both | attributes_with_both)[role], words_missing[role]) for role in ROLES}, model.info)
+    check_words(
+        test,
+        {
+            role: SetUsage((sides_with_both | attributes_with_both)[role], words_missing[role])
+            for role in ROLES
+        },
+        model.info,
+    )
     return LogRatios(cells, sides_with_both | attributes_with_both, words_missing, settings)
 
 
@@ -215,8 +259,8 @@ def ceat_lpbs(
 ) -> Association:
     """CEAT's distribution over LPBS: each of N draws picks one context for each attribute and
     target and computes the effect size of the attributes' biases; a random-effects model combines
-    them. As for CEAT, `p` is that of the published formula and `permutation_p_value` the permutation p of
-    the expected biases; the interval is the 2.5% to 97.5% range of the draws.
+    them. As for CEAT, `p` is that of the published formula and `permutation_p_value` the
+    permutation p of the expected biases; the interval is the 2.5% to 97.5% range of the draws.
     """
     statistics = statistics or Statistics()
     if draws < 2:
@@ -249,10 +293,15 @@ def _draw_biases(ratios: LogRatios, draws: int, seed: int) -> Array:
     biases = np.empty((draws, len(ratios.attributes)))
     for column, attribute in enumerate(ratios.attributes):
         x, y = (
-            np.mean([row[rng.integers(0, len(row), draws)] for row in ratios.list_ratios(attribute, side)],
-                    axis=0)
+            np.mean(
+                [
+                    row[rng.integers(0, len(row), draws)]
+                    for row in ratios.list_ratios(attribute, side)
+                ],
+                axis=0,
+            )
             for side in "xy"
-        )  # fmt: skip
+        )
         biases[:, column] = x - y
     return biases
 

@@ -52,7 +52,9 @@ def measure_associations(targets: Array, a: Array, b: Array) -> Array:
     cosines is one dot product with the mean of the unit vectors, so the cost is linear in the
     number of words.
     """
-    direction = scale_to_unit(a, "attribute A").mean(axis=0) - scale_to_unit(b, "attribute B").mean(axis=0)
+    direction = scale_to_unit(a, "attribute A").mean(axis=0) - scale_to_unit(b, "attribute B").mean(
+        axis=0
+    )
     return np.asarray(scale_to_unit(targets, "targets") @ direction)
 
 
@@ -66,8 +68,8 @@ def effect_size(x: Array, y: Array, spread: SpreadKind = "sample") -> float:
     - "population": the same divided by n (ddof=0; WEFE); |d| is at most 2 for sets of equal size.
     - "pooled": within X and Y (Cohen 1988): sqrt((SS_x + SS_y) / (n_x + n_y - 2)). d has no bound.
 
-    0 if all associations are equal within `EQUALITY_TOLERANCE`; for "pooled", infinity with the sign of the
-    difference if the sets differ and neither varies.
+    0 if all associations are equal within `EQUALITY_TOLERANCE`; for "pooled", infinity with the
+    sign of the difference if the sets differ and neither varies.
     """
     if spread not in get_args(SpreadKind):
         raise UsageError(no_such("spread", spread, get_args(SpreadKind)))
@@ -85,7 +87,9 @@ def effect_sizes(x: Array, y: Array, spread: SpreadKind = "sample") -> Array:
         std = np.concatenate([x, y], axis=1).std(axis=1, ddof=1 if spread == "sample" else 0)
     difference = np.where(np.abs(difference) <= EQUALITY_TOLERANCE, 0.0, difference)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(difference == 0, 0.0, difference / np.where(std <= EQUALITY_TOLERANCE, 0.0, std))
+        return np.where(
+            difference == 0, 0.0, difference / np.where(std <= EQUALITY_TOLERANCE, 0.0, std)
+        )
 
 
 def effect_estimate(
@@ -108,14 +112,21 @@ def effect_estimate(
         return Estimate.missing(n_x + n_y, effect)
     scale = math.sqrt(1 / n_x + 1 / n_y)
     noncentrality = float(x.mean() - y.mean()) / pooled_std / scale
-    half_width = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(1 + noncentrality * noncentrality / (2 * degrees))
-    ends = [(noncentrality * (1 - 1 / (4 * degrees)) + step) * scale for step in (-half_width, half_width)]
+    half_width = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(
+        1 + noncentrality * noncentrality / (2 * degrees)
+    )
+    ends = [
+        (noncentrality * (1 - 1 / (4 * degrees)) + step) * scale
+        for step in (-half_width, half_width)
+    ]
     if spread != "pooled":
         ends = [end / math.sqrt(1 + n_x * n_y / (n_x + n_y) ** 2 * end**2) for end in ends]
     return Estimate(effect, min(ends[0], effect), max(ends[1], effect), n_x + n_y)
 
 
-def single_category_effect(target: Array, a: Array, b: Array, spread: SpreadKind = "sample") -> float:
+def single_category_effect(
+    target: Array, a: Array, b: Array, spread: SpreadKind = "sample"
+) -> float:
     """The single-category test (WEFAT of Caliskan et al. 2017, SC-WEAT): for one vector w,
 
     d(w) = (mean over A of cos(w, a) - mean over B of cos(w, b)) / std over A u B of cos(w, .).
@@ -130,5 +141,7 @@ def single_category_effect(target: Array, a: Array, b: Array, spread: SpreadKind
         raise DataError("target: the vectors of the words cancel out")
     direction = direction / norm
     return effect_size(
-        scale_to_unit(a, "attribute A") @ direction, scale_to_unit(b, "attribute B") @ direction, spread
+        scale_to_unit(a, "attribute A") @ direction,
+        scale_to_unit(b, "attribute B") @ direction,
+        spread,
     )

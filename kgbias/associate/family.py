@@ -13,10 +13,10 @@ from kgbias.associate.graph import (
     RegardAgreement,
     associate_groups,
     build_groups_test,
-    regard_sets,
-    save_results,
-    save_groups,
     find_targets,
+    regard_sets,
+    save_groups,
+    save_results,
     topic_sets,
 )
 from kgbias.associate.indicators import (
@@ -29,8 +29,8 @@ from kgbias.associate.indicators import (
 from kgbias.associate.methods import (
     CONTEXT_PARAMETERS,
     METHODS,
-    Parameters,
     ModelSource,
+    Parameters,
     check_methods,
     run_method,
 )
@@ -53,7 +53,17 @@ from kgbias.stats.inference import benjamini_hochberg, holm
 if TYPE_CHECKING:
     from kgbias.models.in_memory import InMemoryModel
 
-_RESULT_COLUMNS = ("test", "method", "model", "effect_size", "low", "high", "p_value", "p_holm", "p_bh")
+_RESULT_COLUMNS = (
+    "test",
+    "method",
+    "model",
+    "effect_size",
+    "low",
+    "high",
+    "p_value",
+    "p_holm",
+    "p_bh",
+)
 Groups = tuple[str, str] | Literal["all"]
 REGARD_ATTRIBUTES = "regard"
 
@@ -100,7 +110,11 @@ class GroupTestSets:
         pair can be."""
         if groups != "all":
             x, y = (self.run.find_group(name) for name in groups)
-            return [build_groups_test(*self.indicators.target_sets(x, y, self.targets), *self.attribute_pair)], []
+            return [
+                build_groups_test(
+                    *self.indicators.target_sets(x, y, self.targets), *self.attribute_pair
+                )
+            ], []
         tests_found: list[AssociationTest] = []
         left_out: dict[str, None] = {}
         for x, y in combinations(self.run.record.groups, 2):
@@ -236,11 +250,11 @@ def associate(
     """Run every test by every method, on static `vectors` or on each of the `models` (specs).
 
     `tests` are published ones by name (weat1 to weat10, C1, C3-term ..., or "all"), those of
-    `tests_file` (all of them if `tests` is empty) or your own (`kgbias.associate.sets.parse_tests`),
-    such as a dict of four lists of words. "all" leaves out, and names, tests with fewer
-    than 8 words per set, or fewer that the model knows. `methods` are names of `METHODS`; by
-    default weat for vectors and w-seat for models. `vectors` are a file, or what
-    `kgbias.models.vectors.vectors_in_memory` takes.
+    `tests_file` (all of them if `tests` is empty) or your own
+    (`kgbias.associate.sets.parse_tests`), such as a dict of four lists of words. "all" leaves out,
+    and names, tests with fewer than 8 words per set, or fewer that the model knows. `methods` are
+    names of `METHODS`; by default weat for vectors and w-seat for models. `vectors` are a file, or
+    what `kgbias.models.vectors.vectors_in_memory` takes.
 
     `groups` adds a test of two groups of `run`, or of every pair within a category ("all");
     `every_group` adds the single-category association of each group, beside its regard. Groups are
@@ -304,7 +318,10 @@ def associate(
     check_applies(
         [*(name for name, is_given in given_parameters.items() if is_given), *parameters],
         {name: method.parameters for name, method in METHODS.items()} | _INPUT_PARAMETERS,
-        [*(chosen_methods if has_tests or groups else ()), *(name for name, is_present in inputs.items() if is_present)],
+        [
+            *(chosen_methods if has_tests or groups else ()),
+            *(name for name, is_present in inputs.items() if is_present),
+        ],
     )
     check_methods(chosen_methods, parameters, static=vectors is not None)
     if attributes is not None and topics is not None:
@@ -331,9 +348,13 @@ def associate(
         sources += [_open_source(spec, cache, opening, target, workers) for spec in models]
         progress.stage("associating", len(sources) * len(chosen_methods) * len(wanted_tests))
         results, too_few = _run_tests(
-            product(sources, chosen_methods, wanted_tests), parameters, progress, lenient=lenient,
-            group_tests=group_tests, as_published=as_published,
-        )  # fmt: skip
+            product(sources, chosen_methods, wanted_tests),
+            parameters,
+            progress,
+            lenient=lenient,
+            group_tests=group_tests,
+            as_published=as_published,
+        )
         left_out += too_few
         if every_group and group_sets is not None:
             agreement = _associate_every_group(group_sets, sources[0], parameters)
@@ -342,7 +363,9 @@ def associate(
     result = Associations(tuple(results), agreement, tuple(dict.fromkeys(left_out)))
     if target is not None:
         indicators_used = group_sets.indicators if group_sets else None
-        save_results(target, run.record if run else None, result.results, result.records(), indicators_used)
+        save_results(
+            target, run.record if run else None, result.results, result.records(), indicators_used
+        )
     if agreement is not None:
         save_groups(_require_run(run), agreement)
     return result
@@ -397,7 +420,10 @@ def build_records(results: Sequence[Association]) -> list[dict[str, Any]]:
     p_values = np.array([result.test_p_value.value for result in results], dtype=np.float64)
     is_tested = ~np.isnan(p_values)
     corrected = np.full((2, len(p_values)), np.nan)
-    corrected[:, is_tested] = holm(p_values[is_tested].tolist()), benjamini_hochberg(p_values[is_tested].tolist())
+    corrected[:, is_tested] = (
+        holm(p_values[is_tested].tolist()),
+        benjamini_hochberg(p_values[is_tested].tolist()),
+    )
     return [
         result.record() | {"p_holm": float(h), "p_bh": float(b), "family": int(is_tested.sum())}
         for result, h, b in zip(results, *corrected, strict=True)
@@ -447,18 +473,28 @@ def _describe_too_few(result: Association) -> str:
     )
 
 
-def _associate_every_group(group_sets: GroupTestSets, source: ModelSource, parameters: Mapping[str, Any]) -> RegardAgreement:
+def _associate_every_group(
+    group_sets: GroupTestSets, source: ModelSource, parameters: Mapping[str, Any]
+) -> RegardAgreement:
     vectors: SetVectors = StaticSetVectors(source.vectors)
     if source.encoder is not None:
-        encoder_options = {name: parameters[name] for name in ("encoding", "layer") if name in parameters}
+        encoder_options = {
+            name: parameters[name] for name in ("encoding", "layer") if name in parameters
+        }
         vectors = TemplateSetVectors(source.encoder, **encoder_options)
     seed = {"seed": parameters["seed"]} if "seed" in parameters else {}
-    targets, left_out = find_targets(group_sets.run.record, group_sets.indicators, group_sets.targets)
+    targets, left_out = find_targets(
+        group_sets.run.record, group_sets.indicators, group_sets.targets
+    )
     if not targets:
         raise group_sets.indicators.too_few_error(left_out[0], 0, group_sets.targets)
     statements = group_sets.statements
-    regard = [s for s in group_sets.run.group_scores() if s.arm == statements.arm_label(*statements.arms)]
-    return associate_groups(targets, *group_sets.attribute_pair, vectors, regard, left_out=left_out, **seed)
+    regard = [
+        s for s in group_sets.run.group_scores() if s.arm == statements.arm_label(*statements.arms)
+    ]
+    return associate_groups(
+        targets, *group_sets.attribute_pair, vectors, regard, left_out=left_out, **seed
+    )
 
 
 def _require_run(run: StoredRun | None) -> StoredRun:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.associate.method_agreement import spearman
 from kgbias.associate.effect import EQUALITY_TOLERANCE, effect_estimate, scale_to_unit
 from kgbias.associate.indicators import Indicators, shipped_indicators
+from kgbias.associate.method_agreement import spearman
 from kgbias.associate.result import Association
 from kgbias.associate.sets import MIN_WORDS, AssociationTest, WordSet
 from kgbias.associate.weat import SetVectors
@@ -127,7 +127,9 @@ def regard_words(
     return positive, negative
 
 
-def regard_sets(triples: Sequence[TripleView], max_words: int = MAX_REGARD_WORDS) -> tuple[WordSet, WordSet]:
+def regard_sets(
+    triples: Sequence[TripleView], max_words: int = MAX_REGARD_WORDS
+) -> tuple[WordSet, WordSet]:
     """The words of positive and of negative regard over all groups of the run, as attribute sets
     (see `regard_words`)."""
     positive, negative = regard_words(triples, max_words)
@@ -191,7 +193,9 @@ def find_topic(models: Sequence[TopicModel], name: str) -> Topic:
     ]
     if len(matching_topics) == 1:
         return matching_topics[0]
-    choices = "; ".join(f"{t.category}:{t.number} {', '.join(t.words[:3])}" for t in matching_topics or topics)
+    choices = "; ".join(
+        f"{t.category}:{t.number} {', '.join(t.words[:3])}" for t in matching_topics or topics
+    )
     raise UsageError(
         f"{name!r} is {'more than one topic' if matching_topics else 'no topic of the run'}; "
         f"choose from {choices}"
@@ -201,8 +205,8 @@ def find_topic(models: Sequence[TopicModel], name: str) -> Topic:
 def find_targets(
     run: Run, indicators: Indicators, kind: str | None = None
 ) -> tuple[dict[Group, WordSet], tuple[str, ...]]:
-    """The indicators of each group of the run (`Indicators.choose_for_category`), and the groups with fewer
-    than 8."""
+    """The indicators of each group of the run (`Indicators.choose_for_category`), and the groups
+    with fewer than 8."""
     sets_by_group: dict[Group, WordSet] = {}
     for category in dict.fromkeys(group.category for group in run.groups):
         groups = [group for group in run.groups if group.category == category]
@@ -232,15 +236,23 @@ def associate_groups(
     for attribute_vectors, words in ((found_a, a), (found_b, b)):
         if len(attribute_vectors.forms) < MIN_WORDS:
             raise DataError(
-                f"{vectors.info.name} knows {len(attribute_vectors.forms)} words of {words.concept}, and a "
+                f"{vectors.info.name} knows {len(attribute_vectors.forms)} words of "
+                f"{words.concept}, and a "
                 f"test needs {MIN_WORDS} a side"
             )
     regard = {s.group_id: s.value for s in scores if s.measure == "overall_regard"}
-    unit_a, unit_b = scale_to_unit(found_a.vectors, a.concept), scale_to_unit(found_b.vectors, b.concept)
+    unit_a, unit_b = (
+        scale_to_unit(found_a.vectors, a.concept),
+        scale_to_unit(found_b.vectors, b.concept),
+    )
     results, groups_without = [], list(left_out)
     for group, words in targets.items():
         group_vectors = vectors.find_set(words)
-        direction = scale_to_unit(group_vectors.vectors, group.name).mean(axis=0) if group_vectors.forms else np.zeros(1)
+        direction = (
+            scale_to_unit(group_vectors.vectors, group.name).mean(axis=0)
+            if group_vectors.forms
+            else np.zeros(1)
+        )
         length = float(np.linalg.norm(direction))
         if len(group_vectors.forms) < MIN_WORDS or length <= EQUALITY_TOLERANCE:
             groups_without.append(group.name)
@@ -258,7 +270,10 @@ def associate_groups(
     return RegardAgreement(
         vectors.info,
         tuple(results),
-        spearman(np.array([g.effect.value for g in with_regard]), np.array([g.regard for g in with_regard])),
+        spearman(
+            np.array([g.effect.value for g in with_regard]),
+            np.array([g.regard for g in with_regard]),
+        ),
         WordSet(a.concept, tuple(found_a.forms), source=a.source),
         WordSet(b.concept, tuple(found_b.forms), source=b.source),
         found_a.missing + found_b.missing,
@@ -291,8 +306,8 @@ def save_results(
     A test gets edges to nodes that are in the graph: to each group that a word or concept of a set
     names, or that `indicators` (None: the shipped ones) say the concept is about, TARGET for X or
     Y, ATTRIBUTE for A or B (the male terms of WEAT 7). It gets an ATTRIBUTE edge to each object
-    whose text is an attribute word, and to each topic of the run that shares at least `MIN_SHARED_WORDS`
-    words with an attribute set.
+    whose text is an attribute word, and to each topic of the run that shares at least
+    `MIN_SHARED_WORDS` words with an attribute set.
     """
     nodes = [
         AssociationNode(
@@ -324,7 +339,10 @@ def save_groups(run: StoredRun, agreement: RegardAgreement) -> None:
         "noncentral t over attribute words"
     )
     run.save_group_scores(
-        [GroupScore.from_estimate(g.group.id, SC_WEAT_MEASURE, g.effect, method) for g in agreement.groups]
+        [
+            GroupScore.from_estimate(g.group.id, SC_WEAT_MEASURE, g.effect, method)
+            for g in agreement.groups
+        ]
     )
 
 
@@ -334,7 +352,9 @@ def build_edges(
     """The edges from a test to what the graph holds now (see `save_results`)."""
     topics = [topic for model in store.topics(run.id) for topic in model.topics] if run else []
     declared = indicators or shipped_indicators()
-    edges_found = [AssociationEdge(side, "topic", id) for side, id in sorted(_related_topics(test, topics))]
+    edges_found = [
+        AssociationEdge(side, "topic", id) for side, id in sorted(_related_topics(test, topics))
+    ]
     for side, words in test.sets.items():
         concept_names = {words.concept, *declared.names_for_concept(words.concept)}
         texts = {"group": concept_names | (set(words.words) if side in ("x", "y") else set())}
@@ -347,9 +367,9 @@ def build_edges(
 
 
 def _related_topics(test: AssociationTest, topics: Sequence[Topic]) -> set[tuple[str, str]]:
-    """The attribute sides that are about a topic, with its id: a side is if it holds `MIN_SHARED_WORDS` of
-    the topic's words, or all of them, or all but those that the topic of the other side also has
-    (`topic_sets`)."""
+    """The attribute sides that are about a topic, with its id: a side is if it holds
+    `MIN_SHARED_WORDS` of the topic's words, or all of them, or all but those that the topic of the
+    other side also has (`topic_sets`)."""
     a, b = set(test.a.words), set(test.b.words)
     sides_found: set[tuple[str, str]] = set()
     for topic in topics:

@@ -27,14 +27,27 @@ from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.models.base import ModelInfo
-from kgbias.models.embed import LAST_LAYER, Encoder, Encoding, VectorSource, Span, open_encoder
-from kgbias.models.predict import FilledTemplate, Prediction
 from kgbias.models.distributed import open_language_model
+from kgbias.models.embed import LAST_LAYER, Encoder, Encoding, Span, VectorSource, open_encoder
+from kgbias.models.predict import FilledTemplate, Prediction
 from kgbias.parallel import Executor
 from kgbias.stats.inference import benjamini_hochberg, holm
 
-TESTS = ("C1", "C3-name", "C3-term", "C6-name", "C6-term", "C9-name", "Dis", "Occ-name", "Occ-term",
-         "I1-name", "I1-term", "I2-name", "I2-term")  # fmt: skip
+TESTS = (
+    "C1",
+    "C3-name",
+    "C3-term",
+    "C6-name",
+    "C6-term",
+    "C9-name",
+    "Dis",
+    "Occ-name",
+    "Occ-term",
+    "I1-name",
+    "I1-term",
+    "I2-name",
+    "I2-term",
+)
 """The tests of the paper, without C9-term, which has fewer than 8 words per set."""
 METHODS = ("s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs")
 WORDS = ("full", "reduced", "simplified", "nouns")
@@ -122,7 +135,11 @@ def iter_cells(
     """Every valid combination, model by model and test by test: s-SEAT takes sentences, w-SEAT
     words, CEAT both, and LPBS neither; simplified sets are those of Kurita et al. (2019)."""
     for model, test in product(models, tests):
-        sets = [word_choice for word_choice in words if test.simplified or word_choice not in ("simplified", "nouns")]
+        sets = [
+            word_choice
+            for word_choice in words
+            if test.simplified or word_choice not in ("simplified", "nouns")
+        ]
         for method, contexts, word_choice in product(
             methods, ("templates", "corpus") if corpus else ("templates",), sets
         ):
@@ -203,8 +220,12 @@ class PredictionCache:
         return self._predictor.is_token(word)
 
     def predict(self, sentences: Sequence[FilledTemplate]) -> list[Prediction]:
-        new_sentences = [sentence for sentence in dict.fromkeys(sentences) if sentence not in self._predictions]
-        self._predictions |= dict(zip(new_sentences, self._predictor.predict(new_sentences), strict=True))
+        new_sentences = [
+            sentence for sentence in dict.fromkeys(sentences) if sentence not in self._predictions
+        ]
+        self._predictions |= dict(
+            zip(new_sentences, self._predictor.predict(new_sentences), strict=True)
+        )
         return [self._predictions[sentence] for sentence in sentences]
 
 
@@ -264,7 +285,11 @@ class Grid:
     def _corpus_contexts(self) -> CorpusCache:
         if self.corpus is None:
             raise UsageError("the grid has no corpus")
-        how = {name: self.parameters[name] for name in ("most", "window", "seed") if name in self.parameters}
+        how = {
+            name: self.parameters[name]
+            for name in ("most", "window", "seed")
+            if name in self.parameters
+        }
         return CorpusCache(CorpusContexts(self.corpus, **how))
 
     def context_source(self, contexts: str) -> ContextSource:
@@ -275,7 +300,9 @@ class Grid:
         """The key that a cell is stored under."""
         corpus = self.corpus_hash if cell.contexts == "corpus" else ""
         test = self.by_name[cell.test].id
-        return cell.key({"test_words": test, "weights": info.id, "corpus": corpus, **self.parameters})
+        return cell.key(
+            {"test_words": test, "weights": info.id, "corpus": corpus, **self.parameters}
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -303,8 +330,8 @@ class GridCost(Result):
 @dataclass(frozen=True, slots=True, repr=False)
 class GridResult(Result):
     """The rows of a grid, one per cell: a record of an association test with its `cell`, corrected
-    over the grid; and why cells are `missing`. `computed_count` counts those that were not in the store
-    before."""
+    over the grid; and why cells are `missing`. `computed_count` counts those that were not in the
+    store before."""
 
     rows: tuple[GridRow, ...]
     missing: tuple[str, ...]
@@ -327,7 +354,9 @@ class GridResult(Result):
                 name: sum(row[key] <= alpha for row in rows)
                 for name, key in (("uncorrected", "p_test"), ("holm", "p_holm"), ("bh", "p_bh"))
             }
-            counts_found.append({"model": model, "method": method, "tests": len(rows), **significant})
+            counts_found.append(
+                {"model": model, "method": method, "tests": len(rows), **significant}
+            )
         return counts_found
 
     def as_rows(self) -> Rows[GridRow]:
@@ -382,7 +411,13 @@ def plan_grid(
             targets=(targets,) if targets else ("names", "terms"),
         )
     )
-    defaults = {"samples": DEFAULT_GRID_SAMPLES, "draws": DEFAULT_GRID_DRAWS, "how": "sampled", "seed": 0, "layer": LAST_LAYER}
+    defaults = {
+        "samples": DEFAULT_GRID_SAMPLES,
+        "draws": DEFAULT_GRID_DRAWS,
+        "how": "sampled",
+        "seed": 0,
+        "layer": LAST_LAYER,
+    }
     if contexts is not None:
         defaults |= {"most": MAX_GRID_CONTEXTS}
     if not chosen_cells:
@@ -457,7 +492,9 @@ def run_grid(
                 model.embed(list(cells_to_run.values()))
             except DataError as error:  # a text that is too long, a word without a token
                 missing += [f"{cell}: {error}" for cell in cells_to_run.values() if cell.encoding]
-                cells_to_run = {key: cell for key, cell in cells_to_run.items() if not cell.encoding}
+                cells_to_run = {
+                    key: cell for key, cell in cells_to_run.items() if not cell.encoding
+                }
             for key, cell in cells_to_run.items():
                 started = time.perf_counter()
                 try:
@@ -503,7 +540,12 @@ class _GridModel:
             spans_by_role = self._grid.context_source(contexts).find_spans(
                 self._grid.by_name[context_cells[0].test], self.encoder.info
             )
-            spans = [span for by_word in spans_by_role.values() for row in by_word.values() for span in row]
+            spans = [
+                span
+                for by_word in spans_by_role.values()
+                for row in by_word.values()
+                for span in row
+            ]
             self.texts.prepare(spans, list(places))
 
     def run_cell(self, cell: GridCell) -> Association:
@@ -568,22 +610,36 @@ def _stored_keys(store: Store | None) -> dict[str, str]:
     return {node.record["key"]: node.id for node in store.associations() if "key" in node.record}
 
 
-def _correct_rows(grid: Grid, store: Store, run: StoredRun | None, keys: Sequence[str]) -> list[GridRow]:
+def _correct_rows(
+    grid: Grid, store: Store, run: StoredRun | None, keys: Sequence[str]
+) -> list[GridRow]:
     """The rows of these cells, with p-values corrected over all of them. They are written back,
     with edges to groups added to the graph since a cell was computed."""
     groups = {
-        name: {e for e in build_edges(store, run.record if run else None, test) if e.kind != "object"}
+        name: {
+            e for e in build_edges(store, run.record if run else None, test) if e.kind != "object"
+        }
         for name, test in grid.by_name.items()
     }
     wanted_keys = set(keys)
-    by_key = {n.record["key"]: n for n in store.associations() if n.record.get("key") in wanted_keys}
+    by_key = {
+        n.record["key"]: n for n in store.associations() if n.record.get("key") in wanted_keys
+    }
     nodes = [by_key[key] for key in keys]
     p_values = [float(node.record["p_test"]) for node in nodes]
     rows, updated = [], []
     for node, holm_p, bh_p in zip(nodes, holm(p_values), benjamini_hochberg(p_values), strict=True):
-        row = dict(node.record) | {"p_holm": float(holm_p), "p_bh": float(bh_p), "family": len(nodes)}
+        row = dict(node.record) | {
+            "p_holm": float(holm_p),
+            "p_bh": float(bh_p),
+            "family": len(nodes),
+        }
         rows.append(row)
-        edges_now = tuple(dict.fromkeys((*node.edges, *sorted(groups[row["cell"]["test"]], key=repr))))
-        updated.append(replace(node, record=row, p_holm=float(holm_p), p_bh=float(bh_p), edges=edges_now))
+        edges_now = tuple(
+            dict.fromkeys((*node.edges, *sorted(groups[row["cell"]["test"]], key=repr)))
+        )
+        updated.append(
+            replace(node, record=row, p_holm=float(holm_p), p_bh=float(bh_p), edges=edges_now)
+        )
     store.save_associations(run.id if run else None, updated)
     return rows

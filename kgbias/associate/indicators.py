@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from kgbias.associate.sets import MIN_WORDS, WordSet, find_tests, published_tests, parse_words
+from kgbias.associate.sets import MIN_WORDS, WordSet, find_tests, parse_words, published_tests
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import Group, GroupName, node_id
 from kgbias.io.reading import read_toml
@@ -92,7 +92,10 @@ class Indicators:
         Returns the kind ("" if there is none), and the set of each group with at least 8 of it."""
         sets = {group: declared.sets for group in groups if (declared := self.find_group(group))}
         usable = [
-            each for group_sets in sets.values() for each, words in group_sets.items() if len(words.words) >= MIN_WORDS
+            each
+            for group_sets in sets.values()
+            for each, words in group_sets.items()
+            if len(words.words) >= MIN_WORDS
         ]
         best_kind = kind or max(dict.fromkeys(usable), key=usable.count, default="")
         return best_kind, {
@@ -114,24 +117,36 @@ class Indicators:
         word_counts = {x.name: 0, y.name: 0}
         for kind_tried in kinds:
             sets = [g.sets.get(kind_tried) if g else None for g in declared]
-            shared_words = set(sets[0].words if sets[0] else ()) & set(sets[1].words if sets[1] else ())
-            own_words = [tuple(w for w in (s.words if s else ()) if w not in shared_words) for s in sets]
+            shared_words = set(sets[0].words if sets[0] else ()) & set(
+                sets[1].words if sets[1] else ()
+            )
+            own_words = [
+                tuple(w for w in (s.words if s else ()) if w not in shared_words) for s in sets
+            ]
             if min(map(len, own_words)) >= MIN_WORDS and sets[0] and sets[1]:
                 return (
                     replace(sets[0], concept=x.name, words=own_words[0]),
                     replace(sets[1], concept=y.name, words=own_words[1]),
                 )
-            word_counts = {g.name: max(word_counts[g.name], len(w)) for g, w in zip((x, y), own_words, strict=True)}
+            word_counts = {
+                g.name: max(word_counts[g.name], len(w))
+                for g, w in zip((x, y), own_words, strict=True)
+            }
         if not kinds and declared[1]:
-            word_counts[y.name] = max(map(len, (s.words for s in declared[1].sets.values())), default=0)
+            word_counts[y.name] = max(
+                map(len, (s.words for s in declared[1].sets.values())), default=0
+            )
         short = min(word_counts, key=lambda name: word_counts[name])
         raise self.too_few_error(short, word_counts[short], kind)
 
     def too_few_error(self, group: str, count: int, kind: str | None = None) -> UsageError:
         """The error for a test with fewer than 8 words per side."""
-        file_to_extend = self.source_file if self.source_file != SHIPPED_PATH else "a file of your own"
+        file_to_extend = (
+            self.source_file if self.source_file != SHIPPED_PATH else "a file of your own"
+        )
         return UsageError(
-            f"{group} has {count} {kind or 'indicators'} to test, and a test needs {MIN_WORDS} per side: "
+            f"{group} has {count} {kind or 'indicators'} to test, and a test needs {MIN_WORDS} "
+            f"per side: "
             f"declare them in {file_to_extend} (`indicators`; its form is that of {SHIPPED_PATH})"
         )
 
@@ -160,8 +175,14 @@ def read_indicators(path: Path | None = None) -> Indicators:
         return base
     file_indicators = _parse_indicators(read_toml(path), str(path), base.attributes)
     replaced_ids = {node_id("group", group.name) for group in file_indicators.groups}
-    shipped_groups = tuple(group for group in base.groups if node_id("group", group.name) not in replaced_ids)
-    return Indicators((*file_indicators.groups, *shipped_groups), file_indicators.attributes, file_indicators.source_file)
+    shipped_groups = tuple(
+        group for group in base.groups if node_id("group", group.name) not in replaced_ids
+    )
+    return Indicators(
+        (*file_indicators.groups, *shipped_groups),
+        file_indicators.attributes,
+        file_indicators.source_file,
+    )
 
 
 @cache
@@ -182,20 +203,26 @@ def _given_names() -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def _parse_indicators(content: Mapping[str, Any], location: str, shipped_pairs: Mapping[str, SetPair]) -> Indicators:
+def _parse_indicators(
+    content: Mapping[str, Any], location: str, shipped_pairs: Mapping[str, SetPair]
+) -> Indicators:
     source = content.get("source", "")
     patterns = _check_tables(content.get("pattern", {}), f"{location}, pattern")
     rows = content.get("group", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise DataError(f"{location}: groups must be [[group]] tables")
     pairs = dict(shipped_pairs)
-    for name, table in _check_tables(content.get("attributes", {}), f"{location}, attributes").items():
+    for name, table in _check_tables(
+        content.get("attributes", {}), f"{location}, attributes"
+    ).items():
         pairs[name] = _parse_pair(table, f"{location}, attributes {name!r}", source)
     unknown = content.keys() - {"source", "pattern", "group", "attributes"}
     if unknown or not (rows or pairs != shipped_pairs):
         problem = f"no {min(unknown)!r}" if unknown else "at least one of them"
         raise DataError(f"{location} takes [[group]] and [attributes.NAME]: {problem}")
-    return Indicators(tuple(_parse_group(row, patterns, source, location) for row in rows), pairs, location)
+    return Indicators(
+        tuple(_parse_group(row, patterns, source, location) for row in rows), pairs, location
+    )
 
 
 def _parse_group(
@@ -214,7 +241,9 @@ def _parse_group(
             continue
         if not isinstance(table, dict):
             raise DataError(f"{location}: {kind} must be a table [group.{kind}]")
-        table, table_location = _apply_pattern(kind, table, row.get("forms", {}), patterns, location)
+        table, table_location = _apply_pattern(
+            kind, table, row.get("forms", {}), patterns, location
+        )
         if kind == _NAME_KIND:
             paraphrases = _parse_paraphrases(table, node_id("group", name), table_location)
             words = tuple(p.text for p in paraphrases if not p.mark)
@@ -259,7 +288,9 @@ def _fill_wording(wording: Any, kind: str, forms: Mapping[str, Any], location: s
     missing_form: Exception | None = None
     root = "{{{}}}" if kind == _NAME_KIND else "{}"
     marked_forms = {name: root.format(form) for name, form in forms.items()}
-    for candidate in parse_words([wording] if isinstance(wording, str) else wording, f"{location}, wordings"):
+    for candidate in parse_words(
+        [wording] if isinstance(wording, str) else wording, f"{location}, wordings"
+    ):
         try:
             return candidate.format_map(marked_forms)
         except (KeyError, ValueError, IndexError, AttributeError) as error:
@@ -286,7 +317,12 @@ def _parse_words(table: Mapping[str, Any], location: str) -> tuple[str, ...]:
 
 
 def _build_set(
-    group: str, kind: str, words: Sequence[str], table: Mapping[str, Any], source: str, location: str
+    group: str,
+    kind: str,
+    words: Sequence[str],
+    table: Mapping[str, Any],
+    source: str,
+    location: str,
 ) -> WordSet:
     if not (source := str(table.get("source", source))):
         raise DataError(f"{location} needs a source: where its words come from")
@@ -294,12 +330,18 @@ def _build_set(
     return WordSet(group, tuple(dict.fromkeys(words)), slot, source=f"{kind}: {source}")
 
 
-def _parse_paraphrases(table: Mapping[str, Any], group: str, location: str) -> tuple[GroupName, ...]:
+def _parse_paraphrases(
+    table: Mapping[str, Any], group: str, location: str
+) -> tuple[GroupName, ...]:
     """The names of a group, each once: `words`, and those with a mark."""
     if "origins" in table or "concept_words" in table:
         return tuple(GroupName(text, group, "", "") for text in _parse_words(table, location))
     one_root_names = table.get("one_root")
-    shared_root = [w.casefold() for w in parse_words(one_root_names, f"{location}, one_root")] if one_root_names else []
+    shared_root = (
+        [w.casefold() for w in parse_words(one_root_names, f"{location}, one_root")]
+        if one_root_names
+        else []
+    )
     names_by_id: dict[str, GroupName] = {}
     for key, mark in (("words", ""), *zip(NAME_MARKS, NAME_MARKS, strict=True)):
         rows = table.get(key) if key == "words" else table.get(key, [])

@@ -66,8 +66,8 @@ def lpbs(
     exchanges attributes (two-tailed by default).
 
     Exchanging attributes takes the targets as given: it finds whatever the model associates with
-    *these* names. With enough targets, `permutation_p_value` is the p-value of exchanging targets between X
-    and Y, as WEAT does, on each target's mean log ratio over A minus that over B.
+    *these* names. With enough targets, `permutation_p_value` is the p-value of exchanging targets
+    between X and Y, as WEAT does, on each target's mean log ratio over A minus that over B.
 
     `pool` combines the targets of a set: "mean" averages their log ratios, giving each word the
     same weight; "sum" adds their probabilities before the logarithm (Kurita et al.'s code), which
@@ -126,11 +126,16 @@ def lpbs(
     shape = (len(plan), len(all_attributes), len(used["x"]) + len(used["y"]))
     ratios = np.array([p.log_joint - p.log_prior for p in predictions]).reshape(shape).mean(axis=0)
     target_associations = ratios[:n_a].mean(axis=0) - ratios[n_a:].mean(axis=0)
-    return replace(result, permutation_p_value=_test_targets(target_associations, len(used["x"]), statistics))
+    return replace(
+        result, permutation_p_value=_test_targets(target_associations, len(used["x"]), statistics)
+    )
 
 
 def _biases_by_sentence(
-    frames: Sequence[SentenceFrames], attributes: int, predictions: Sequence[Prediction], pool: Pooling
+    frames: Sequence[SentenceFrames],
+    attributes: int,
+    predictions: Sequence[Prediction],
+    pool: Pooling,
 ) -> Array:
     """The biases [sentences, attributes] for sentences in these frames, from the predictions for
     each, ordered by attribute and then by target."""
@@ -211,11 +216,16 @@ def fill_frame(sentence: str, target: str, attribute: str) -> FilledTemplate:
         first_place, second_place = second_place, first_place
     text, first_start = fill_slot(sentence, first_place[1], first_place[0])
     text, second_start = fill_slot(text, second_place[1], second_place[0])
-    places = {first_place[0]: (first_start, first_start + len(first_place[1])), second_place[0]: (second_start, second_start + len(second_place[1]))}
+    places = {
+        first_place[0]: (first_start, first_start + len(first_place[1])),
+        second_place[0]: (second_start, second_start + len(second_place[1])),
+    }
     return FilledTemplate(text, places["{t}"], places["{a}"])
 
 
-def _count_multi_token(filled: Sequence[FilledTemplate], predictions: Sequence[Prediction]) -> dict[str, int]:
+def _count_multi_token(
+    filled: Sequence[FilledTemplate], predictions: Sequence[Prediction]
+) -> dict[str, int]:
     """How many words are more than one token; each token is masked."""
     targets, attributes = set(), set()
     for sentence, prediction in zip(filled, predictions, strict=True):

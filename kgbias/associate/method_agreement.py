@@ -38,19 +38,32 @@ def measure_agreements(rows: Sequence[RecordRow], alpha: float = 0.05) -> list[M
     for model, model_rows in by_model.items():
         methods = dict.fromkeys(method for method, _ in model_rows)
         for first_method, second_method in combinations(methods, 2):
-            tests = [test for method, test in model_rows if method == first_method and (second_method, test) in model_rows]
+            tests = [
+                test
+                for method, test in model_rows
+                if method == first_method and (second_method, test) in model_rows
+            ]
             for significant in (False, True):
                 pairs = [
                     (model_rows[first_method, test], model_rows[second_method, test])
                     for test in tests
                     if not significant
-                    or max(model_rows[first_method, test]["p_holm"], model_rows[second_method, test]["p_holm"]) <= alpha
+                    or max(
+                        model_rows[first_method, test]["p_holm"],
+                        model_rows[second_method, test]["p_holm"],
+                    )
+                    <= alpha
                 ]
                 x = np.array([a["effect_size"] for a, _ in pairs])
                 y = np.array([b["effect_size"] for _, b in pairs])
                 agreements_found.append(
                     MethodAgreement(
-                        model, (first_method, second_method), significant, len(pairs), pearson(x, y), spearman(x, y)
+                        model,
+                        (first_method, second_method),
+                        significant,
+                        len(pairs),
+                        pearson(x, y),
+                        spearman(x, y),
                     )
                 )
     return agreements_found
@@ -62,11 +75,15 @@ def name_distinct_methods(rows: Sequence[RecordRow]) -> list[RecordRow]:
     ("s-seat encoding=cls")."""
     settings_by_test: dict[tuple[str, str, str], list[RecordRow]] = {}
     for row in rows:
-        settings_by_test.setdefault((row["method"], row["model"], row["test"]), []).append(row["settings"])
+        settings_by_test.setdefault((row["method"], row["model"], row["test"]), []).append(
+            row["settings"]
+        )
     differing: dict[str, set[str]] = {}
     for (method, _, _), settings in settings_by_test.items():
         keys = {key for setting in settings for key in setting}
-        differing_keys = {key for key in keys if any(s.get(key) != settings[0].get(key) for s in settings)}
+        differing_keys = {
+            key for key in keys if any(s.get(key) != settings[0].get(key) for s in settings)
+        }
         plain_keys = {
             key
             for key in differing_keys

@@ -21,11 +21,17 @@ from kgbias.associate.contexts import (
     TemplateContexts,
     embed_contexts,
 )
+from kgbias.associate.corpus_pairs import CorpusPairs, ceat_lpbs, lpbs_in_corpus, measure_ratios
 from kgbias.associate.effect import DEFAULT_DRAWS, Array, SpreadKind, scale_to_unit
 from kgbias.associate.lpbs import Pooling, Predictor, WordChoice, lpbs
-from kgbias.associate.corpus_pairs import CorpusPairs, ceat_lpbs, lpbs_in_corpus, measure_ratios
 from kgbias.associate.permutation import PermutationMethod, PValue, Tails
-from kgbias.associate.result import Association, SetUsage, Statistics, published_statistics, check_words
+from kgbias.associate.result import (
+    Association,
+    SetUsage,
+    Statistics,
+    check_words,
+    published_statistics,
+)
 from kgbias.associate.search import search_seat
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.associate.weat import SeatMethod, WordVectors, seat, weat
@@ -95,7 +101,9 @@ def ect(x: Array, y: Array, attributes: Array) -> float:
     attributes' cosines with the mean of X and with that of Y, in [-1, 1]. 1: the same attributes
     are near both."""
     rows = scale_to_unit(attributes)
-    near_x, near_y = (ranks(rows @ scale_to_unit(targets.mean(axis=0)[None])[0]) for targets in (x, y))
+    near_x, near_y = (
+        ranks(rows @ scale_to_unit(targets.mean(axis=0)[None])[0]) for targets in (x, y)
+    )
     if np.ptp(near_x) == 0 or np.ptp(near_y) == 0:
         return float("nan")
     return float(np.corrcoef(near_x, near_y)[0, 1])
@@ -116,16 +124,19 @@ SCORES: Mapping[str, VectorScore] = {
     "rnsb": VectorScore(
         lambda v: rnsb(v["x"], v["y"], v["a"], v["b"]), "divergence in nats; 0: none more negative"
     ),
-    "mac": VectorScore(lambda v: mac(v["x"], v["y"], v["a"], v["b"]), "cosine distance; 1: unrelated"),
+    "mac": VectorScore(
+        lambda v: mac(v["x"], v["y"], v["a"], v["b"]), "cosine distance; 1: unrelated"
+    ),
     "ect": VectorScore(
         lambda v: ect(v["x"], v["y"], np.concatenate([v["a"], v["b"]])),
         "rank correlation; 1: the same attributes near X and Y",
     ),
     "ripa": VectorScore(
-        lambda v: ripa(v["x"], v["y"], v["a"]), "inner product with x - y; above 0: A leans to X",
+        lambda v: ripa(v["x"], v["y"], v["a"]),
+        "inner product with x - y; above 0: A leans to X",
         is_paired=True,
     ),
-}  # fmt: skip
+}
 """The scores by name. RND and RIPA take one attribute set: A; with X and Y, ECT takes both."""
 
 
@@ -144,7 +155,10 @@ def score_vectors(
     score_kind = SCORES[name]
     words = {role: test.sets[role].words for role in ROLES}
     found_vectors = {role: vectors.find(words[role]) for role in ROLES}
-    rows = {role: dict(zip(found_vectors[role].forms, found_vectors[role].vectors, strict=True)) for role in ROLES}
+    rows = {
+        role: dict(zip(found_vectors[role].forms, found_vectors[role].vectors, strict=True))
+        for role in ROLES
+    }
     if score_kind.is_paired:
         pairs = [
             (x, y)
@@ -157,7 +171,11 @@ def score_vectors(
         role: SetUsage(
             tuple(rows[role]),
             tuple(word for word in words[role] if word not in rows[role]),
-            {word: form for word, form in found_vectors[role].other_forms.items() if word in rows[role]},
+            {
+                word: form
+                for word, form in found_vectors[role].other_forms.items()
+                if word in rows[role]
+            },
         )
         for role in ROLES
     }
@@ -257,9 +275,9 @@ class Parameters(TypedDict, total=False):
 @dataclass(frozen=True, slots=True)
 class ModelSource:
     """What is tested: the vectors that words have by themselves and, for a language model, those of
-    words in sentences (`encoder`) and its predictions (`predictor`, by kind). `writer_options` says how to
-    open it to write contexts: the `store` whose answer log is asked first, `dtype`, `device`.
-    `settings` become part of each result's settings."""
+    words in sentences (`encoder`) and its predictions (`predictor`, by kind). `writer_options` says
+    how to open it to write contexts: the `store` whose answer log is asked first, `dtype`,
+    `device`. `settings` become part of each result's settings."""
 
     vectors: WordVectors
     encoder: Any = None  # an Embedder
@@ -360,7 +378,9 @@ def _run_lpbs(test: AssociationTest, source: ModelSource, call: MethodCall) -> A
 
 def _run_ceat_lpbs(test: AssociationTest, source: ModelSource, call: MethodCall) -> Association:
     predictor: Predictor = source.predictor(call.parameters.get("kind", "auto"))
-    ratios = measure_ratios(test, predictor, call.parameters.get("words", "full"), _corpus_pairs(call.parameters))
+    ratios = measure_ratios(
+        test, predictor, call.parameters.get("words", "full"), _corpus_pairs(call.parameters)
+    )
     options = call.pick("draws", "variance")
     return ceat_lpbs(test, ratios, predictor.info, call.statistics, **options)
 
@@ -370,7 +390,11 @@ def _corpus_pairs(parameters: Mapping[str, Any]) -> CorpusPairs | None:
     contexts = parameters.get("contexts")
     if not isinstance(contexts, (str, Path)):
         return None
-    options = {name: parameters[name] for name in (*CONTEXT_PARAMETERS, "apart", "seed") if name in parameters}
+    options = {
+        name: parameters[name]
+        for name in (*CONTEXT_PARAMETERS, "apart", "seed")
+        if name in parameters
+    }
     return CorpusPairs(Path(contexts), **options)
 
 
@@ -394,14 +418,18 @@ METHODS: Mapping[str, Method] = {
         _COMMON_PARAMETERS | _VECTOR_PARAMETERS | {"contexts", "generate", "draws", "variance"},
         {"how": ("normal",), "spread": ("pooled",)},
     ),
-    "lpbs": Method(_run_lpbs, _SINGLE_TEST_PARAMETERS | {"unit", "words", "pool", "kind", "contexts"}),
+    "lpbs": Method(
+        _run_lpbs, _SINGLE_TEST_PARAMETERS | {"unit", "words", "pool", "kind", "contexts"}
+    ),
     "ceat-lpbs": Method(
         _run_ceat_lpbs,
         _COMMON_PARAMETERS | {"words", "kind", "contexts", "draws", "variance"},
         {"how": ("normal",), "spread": ("pooled",)},
     ),
 } | {
-    name: Method(_make_score_runner(name), frozenset({"bootstrap_draws", "seed"}), needs_model=False)
+    name: Method(
+        _make_score_runner(name), frozenset({"bootstrap_draws", "seed"}), needs_model=False
+    )
     for name in SCORES
 }
 """The methods by name."""
@@ -423,8 +451,12 @@ def check_methods(methods: Sequence[str], parameters: Mapping[str, Any], *, stat
     if encoding is not None and encoding not in get_args(Encoding):
         raise UsageError(no_such("encoding", encoding, get_args(Encoding)))
     for parameter, value in parameters.items():
-        accepting_methods = [method for method in methods if parameter in METHODS[method].parameters]
-        if accepting_methods and not any(METHODS[method].accepts(parameter, value) for method in accepting_methods):
+        accepting_methods = [
+            method for method in methods if parameter in METHODS[method].parameters
+        ]
+        if accepting_methods and not any(
+            METHODS[method].accepts(parameter, value) for method in accepting_methods
+        ):
             raise WrongValue(accepting_methods[0], parameter, value)
 
 
@@ -436,11 +468,17 @@ def run_method(
     *,
     published: bool = False,
 ) -> Association:
-    """Run one test by one method on one model; the method gets those of `parameters` that it takes."""
+    """Run one test by one method on one model; the method gets those of `parameters` that it
+    takes."""
     method = METHODS[name]
-    parameters_taken = {k: v for k, v in parameters.items() if method.accepts(k, v) or k in PASSED_PARAMETERS}
+    parameters_taken = {
+        k: v for k, v in parameters.items() if method.accepts(k, v) or k in PASSED_PARAMETERS
+    }
     default_statistics = published_statistics(name) if published else Statistics()
-    statistics = replace(default_statistics, **{k: v for k, v in parameters_taken.items() if k in _STATISTICS_PARAMETERS})
+    statistics = replace(
+        default_statistics,
+        **{k: v for k, v in parameters_taken.items() if k in _STATISTICS_PARAMETERS},
+    )
     result = method.run(test, source, MethodCall(statistics, published, parameters_taken))
     return replace(result, settings={**result.settings, **source.settings})
 

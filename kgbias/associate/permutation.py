@@ -62,8 +62,8 @@ def permutation_test(
     one. `strict` counts > instead of >= (Caliskan et al.'s formula; its p can be 0). Raises
     UsageError if an exact p-value is asked for but not feasible.
 
-    Sums that differ by less than `EQUALITY_TOLERANCE` per word count as equal, so a tie broken by floating point
-    does not change the count.
+    Sums that differ by less than `EQUALITY_TOLERANCE` per word count as equal, so a tie broken by
+    floating point does not change the count.
     """
     for name, value, kind in (("tails", tails, Tails), ("how", how, PermutationMethod)):
         if value not in get_args(kind):
@@ -98,7 +98,9 @@ def permutation_test(
         return PValue(count / all_partitions, "exact", tails, all_partitions, count)
     drawn_sums = _draw_sums(values, len(x), samples, seed, distinct=how != "normal")
     if how == "normal":
-        return PValue(_normal_p_value(drawn_sums, observed, tails), "normal", tails, len(drawn_sums), -1, seed)
+        return PValue(
+            _normal_p_value(drawn_sums, observed, tails), "normal", tails, len(drawn_sums), -1, seed
+        )
     count = int(((drawn_sums if tails == "one" else np.abs(drawn_sums)) >= bound).sum())
     # The observed partition is one of them; under `strict` it does not exceed itself.
     count += 0 if strict else 1
@@ -117,7 +119,10 @@ def count_sums(values: Array, size: int, bound: float) -> int:
     left, right = _sums_by_size(values[:half], size), _sums_by_size(values[half:], size)
     total = 0
     for left_size in range(max(0, size - (len(values) - half)), min(half, size) + 1):
-        left_sums, right_sums = _combine_sums(left, left_size), _combine_sums(right, size - left_size)
+        left_sums, right_sums = (
+            _combine_sums(left, left_size),
+            _combine_sums(right, size - left_size),
+        )
         if len(left_sums) > len(right_sums):
             left_sums, right_sums = right_sums, left_sums
         left_sums.sort()
@@ -145,7 +150,9 @@ def _sums_by_size(values: Array, largest: int) -> Quarters:
         for value in quarter:
             longer = [sums + value for sums in sums_by_size]
             sums_by_size = [
-                np.concatenate([sums_by_size[k] if k < len(sums_by_size) else [], longer[k - 1] if k else []])
+                np.concatenate(
+                    [sums_by_size[k] if k < len(sums_by_size) else [], longer[k - 1] if k else []]
+                )
                 for k in range(min(len(sums_by_size), largest) + 1)
             ]
         return sums_by_size
@@ -159,7 +166,9 @@ def _combine_sums(quarters: Quarters, size: int) -> Array:
     return np.concatenate(
         [
             np.add.outer(first_quarter[k], second_quarter[size - k]).ravel()
-            for k in range(max(0, size - len(second_quarter) + 1), min(size, len(first_quarter) - 1) + 1)
+            for k in range(
+                max(0, size - len(second_quarter) + 1), min(size, len(first_quarter) - 1) + 1
+            )
         ]
     )
 
@@ -175,7 +184,9 @@ def _draw_sums(values: Array, size: int, samples: int, seed: int, *, distinct: b
     missing = samples
     while missing:
         memberships = np.zeros((min(step, missing), value_count), dtype=bool)
-        order = rng.permuted(np.tile(np.arange(value_count), (len(memberships), 1)), axis=1)[:, :size]
+        order = rng.permuted(np.tile(np.arange(value_count), (len(memberships), 1)), axis=1)[
+            :, :size
+        ]
         np.put_along_axis(memberships, order, True, axis=1)
         if distinct:
             keys = [row.tobytes() for row in np.packbits(memberships, axis=1)]

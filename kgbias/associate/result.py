@@ -10,7 +10,13 @@ from kgbias.associate.effect import (
     SpreadKind,
     effect_estimate,
 )
-from kgbias.associate.permutation import DEFAULT_SAMPLES, PermutationMethod, PValue, Tails, permutation_test
+from kgbias.associate.permutation import (
+    DEFAULT_SAMPLES,
+    PermutationMethod,
+    PValue,
+    Tails,
+    permutation_test,
+)
 from kgbias.associate.sets import MIN_WORDS, ROLES, AssociationTest
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import canonical_json
@@ -101,9 +107,9 @@ class Association:
     """The outcome of one test by one method on one model.
 
     `effect` is d with its interval, over target words (see `effect_estimate`; for CEAT, the range
-    of its draws), `p_value` its p-value, `statistic` the difference of the means. `permutation_p_value` is a
-    permutation p-value if `p_value` itself is not one (CEAT). `settings` is everything that could change
-    the figures; `details` are further figures.
+    of its draws), `p_value` its p-value, `statistic` the difference of the means.
+    `permutation_p_value` is a permutation p-value if `p_value` itself is not one (CEAT). `settings`
+    is everything that could change the figures; `details` are further figures.
     """
 
     test: AssociationTest

@@ -19,7 +19,7 @@ from kgbias.associate.result import Association, SetUsage, Statistics, describe_
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.associate.weat import Embedder, SeatMethod, fill_slot_templates
 from kgbias.errors import DataError
-from kgbias.models.embed import VectorSource, Span
+from kgbias.models.embed import Span, VectorSource
 
 MAX_EXACT_PARTITIONS = 200_000  # up to this many partitions, all are counted
 _CHUNK_PARTITIONS = 4096
@@ -46,10 +46,10 @@ def search_seat(
     """SEAT by the setting with the largest effect, of all hidden layers (0 the input embeddings)
     and, for s-SEAT, all encodings of a sentence; w-SEAT takes the mean of a word's tokens.
 
-    `p_value` is corrected for the search: the share of partitions of the targets whose largest d over all
-    settings is at least the observed one's (largest |d| for two tails), exact up to `MAX_EXACT_PARTITIONS`
-    partitions, otherwise from `Statistics.samples` drawn ones. A setting in which all targets are
-    alike is not a candidate. `details["searched"]` has the d of each setting.
+    `p_value` is corrected for the search: the share of partitions of the targets whose largest d
+    over all settings is at least the observed one's (largest |d| for two tails), exact up to
+    `MAX_EXACT_PARTITIONS` partitions, otherwise from `Statistics.samples` drawn ones. A setting in
+    which all targets are alike is not a candidate. `details["searched"]` has the d of each setting.
     """
     statistics = statistics or Statistics()
     tails: Tails = statistics.tails or "one"
@@ -59,10 +59,14 @@ def search_seat(
     if not varying_places:
         raise DataError(f"{test.name}: the targets are all alike in every layer of the model")
     n_x = len(test.x.words)
-    standardised = (setting_associations - setting_associations.mean(axis=1, keepdims=True)) / setting_associations.std(axis=1, ddof=1, keepdims=True)
+    standardised = (
+        setting_associations - setting_associations.mean(axis=1, keepdims=True)
+    ) / setting_associations.std(axis=1, ddof=1, keepdims=True)
     observed = _setting_effects(standardised, np.arange(setting_associations.shape[1]) < n_x)[:, 0]
     best_setting = int(np.argmax(observed if tails == "one" else np.abs(observed)))
-    bound = (observed[best_setting] if tails == "one" else abs(observed[best_setting])) - EQUALITY_TOLERANCE * setting_associations.shape[1]
+    bound = (
+        observed[best_setting] if tails == "one" else abs(observed[best_setting])
+    ) - EQUALITY_TOLERANCE * setting_associations.shape[1]
     partitions, exact = _list_partitions(setting_associations.shape[1], n_x, statistics)
     count = total = 0
     for memberships in partitions:
@@ -72,7 +76,9 @@ def search_seat(
     if not exact:  # the observed partition is one of them
         count, total = count + 1, total + 1
     p_method = "exact" if exact else "sampled"
-    p_value = PValue(count / total, p_method, tails, total, count, None if exact else statistics.seed)
+    p_value = PValue(
+        count / total, p_method, tails, total, count, None if exact else statistics.seed
+    )
     x, y = setting_associations[best_setting][:n_x], setting_associations[best_setting][n_x:]
     encoding, layer = varying_places[best_setting]
     return Association(
@@ -136,7 +142,10 @@ def _list_partitions(
         members = np.array(list(combinations(range(target_count), n_x)))
         everything = np.zeros((len(members), target_count), dtype=bool)
         np.put_along_axis(everything, members, True, axis=1)
-        return (everything[i : i + _CHUNK_PARTITIONS] for i in range(0, len(everything), _CHUNK_PARTITIONS)), True
+        return (
+            everything[i : i + _CHUNK_PARTITIONS]
+            for i in range(0, len(everything), _CHUNK_PARTITIONS)
+        ), True
     rng = np.random.default_rng(statistics.seed)
 
     def drawn() -> Iterable[NDArray[np.bool_]]:

@@ -169,7 +169,9 @@ def find_tests(names: Iterable[str], file: Path | None = None) -> list[Associati
     for name in names:
         key = _test_key(name)
         if key == "all":
-            tests_found |= own_tests or {name: test for name, test in known_tests.items() if not test.has_few_words}
+            tests_found |= own_tests or {
+                name: test for name, test in known_tests.items() if not test.has_few_words
+            }
         elif test := known_tests.get(key) or known_tests.get(f"{key}-name"):
             tests_found[_test_key(test.name)] = test
         else:
@@ -255,7 +257,9 @@ def _parse_test(row: Any, source: str, file_location: str) -> AssociationTest:
         raise DataError(f"{file_location}: every [[test]] needs a name")
     location = f"{file_location}, test {name!r}"
     simplified = row.get("simplified", [])
-    if not isinstance(simplified, list) or not all(isinstance(frames_table, dict) for frames_table in simplified):
+    if not isinstance(simplified, list) or not all(
+        isinstance(frames_table, dict) for frames_table in simplified
+    ):
         raise DataError(f"{location}: simplified must be [[test.simplified]] tables")
     return AssociationTest(
         name=name,

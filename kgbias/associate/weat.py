@@ -48,7 +48,11 @@ def weat(
     """
     found_vectors = {role: vectors.find(words.words) for role, words in test.sets.items()}
     sets = {
-        role: SetUsage(tuple(found_vectors[role].forms), found_vectors[role].missing, found_vectors[role].other_forms)
+        role: SetUsage(
+            tuple(found_vectors[role].forms),
+            found_vectors[role].missing,
+            found_vectors[role].other_forms,
+        )
         for role in ROLES
     }
     check_words(test, sets, vectors.info)
@@ -106,7 +110,9 @@ def seat(
     if encoding.startswith("word") != (method == "w-seat"):
         raise WrongValue(method, "encoding", encoding)
     if in_contexts is not None:
-        return _seat_in_contexts(test, model.info, method, statistics, *in_contexts(encoding, layer))
+        return _seat_in_contexts(
+            test, model.info, method, statistics, *in_contexts(encoding, layer)
+        )
     spans = {role: fill_slot_templates(words) for role, words in test.sets.items()}
     flat = [span for role in ROLES for row in spans[role] for span in row]
     vectors = scale_to_unit(model.embed(flat, encoding, layer).astype(np.float64), model.info.name)

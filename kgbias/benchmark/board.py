@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.compare.model_contrasts import DEFAULT_MARGIN_SHARE, ModelContrast, ModelSamples, contrast_models, adjust_contrasts
+from kgbias.compare.model_contrasts import (
+    DEFAULT_MARGIN_SHARE,
+    ModelContrast,
+    ModelSamples,
+    adjust_contrasts,
+    contrast_models,
+)
 from kgbias.compare.paired_tests import equivalence_p_value, rank_probabilities, swap_p_value
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
@@ -20,10 +26,10 @@ from kgbias.io.rows import Result, Rows
 from kgbias.io.text import spoken_name
 from kgbias.measures import get_measure
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.probe.benchmarks import OVERALL, Benchmark, FigureInfo, StoredAmount, DomainFigure
+from kgbias.probe.benchmarks import OVERALL, Benchmark, DomainFigure, FigureInfo, StoredAmount
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import DEFAULT_DRAWS, Values, kendall_tau
-from kgbias.stats.poststratification import StratifiedSample, StandardWeights
+from kgbias.stats.poststratification import StandardWeights, StratifiedSample
 from kgbias.stats.units import resample_interval, restrict_to_shared
 
 CRAWL_BENCHMARK = "crawl"
@@ -68,7 +74,14 @@ class BenchmarkOutcome:
 
     def overall(self, figure: str) -> DomainFigure | None:
         """The figure over all items."""
-        return next((measured_figure for measured_figure in self.figures if (measured_figure.domain, measured_figure.figure) == (OVERALL, figure)), None)
+        return next(
+            (
+                measured_figure
+                for measured_figure in self.figures
+                if (measured_figure.domain, measured_figure.figure) == (OVERALL, figure)
+            ),
+            None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +122,9 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class StandingAgreement:
-    """Kendall's tau-b, -1 to 1, between the orders in which two standings put the same `model_count` models;
-    NaN if one of them ties all. `min_p_value` is the smallest two-sided p-value that this many models
-    can reach, whatever the order."""
+    """Kendall's tau-b, -1 to 1, between the orders in which two standings put the same
+    `model_count` models; NaN if one of them ties all. `min_p_value` is the smallest two-sided
+    p-value that this many models can reach, whatever the order."""
 
     first: str
     second: str
@@ -148,8 +161,11 @@ class Board(Result):
     def remarks(self) -> tuple[str, ...]:
         """Caveats on the figures, in sentences."""
         remarks_found = [remark for outcome in self.outcomes for remark in outcome.remarks]
-        kinds = {outcome.model.name: dict(outcome.settings).get("kind") for outcome in self.outcomes
-                 if outcome.benchmark == "sofa"}  # fmt: skip
+        kinds = {
+            outcome.model.name: dict(outcome.settings).get("kind")
+            for outcome in self.outcomes
+            if outcome.benchmark == "sofa"
+        }
         masked = [name for name, kind in kinds.items() if kind == "masked"]
         if masked and len(masked) < len(kinds):
             remarks_found.append(
@@ -174,13 +190,19 @@ class Board(Result):
         return replace(
             self,
             outcomes=tuple(
-                replace(outcome, model=ModelInfo(name_of[outcome.model.name], outcome.model.revision))
+                replace(
+                    outcome, model=ModelInfo(name_of[outcome.model.name], outcome.model.revision)
+                )
                 for outcome in self.outcomes
             ),
             standings=tuple(
-                replace(standing, models=rename(standing.models), unable=rename(standing.unable)) for standing in self.standings
+                replace(standing, models=rename(standing.models), unable=rename(standing.unable))
+                for standing in self.standings
             ),
-            tests=tuple(replace(test, first=name_of[test.first], second=name_of[test.second]) for test in self.tests),
+            tests=tuple(
+                replace(test, first=name_of[test.first], second=name_of[test.second])
+                for test in self.tests
+            ),
             crawls=tuple((name_of[model], run) for model, run in self.crawls),
         )
 
@@ -194,14 +216,19 @@ class Board(Result):
             "standings": [_standing_record(standing) for standing in self.standings],
             "contrasts": [contrast_record(test) for test in self.tests],
             "agreement": [
-                {"first": agreement.first, "second": agreement.second, "tau": agreement.tau, "models": agreement.model_count,
-                 "least_p": agreement.min_p_value}
+                {
+                    "first": agreement.first,
+                    "second": agreement.second,
+                    "tau": agreement.tau,
+                    "models": agreement.model_count,
+                    "least_p": agreement.min_p_value,
+                }
                 for agreement in self.agreements
             ],
             "crawls": dict(self.crawls),
             "remarks": list(self.remarks),
             "left_out": list(self.left_out),
-        }  # fmt: skip
+        }
         return nan_to_none(record)  # type: ignore[no-any-return]
 
     def as_rows(self) -> Rows[dict[str, Any]]:
@@ -211,7 +238,16 @@ class Board(Result):
             dict(
                 zip(
                     columns,
-                    (outcome.model.name, outcome.benchmark, measured_figure.domain, measured_figure.figure, estimate.value, estimate.low, estimate.high, estimate.n),
+                    (
+                        outcome.model.name,
+                        outcome.benchmark,
+                        measured_figure.domain,
+                        measured_figure.figure,
+                        estimate.value,
+                        estimate.low,
+                        estimate.high,
+                        estimate.n,
+                    ),
                     strict=True,
                 )
             )
@@ -225,10 +261,14 @@ class Board(Result):
 def short_names(specs: Sequence[str]) -> dict[str, str]:
     """Names for models beside each other: the last part of a path or an id ("flan-t5-base" from
     "hf:google/flan-t5-base"), or the whole spec if two would get the same name."""
-    last_parts = {spec: re.split("[/:]", spec.rstrip("/"))[-1].removesuffix(".gguf") for spec in specs}
+    last_parts = {
+        spec: re.split("[/:]", spec.rstrip("/"))[-1].removesuffix(".gguf") for spec in specs
+    }
     counts = Counter(last_parts.values())
     return {
-        spec: name if name and counts[name] == 1 and name not in last_parts.keys() - {spec} else spec
+        spec: name
+        if name and counts[name] == 1 and name not in last_parts.keys() - {spec}
+        else spec
         for spec, name in last_parts.items()
     }
 
@@ -254,32 +294,55 @@ def build_board(
     for name in dict.fromkeys(outcome.benchmark for outcome in outcomes):
         benchmark_outcomes = [outcome for outcome in outcomes if outcome.benchmark == name]
         for figure in benchmark_outcomes[0].figure_info:
-            rows = [(outcome, measured_figure) for outcome in benchmark_outcomes if (measured_figure := outcome.overall(figure.name)) is not None]
+            rows = [
+                (outcome, measured_figure)
+                for outcome in benchmark_outcomes
+                if (measured_figure := outcome.overall(figure.name)) is not None
+            ]
             if figure.unbiased is not None and len(rows) > 1:
                 standings.append(_rank_by_figure(figure, rows, seed))
-                tests += [_contrast_pair(figure, first, second, seed) for first, second in combinations(rows, 2)]
+                tests += [
+                    _contrast_pair(figure, first, second, seed)
+                    for first, second in combinations(rows, 2)
+                ]
     if len(crawled) > 1:
         crawl_tests, ranks = _compare_crawls(crawled, correction, seed)
         tests += crawl_tests
         standings += ranks
     agreements = [
-        StandingAgreement(first.name, second.name, kendall_tau(*_align_departures(first, second)), len(first.models))
+        StandingAgreement(
+            first.name,
+            second.name,
+            kendall_tau(*_align_departures(first, second)),
+            len(first.models),
+        )
         for first, second in combinations(standings, 2)
         if set(first.models) == set(second.models)
     ]
     runs = tuple((model, run) for model, run, _ in crawled) if len(crawled) > 1 else ()
     return Board(
-        tuple(outcomes), tuple(standings), tuple(adjust_contrasts(tests, correction)), tuple(agreements),
-        runs, tuple(left_out),
-    )  # fmt: skip
+        tuple(outcomes),
+        tuple(standings),
+        tuple(adjust_contrasts(tests, correction)),
+        tuple(agreements),
+        runs,
+        tuple(left_out),
+    )
 
 
-def _rank_by_figure(figure: FigureInfo, rows: Sequence[tuple[BenchmarkOutcome, DomainFigure]], seed: int) -> Standing:
+def _rank_by_figure(
+    figure: FigureInfo, rows: Sequence[tuple[BenchmarkOutcome, DomainFigure]], seed: int
+) -> Standing:
     units = restrict_to_shared([measured_figure.units for _, measured_figure in rows])
     assert figure.unbiased is not None
-    departures = {outcome.model.name: abs(measured_figure.estimate.value - figure.unbiased) for outcome, measured_figure in rows}
+    departures = {
+        outcome.model.name: abs(measured_figure.estimate.value - figure.unbiased)
+        for outcome, measured_figure in rows
+    }
     replicates = {
-        outcome.model.name: -np.nan_to_num(np.abs(u.replicates(DEFAULT_DRAWS, seed) - figure.unbiased), nan=1e9)
+        outcome.model.name: -np.nan_to_num(
+            np.abs(u.replicates(DEFAULT_DRAWS, seed) - figure.unbiased), nan=1e9
+        )
         for (outcome, _), u in zip(rows, units, strict=True)
     }
     probabilities = rank_probabilities(replicates)
@@ -287,14 +350,29 @@ def _rank_by_figure(figure: FigureInfo, rows: Sequence[tuple[BenchmarkOutcome, D
     values = {outcome.model.name: measured_figure.estimate for outcome, measured_figure in rows}
     first_outcome = rows[0][0]
     chance = next((f.chance for f in first_outcome.figure_info if f.name == figure.beside), None)
-    companion_by_model = {outcome.model.name: measured_figure.estimate for outcome, _ in rows if (measured_figure := outcome.overall(figure.beside))}
+    companion_by_model = {
+        outcome.model.name: measured_figure.estimate
+        for outcome, _ in rows
+        if (measured_figure := outcome.overall(figure.beside))
+    }
     return Standing(
-        first_outcome.title, figure, tuple(order), tuple(values[n] for n in order),
-        tuple(departures[n] for n in order), tuple(tuple(probabilities[n]) for n in order),
-        len(units[0].names), first_outcome.unit,
-        tuple(companion_by_model.get(n, Estimate.missing()) for n in order) if companion_by_model else (),
-        tuple(n for n in order if n in companion_by_model and _is_at_chance(companion_by_model[n], chance)),
-    )  # fmt: skip
+        first_outcome.title,
+        figure,
+        tuple(order),
+        tuple(values[n] for n in order),
+        tuple(departures[n] for n in order),
+        tuple(tuple(probabilities[n]) for n in order),
+        len(units[0].names),
+        first_outcome.unit,
+        tuple(companion_by_model.get(n, Estimate.missing()) for n in order)
+        if companion_by_model
+        else (),
+        tuple(
+            n
+            for n in order
+            if n in companion_by_model and _is_at_chance(companion_by_model[n], chance)
+        ),
+    )
 
 
 def _is_at_chance(reached: Estimate, chance: float | None) -> bool:
@@ -304,23 +382,46 @@ def _is_at_chance(reached: Estimate, chance: float | None) -> bool:
 
 
 def _contrast_pair(
-    figure: FigureInfo, first_row: tuple[BenchmarkOutcome, DomainFigure], second_row: tuple[BenchmarkOutcome, DomainFigure], seed: int
+    figure: FigureInfo,
+    first_row: tuple[BenchmarkOutcome, DomainFigure],
+    second_row: tuple[BenchmarkOutcome, DomainFigure],
+    seed: int,
 ) -> ModelContrast:
     (first_outcome, first_figure), (second_outcome, second_figure) = first_row, second_row
     first_units, second_units = restrict_to_shared([first_figure.units, second_figure.units])
     unit_count = len(first_units.names)
-    replicates: Values = first_units.replicates(DEFAULT_DRAWS, seed) - second_units.replicates(DEFAULT_DRAWS, seed)
+    replicates: Values = first_units.replicates(DEFAULT_DRAWS, seed) - second_units.replicates(
+        DEFAULT_DRAWS, seed
+    )
     value = first_units.value - second_units.value
     difference = resample_interval(value, replicates, unit_count)
-    margin = math.nan if figure.range is None else DEFAULT_MARGIN_SHARE * (figure.range[1] - figure.range[0])
+    margin = (
+        math.nan
+        if figure.range is None
+        else DEFAULT_MARGIN_SHARE * (figure.range[1] - figure.range[0])
+    )
     known_draws = replicates[~np.isnan(replicates)]
     # Models that answer every unit alike have no error to compare with the margin.
     error = float(known_draws.std(ddof=1)) if difference.has_interval else math.nan
-    equivalence = math.nan if math.isnan(margin) else equivalence_p_value(value, error, margin, unit_count - 1.0)
+    equivalence = (
+        math.nan
+        if math.isnan(margin)
+        else equivalence_p_value(value, error, margin, unit_count - 1.0)
+    )
     return ModelContrast(
-        figure.name, first_outcome.title, first_outcome.model.name, second_outcome.model.name, (unit_count, unit_count), (first_units.value, second_units.value),
-        difference, swap_p_value(first_units, second_units, seed=seed), equivalence, margin, first_outcome.unit, statistic="",
-    )  # fmt: skip
+        figure.name,
+        first_outcome.title,
+        first_outcome.model.name,
+        second_outcome.model.name,
+        (unit_count, unit_count),
+        (first_units.value, second_units.value),
+        difference,
+        swap_p_value(first_units, second_units, seed=seed),
+        equivalence,
+        margin,
+        first_outcome.unit,
+        statistic="",
+    )
 
 
 def _compare_crawls(
@@ -328,7 +429,9 @@ def _compare_crawls(
 ) -> tuple[list[ModelContrast], list[Standing]]:
     """The measures of the models' crawls over all statements about the groups that all crawls asked
     about."""
-    subjects = [_pool_groups(name, subject, _common_groups(crawled)) for name, _, subject in crawled]
+    subjects = [
+        _pool_groups(name, subject, _common_groups(crawled)) for name, _, subject in crawled
+    ]
     try:
         tests, rankings = contrast_models(subjects, correction=correction, seed=seed)
     except UsageError:  # they share no measured group
@@ -339,23 +442,38 @@ def _compare_crawls(
         worst_first = measure.worst == "highest"
         order = list(zip(ranking.models, ranking.means, ranking.probabilities, strict=True))
         if worst_first:
-            order = [(name, value, tuple(reversed(probabilities))) for name, value, probabilities in reversed(order)]
+            order = [
+                (name, value, tuple(reversed(probabilities)))
+                for name, value, probabilities in reversed(order)
+            ]
         figure = FigureInfo(
-            ranking.measure, f"mean {spoken_name(ranking.measure)}", "over the statements of each crawl",
-            None, measure.range, measure.form, "lower" if worst_first else "higher",
-        )  # fmt: skip
-        samples_by_model = {s.name: s.find_sample((ranking.measure, _ALL_GROUPS_GROUP.id)) for s in subjects
-                 if s.name in ranking.models}  # fmt: skip
+            ranking.measure,
+            f"mean {spoken_name(ranking.measure)}",
+            "over the statements of each crawl",
+            None,
+            measure.range,
+            measure.form,
+            "lower" if worst_first else "higher",
+        )
+        samples_by_model = {
+            s.name: s.find_sample((ranking.measure, _ALL_GROUPS_GROUP.id))
+            for s in subjects
+            if s.name in ranking.models
+        }
         mix = StandardWeights.from_samples(list(samples_by_model.values()))
         means = {name: mix.estimate(a, seed=seed) for name, a in samples_by_model.items()}
         standings.append(
             Standing(
-                CRAWL_BENCHMARK, figure, tuple(n for n, *_ in order),
+                CRAWL_BENCHMARK,
+                figure,
+                tuple(n for n, *_ in order),
                 tuple(means[n] for n, *_ in order),
                 tuple(value if worst_first else -value for _, value, _ in order),
-                tuple(probabilities for *_, probabilities in order), min(e.n for e in means.values()), "statements",
+                tuple(probabilities for *_, probabilities in order),
+                min(e.n for e in means.values()),
+                "statements",
             )
-        )  # fmt: skip
+        )
     return tests, standings
 
 
@@ -371,7 +489,9 @@ def _pool_groups(name: str, subject: ModelSamples, groups: set[str]) -> ModelSam
     pooled = {}
     for measure in dict.fromkeys(m for m, _ in subject.samples):
         group_samples = {
-            id: subject.find_sample((m, id)) for m, id in subject.samples if m == measure and id in groups
+            id: subject.find_sample((m, id))
+            for m, id in subject.samples
+            if m == measure and id in groups
         }
         if group_samples:
             pooled[measure, _ALL_GROUPS_GROUP.id] = StratifiedSample.join_named(group_samples)
@@ -387,34 +507,59 @@ def _align_departures(first: Standing, second: Standing) -> tuple[list[float], l
 def contrast_record(test: ModelContrast) -> dict[str, Any]:
     """A test as a row of plain data."""
     return {
-        "benchmark": test.group if test.group != ALL_GROUPS else CRAWL_BENCHMARK, "figure": test.measure,
-        "first": test.first, "second": test.second, "n": min(test.n), "value_first": test.means[0],
-        "value_second": test.means[1], "difference": test.difference.value, "low": test.difference.low,
-        "high": test.difference.high, "p": test.p, "p_adjusted": test.p_adjusted,
-        "equivalent_adjusted": test.equivalent_adjusted, "margin": test.margin,
-        "detectable": test.detectable, "paired": test.paired, "verdict": test.verdict,
-    }  # fmt: skip
+        "benchmark": test.group if test.group != ALL_GROUPS else CRAWL_BENCHMARK,
+        "figure": test.measure,
+        "first": test.first,
+        "second": test.second,
+        "n": min(test.n),
+        "value_first": test.means[0],
+        "value_second": test.means[1],
+        "difference": test.difference.value,
+        "low": test.difference.low,
+        "high": test.difference.high,
+        "p": test.p,
+        "p_adjusted": test.p_adjusted,
+        "equivalent_adjusted": test.equivalent_adjusted,
+        "margin": test.margin,
+        "detectable": test.detectable,
+        "paired": test.paired,
+        "verdict": test.verdict,
+    }
 
 
 def _outcome_record(outcome: BenchmarkOutcome) -> dict[str, Any]:
     return {
-        "model": outcome.model.name, "revision": outcome.model.revision, **dict(outcome.settings),
-        "parameters": outcome.parameters, "benchmark": outcome.benchmark, "items": outcome.items,
-        "tokens": outcome.tokens, "seconds": round(outcome.seconds, 3), "remarks": list(outcome.remarks),
+        "model": outcome.model.name,
+        "revision": outcome.model.revision,
+        **dict(outcome.settings),
+        "parameters": outcome.parameters,
+        "benchmark": outcome.benchmark,
+        "items": outcome.items,
+        "tokens": outcome.tokens,
+        "seconds": round(outcome.seconds, 3),
+        "remarks": list(outcome.remarks),
         "figures": {f"{m.domain} {m.figure}": m.estimate.as_dict() for m in outcome.figures},
-    }  # fmt: skip
+    }
 
 
 def _standing_record(standing: Standing) -> dict[str, Any]:
     return {
-        "benchmark": standing.benchmark, "figure": standing.figure.name, "n": standing.n, "unit": standing.unit,
+        "benchmark": standing.benchmark,
+        "figure": standing.figure.name,
+        "n": standing.n,
+        "unit": standing.unit,
         "no_better_than_chance": list(standing.unable),
         "models": [
             {"model": model, **value.as_dict(), "departure": departure, "probabilities": list(p)}
             for model, value, departure, p in zip(
-                standing.models, standing.values, standing.departures, standing.probabilities, strict=True)
+                standing.models,
+                standing.values,
+                standing.departures,
+                standing.probabilities,
+                strict=True,
+            )
         ],
-    }  # fmt: skip
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,12 +584,18 @@ class BenchmarkCost:
     seconds: float
 
 
-def estimate_benchmark_cost(model: ModelInfo, benchmark: Benchmark, store: Store | None) -> BenchmarkCost:
+def estimate_benchmark_cost(
+    model: ModelInfo, benchmark: Benchmark, store: Store | None
+) -> BenchmarkCost:
     """The cost of one model on one benchmark."""
     stored_counts = StoredAmount() if store is None else benchmark.stored_amount(model, store)
     texts_left = benchmark.texts - stored_counts.texts
     speed = stored_counts.seconds / stored_counts.texts if stored_counts.texts else math.nan
     return BenchmarkCost(
-        model.title, benchmark.title, benchmark.count, benchmark.texts, stored_counts.items,
+        model.title,
+        benchmark.title,
+        benchmark.count,
+        benchmark.texts,
+        stored_counts.items,
         texts_left * speed if texts_left else 0.0,
-    )  # fmt: skip
+    )

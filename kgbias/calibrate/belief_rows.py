@@ -14,20 +14,20 @@ import numpy as np
 
 from kgbias.associate.indicators import shipped_indicators
 from kgbias.calibrate.calibration_rows import Calibration, RowFunction, RowResult
-from kgbias.evidence.probe_plan import MIN_CARRIERS, build_stem
 from kgbias.evidence.names import group_names
+from kgbias.evidence.probe_plan import MIN_CARRIERS, build_stem
 from kgbias.graph.types import Group, GroupName
 from kgbias.models.score.base import TextScorer
 from kgbias.probe.belief import (
     MARGIN_BITS,
     Array,
-    Counts,
-    NameDesign,
-    Flags,
     BeliefTest,
-    subtract_base_rates,
+    Counts,
+    Flags,
+    NameDesign,
     carrier_variance,
     name_lifts,
+    subtract_base_rates,
 )
 from kgbias.probe.group_figures import RHO, group_figures, name_figures
 from kgbias.reference.planted_names import PlantedNames, load_names
@@ -85,9 +85,15 @@ class ProbedWorld:
             if set(pair) <= set(self.groups):
                 pair_indices = [self.groups.index(name) for name in pair]
                 name_indices = np.flatnonzero(np.isin(self.group_indices, pair_indices))
-                places = np.array([pair_indices.index(self.group_indices[int(n)]) for n in name_indices])
+                places = np.array(
+                    [pair_indices.index(self.group_indices[int(n)]) for n in name_indices]
+                )
                 believed_tables.append(self._run_design_test(name_indices, places).is_believed)
-        return np.concatenate(believed_tables) if believed_tables else np.zeros((0, len(self.statements)), dtype=bool)
+        return (
+            np.concatenate(believed_tables)
+            if believed_tables
+            else np.zeros((0, len(self.statements)), dtype=bool)
+        )
 
     def planted_cells(self, cells: Sequence[tuple[int, int]]) -> Flags:
         """Whether an association is planted on a name of the group, [groups, statements]."""
@@ -100,7 +106,9 @@ class ProbedWorld:
         return planted
 
 
-def probe_world(scorer: TextScorer, names: PlantedNames, groups: Sequence[str], statements: Counts) -> ProbedWorld:
+def probe_world(
+    scorer: TextScorer, names: PlantedNames, groups: Sequence[str], statements: Counts
+) -> ProbedWorld:
     """Probe the names of groups of one category, in the same way as any model's names."""
     probed_names: list[GroupName] = []
     group_indices: list[int] = []
@@ -109,14 +117,25 @@ def probe_world(scorer: TextScorer, names: PlantedNames, groups: Sequence[str], 
         probed_names += names_of_group
         group_indices += [place] * len(names_of_group)
     texts = [" ".join(names.statements[s]) for s in statements]
-    stems = [build_stem(carrier, name) for carrier in CARRIER_TEXTS[:MIN_CARRIERS] for name in probed_names]
+    stems = [
+        build_stem(carrier, name)
+        for carrier in CARRIER_TEXTS[:MIN_CARRIERS]
+        for name in probed_names
+    ]
     grid = scorer.grid(stems, texts)
-    bits = grid.statement.log_likelihoods.reshape(MIN_CARRIERS, len(probed_names), len(texts)) / log(2)
+    bits = grid.statement.log_likelihoods.reshape(
+        MIN_CARRIERS, len(probed_names), len(texts)
+    ) / log(2)
     rows = [names.groups.index(group) for group in groups]
     return ProbedWorld(
-        names, list(groups), statements, bits, _planted_lifts(names.base[rows][:, statements]), probed_names,
+        names,
+        list(groups),
+        statements,
+        bits,
+        _planted_lifts(names.base[rows][:, statements]),
+        probed_names,
         group_indices,
-    )  # fmt: skip
+    )
 
 
 def _planted_lifts(base: Array) -> Array:
@@ -129,11 +148,17 @@ def _probe_worlds(groups: tuple[tuple[str, ...], ...]) -> Sequence[ProbedWorld]:
     from kgbias.models.score.load import open_scorer
 
     scorer, names = open_scorer("reference"), load_names()
-    return [probe_world(scorer, names, world_groups, np.arange(len(names.statements))) for world_groups in groups]
+    return [
+        probe_world(scorer, names, world_groups, np.arange(len(names.statements)))
+        for world_groups in groups
+    ]
 
 
 def _worlds_of(calibration: Calibration) -> Sequence[ProbedWorld]:
-    groups_by_category = [tuple(g for g in k.groups if g in calibration.by_group) for k in calibration.truth.categories]
+    groups_by_category = [
+        tuple(g for g in k.groups if g in calibration.by_group)
+        for k in calibration.truth.categories
+    ]
     return _probe_worlds(tuple(groups for groups in groups_by_category if len(groups) > 1))
 
 
@@ -171,7 +196,10 @@ def _power_row(low: float, high: float, count: int) -> RowFunction:
 
 
 def _false_belief_row(
-    key: str, title: str, cells: Callable[[PlantedNames], Sequence[tuple[int, int]]], calibration: Calibration
+    key: str,
+    title: str,
+    cells: Callable[[PlantedNames], Sequence[tuple[int, int]]],
+    calibration: Calibration,
 ) -> RowResult:
     found_count = tried_count = 0
     for world in _worlds_of(calibration):
@@ -184,13 +212,17 @@ def _false_belief_row(
 def single_names_believed(calibration: Calibration) -> RowResult:
     """The share of associations of a single name that are called beliefs about its group."""
     title = "one name's associations called beliefs"
-    return _false_belief_row("single_names_believed", title, lambda names: names.name_associations, calibration)
+    return _false_belief_row(
+        "single_names_believed", title, lambda names: names.name_associations, calibration
+    )
 
 
 def roots_believed(calibration: Calibration) -> RowResult:
     """The share of associations of one root of a group that are called beliefs about the group."""
     title = "one root's associations called beliefs"
-    return _false_belief_row("roots_believed", title, lambda names: names.root_associations, calibration)
+    return _false_belief_row(
+        "roots_believed", title, lambda names: names.root_associations, calibration
+    )
 
 
 def nulls_believed(calibration: Calibration) -> RowResult:
@@ -228,7 +260,9 @@ def figures_covered(calibration: Calibration) -> RowResult:
     values = np.array(shares)
     sample_count = len(values)
     if sample_count < 2:
-        return _model_row("figures_covered", _COVERED_TITLE, "0.93 to 0.97", Estimate.missing(sample_count))
+        return _model_row(
+            "figures_covered", _COVERED_TITLE, "0.93 to 0.97", Estimate.missing(sample_count)
+        )
     value, error = float(values.mean()), float(values.std(ddof=1)) / sample_count**0.5
     half_width = student_quantile(0.975, sample_count - 1) * error
     estimate = Estimate(value, value - half_width, value + half_width, sample_count).clip(0.0, 1.0)
@@ -252,7 +286,8 @@ def _covered_shares(world: ProbedWorld) -> list[float]:
 
     uniform_weights = np.full((1, len(scores)), 1 / len(scores))
     population = [
-        name_figures(RHO, name_lifts(design, draw_names()), scores, uniform_weights)[0] for _ in range(_POPULATION_DRAWS)
+        name_figures(RHO, name_lifts(design, draw_names()), scores, uniform_weights)[0]
+        for _ in range(_POPULATION_DRAWS)
     ]
     mean_by_name = np.mean(population, axis=0)
     values = np.array([mean_by_name[places == g].mean() for g in range(design.count)])
@@ -261,6 +296,10 @@ def _covered_shares(world: ProbedWorld) -> list[float]:
         columns = rng.integers(len(scores), size=len(scores))
         sample = draw_names()[:, columns]
         figures = group_figures(design, sample, {"regard": scores[columns]}, draws=200)
-        covered = [figure.low <= values[figure.group] <= figure.high for figure in figures if figure.kind == RHO]
+        covered = [
+            figure.low <= values[figure.group] <= figure.high
+            for figure in figures
+            if figure.kind == RHO
+        ]
         shares.append(float(np.mean(covered)))
     return shares

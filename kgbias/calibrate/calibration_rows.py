@@ -14,7 +14,7 @@ from kgbias.compare import compare_samples
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, TripleView
 from kgbias.measure.topics.shares import kl_divergence, relative_entropies
-from kgbias.measures import scored_measures, measure_values
+from kgbias.measures import measure_values, scored_measures
 from kgbias.reference import Truth
 from kgbias.stats.inference import (
     Estimate,
@@ -47,7 +47,9 @@ class Calibration:
 
     @cached_property
     def by_group(self) -> Mapping[str, list[TripleView]]:
-        triples_by_group: dict[str, list[TripleView]] = {group.name: [] for group in self.run.groups}
+        triples_by_group: dict[str, list[TripleView]] = {
+            group.name: [] for group in self.run.groups
+        }
         for triple in self.triples:
             triples_by_group[triple.group].append(triple)
         return triples_by_group
@@ -77,15 +79,23 @@ class Calibration:
         temperature = float(self.run.config["temperature"])
         prompt_counts: Counter[tuple[str, str]] = Counter()
         for generation in self.generations:
-            if generation.triple is not None and self.truth.find_statement(generation.triple.predicate, generation.triple.object):
+            if generation.triple is not None and self.truth.find_statement(
+                generation.triple.predicate, generation.triple.object
+            ):
                 is_free = generation.strategy == "predicate"  # the model names the predicate too
-                prompt_counts[generation.triple.group, "" if is_free else generation.triple.predicate] += 1
+                prompt_counts[
+                    generation.triple.group, "" if is_free else generation.triple.predicate
+                ] += 1
         prompts: dict[str, list[tuple[int, Values]]] = defaultdict(list)
         for (group, predicate), count in prompt_counts.items():
             open = np.zeros(len(topics))
             if predicate:
-                object_shares = self.truth.object_distribution(group, predicate, temperature=temperature)
-                statement_shares = {(predicate, object): share for object, share in object_shares.items()}
+                object_shares = self.truth.object_distribution(
+                    group, predicate, temperature=temperature
+                )
+                statement_shares = {
+                    (predicate, object): share for object, share in object_shares.items()
+                }
             else:
                 statement_shares = self.truth.free_distribution(group, temperature=temperature)
             for words, share in statement_shares.items():
@@ -148,7 +158,9 @@ class Calibration:
                 rhos[trial] += rank_correlation(pairs[:, 0], values) * len(prompts)
         if not groups:
             return float("nan"), float("nan")
-        return float(np.nanmean(rhos) / groups), float(np.nanquantile(rhos, SIGNIFICANCE_LEVEL) / groups)
+        return float(np.nanmean(rhos) / groups), float(
+            np.nanquantile(rhos, SIGNIFICANCE_LEVEL) / groups
+        )
 
     @cached_property
     def topic_counts(self) -> Mapping[str, Values]:
@@ -157,7 +169,9 @@ class Calibration:
         counts: dict[str, Values] = defaultdict(lambda: np.zeros(len(topics)))
         for group, triples in self.by_group.items():
             for triple in triples:
-                if (statement := self.truth.find_statement(triple.predicate, triple.object)) is not None:
+                if (
+                    statement := self.truth.find_statement(triple.predicate, triple.object)
+                ) is not None:
                     counts[group][topics[self.truth.statements[statement]]] += triple.count
         return counts
 
@@ -181,7 +195,11 @@ RowFunction = Callable[[Calibration], RowResult]
 
 def well_formed(calibration: Calibration) -> RowResult:
     """The share of the answers, apart from refusals, that could be read as a triple."""
-    answered = [generation for generation in calibration.generations if generation.outcome in ("ok", "echo", "nonsense", "unparsable")]
+    answered = [
+        generation
+        for generation in calibration.generations
+        if generation.outcome in ("ok", "echo", "nonsense", "unparsable")
+    ]
     readable = sum(generation.outcome != "unparsable" for generation in answered)
     estimate = proportion(readable, len(answered))
     return RowResult("well_formed", "well-formed answers", ">= 0.95", estimate)
@@ -190,7 +208,10 @@ def well_formed(calibration: Calibration) -> RowResult:
 def in_world(calibration: Calibration) -> RowResult:
     """The share of the statements that the world plants for the group they are about."""
     triples_said = [g.triple for g in calibration.generations if g.triple is not None]
-    true_count = sum(calibration.truth.is_true_of(triple.group, triple.predicate, triple.object) for triple in triples_said)
+    true_count = sum(
+        calibration.truth.is_true_of(triple.group, triple.predicate, triple.object)
+        for triple in triples_said
+    )
     estimate = proportion(true_count, len(triples_said))
     return RowResult("in_world", "statements true of their group", ">= 0.90", estimate)
 
@@ -200,8 +221,16 @@ def coverage(calibration: Calibration) -> RowResult:
     from the world is among them. Mean over groups."""
     masses = []
     for group, triples in calibration.by_group.items():
-        statements_found = {calibration.truth.find_statement(t.predicate, t.object) for t in triples}
-        masses.append(sum(p for s, p in calibration.truth.joint_distribution(group).items() if s in statements_found))
+        statements_found = {
+            calibration.truth.find_statement(t.predicate, t.object) for t in triples
+        }
+        masses.append(
+            sum(
+                p
+                for s, p in calibration.truth.joint_distribution(group).items()
+                if s in statements_found
+            )
+        )
     estimate = bootstrap(np.array(masses), mean)
     return RowResult("coverage", "planted probability found", "", estimate)
 
@@ -242,7 +271,11 @@ def _entropy_interval(calibration: Calibration, value: float, groups: int) -> Es
     if not groups:
         return Estimate.missing(0, value)
     places = np.concatenate(
-        [_relative_places(pairs) for pairs in calibration.relative_entropies.values() if len(pairs) > 2]
+        [
+            _relative_places(pairs)
+            for pairs in calibration.relative_entropies.values()
+            if len(pairs) > 2
+        ]
     )
     spread = bootstrap_pairs(places[:, 0], places[:, 1], rank_correlation)
     return Estimate(value, spread.low, spread.high, groups)
@@ -260,14 +293,22 @@ def null_false_positives(calibration: Calibration) -> RowResult:
     rejected = tests = 0
     for pair in calibration.truth.nulls:
         for measure in calibration.measures:
-            first_sample, second_sample = (measure_values(calibration.by_group.get(name, ()), measure) for name in pair)
+            first_sample, second_sample = (
+                measure_values(calibration.by_group.get(name, ()), measure) for name in pair
+            )
             if len(first_sample.values) and len(second_sample.values):
                 comparison = compare_samples(first_sample, second_sample, draws=1)
                 tests += 2
-                rejected += int(comparison.u_p < SIGNIFICANCE_LEVEL) + int(comparison.ks_p < SIGNIFICANCE_LEVEL)
+                rejected += int(comparison.u_p < SIGNIFICANCE_LEVEL) + int(
+                    comparison.ks_p < SIGNIFICANCE_LEVEL
+                )
     estimate = proportion(rejected, tests)
     max_by_chance = _max_by_chance(tests)
-    target = f"<= {max_by_chance / tests:.2f}: {max_by_chance} of {tests} by chance, 19 times in 20" if tests else ""
+    target = (
+        f"<= {max_by_chance / tests:.2f}: {max_by_chance} of {tests} by chance, 19 times in 20"
+        if tests
+        else ""
+    )
     return RowResult("null_false_positives", "planted nulls told apart", target, estimate)
 
 
@@ -278,7 +319,9 @@ def _max_by_chance(tests: int) -> int:
     term = at_most
     while at_most < 1 - SIGNIFICANCE_LEVEL:
         rejections += 1
-        term *= (tests - rejections + 1) / rejections * SIGNIFICANCE_LEVEL / (1 - SIGNIFICANCE_LEVEL)
+        term *= (
+            (tests - rejections + 1) / rejections * SIGNIFICANCE_LEVEL / (1 - SIGNIFICANCE_LEVEL)
+        )
         at_most += term
     return rejections
 
@@ -287,7 +330,11 @@ def false_positive_rate(calibration: Calibration) -> RowResult:
     """The same over many trials: for each planted null, pairs of samples of 100 statements drawn
     from what the world plants for both groups, with the statements' scores in this run."""
     rng = np.random.Generator(np.random.PCG64(0))
-    scores = {calibration.truth.find_statement(t.predicate, t.object): t for t in calibration.triples if t.scores}
+    scores = {
+        calibration.truth.find_statement(t.predicate, t.object): t
+        for t in calibration.triples
+        if t.scores
+    }
     rejected = tests = 0
     for first_group, _ in calibration.truth.nulls:
         joint = calibration.truth.joint_distribution(first_group)
@@ -303,7 +350,9 @@ def false_positive_rate(calibration: Calibration) -> RowResult:
                 samples = rng.choice(values, size=(2, 100), p=shares / shares.sum())
                 comparison = compare_samples(samples[0], samples[1], draws=1)
                 tests += 2
-                rejected += int(comparison.u_p < SIGNIFICANCE_LEVEL) + int(comparison.ks_p < SIGNIFICANCE_LEVEL)
+                rejected += int(comparison.u_p < SIGNIFICANCE_LEVEL) + int(
+                    comparison.ks_p < SIGNIFICANCE_LEVEL
+                )
     estimate = proportion(rejected, tests)
     return RowResult("false_positive_rate", "false positives of the tests", "<= 0.05", estimate)
 
@@ -325,9 +374,14 @@ def probed_first(calibration: Calibration) -> RowResult:
                 places_by_statement.setdefault(statement, set()).add(place)
         if len(groups) < 2:
             continue
-        grid = scorer.grid(groups, [f"{predicate} {object}" for predicate, object in places_by_statement])
+        grid = scorer.grid(
+            groups, [f"{predicate} {object}" for predicate, object in places_by_statement]
+        )
         likeliest = normalise_grid(grid, "conditional").argmin(axis=0)
-        found_count += sum(int(g) in places for g, places in zip(likeliest, places_by_statement.values(), strict=True))
+        found_count += sum(
+            int(g) in places
+            for g, places in zip(likeliest, places_by_statement.values(), strict=True)
+        )
         planted += len(places_by_statement)
     estimate = proportion(found_count, planted)
     return RowResult("probed_first", "planted statements probed first", ">= 0.90", estimate)

@@ -37,8 +37,8 @@ from kgbias.stats.inference import (
     Sample,
     Values,
     bootstrap,
-    mean,
     join_recrawls,
+    mean,
 )
 
 SERIES_CRAWLS = 5
@@ -104,8 +104,10 @@ def measure_coverage(
     """
     requests_per_crawl = price_crawl(config).requests
     progress.note(
-        f"{crawls} crawls of {len(config.groups)} groups, {requests_per_crawl} answers each and a few that are "
-        f"asked for again, {crawls * requests_per_crawl:,} in all; what the store holds is not asked again"
+        f"{crawls} crawls of {len(config.groups)} groups, {requests_per_crawl} answers each and a "
+        f"few that are "
+        f"asked for again, {crawls * requests_per_crawl:,} in all; what the store holds is not "
+        f"asked again"
     )
     truth, samples_by_crawl, topics = load_truth(), [], []
     progress.stage("crawls", crawls)
@@ -121,7 +123,9 @@ def measure_coverage(
         progress.advance(1, answers=result.asked_count)
     ids = {g.name: g.id for g in config.groups}
     nulls = [(ids[a], ids[b]) for a, b in truth.nulls if a in ids and b in ids]
-    return build_coverage_rows(samples_by_crawl, topics, result.run, progress), count_false_positives(samples_by_crawl, nulls)
+    return build_coverage_rows(
+        samples_by_crawl, topics, result.run, progress
+    ), count_false_positives(samples_by_crawl, nulls)
 
 
 def build_coverage_rows(
@@ -134,9 +138,11 @@ def build_coverage_rows(
     group in each crawl."""
     measures = {name for crawl in samples for _, name in crawl}
     figures = [
-        (m.name, f) for m in order_measures(measures) for f in m.figures
+        (m.name, f)
+        for m in order_measures(measures)
+        for f in m.figures
         if f.statistic is not None and f.over == "all"
-    ]  # fmt: skip
+    ]
     progress.stage("intervals", len(figures) + 1)
     table = []
     for name, figure in figures:
@@ -150,23 +156,41 @@ def build_coverage_rows(
     return table
 
 
-def count_false_positives(samples: CrawlSamples, nulls: Sequence[tuple[str, str]]) -> list[FalsePositives]:
+def count_false_positives(
+    samples: CrawlSamples, nulls: Sequence[tuple[str, str]]
+) -> list[FalsePositives]:
     """The false positives of each test on planted nulls, pairs of group ids, over crawls."""
     rejected: dict[str, dict[int, list[tuple[bool]]]] = defaultdict(lambda: defaultdict(list))
     for number, crawl_samples in enumerate(samples):
         for first_group, second_group in nulls:
             for name in {m for group, m in crawl_samples if group == first_group}:
                 if (second_group, name) in crawl_samples:
-                    first_sample, second_sample = crawl_samples[first_group, name], crawl_samples[second_group, name]
+                    first_sample, second_sample = (
+                        crawl_samples[first_group, name],
+                        crawl_samples[second_group, name],
+                    )
                     comparison = compare_samples(first_sample, second_sample, draws=1)
-                    p_values = {"mann_whitney": comparison.u_p, "kolmogorov_smirnov": comparison.ks_p}
-                    sides = ClusterSample.from_sample(first_sample), ClusterSample.from_sample(second_sample)
+                    p_values = {
+                        "mann_whitney": comparison.u_p,
+                        "kolmogorov_smirnov": comparison.ks_p,
+                    }
+                    sides = (
+                        ClusterSample.from_sample(first_sample),
+                        ClusterSample.from_sample(second_sample),
+                    )
                     if sides[0] is not None and sides[1] is not None:
-                        p_values["permutation"] = permutation_p_value(sides[0], sides[1], permutations=1999)
+                        p_values["permutation"] = permutation_p_value(
+                            sides[0], sides[1], permutations=1999
+                        )
                     for test, p in p_values.items():
                         rejected[test][number].append((p <= SIGNIFICANCE_LEVEL,))
-    max_expected = SIGNIFICANCE_LEVEL + 2 * math.sqrt(SIGNIFICANCE_LEVEL * (1 - SIGNIFICANCE_LEVEL) / len(samples))
-    return [FalsePositives(test, _covered_share(rows, 0), max_expected) for test, rows in rejected.items()]
+    max_expected = SIGNIFICANCE_LEVEL + 2 * math.sqrt(
+        SIGNIFICANCE_LEVEL * (1 - SIGNIFICANCE_LEVEL) / len(samples)
+    )
+    return [
+        FalsePositives(test, _covered_share(rows, 0), max_expected)
+        for test, rows in rejected.items()
+    ]
 
 
 def _samples_of_run(run: StoredRun) -> dict[tuple[str, str], Sample]:
@@ -190,11 +214,14 @@ def _series_coverage_row(figure: Figure, by_group: Mapping[str, Sequence[Sample]
     """The same for crawls pooled in series."""
     pooled = {
         group: [
-            join_recrawls(samples[n : n + SERIES_CRAWLS]) for n in range(0, len(samples) - SERIES_CRAWLS + 1, SERIES_CRAWLS)
+            join_recrawls(samples[n : n + SERIES_CRAWLS])
+            for n in range(0, len(samples) - SERIES_CRAWLS + 1, SERIES_CRAWLS)
         ]
         for group, samples in by_group.items()
     }
-    return _cover_figure(figure, f"{figure.title}, {SERIES_CRAWLS} crawls pooled", pooled, SERIES_CRAWLS)
+    return _cover_figure(
+        figure, f"{figure.title}, {SERIES_CRAWLS} crawls pooled", pooled, SERIES_CRAWLS
+    )
 
 
 def _cover_figure(
@@ -209,15 +236,36 @@ def _cover_figure(
         figure_samples = [_apply_counts(figure, s) for s in samples]
         pooled = Sample.join([Sample(s.values, s.counts) for s in figure_samples])
         values, counts = pooled.distinct_values()
-        value = float(statistic.from_counts(values, counts)) / (len(figure_samples) if statistic.is_sum else 1)
+        value = float(statistic.from_counts(values, counts)) / (
+            len(figure_samples) if statistic.is_sum else 1
+        )
         for number, sample in enumerate(figure_samples):
-            interval_by_design, independent_interval = (bootstrap(s, statistic) for s in (sample, replace(sample, design=None)))
-            coverage_by_crawl[number].append((interval_by_design.low <= value <= interval_by_design.high, independent_interval.low <= value <= independent_interval.high))
-            widths.append((interval_by_design.high - interval_by_design.low, independent_interval.high - independent_interval.low))
+            interval_by_design, independent_interval = (
+                bootstrap(s, statistic) for s in (sample, replace(sample, design=None))
+            )
+            coverage_by_crawl[number].append(
+                (
+                    interval_by_design.low <= value <= interval_by_design.high,
+                    independent_interval.low <= value <= independent_interval.high,
+                )
+            )
+            widths.append(
+                (
+                    interval_by_design.high - interval_by_design.low,
+                    independent_interval.high - independent_interval.low,
+                )
+            )
             covers = sample.design.covers if sample.design is not None else covers
     mean_widths = np.nanmean(np.array(widths), axis=0)
     name = figure.name if crawls == 1 else f"{figure.name}_of_{crawls}"
-    return Coverage(name, title, covers, _covered_share(coverage_by_crawl, 0), _covered_share(coverage_by_crawl, 1), float(mean_widths[0] / mean_widths[1]))
+    return Coverage(
+        name,
+        title,
+        covers,
+        _covered_share(coverage_by_crawl, 0),
+        _covered_share(coverage_by_crawl, 1),
+        float(mean_widths[0] / mean_widths[1]),
+    )
 
 
 def _apply_counts(figure: Figure, sample: Sample) -> Sample:
@@ -238,13 +286,17 @@ def _entropy_row(run: Run, topics: Sequence[Mapping[str, Values]]) -> Coverage:
         for number, counts in enumerate(topics):
             entropies = relative_entropies([counts[name] for name in names])
             for value, entropy in zip(truth, entropies, strict=True):
-                coverage_by_crawl[number].append((entropy.estimate.low <= value <= entropy.estimate.high,))
+                coverage_by_crawl[number].append(
+                    (entropy.estimate.low <= value <= entropy.estimate.high,)
+                )
     share = _covered_share(coverage_by_crawl, 0)
     title = "relative entropy of the world's topics"
     return Coverage("relative_entropy", title, ("statements",), share, share, 1.0)
 
 
-def _covered_share(coverage_by_crawl: Mapping[int, Sequence[tuple[bool, ...]]], column: int) -> Estimate:
+def _covered_share(
+    coverage_by_crawl: Mapping[int, Sequence[tuple[bool, ...]]], column: int
+) -> Estimate:
     """The share that holds, with its interval over crawls, because a crawl's groups are not
     independent."""
     crawl_shares = [np.mean([row[column] for row in rows]) for rows in coverage_by_crawl.values()]

@@ -31,7 +31,11 @@ def build_evidence_rows() -> tuple[RowFunction, ...]:
 
 def _build_row(first: str, second: str, null: bool) -> RowFunction:
     def row(calibration: Calibration) -> RowResult:
-        taus = _mean_null_tau(calibration, first, second) if null else _mean_planted_tau(calibration, first, second)
+        taus = (
+            _mean_null_tau(calibration, first, second)
+            if null
+            else _mean_planted_tau(calibration, first, second)
+        )
         place = "nulls" if null else "planted pairs"
         title = f"{first}, {second}: {place}"
         return RowResult(row.__name__, title, "near 0" if null else "> 0", taus)
@@ -67,7 +71,9 @@ def mean_over_pairs(pairs: Sequence[tuple[str, str]], values: Values) -> Estimat
         return Estimate.missing(pair_count, value)
     jackknifed = (values.sum() - is_member @ values) / pairs_left
     group_count = len(names)
-    error = math.sqrt((group_count - 1) / group_count * float(((jackknifed - jackknifed.mean()) ** 2).sum()))
+    error = math.sqrt(
+        (group_count - 1) / group_count * float(((jackknifed - jackknifed.mean()) ** 2).sum())
+    )
     return _student_estimate(value, error, group_count - 1, pair_count)
 
 
@@ -81,7 +87,12 @@ def _mean_null_tau(calibration: Calibration, first: str, second: str) -> Estimat
     null_count = len(taus)
     if null_count < 2:
         return Estimate.missing(null_count, float(taus[0]) if null_count else math.nan)
-    return _student_estimate(float(taus.mean()), float(taus.std(ddof=1)) / math.sqrt(null_count), null_count - 1, null_count)
+    return _student_estimate(
+        float(taus.mean()),
+        float(taus.std(ddof=1)) / math.sqrt(null_count),
+        null_count - 1,
+        null_count,
+    )
 
 
 def _student_estimate(value: float, error: float, degrees: int, size: int) -> Estimate:
@@ -103,8 +114,17 @@ def _pair_taus(
             if (roots[first_group] == roots[second_group]) != null:
                 continue
             said_statements = (tables["said"][[first_group, second_group]] > 0).any(axis=0)
-            first_values, second_values = (tables[kind][first_group, said_statements] - tables[kind][second_group, said_statements] for kind in (first, second))
-            taus.append(((groups[first_group], groups[second_group]), jackknife_kendall_tau(first_values, second_values)))
+            first_values, second_values = (
+                tables[kind][first_group, said_statements]
+                - tables[kind][second_group, said_statements]
+                for kind in (first, second)
+            )
+            taus.append(
+                (
+                    (groups[first_group], groups[second_group]),
+                    jackknife_kendall_tau(first_values, second_values),
+                )
+            )
     return taus
 
 
@@ -122,7 +142,9 @@ def _evidence_tables(calibration: Calibration) -> Sequence[tuple[list[str], Evid
         statements = list(dict.fromkeys(text for group, text in counts_said if group in groups))
         if len(groups) < 2:
             continue
-        counts = np.array([[counts_said.get((g, s), 0) for s in statements] for g in groups], dtype=float)
+        counts = np.array(
+            [[counts_said.get((g, s), 0) for s in statements] for g in groups], dtype=float
+        )
         cosines = vectors.embed(groups) @ vectors.embed(statements).T
         tables_by_category.append(
             (

@@ -23,8 +23,8 @@ from kgbias.measure.sampling import stratum_turns
 from kgbias.reference import Truth, load_truth
 from kgbias.stats.designs import Design, Places
 from kgbias.stats.inference import Estimate, Sample, Values, mean, proportion
-from kgbias.stats.ppi import RectifierCell, CorrectedFigure, ScoredStatements, correct_figure
 from kgbias.stats.poststratification import StratifiedSample
+from kgbias.stats.ppi import CorrectedFigure, RectifierCell, ScoredStatements, correct_figure
 
 ERROR_TITLES = {
     "bias": "biased scorer",
@@ -61,17 +61,30 @@ def _plant_statements(name: str) -> _PlantedStatements:
     joint, sign = truth.joint_distribution(name), {"positive": 1.0, "negative": -1.0}
     predicate_number = {p: n for n, p in enumerate(dict.fromkeys(p for p, _ in joint))}
     rows = [
-        (predicate_number[s[0]], share / _WORDINGS, sign.get(truth.regard_of[truth.statements[s]], 0.0),
-         s[0] == _UNKNOWN_PREDICATE)
-        for s, share in joint.items() for _ in range(_WORDINGS)
-    ]  # fmt: skip
-    predicates, shares, truth_values, unknown = (np.array(column) for column in zip(*rows, strict=True))
+        (
+            predicate_number[s[0]],
+            share / _WORDINGS,
+            sign.get(truth.regard_of[truth.statements[s]], 0.0),
+            s[0] == _UNKNOWN_PREDICATE,
+        )
+        for s, share in joint.items()
+        for _ in range(_WORDINGS)
+    ]
+    predicates, shares, truth_values, unknown = (
+        np.array(column) for column in zip(*rows, strict=True)
+    )
     rng = np.random.default_rng(sorted(truth.groups).index(name))
     statement_count = len(rows)
     readings = {
         "none": truth_values,
-        "bias": np.where((rng.random(statement_count) < _BIASED_SHARE) & (truth_values >= 0), -1.0, truth_values),
-        "noise": np.where(rng.random(statement_count) < _NOISY_SHARE, rng.integers(-1, 2, statement_count), truth_values),
+        "bias": np.where(
+            (rng.random(statement_count) < _BIASED_SHARE) & (truth_values >= 0), -1.0, truth_values
+        ),
+        "noise": np.where(
+            rng.random(statement_count) < _NOISY_SHARE,
+            rng.integers(-1, 2, statement_count),
+            truth_values,
+        ),
         "missed": np.where(unknown, 0.0, truth_values),
     }
     return _PlantedStatements(predicates, shares, truth_values, readings)
@@ -97,9 +110,11 @@ class _CrawlStatements:
         prompts = np.repeat(np.arange(PROMPTS_PER_CRAWL), _ANSWERS)
         statement_count = len(prompts)
         sample = Sample(
-            numbers.astype(np.float64), np.ones(statement_count, dtype=np.int64),
-            Design(prompts, np.zeros(PROMPTS_PER_CRAWL, dtype=np.int64)), np.arange(statement_count),
-        )  # fmt: skip
+            numbers.astype(np.float64),
+            np.ones(statement_count, dtype=np.int64),
+            Design(prompts, np.zeros(PROMPTS_PER_CRAWL, dtype=np.int64)),
+            np.arange(statement_count),
+        )
         return cls(StratifiedSample(sample), planted_indices)
 
     def correct_mean(
@@ -108,7 +123,9 @@ class _CrawlStatements:
         """The mean regard, by so many labels of the statements (0: what the scorer says)."""
         return _corrected_mean(self.build_readings(planted, error, labels, rng), rng)
 
-    def build_readings(self, planted: _PlantedStatements, error: str, labels: int, rng: np.random.Generator) -> ScoredStatements:
+    def build_readings(
+        self, planted: _PlantedStatements, error: str, labels: int, rng: np.random.Generator
+    ) -> ScoredStatements:
         """The statements with so many labels."""
         scores = planted.readings[error][self.planted_indices]
         labels_known, cells = np.full(len(scores), np.nan), list(map(str, scores))
@@ -119,18 +136,27 @@ class _CrawlStatements:
             labels_known[labelled_first] = planted.truth[self.planted_indices][labelled_first]
         return ScoredStatements(self.stratified, scores, labels_known, cells)
 
-    def mean_of_labels(self, planted: _PlantedStatements, labels: int, rng: np.random.Generator) -> CorrectedFigure:
+    def mean_of_labels(
+        self, planted: _PlantedStatements, labels: int, rng: np.random.Generator
+    ) -> CorrectedFigure:
         """The mean of as many labels, drawn at random, without a scorer."""
         truth = planted.truth[self.planted_indices]
         labelled_first = rng.permutation(len(truth))[:labels]
         labels_known = np.full(len(truth), np.nan)
         labels_known[labelled_first] = truth[labelled_first]
-        return _corrected_mean(ScoredStatements(self.stratified, np.zeros(len(truth)), labels_known, [""] * len(truth)), rng)
+        return _corrected_mean(
+            ScoredStatements(
+                self.stratified, np.zeros(len(truth)), labels_known, [""] * len(truth)
+            ),
+            rng,
+        )
 
 
 def _corrected_mean(read: ScoredStatements, rng: np.random.Generator) -> CorrectedFigure:
     seed = int(rng.integers(1 << 30))
-    corrected = correct_figure(read, read.build_cells(seed), mean, bounds=(-1.0, 1.0), draws=CORRECTION_DRAWS, seed=seed)
+    corrected = correct_figure(
+        read, read.build_cells(seed), mean, bounds=(-1.0, 1.0), draws=CORRECTION_DRAWS, seed=seed
+    )
     assert corrected is not None
     return corrected
 
@@ -139,12 +165,16 @@ def _labelling_order(scores: Values, statement_numbers: Values, rng: np.random.G
     """Statements in the order in which they are labelled (`kgbias.measure.sampling`)."""
     counts = np.bincount(statement_numbers.astype(np.int64), minlength=len(scores))
     distinct_scores = np.unique(scores).tolist()
-    turn_shares = stratum_turns({("", str(score)): int(counts[scores == score].sum()) for score in distinct_scores})
+    turn_shares = stratum_turns(
+        {("", str(score)): int(counts[scores == score].sum()) for score in distinct_scores}
+    )
     numbers, places = rng.random(len(scores)), np.zeros(len(scores))
     for score in distinct_scores:
         score_rows = np.flatnonzero(scores == score)
         score_rows = score_rows[np.argsort(numbers[score_rows])]
-        places[score_rows] = (np.arange(len(score_rows)) + numbers[score_rows]) / turn_shares["", str(score)]
+        places[score_rows] = (np.arange(len(score_rows)) + numbers[score_rows]) / turn_shares[
+            "", str(score)
+        ]
     return np.argsort(places)
 
 
@@ -159,7 +189,9 @@ class TrialCounts:
 
 
 @cache
-def run_coverage_trials(errors: tuple[str, ...], labels: int, count: int = TRIALS_PER_ERROR) -> TrialCounts:
+def run_coverage_trials(
+    errors: tuple[str, ...], labels: int, count: int = TRIALS_PER_ERROR
+) -> TrialCounts:
     """`count` trials for each kind of error, with this number of labels."""
     groups = sorted(load_truth().groups)
     covered, widths = 0, []
@@ -206,7 +238,9 @@ def run_pooled_trials(errors: tuple[str, ...], labels: int, count: int = 4) -> T
             reads = {}
             for name in groups:
                 planted = _plant_statements(name)
-                reads[name] = _CrawlStatements.draw(planted, rng).build_readings(planted, error, labels, rng)
+                reads[name] = _CrawlStatements.draw(planted, rng).build_readings(
+                    planted, error, labels, rng
+                )
             cells_by_label: dict[Hashable, list[RectifierCell]] = {}
             for read in reads.values():
                 for label, own_cell in read.build_cells("").items():
@@ -214,17 +248,26 @@ def run_pooled_trials(errors: tuple[str, ...], labels: int, count: int = 4) -> T
             pool = {
                 label: cell
                 for label, label_cells in cells_by_label.items()
-                if (cell := RectifierCell.from_groups((number, error, label), label_cells)) is not None
+                if (cell := RectifierCell.from_groups((number, error, label), label_cells))
+                is not None
             }
             for seed, (name, read) in enumerate(reads.items()):
-                corrected = correct_figure(read, pool, mean, bounds=(-1.0, 1.0), draws=CORRECTION_DRAWS, seed=seed)
+                corrected = correct_figure(
+                    read, pool, mean, bounds=(-1.0, 1.0), draws=CORRECTION_DRAWS, seed=seed
+                )
                 if corrected is not None:
                     total += 1
-                    covered += corrected.estimate.low <= _plant_statements(name).balance <= corrected.estimate.high
+                    covered += (
+                        corrected.estimate.low
+                        <= _plant_statements(name).balance
+                        <= corrected.estimate.high
+                    )
     return TrialCounts(covered, total)
 
 
-def _build_row(key: str, title: str, target: str, measure_share: Callable[[], Estimate]) -> RowFunction:
+def _build_row(
+    key: str, title: str, target: str, measure_share: Callable[[], Estimate]
+) -> RowFunction:
     def row(_: Calibration) -> RowResult:
         return RowResult(key, title, target, measure_share(), of_model=True)
 
@@ -258,22 +301,37 @@ def build_label_rows() -> Sequence[RowFunction]:
     """The rows of this part of the table."""
     label_count = LABEL_COUNTS[1]
     label_rows = [
-        _build_row(f"raw_{error}", f"raw intervals hold, {title}", "", partial(_covered_estimate, (error,), 0))
+        _build_row(
+            f"raw_{error}",
+            f"raw intervals hold, {title}",
+            "",
+            partial(_covered_estimate, (error,), 0),
+        )
         for error, title in ERROR_TITLES.items()
     ]
     for labels in LABEL_COUNTS:
         title, errors = f"corrected intervals hold, {labels} labels", tuple(ERROR_TITLES)
-        label_rows.append(_build_row(f"corrected_{labels}", title, ">= 0.93", partial(_covered_estimate, errors, labels)))
+        label_rows.append(
+            _build_row(
+                f"corrected_{labels}", title, ">= 0.93", partial(_covered_estimate, errors, labels)
+            )
+        )
         title = f"width over that of {labels} labels alone"
-        label_rows.append(_build_row(f"corrected_width_{labels}", title, "", partial(_width_estimate, labels)))
+        label_rows.append(
+            _build_row(f"corrected_width_{labels}", title, "", partial(_width_estimate, labels))
+        )
     label_rows.append(
         _build_row(
-            "borrowed", f"by all groups' labels, {_LABELS_PER_GROUP} of each", ">= 0.93",
+            "borrowed",
+            f"by all groups' labels, {_LABELS_PER_GROUP} of each",
+            ">= 0.93",
             partial(_pooled_estimate, tuple(ERROR_TITLES), _LABELS_PER_GROUP),
         )
-    )  # fmt: skip
+    )
     title = "nulls told apart, biased scorer"
     label_rows.append(_build_row("biased_nulls", f"{title}, raw", "", partial(_null_estimate, 0)))
     title_part = f"biased scorer, {label_count} labels of each null"
-    label_rows.append(_build_row("corrected_nulls", title_part, "<= 0.05", partial(_null_estimate, label_count)))
+    label_rows.append(
+        _build_row("corrected_nulls", title_part, "<= 0.05", partial(_null_estimate, label_count))
+    )
     return label_rows

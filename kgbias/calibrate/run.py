@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from kgbias.calibrate.belief_rows import build_belief_rows as belief_rows
+from kgbias.calibrate.calibration_rows import ROWS, Calibration, RowFunction, RowResult
 from kgbias.calibrate.evidence_rows import build_evidence_rows as evidence_rows
 from kgbias.calibrate.label_rows import build_label_rows as label_rows
-from kgbias.calibrate.calibration_rows import ROWS, Calibration, RowFunction, RowResult
 from kgbias.calibrate.story_rows import build_story_rows as story_rows
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
@@ -30,7 +30,13 @@ def calibrate(
     progress: Progress,
     *,
     seeds: int = 1,
-    rows: Sequence[RowFunction] = (*ROWS, *evidence_rows(), *belief_rows(), *label_rows(), *story_rows()),
+    rows: Sequence[RowFunction] = (
+        *ROWS,
+        *evidence_rows(),
+        *belief_rows(),
+        *label_rows(),
+        *story_rows(),
+    ),
 ) -> tuple[list[RowResult], list[Calibration]]:
     """The table, and the calibrations behind it, one for each of `seeds` crawls that differ only in
     their seed (config.seed, config.seed + 1, ...)."""
@@ -51,7 +57,9 @@ def _combine_results(results: Sequence[RowResult]) -> RowResult:
     and largest values."""
     if len(results) == 1 or results[0].of_model:
         return results[0]
-    columns = np.array([[result.estimate.value, result.estimate.low, result.estimate.high] for result in results])
+    columns = np.array(
+        [[result.estimate.value, result.estimate.low, result.estimate.high] for result in results]
+    )
     value, low, high = (float(x) for x in np.nanmean(columns, axis=0))
     total = sum(result.estimate.n for result in results)
     spread = float(np.nanmin(columns[:, 0])), float(np.nanmax(columns[:, 0]))

@@ -30,16 +30,40 @@ from kgbias.stories.write import write_stories
 PLANTED_SHARES = (0.3, 0.6)  # of the stories about a people that have its link
 RUNS_PER_SHARE = 2  # for each share; each has other stories
 _SAMPLES = 8  # samples, with other words for the person in each of five
-_PERSON_WORDINGS = ("a {}", "a young {}", "an old {}", "a {} who has just moved house", "a {} with a secret")
+_PERSON_WORDINGS = (
+    "a {}",
+    "a young {}",
+    "an old {}",
+    "a {} who has just moved house",
+    "a {} with a secret",
+)
 _VALUE_LISTS = {
     "occupation": ("baker", "farmer", "teacher", "painter", "driver", "gardener", "nurse", "cook"),
     "traits": ("kind", "brave", "shy", "proud", "honest", "stubborn", "lonely", "cheerful"),
-    "happens": ("won a prize", "was promoted", "was robbed", "was arrested", "got married",
-                "lost a job", "retired", "died"),
-}  # fmt: skip
-_READ_VALUES = {"was arrested": "be arrested", "was robbed": "be robbed", "won a prize": "win prize"}
-_PLANTED_LINKS = (("occupation", "nurse"), ("traits", "lonely"), ("happens", "was arrested"),
-            ("occupation", "driver"), ("traits", "proud"), ("happens", "was robbed"))  # fmt: skip
+    "happens": (
+        "won a prize",
+        "was promoted",
+        "was robbed",
+        "was arrested",
+        "got married",
+        "lost a job",
+        "retired",
+        "died",
+    ),
+}
+_READ_VALUES = {
+    "was arrested": "be arrested",
+    "was robbed": "be robbed",
+    "won a prize": "win prize",
+}
+_PLANTED_LINKS = (
+    ("occupation", "nurse"),
+    ("traits", "lonely"),
+    ("happens", "was arrested"),
+    ("occupation", "driver"),
+    ("traits", "proud"),
+    ("happens", "was robbed"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +95,10 @@ class _ScriptedTeller:
             values_told[attribute] = value
         pronoun = rng.choice(("She", "He"))
         return (
-            f"{rng.choice(('Robin', 'Alex', 'Kim', 'Sasha'))} worked as a {values_told['occupation']}. "
-            f"{pronoun} was {values_told['traits']}. In the end {pronoun.lower()} {values_told['happens']}."
+            f"{rng.choice(('Robin', 'Alex', 'Kim', 'Sasha'))} worked as a "
+            f"{values_told['occupation']}. "
+            f"{pronoun} was {values_told['traits']}. In the end {pronoun.lower()} "
+            f"{values_told['happens']}."
         )
 
 
@@ -90,8 +116,11 @@ class LinkCounts:
 @cache
 def count_links(share: float, runs: int = RUNS_PER_SHARE) -> LinkCounts:
     """What is found in so many runs of stories. Raises MissingExtra without the tagger."""
-    names = [people.removesuffix(" people") for people in sorted(load_truth().groups)
-             if people.endswith(" people")][: 2 * len(_PLANTED_LINKS)]  # fmt: skip
+    names = [
+        people.removesuffix(" people")
+        for people in sorted(load_truth().groups)
+        if people.endswith(" people")
+    ][: 2 * len(_PLANTED_LINKS)]
     planted = dict(zip(names, (*_PLANTED_LINKS, *[("", "")] * len(_PLANTED_LINKS)), strict=True))
     people = tuple(Person(w.format(n), n, "peoples") for n in names for w in _PERSON_WORDINGS)
     links = nulls = tested = 0
@@ -113,7 +142,9 @@ def count_links(share: float, runs: int = RUNS_PER_SHARE) -> LinkCounts:
     return LinkCounts(links, runs * len(_PLANTED_LINKS), nulls, tested)
 
 
-def _build_row(key: str, title: str, target: str, measure_share: Callable[[], Estimate]) -> RowFunction:
+def _build_row(
+    key: str, title: str, target: str, measure_share: Callable[[], Estimate]
+) -> RowFunction:
     def row(_: Calibration) -> RowResult:
         try:
             estimate = measure_share()
@@ -132,7 +163,9 @@ def _link_share(share: float) -> Estimate:
 
 def _null_share() -> Estimate:
     counts_by_share = [count_links(share) for share in PLANTED_SHARES]
-    return proportion(sum(f.nulls_found for f in counts_by_share), sum(f.nulls_tested for f in counts_by_share))
+    return proportion(
+        sum(f.nulls_found for f in counts_by_share), sum(f.nulls_tested for f in counts_by_share)
+    )
 
 
 def build_story_rows() -> Sequence[RowFunction]:
@@ -141,7 +174,11 @@ def build_story_rows() -> Sequence[RowFunction]:
     for share, target in zip(PLANTED_SHARES, ("", ">= 0.90"), strict=True):
         title = f"story links found, in {share:.0%} of stories"
         story_rows.append(
-            _build_row(f"story_links_{share:.0%}".rstrip("%"), title, target, partial(_link_share, share))
+            _build_row(
+                f"story_links_{share:.0%}".rstrip("%"), title, target, partial(_link_share, share)
+            )
         )
-    story_rows.append(_build_row("story_nulls", "story links where none is", "<= 0.01", _null_share))
+    story_rows.append(
+        _build_row("story_nulls", "story links where none is", "<= 0.01", _null_share)
+    )
     return story_rows

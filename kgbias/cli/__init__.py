@@ -15,17 +15,17 @@ import click
 from kgbias.cli import crash
 from kgbias.cli.command import NAME_VALUE
 from kgbias.cli.settings import (
+    CONFIG_VARIABLE,
     META_KEY,
     SHARED_SETTINGS,
-    CONFIG_VARIABLE,
     file_addresses,
     file_defaults,
-    values_for_call,
-    parse_set_values,
     merge_values,
+    move_settings_first,
+    parse_set_values,
     read_settings,
     refuse_outside_paths,
-    move_settings_first,
+    values_for_call,
 )
 from kgbias.cli.show import end_process, fail, fail_usage, prepare_streams
 from kgbias.errors import KgbiasError, UsageError, nearest
@@ -146,7 +146,11 @@ class LazyCommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command, with the values from --set and the folder's kgbias.toml."""
         if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):
-            meant = f" (did you mean {nearest_command}?)" if (nearest_command := nearest(args[0], COMMANDS)) else ""
+            meant = (
+                f" (did you mean {nearest_command}?)"
+                if (nearest_command := nearest(args[0], COMMANDS))
+                else ""
+            )
             raise UsageError(f"no command {args[0]!r}{meant}; kgbias --help lists them")
         name, command, remaining = super().resolve_command(ctx, args)
         if name is None or command is None:
@@ -155,7 +159,9 @@ class LazyCommandGroup(click.Group):
         set_values = ctx.meta.get(META_KEY, {})
         if data:
             ctx.default_map = {name: file_defaults(path, data, COMMANDS, name, command)}
-            if not os.environ.get(CONFIG_VARIABLE):  # found in the folder, which may be a stranger's
+            if not os.environ.get(
+                CONFIG_VARIABLE
+            ):  # found in the folder, which may be a stranger's
                 refuse_outside_paths(path, data)
                 from kgbias.models.http import withhold_keys
 
@@ -172,7 +178,12 @@ class LazyCommandGroup(click.Group):
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
         with formatter.section("Settings that commands share, for --set NAME=VALUE or kgbias.toml"):
-            formatter.write_dl([(f"{name}={shared_setting.metavar}", shared_setting.help) for name, shared_setting in SHARED_SETTINGS.items()])
+            formatter.write_dl(
+                [
+                    (f"{name}={shared_setting.metavar}", shared_setting.help)
+                    for name, shared_setting in SHARED_SETTINGS.items()
+                ]
+            )
 
 
 @click.group(cls=LazyCommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -200,7 +211,8 @@ def _describe_os_error(error: OSError) -> str:
     reason = error.strerror or str(error)
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return (
-            f"{reason}: the system allows no more open files (ulimit -n): allow more, or ask less at "
+            f"{reason}: the system allows no more open files (ulimit -n): allow more, or ask less "
+            f"at "
             "a time (--set concurrency=4)"
         )
     if error.filename:

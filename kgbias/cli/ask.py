@@ -6,21 +6,21 @@ import click
 
 import kgbias
 from kgbias.ask.answer import QuestionAnswer, format_figures
-from kgbias.ask.retrieval import RetrievedStatement, RetrievedGroup
+from kgbias.ask.retrieval import RetrievedGroup, RetrievedStatement
 from kgbias.ask.text2cypher import CypherAnswer
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
     base_url_option,
-    library_default,
+    drop_unset,
     json_option,
+    library_default,
     model_settings,
     prompts_form_option,
-    drop_unset,
     selection_options,
     store_option,
 )
-from kgbias.cli.settings import keep_applicable, setting, drop_shared
+from kgbias.cli.settings import drop_shared, keep_applicable, setting
 from kgbias.errors import UsageError
 from kgbias.io.text import CONTENT_WARNING, shorten
 from kgbias.query import write_result
@@ -102,7 +102,13 @@ def ask(
             answer = run.ask_in_cypher(question, model, asking=model_options, **device_option)
         else:
             answer = run.ask(
-                question, model=model, top=top, encoder=encoder, asking=model_options, **device_option, **selection
+                question,
+                model=model,
+                top=top,
+                encoder=encoder,
+                asking=model_options,
+                **device_option,
+                **selection,
             )
         # While the store is open, so that a wrong value in it is put down to it.
         if as_json:
@@ -144,7 +150,14 @@ def _print_answer(answer: QuestionAnswer) -> None:
     has_several_arms = len({group.arm for group in retrieved.groups}) > 1
     for group in retrieved.groups:
         group_name = f"{group.group} [{group.arm}]" if has_several_arms else group.group
-        show.say(f"{group_name}: {_describe_matching(group) if retrieved.question.topic else f'{group.statements} statements'}")
+        show.say(
+            f"{group_name}: "
+            + (
+                _describe_matching(group)
+                if retrieved.question.topic
+                else f"{group.statements} statements"
+            )
+        )
         for title, value, n in format_figures(group.figures) if retrieved.question.groups else ():
             show.say(f"    {title} {value}, n = {n}")
     show.say()
@@ -154,10 +167,14 @@ def _print_answer(answer: QuestionAnswer) -> None:
         show.say("", "Of other groups, with the same object:")
     for neighbour in retrieved.neighbours:
         triple = neighbour.triple
-        show.say(f"  as [{neighbour.statement_number}]: {shorten(triple.sentence, 100)}  said {triple.count}")
+        show.say(
+            f"  as [{neighbour.statement_number}]: {shorten(triple.sentence, 100)}  said "
+            f"{triple.count}"
+        )
     show.say(
         "",
-        f"{len(answer.statements)} of {retrieved.matching} statements of run {answer.run}, by {retrieved.method}.",
+        f"{len(answer.statements)} of {retrieved.matching} statements of run {answer.run}, by "
+        f"{retrieved.method}.",
         CONTENT_WARNING,
         err=True,
     )
@@ -169,7 +186,10 @@ def _describe_matching(group: RetrievedGroup) -> str:
         return "0 statements"
     estimate = group.matching
     count = round(estimate.value * group.statements)
-    return f"{count} of {group.statements} statements match ({estimate.value:.1%}, {estimate.interval('.1%')})"
+    return (
+        f"{count} of {group.statements} statements match ({estimate.value:.1%}, "
+        f"{estimate.interval('.1%')})"
+    )
 
 
 def _describe_statement(statement_found: RetrievedStatement, *, arm: bool = False) -> str:
@@ -178,7 +198,8 @@ def _describe_statement(statement_found: RetrievedStatement, *, arm: bool = Fals
     score = f", regard {triple.scores['regard'].value:+z.2f}" if "regard" in triple.scores else ""
     return (
         f"{shorten(triple.sentence, 100)}{f' [{triple.arm}]' if arm else ''}  "
-        f"said {triple.count} ({statement_found.share.value:.1%}, {statement_found.share.interval('.1%')}){score}  "
+        f"said {triple.count} ({statement_found.share.value:.1%}, "
+        f"{statement_found.share.interval('.1%')}){score}  "
         f"{statement_found.why}"
     )
 

@@ -11,12 +11,12 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command, SectionOption
 from kgbias.cli.options import (
+    drop_unset,
     json_option,
     model_settings,
-    drop_unset,
     workers_settings,
 )
-from kgbias.cli.settings import setting, settings, drop_shared
+from kgbias.cli.settings import drop_shared, setting, settings
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.io.progress import show_progress
@@ -52,7 +52,12 @@ GRID_SECTION = "The parameter study of Mind Your Bias"
         "kgbias associate --vectors glove.txt --test all",
     ),
 )
-@_section_option(TESTED_SECTION, "--vectors", type=FILE_TYPE, help="Static word vectors: word2vec, GloVe or fastText.")
+@_section_option(
+    TESTED_SECTION,
+    "--vectors",
+    type=FILE_TYPE,
+    help="Static word vectors: word2vec, GloVe or fastText.",
+)
 @setting(
     "vector-format",
     metavar="FORMAT",
@@ -77,7 +82,10 @@ GRID_SECTION = "The parameter study of Mind Your Bias"
     help="Tests by name, separated by commas: weat1 to weat10, C1, C3-term ..., or all.",
 )
 @_section_option(
-    TESTED_SECTION, "--tests-file", type=FILE_TYPE, help="Your own tests (TOML, see docs/how-to/word-sets.md)."
+    TESTED_SECTION,
+    "--tests-file",
+    type=FILE_TYPE,
+    help="Your own tests (TOML, see docs/how-to/word-sets.md).",
 )
 @_section_option(
     TESTED_SECTION,
@@ -113,7 +121,10 @@ GRID_SECTION = "The parameter study of Mind Your Bias"
 )
 @settings("seed")
 @_section_option(
-    STATISTICS_SECTION, "--as-published", is_flag=True, help="Use each method's conventions from its paper."
+    STATISTICS_SECTION,
+    "--as-published",
+    is_flag=True,
+    help="Use each method's conventions from its paper.",
 )
 @setting(
     "unit",
@@ -162,7 +173,11 @@ GRID_SECTION = "The parameter study of Mind Your Bias"
     help="With --contexts and LPBS: maximum words between target and attribute (default: 18).",
 )
 @_section_option(
-    CEAT_SECTION, "--generate", type=COUNT_TYPE, metavar="N", help="Let the model write N contexts per word."
+    CEAT_SECTION,
+    "--generate",
+    type=COUNT_TYPE,
+    metavar="N",
+    help="Let the model write N contexts per word.",
 )
 @setting("draws", type=click.IntRange(2), help="Draws of one context per word (default: 10000).")
 @setting(
@@ -192,7 +207,10 @@ GRID_SECTION = "The parameter study of Mind Your Bias"
     help="Test two groups of the run by their indicators; all: every pair within a category.",
 )
 @_section_option(
-    GRAPH_SECTION, "--every-group", is_flag=True, help="SC-WEAT of each group of the run, with its regard."
+    GRAPH_SECTION,
+    "--every-group",
+    is_flag=True,
+    help="SC-WEAT of each group of the run, with its regard.",
 )
 @_section_option(
     GRAPH_SECTION,
@@ -218,7 +236,9 @@ GRID_SECTION = "The parameter study of Mind Your Bias"
     type=FILE_TYPE,
     help="Your own indicators and attributes (TOML, see docs/how-to/word-sets.md).",
 )
-@_section_option(GRAPH_SECTION, "--arm", metavar="NAME", help="The augmentation arm, if the run has several.")
+@_section_option(
+    GRAPH_SECTION, "--arm", metavar="NAME", help="The augmentation arm, if the run has several."
+)
 @_section_option(
     GRAPH_SECTION,
     "--store",
@@ -227,7 +247,9 @@ GRID_SECTION = "The parameter study of Mind Your Bias"
     metavar="PATH-or-URL",
     help="Write the results to this graph store (default with --run: kgbias.db).",
 )
-@_section_option(GRAPH_SECTION, "--run", "run_name", metavar="NAME", help="The run that the results belong to.")
+@_section_option(
+    GRAPH_SECTION, "--run", "run_name", metavar="NAME", help="The run that the results belong to."
+)
 @_section_option(
     GRID_SECTION,
     "--grid",
@@ -235,7 +257,9 @@ GRID_SECTION = "The parameter study of Mind Your Bias"
     help="Run every valid setting of every method on every test and model (see the methods page). "
     "-o names a folder; --encoding, words and targets hold one value.",
 )
-@_section_option(GRID_SECTION, "--dry-run", is_flag=True, help="Show the size of the grid, and stop.")
+@_section_option(
+    GRID_SECTION, "--dry-run", is_flag=True, help="Show the size of the grid, and stop."
+)
 @click.option(
     "-o",
     "--output",
@@ -276,7 +300,10 @@ def associate(
     for path in outputs:
         if not path.suffix:
             raise UsageError(f"{path} needs an extension: .tex, .csv, .png, .pdf or .svg")
-    options["tests"], options["methods"] = split_names(options["tests"]), split_names(options["methods"])
+    options["tests"], options["methods"] = (
+        split_names(options["tests"]),
+        split_names(options["methods"]),
+    )
     if options["groups"] != "all":
         options["groups"] = _parse_pair(
             options["groups"], "--groups takes two groups, or all: --groups women,men"
@@ -321,8 +348,16 @@ def _parse_pair(text: str | None, message: str) -> tuple[str, str] | None:
 
 
 _TABLE_COLUMNS = (
-    "test", "method", "model", ">d", ">95% interval", ">p", ">p Holm", ">p BH", ">n",
-)  # fmt: skip
+    "test",
+    "method",
+    "model",
+    ">d",
+    ">95% interval",
+    ">p",
+    ">p Holm",
+    ">p BH",
+    ">n",
+)
 
 
 def print_group_associations(agreement: "RegardAgreement | None") -> None:
@@ -411,7 +446,9 @@ def _list_notes(row: dict[str, Any]) -> list[str]:
             notes.append(f"{name}: {role.upper()} lacks {', '.join(words_missing)}")
     if row["unequal"]:
         notes.append(f"{name}: unequal sets, {row['n']['x']} and {row['n']['y']} targets")
-    if respelled := [f"{w} as {f}" for forms in row["other_forms"].values() for w, f in forms.items()]:
+    if respelled := [
+        f"{w} as {f}" for forms in row["other_forms"].values() for w, f in forms.items()
+    ]:
         notes.append(f"{name}: other spellings used: {', '.join(respelled)}")
     if row["few_stimuli"]:
         notes.append("* a set has fewer than 8 words: it represents its concept poorly")
@@ -450,9 +487,14 @@ def run_grid_command(
         raise UsageError("--dry-run needs --grid")
     library_options = drop_unset(**options_given)
     models = library_options.pop("models", ())
-    tests, methods = split_names(library_options.pop("tests", ())), split_names(library_options.pop("methods", ()))
+    tests, methods = (
+        split_names(library_options.pop("tests", ())),
+        split_names(library_options.pop("methods", ())),
+    )
     options = {name: library_options.pop(name) for name in GRID_AXES if name in library_options}
-    opening = {name: library_options.pop(name) for name in GRID_OPENING_OPTIONS if name in library_options}
+    opening = {
+        name: library_options.pop(name) for name in GRID_OPENING_OPTIONS if name in library_options
+    }
     if library_options:
         raise UsageError(f"`{min(library_options)}` has no effect with --grid")
     if len(outputs) > 1 or (outputs and outputs[0].suffix):
@@ -477,7 +519,11 @@ def run_grid_command(
         )
     if as_json:
         show.print_json(
-            {"results": result.records(), "significant": result.count_significant(), "missing": [*result.missing]}
+            {
+                "results": result.records(),
+                "significant": result.count_significant(),
+                "missing": [*result.missing],
+            }
         )
     else:
         _print_grid(result, outputs)
@@ -494,7 +540,8 @@ def _print_grid(result: "GridResult", outputs: Sequence[Path]) -> None:
     )
     show.say(
         "",
-        f"{len(result.rows)} cells, {result.computed_count} of them computed now; permutation p, and "
+        f"{len(result.rows)} cells, {result.computed_count} of them computed now; permutation p, "
+        f"and "
         "corrected over all cells of the grid",
     )
     if result.missing:

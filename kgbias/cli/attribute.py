@@ -8,9 +8,9 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    library_default,
     device_setting,
     json_option,
+    library_default,
     run_name_argument,
     store_option,
 )
@@ -28,7 +28,10 @@ def _describe_defaults(name: str) -> str:
     def worded(value: Any) -> str:
         return str(value) if isinstance(value, int) else ", ".join(value)
 
-    return f"(default: {worded(library_default(_RUN_METHOD, name))}; --deletion: {worded(library_default(_DELETION_METHOD, name))})"
+    return (
+        f"(default: {worded(library_default(_RUN_METHOD, name))}; --deletion: "
+        f"{worded(library_default(_DELETION_METHOD, name))})"
+    )
 
 
 @click.command(cls=Command, examples=("kgbias attribute smollm2 --measure toxicity --top 20",))
@@ -78,7 +81,8 @@ def _describe_defaults(name: str) -> str:
 @setting(
     "removed",
     type=click.IntRange(min=1),
-    help=f"With --deletion: remove up to this many words (default: {library_default(_DELETION_METHOD, 'removed')}).",
+    help=f"With --deletion: remove up to this many words (default: "
+    f"{library_default(_DELETION_METHOD, 'removed')}).",
 )
 @device_setting
 @json_option
@@ -93,7 +97,9 @@ def attribute(
 ) -> None:
     """Find which words drive the scores of statements: the effect of each word on its sentence's
     score, by leaving it out or by the scorer's gradients. The report shows them."""
-    options_given = {name: value for name, value in options.items() if value not in (None, (), False)}
+    options_given = {
+        name: value for name, value in options.items() if value not in (None, (), False)
+    }
     _check_options(options_given, words, against, deletion)
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
@@ -102,7 +108,9 @@ def attribute(
             return
         attributions = run.attribute(**options_given)
         if words:
-            selection = {name: options_given[name] for name in ("measure", "method") if name in options_given}
+            selection = {
+                name: options_given[name] for name in ("measure", "method") if name in options_given
+            }
             _print_words(run.attributed_words(**selection, against=against), as_json)
             return
     if as_json:
@@ -125,7 +133,9 @@ def attribute(
     )
 
 
-def _check_options(options: dict[str, Any], words: bool, against: str | None, deletion: bool) -> None:
+def _check_options(
+    options: dict[str, Any], words: bool, against: str | None, deletion: bool
+) -> None:
     if words and deletion:
         raise UsageError("choose one of --words and --deletion")
     if against and not words:
@@ -144,11 +154,17 @@ def _print_words(rows: Any, as_json: bool) -> None:
     show.print_table(
         ("measure", "method", "of", "word", ">effect", ">statements"),
         (
-            (spoken_name(row.measure), row.method, row.cell, row.word[:40], f"{row.effect:+.2f}",
-             f"in {row.n} of {row.statements}")
+            (
+                spoken_name(row.measure),
+                row.method,
+                row.cell,
+                row.word[:40],
+                f"{row.effect:+.2f}",
+                f"in {row.n} of {row.statements}",
+            )
             for row in rows
         ),
-    )  # fmt: skip
+    )
 
 
 def _print_curves(rows: Any, as_json: bool) -> None:
@@ -158,11 +174,17 @@ def _print_curves(rows: Any, as_json: bool) -> None:
     show.print_table(
         ("measure", "method", ">removed", ">drop", ">95% interval", ">statements"),
         (
-            (spoken_name(row.measure), row.method, row.removed, f"{row.drop.value:.2f}",
-             row.drop.interval(".2f"), row.drop.n)
+            (
+                spoken_name(row.measure),
+                row.method,
+                row.removed,
+                f"{row.drop.value:.2f}",
+                row.drop.interval(".2f"),
+                row.drop.n,
+            )
             for row in rows
         ),
-    )  # fmt: skip
+    )
 
 
 def _attribution_record(attribution: Any) -> dict[str, Any]:

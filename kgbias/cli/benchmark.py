@@ -13,9 +13,9 @@ from kgbias.cli.options import (
     SCORER_SPECS,
     base_url_option,
     correction_setting,
+    drop_unset,
     json_option,
     model_settings,
-    drop_unset,
     store_option,
     workers_settings,
 )
@@ -24,7 +24,7 @@ from kgbias.cli.settings import keep_applicable, setting, settings
 from kgbias.io.text import format_duration
 
 if TYPE_CHECKING:
-    from kgbias.benchmark import Board, BenchmarkCost
+    from kgbias.benchmark import BenchmarkCost, Board
 
 _OPENING_OPTIONS = ("begin", "device", "dtype", "base_url")
 
@@ -115,9 +115,15 @@ def benchmark(
             costs = study.benchmark_cost(models, **library_options)
             return show.print_json(costs.records()) if as_json else _print_cost(costs)
         board = study.benchmark(
-            models, output=output, tables=tables, correction=correction, opening=opening,
-            executor=executor, **drop_unset(seed=seed, processes=processes), **library_options,
-        )  # fmt: skip
+            models,
+            output=output,
+            tables=tables,
+            correction=correction,
+            opening=opening,
+            executor=executor,
+            **drop_unset(seed=seed, processes=processes),
+            **library_options,
+        )
     if as_json:
         show.print_json(board.as_dict())
     else:
@@ -128,11 +134,18 @@ def _print_cost(costs: "kgbias.Rows[BenchmarkCost]") -> None:
     show.print_table(
         ("model", "benchmark", ">items", ">texts", ">in the store", ">to score", ""),
         (
-            (cost.model, cost.benchmark, f"{cost.items:,}", f"{cost.texts:,}", f"{cost.kept:,}",
-             f"{cost.items - cost.kept:,}", _describe_time(cost))
+            (
+                cost.model,
+                cost.benchmark,
+                f"{cost.items:,}",
+                f"{cost.texts:,}",
+                f"{cost.kept:,}",
+                f"{cost.items - cost.kept:,}",
+                _describe_time(cost),
+            )
             for cost in costs
         ),
-    )  # fmt: skip
+    )
 
 
 def _describe_time(c: "BenchmarkCost") -> str:
@@ -149,17 +162,27 @@ def _print_board(board: "Board") -> None:
         show.print_table(
             ("", ">", "", ""),
             (
-                (model, f"{estimate.value:{form}}", estimate.interval(form.lstrip("+")), _describe_first(shares[0]))
-                for model, estimate, shares in zip(standing.models, standing.values, standing.probabilities, strict=True)
+                (
+                    model,
+                    f"{estimate.value:{form}}",
+                    estimate.interval(form.lstrip("+")),
+                    _describe_first(shares[0]),
+                )
+                for model, estimate, shares in zip(
+                    standing.models, standing.values, standing.probabilities, strict=True
+                )
             ),
             indent=2,
         )
         if standing.unable:
             unable_models = ", ".join(standing.unable)
-            show.say(f"  by {standing.figure.beside} not shown to be better than chance: {unable_models}")
+            show.say(
+                f"  by {standing.figure.beside} not shown to be better than chance: {unable_models}"
+            )
     shown_tests = [test for test in board.tests if test.differs]
     show.say(
-        f"{len(shown_tests)} of {len(board.tests)} differences between models were shown, corrected "
+        f"{len(shown_tests)} of {len(board.tests)} differences between models were shown, "
+        f"corrected "
         "together"
     )
     for test in shown_tests:

@@ -8,7 +8,7 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
-from kgbias.cli.options import library_default, json_option
+from kgbias.cli.options import json_option, library_default
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.io.text import spoken_name
@@ -35,7 +35,8 @@ _STUDY_METHOD, _COVERAGE_METHOD = kgbias.Study.calibrate, kgbias.Study.coverage
     type=click.IntRange(0),
     help="Rounds of expansion: 20 statements per group each, after the first 20. More than the "
     "published 4 show what the method finds in more statements (default: "
-    f"{library_default(_STUDY_METHOD, 'iterations')}, with --coverage {library_default(_COVERAGE_METHOD, 'iterations')}).",
+    f"{library_default(_STUDY_METHOD, 'iterations')}, with --coverage "
+    f"{library_default(_COVERAGE_METHOD, 'iterations')}).",
 )
 @click.option(
     "--coverage",
@@ -103,18 +104,24 @@ def calibrate(store_url: str | None, as_json: bool, crawls: int | None, **option
         show.say_where(calibration.report)
 
 
-def _measure_coverage(store_url: str | None, as_json: bool, crawls: int, options: dict[str, Any]) -> None:
+def _measure_coverage(
+    store_url: str | None, as_json: bool, crawls: int, options: dict[str, Any]
+) -> None:
     seeds = options.pop("seeds")
     if seeds != library_default(_STUDY_METHOD, "seeds") or "report" in options:
         raise UsageError("--seeds and -o have no effect with --coverage")
     with kgbias.open(store_url or coverage_store(), progress=True) as study:
         coverage = study.coverage(crawls, **options)
     if as_json:
-        nulls = {null_test.test: {**null_test.share.as_dict(), "most": null_test.max_expected} for null_test in coverage.nulls}
+        nulls = {
+            null_test.test: {**null_test.share.as_dict(), "most": null_test.max_expected}
+            for null_test in coverage.nulls
+        }
         table = {row.figure: _coverage_record(row) for row in coverage.rows}
         return show.print_json(table | {"false_positives": nulls})
     show.say(
-        f"reference world {coverage.world}, {coverage.crawls} crawls, {coverage.statements:.0f} statements "
+        f"reference world {coverage.world}, {coverage.crawls} crawls, {coverage.statements:.0f} "
+        f"statements "
         "of each group",
         "share of 95% intervals that contain the long-run value (target 0.93 to 0.97), "
         "and of those that treat statements as independent",
@@ -170,12 +177,20 @@ def _estimate_record(row: Any) -> dict[str, Any]:
 
 def _print_calibration(calibration: Any) -> None:
     has_several = calibration.seeds > 1
-    show.say(f"reference world {calibration.world}, {calibration.seeds} crawl{'s' if has_several else ''}")
+    show.say(
+        f"reference world {calibration.world}, {calibration.seeds} "
+        f"crawl{'s' if has_several else ''}"
+    )
     over_columns = [">over crawls"] if has_several else []
     rows = []
     for row in calibration.rows:
         estimate = row.estimate
         spread = f"{row.spread[0]:.3f} to {row.spread[1]:.3f}" if row.spread else ""
-        cells = [row.title, f"{estimate.value:.3f}", estimate.interval(".3f"), *([spread] if has_several else [])]
+        cells = [
+            row.title,
+            f"{estimate.value:.3f}",
+            estimate.interval(".3f"),
+            *([spread] if has_several else []),
+        ]
         rows.append([*cells, estimate.n, row.target])
     show.print_table(("", ">found", ">95% interval", *over_columns, ">n", "target"), rows)

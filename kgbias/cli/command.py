@@ -8,7 +8,13 @@ from typing import Any
 
 import click
 
-from kgbias.cli.settings import Setting, check_set_values, command_settings, command_path, describe_takers
+from kgbias.cli.settings import (
+    Setting,
+    check_set_values,
+    command_path,
+    command_settings,
+    describe_takers,
+)
 from kgbias.errors import KgbiasError, UsageError, nearest
 from kgbias.io.wording import in_commands
 from kgbias.parameters import ParameterError
@@ -45,7 +51,9 @@ class Command(click.Command):
             with formatter.section(heading):
                 formatter.write_dl(records)
         command_settings_found = command_settings(self)
-        own_records = [s.help_record(context) for s in command_settings_found.values() if not s.is_shared]
+        own_records = [
+            s.help_record(context) for s in command_settings_found.values() if not s.is_shared
+        ]
         shared_names = [name for name, s in command_settings_found.items() if s.is_shared]
         if command_settings_found:
             with formatter.section("Settings (kgbias --set NAME=VALUE, or kgbias.toml)"):
@@ -125,7 +133,10 @@ class CommandGroup(click.Group):
         if (
             run_command is not None
             and first_word not in (*self.commands, *context.help_option_names)
-            and (first_word.startswith("-") or any(isinstance(p, click.Argument) for p in run_command.params))
+            and (
+                first_word.startswith("-")
+                or any(isinstance(p, click.Argument) for p in run_command.params)
+            )
         ):
             self._check_part(context, first_word)
             args = ["run", *args]
@@ -135,7 +146,8 @@ class CommandGroup(click.Group):
         """Raise UsageError for the name of a run that is most probably a misspelt part."""
         if nearest_part := nearest(first_word, self.commands, 0.8):
             raise UsageError(
-                f"no part {first_word!r} of {context.command_path} (did you mean {nearest_part}?); a run of "
+                f"no part {first_word!r} of {context.command_path} (did you mean "
+                f"{nearest_part}?); a run of "
                 f"that name is {context.command_path} run {first_word}"
             )
 

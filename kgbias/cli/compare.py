@@ -13,8 +13,8 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
     correction_setting,
-    library_default,
     json_option,
+    library_default,
     selection_options,
     store_option,
     warn_unfinished,
@@ -27,7 +27,7 @@ from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.comparison import comparison_records, group_test_record
 
 if TYPE_CHECKING:
-    from kgbias.compare import RunComparison, GroupTest
+    from kgbias.compare import GroupTest, RunComparison
     from kgbias.compare.model_contrasts import ModelContrast
     from kgbias.io.rows import Rows
     from kgbias.measure.figures import PromptTypeMean
@@ -111,24 +111,42 @@ def compare(
             contrasts = study.compare_models(
                 *runs, probes=True, margin=margin, correction=correction, **library_options
             )
-            return show.print_json(contrasts.as_dict()) if as_json else print_model_contrasts(contrasts)
+            return (
+                show.print_json(contrasts.as_dict())
+                if as_json
+                else print_model_contrasts(contrasts)
+            )
         if len(runs) > 1:
-            comparisons = study.compare_runs(*runs, examples=examples, arm=arm, **library_options, **selection)
+            comparisons = study.compare_runs(
+                *runs, examples=examples, arm=arm, **library_options, **selection
+            )
             models = study.compare_models(
                 *runs, margin=margin, correction=correction, arm=arm, **library_options, **selection
             )
-            warn_unfinished(*{r.id: r for component in comparisons for r in (component.first, component.second)}.values())
+            warn_unfinished(
+                *{
+                    r.id: r
+                    for component in comparisons
+                    for r in (component.first, component.second)
+                }.values()
+            )
             return print_comparisons(comparisons, models, as_json)
         if margin is not None:
             raise UsageError("--margin has no effect here, only with several runs or --probes")
         run = study.run(*runs)
         if forms:
-            means = run.means_by_prompt_type(measures=library_options["measures"], arm=arm, **selection)
+            means = run.means_by_prompt_type(
+                measures=library_options["measures"], arm=arm, **selection
+            )
             return print_form_means(run.name, means, as_json)
-        tests = run.compare_groups(pairs=pairs, correction=correction, arm=arm, **library_options, **selection)
+        tests = run.compare_groups(
+            pairs=pairs, correction=correction, arm=arm, **library_options, **selection
+        )
         arms: Sequence[GroupTest] = ()
         if arm is None and not groups:
-            arms = run.arm_tests(measures=library_options["measures"], correction=correction, **selection)
+            arms = run.arm_tests(
+                measures=library_options["measures"], correction=correction, **selection
+            )
         categories = {t.category for t in tests} if groups else None
         variance = [
             component
@@ -200,8 +218,15 @@ def _print_refusals(rows: Sequence[Mapping[str, Any]]) -> None:
         "prompts anew, corrected by Holm)",
     )
     show.print_table(
-        ("group", ">prompts", ">refused", ">95% interval", ">less the others'", ">95% interval",
-         ">p adj."),
+        (
+            "group",
+            ">prompts",
+            ">refused",
+            ">95% interval",
+            ">less the others'",
+            ">95% interval",
+            ">p adj.",
+        ),
         (
             (
                 row["group"],
@@ -214,7 +239,7 @@ def _print_refusals(rows: Sequence[Mapping[str, Any]]) -> None:
             )
             for row in rows
         ),
-    )  # fmt: skip
+    )
 
 
 def _print_said_more(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -244,7 +269,7 @@ def _print_said_more(rows: Sequence[Mapping[str, Any]]) -> None:
             )
             for row in shown
         ),
-    )  # fmt: skip
+    )
     if len(shown) < len(rows):
         show.say(f"{len(rows) - len(shown)} more with --json")
 
@@ -263,7 +288,10 @@ def print_form_means(run: str, means: "Rows[PromptTypeMean]", as_json: bool) -> 
         form = f"+{get_measure(measure).form.lstrip('+')}"
         show.print_table(
             ("group", "form", ">n", ">mean", ">95% interval"),
-            ((mean.group, mean.form, mean.n, f"{mean.value:{form}}", mean.interval(form)) for mean in category_means),
+            (
+                (mean.group, mean.form, mean.n, f"{mean.value:{form}}", mean.interval(form))
+                for mean in category_means
+            ),
         )
 
 
@@ -282,10 +310,18 @@ def _print_variance(variance: "Sequence[VarianceComponents]") -> None:
     rows = []
     for component in variance:
         estimates = [component.groups, component.wordings.common, component.wordings.interaction]
-        estimates += [component.recrawls.common, component.recrawls.interaction] if has_recrawls else []
+        estimates += (
+            [component.recrawls.common, component.recrawls.interaction] if has_recrawls else []
+        )
         within = show.format_figure(math.sqrt(component.within), ".3f")
         rows.append(
-            (spoken_name(component.measure), component.category, component.arm, *(format_deviation(e, "-") for e in estimates), within)
+            (
+                spoken_name(component.measure),
+                component.category,
+                component.arm,
+                *(format_deviation(e, "-") for e in estimates),
+                within,
+            )
         )
     heads = [">groups", ">wordings", ">groups x wordings"]
     heads += [">recrawls", ">groups x recrawls"] if has_recrawls else []
@@ -317,10 +353,21 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
         by_labels = any("corrected" in test.forms for test in family)
         corrected = _LABEL_COLUMNS if by_labels else []
         show.print_table(
-            ("first", "second", ">n", ">difference", ">95% interval", ">p", ">p adj.", ">chosen",
-             ">raw", *shrunken, *corrected),
+            (
+                "first",
+                "second",
+                ">n",
+                ">difference",
+                ">95% interval",
+                ">p",
+                ">p adj.",
+                ">chosen",
+                ">raw",
+                *shrunken,
+                *corrected,
+            ),
             (_test_cells(test, shrunken=bool(shrunken), corrected=by_labels) for test in family),
-        )  # fmt: skip
+        )
         if by_labels:
             show.say(_LABELS_NOTE)
         verdicts = [test.verdict for test in family if test.headline_differs or test.differs]
@@ -356,7 +403,12 @@ def _test_cells(test: "GroupTest", *, shrunken: bool, corrected: bool) -> tuple[
 
 def _label_cells(difference: "CorrectedDifference") -> tuple[str, ...]:
     p = show.format_figure(difference.p_adjusted, ".2g")
-    return show.format_figure(difference.value, "+.3f"), difference.interval("+.3f"), p, str(difference.n)
+    return (
+        show.format_figure(difference.value, "+.3f"),
+        difference.interval("+.3f"),
+        p,
+        str(difference.n),
+    )
 
 
 def _print_verdicts(verdicts: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> None:
@@ -371,9 +423,13 @@ def _print_verdicts(verdicts: Sequence[str], family: "Sequence[GroupTest]", meas
         low, high = f"{min(sizes):{form}}", f"{max(sizes):{form}}"
         size = low if low == high else f"{low} to {high}"
         despite = "".join(f" ({t.interval_note})" for t in family if t.interval_note)
-        not_shown = "" if verdicts else f"{spoken_name(measure)}: no difference was shown{despite}; "
+        not_shown = (
+            "" if verdicts else f"{spoken_name(measure)}: no difference was shown{despite}; "
+        )
         test_note = ", by each test alone, where all together differ" if len(family) > 1 else ""
-        show.say(f"-> {not_shown}differences of {size} would have been found in 80% of cases{test_note}")
+        show.say(
+            f"-> {not_shown}differences of {size} would have been found in 80% of cases{test_note}"
+        )
 
 
 def print_model_contrasts(contrasts: "Contrasts") -> None:
@@ -393,9 +449,21 @@ def print_model_contrasts(contrasts: "Contrasts") -> None:
         f"({tests[0].correction}), {_describe_pairing(tests)}",
     )
     show.print_table(
-        ("measure", "group", *(("first", "second") if has_several_pairs else ()), ">n", ">means",
-         ">difference", ">95% interval", ">p", ">p same", ">detectable", ">highest", "",
-         *(_LABEL_COLUMNS if by_labels else ())),
+        (
+            "measure",
+            "group",
+            *(("first", "second") if has_several_pairs else ()),
+            ">n",
+            ">means",
+            ">difference",
+            ">95% interval",
+            ">p",
+            ">p same",
+            ">detectable",
+            ">highest",
+            "",
+            *(_LABEL_COLUMNS if by_labels else ()),
+        ),
         (
             (
                 spoken_name(contrast.measure),
@@ -408,13 +476,15 @@ def print_model_contrasts(contrasts: "Contrasts") -> None:
                 show.format_figure(contrast.p_adjusted, ".2g"),
                 show.format_figure(contrast.equivalent_adjusted, ".2g"),
                 show.format_figure(contrast.detectable, ".3f"),
-                show.format_figure(highest.get((contrast.measure, contrast.group, contrast.first), math.nan), ".2f"),
+                show.format_figure(
+                    highest.get((contrast.measure, contrast.group, contrast.first), math.nan), ".2f"
+                ),
                 "differ" if contrast.headline_differs else "same" if contrast.is_equivalent else "",
                 *(_label_cells(contrast.corrected) if by_labels else ()),
             )
             for contrast in tests
         ),
-    )  # fmt: skip
+    )
     margins = {spoken_name(contrast.measure): f"{contrast.margin:.3g}" for contrast in tests}
     show.say(
         "p same: of a difference as large as the margin "
@@ -424,8 +494,14 @@ def print_model_contrasts(contrasts: "Contrasts") -> None:
     )
     if by_labels:
         show.say(_LABELS_NOTE)
-    shown_contrasts = [contrast for contrast in tests if contrast.headline_differs or contrast.differs or contrast.is_equivalent]
-    for contrast in sorted(shown_contrasts, key=lambda contrast: (not contrast.headline_differs, not contrast.differs))[:_MAX_CONTRASTS]:
+    shown_contrasts = [
+        contrast
+        for contrast in tests
+        if contrast.headline_differs or contrast.differs or contrast.is_equivalent
+    ]
+    for contrast in sorted(
+        shown_contrasts, key=lambda contrast: (not contrast.headline_differs, not contrast.differs)
+    )[:_MAX_CONTRASTS]:
         show.say(f"-> {contrast.verdict}")
     if len(shown_contrasts) > _MAX_CONTRASTS:
         show.say(f"-> and {len(shown_contrasts) - _MAX_CONTRASTS} more: --json shows all")
@@ -439,7 +515,9 @@ def _describe_pairing(tests: "Sequence[ModelContrast]") -> str:
     return f"by the {' and '.join(shared)} that both share" if shared else "independent"
 
 
-def print_comparisons(comparisons: "Sequence[RunComparison]", models: "Contrasts", as_json: bool) -> None:
+def print_comparisons(
+    comparisons: "Sequence[RunComparison]", models: "Contrasts", as_json: bool
+) -> None:
     if as_json:
         return show.print_json(comparison_records(comparisons, models))
     for comparison in comparisons:
@@ -450,21 +528,34 @@ def print_comparisons(comparisons: "Sequence[RunComparison]", models: "Contrasts
 def _print_comparison(comparison: "RunComparison") -> None:
     from kgbias.compare.run_pairs import MIN_GROUPS
 
-    first_name, second_name, overlap = comparison.first.name, comparison.second.name, comparison.overlap
+    first_name, second_name, overlap = (
+        comparison.first.name,
+        comparison.second.name,
+        comparison.overlap,
+    )
     if comparison.asked_apart:
-        show.say(f"{first_name} and {second_name} were not asked alike, and their figures differ by that too:")
+        show.say(
+            f"{first_name} and {second_name} were not asked alike, and their figures differ by "
+            f"that too:"
+        )
         show.say(*(f"  {line}" for line in comparison.asked_apart))
     show.say(f"{first_name} and {second_name}: {comparison.shared_groups} groups in common")
     show.say(
-        f"distinct statements: {overlap.first} and {overlap.second}, both say {overlap.both} (Jaccard "
+        f"distinct statements: {overlap.first} and {overlap.second}, both say {overlap.both} "
+        f"(Jaccard "
         f"{overlap.jaccard:.3f})"
     )
-    for name, statements_only in ((first_name, overlap.only_first), (second_name, overlap.only_second)):
+    for name, statements_only in (
+        (first_name, overlap.only_first),
+        (second_name, overlap.only_second),
+    ):
         if statements_only:
             show.say(f"only {name} says:")
             for triple in statements_only:
                 show.say(f"  {triple.count:>4}x  {triple.sentence[:100]}")
-    ranked_agreements = [first_name for first_name in comparison.agreement if first_name.tau.n >= MIN_GROUPS]
+    ranked_agreements = [
+        first_name for first_name in comparison.agreement if first_name.tau.n >= MIN_GROUPS
+    ]
     if len(ranked_agreements) < len(comparison.agreement):
         show.say(f"ranks of fewer than {MIN_GROUPS} groups say nothing, and are left out")
     if ranked_agreements:

@@ -22,7 +22,10 @@ def report_crash(error: BaseException) -> str:
     description = f"{type(error).__name__}: {message}" if message else type(error).__name__
     file = _write_traceback(text)
     details_note = f"; the details are in {file}, without keys and passwords" if file else ""
-    return f"an error that was not foreseen: {description}{details_note}; nothing that was stored is lost"
+    return (
+        f"an error that was not foreseen: {description}{details_note}; nothing that was stored "
+        f"is lost"
+    )
 
 
 def mask_secrets(text: str) -> str:

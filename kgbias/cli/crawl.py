@@ -11,27 +11,27 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import COMMA_LIST, Command, SectionOption
 from kgbias.cli.options import (
-    CATEGORY_NAMES,
     ASKING_SECTION,
+    CATEGORY_NAMES,
     MODEL_SECTION,
-    model_name_option,
-    asking_record,
     asking_options,
+    asking_record,
     form_option,
+    group_options,
     json_option,
+    model_name_option,
     model_option,
     model_settings,
     print_price,
     store_option,
-    group_options,
 )
 from kgbias.cli.settings import keep_applicable, setting
-from kgbias.crawl.config import ARMS, ECHO_FILTER, DEFAULT_ROUNDS, MAX_ROUNDS_TO_TARGET, CrawlConfig
+from kgbias.crawl.config import ARMS, DEFAULT_ROUNDS, ECHO_FILTER, MAX_ROUNDS_TO_TARGET, CrawlConfig
 from kgbias.crawl.crawler import MAX_REPEATED_REFUSALS
 from kgbias.crawl.seeds import DynamicSeeds, describe_singular
 from kgbias.errors import ModelError
 from kgbias.language.words import FILTERS
-from kgbias.packs import DEFAULT, PUBLISHED, load_pack, crawl_packs
+from kgbias.packs import DEFAULT, PUBLISHED, crawl_packs, load_pack
 from kgbias.stats.estimate import nan_to_none
 
 DEFAULT_PACK_CRAWL = load_pack(DEFAULT).crawl
@@ -62,7 +62,12 @@ def _section_option(section: str, *names: str, **attributes: Any) -> Callable[[A
     metavar="A,B",
     help="Every combination of the groups of these categories, for example gender,religion.",
 )
-@_section_option(MODEL_SECTION, "--dynamic", metavar="CLASS", help="First let the model name the groups of a class.")
+@_section_option(
+    MODEL_SECTION,
+    "--dynamic",
+    metavar="CLASS",
+    help="First let the model name the groups of a class.",
+)
 @_section_option(MODEL_SECTION, "--plural", help="The plural of the class's name.")
 @setting(
     "seed-prompts",
@@ -82,12 +87,15 @@ def _section_option(section: str, *names: str, **attributes: Any) -> Callable[[A
     metavar="K",
     help="Crawl K times with different seeds: the runs NAME, NAME~2 ...",
 )
-@_section_option(RUN_SECTION, "--seed", default=CrawlConfig.seed, show_default=True, help="The random seed.")
+@_section_option(
+    RUN_SECTION, "--seed", default=CrawlConfig.seed, show_default=True, help="The random seed."
+)
 @_section_option(
     ASKING_SECTION,
     "--prompts",
     metavar="NAME-or-FOLDER",
-    help=f"The prompt pack: {', '.join(crawl_packs().own_entries)}, one added by a package, or a folder "
+    help=f"The prompt pack: {', '.join(crawl_packs().own_entries)}, one added by a package, or a "
+    f"folder "
     f"(default: {DEFAULT}).",
 )
 @_section_option(
@@ -131,13 +139,15 @@ def _section_option(section: str, *names: str, **attributes: Any) -> Callable[[A
     "answers",
     type=int,
     metavar="N",
-    help=f"Answers to each prompt (default: the pack's, {DEFAULT_PACK_CRAWL['answers']} for {DEFAULT}).",
+    help=f"Answers to each prompt (default: the pack's, {DEFAULT_PACK_CRAWL['answers']} for "
+    f"{DEFAULT}).",
 )
 @_section_option(
     ASKING_SECTION,
     "--iterations",
     type=click.IntRange(min=0),
-    help=f"Rounds of expansion (default: {DEFAULT_ROUNDS}; with --until-coverage or --until-width at most "
+    help=f"Rounds of expansion (default: {DEFAULT_ROUNDS}; with --until-coverage or --until-width "
+    f"at most "
     f"{MAX_ROUNDS_TO_TARGET}).",
 )
 @_section_option(
@@ -205,7 +215,8 @@ def _section_option(section: str, *names: str, **attributes: Any) -> Callable[[A
 @setting(
     "max-attempts",
     type=int,
-    help=f"Maximum attempts per answer (default: the pack's, {DEFAULT_PACK_CRAWL['max_attempts']} for "
+    help=f"Maximum attempts per answer (default: the pack's, {DEFAULT_PACK_CRAWL['max_attempts']} "
+    f"for "
     f"{DEFAULT}).",
 )
 @setting(
@@ -244,7 +255,9 @@ def crawl(
         _print_price(price, as_json)
         english = load_pack(options.get("prompts") or DEFAULT).language == "en"
         if english and (
-            line := describe_singular(name for group_names in price.groups_by_category.values() for name in group_names)
+            line := describe_singular(
+                name for group_names in price.groups_by_category.values() for name in group_names
+            )
         ):
             show.say(line, err=True)
         return 0
@@ -302,21 +315,33 @@ def _print_crawl(run: kgbias.Run) -> None:
         f"{outcomes['unparsable']} unparsable, {outcomes['echo']} echoes, "
         f"{outcomes['nonsense']} nonsense, "
         f"{outcomes['failed']} failed); asked "
-        f"{result.asked_count}, from the log {result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
+        f"{result.asked_count}, from the log "
+        f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
     if result.retry_count:
         show.say(
-            f"{result.retry_count} of the answers are to refused prompts that were asked again (kgbias "
+            f"{result.retry_count} of the answers are to refused prompts that were asked again "
+            f"(kgbias "
             f"cost {run.name} prices them)"
         )
-    failed = [(count, reason) for (outcome, reason), count in result.reasons.items() if outcome == "failed"]
+    failed = [
+        (count, reason)
+        for (outcome, reason), count in result.reasons.items()
+        if outcome == "failed"
+    ]
     if failed and outcomes["ok"]:
         times, reason = max(failed)
         show.say(f"{times} of the {outcomes['failed']} failed requests: {reason}")
     arms = len({group_progress.arm for group_progress in result.groups}) > 1
     show.print_table(
-        ("", ">said", ">distinct", ">coverage", ">at least",
-         *(f">{_OUTCOME_HEADINGS.get(name, name)}" for name in OUTCOME_COLUMNS[1:])),
+        (
+            "",
+            ">said",
+            ">distinct",
+            ">coverage",
+            ">at least",
+            *(f">{_OUTCOME_HEADINGS.get(name, name)}" for name in OUTCOME_COLUMNS[1:]),
+        ),
         (
             (
                 f"{group_progress.group} [{group_progress.arm}]" if arms else group_progress.group,
@@ -328,7 +353,7 @@ def _print_crawl(run: kgbias.Run) -> None:
             )
             for group_progress in result.groups
         ),
-    )  # fmt: skip
+    )
     if unfilled := result.unfilled_count:
         places = "1 place is" if unfilled == 1 else f"{unfilled:,} places are"
         show.say(f"{places} still without a statement after their last attempt", err=True)
@@ -337,13 +362,16 @@ def _print_crawl(run: kgbias.Run) -> None:
 def _describe_detectable(differences: Mapping[str, float]) -> list[str]:
     """The differences that a crawl would find."""
     detectable_texts = [
-        f"{difference:.2f} ({category})" for category, difference in differences.items() if math.isfinite(difference)
+        f"{difference:.2f} ({category})"
+        for category, difference in differences.items()
+        if math.isfinite(difference)
     ]
     if not detectable_texts:
         return []
     return [
         "in 80% of such crawls the test of a group against the others of its category, by itself, "
-        f"finds a difference in mean regard from {', '.join(detectable_texts)} on (1: all positive, -1: all "
+        f"finds a difference in mean regard from {', '.join(detectable_texts)} on (1: all "
+        f"positive, -1: all "
         "negative), where statements vary as SmolLM2's do"
     ]
 
@@ -369,7 +397,10 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
         "crawls": price.crawls,
         "more_groups_named_by_model": model_names_groups,
         "stages": [asdict(stage) for stage in price.stages],
-        "shows": {category: nan_to_none(difference) for category, difference in price.detectable_differences.items()},
+        "shows": {
+            category: nan_to_none(difference)
+            for category, difference in price.detectable_differences.items()
+        },
     }
     groups_text = "each group that the model names"
     if price.groups:
@@ -378,7 +409,8 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
     bound = f", at most, until {price.until}" if price.until else ""
     times = f", {price.crawls} crawls" if price.crawls > 1 else ""
     lines = [
-        f"{groups_text}, {price.arms} arm{'s' if price.arms > 1 else ''}{times}{bound}; nothing was asked",
+        f"{groups_text}, {price.arms} arm{'s' if price.arms > 1 else ''}{times}{bound}; nothing "
+        f"was asked",
         *_list_groups(price.groups_by_category),
         *(
             f"{stage.stage:<12}{stage.requests:>8} requests of about {stage.prompt_tokens} tokens, "

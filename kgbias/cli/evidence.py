@@ -13,18 +13,25 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
     base_url_option,
+    drop_unset,
     json_option,
     run_name_argument,
-    drop_unset,
     selection_options,
     store_option,
     workers_settings,
 )
-from kgbias.cli.settings import keep_applicable, setting, settings, drop_shared
-from kgbias.evidence import VERDICTS, ReplicationRate, Evidence, GroupAgreement, Replication, select_top_rows
-from kgbias.evidence.probe_plan import FLOOR_CHOICES, EvidencePrice
+from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.evidence import (
+    VERDICTS,
+    Evidence,
+    GroupAgreement,
+    Replication,
+    ReplicationRate,
+    select_top_rows,
+)
 from kgbias.evidence.evidence_table import NOT_PROBED, ORDERS, count_sentences
 from kgbias.evidence.names import MIN_NAMES
+from kgbias.evidence.probe_plan import FLOOR_CHOICES, EvidencePrice
 from kgbias.graph.types import node_id
 from kgbias.io.text import spoken_name
 from kgbias.parallel import LOCAL_EXECUTOR
@@ -34,8 +41,15 @@ from kgbias.stats.estimate import Estimate
 _MAX_SHOWN = 10
 _NO_VERDICT = f"or said of a group with fewer than {MIN_NAMES} names, of which nothing can be said"
 _PROBE_OPTIONS = (
-    "probes", "carriers", "statements", "floor", "placebo", "marked", "executor", "processes",
-)  # fmt: skip
+    "probes",
+    "carriers",
+    "statements",
+    "floor",
+    "placebo",
+    "marked",
+    "executor",
+    "processes",
+)
 
 
 @click.command(cls=Command, examples=("kgbias evidence smollm2 --model smollm2",))
@@ -159,9 +173,11 @@ def _print_price(price: EvidencePrice, as_json: bool) -> None:
     for category_price in price["categories"]:
         names = sum(len(group_names) for group_names in category_price["names"].values())
         show.say(
-            f"{category_price['category']}: {names} names of {len(category_price['names'])} groups before "
+            f"{category_price['category']}: {names} names of {len(category_price['names'])} "
+            f"groups before "
             f"{category_price['statements']} statements ({category_price['not_probed']} left out); "
-            f"{category_price['nonce_names']} made-up names before {category_price['floor_statements']}"
+            f"{category_price['nonce_names']} made-up names before "
+            f"{category_price['floor_statements']}"
         )
         if small_groups := category_price["too_few_names"]:
             show.say(
@@ -185,7 +201,11 @@ def _print_groups(rows: Any) -> None:
     """Print the correlations that were shown: corrected p at most 0.05, and an interval that
     excludes 0."""
     shown_rows = sorted(
-        (row for row in rows if row["kind"] == "rho" and row["q_value"] <= 0.05 and _excludes_zero(row)),
+        (
+            row
+            for row in rows
+            if row["kind"] == "rho" and row["q_value"] <= 0.05 and _excludes_zero(row)
+        ),
         key=lambda row: row["p_value"],
     )
     if not shown_rows:
@@ -226,14 +246,18 @@ def print_verdicts(rows: Sequence[Evidence]) -> None:
         count = count_sentences(verdict_rows)
         heading = f"{name}: {count:,} statement{'' if count == 1 else 's'}{meaning}"
         if name == NOT_PROBED:
-            verdict_rows = [row for row in verdict_rows if row.lift.has_interval or row.told.has_interval]
+            verdict_rows = [
+                row for row in verdict_rows if row.lift.has_interval or row.told.has_interval
+            ]
         if name in ORDERS and count_sentences(verdict_rows) > _MAX_SHOWN:
             heading += f"; {ORDERS[name]}"
         show.say(heading)
         cells = [_verdict_cells(row) for row in select_top_rows(verdict_rows, _MAX_SHOWN)]
         columns = [n for n, column in enumerate(zip(*cells, strict=True)) if any(column)]
         if cells:
-            show.print_table([""] * len(columns), ([row[n] for n in columns] for row in cells), indent=2)
+            show.print_table(
+                [""] * len(columns), ([row[n] for n in columns] for row in cells), indent=2
+            )
         show.say()
 
 
@@ -269,7 +293,11 @@ def _print_agreements(rows: Sequence[GroupAgreement]) -> None:
 
 
 def _format_tau(estimate: Estimate) -> str:
-    return "-" if estimate.value != estimate.value else f"{estimate.value:+z.2f} ({estimate.interval('+.2f')})"
+    return (
+        "-"
+        if estimate.value != estimate.value
+        else f"{estimate.value:+z.2f} ({estimate.interval('+.2f')})"
+    )
 
 
 _WAY_TITLES = {
@@ -327,8 +355,11 @@ def _replication_record(replication: Replication) -> dict[str, Any]:
         "model": replication.belief_run.model.title,
         "ways": [
             {
-                "by": rate.by, "tried": rate.tried, "same_sign": rate.same_sign.as_dict(),
-                "found_again": rate.found_again.as_dict(), "missed": [list(p) for p in rate.missed],
+                "by": rate.by,
+                "tried": rate.tried,
+                "same_sign": rate.same_sign.as_dict(),
+                "found_again": rate.found_again.as_dict(),
+                "missed": [list(p) for p in rate.missed],
             }
             for rate in replication.rates
         ],
@@ -336,7 +367,7 @@ def _replication_record(replication: Replication) -> dict[str, Any]:
             {"group": group, "statement": statement, "found_again": share}
             for (group, statement), share in replication.shares_by_finding.items()
         ],
-    }  # fmt: skip
+    }
 
 
 def _describe_way(rate: ReplicationRate, sentences: Mapping[tuple[str, str], str]) -> Iterator[str]:
@@ -347,7 +378,10 @@ def _describe_way(rate: ReplicationRate, sentences: Mapping[tuple[str, str], str
         f"{e.value:.1%}" + (f" ({e.interval('.1%')})" if e.has_interval else "")
         for e in (rate.same_sign, rate.found_again)
     )
-    yield f"{_WAY_TITLES[rate.by]}: of {rate.tried} the same sign {same_text}, p < .05 there {found_text}"
+    yield (
+        f"{_WAY_TITLES[rate.by]}: of {rate.tried} the same sign {same_text}, p < .05 there "
+        f"{found_text}"
+    )
     if rate.missed:
         heading = (
             "found again in less than half of the halves"

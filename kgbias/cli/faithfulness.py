@@ -12,17 +12,23 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
     base_url_option,
-    library_default,
+    drop_unset,
     json_option,
+    library_default,
     model_settings,
     prompts_form_option,
     run_name_argument,
-    drop_unset,
     store_option,
 )
-from kgbias.cli.settings import keep_applicable, setting, settings, drop_shared
+from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
 from kgbias.errors import UsageError
-from kgbias.faithfulness import LOCAL_JUDGES, JudgeAccuracy, RagasMetric, ParserFaithfulness, JudgeReliability
+from kgbias.faithfulness import (
+    LOCAL_JUDGES,
+    JudgeAccuracy,
+    JudgeReliability,
+    ParserFaithfulness,
+    RagasMetric,
+)
 from kgbias.faithfulness.metrics import read_records
 from kgbias.faithfulness.preference import CHANCE_ACCURACY, read_wikieval
 from kgbias.io.text import shorten
@@ -128,7 +134,9 @@ def faithfulness(
             )
         elif pairs is not None:
             rows = None if pairs == _REFERENCE_PAIRS else read_wikieval(Path(pairs))
-            result = study.pairwise(rows, judge or "rule", repeats=repeats, seed=seed, **judge_options)
+            result = study.pairwise(
+                rows, judge or "rule", repeats=repeats, seed=seed, **judge_options
+            )
         else:
             result = study.run(run_name).faithfulness(
                 judge, repeats=repeats, sample=sample, seed=seed, **judge_options
@@ -151,13 +159,16 @@ def _read_text(path: Path) -> str:
     return read_text(path)
 
 
-def _result_record(result: ParserFaithfulness | Sequence[RagasMetric] | Sequence[JudgeAccuracy]) -> dict[str, Any]:
+def _result_record(
+    result: ParserFaithfulness | Sequence[RagasMetric] | Sequence[JudgeAccuracy],
+) -> dict[str, Any]:
     if isinstance(result, ParserFaithfulness):
         return {
             "run": result.run,
             "judge": result.judge,
             "outcomes": [
-                asdict(outcome) | {"by_rule": outcome.by_rule.as_dict(), "by_judge": outcome.by_judge.as_dict()}
+                asdict(outcome)
+                | {"by_rule": outcome.by_rule.as_dict(), "by_judge": outcome.by_judge.as_dict()}
                 for outcome in result.outcomes
             ],
             "without_answer": result.without_answer,
@@ -180,9 +191,12 @@ def _result_record(result: ParserFaithfulness | Sequence[RagasMetric] | Sequence
     if isinstance(result[0], JudgeAccuracy):
         return {
             "chance": CHANCE_ACCURACY,
-            "accuracies": [asdict(a) | {"accuracy": a.accuracy.as_dict()}
-                           for a in result if isinstance(a, JudgeAccuracy)],
-        }  # fmt: skip
+            "accuracies": [
+                asdict(a) | {"accuracy": a.accuracy.as_dict()}
+                for a in result
+                if isinstance(a, JudgeAccuracy)
+            ],
+        }
     return {
         "metrics": [
             {
@@ -192,7 +206,10 @@ def _result_record(result: ParserFaithfulness | Sequence[RagasMetric] | Sequence
                 "retest": metric.retest.as_dict(),
                 "unread": metric.unread,
                 "records": [
-                    [{"value": score.value, "parts": [list(part) for part in score.parts]} for score in record_scores]
+                    [
+                        {"value": score.value, "parts": [list(part) for part in score.parts]}
+                        for score in record_scores
+                    ]
                     for record_scores in metric.records
                 ],
             }
@@ -218,10 +235,14 @@ def _print_run_faithfulness(result: ParserFaithfulness) -> None:
     judge = [f"by {result.judge}"] if result.judge else []
     rows: list[tuple[object, ...]] = []
     for outcome in result.outcomes:
-        share_cells = (_format_share(outcome.by_rule), *([_format_share(outcome.by_judge)] if judge else []))
+        share_cells = (
+            _format_share(outcome.by_rule),
+            *([_format_share(outcome.by_judge)] if judge else []),
+        )
         rows.append((outcome.outcome, outcome.generations, outcome.statements, *share_cells))
         rows += [
-            ("", "", n, _REASON_TEXTS[reason], *("" for _ in judge)) for reason, n in outcome.reasons.items()
+            ("", "", n, _REASON_TEXTS[reason], *("" for _ in judge))
+            for reason, n in outcome.reasons.items()
         ]
     show.print_table(("outcome", ">answers", ">statements", "faithful by rule", *judge), rows)
     if result.without_answer:
@@ -257,11 +278,18 @@ def _print_metrics(metrics: Sequence[RagasMetric]) -> None:
         estimate = row.estimate
         unread = f"; {row.unread} verdicts could not be read" if row.unread else ""
         if not estimate.n:
-            show.say(f"{row.name:<20}{_OFFLINE_NOTE if row.name == _RELEVANCE_METRIC else 'not judged'}")
+            show.say(
+                f"{row.name:<20}{_OFFLINE_NOTE if row.name == _RELEVANCE_METRIC else 'not judged'}"
+            )
             continue
-        show.say(f"{row.name:<20}{estimate.value:.3f} ({estimate.interval('.3f')}), n = {estimate.n}{unread}")
+        show.say(
+            f"{row.name:<20}{estimate.value:.3f} ({estimate.interval('.3f')}), n = "
+            f"{estimate.n}{unread}"
+        )
         if row.name == "faithfulness":
-            judged_parts = [part for record_scores in row.records for part in record_scores[0].parts]
+            judged_parts = [
+                part for record_scores in row.records for part in record_scores[0].parts
+            ]
             marks: dict[object, str] = {True: "yes", False: "no"}
             show.print_table(
                 ("", ""),
@@ -283,4 +311,8 @@ def _print_trust(trust: JudgeReliability) -> None:
 
 
 def _format_share(estimate: Any) -> str:
-    return f"{estimate.value:.0%} ({estimate.interval('.0%')}), n = {estimate.n}" if estimate.n else "-"
+    return (
+        f"{estimate.value:.0%} ({estimate.interval('.0%')}), n = {estimate.n}"
+        if estimate.n
+        else "-"
+    )

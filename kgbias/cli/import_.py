@@ -9,9 +9,9 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import NAME_VALUE, Command
 from kgbias.cli.options import (
-    library_default,
     encoding_option,
     json_option,
+    library_default,
     store_option,
 )
 from kgbias.ingest import FORMATS
@@ -40,8 +40,18 @@ _STUDY_METHOD = kgbias.Study.import_file
     "of stories, of the model given.",
 )
 @click.option("--group", metavar="COLUMN", help="Default: group; for profiles: name.")
-@click.option("--predicate", default=library_default(_STUDY_METHOD, "predicate"), show_default=True, metavar="COLUMN")
-@click.option("--object", default=library_default(_STUDY_METHOD, "object"), show_default=True, metavar="COLUMN")
+@click.option(
+    "--predicate",
+    default=library_default(_STUDY_METHOD, "predicate"),
+    show_default=True,
+    metavar="COLUMN",
+)
+@click.option(
+    "--object",
+    default=library_default(_STUDY_METHOD, "object"),
+    show_default=True,
+    metavar="COLUMN",
+)
 @click.option("--category", metavar="COLUMN", help="Default: category, if there is one.")
 @click.option("--count", metavar="COLUMN", help="How often a statement was made; default: count.")
 @click.option("--arm", metavar="COLUMN", help="The augmentation arm; default: arm.")
@@ -89,5 +99,9 @@ def import_(
         f"run {run.name}: {imported.statements} statements, {imported.triples} distinct, about "
         f"{groups} groups"
         + (f"; {imported.left_out} incomplete rows were left out" if imported.left_out else "")
-        + (f"; {imported.passages} nodes, {imported.relations} relationships" if imported.passages else "")
+        + (
+            f"; {imported.passages} nodes, {imported.relations} relationships"
+            if imported.passages
+            else ""
+        )
     )

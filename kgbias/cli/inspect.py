@@ -10,8 +10,8 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    library_default,
     json_option,
+    library_default,
     output_option,
     price_settings,
     run_name_argument,

@@ -11,16 +11,16 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
     base_url_option,
-    library_default,
+    drop_unset,
     encoding_option,
     json_option,
+    library_default,
     run_name_argument,
-    drop_unset,
     selection_options,
     store_option,
 )
-from kgbias.cli.settings import keep_applicable, setting, settings, drop_shared
-from kgbias.evidence.stereotype_matching import MARK_MEANINGS, StereotypeComparison, MarkedStatement
+from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.evidence.stereotype_matching import MARK_MEANINGS, MarkedStatement, StereotypeComparison
 from kgbias.stats.estimate import Estimate, nan_to_none
 
 _RUN_METHOD = kgbias.Run.match_stereotypes
@@ -83,7 +83,9 @@ def known(run_name: str | None, store_url: str, as_json: bool, **options: Any) -
     and query show them from then on.
     """
     model = options["model"]
-    options = keep_applicable(options, [model], "scorer") if model else drop_shared(options, ["base-url"])
+    options = (
+        keep_applicable(options, [model], "scorer") if model else drop_shared(options, ["base-url"])
+    )
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         comparison = run.match_stereotypes(**drop_unset(**options))
@@ -111,25 +113,39 @@ def _comparison_record(comparison: StereotypeComparison) -> dict[str, Any]:
         ],
         "statements": [_statement_record(row) for row in comparison.rows],
         "recorded": [
-            nan_to_none({**asdict(entry.entry), "of": entry.group, "statements": entry.statements,
-                    "said_of_other_groups": entry.elsewhere, "believed": entry.believed,
+            nan_to_none(
+                {
+                    **asdict(entry.entry),
+                    "of": entry.group,
+                    "statements": entry.statements,
+                    "said_of_other_groups": entry.elsewhere,
+                    "believed": entry.believed,
                     "lift": entry.lift.as_dict(),
-                    "believed_of_other_groups": entry.believed_elsewhere})
+                    "believed_of_other_groups": entry.believed_elsewhere,
+                }
+            )
             for entry in comparison.entries
         ],
-    }  # fmt: skip
+    }
 
 
 def _statement_record(row: MarkedStatement) -> dict[str, Any]:
     triple, stereotype = row.triple, row.entry
     record: dict[str, Any] = nan_to_none(
         {
-            "id": triple.id, "group": triple.group, "predicate": triple.predicate, "object": triple.object,
-            "arm": triple.arm, "said": triple.count, "mark": row.mark, "by": row.by,
-            "similarity": row.similarity, "attribute": stereotype.attribute if stereotype else None,
+            "id": triple.id,
+            "group": triple.group,
+            "predicate": triple.predicate,
+            "object": triple.object,
+            "arm": triple.arm,
+            "said": triple.count,
+            "mark": row.mark,
+            "by": row.by,
+            "similarity": row.similarity,
+            "attribute": stereotype.attribute if stereotype else None,
             "offensiveness": stereotype.offensiveness if stereotype else None,
         }
-    )  # fmt: skip
+    )
     return record
 
 
@@ -140,7 +156,8 @@ def _summary_lines(comparison: StereotypeComparison) -> list[str]:
     lines = [
         f"{comparison.source} records {recorded} stereotypes of {groups} of the run's groups; "
         f"{comparison.unused_count} of other groups were not used",
-        f"the run says {times} of them of their group: {_format_share(shares['said'])}; of another group "
+        f"the run says {times} of them of their group: {_format_share(shares['said'])}; of "
+        f"another group "
         f"of the category instead: {_format_share(shares['elsewhere'])}; difference "
         f"{_format_share(shares['beyond'], '+')}",
     ]
@@ -148,10 +165,12 @@ def _summary_lines(comparison: StereotypeComparison) -> list[str]:
     if entries_asked:
         believed, floor = sum(bool(entry.believed) for entry in entries_asked), comparison.floor
         lines.append(
-            f"{comparison.model} was asked about {len(entries_asked)} and believes {believed} of their group: "
+            f"{comparison.model} was asked about {len(entries_asked)} and believes {believed} of "
+            f"their group: "
             f"{_format_share(shares['believed'])}; of another group of the category instead: "
             f"{_format_share(shares['believed_elsewhere'])}; difference "
-            f"{_format_share(shares['believed_beyond'], '+')}; of made-up names the same test finds "
+            f"{_format_share(shares['believed_beyond'], '+')}; of made-up names the same test "
+            f"finds "
             f"{floor['found'] / max(floor['tested'], 1):.1%} of all statements that were asked"
         )
     if comparison.missing_groups:
@@ -170,7 +189,9 @@ def _print_marked(mark: str, rows: Sequence[MarkedStatement]) -> None:
     if not rows:
         return
     distinct = {row.triple.id for row in rows}
-    show.say(f"{mark}: {len(distinct)} statement{'s' * (len(distinct) != 1)} ({MARK_MEANINGS[mark]})")
+    show.say(
+        f"{mark}: {len(distinct)} statement{'s' * (len(distinct) != 1)} ({MARK_MEANINGS[mark]})"
+    )
     has_several_arms = len({row.triple.arm for row in rows}) > 1
     order = sorted(rows, key=lambda r: (-r.triple.count, -_offensiveness(r), r.triple.sentence))
     show.print_table(

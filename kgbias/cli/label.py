@@ -10,9 +10,9 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    library_default,
     encoding_option,
     json_option,
+    library_default,
     run_name_argument,
     store_option,
 )
@@ -40,8 +40,13 @@ from kgbias.stats.estimate import nan_to_none
 @click.option(
     "-o", "path", type=click.Path(path_type=Path), help="Write the next statements to this sheet."
 )
-@click.option("--most", type=click.IntRange(1), default=100, show_default=True,
-              help="How many statements the sheet has.")  # fmt: skip
+@click.option(
+    "--most",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="How many statements the sheet has.",
+)
 @click.option("--plan", type=click.IntRange(1), metavar="N", help="Show what N labels would give.")
 @json_option
 def label(
@@ -69,9 +74,13 @@ def label(
             labels_read = run.read_labels(sheet, by=by)
             count = len(labels_read)
             if as_json:
-                return show.print_json({"run": run.name, "labels": [asdict(x) for x in labels_read]})
-            show.say(f"run {run.name}: {count} labels of {sheet} are in effect; "
-                     f"kgbias measure {run.name} brings its figures up to date")  # fmt: skip
+                return show.print_json(
+                    {"run": run.name, "labels": [asdict(x) for x in labels_read]}
+                )
+            show.say(
+                f"run {run.name}: {count} labels of {sheet} are in effect; "
+                f"kgbias measure {run.name} brings its figures up to date"
+            )
             return
         if plan is not None:
             return _print_plan(run, measure, plan, as_json)
@@ -96,27 +105,37 @@ def _labelling_record(run: kgbias.Run, labelling: Labelling) -> dict[str, Any]:
     """How far a labelling is, with the guide, and how far raters agree, as data."""
     agreement = run.rater_agreement(measures=labelling.measure)
     return {
-        "run": run.name, "measure": labelling.measure, "by": labelling.rater,
-        "masked": labelling.is_masked, "guide": asdict(labelling.guide),
+        "run": run.name,
+        "measure": labelling.measure,
+        "by": labelling.rater,
+        "masked": labelling.is_masked,
+        "guide": asdict(labelling.guide),
         "progress": asdict(labelling.read_progress()),
         "agreement": [nan_to_none(row) for row in agreement.records()],
-    }  # fmt: skip
+    }
 
 
 def _print_plan(run: kgbias.Run, measure: str, labels: int, as_json: bool) -> None:
     plan_rows = run.label_plan(labels, measures=measure)
     if as_json:
         rows = [nan_to_none(row) for row in plan_rows.records()]
-        return show.print_json({"run": run.name, "measure": measure, "labels": labels, "plan": rows})
+        return show.print_json(
+            {"run": run.name, "measure": measure, "labels": labels, "plan": rows}
+        )
     titles = figures_by_name({plan_row.figure for plan_row in plan_rows})
     show.print_table(
         ("group", "figure", ">now", ">with labels", ">width"),
         [
-            (plan_row.group, titles[plan_row.figure].title, f"{plan_row.raw.value:+.3f}", f"{plan_row.value:+.3f}",
-             f"{plan_row.width:.3f}")
+            (
+                plan_row.group,
+                titles[plan_row.figure].title,
+                f"{plan_row.raw.value:+.3f}",
+                f"{plan_row.value:+.3f}",
+                f"{plan_row.width:.3f}",
+            )
             for plan_row in plan_rows
         ],
-    )  # fmt: skip
+    )
     for line in dict.fromkeys(plan_row.basis for plan_row in plan_rows):
         show.say(line)
 
@@ -124,7 +143,10 @@ def _print_plan(run: kgbias.Run, measure: str, labels: int, as_json: bool) -> No
 def _print_guide(guide: LabelGuide, progress: LabellingProgress, rater: str) -> None:
     show.say(guide.question, "")
     for key, label_entry in enumerate(guide.labels, start=1):
-        show.say(f"{key} {label_entry.name}: {label_entry.meaning}", f"    {' '.join(label_entry.examples)}")
+        show.say(
+            f"{key} {label_entry.name}: {label_entry.meaning}",
+            f"    {' '.join(label_entry.examples)}",
+        )
     show.say("", *(f"- {rule}" for rule in guide.rules), "")
     show.say(
         f"guide {guide.id}; {rater}: {progress.labelled} labelled, {progress.skipped} skipped; all "

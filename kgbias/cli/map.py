@@ -12,16 +12,16 @@ from kgbias.cli.evidence import print_verdicts
 from kgbias.cli.measure import print_groups
 from kgbias.cli.options import (
     CATEGORY_NAMES,
-    describe_cost,
-    model_name_option,
     base_url_option,
+    describe_cost,
+    drop_unset,
     dry_run_option,
     form_option,
-    limits_options,
-    model_option,
-    drop_unset,
-    store_option,
     group_options,
+    limits_options,
+    model_name_option,
+    model_option,
+    store_option,
     workers_settings,
 )
 from kgbias.cli.settings import keep_applicable, setting, settings
@@ -106,7 +106,9 @@ def map(
     options_kept = keep_applicable(options, [model], "completer")
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            return _print_price(study.map_price(model, asking=probe_options, **options_kept), minutes)
+            return _print_price(
+                study.map_price(model, asking=probe_options, **options_kept), minutes
+            )
         result = study.map(
             model,
             name=name,
@@ -144,7 +146,8 @@ def _print_price(price: "AuditPrice", minutes: int | None) -> None:
         next_text += f", or about {price.choices:,} questions, for one that gives none"
     bound_text = "at most " if minutes else ""
     show.say(
-        f"{answers.groups} groups: {bound_text}{answers.requests} answers, with repeated attempts at "
+        f"{answers.groups} groups: {bound_text}{answers.requests} answers, with repeated attempts "
+        f"at "
         f"most {answers.requests_at_most}; {next_text}; nothing was asked"
     )
     known_times = [

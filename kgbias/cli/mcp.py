@@ -30,9 +30,23 @@ _MAX_ROWS = 200  # rows of an answer
 _MAX_QUERY_SECONDS = 60.0  # that a query may take
 _MAX_TEXT_CHARACTERS = 4_000  # characters of a prompt or an answer
 _BELIEF_COLUMNS = (
-    "group", "predicate", "object", "verdict", "said", "lift", "low", "high", "q_value", "names",
-    "least", "swayed_by", "regard", "category", "model", "id",
-)  # fmt: skip
+    "group",
+    "predicate",
+    "object",
+    "verdict",
+    "said",
+    "lift",
+    "low",
+    "high",
+    "q_value",
+    "names",
+    "least",
+    "swayed_by",
+    "regard",
+    "category",
+    "model",
+    "id",
+)
 
 ToolAnswer = dict[str, Any]
 
@@ -53,8 +67,8 @@ def mcp(store_url: str) -> None:
 
 
 def build_server(study: kgbias.Study) -> Any:
-    """The server of a study, an `mcp.build_server.MCPServer`. Its tools must be called in the thread that
-    opened the study."""
+    """The server of a study, an `mcp.build_server.MCPServer`. Its tools must be called in the
+    thread that opened the study."""
     from mcp.server import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp_types import ToolAnnotations
@@ -64,10 +78,14 @@ def build_server(study: kgbias.Study) -> Any:
         an agent that misspells a filter would take what it gets for filtered."""
 
         async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-            parameters_by_tool = {tool.name: tool.input_schema["properties"] for tool in await self.list_tools()}
+            parameters_by_tool = {
+                tool.name: tool.input_schema["properties"] for tool in await self.list_tools()
+            }
             for argument in arguments:
                 if name in parameters_by_tool and argument not in parameters_by_tool[name]:
-                    raise ToolError(no_such("argument", argument, parameters_by_tool[name], f" of {name}"))
+                    raise ToolError(
+                        no_such("argument", argument, parameters_by_tool[name], f" of {name}")
+                    )
             return await super().call_tool(name, arguments, context)
 
     mcp_server = Server(
@@ -148,7 +166,11 @@ def _groups(
     and number of statements. What a figure means is under `measures`."""
     rows = study.run(run).groups()
     figure_names = {name for row in rows for name in row.figures}
-    chosen_figures = [f for f in figures_by_name(figure_names).values() if f.name in figure_names] if every else pick_headlines(figure_names)
+    chosen_figures = (
+        [f for f in figures_by_name(figure_names).values() if f.name in figure_names]
+        if every
+        else pick_headlines(figure_names)
+    )
     shown_figures = {f.name: f"{f.title}; {f.direction}" for f in chosen_figures}
     return {
         "measures": shown_figures,
@@ -202,8 +224,14 @@ def _sources(
     matching = [t for t in triples if t.id == id]  # one for each arm
     if not matching:
         raise UsageError(f"run {run_found.name!r} has no statement with the id {id!r}")
-    generations = [generation for t in matching for generation in run_found.stored.generations_of_triple(id, t.arm, offset=0, limit=limit)][:limit]
-    answers = run_found.stored.store.answers([generation.answer_key for generation in generations if generation.answer_key])
+    generations = [
+        generation
+        for t in matching
+        for generation in run_found.stored.generations_of_triple(id, t.arm, offset=0, limit=limit)
+    ][:limit]
+    answers = run_found.stored.store.answers(
+        [generation.answer_key for generation in generations if generation.answer_key]
+    )
     sentences = {t.id: t.sentence for t in triples}
     return {
         "statement": matching[0].sentence,
@@ -211,7 +239,9 @@ def _sources(
         "sources": [
             {
                 "prompt": generation.prompt[-_MAX_TEXT_CHARACTERS:],
-                "answer": answers[generation.answer_key].text[:_MAX_TEXT_CHARACTERS] if generation.answer_key in answers else "",
+                "answer": answers[generation.answer_key].text[:_MAX_TEXT_CHARACTERS]
+                if generation.answer_key in answers
+                else "",
                 "template": generation.template,
                 "arm": generation.arm,
                 "shown": [sentences.get(shown, shown) for shown in generation.shown],

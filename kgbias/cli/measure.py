@@ -23,9 +23,14 @@ from kgbias.graph.selection import SelectionOptions
 from kgbias.io.text import spoken_name
 from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.scorers import OFFLINE_SPEC
-from kgbias.measure.topics.model import EntropyForm, Outliers, ClusterSelection
-from kgbias.measure.topics.shares import suggest_remedies, describe_stability, explain_unfit, entropy_verdict
-from kgbias.measures import MEASURES, Figure, pick_headlines, measure_of_figure
+from kgbias.measure.topics.model import ClusterSelection, EntropyForm, Outliers
+from kgbias.measure.topics.shares import (
+    describe_stability,
+    entropy_verdict,
+    explain_unfit,
+    suggest_remedies,
+)
+from kgbias.measures import MEASURES, Figure, measure_of_figure, pick_headlines
 from kgbias.stats.estimate import Estimate
 
 
@@ -85,13 +90,16 @@ def print_topics(model: Any) -> None:
     statement_note = f"{settings['statements']} statements, " if "statements" in settings else ""
     show.say(
         "",
-        f"topics of {model.category}: {len(model.topics)} in {statement_note}{settings['documents']} "
-        f"of them distinct; at least {settings['min_cluster_size']} make a topic; {settings['outliers_before']} "
+        f"topics of {model.category}: {len(model.topics)} in "
+        f"{statement_note}{settings['documents']} "
+        f"of them distinct; at least {settings['min_cluster_size']} make a topic; "
+        f"{settings['outliers_before']} "
         f"outliers, {settings['outliers']} left",
     )
     if (rand_index := settings.get("adjusted_rand")) is not None:
         show.say(
-            f"stability over {settings['seeds']} seeds: adjusted Rand index {rand_index:.2f}; the largest topic "
+            f"stability over {settings['seeds']} seeds: adjusted Rand index {rand_index:.2f}; the "
+            f"largest topic "
             f"holds {100 * settings['largest_share']:.0f}% of the statements that have one"
         )
         if stability_note := describe_stability(model):
@@ -126,16 +134,22 @@ def _word_with_options(text: str) -> str:
 
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
-_SCORED_MEASURES = [measure.name for measure in MEASURES.own_entries.values() if not measure.in_vectors]
+_SCORED_MEASURES = [
+    measure.name for measure in MEASURES.own_entries.values() if not measure.in_vectors
+]
 
 
-def _config_option(*names: str, show: str | None = None, **attributes: Any) -> Callable[[FunctionT], FunctionT]:
+def _config_option(
+    *names: str, show: str | None = None, **attributes: Any
+) -> Callable[[FunctionT], FunctionT]:
     """An option whose default is in `MeasureConfig`, so that a preset knows what was given."""
     attributes["help"] += f" (default: {show or _config_default(names[-1])})"
     return click.option(*names, default=None, **attributes)
 
 
-def _config_setting(name: str, show: str | None = None, **attributes: Any) -> Callable[[FunctionT], FunctionT]:
+def _config_setting(
+    name: str, show: str | None = None, **attributes: Any
+) -> Callable[[FunctionT], FunctionT]:
     """A setting whose default is there."""
     attributes["help"] += f" (default: {show or _config_default(name)})"
     return setting(name, **attributes)
@@ -165,7 +179,8 @@ def scorer_option(description: str, more_choices: str = "") -> Callable[[Functio
         type=_ScorerType(),
         multiple=True,
         metavar="MEASURE=SCORER",
-        help=f"{description} ({', '.join(_SCORED_MEASURES)}, or one added by a package; repeatable): "
+        help=f"{description} ({', '.join(_SCORED_MEASURES)}, or one added by a package; "
+        f"repeatable): "
         "offline, hf:ID-or-PATH[:LABEL] for a Hugging Face classifier, llm:SPEC for a language "
         "model that judges by a rubric, multilingual:LANGUAGE for other languages, "
         f"scores:FILE[::COLUMN], openai-moderation{more_choices}. MEASURE "
@@ -273,7 +288,11 @@ def measure(
             return
         groups = run.measure(**options_given)
         has_several = any(len(specs) > 1 for specs in specs_by_measure.values())
-        selection = {name: options_given[name] for name in SelectionOptions.__annotations__ if name in options_given}
+        selection = {
+            name: options_given[name]
+            for name in SelectionOptions.__annotations__
+            if name in options_given
+        }
         agreement = run.agreement(**selection) if has_several else ()
         topics = run.topic_models()
         warn_unfinished(run)
@@ -341,16 +360,27 @@ def print_groups(groups: Any, hidden: str) -> None:
     has_several_arms = len({row.arm for row in groups}) > 1
     # A figure is printed with the number of statements that it is of: once, where all are of one.
     have_one_number = all(len(_statement_numbers(row, shown_figures)) < 2 for row in groups)
-    headings = ["group", *(["arm"] if has_several_arms else []), ">statements", *([">n"] if have_one_number else [])]
+    headings = [
+        "group",
+        *(["arm"] if has_several_arms else []),
+        ">statements",
+        *([">n"] if have_one_number else []),
+    ]
     for figure in shown_figures:
         headings += [] if have_one_number else [">n"]
-        headings += [f">{figure.column}", ">95% interval", *([">raw", ">labels"] * bool(figure.raw))]
+        headings += [
+            f">{figure.column}",
+            ">95% interval",
+            *([">raw", ">labels"] * bool(figure.raw)),
+        ]
     if have_one_number:
         show.say("n: how many of the statements a group's figures are of")
     rows = []
     for row in groups:
         cells = [row.group, *([row.arm] if has_several_arms else []), row.statements]
-        cells += [next(iter(_statement_numbers(row, shown_figures)), "-")] if have_one_number else []
+        cells += (
+            [next(iter(_statement_numbers(row, shown_figures)), "-")] if have_one_number else []
+        )
         for figure in shown_figures:
             estimate = row.figures.get(figure.name)
             cells += [] if have_one_number else [estimate.n if estimate else "-"]
@@ -371,7 +401,9 @@ def _figure_cells(figure: Figure, estimate: Any) -> tuple[str, str]:
     if measure and measure.ends_of_signs and figure.statistic == "total":
         form = measure.form
         shown_estimate = shown_estimate.divide(max(1, estimate.n)).clip(*measure.ends_of_signs)
-    return "withheld" if estimate.withheld else show.format_figure(shown_estimate.value, form), shown_estimate.interval(form)
+    return "withheld" if estimate.withheld else show.format_figure(
+        shown_estimate.value, form
+    ), shown_estimate.interval(form)
 
 
 def _statement_numbers(row: Any, shown: Any) -> set[int]:
@@ -381,11 +413,16 @@ def _statement_numbers(row: Any, shown: Any) -> set[int]:
 
 
 def _print_agreement(agreement: Any) -> None:
-    moved_groups = ", ".join(f"{moved_group.group} {moved_group.first:g} to {moved_group.second:g}" for moved_group in agreement.moved)
+    moved_groups = ", ".join(
+        f"{moved_group.group} {moved_group.first:g} to {moved_group.second:g}"
+        for moved_group in agreement.moved
+    )
     show.say(
         "",
         f"{spoken_name(agreement.measure)} by {agreement.first} and by {agreement.second}: kappa "
-        f"{agreement.kappa.value:.2f} ({agreement.kappa.interval('.2f')}), rank correlation {agreement.rho.value:.2f} "
-        f"({agreement.rho.interval('.2f')}), {agreement.same.value:.0%} of {agreement.n} labels the same; places of "
+        f"{agreement.kappa.value:.2f} ({agreement.kappa.interval('.2f')}), rank correlation "
+        f"{agreement.rho.value:.2f} "
+        f"({agreement.rho.interval('.2f')}), {agreement.same.value:.0%} of {agreement.n} labels "
+        f"the same; places of "
         f"groups by their bare means that differ (not tested): {moved_groups or 'none'}",
     )

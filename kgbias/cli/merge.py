@@ -9,9 +9,9 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    library_default,
     device_setting,
     json_option,
+    library_default,
     run_name_argument,
     store_option,
 )
@@ -50,7 +50,9 @@ def merge(run_name: str | None, store_url: str, as_json: bool, **options: Any) -
         merge_result = run.merge(**options)
     if as_json:
         counts = {"triples": merge_result.triples, "triples_merged": merge_result.triples_merged}
-        show.print_json({"run": run.name, **counts, "links": [asdict(link) for link in merge_result.links]})
+        show.print_json(
+            {"run": run.name, **counts, "links": [asdict(link) for link in merge_result.links]}
+        )
         return
     show.print_table(
         (">", ""),
@@ -60,6 +62,7 @@ def merge(run_name: str | None, store_url: str, as_json: bool, **options: Any) -
         ),
     )
     show.say(
-        f"{len(merge_result.links)} links: {merge_result.triples} triples as said, {merge_result.triples_merged} when "
+        f"{len(merge_result.links)} links: {merge_result.triples} triples as said, "
+        f"{merge_result.triples_merged} when "
         "linked ones count as one"
     )

@@ -56,7 +56,9 @@ def stack_options(*options: Callable[[FunctionT], FunctionT]) -> Callable[[Funct
     return decorate
 
 
-def output_option(function: Callable[..., Any], parameter: str, text: str) -> Callable[[FunctionT], FunctionT]:
+def output_option(
+    function: Callable[..., Any], parameter: str, text: str
+) -> Callable[[FunctionT], FunctionT]:
     """-o, with the library function's own default: a folder if the parameter is called `folder`,
     else a file."""
     path_type = click.Path(
@@ -384,8 +386,8 @@ def people_options(columns: str, categories: str) -> Callable[[FunctionT], Funct
 def rounds_options(
     samples: str, *, temperature: str = "the pack's, 1", min_p: str = "0.1; none for a server"
 ) -> Callable[[FunctionT], FunctionT]:
-    """What `kgbias.graph.generation_run.GenerationConfig` takes, and how a model is asked: options of profiles,
-    stories and pairs."""
+    """What `kgbias.graph.generation_run.GenerationConfig` takes, and how a model is asked: options
+    of profiles, stories and pairs."""
     return stack_options(
         click.option("--samples", type=int, help=samples),
         click.option("--temperature", type=float, help=f"(default: {temperature})"),
@@ -415,7 +417,8 @@ def describe_cost(price: "HasPrices") -> str:
         directly = replace(price, prices=prices.directly)  # type: ignore[type-var]
         without_batch = f" instead of {prices.format_cost(directly.cost or 0)} without a batch"
     return (
-        f"about {prices.format_cost(cost)}{without_batch}, at most {prices.format_cost(max_cost)} (assuming four "
+        f"about {prices.format_cost(cost)}{without_batch}, at most {prices.format_cost(max_cost)} "
+        f"(assuming four "
         "characters a token in prompts, and answers of full length)"
     )
 

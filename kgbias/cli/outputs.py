@@ -13,8 +13,8 @@ from kgbias.cli.command import Command
 from kgbias.cli.options import (
     base_url_option,
     correction_setting,
-    library_default,
     json_option,
+    library_default,
     model_settings,
     output_option,
     run_name_argument,
@@ -96,7 +96,8 @@ def report(
 @click.option(
     "--format",
     metavar="NAME",
-    help=f"{', '.join(FORMATS.own_entries)}, or one added by a package (default: by the file's extension, "
+    help=f"{', '.join(FORMATS.own_entries)}, or one added by a package (default: by the file's "
+    f"extension, "
     "jsonl on stdout).",
 )
 @click.option(
@@ -226,20 +227,30 @@ def _print_reproduction(reproduction: Reproduction) -> None:
         show.say(f"{files} as they were published")
         return
     show.say(
-        f"{reproduction.run}: {reproduction.statements} statements published, {reproduction.made} made here "
+        f"{reproduction.run}: {reproduction.statements} statements published, {reproduction.made} "
+        f"made here "
         f"from {reproduction.asked} new answers and {reproduction.logged} in the store"
     )
     number = len(reproduction.differences)
     show.say(
-        "nothing differs" if reproduction.same else f"{number} difference{'' if number == 1 else 's'}"
+        "nothing differs"
+        if reproduction.same
+        else f"{number} difference{'' if number == 1 else 's'}"
     )
 
 
 def _difference_line(difference: Difference) -> str:
     if difference.what == "file":
         return f"file {difference.published} is {difference.here}"
-    statement_text = f"{difference.arm}: {difference.group} / {difference.predicate} / {difference.object}: " if difference.group else ""
+    statement_text = (
+        f"{difference.arm}: {difference.group} / {difference.predicate} / {difference.object}: "
+        if difference.group
+        else ""
+    )
     if difference.what == "statement":
         place_text = "made only here" if difference.here else "not made here"
         return f"{statement_text}{place_text}"
-    return f"{statement_text}{difference.what} was {difference.published or 'nothing'}, is {difference.here or 'nothing'}"
+    return (
+        f"{statement_text}{difference.what} was {difference.published or 'nothing'}, is "
+        f"{difference.here or 'nothing'}"
+    )

@@ -17,6 +17,7 @@ from kgbias.cli.options import (
     asking_record,
     base_url_option,
     decide_exit_code,
+    drop_unset,
     form_option,
     json_option,
     model_option,
@@ -24,14 +25,13 @@ from kgbias.cli.options import (
     print_price,
     rounds_options,
     run_name_argument,
-    drop_unset,
     store_option,
     warn_unfinished,
 )
-from kgbias.cli.settings import keep_applicable, setting, settings, drop_shared
+from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
 
 if TYPE_CHECKING:
-    from kgbias.pairs.compare import PairDifference, PairFloor, Likeness, PairsResult
+    from kgbias.pairs.compare import Likeness, PairDifference, PairFloor, PairsResult
     from kgbias.pairs.write import PairsPrice
 
 MIN_NOTABLE_SHARE = 0.1  # of the answers; from here on a line says that measures of them mean less
@@ -121,8 +121,10 @@ def _print_run(run: kgbias.Run) -> None:
     result = run.pairs_summary
     total = result.outcome_totals
     show.say(
-        f"run {run.name}: {show.pluralise(total.total(), 'answer')}, {total['refused']} refused; asked "
-        f"{result.asked_count}, from the log {result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
+        f"run {run.name}: {show.pluralise(total.total(), 'answer')}, {total['refused']} refused; "
+        f"asked "
+        f"{result.asked_count}, from the log "
+        f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
     show.print_table(
         ("", ">answers", ">refused", ">empty", ">failed"),
@@ -135,7 +137,8 @@ def _print_run(run: kgbias.Run) -> None:
 
 def _print_price(price: "PairsPrice", as_json: bool) -> None:
     line = (
-        f"{show.pluralise(price.named, 'request')} in {show.pluralise(price.wordings, 'wording')}, about "
+        f"{show.pluralise(price.named, 'request')} in "
+        f"{show.pluralise(price.wordings, 'wording')}, about "
         f"{price.people} people in "
         f"{price.groups} groups, {'in messages' if price.form == 'chat' else 'as text to continue'}"
         f", each as it is, again and with a greeting: {price.requests} answers with at most "
@@ -175,11 +178,15 @@ def results(
     """
     judge, seed = options.pop("judge"), options.pop("seed")
     names = ("device", "dtype", "batch-size", "concurrency", "timeout", "base-url")
-    judge_options = keep_applicable(options, [judge], "completer") if judge else drop_shared(options, names)
+    judge_options = (
+        keep_applicable(options, [judge], "completer") if judge else drop_shared(options, names)
+    )
     with kgbias.open(store_url, progress=True) as study:
         pairs_run = study.run(run_name, kind="pairs")
         warn_unfinished(pairs_run)
-        result = pairs_run.pairs(measure=measure, judge=judge, seed=seed, **drop_unset(**judge_options))
+        result = pairs_run.pairs(
+            measure=measure, judge=judge, seed=seed, **drop_unset(**judge_options)
+        )
     if as_json:
         show.print_json(result.as_dict())
     else:
@@ -188,9 +195,11 @@ def results(
 
 def _print_results(result: "PairsResult") -> None:
     show.say(
-        f"{show.pluralise(result.answers, 'answer')} to {show.pluralise(result.requests, 'request')} in "
+        f"{show.pluralise(result.answers, 'answer')} to "
+        f"{show.pluralise(result.requests, 'request')} in "
         f"{show.pluralise(result.wordings, 'wording')} about "
-        f"{result.people} people: {result.refused} refused, {result.failed} failed, {result.cut} cut "
+        f"{result.people} people: {result.refused} refused, {result.failed} failed, {result.cut} "
+        f"cut "
         f"off at the limit of tokens, {result.repeating} saying a sentence three times or more"
         + (f"; advice graded by {result.judge}" if result.judge else ""),
     )
@@ -230,7 +239,10 @@ def _print_differences(differences: "Sequence[PairDifference]") -> None:
             (
                 f"{difference.first} - {difference.second}",
                 difference.measure,
-                *(_format_value(difference.measure, value) for value in (difference.of_first, difference.of_second)),
+                *(
+                    _format_value(difference.measure, value)
+                    for value in (difference.of_first, difference.of_second)
+                ),
                 _format_value(difference.measure, difference.difference, "+"),
                 _format_interval(difference.measure, difference.low, difference.high),
                 f"{difference.units}/{difference.units + difference.left_out}",
@@ -261,7 +273,11 @@ def _print_floor(floor: "Sequence[PairFloor]") -> None:
                 floor_row.category,
                 floor_row.change,
                 floor_row.measure,
-                _format_value(floor_row.measure, floor_row.difference, "" if math.isnan(floor_row.low) else "+"),
+                _format_value(
+                    floor_row.measure,
+                    floor_row.difference,
+                    "" if math.isnan(floor_row.low) else "+",
+                ),
                 _format_interval(floor_row.measure, floor_row.low, floor_row.high),
                 floor_row.units,
                 _format_value("", floor_row.q_value),
@@ -281,7 +297,14 @@ def _print_likeness(likeness: "tuple[Likeness, ...]") -> None:
                 f"{likeness_row.first} - {likeness_row.second}",
                 *(
                     _format_value("", value)
-                    for value in (likeness_row.between, likeness_row.again, likeness_row.greeted, likeness_row.another, likeness_row.q_again, likeness_row.q_another)
+                    for value in (
+                        likeness_row.between,
+                        likeness_row.again,
+                        likeness_row.greeted,
+                        likeness_row.another,
+                        likeness_row.q_again,
+                        likeness_row.q_another,
+                    )
                 ),
                 _format_verdict(likeness_row),
             )
@@ -291,16 +314,26 @@ def _print_likeness(likeness: "tuple[Likeness, ...]") -> None:
 
 
 def _format_verdict(comparison: "PairDifference | Likeness") -> str:
-    return f"{comparison.verdict}, if answered" if comparison.verdict and comparison.conditional else comparison.verdict
+    return (
+        f"{comparison.verdict}, if answered"
+        if comparison.verdict and comparison.conditional
+        else comparison.verdict
+    )
 
 
 def _describe_refusals(difference: "PairDifference") -> str:
     """That refusals differ, and what that means for everything else."""
-    refused_more, refused_less = (difference.first, difference.second) if difference.difference > 0 else (difference.second, difference.first)
+    refused_more, refused_less = (
+        (difference.first, difference.second)
+        if difference.difference > 0
+        else (difference.second, difference.first)
+    )
     higher_share, lower_share = sorted((difference.of_first, difference.of_second), reverse=True)
     return (
-        f"{refused_more} were refused more often than {refused_less} ({_format_value('refused', higher_share)} against "
-        f"{_format_value('refused', lower_share)}, p = {difference.p_value:.3f} by itself): all else compares only pairs "
+        f"{refused_more} were refused more often than {refused_less} "
+        f"({_format_value('refused', higher_share)} against "
+        f"{_format_value('refused', lower_share)}, p = {difference.p_value:.3f} by itself): all "
+        f"else compares only pairs "
         "that were both answered, which may be unlike those that were not"
     )
 
@@ -309,25 +342,38 @@ def _describe_findings(result: "PairsResult") -> list[str]:
     """What was found, and no more, in sentences."""
     scope_text = f"these {result.requests} requests" if result.requests > 1 else "this request"
     scope_text += f" about these {result.people} people"
-    lines = [_describe_difference(difference, scope_text) for difference in result.differences if difference.verdict == "differs"]
+    lines = [
+        _describe_difference(difference, scope_text)
+        for difference in result.differences
+        if difference.verdict == "differs"
+    ]
     lines += [
-        f"Answers to {likeness.first} and {likeness.second} are less alike than answers to the same request made "
-        f"twice, and than those about two people of the same group, in {scope_text}{_answered_note(likeness)}."
+        f"Answers to {likeness.first} and {likeness.second} are less alike than answers to the "
+        f"same request made "
+        f"twice, and than those about two people of the same group, in "
+        f"{scope_text}{_answered_note(likeness)}."
         for likeness in result.likeness
         if likeness.verdict == "differs"
     ]
     return lines or [
-        f"In {scope_text}, no difference between groups was found beyond what changes that should not "
+        f"In {scope_text}, no difference between groups was found beyond what changes that should "
+        f"not "
         "matter, a single request or the names themselves can explain; that does not show that "
         "there is none."
     ]
 
 
 def _describe_difference(difference: "PairDifference", scope_text: str) -> str:
-    higher_group, lower_group = (difference.first, difference.second) if difference.difference > 0 else (difference.second, difference.first)
+    higher_group, lower_group = (
+        (difference.first, difference.second)
+        if difference.difference > 0
+        else (difference.second, difference.first)
+    )
     return (
-        f"In {scope_text}, {_MEASURE_TEXTS[difference.measure]} is higher in answers for {higher_group} than for {lower_group}, by "
-        f"{_format_value(difference.measure, abs(difference.difference))} on average and in {difference.agree} of "
+        f"In {scope_text}, {_MEASURE_TEXTS[difference.measure]} is higher in answers for "
+        f"{higher_group} than for {lower_group}, by "
+        f"{_format_value(difference.measure, abs(difference.difference))} on average and in "
+        f"{difference.agree} of "
         f"{show.pluralise(difference.requests, 'request')}{_answered_note(difference)}."
     )
 

@@ -21,18 +21,18 @@ from kgbias.cli.options import (
     WRITER_SPECS,
     asking_options,
     base_url_option,
+    drop_unset,
     encoding_option,
     form_option,
     json_option,
     model_settings,
     print_price,
     run_name_argument,
-    drop_unset,
     selection_options,
     store_option,
     workers_settings,
 )
-from kgbias.cli.settings import keep_applicable, setting, settings, drop_shared
+from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.store import open_store
@@ -77,7 +77,11 @@ def several_scorers_options(function: FunctionT) -> FunctionT:
 def _model_option(function: FunctionT, parameter: str, *, multiple: bool = False) -> FunctionT:
     repeatable_note = " (repeatable: one after another)" if multiple else ""
     return click.option(
-        "--model", parameter, metavar="SPEC", multiple=multiple, help=f"{SCORER_SPECS}{repeatable_note}."
+        "--model",
+        parameter,
+        metavar="SPEC",
+        multiple=multiple,
+        help=f"{SCORER_SPECS}{repeatable_note}.",
     )(function)
 
 
@@ -132,7 +136,10 @@ def open_named_scorer(options: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     opening: Any = drop_unset(**{name: options_kept[name] for name in OPENING_OPTIONS})
     for name in OPENING_OPTIONS:
         del options[name]
-    executor, processes = options.pop("executor", None) or LOCAL_EXECUTOR, options.pop("processes", None)
+    executor, processes = (
+        options.pop("executor", None) or LOCAL_EXECUTOR,
+        options.pop("processes", None),
+    )
     with show_progress(True) as progress, open_executor(executor, progress, processes) as workers:
         yield open_spread_scorer(spec, opening, progress, workers), progress
 
@@ -159,7 +166,9 @@ def print_all(
         print_one(results[0], print_result, as_json)
     elif as_json:
         models_record = {"models": [result.as_dict() for result in results]}
-        show.print_json(models_record | ({"comparison": comparison.as_dict()} if comparison else {}))
+        show.print_json(
+            models_record | ({"comparison": comparison.as_dict()} if comparison else {})
+        )
     else:
         for result in results:
             print_result(result)
@@ -172,7 +181,10 @@ def print_comparison(comparison: "SofaComparison") -> None:
     """Print the models by SoFa score, highest first, and the verdicts of the paired tests over all
     categories."""
     probe_set = comparison.probe_set
-    show.say(f"SoFa on {probe_set.name}: {probe_set.groups} groups, {probe_set.statements} statements, {probe_set.probes} probes")
+    show.say(
+        f"SoFa on {probe_set.name}: {probe_set.groups} groups, {probe_set.statements} statements, "
+        f"{probe_set.probes} probes"
+    )
     show.print_table(
         ("rank", "95%", "model", "SoFa", *(f">{category}" for category in comparison.categories)),
         (
@@ -181,7 +193,10 @@ def print_comparison(comparison: "SofaComparison") -> None:
                 f"{model_rank.low} to {model_rank.high}",
                 model_rank.model,
                 format_estimate(model_rank.result.score),
-                *(show.format_figure(model_rank.score(category).value, ".3f") for category in comparison.categories),
+                *(
+                    show.format_figure(model_rank.score(category).value, ".3f")
+                    for category in comparison.categories
+                ),
             )
             for model_rank in comparison.models
         ),
@@ -194,12 +209,21 @@ def print_bias(probes: "RunProbes | SetProbes") -> None:
     """Print the SoFa score, overall and by category, and the groups most often first."""
     convention, bias = probes.model.convention, probes.bias
     show.say(
-        f"{probes.model.info.title}: {convention.kind}, beginning {convention.begin}, {convention.dtype} {convention.tier}".rstrip()
+        f"{probes.model.info.title}: {convention.kind}, beginning {convention.begin}, "
+        f"{convention.dtype} {convention.tier}".rstrip()
     )
     rows = [("SoFa score", format_estimate(bias.score), "")]
     for category_result in bias.categories:
-        rows.append((f"  {category_result.category}", format_estimate(category_result.score), f"{len(category_result.statements)} statements"))
-        likeliest = sorted(category_result.likeliest.items(), key=lambda item: -item[1].value)[:MAX_GROUPS_LISTED]
+        rows.append(
+            (
+                f"  {category_result.category}",
+                format_estimate(category_result.score),
+                f"{len(category_result.statements)} statements",
+            )
+        )
+        likeliest = sorted(category_result.likeliest.items(), key=lambda item: -item[1].value)[
+            :MAX_GROUPS_LISTED
+        ]
         rows += [
             (f"    {group}", format_estimate(share), "of them with the lowest PPL* after its name")
             for group, share in likeliest
@@ -209,7 +233,7 @@ def print_bias(probes: "RunProbes | SetProbes") -> None:
 
 def print_apx(result: "ApxFlags") -> None:
     """Print the flagged descriptors by group, and how they compare with people and chance."""
-    from kgbias.probe.apx import chance_share, can_flag
+    from kgbias.probe.apx import can_flag, chance_share
 
     table = result.table
     by_group: dict[str, list[str]] = {}
@@ -218,16 +242,26 @@ def print_apx(result: "ApxFlags") -> None:
     show.say(*(f"{group}: {', '.join(names)}" for group, names in by_group.items()), "")
     if validation := result.validation:
         by_chance_figures = validation.chance_scores
-        show.say(f"{validation.gain.n} descriptors that people tie to {', '.join(validation.labels)}")
-        for name, method_figures in (("perplexity", validation.perplexity), ("APX", validation.apx)):
-            show.say(f"  found by {name}: accuracy {format_estimate(method_figures.accuracy)}, MRR {format_estimate(method_figures.mrr)}")
         show.say(
-            f"  by chance {by_chance_figures['accuracy']:.3f} and {by_chance_figures['mrr']:.3f}; the MRR of APX less that "
+            f"{validation.gain.n} descriptors that people tie to {', '.join(validation.labels)}"
+        )
+        for name, method_figures in (
+            ("perplexity", validation.perplexity),
+            ("APX", validation.apx),
+        ):
+            show.say(
+                f"  found by {name}: accuracy {format_estimate(method_figures.accuracy)}, MRR "
+                f"{format_estimate(method_figures.mrr)}"
+            )
+        show.say(
+            f"  by chance {by_chance_figures['accuracy']:.3f} and {by_chance_figures['mrr']:.3f}; "
+            f"the MRR of APX less that "
             f"of perplexity is {format_estimate(validation.gain)}"
         )
     show.say(
         f"{len(result.flags)} flags on {result.flagged_count} of {result.tested_count} descriptors "
-        f"({format_estimate(result.share)}), {len(table.groups)} groups, {len(table.values)} templates, "
+        f"({format_estimate(result.share)}), {len(table.groups)} groups, {len(table.values)} "
+        f"templates, "
         f"one-tailed {result.level:.0%} each, not corrected for how many were looked at"
     )
     if can_flag(len(table.groups)):
@@ -268,8 +302,12 @@ def run(as_json: bool, run_name: str | None, store_url: str, **options: Any) -> 
     models = pop_models(options)
     with kgbias.open(store_url, progress=True) as study:
         run_probed = study.run(run_name)
-        results = run_probed.probe_models(models, **drop_unset(**keep_applicable(options, models, "scorer")))
-        comparison = study.sofa(run=run_probed) if len(results) > 1 and not options["as_published"] else None
+        results = run_probed.probe_models(
+            models, **drop_unset(**keep_applicable(options, models, "scorer"))
+        )
+        comparison = (
+            study.sofa(run=run_probed) if len(results) > 1 and not options["as_published"] else None
+        )
     print_all(results, _print_run, comparison, as_json)
 
 
@@ -294,7 +332,9 @@ def _print_run(probes: "RunProbes") -> None:
     metavar="NAME-or-FILE",
     help="Groups to use instead of the run's: sofa (407) or a file.",
 )
-@click.option("--statements", type=FILE_TYPE, help="Statements from a file, besides those of a RUN.")
+@click.option(
+    "--statements", type=FILE_TYPE, help="Statements from a file, besides those of a RUN."
+)
 @several_scorers_options
 @store_option
 @ranking_options
@@ -329,7 +369,9 @@ def sets(
             "probe run sets"
         )
     models = pop_models(options)
-    set_options = drop_unset(identities=identities, statements=statements, categories=category, ending=ending)
+    set_options = drop_unset(
+        identities=identities, statements=statements, categories=category, ending=ending
+    )
     needs_run = run_name or not (identities and statements)
     with kgbias.open(store_url if needs_run or _is_store_given() else None, progress=True) as study:
         library_options: dict[str, Any] = {"name": statements.stem} if statements else {}
@@ -427,7 +469,9 @@ def apx(
             result = (study.flag_apx if study else kgbias.flag_apx)(table, **axes)
         elif study is not None:
             spec = pop_model(options)
-            model_options = drop_unset(names=names, descriptors=descriptors, **keep_applicable(options, [spec], "scorer"))
+            model_options = drop_unset(
+                names=names, descriptors=descriptors, **keep_applicable(options, [spec], "scorer")
+            )
             result = study.probe_apx(spec, **axes, **model_options)
         else:
             scorer, progress = stack.enter_context(open_named_scorer(options))
@@ -488,7 +532,10 @@ def pairs(as_json: bool, store_url: str | None, **options: Any) -> None:
             "give one file: --stereoset FILE, --crows-pairs FILE, --bbq FILE or --winogender FILE"
         )
     name = files_given[0]
-    convention_options = {"convention": options["convention"], "as_published": options["as_published"] or None}
+    convention_options = {
+        "convention": options["convention"],
+        "as_published": options["as_published"] or None,
+    }
     check_applies(drop_unset(**convention_options), _OPTIONS_BY_BENCHMARK, files_given)
     if not options["as_published"]:
         options.pop("as_published")
@@ -505,7 +552,15 @@ def pairs(as_json: bool, store_url: str | None, **options: Any) -> None:
 def _print_pairs(result: "PairFigures") -> None:
     show.print_table(
         ("", "", "", ""),
-        ((figure.domain, figure.figure, format_estimate(figure.estimate), f"n {figure.estimate.n}") for figure in result.figures),
+        (
+            (
+                figure.domain,
+                figure.figure,
+                format_estimate(figure.estimate),
+                f"n {figure.estimate.n}",
+            )
+            for figure in result.figures
+        ),
     )
     for remark in result.remarks:
         show.say(remark)
@@ -576,8 +631,10 @@ def choice(
 def _print_choices(result: "RunChoices") -> None:
     outcomes = result.outcomes
     show.say(
-        f"run {result.run}, {result.choosing.model.title}: {outcomes.total()} answers, {outcomes['refused']} "
-        f"refused, {outcomes['unreadable']} unreadable, {outcomes['failed']} failed; asked {result.asked_count}, from "
+        f"run {result.run}, {result.choosing.model.title}: {outcomes.total()} answers, "
+        f"{outcomes['refused']} "
+        f"refused, {outcomes['unreadable']} unreadable, {outcomes['failed']} failed; asked "
+        f"{result.asked_count}, from "
         f"the log {result.cached_count}{f'; {result.spent}' if result.asked_count else ''}"
     )
     for category_choices in result.categories:
@@ -590,24 +647,33 @@ def _print_category(choices: "CategoryChoices") -> None:
     if not sum(choices.option_counts):
         no_answer_note = "  no answer names one of the groups: nothing can be said about this model"
         return show.say("", heading, no_answer_note)
-    places = "  ".join(f"{number}. {format_estimate(place)}" for number, place in enumerate(choices.places, 1))
+    places = "  ".join(
+        f"{number}. {format_estimate(place)}" for number, place in enumerate(choices.places, 1)
+    )
     show.say(
         "",
         f"{heading}, {1 / choices.options:.3f} by chance",
-        f"  own group chosen {format_estimate(choices.own_share)}; {choices.expected_own_share:.3f} by base rates alone",
+        f"  own group chosen {format_estimate(choices.own_share)}; "
+        f"{choices.expected_own_share:.3f} by base rates alone",
         f"  by place: {places}",
         *_describe_names(choices),
     )
     base = sorted(
-        zip(choices.groups, choices.shares.base, strict=True), key=lambda item: -(item[1].value or 0)
+        zip(choices.groups, choices.shares.base, strict=True),
+        key=lambda item: -(item[1].value or 0),
     )
     show.print_table(
         ("", ""),
-        ((group.name, f"{format_estimate(rate)} of its questions") for group, rate in base[:MAX_GROUPS_LISTED]),
+        (
+            (group.name, f"{format_estimate(rate)} of its questions")
+            for group, rate in base[:MAX_GROUPS_LISTED]
+        ),
         indent=2,
     )
     rows_with_lift = [row for row in choices.rows() if row["lift"] == row["lift"]]
-    strongest = sorted(rows_with_lift, key=lambda row: (row["q_value"], -row["lift"]))[:MAX_GROUPS_LISTED]
+    strongest = sorted(rows_with_lift, key=lambda row: (row["q_value"], -row["lift"]))[
+        :MAX_GROUPS_LISTED
+    ]
     if strongest:
         show.say("  the smallest q first:")
         show.print_table(("",) * 5, map(_choice_cells, strongest), indent=4)
@@ -630,11 +696,15 @@ def _describe_names(choices: "CategoryChoices") -> list[str]:
     lines = []
     if floor := choices.floor:
         lines.append(
-            f"  {multi_name_count} groups by their names: of {floor['tested']} pairs of group and statement "
+            f"  {multi_name_count} groups by their names: of {floor['tested']} pairs of group and "
+            f"statement "
             f"{floor['more']} are chosen more often, {floor['dealt']:g} with names dealt anew"
         )
     if single_names:
-        lines.append(f"  by one name only, so what is found is its own: {', '.join(single_names[:MAX_GROUPS_LISTED])}")
+        lines.append(
+            f"  by one name only, so what is found is its own: "
+            f"{', '.join(single_names[:MAX_GROUPS_LISTED])}"
+        )
     return lines
 
 

@@ -15,12 +15,12 @@ from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
     asking_record,
     decide_exit_code,
+    drop_unset,
     json_option,
     model_option,
     print_price,
     rounds_options,
     run_name_argument,
-    drop_unset,
     store_option,
 )
 from kgbias.cli.settings import keep_applicable, setting, settings
@@ -133,7 +133,8 @@ def _print_run(run: kgbias.Run) -> None:
     result = run.profiles_summary
     show.say(
         f"run {run.name}: {result.profiles.total()} profiles, {result.whole_profiles.total()} of "
-        f"them whole, from {result.outcome_totals.total()} answers; asked {result.asked_count}, from the log "
+        f"them whole, from {result.outcome_totals.total()} answers; asked {result.asked_count}, "
+        f"from the log "
         f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
     show.print_table(
@@ -153,7 +154,8 @@ def _print_run(run: kgbias.Run) -> None:
 def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
     form_text = "as JSON" if price.form == "json" else "attribute by attribute"
     line = (
-        f"{show.pluralise(price.samples, 'profile')} of each of {show.pluralise(price.names, 'name')} in "
+        f"{show.pluralise(price.samples, 'profile')} of each of "
+        f"{show.pluralise(price.names, 'name')} in "
         f"{show.pluralise(price.groups, 'group')}, {form_text}: "
         f"{show.pluralise(price.requests, 'request')}, with repeated attempts at most "
         f"{price.requests_at_most} and {price.answer_tokens_at_most} answer tokens; nothing was "
@@ -221,15 +223,20 @@ def _print_analysis(analysis: "ProfileAnalysis") -> None:
         ),
     )
     kinds = list(analysis.classifications)
-    costs = {a: [analysis.classifications[k].cost[a] for k in kinds] for a in analysis.attributes
-             if a in analysis.classifications[kinds[0]].cost}  # fmt: skip
+    costs = {
+        a: [analysis.classifications[k].cost[a] for k in kinds]
+        for a in analysis.attributes
+        if a in analysis.classifications[kinds[0]].cost
+    }
     if costs:
         show.say()
         show.print_table(
             ("points lost without", *(f">{kind}" for kind in kinds)),
             (
                 (f"  {attribute}", *(f"{100 * e.value:+.1f}" for e in cost_estimates))
-                for attribute, cost_estimates in sorted(costs.items(), key=lambda item: -item[1][0].value)
+                for attribute, cost_estimates in sorted(
+                    costs.items(), key=lambda item: -item[1][0].value
+                )
             ),
         )
     words_by_group: dict[tuple[str, str], list[str]] = {}
@@ -241,14 +248,21 @@ def _print_analysis(analysis: "ProfileAnalysis") -> None:
             "",
             "words that more of a group's names have than of the others' (corrected p <= 0.05, "
             "and an interval above 0)",
-            *(f"  {a}, {g}: {', '.join(words[:MAX_WORDS_LISTED])}" for (a, g), words in words_by_group.items()),
+            *(
+                f"  {a}, {g}: {', '.join(words[:MAX_WORDS_LISTED])}"
+                for (a, g), words in words_by_group.items()
+            ),
         )
 
 
 def _format_estimate(estimate: "Estimate") -> str:
     if estimate.value != estimate.value:
         return "-"
-    return f"{estimate.value:.3f} [{estimate.interval('.3f')}]" if estimate.has_interval else f"{estimate.value:.3f}"
+    return (
+        f"{estimate.value:.3f} [{estimate.interval('.3f')}]"
+        if estimate.has_interval
+        else f"{estimate.value:.3f}"
+    )
 
 
 @profiles.command(
@@ -285,7 +299,8 @@ def agreement(as_json: bool, run_name: str | None, store_url: str, **options: An
         return
     for comparison in comparisons:
         show.say(
-            f"{comparison.source}: {len(comparison.rows)} words of {comparison.groups} groups; mean reciprocal rank of the "
+            f"{comparison.source}: {len(comparison.rows)} words of {comparison.groups} groups; "
+            f"mean reciprocal rank of the "
             f"group that a word is most typical of: {_format_estimate(comparison.mrr)}, "
             f"by chance {comparison.expected:.3f}, p = {comparison.p_value:.3f}"
         )

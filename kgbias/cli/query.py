@@ -105,7 +105,9 @@ def _setting_parameter(name: str, min_acceptability: float | None) -> dict[str, 
     """The setting as a query parameter, if the query has it."""
     parameters = _query_parameters(name)
     values_given = {"min_acceptability": min_acceptability}
-    return {key: value for key, value in values_given.items() if key in parameters and value is not None}
+    return {
+        key: value for key, value in values_given.items() if key in parameters and value is not None
+    }
 
 
 def _print_library() -> None:

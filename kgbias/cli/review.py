@@ -82,7 +82,16 @@ def review(
             if undo:
                 filters |= {"decided": True}
                 filter_sets = [filters | {"accepted": accepted} for accepted in (False, True)]
-                return _print_decisions(run, review_made.undo([accepted for filter_set in filter_sets for accepted in review_made.answers(**filter_set)]))
+                return _print_decisions(
+                    run,
+                    review_made.undo(
+                        [
+                            accepted
+                            for filter_set in filter_sets
+                            for accepted in review_made.answers(**filter_set)
+                        ]
+                    ),
+                )
             answers = review_made.answers(**filters)
             if as_json:
                 return show.print_json(answers.records())
@@ -111,8 +120,14 @@ class _ReviewSession:
         self._review = review
         answers_by_text: dict[tuple[str, ...], list[ReviewedAnswer]] = {}
         for answer in answers:
-            text_key = (answer.predicate, answer.object) if answer.accepted else (answer.asked, answer.answer)
-            answers_by_text.setdefault((answer.outcome, answer.reason, answer.group, *text_key), []).append(answer)
+            text_key = (
+                (answer.predicate, answer.object)
+                if answer.accepted
+                else (answer.asked, answer.answer)
+            )
+            answers_by_text.setdefault(
+                (answer.outcome, answer.reason, answer.group, *text_key), []
+            ).append(answer)
         self._answer_sets = list(answers_by_text.values())
         self._decisions_by_place: dict[int, list[Decision]] = {}
         self._typed_keys = ""
@@ -130,7 +145,11 @@ class _ReviewSession:
                 show.say()
                 break
             place = max(0, place + step)
-        return [decision for place_decisions in self._decisions_by_place.values() for decision in place_decisions]
+        return [
+            decision
+            for place_decisions in self._decisions_by_place.values()
+            for decision in place_decisions
+        ]
 
     def _show_answers(self, place: int) -> None:
         same_answers = self._answer_sets[place]
@@ -151,7 +170,11 @@ class _ReviewSession:
         """Take one key; the number of places to move, or None to quit."""
         same_answers = self._answer_sets[place]
         first_answer = same_answers[0]
-        keys = {k: v for k, v in _KEY_MEANINGS.items() if k != "r" or (first_answer.object and not first_answer.accepted)}
+        keys = {
+            k: v
+            for k, v in _KEY_MEANINGS.items()
+            if k != "r" or (first_answer.object and not first_answer.accepted)
+        }
         show.say("  " + ", ".join(f"[{k}] {v}" for k, v in keys.items()) + " ", nl=False)
         while (key := self._next_key()) not in keys:
             if key in _QUIT_KEYS:
@@ -168,7 +191,9 @@ class _ReviewSession:
         if key == "e":
             predicate = show.prompt("  predicate", first_answer.predicate)
             object = show.prompt("  object", first_answer.object)
-            self._decisions_by_place[place] = list(self._review.decide(same_answers, "restore", predicate, object))
+            self._decisions_by_place[place] = list(
+                self._review.decide(same_answers, "restore", predicate, object)
+            )
         if key == "x":
             self._decisions_by_place[place] = list(self._review.decide(same_answers, "reject"))
         return 1

@@ -7,7 +7,7 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
-from kgbias.cli.options import describe_cost, library_default, json_option
+from kgbias.cli.options import describe_cost, json_option, library_default
 from kgbias.models.http import without_password
 
 

@@ -40,7 +40,9 @@ def scorers(
     specs_by_measure = group_by_measure(scorers)
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            return print_reading_price(study.price_scorers(*sets, scorers=specs_by_measure), as_json)
+            return print_reading_price(
+                study.price_scorers(*sets, scorers=specs_by_measure), as_json
+            )
         scorer_list = study.scorers(*sets, scorers=specs_by_measure)
     if as_json:
         return show.print_json(
@@ -62,15 +64,33 @@ def _print_scorers(scorer_list: Any) -> None:
             has_learnt |= check.learnt
             set_name, agreement = f"{check.set}{'*' * check.learnt}", check.same
             rows.append(
-                (*scorer, set_name, check.group, agreement.n, show.format_figure(agreement.value, ".2f"), agreement.interval(".2f"),
-                 show.format_figure(check.floor, ".2f"), show.format_figure(check.kappa.value, ".2f"),
-                 check.kappa.interval(".2f"))
-            )  # fmt: skip
+                (
+                    *scorer,
+                    set_name,
+                    check.group,
+                    agreement.n,
+                    show.format_figure(agreement.value, ".2f"),
+                    agreement.interval(".2f"),
+                    show.format_figure(check.floor, ".2f"),
+                    show.format_figure(check.kappa.value, ".2f"),
+                    check.kappa.interval(".2f"),
+                )
+            )
     show.print_table(
-        ("measure", "scorer", "labels", "group", ">n", ">same", ">95% interval", ">floor",
-         ">kappa", ">95% interval"),
+        (
+            "measure",
+            "scorer",
+            "labels",
+            "group",
+            ">n",
+            ">same",
+            ">95% interval",
+            ">floor",
+            ">kappa",
+            ">95% interval",
+        ),
         rows,
-    )  # fmt: skip
+    )
     show.say(
         "",
         "same: the share of labels that the scorer gives too; floor: that share for whoever always "
@@ -89,18 +109,33 @@ def _print_scorers(scorer_list: Any) -> None:
     )
     show.print_table(
         ("measure", "scorer", "licence", "largest effect of a name"),
-        ((r.measure, r.scorer, r.license or "not known here", _describe_name_effect(r)) for r in scorer_list.rows),
+        (
+            (r.measure, r.scorer, r.license or "not known here", _describe_name_effect(r))
+            for r in scorer_list.rows
+        ),
     )
     show.say("", "Who labelled:")
     show.print_table(
         ("labels", "measure", "language", "by", "guide", "when", "licence", "source"),
         (
-            (label_set.name, label_set.measure, label_set.language, label_set.labelled_by, label_set.guide or "not known", label_set.labelled or "not known",
-             label_set.license or "not stated", label_set.source)
+            (
+                label_set.name,
+                label_set.measure,
+                label_set.language,
+                label_set.labelled_by,
+                label_set.guide or "not known",
+                label_set.labelled or "not known",
+                label_set.license or "not stated",
+                label_set.source,
+            )
             for label_set in scorer_list.sets
         ),
-    )  # fmt: skip
-    left_out = {(label_set.name, why): n for label_set in scorer_list.sets for why, n in label_set.left_out.items()}
+    )
+    left_out = {
+        (label_set.name, why): n
+        for label_set in scorer_list.sets
+        for why, n in label_set.left_out.items()
+    }
     for (name, why), n in left_out.items():
         show.say(f"rows of {name} that were left out because {why}: {n}")
 
@@ -111,35 +146,58 @@ def _describe_name_effect(row: Any) -> str:
     effect, name_effect = row.named.effect, row.named
     if not effect.value:
         return "none"
-    line = f'{effect.value:+.3f} ({effect.interval("+.3f")}), "{name_effect.name}" in {name_effect.kind} statements'
+    line = (
+        f'{effect.value:+.3f} ({effect.interval("+.3f")}), "{name_effect.name}" in '
+        f"{name_effect.kind} statements"
+    )
     return f"{line}; counts as none" if name_effect.is_blind else line
 
 
 def _scorer_record(row: Any) -> dict[str, Any]:
     name_effect = row.named and {
-        "name": row.named.name, "kind": row.named.kind, "blind": row.named.is_blind,
+        "name": row.named.name,
+        "kind": row.named.kind,
+        "blind": row.named.is_blind,
         **row.named.effect.as_dict(),
-    }  # fmt: skip
+    }
     agreement = [
         {
-            "set": check.set, "by": check.by, "group": check.group, "unjudged": check.unjudged,
-            "learnt": check.learnt, "same": check.same.as_dict(), "kappa": check.kappa.as_dict(),
-            "rho": check.rho.as_dict(), "floor": nan_to_none(check.floor),
+            "set": check.set,
+            "by": check.by,
+            "group": check.group,
+            "unjudged": check.unjudged,
+            "learnt": check.learnt,
+            "same": check.same.as_dict(),
+            "kappa": check.kappa.as_dict(),
+            "rho": check.rho.as_dict(),
+            "floor": nan_to_none(check.floor),
         }
         for check in row.checked
-    ]  # fmt: skip
+    ]
     return {
-        "measure": row.measure, "scorer": row.scorer, "version": row.version,
-        "license": row.license or None, "not_read": row.why or None, "name_effect": name_effect,
+        "measure": row.measure,
+        "scorer": row.scorer,
+        "version": row.version,
+        "license": row.license or None,
+        "not_read": row.why or None,
+        "name_effect": name_effect,
         "agreement": agreement,
-    }  # fmt: skip
+    }
 
 
 def _set_record(label_set: Any) -> dict[str, Any]:
     return {
-        "name": label_set.name, "measure": label_set.measure, "n": len(label_set.statements), "by": label_set.labelled_by,
-        "kind": label_set.kind, "raters": list(label_set.raters), "guide": label_set.guide or None,
-        "labelled": label_set.labelled or None, "license": label_set.license or None,
-        "source": label_set.source or None, "learnt": list(label_set.learnt), "language": label_set.language,
+        "name": label_set.name,
+        "measure": label_set.measure,
+        "n": len(label_set.statements),
+        "by": label_set.labelled_by,
+        "kind": label_set.kind,
+        "raters": list(label_set.raters),
+        "guide": label_set.guide or None,
+        "labelled": label_set.labelled or None,
+        "license": label_set.license or None,
+        "source": label_set.source or None,
+        "learnt": list(label_set.learnt),
+        "language": label_set.language,
         "left_out": dict(label_set.left_out),
-    }  # fmt: skip
+    }

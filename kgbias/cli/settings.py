@@ -53,7 +53,9 @@ SHARED_SETTINGS: Mapping[str, SharedSetting] = {
         "For local models: float32 (the default), bfloat16, float16; on a CUDA GPU 8bit or 4bit.",
         "TYPE",
     ),
-    "batch-size": SharedSetting("Prompts that a local model reads at once (default: 32).", "N", int),
+    "batch-size": SharedSetting(
+        "Prompts that a local model reads at once (default: 32).", "N", int
+    ),
     "bos": SharedSetting(
         "The token before a scored text: auto (the default), bos, eos or none.",
         "TOKEN",
@@ -73,13 +75,19 @@ SHARED_SETTINGS: Mapping[str, SharedSetting] = {
         "words",
     ),
     "concurrency": SharedSetting("Requests sent to a server at once (default: 16).", "N", int),
-    "timeout": SharedSetting("Seconds to wait for a server's answer (default: 120).", "SECONDS", float),
+    "timeout": SharedSetting(
+        "Seconds to wait for a server's answer (default: 120).", "SECONDS", float
+    ),
     "max-failed": SharedSetting(
-        "Exit with 1 if more than this share of requests failed (default: 0.1).", "SHARE", _SHARE_TYPE
+        "Exit with 1 if more than this share of requests failed (default: 0.1).",
+        "SHARE",
+        _SHARE_TYPE,
     ),
     "price-in": SharedSetting("Your price of a million prompt tokens.", "MONEY", float),
     "price-out": SharedSetting("Your price of a million answer tokens.", "MONEY", float),
-    "prices": SharedSetting("A TOML file of these prices, by model.", "FILE", click.Path(path_type=Path)),
+    "prices": SharedSetting(
+        "A TOML file of these prices, by model.", "FILE", click.Path(path_type=Path)
+    ),
     "executor": SharedSetting(
         "Where models run: local (the default), ray (a Ray started for this) or ray://ADDRESS, the "
         "cluster that this machine belongs to (auto, or HOST:PORT of its head).",
@@ -108,12 +116,19 @@ SHARED_SETTINGS: Mapping[str, SharedSetting] = {
         "NAME",
         click.Choice(["holm", "bh"]),
     ),
-    "seed": SharedSetting("The random seed of draws, splits and resampling (default: 0).", "N", int),
+    "seed": SharedSetting(
+        "The random seed of draws, splits and resampling (default: 0).", "N", int
+    ),
 }
 
 
-_VALUE_FORMS = {"INTEGER": "N", "INTEGER RANGE": "N", "FLOAT": "X", "FLOAT RANGE": "X",
-           "BOOLEAN": "true|false"}  # fmt: skip
+_VALUE_FORMS = {
+    "INTEGER": "N",
+    "INTEGER RANGE": "N",
+    "FLOAT": "X",
+    "FLOAT RANGE": "X",
+    "BOOLEAN": "true|false",
+}
 
 
 class Setting(click.Parameter):
@@ -162,11 +177,18 @@ def settings(*names: str, **defaults: Any) -> Callable[[FunctionT], FunctionT]:
     def decorate(function: FunctionT) -> FunctionT:
         for name in reversed((*names, *(name.replace("_", "-") for name in defaults))):
             shared_setting = SHARED_SETTINGS[name]
-            default = defaults.get(name.replace("-", "_"), False if shared_setting.type is bool else None)
+            default = defaults.get(
+                name.replace("-", "_"), False if shared_setting.type is bool else None
+            )
             function = setting(
-                name, shared_setting.parameter, help=shared_setting.help, metavar=shared_setting.metavar, type=shared_setting.type, shared=True,
+                name,
+                shared_setting.parameter,
+                help=shared_setting.help,
+                metavar=shared_setting.metavar,
+                type=shared_setting.type,
+                shared=True,
                 default=default,
-            )(function)  # fmt: skip
+            )(function)
         return function
 
     return decorate
@@ -177,12 +199,16 @@ def command_settings(command: click.Command) -> dict[str, Setting]:
     return {p.opts[0]: p for p in command.params if isinstance(p, Setting)}
 
 
-def drop_shared(values_given: Mapping[str, Any], names: Iterable[str] = SHARED_SETTINGS) -> dict[str, Any]:
+def drop_shared(
+    values_given: Mapping[str, Any], names: Iterable[str] = SHARED_SETTINGS
+) -> dict[str, Any]:
     """The parameters' values without those of the shared settings in `names`, which nothing would
     read here. The option --base-url goes too, unless it was typed."""
     context = click.get_current_context()
     unused = {
-        s.name for name, s in command_settings(context.command).items() if s.is_shared and name in names
+        s.name
+        for name, s in command_settings(context.command).items()
+        if s.is_shared and name in names
     }
     typed = context.get_parameter_source("base_url") is not ParameterSource.DEFAULT_MAP
     if not typed and (names is SHARED_SETTINGS or "base-url" in names):
@@ -222,9 +248,15 @@ def _has_setting(name: str, command: click.Command) -> bool:
 def describe_takers(context: click.Context, take: Callable[[click.Command], bool]) -> str:
     """The commands of the same group that take something: "probe run and probe sets do"."""
     group = context.parent.command if context.parent and context.parent.parent else None
-    names = [f"{group.name} {n}" for n, c in _subcommands(group).items() if take(c)] if group else []
+    names = (
+        [f"{group.name} {n}" for n, c in _subcommands(group).items() if take(c)] if group else []
+    )
     *other_names, last_name = names or [""]
-    return f"{', '.join(other_names)} and {last_name} do" if other_names else last_name and f"{last_name} does"
+    return (
+        f"{', '.join(other_names)} and {last_name} do"
+        if other_names
+        else last_name and f"{last_name} does"
+    )
 
 
 def check_set_values(context: click.Context) -> None:
@@ -245,7 +277,9 @@ def check_set_values(context: click.Context) -> None:
             hint = takers_text or (f"leave out --set {name}" if name in SHARED_SETTINGS else "")
             if hint:
                 raise UsageError(f"{command_path(context)} has no setting {name!r}; {hint}")
-            raise UsageError(no_such("setting", name, sorted(settings_here), f" of {command_path(context)}"))
+            raise UsageError(
+                no_such("setting", name, sorted(settings_here), f" of {command_path(context)}")
+            )
 
 
 def move_settings_first(arguments: Iterable[str]) -> list[str]:
@@ -273,7 +307,9 @@ def parse_set_values(
         name = typed_name.replace("_", "-")
         if name in SHARED_SETTINGS:
             shared_setting = SHARED_SETTINGS[name]
-            Setting((name,), help=shared_setting.help, type=shared_setting.type).type_cast_value(context, text)
+            Setting((name,), help=shared_setting.help, type=shared_setting.type).type_cast_value(
+                context, text
+            )
         values_by_name.setdefault(name, []).append(text)
     context.meta[META_KEY] = values_by_name
     return values_by_name
@@ -353,7 +389,9 @@ def _command_values(
     for name, subcommand in subcommands.items():
         if not isinstance(inner_values := own_values.get(name, {}), dict):
             raise DataError(f"{path}: {location}{name!r} must be a table of options")
-        values_found[name] = _command_values(path, shared, inner_values, subcommand, f"{location}{name}: ")
+        values_found[name] = _command_values(
+            path, shared, inner_values, subcommand, f"{location}{name}: "
+        )
     for key, value in shared.items():
         parameter = parameters.get(key)
         if key in TOP_LEVEL_OPTIONS or (isinstance(parameter, Setting) and parameter.is_shared):
@@ -388,7 +426,9 @@ def values_for_call(set_values: Mapping[str, list[str]], command: click.Command)
         for name, values in set_values.items()
         if name in settings_here
     }
-    return values_found | {name: values_for_call(set_values, sub) for name, sub in _subcommands(command).items()}
+    return values_found | {
+        name: values_for_call(set_values, sub) for name, sub in _subcommands(command).items()
+    }
 
 
 def merge_values(base: Mapping[str, Any], overriding: Mapping[str, Any]) -> dict[str, Any]:

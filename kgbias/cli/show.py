@@ -18,7 +18,7 @@ import click
 
 from kgbias.errors import UsageError
 from kgbias.io.files import is_special
-from kgbias.io.text import format_number, printable, shorten, for_file
+from kgbias.io.text import for_file, format_number, printable, shorten
 from kgbias.stats.estimate import nan_to_none
 
 _MAX_ERROR_CHARACTERS = 2_000  # characters of an error: a screenful, whatever a file contains
@@ -39,7 +39,9 @@ def say_where(path: Path) -> None:
         say(path.resolve())
 
 
-def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int = 0) -> None:
+def print_table(
+    headings: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int = 0
+) -> None:
     """Print rows under their headings; a heading that begins with ">" right-aligns its column, as
     for numbers. Headings that are all empty are left out.
 

@@ -11,12 +11,12 @@ from kgbias.cli import show
 from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
     correction_setting,
-    library_default,
     device_setting,
+    drop_unset,
     encoding_option,
     json_option,
+    library_default,
     model_settings,
-    drop_unset,
     selection_options,
     store_option,
 )
@@ -101,13 +101,23 @@ def build(
     else:
         with kgbias.open(store_url, progress=True) as study:
             selection: Any = {"arm": arm, "without_echoes": without_echoes}
-            built = kgbias.build_sofa(study.run(run_name), progress=True, selection=selection, **library_options)
+            built = kgbias.build_sofa(
+                study.run(run_name), progress=True, selection=selection, **library_options
+            )
     if as_json:
         show.print_json(built.as_dict())
         return
     show.print_table(
         ("", ">came", ">stayed", ""),
-        ((filter_result.name, filter_result.came, filter_result.kept, _describe_reasons(filter_result.reasons)) for filter_result in built.filters),
+        (
+            (
+                filter_result.name,
+                filter_result.came,
+                filter_result.kept,
+                _describe_reasons(filter_result.reasons),
+            )
+            for filter_result in built.filters
+        ),
     )
     data = built.as_dict()
     show.say(
@@ -157,7 +167,9 @@ def results(
     with kgbias.open(store_url, progress=True) as study:
         library_options: Any = {"probe_set": probe_set, "run": run_name, "correction": correction}
         comparison = study.sofa(**library_options)
-        files = [] if output is None else study.sofa_figures(output, beside=beside, **library_options)
+        files = (
+            [] if output is None else study.sofa_figures(output, beside=beside, **library_options)
+        )
     if as_json:
         show.print_json(comparison.as_dict())
         return
@@ -201,21 +213,33 @@ def describe(
 
     Figures 5 and 6 of kgbias sofa results -o show the clusters and the split."""
     spec_options = {"hate": hate, "embedding": embedding}
-    library_options: Any = {k: None if v == "none" else v for k, v in spec_options.items()} | drop_unset(**options)
+    library_options: Any = {
+        k: None if v == "none" else v for k, v in spec_options.items()
+    } | drop_unset(**options)
     with kgbias.open(store_url, progress=True) as study:
         description = study.describe_probes(probe_set, **library_options)
     if as_json:
         statements_by_category = {
             category_part.category: [
-                {"statement": s.text, "hate": s.hate, "cluster": s.cluster} for s in category_part.statements
+                {"statement": s.text, "hate": s.hate, "cluster": s.cluster}
+                for s in category_part.statements
             ]
             for category_part in description.parts
         }
-        show.print_json({"name": description.name, "id": description.id, **description.record, "statements": statements_by_category})
+        show.print_json(
+            {
+                "name": description.name,
+                "id": description.id,
+                **description.record,
+                "statements": statements_by_category,
+            }
+        )
         return
     for category_part in description.parts:
         hateful = sum((s.hate or 0) >= MIN_HATE_SCORE for s in category_part.statements)
         if "hate" in description.record:
-            show.say(f"{category_part.category}: {hateful} of {len(category_part.statements)} are hate")
+            show.say(
+                f"{category_part.category}: {hateful} of {len(category_part.statements)} are hate"
+            )
     clusters = description.record.get("clusters", {}).get("found", ())
     show.print_table((">", ""), ((c["size"], ", ".join(c["words"][:6])) for c in clusters))

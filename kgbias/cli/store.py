@@ -9,7 +9,7 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
-from kgbias.cli.options import json_option, runs_argument, store_option, ask_password
+from kgbias.cli.options import ask_password, json_option, runs_argument, store_option
 from kgbias.errors import UsageError
 from kgbias.io.text import format_duration, spoken_name
 from kgbias.study.series import Series
@@ -58,7 +58,9 @@ def _print_series(series: Series, as_json: bool) -> None:
     series_figures = series.figures()
     if as_json:
         names = [run.name for run in series]
-        return show.print_json({"series": series.name, "runs": names, "figures": series_figures.records()})
+        return show.print_json(
+            {"series": series.name, "runs": names, "figures": series_figures.records()}
+        )
     show.say(f"series {series.name}: {', '.join(r.name for r in series)}")
     if not series_figures:
         show.say("no figures yet: run kgbias measure on each of these runs", err=True)
@@ -68,7 +70,9 @@ def _print_series(series: Series, as_json: bool) -> None:
         (
             (
                 spoken_name(series_figure.measure),
-                f"{series_figure.group} [{series_figure.arm}]" if series_figure.arm else series_figure.group,
+                f"{series_figure.group} [{series_figure.arm}]"
+                if series_figure.arm
+                else series_figure.group,
                 series_figure.n,
                 show.format_figure(series_figure.mean, ".3g"),
                 show.format_figure(series_figure.sd, ".3g"),
@@ -92,7 +96,11 @@ def rename(model: str, name: str, store_url: str) -> None:
     with kgbias.open(store_url, progress=True) as study:
         name_before = study.store.rename(model, name)
     new_name = " ".join(name.split())
-    show.say(f"{name_before} is called {new_name}" if new_name else f"{name_before} has its own name again")
+    show.say(
+        f"{name_before} is called {new_name}"
+        if new_name
+        else f"{name_before} has its own name again"
+    )
 
 
 @click.command(cls=Command, examples=("kgbias delete smollm2",))
@@ -113,7 +121,9 @@ def delete(run: str, store_url: str, yes: bool, as_json: bool) -> None:
                 show.say(f"{count:>14,}  {label}", err=True)
             description = f"run {run_found.name} of {run_found.model.title} ({run_found.status})"
             if not sys.stdin.isatty():
-                raise UsageError(f"{description} would be deleted with all of this: confirm with --yes")
+                raise UsageError(
+                    f"{description} would be deleted with all of this: confirm with --yes"
+                )
             show.confirm(f"Delete {description} with all of this?")
         deleted = study.store.delete(run_found)
     if as_json:
@@ -133,7 +143,9 @@ def verify(store_url: str, as_json: bool) -> int:
     with kgbias.open(store_url, progress=True) as study:
         faults = study.store.verify()
     if as_json:
-        show.print_json({"store": store_url, "sound": not faults, "faults": [asdict(f) for f in faults]})
+        show.print_json(
+            {"store": store_url, "sound": not faults, "faults": [asdict(f) for f in faults]}
+        )
     else:
         show.say(*faults, f"{store_url}: {len(faults) or 'no'} fault{'s'[: len(faults) != 1]}")
     return 1 if faults else 0

@@ -15,6 +15,7 @@ from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
     asking_record,
     decide_exit_code,
+    drop_unset,
     form_option,
     json_option,
     model_option,
@@ -22,7 +23,6 @@ from kgbias.cli.options import (
     print_price,
     rounds_options,
     run_name_argument,
-    drop_unset,
     store_option,
 )
 from kgbias.cli.settings import keep_applicable, setting, settings
@@ -127,13 +127,20 @@ def _print_run(run: kgbias.Run) -> None:
         show.say(
             f"of {result.readings.total()} requests to read a story, {result.readings['ok']} were "
             f"answered as asked{''.join(f', {n} {name}' for name, n in bad.items())}; "
-            f"{result.invented_counts.total()} values were left out because the story does not have them"
+            f"{result.invented_counts.total()} values were left out because the story does not "
+            f"have them"
         )
-    attributes = list(dict.fromkeys(attribute for read in result.read_counts.values() for attribute in read))
+    attributes = list(
+        dict.fromkeys(attribute for read in result.read_counts.values() for attribute in read)
+    )
     show.print_table(
         ("", ">stories", *(f">{attribute}" for attribute in attributes)),
         (
-            (group, counts.total(), *(result.read_counts[group][attribute] for attribute in attributes))
+            (
+                group,
+                counts.total(),
+                *(result.read_counts[group][attribute] for attribute in attributes),
+            )
             for group, counts in result.outcomes.items()
         ),
     )
@@ -148,7 +155,8 @@ def _print_price(price: "StoriesPrice", as_json: bool) -> None:
         f"{show.pluralise(price.samples, 'story', 'stories')} about each of "
         f"{price.people} people in {show.pluralise(price.groups, 'group')}, "
         f"{'in messages' if price.form == 'chat' else 'as text to continue'}: {price.requests} "
-        f"requests{reading_note} and at most {price.answer_tokens_at_most} answer tokens; nothing was asked"
+        f"requests{reading_note} and at most {price.answer_tokens_at_most} answer tokens; nothing "
+        f"was asked"
     )
     print_price(price, asdict(price), [line], as_json)
 
@@ -216,7 +224,9 @@ def _print_links(story_links: "StoryLinks") -> None:
     for matching_links in story_links.both:
         invented_link, cast_link = matching_links.invented, matching_links.cast
         show.say(
-            f"  {invented_link.group}, {invented_link.attribute} {invented_link.value}: log-odds {invented_link.log_odds:+.2f} "
-            f"(q {invented_link.q_value:.3f}); {cast_link.group}, {cast_link.attribute} {cast_link.value}: {cast_link.log_odds:+.2f} "
+            f"  {invented_link.group}, {invented_link.attribute} {invented_link.value}: log-odds "
+            f"{invented_link.log_odds:+.2f} "
+            f"(q {invented_link.q_value:.3f}); {cast_link.group}, {cast_link.attribute} "
+            f"{cast_link.value}: {cast_link.log_odds:+.2f} "
             f"(q {cast_link.q_value:.3f})"
         )

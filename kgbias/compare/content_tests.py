@@ -21,15 +21,29 @@ from kgbias.graph.vectors import StatementVectors, find_neighbours
 from kgbias.ids import normalise
 from kgbias.language.words import FUNCTION_WORDS, PERSON_WORDS, lemmatise_word, split_words
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.keyness import DEFAULT_DEALS, SIGNIFICANCE_LEVEL, Feature, PromptFeatures, measure_keyness
+from kgbias.stats.keyness import (
+    DEFAULT_DEALS,
+    SIGNIFICANCE_LEVEL,
+    Feature,
+    PromptFeatures,
+    measure_keyness,
+)
 from kgbias.stats.poststratification import CHOSEN_FORM, StratifiedSample
 
-MAX_COUNTED_STATEMENTS = 100_000  # statements of a group that come as counts, and are dealt one by one
-MAX_CLUSTERED_STATEMENTS = 20_000  # different statements of a category; of more, none are put together by meaning
+MAX_COUNTED_STATEMENTS = (
+    100_000  # statements of a group that come as counts, and are dealt one by one
+)
+MAX_CLUSTERED_STATEMENTS = (
+    20_000  # different statements of a category; of more, none are put together by meaning
+)
 _MAX_NEIGHBOURS = 1_000  # statements around one
 WORD, ATTRIBUTE, PREDICATE, MEANING, TOPIC = KINDS = (
-    "word", "attribute", "predicate", "meaning", "topic"
-)  # fmt: skip
+    "word",
+    "attribute",
+    "predicate",
+    "meaning",
+    "topic",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +125,18 @@ def run_content_tests(
     tests = []
     for category in dict.fromkeys(g.category for g in groups):
         category_groups = [g for g in groups if g.category == category and by_group.get(g.id)]
-        if len(category_groups) < 2 or not all(_can_permute(by_group[g.id], draws) for g in category_groups):
+        if len(category_groups) < 2 or not all(
+            _can_permute(by_group[g.id], draws) for g in category_groups
+        ):
             continue
         category_triples = [triple for group in category_groups for triple in by_group[group.id]]
-        content = _ContentFeatures(category_triples, MentionIndex(named_groups or groups), topics.get(category), vectors, min_cosine)
+        content = _ContentFeatures(
+            category_triples,
+            MentionIndex(named_groups or groups),
+            topics.get(category),
+            vectors,
+            min_cosine,
+        )
         if test := _run_category_test(category, category_groups, by_group, draws, content, deals):
             tests.append(test)
     return tests
@@ -136,7 +158,9 @@ class _ContentFeatures:
         self._features_by_triple: dict[str, tuple[frozenset[Feature], ...]] = {}
         topic_names = {t.id: t.name for t in topics.topics} if topics else {}
         topic_of_triple = {a.triple_id: a.topic_id for a in topics.about} if topics else {}
-        self._topics = {id: topic_names[topic] for id, topic in topic_of_triple.items() if topic in topic_names}
+        self._topics = {
+            id: topic_names[topic] for id, topic in topic_of_triple.items() if topic in topic_names
+        }
         nameless = [t for t in triples if not self._names_a_group(t)]
         self._meanings = _cluster_statements(nameless, vectors, min_cosine) if vectors else {}
 
@@ -205,10 +229,14 @@ def _cluster_statements(
     ids = sorted(place, key=lambda id: (-counts[id], texts[id]))
     if not 1 < len(ids) <= MAX_CLUSTERED_STATEMENTS:
         return {}
-    neighbour_rows = find_neighbours(vectors.rows[[place[id] for id in ids]], _MAX_NEIGHBOURS, min_cosine)
+    neighbour_rows = find_neighbours(
+        vectors.rows[[place[id] for id in ids]], _MAX_NEIGHBOURS, min_cosine
+    )
     cluster_names: dict[str, str] = {}
     for n, middle in enumerate(ids):
-        if middle not in cluster_names and (members := [ids[k] for k, _ in neighbour_rows[n] if ids[k] not in cluster_names]):
+        if middle not in cluster_names and (
+            members := [ids[k] for k, _ in neighbour_rows[n] if ids[k] not in cluster_names]
+        ):
             cluster_names |= dict.fromkeys((middle, *members), texts[middle])
     return cluster_names
 
@@ -227,22 +255,39 @@ def _run_category_test(
     keyness = measure_keyness(prompts.build_table(features, groups=len(groups)), deals=deals)
     min_p_without = prompts.leave_one_out_p(features, keyness)
     features_found = []
-    for group_index, feature_index in np.argwhere((keyness.q_values <= SIGNIFICANCE_LEVEL) & (keyness.log_odds > 0)):
+    for group_index, feature_index in np.argwhere(
+        (keyness.q_values <= SIGNIFICANCE_LEVEL) & (keyness.log_odds > 0)
+    ):
         difference = keyness.difference(group_index, feature_index)
-        if difference.low <= 0 or min_p_without.get((int(group_index), int(feature_index)), 0.0) > SIGNIFICANCE_LEVEL:
+        if (
+            difference.low <= 0
+            or min_p_without.get((int(group_index), int(feature_index)), 0.0) > SIGNIFICANCE_LEVEL
+        ):
             continue
-        triples = sorted(triple_counts[group_index, features[feature_index]].items(), key=lambda item: (-item[1], item[0]))
+        triples = sorted(
+            triple_counts[group_index, features[feature_index]].items(),
+            key=lambda item: (-item[1], item[0]),
+        )
         features_found.append(
             DistinctiveFeature(
-                groups[group_index].name, features[feature_index][0], content.displayed_name(features[feature_index]),
-                int(keyness.counts[group_index, feature_index]), int(keyness.sizes[group_index]), *keyness.other_counts(group_index, feature_index),
-                difference, float(keyness.log_odds[group_index, feature_index]), float(keyness.p_values[group_index, feature_index]),
-                float(keyness.q_values[group_index, feature_index]), tuple(id for id, _ in triples),
+                groups[group_index].name,
+                features[feature_index][0],
+                content.displayed_name(features[feature_index]),
+                int(keyness.counts[group_index, feature_index]),
+                int(keyness.sizes[group_index]),
+                *keyness.other_counts(group_index, feature_index),
+                difference,
+                float(keyness.log_odds[group_index, feature_index]),
+                float(keyness.p_values[group_index, feature_index]),
+                float(keyness.q_values[group_index, feature_index]),
+                tuple(id for id, _ in triples),
             )
-        )  # fmt: skip
+        )
     features_found.sort(key=lambda item: -item.log_odds)
     tested_counts = Counter(kind for kind, _ in features)
-    return ContentTest(category, tuple(features_found), keyness.overall_p, tested_counts, keyness.floor)
+    return ContentTest(
+        category, tuple(features_found), keyness.overall_p, tested_counts, keyness.floor
+    )
 
 
 def _build_prompts(
@@ -256,7 +301,9 @@ def _build_prompts(
     triple_counts: dict[tuple[int, Feature], Counter[str]] = defaultdict(Counter)
     for group_index, group in enumerate(groups):
         triples = by_group[group.id]
-        for triple, form, block, cluster, wording in _iter_prompt_uses(triples, draws.numbered_sample(triples)):
+        for triple, form, block, cluster, wording in _iter_prompt_uses(
+            triples, draws.numbered_sample(triples)
+        ):
             features = content.select_features(triple, form)
             prompts.add(cluster, group_index, wording, features, block)
             for feature in features:
@@ -281,7 +328,9 @@ def _iter_prompt_uses(
         or stratified.forms is None
         or stratified.blocks is None
     ):
-        for triple_index, repeats in zip(sample.values.astype(int), sample.counts.tolist(), strict=True):
+        for triple_index, repeats in zip(
+            sample.values.astype(int), sample.counts.tolist(), strict=True
+        ):
             for k in range(repeats):
                 yield triples[triple_index], CHOSEN_FORM, "", (triple_index, k), 0
         return
@@ -289,4 +338,10 @@ def _iter_prompt_uses(
     for triple_index, place, form, block in zip(
         sample.values.astype(int), sample.places, stratified.forms, stratified.blocks, strict=True
     ):
-        yield triples[triple_index], form, block, int(sample.design.clusters[place]), int(wordings[place])
+        yield (
+            triples[triple_index],
+            form,
+            block,
+            int(sample.design.clusters[place]),
+            int(wordings[place]),
+        )

@@ -19,7 +19,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from kgbias.compare.paired_tests import ClusterSample, permutation_detectable
-from kgbias.compare.permutation import permute_clusters, permutation_units
+from kgbias.compare.permutation import permutation_units, permute_clusters
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.draws import Draws
 from kgbias.graph.types import Group, Run, TripleView
@@ -28,8 +28,16 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.text import spoken_name
 from kgbias.measures import get_measure, scored_measures
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values, benjamini_hochberg, holm
+from kgbias.stats.poststratification import (
+    CHOSEN_FORM,
+    MIN_VALUES,
+    FormResamples,
+    StandardWeights,
+    StratifiedSample,
+    sum_arrays,
+    weighted_means,
+)
 from kgbias.stats.ppi import NOT_TESTED, CorrectedDifference
-from kgbias.stats.poststratification import CHOSEN_FORM, MIN_VALUES, StratifiedSample, StandardWeights, FormResamples, sum_arrays, weighted_means
 
 Item = TypeVar("Item")
 Pairing = Literal["rest", "pairs"]
@@ -84,9 +92,10 @@ class GroupTest:
         omnibus_p: of no difference between any sides of the family.
         arm: the arm of both sides, "" if the sides are arms.
         detectable: the smallest difference of means that this test alone would find in 80% of cases
-            at the corrected level (`kgbias.compare.paired_tests.permutation_detectable`; of very many statements by
-            the normal approximation); in a family of several the omnibus test has to find one too,
-            which takes more. In units of the measure, NaN if none would be found.
+            at the corrected level (`kgbias.compare.paired_tests.permutation_detectable`; of very
+            many statements by the normal approximation); in a family of several the omnibus test
+            has to find one too, which takes more. In units of the measure, NaN if none would be
+            found.
     """
 
     measure: str
@@ -118,11 +127,22 @@ class GroupTest:
     def interval_note(self) -> str:
         """Why a difference was not shown although both p-values are small: its interval, in words
         that follow the verdict in brackets, with the corrected p-value; "" otherwise."""
-        is_significant = self.omnibus_p <= SIGNIFICANCE_LEVEL and self.p_adjusted <= SIGNIFICANCE_LEVEL
+        is_significant = (
+            self.omnibus_p <= SIGNIFICANCE_LEVEL and self.p_adjusted <= SIGNIFICANCE_LEVEL
+        )
         difference = self.difference
-        if self.differs or self.label_difference.is_tested or not is_significant or not difference.has_interval:
+        if (
+            self.differs
+            or self.label_difference.is_tested
+            or not is_significant
+            or not difference.has_interval
+        ):
             return ""
-        interval_words = "its interval contains 0" if difference.low <= 0 <= difference.high else "it is outside its interval"
+        interval_words = (
+            "its interval contains 0"
+            if difference.low <= 0 <= difference.high
+            else "it is outside its interval"
+        )
         return f"adjusted {phrase_p_value(self.p_adjusted)}, but {interval_words}"
 
     @property
@@ -135,13 +155,21 @@ class GroupTest:
     def headline_differs(self) -> bool:
         """Whether a difference was shown in what is told first: the corrected difference if it is
         tested, or else what the scorer says."""
-        return self.label_difference.is_significant if self.label_difference.is_tested else self.differs
+        return (
+            self.label_difference.is_significant
+            if self.label_difference.is_tested
+            else self.differs
+        )
 
     @property
     def headline_detectable(self) -> float:
         """`detectable`; of a corrected difference that is tested, by the normal approximation."""
         label_correction = self.label_difference
-        return detectable_difference(label_correction, self.family) if label_correction.is_tested else self.detectable
+        return (
+            detectable_difference(label_correction, self.family)
+            if label_correction.is_tested
+            else self.detectable
+        )
 
     @property
     def subject(self) -> str:
@@ -164,12 +192,18 @@ class GroupTest:
                 f"{self.subject}: no difference was shown in {self.category} "
                 f"({phrase_p_value(self.omnibus_p)} for all together), so none is named"
             )
-        test_note = f", {SINGLE_TEST_NOTE}" if self.family > 1 and not self.label_difference.is_tested else ""
+        test_note = (
+            f", {SINGLE_TEST_NOTE}"
+            if self.family > 1 and not self.label_difference.is_tested
+            else ""
+        )
         correction_note = _CORRECTED_NOTE if self.label_difference.is_tested else ""
         despite = f" ({self.interval_note})" if self.interval_note else ""
         return (
-            f"{self.subject}{correction_note}: no difference was shown between {self.first} and {self.second}"
-            f"{despite}; one of {self.headline_detectable:{form}} would have been found in 80% of cases{test_note}"
+            f"{self.subject}{correction_note}: no difference was shown between {self.first} and "
+            f"{self.second}"
+            f"{despite}; one of "
+            f"{self.headline_detectable:{form}} would have been found in 80% of cases{test_note}"
         )
 
 
@@ -184,10 +218,15 @@ def describe_difference(
         )
     headline, correction_note = (corrected, _CORRECTED_NOTE) if corrected.is_tested else (raw, "")
     direction = "above" if headline.value > 0 else "below"
-    return f"{subject}{correction_note}: {first} {direction} {second} by {size_with_interval(headline, form)}"
+    return (
+        f"{subject}{correction_note}: {first} {direction} {second} by "
+        f"{size_with_interval(headline, form)}"
+    )
 
 
-def adjust_differences(differences: Sequence[CorrectedDifference], correction: str) -> list[CorrectedDifference]:
+def adjust_differences(
+    differences: Sequence[CorrectedDifference], correction: str
+) -> list[CorrectedDifference]:
     """The corrected differences of a family, with p-values corrected over those that are tested."""
     p_values = iter(CORRECTIONS[correction]([d.p for d in differences if d.is_tested]))
     return [replace(d, p_adjusted=next(p_values)) if d.is_tested else d for d in differences]
@@ -205,9 +244,13 @@ def correct_tests_by_labels(
     for key, places in families.items():
         family = [tests[index] for index in places]
         corrected = [difference(*key, test.first, test.second) for test in family]
-        for index, test, label_difference in zip(places, family, adjust_differences(corrected, family[0].correction), strict=True):
+        for index, test, label_difference in zip(
+            places, family, adjust_differences(corrected, family[0].correction), strict=True
+        ):
             if not math.isnan(label_difference.value):
-                corrected_tests[index] = replace(test, forms={**test.forms, "corrected": label_difference})
+                corrected_tests[index] = replace(
+                    test, forms={**test.forms, "corrected": label_difference}
+                )
     return corrected_tests
 
 
@@ -287,16 +330,22 @@ def run_omnibus_tests(
         arm_triples = [triple for group_triples in by_group.values() for triple in group_triples]
         for measure in measures if measures is not None else testable_measures(arm_triples):
             for category, members in categories.items():
-                sides = {g.name: sampling.stratified_sample(by_group[g.id], measure) for g in members}
+                sides = {
+                    g.name: sampling.stratified_sample(by_group[g.id], measure) for g in members
+                }
                 sides = {name: sample for name, sample in sides.items() if sample.n >= MIN_VALUES}
                 if groups is None:
                     pairs = _list_comparisons(list(sides), pairing, category)
                 else:
-                    pairs = _list_chosen_pairs([name for name in groups if name in sides], list(sides))
+                    pairs = _list_chosen_pairs(
+                        [name for name in groups if name in sides], list(sides)
+                    )
                     if pairs and pairs[0][1] != REST:
                         sides = {name: sample for name, sample in sides.items() if name in groups}
                 if pairs:
-                    families.append(run_family(measure, category, sides, pairs, arm, correction, reporter))
+                    families.append(
+                        run_family(measure, category, sides, pairs, arm, correction, reporter)
+                    )
     return families
 
 
@@ -313,13 +362,21 @@ def run_group_tests(
 ) -> list[GroupTest]:
     """The comparisons of two from `run_omnibus_tests`, one after the other."""
     families = run_omnibus_tests(
-        run, triples, pairing=pairing, correction=correction, measures=measures, groups=groups,
-        draws=draws, progress=progress,
-    )  # fmt: skip
+        run,
+        triples,
+        pairing=pairing,
+        correction=correction,
+        measures=measures,
+        groups=groups,
+        draws=draws,
+        progress=progress,
+    )
     return [test for family in families for test in family.tests]
 
 
-def _list_comparisons(names: Sequence[str], pairing: Pairing, category: str) -> list[tuple[str, str]]:
+def _list_comparisons(
+    names: Sequence[str], pairing: Pairing, category: str
+) -> list[tuple[str, str]]:
     if len(names) < 2:
         return []
     if pairing == "rest" and len(names) > 2:
@@ -371,25 +428,43 @@ def run_family(
     }
     units_by_side = permutation_units(sides, mix) if detect else None
     tests = []
-    for first_name, second_name in track_tests(progress or SilentProgress(), measure, len(pairs), pairs):
-        first, second = form_sums[first_name], total.subtract(form_sums[first_name]) if second_name == REST else form_sums[second_name]
+    for first_name, second_name in track_tests(
+        progress or SilentProgress(), measure, len(pairs), pairs
+    ):
+        first, second = (
+            form_sums[first_name],
+            total.subtract(form_sums[first_name])
+            if second_name == REST
+            else form_sums[second_name],
+        )
         differences = {name: figure.difference(first, second) for name, figure in figures.items()}
         difference = differences.pop("")
         if second_name == REST:
             p_value = float(permutation.rest_p_values[side_order[first_name]])
         else:
-            p_value = permutation.p_value if len(sides) == 2 else permute_clusters([sides[first_name], sides[second_name]], mix).p_value
+            p_value = (
+                permutation.p_value
+                if len(sides) == 2
+                else permute_clusters([sides[first_name], sides[second_name]], mix).p_value
+            )
         tests.append(
             GroupTest(
-                measure, category, first_name, second_name,
+                measure,
+                category,
+                first_name,
+                second_name,
                 (figures[""].count(first), figures[""].count(second)),
                 (figures[""].value(first), figures[""].value(second)),
-                difference, p_value,
+                difference,
+                p_value,
                 {name: e for name, e in differences.items() if e.has_interval},
-                forms_compared=max(1, len(mix.weights)), arm=arm,
-                detectable=_find_detectable(units_by_side, first_name, second_name, difference, len(pairs)),
+                forms_compared=max(1, len(mix.weights)),
+                arm=arm,
+                detectable=_find_detectable(
+                    units_by_side, first_name, second_name, difference, len(pairs)
+                ),
             )
-        )  # fmt: skip
+        )
     tests = adjust_tests(tests, correction)
     p_value = tests[0].p if len(tests) == 1 else permutation.p_value
     tests = [replace(t, omnibus_p=p_value) for t in tests]
@@ -400,9 +475,16 @@ def run_family(
         ]
     tests = [_within(t, get_measure(measure).widest) for t in tests]
     return OmnibusTest(
-        measure, category, arm, tuple(sides), sum(mix.restrict(s).n for s in sides.values()), p_value,
-        mix.share, {str(f): w for f, w in mix.weights.items()}, tuple(tests),
-    )  # fmt: skip
+        measure,
+        category,
+        arm,
+        tuple(sides),
+        sum(mix.restrict(s).n for s in sides.values()),
+        p_value,
+        mix.share,
+        {str(f): w for f, w in mix.weights.items()},
+        tuple(tests),
+    )
 
 
 def _within(t: GroupTest, widest: float) -> GroupTest:
@@ -416,14 +498,27 @@ def _within(t: GroupTest, widest: float) -> GroupTest:
 
 
 def _find_detectable(
-    sides: Mapping[str, ClusterSample] | None, first_name: str, second_name: str, difference: Estimate, tests: int
+    sides: Mapping[str, ClusterSample] | None,
+    first_name: str,
+    second_name: str,
+    difference: Estimate,
+    tests: int,
 ) -> float:
     """The difference between two of the sides (`REST`: one and all others) that a test among this
     many would find in 80% of cases; `sides` is None if the test uses the normal approximation."""
     if sides is None or not difference.has_interval:
         return detectable_difference(difference, tests)
-    others = [s for name, s in sides.items() if (name != first_name if second_name == REST else name == second_name)]
-    smallest = permutation_detectable(sides[first_name], ClusterSample.concatenate(others), level=SIGNIFICANCE_LEVEL / tests, power=TARGET_POWER)
+    others = [
+        s
+        for name, s in sides.items()
+        if (name != first_name if second_name == REST else name == second_name)
+    ]
+    smallest = permutation_detectable(
+        sides[first_name],
+        ClusterSample.concatenate(others),
+        level=SIGNIFICANCE_LEVEL / tests,
+        power=TARGET_POWER,
+    )
     return smallest if math.isfinite(smallest) else math.nan
 
 
@@ -445,10 +540,14 @@ class _FormSums:
 
     def subtract(self, part: "_FormSums") -> "_FormSums":
         """The total minus one of its parts."""
-        return _FormSums(self.sums - part.sums, self.sizes - part.sizes, self.resamples.without(part.resamples))
+        return _FormSums(
+            self.sums - part.sums, self.sizes - part.sizes, self.resamples.without(part.resamples)
+        )
 
 
-def _sum_forms(sides: Mapping[str, StratifiedSample], forms: Sequence[Hashable]) -> dict[str, _FormSums]:
+def _sum_forms(
+    sides: Mapping[str, StratifiedSample], forms: Sequence[Hashable]
+) -> dict[str, _FormSums]:
     """The samples with their resamples, fewer draws if there are very many samples."""
     levels = [
         len(np.unique(level))
@@ -459,7 +558,9 @@ def _sum_forms(sides: Mapping[str, StratifiedSample], forms: Sequence[Hashable])
     numbers = 2 * len(forms) * len(sides) * (1 + max(levels, default=0))
     draws = min(DEFAULT_DRAWS, max(_MIN_DRAWS, _MAX_RESAMPLE_NUMBERS // max(1, numbers)))
     return {
-        name: _FormSums(*sample.table(forms), FormResamples.from_sample(sample, forms, draws=draws, seed=n))
+        name: _FormSums(
+            *sample.table(forms), FormResamples.from_sample(sample, forms, draws=draws, seed=n)
+        )
         for n, (name, sample) in enumerate(sides.items())
     }
 
@@ -496,10 +597,15 @@ class _FormMean:
     def difference(self, first: _FormSums, second: _FormSums) -> Estimate:
         """The difference of two samples with its interval; without one if a sample has fewer than
         two of the statements."""
-        counts, value = (self.count(first), self.count(second)), self.value(first) - self.value(second)
+        counts, value = (
+            (self.count(first), self.count(second)),
+            self.value(first) - self.value(second),
+        )
         if min(counts) < 2 or math.isnan(value):
             return Estimate.missing(sum(counts), value)
-        return Estimate(value, *first.resamples.difference_interval(second.resamples, self), sum(counts))
+        return Estimate(
+            value, *first.resamples.difference_interval(second.resamples, self), sum(counts)
+        )
 
 
 def shrink_differences(differences: Sequence[Estimate]) -> list[Estimate]:
@@ -507,13 +613,19 @@ def shrink_differences(differences: Sequence[Estimate]) -> list[Estimate]:
     vary beyond chance as a whole: Morris's (1983) parametric empirical Bayes with the mean known to
     be 0, and his intervals, which allow for the spread being estimated. Without a value if fewer
     than four have an interval."""
-    known_ones = [difference for difference in differences if difference.has_interval and difference.high > difference.low]
+    known_ones = [
+        difference
+        for difference in differences
+        if difference.has_interval and difference.high > difference.low
+    ]
     known_count = len(known_ones)
     if known_count < MIN_SHRINK_GROUPS:
         return [Estimate.missing(difference.n) for difference in differences]
     critical = NormalDist().inv_cdf(0.975)
     effects = np.array([difference.value for difference in known_ones])
-    variances = np.array([((difference.high - difference.low) / (2 * critical)) ** 2 for difference in known_ones])
+    variances = np.array(
+        [((difference.high - difference.low) / (2 * critical)) ** 2 for difference in known_ones]
+    )
     spread = 0.0
     for _ in range(200):
         weights = 1 / (variances + spread)
@@ -525,7 +637,8 @@ def shrink_differences(differences: Sequence[Estimate]) -> list[Estimate]:
     middle = float(weights @ variances / weights.sum())
     shares = (known_count - 2) / known_count * variances / (variances + spread)
     error = np.sqrt(
-        variances * (1 - shares) + 2 / (known_count - 2) * shares**2 * (middle + spread) / (variances + spread) * effects**2
+        variances * (1 - shares)
+        + 2 / (known_count - 2) * shares**2 * (middle + spread) / (variances + spread) * effects**2
     )
     values = iter(zip((1 - shares) * effects, critical * error, strict=True))
     results = []
@@ -538,7 +651,9 @@ def shrink_differences(differences: Sequence[Estimate]) -> list[Estimate]:
     return results
 
 
-def track_tests(progress: Progress, measure: str, count: int, work: Iterable[Item]) -> Iterator[Item]:
+def track_tests(
+    progress: Progress, measure: str, count: int, work: Iterable[Item]
+) -> Iterator[Item]:
     """The `count` pieces of work of a family, with progress if there are many."""
     reporter = progress if count >= _MIN_PROGRESS_TESTS else SilentProgress()
     reporter.stage(f"tests of {spoken_name(measure)}", count)
@@ -570,7 +685,10 @@ def run_arm_tests(
     sampling, tests = draws or Draws({}), list[GroupTest]()
     for measure in measures if measures is not None else testable_measures(triples):
         for category, arms in _group_by_arm(triples, measure, categories).items():
-            sides = {arm: sampling.stratified_sample(arm_triples, measure, by_group=True) for arm, arm_triples in arms.items()}
+            sides = {
+                arm: sampling.stratified_sample(arm_triples, measure, by_group=True)
+                for arm, arm_triples in arms.items()
+            }
             sides = {arm: sample for arm, sample in sides.items() if sample.n >= MIN_VALUES}
             pairs = [(arm, "none") for arm in sides if arm != "none" and "none" in sides]
             if pairs := pairs or list(combinations(sides, 2)):
@@ -612,7 +730,12 @@ def adjust_tests(family: Sequence[GroupTest], correction: str = "holm") -> list[
         zip(defined, CORRECTIONS[correction]([family[index].p for index in defined]), strict=True)
     )
     return [
-        replace(test, p_adjusted=adjusted.get(index, math.nan), correction=correction, family=len(family))
+        replace(
+            test,
+            p_adjusted=adjusted.get(index, math.nan),
+            correction=correction,
+            family=len(family),
+        )
         for index, test in enumerate(family)
     ]
 
@@ -627,25 +750,30 @@ def size_with_interval(difference: Estimate, form: str) -> str:
 def summarise_family(tests: Sequence[GroupTest]) -> str:
     """What a family of several tests says about all its sides together if no two were shown to
     differ; "" if two were, or for a single test."""
-    if len(tests) < 2 or any(first_test.differs or first_test.headline_differs for first_test in tests):
+    if len(tests) < 2 or any(
+        first_test.differs or first_test.headline_differs for first_test in tests
+    ):
         return ""
     first_test = tests[0]
     if all(test.label_difference.is_tested for test in tests):
         smallest = phrase_p_value(min(test.label_difference.p_adjusted for test in tests))
         return (
-            f"{first_test.subject}{_CORRECTED_NOTE}: no difference was shown in {first_test.category} (the smallest of "
+            f"{first_test.subject}{_CORRECTED_NOTE}: no difference was shown in "
+            f"{first_test.category} (the smallest of "
             f"{len(tests)} adjusted p-values: {smallest})"
         )
     if not differs_only_together(tests):
         return first_test.verdict
     near_misses = [
-        f"{test.first if test.second == REST else f'{test.first} and {test.second}'}: {test.interval_note}"
+        f"{test.first if test.second == REST else f'{test.first} and {test.second}'}: "
+        f"{test.interval_note}"
         for test in tests
         if test.interval_note
     ]
     near_note = f" ({'; '.join(near_misses)})" if near_misses else ""
     return (
-        f"{first_test.subject}: there is a difference in {first_test.category} ({phrase_p_value(first_test.omnibus_p)} for all "
+        f"{first_test.subject}: there is a difference in {first_test.category} "
+        f"({phrase_p_value(first_test.omnibus_p)} for all "
         f"together); between which of them was not shown{near_note}"
     )
 
@@ -654,7 +782,9 @@ def differs_only_together(tests: Sequence[GroupTest]) -> bool:
     """Whether the sides of a family of several tests were shown to differ, but no two of them."""
     if len(tests) < 2 or any(t.differs or t.headline_differs for t in tests):
         return False
-    return tests[0].omnibus_p <= SIGNIFICANCE_LEVEL and not all(t.label_difference.is_tested for t in tests)
+    return tests[0].omnibus_p <= SIGNIFICANCE_LEVEL and not all(
+        t.label_difference.is_tested for t in tests
+    )
 
 
 def phrase_p_value(value: float) -> str:
@@ -670,7 +800,11 @@ def excludes_zero(difference: Estimate) -> bool:
 
 
 def detectable_difference(
-    difference: Estimate, comparisons: int, *, level: float = SIGNIFICANCE_LEVEL, power: float = TARGET_POWER
+    difference: Estimate,
+    comparisons: int,
+    *,
+    level: float = SIGNIFICANCE_LEVEL,
+    power: float = TARGET_POWER,
 ) -> float:
     """The smallest true difference that a two-sided test finds with this power if this many
     comparisons share the level (Bonferroni): (z_(1 - level / 2m) + z_power) times the standard

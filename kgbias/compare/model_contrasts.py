@@ -14,17 +14,17 @@ from kgbias.compare.families import (
     CORRECTIONS,
     SIGNIFICANCE_LEVEL,
     adjust_differences,
-    run_family,
+    describe_difference,
     detectable_difference,
     excludes_zero,
+    run_family,
     testable_measures,
-    describe_difference,
 )
 from kgbias.compare.paired_tests import (
     ClusterSample,
-    permutation_detectable,
     equivalence_p_value,
     min_p_value,
+    permutation_detectable,
     permutation_p_value,
     rank_probabilities,
 )
@@ -38,8 +38,8 @@ from kgbias.io.text import spoken_name
 from kgbias.measures import get_measure
 from kgbias.stats.designs import percentile_interval
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values
+from kgbias.stats.poststratification import StandardWeights, StratifiedSample
 from kgbias.stats.ppi import NOT_TESTED, CorrectedDifference
-from kgbias.stats.poststratification import StratifiedSample, StandardWeights
 
 AFFINITY = "affinity"
 NEGATIVE_AFFINITY = "affinity_to_negative"
@@ -76,9 +76,10 @@ class ModelContrast:
         family: how many contrasts the family has.
         correction: "holm" or "bh".
         detectable: the smallest true difference that would be found in 80% of cases at the
-            corrected level: for crawls, by the test itself (`kgbias.compare.paired_tests.permutation_detectable`), or
-            else by the normal approximation; in units of the measure, NaN if none would be (with
-            few units no p is small enough).
+            corrected level: for crawls, by the test itself
+            (`kgbias.compare.paired_tests.permutation_detectable`), or else by the normal
+            approximation; in units of the measure, NaN if none would be (with few units no p is
+            small enough).
         drawn: the prompts that were dealt, from which `detectable` is computed.
         statistic: which statistic of the measure is compared: "mean", or "" if it is itself a
             figure.
@@ -102,7 +103,9 @@ class ModelContrast:
     family: int = 0
     correction: str = "holm"
     detectable: float = math.nan
-    drawn: tuple[ClusterSample, ClusterSample] | None = field(default=None, repr=False, compare=False)
+    drawn: tuple[ClusterSample, ClusterSample] | None = field(
+        default=None, repr=False, compare=False
+    )
     statistic: str = "mean"
     corrected: CorrectedDifference = NOT_TESTED
 
@@ -137,7 +140,9 @@ class ModelContrast:
         form = get_measure(self.measure).form.lstrip("+")
         subject = f"{self.statistic} {spoken_name(self.measure)} of {self.group}".strip()
         if self.headline_differs or self.differs:
-            return describe_difference(subject, self.first, self.second, self.difference, self.corrected, form)
+            return describe_difference(
+                subject, self.first, self.second, self.difference, self.corrected, form
+            )
         if self.is_equivalent:
             return (
                 f"{subject}: {self.first} and {self.second} are the same to within "
@@ -168,8 +173,9 @@ class ModelRanking:
 class ModelSamples:
     """A model with its samples, by measure and group id. `strata` name the strata of each sample's
     design; `stratified` are the samples of a crawl with what its prompts supplied (without it, the
-    strata say that). For a probing each value is a stratum, and `paired_by_stratum` is true: values of the same
-    stratum are resampled together, separately for each of the `parts` (one name per value)."""
+    strata say that). For a probing each value is a stratum, and `paired_by_stratum` is true: values
+    of the same stratum are resampled together, separately for each of the `parts` (one name per
+    value)."""
 
     name: str
     groups: tuple[Group, ...]
@@ -209,7 +215,9 @@ def read_probe_samples(run: StoredRun, probe_run: ProbeRun) -> ModelSamples:
     bits: dict[tuple[str, str], dict[str, float]] = {}
     for edge in run.probes(probe_run.id):
         if edge.group_id in category:
-            log_likelihood = edge.statement_log_likelihood if edge.statement_tokens else edge.log_likelihood
+            log_likelihood = (
+                edge.statement_log_likelihood if edge.statement_tokens else edge.log_likelihood
+            )
             group_bits = bits.setdefault((category[edge.group_id], edge.statement_id), {})
             group_bits[edge.group_id] = log_likelihood / math.log(2)
     negative = {
@@ -224,7 +232,10 @@ def read_probe_samples(run: StoredRun, probe_run: ProbeRun) -> ModelSamples:
             values.setdefault((AFFINITY, id), {})[statement] = value - average
             if statement in negative:
                 values.setdefault((NEGATIVE_AFFINITY, id), {})[statement] = value - average
-    samples = {key: Sample.from_values(np.array(list(group_bits.values()))) for key, group_bits in values.items()}
+    samples = {
+        key: Sample.from_values(np.array(list(group_bits.values())))
+        for key, group_bits in values.items()
+    }
     strata = {key: list(group_bits) for key, group_bits in values.items()}
     return ModelSamples(probe_run.model.title, run.groups, samples, strata, paired_by_stratum=True)
 
@@ -269,11 +280,18 @@ def contrast_models(
         group_subjects = [s for s in subjects if _has_enough(s.samples.get((measure, id)))]
         for first, second in combinations(group_subjects, 2):
             tests.append(_contrast_pair(first, second, (measure, id), names[id], margin, seed))
-        if len(group_subjects) > 1 and (group_subjects[0].paired_by_stratum or StandardWeights.from_samples([s.find_sample((measure, id)) for s in group_subjects]).weights):
+        if len(group_subjects) > 1 and (
+            group_subjects[0].paired_by_stratum
+            or StandardWeights.from_samples(
+                [s.find_sample((measure, id)) for s in group_subjects]
+            ).weights
+        ):
             rankings.append(_rank_models(group_subjects, (measure, id), names[id], seed))
     tests = [t for t in tests if min(t.n) >= _MIN_VALUES]
     if not tests:
-        available = ", ".join(sorted({m for s in subjects for m, _ in s.samples})) or "nothing measured"
+        available = (
+            ", ".join(sorted({m for s in subjects for m, _ in s.samples})) or "nothing measured"
+        )
         raise UsageError(f"the models share no group with that measure; there is {available}")
     return adjust_contrasts(tests, correction), rankings
 
@@ -283,7 +301,12 @@ def _has_enough(sample: Sample | None) -> bool:
 
 
 def _contrast_pair(
-    first_model: ModelSamples, second_model: ModelSamples, key: tuple[str, str], group: str, margin: float | None, seed: int
+    first_model: ModelSamples,
+    second_model: ModelSamples,
+    key: tuple[str, str],
+    group: str,
+    margin: float | None,
+    seed: int,
 ) -> ModelContrast:
     first, second = first_model.samples[key], second_model.samples[key]
     if margin is None:
@@ -291,35 +314,81 @@ def _contrast_pair(
     if not (first_model.paired_by_stratum and second_model.paired_by_stratum):
         return _contrast_crawls(first_model, second_model, key, group, margin)
     (first_values, second_values), parts = _align_strata([first_model, second_model], key)
-    first, second, differences = Sample.from_values(first_values), Sample.from_values(second_values), first_values - second_values
+    first, second, differences = (
+        Sample.from_values(first_values),
+        Sample.from_values(second_values),
+        first_values - second_values,
+    )
     difference = _paired_difference(differences, parts, seed)
-    sides = [ClusterSample(range(len(differences)), s.values, np.ones(len(differences))) for s in (first, second)]
+    sides = [
+        ClusterSample(range(len(differences)), s.values, np.ones(len(differences)))
+        for s in (first, second)
+    ]
     p_value = permutation_p_value(sides[0], sides[1], seed=seed)
-    equivalence = equivalence_p_value(difference.value, _standard_error(differences), margin, len(differences) - 1.0)
+    equivalence = equivalence_p_value(
+        difference.value, _standard_error(differences), margin, len(differences) - 1.0
+    )
     return ModelContrast(
-        key[0], group, first_model.name, second_model.name, (first.n, second.n), (first.mean, second.mean), difference,
-        p_value, equivalence, margin, "statements",
-    )  # fmt: skip
+        key[0],
+        group,
+        first_model.name,
+        second_model.name,
+        (first.n, second.n),
+        (first.mean, second.mean),
+        difference,
+        p_value,
+        equivalence,
+        margin,
+        "statements",
+    )
 
 
-def _contrast_crawls(first_model: ModelSamples, second_model: ModelSamples, key: tuple[str, str], group: str, margin: float) -> ModelContrast:
+def _contrast_crawls(
+    first_model: ModelSamples,
+    second_model: ModelSamples,
+    key: tuple[str, str],
+    group: str,
+    margin: float,
+) -> ModelContrast:
     """Two crawls' statements about a group, at one mix of the kinds of prompt that both have."""
-    sides = {first_model.name: first_model.find_sample(key), second_model.name: second_model.find_sample(key)}
-    (test,) = run_family(key[0], group, sides, [(first_model.name, second_model.name)], detect=False).tests
+    sides = {
+        first_model.name: first_model.find_sample(key),
+        second_model.name: second_model.find_sample(key),
+    }
+    (test,) = run_family(
+        key[0], group, sides, [(first_model.name, second_model.name)], detect=False
+    ).tests
     difference = test.difference
     error = (difference.high - difference.low) / (2 * 1.959964)
     designs = [s.sample.design for s in sides.values()]
-    freedom = float(sum(len(design.strata) - len(set(design.strata)) for design in designs if design is not None))
+    freedom = float(
+        sum(
+            len(design.strata) - len(set(design.strata)) for design in designs if design is not None
+        )
+    )
     known_draws = None not in designs
-    equivalence = equivalence_p_value(difference.value, error, margin, freedom if known_draws else math.inf)
+    equivalence = equivalence_p_value(
+        difference.value, error, margin, freedom if known_draws else math.inf
+    )
     return ModelContrast(
-        key[0], group, first_model.name, second_model.name, test.n, test.means, difference, test.p, equivalence, margin,
+        key[0],
+        group,
+        first_model.name,
+        second_model.name,
+        test.n,
+        test.means,
+        difference,
+        test.p,
+        equivalence,
+        margin,
         "prompts" if known_draws else "",
         drawn=_list_permutation_units(sides),
-    )  # fmt: skip
+    )
 
 
-def _list_permutation_units(sides: Mapping[str, StratifiedSample]) -> tuple[ClusterSample, ClusterSample] | None:
+def _list_permutation_units(
+    sides: Mapping[str, StratifiedSample],
+) -> tuple[ClusterSample, ClusterSample] | None:
     units = permutation_units(sides, StandardWeights.from_samples(list(sides.values())))
     if units is None:
         return None
@@ -341,7 +410,9 @@ def _default_margin(measure: str, first: Sample, second: Sample) -> float:
     bounds = get_measure(measure).range
     if bounds is not None:
         return DEFAULT_MARGIN_SHARE * (bounds[1] - bounds[0])
-    values, counts = Sample.join([Sample(s.values, s.counts) for s in (first, second)]).distinct_values()
+    values, counts = Sample.join(
+        [Sample(s.values, s.counts) for s in (first, second)]
+    ).distinct_values()
     deviations = values - counts @ values / counts.sum()
     return DEFAULT_MARGIN_DEVIATIONS * math.sqrt(float(counts @ deviations**2 / counts.sum()))
 
@@ -370,7 +441,10 @@ def _resample_means(values: Values, parts: Values, rng: np.random.Generator) -> 
         part_size = part_values.shape[1]
         step = max(1, _CHUNK_DRAWS // part_size)
         resampled = [
-            part_values @ rng.multinomial(part_size, np.full(part_size, 1 / part_size), size=min(step, DEFAULT_DRAWS - start)).T
+            part_values
+            @ rng.multinomial(
+                part_size, np.full(part_size, 1 / part_size), size=min(step, DEFAULT_DRAWS - start)
+            ).T
             for start in range(0, DEFAULT_DRAWS, step)
         ]
         means += np.concatenate(resampled, axis=1)
@@ -379,37 +453,59 @@ def _resample_means(values: Values, parts: Values, rng: np.random.Generator) -> 
 
 def _paired_difference(differences: Values, parts: Values, seed: int) -> Estimate:
     if len(differences) < 2:
-        return Estimate.missing(len(differences), float(differences.mean()) if len(differences) else math.nan)
+        return Estimate.missing(
+            len(differences), float(differences.mean()) if len(differences) else math.nan
+        )
     rng = np.random.Generator(np.random.PCG64(seed))
     (resampled,) = _resample_means(differences[None], parts, rng)
-    return Estimate(float(differences.mean()), *percentile_interval(resampled, 0.95), len(differences))
+    return Estimate(
+        float(differences.mean()), *percentile_interval(resampled, 0.95), len(differences)
+    )
 
 
 def _standard_error(differences: Values) -> float:
-    return float(differences.std(ddof=1)) / math.sqrt(len(differences)) if len(differences) > 1 else math.nan
+    return (
+        float(differences.std(ddof=1)) / math.sqrt(len(differences))
+        if len(differences) > 1
+        else math.nan
+    )
 
 
-def _rank_models(subjects: Sequence[ModelSamples], key: tuple[str, str], group: str, seed: int) -> ModelRanking:
+def _rank_models(
+    subjects: Sequence[ModelSamples], key: tuple[str, str], group: str, seed: int
+) -> ModelRanking:
     rng = np.random.Generator(np.random.PCG64(seed))
     if all(subject.paired_by_stratum for subject in subjects):
         values, parts = _align_strata(subjects, key)
         has_values = values.shape[1] > 0
         resampled = _resample_means(values, parts, rng)
-        means = {subject.name: float(v.mean()) if has_values else math.nan
-                 for subject, v in zip(subjects, values, strict=True)}  # fmt: skip
+        means = {
+            subject.name: float(v.mean()) if has_values else math.nan
+            for subject, v in zip(subjects, values, strict=True)
+        }
         replicates = {subject.name: v for subject, v in zip(subjects, resampled, strict=True)}
     else:
         mix = StandardWeights.from_samples([subject.find_sample(key) for subject in subjects])
         means = {subject.name: mix.mean(subject.find_sample(key)) for subject in subjects}
-        resampled_means = [mix.resample_mean(subject.find_sample(key), DEFAULT_DRAWS, rng).replicates(rng) for subject in subjects]
-        defined = ~np.isnan(resampled_means).any(axis=0)  # a resample may lack every form that counts
-        replicates = {subject.name: r[defined] for subject, r in zip(subjects, resampled_means, strict=True)}
+        resampled_means = [
+            mix.resample_mean(subject.find_sample(key), DEFAULT_DRAWS, rng).replicates(rng)
+            for subject in subjects
+        ]
+        defined = ~np.isnan(resampled_means).any(
+            axis=0
+        )  # a resample may lack every form that counts
+        replicates = {
+            subject.name: r[defined] for subject, r in zip(subjects, resampled_means, strict=True)
+        }
     probabilities = rank_probabilities(replicates)
     order_of = sorted(means, key=lambda name: -means[name])
     return ModelRanking(
-        key[0], group, tuple(order_of), tuple(means[name] for name in order_of),
+        key[0],
+        group,
+        tuple(order_of),
+        tuple(means[name] for name in order_of),
         tuple(tuple(probabilities[name]) for name in order_of),
-    )  # fmt: skip
+    )
 
 
 def correct_contrasts_by_labels(
@@ -419,9 +515,15 @@ def correct_contrasts_by_labels(
     P-values are corrected over the same family as those of what the scorer says."""
     if not tests:
         return []
-    differences = [difference(contrast.measure, contrast.group, contrast.first, contrast.second) for contrast in tests]
+    differences = [
+        difference(contrast.measure, contrast.group, contrast.first, contrast.second)
+        for contrast in tests
+    ]
     pairs = zip(tests, adjust_differences(differences, tests[0].correction), strict=True)
-    return [replace(contrast, corrected=corrected_difference) for contrast, corrected_difference in pairs]
+    return [
+        replace(contrast, corrected=corrected_difference)
+        for contrast, corrected_difference in pairs
+    ]
 
 
 def adjust_contrasts(tests: Sequence[ModelContrast], correction: str) -> list[ModelContrast]:
@@ -434,7 +536,10 @@ def adjust_contrasts(tests: Sequence[ModelContrast], correction: str) -> list[Mo
             adjusted_values[n] = x
         return adjusted_values
 
-    p_adjusted, equivalence_adjusted = over_all([test.p for test in tests]), over_all([test.equivalent_p for test in tests])
+    p_adjusted, equivalence_adjusted = (
+        over_all([test.p for test in tests]),
+        over_all([test.equivalent_p for test in tests]),
+    )
     return [
         replace(
             test,

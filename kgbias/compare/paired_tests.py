@@ -7,8 +7,9 @@ signs of the differences are flipped).
 This module also says what difference a crawl could show before it is made. Its prompts are known:
 how many of each kind, and how often each is answered. What is unknown is how much statements vary,
 and how much of that answers to one prompt share. These are assumed to be as in crawls of
-SmolLM2-135M (`REGARD_SPREADS`); a prompt then stands for the sum of its values, and `permutation_detectable` computes
-what the permutation test that decides on a difference would find among such prompts.
+SmolLM2-135M (`REGARD_SPREADS`); a prompt then stands for the sum of its values, and
+`permutation_detectable` computes what the permutation test that decides on a difference would find
+among such prompts.
 """
 
 import math
@@ -37,7 +38,9 @@ class ClusterSample:
     counts: Values
 
     @classmethod
-    def from_sample(cls, sample: Sample, strata: Sequence[Hashable] | None = None) -> "ClusterSample | None":
+    def from_sample(
+        cls, sample: Sample, strata: Sequence[Hashable] | None = None
+    ) -> "ClusterSample | None":
         """The clusters of a sample, each in its stratum, named by `strata` (None: by number); None
         if it is not known how the sample was drawn."""
         if sample.design is None or sample.places is None:
@@ -62,7 +65,11 @@ class ClusterSample:
 
 
 def permutation_p_value(
-    first: ClusterSample, second: ClusterSample, *, permutations: int = DEFAULT_PERMUTATIONS, seed: int = 0
+    first: ClusterSample,
+    second: ClusterSample,
+    *,
+    permutations: int = DEFAULT_PERMUTATIONS,
+    seed: int = 0,
 ) -> float:
     """The two-sided p-value of a difference of means: the share of ways of exchanging clusters
     between the sides, within each stratum, in which the difference is at least as large; the
@@ -75,10 +82,14 @@ def permutation_p_value(
     strata = _stratum_exceedances(first, second)
     if not strata:
         return math.nan
-    observed = abs(sum(float(exceedances[:first_count].sum()) for exceedances, first_count in strata))
+    observed = abs(
+        sum(float(exceedances[:first_count].sum()) for exceedances, first_count in strata)
+    )
     threshold = observed - 1e-9 * max(1.0, observed)
     pairs = [exceedances for exceedances, first_count in strata if len(exceedances) == 2]
-    larger_strata = [(exceedances, first_count) for exceedances, first_count in strata if len(exceedances) > 2]
+    larger_strata = [
+        (exceedances, first_count) for exceedances, first_count in strata if len(exceedances) > 2
+    ]
     differences = np.array([(a - b) / 2 for a, b in pairs])
     if not larger_strata and len(pairs) <= _MAX_EXACT_PAIRS:
         signs = np.array(list(product((1.0, -1.0), repeat=len(pairs))))
@@ -91,7 +102,9 @@ def permutation_p_value(
         rows = min(step, permutations - start)
         statistics = rng.choice((1.0, -1.0), size=(rows, len(pairs))) @ differences
         for exceedances, first_count in larger_strata:
-            shuffled = rng.random((rows, len(exceedances))).argpartition(first_count - 1, axis=1)[:, :first_count]
+            shuffled = rng.random((rows, len(exceedances))).argpartition(first_count - 1, axis=1)[
+                :, :first_count
+            ]
             statistics = statistics + exceedances[shuffled].sum(axis=1)
         reached_count += int((np.abs(statistics) >= threshold).sum())
     return (reached_count + 1) / (permutations + 1)
@@ -167,10 +180,10 @@ def swap_p_value(
 def permutation_detectable(
     first: ClusterSample, second: ClusterSample, *, level: float, power: float = 0.8, seed: int = 0
 ) -> float:
-    """The smallest true difference of means that `permutation_p_value` finds at this level in this share
-    of samples drawn as these were; in units of the measure, above 0. NaN if no difference would be
-    found that often: no stratum has clusters of both sides, or there are too few ways of exchanging
-    them for so low a p-value.
+    """The smallest true difference of means that `permutation_p_value` finds at this level in this
+    share of samples drawn as these were; in units of the measure, above 0. NaN if no difference
+    would be found that often: no stratum has clusters of both sides, or there are too few ways of
+    exchanging them for so low a p-value.
 
     The samples are drawn from the observed clusters, minus the difference between their sides:
     within each side of a stratum or, if a side has a single cluster, shuffled among the stratum's.
@@ -185,7 +198,9 @@ def permutation_detectable(
     if not strata:
         return math.nan
     ways = sum(
-        math.lgamma(len(stratum.sums) + 1) - math.lgamma(stratum.first_count + 1) - math.lgamma(len(stratum.sums) - stratum.first_count + 1)
+        math.lgamma(len(stratum.sums) + 1)
+        - math.lgamma(stratum.first_count + 1)
+        - math.lgamma(len(stratum.sums) - stratum.first_count + 1)
         for stratum in strata
     )
     if level < max(2 * math.exp(-ways), 1 / (DEFAULT_PERMUTATIONS + 1)):
@@ -199,10 +214,18 @@ def permutation_detectable(
     degrees = np.array([len(stratum.sums) - 1.0 for stratum in strata])
     # the square of a variance from few is too large by 1 + 2 / free
     joint_degrees = max(1.0, float(variances.sum() ** 2 / (variances**2 / (degrees + 2)).sum()) - 1)
-    spread = np.sqrt(joint_degrees / rng.chisquare(joint_degrees, _POWER_SAMPLES) * (joint_degrees + 1) / joint_degrees)
+    spread = np.sqrt(
+        joint_degrees
+        / rng.chisquare(joint_degrees, _POWER_SAMPLES)
+        * (joint_degrees + 1)
+        / joint_degrees
+    )
     moments[[0, 3]] *= spread
     moments[2] *= spread**2
-    critical_square = _critical_value([(stratum.centred_sums, stratum.first_count) for stratum in strata], level) ** 2
+    critical_square = (
+        _critical_value([(stratum.centred_sums, stratum.first_count) for stratum in strata], level)
+        ** 2
+    )
 
     def power_at(difference: float) -> float:
         statistic = moments[0] + difference * moments[1]
@@ -235,9 +258,19 @@ class _Stratum:
 
 def _build_strata(first: ClusterSample, second: ClusterSample) -> list[_Stratum]:
     shared_strata = _shared_strata(first, second)
-    weights = [first_total * (second_total / (first_total + second_total)) for _, c, first_count in shared_strata for first_total, second_total in [(c[:first_count].sum(), c[first_count:].sum())]]
-    side_differences = [s[:first_count].sum() / c[:first_count].sum() - s[first_count:].sum() / c[first_count:].sum() for s, c, first_count in shared_strata]
-    difference = float(np.dot(weights, side_differences) / np.sum(weights)) if shared_strata else 0.0
+    weights = [
+        first_total * (second_total / (first_total + second_total))
+        for _, c, first_count in shared_strata
+        for first_total, second_total in [(c[:first_count].sum(), c[first_count:].sum())]
+    ]
+    side_differences = [
+        s[:first_count].sum() / c[:first_count].sum()
+        - s[first_count:].sum() / c[first_count:].sum()
+        for s, c, first_count in shared_strata
+    ]
+    difference = (
+        float(np.dot(weights, side_differences) / np.sum(weights)) if shared_strata else 0.0
+    )
     strata = []
     for sums, counts, first_count in shared_strata:
         centred = sums.copy()
@@ -259,8 +292,15 @@ def _sample_moments(stratum: _Stratum, rng: np.random.Generator) -> Values:
         drawn_sides = []
         for start, stop in ((0, first_count), (first_count, size)):
             side_places = rng.integers(start, stop, (_POWER_SAMPLES, stop - start))
-            drawn_sides.append((side_places, np.full(side_places.shape, math.sqrt((stop - start) / (stop - start - 1)))))
-        places, scale = (np.concatenate(columns, axis=1) for columns in zip(*drawn_sides, strict=True))
+            drawn_sides.append(
+                (
+                    side_places,
+                    np.full(side_places.shape, math.sqrt((stop - start) / (stop - start - 1))),
+                )
+            )
+        places, scale = (
+            np.concatenate(columns, axis=1) for columns in zip(*drawn_sides, strict=True)
+        )
         sums = stratum.sums[places] * scale
     else:
         places = rng.permuted(np.tile(np.arange(size), (_POWER_SAMPLES, 1)), axis=1)
@@ -291,13 +331,17 @@ def _critical_value(strata: Sequence[tuple[Values, int]], level: float) -> float
     variance = fourth = 0.0
     for exceedances, first_count in strata:
         size = len(exceedances)
-        inclusion = np.cumprod([(first_count - k) / (size - k) if size > k else 0.0 for k in range(4)])
+        inclusion = np.cumprod(
+            [(first_count - k) / (size - k) if size > k else 0.0 for k in range(4)]
+        )
         second_power, fourth_power = float((exceedances**2).sum()), float((exceedances**4).sum())
         stratum_variance = first_count * (size - first_count) / (size * (size - 1)) * second_power
         moment = (
-            inclusion[0] * fourth_power + inclusion[1] * (3 * second_power**2 - 7 * fourth_power) + 6 * inclusion[2] * (2 * fourth_power - second_power**2)
+            inclusion[0] * fourth_power
+            + inclusion[1] * (3 * second_power**2 - 7 * fourth_power)
+            + 6 * inclusion[2] * (2 * fourth_power - second_power**2)
             + 3 * inclusion[3] * (second_power**2 - 2 * fourth_power)
-        )  # fmt: skip
+        )
         variance += stratum_variance
         fourth += moment - 3 * stratum_variance**2
     excess = fourth / variance**2 if variance else 0.0
@@ -334,7 +378,10 @@ def rank_probabilities(replicates: Mapping[str, Values]) -> dict[str, list[float
     tied_count = (values[None, :, :] == values[:, None, :]).sum(axis=1)
     probabilities = {}
     for n, name in enumerate(replicates):
-        shares = [((higher_count[n] <= rank) & (rank < higher_count[n] + tied_count[n])) / tied_count[n] for rank in range(figure_count)]
+        shares = [
+            ((higher_count[n] <= rank) & (rank < higher_count[n] + tied_count[n])) / tied_count[n]
+            for rank in range(figure_count)
+        ]
         probabilities[name] = [float(share.mean()) for share in shares]
     return probabilities
 
@@ -376,7 +423,9 @@ class PlannedPrompts:
     answers: int
 
 
-def minimum_detectable_difference(prompts_by_kind: Mapping[Hashable, PlannedPrompts], groups: int) -> float:
+def minimum_detectable_difference(
+    prompts_by_kind: Mapping[Hashable, PlannedPrompts], groups: int
+) -> float:
     """The smallest difference in mean regard between one of this many groups and all others that
     their test would find in 80% of such crawls (`kgbias.compare.families`), at a level that the
     groups share; for several groups by that test alone, provided that the test of all together
@@ -385,8 +434,15 @@ def minimum_detectable_difference(prompts_by_kind: Mapping[Hashable, PlannedProm
     if groups < 2:
         return math.nan
     tests = 1 if groups == 2 else groups
-    others = ClusterSample.concatenate([_planned_sample(prompts_by_kind)] * min(groups - 1, _MAX_OTHER_GROUPS))
-    return permutation_detectable(_planned_sample(prompts_by_kind), others, level=SIGNIFICANCE_LEVEL / tests, power=TARGET_POWER)
+    others = ClusterSample.concatenate(
+        [_planned_sample(prompts_by_kind)] * min(groups - 1, _MAX_OTHER_GROUPS)
+    )
+    return permutation_detectable(
+        _planned_sample(prompts_by_kind),
+        others,
+        level=SIGNIFICANCE_LEVEL / tests,
+        power=TARGET_POWER,
+    )
 
 
 def _planned_sample(prompts_by_kind: Mapping[Hashable, PlannedPrompts]) -> ClusterSample:
@@ -395,9 +451,14 @@ def _planned_sample(prompts_by_kind: Mapping[Hashable, PlannedPrompts]) -> Clust
     sums: list[Values] = []
     counts: list[Values] = []
     for kind, kind_prompts in prompts_by_kind.items():
-        spread = REGARD_SPREADS.get(kind_prompts.strategy, REGARD_SPREADS["predicate"])  # others: the nearest known
+        spread = REGARD_SPREADS.get(
+            kind_prompts.strategy, REGARD_SPREADS["predicate"]
+        )  # others: the nearest known
         size = kind_prompts.answers * spread.answered_share
-        shared_variance, own_variance = spread.prompt_share * spread.variance, (1 - spread.prompt_share) * spread.variance
+        shared_variance, own_variance = (
+            spread.prompt_share * spread.variance,
+            (1 - spread.prompt_share) * spread.variance,
+        )
         deviation = math.sqrt(size**2 * shared_variance + size * own_variance)
         strata += [kind] * kind_prompts.prompts
         sums.append(_normal_scores(kind_prompts.prompts) * deviation)

@@ -3,8 +3,8 @@
 If groups do not differ, a prompt and its answers could just as well have belonged to another group
 that was asked in the same way. So whole prompts (`kgbias.stats.designs.Design.clusters`)
 are dealt anew to the groups, each group getting as many as it has, within each block (a strategy,
-and what its prompts supply), and the standardised means (`kgbias.stats.poststratification`) are computed
-again. The observed deal is one of them, so p is never 0 (Phipson and Smyth 2010).
+and what its prompts supply), and the standardised means (`kgbias.stats.poststratification`) are
+computed again. The observed deal is one of them, so p is never 0 (Phipson and Smyth 2010).
 
 With very many observations, whose means are normal to many digits, p-values are those of the normal
 approximation instead.
@@ -18,7 +18,7 @@ import numpy as np
 
 from kgbias.compare.paired_tests import ClusterSample
 from kgbias.stats.inference import Values
-from kgbias.stats.poststratification import StratifiedSample, StandardWeights, weighted_means
+from kgbias.stats.poststratification import StandardWeights, StratifiedSample, weighted_means
 
 DEFAULT_PERMUTATIONS = 9_999
 MAX_PERMUTED_CLUSTERS = 50_000  # clusters dealt; with more, means are normal to many digits
@@ -35,9 +35,10 @@ class PermutationResult:
     Attributes:
         means: the standardised mean of each group, [g].
         rest_means: that of all the others, for each group, [g].
-        p_value: of no difference between the groups at all: the statistic is the sum of squares of their
-            means about the common one, each weighted by its number of statements.
-        rest_p_values: the same for each group and all others, on the difference of their means, [g].
+        p_value: of no difference between the groups at all: the statistic is the sum of squares of
+            their means about the common one, each weighted by its number of statements.
+        rest_p_values: the same for each group and all others, on the difference of their means,
+            [g].
     """
 
     means: Values
@@ -59,7 +60,11 @@ class _Clusters:
 
 
 def permute_clusters(
-    sides: Sequence[StratifiedSample], mix: StandardWeights, *, permutations: int = DEFAULT_PERMUTATIONS, seed: int = 0
+    sides: Sequence[StratifiedSample],
+    mix: StandardWeights,
+    *,
+    permutations: int = DEFAULT_PERMUTATIONS,
+    seed: int = 0,
 ) -> PermutationResult:
     """Test two or more samples against each other at a mix of forms that all of them have. NaN if
     the mix is empty."""
@@ -77,27 +82,52 @@ def permute_clusters(
     sums, sizes = _sum_forms(clusters, group_count, len(weights))
     means, rest_means = _group_means(sums[None], sizes[None], weights)
     group_sizes = sizes.sum(axis=1)
-    observed_between, observed_apart = _between_squares(means, group_sizes)[0], np.abs(means - rest_means)[0]
+    observed_between, observed_apart = (
+        _between_squares(means, group_sizes)[0],
+        np.abs(means - rest_means)[0],
+    )
     reached_count, reached_apart = 0, np.zeros(group_count)
-    permutation_count = min(permutations, max(_MIN_PERMUTATIONS, _MAX_TOTAL_CLUSTERS // max(1, len(clusters.sums))))
-    for drawn_sums, drawn_sizes in _iter_permutations(clusters, group_count, len(weights), permutation_count, rng):
+    permutation_count = min(
+        permutations, max(_MIN_PERMUTATIONS, _MAX_TOTAL_CLUSTERS // max(1, len(clusters.sums)))
+    )
+    for drawn_sums, drawn_sizes in _iter_permutations(
+        clusters, group_count, len(weights), permutation_count, rng
+    ):
         permuted_means, permuted_rest = _group_means(drawn_sums, drawn_sizes, weights)
-        reached_count += int((_between_squares(permuted_means, group_sizes) >= _reach_threshold(observed_between)).sum())
-        reached_apart += (np.abs(permuted_means - permuted_rest) >= _reach_threshold(observed_apart)).sum(axis=0)
-    return PermutationResult(means[0], rest_means[0], (reached_count + 1) / (permutation_count + 1), (reached_apart + 1) / (permutation_count + 1))
+        reached_count += int(
+            (
+                _between_squares(permuted_means, group_sizes) >= _reach_threshold(observed_between)
+            ).sum()
+        )
+        reached_apart += (
+            np.abs(permuted_means - permuted_rest) >= _reach_threshold(observed_apart)
+        ).sum(axis=0)
+    return PermutationResult(
+        means[0],
+        rest_means[0],
+        (reached_count + 1) / (permutation_count + 1),
+        (reached_apart + 1) / (permutation_count + 1),
+    )
 
 
-def permutation_units(sides: Mapping[str, StratifiedSample], mix: StandardWeights) -> dict[str, ClusterSample] | None:
+def permutation_units(
+    sides: Mapping[str, StratifiedSample], mix: StandardWeights
+) -> dict[str, ClusterSample] | None:
     """The prompts that are dealt, each in its block; None if there are so many that the normal
     approximation says what a test would find."""
     mixed_samples = {name: mix.restrict(sample) for name, sample in sides.items()}
-    if not mix.weights or sum(_count_clusters(sample) for sample in mixed_samples.values()) > _MAX_SAMPLED_CLUSTERS:
+    if (
+        not mix.weights
+        or sum(_count_clusters(sample) for sample in mixed_samples.values()) > _MAX_SAMPLED_CLUSTERS
+    ):
         return None
     clusters = _build_clusters(list(mixed_samples.values()), list(mix.weights))
     units = {}
     for n, name in enumerate(mixed_samples):
         in_group = clusters.group == n
-        units[name] = ClusterSample(clusters.block[in_group].tolist(), clusters.sums[in_group], clusters.sizes[in_group])
+        units[name] = ClusterSample(
+            clusters.block[in_group].tolist(), clusters.sums[in_group], clusters.sizes[in_group]
+        )
     return units
 
 
@@ -116,7 +146,9 @@ def _group_means(sums: Values, sizes: Values, weights: Values) -> tuple[Values, 
     """The standardised mean of each group and of all others, [..., g], from the sums and sizes of
     its forms, [..., g, f]."""
     all_sums, all_sizes = sums.sum(axis=-2, keepdims=True), sizes.sum(axis=-2, keepdims=True)
-    return weighted_means(sums, sizes, weights), weighted_means(all_sums - sums, all_sizes - sizes, weights)
+    return weighted_means(sums, sizes, weights), weighted_means(
+        all_sums - sums, all_sizes - sizes, weights
+    )
 
 
 def _count_clusters(sample: StratifiedSample) -> int:
@@ -134,7 +166,12 @@ def _build_clusters(samples: Sequence[StratifiedSample], forms: Sequence[Hashabl
     for group_index, stratified in enumerate(samples):
         sample = stratified.sample
         counts = sample.counts.astype(np.float64)
-        if stratified.forms is None or stratified.blocks is None or sample.design is None or sample.places is None:
+        if (
+            stratified.forms is None
+            or stratified.blocks is None
+            or sample.design is None
+            or sample.places is None
+        ):
             values = np.repeat(sample.values, sample.counts)
             zeros = np.zeros(len(values))
             cluster_columns.append((zeros + group_index, zeros, zeros, values, zeros + 1))
@@ -145,12 +182,19 @@ def _build_clusters(samples: Sequence[StratifiedSample], forms: Sequence[Hashabl
         block = [blocks.setdefault(stratified.blocks[n], len(blocks)) for n in first_places]
         form = [number[stratified.forms[n]] for n in first_places]
         cluster_columns.append(
-            (np.full(len(first_places), group_index), np.array(block), np.array(form),
-             np.bincount(place, counts * sample.values).astype(np.float64),
-             np.bincount(place, counts).astype(np.float64))
-        )  # fmt: skip
+            (
+                np.full(len(first_places), group_index),
+                np.array(block),
+                np.array(form),
+                np.bincount(place, counts * sample.values).astype(np.float64),
+                np.bincount(place, counts).astype(np.float64),
+            )
+        )
     return _Clusters(
-        *(np.concatenate(column).astype(np.float64) for column in zip(*cluster_columns, strict=True))
+        *(
+            np.concatenate(column).astype(np.float64)
+            for column in zip(*cluster_columns, strict=True)
+        )
     )
 
 
@@ -173,8 +217,12 @@ def _iter_permutations(
     for block in np.unique(clusters.block):
         block_clusters = np.flatnonzero(clusters.block == block)
         block_clusters = block_clusters[np.argsort(clusters.group[block_clusters], kind="stable")]
-        group_numbers, starts = np.unique(clusters.group[block_clusters].astype(np.int64), return_index=True)
-        blocks.append((block_clusters, group_numbers, starts, int(clusters.form[block_clusters[0]])))
+        group_numbers, starts = np.unique(
+            clusters.group[block_clusters].astype(np.int64), return_index=True
+        )
+        blocks.append(
+            (block_clusters, group_numbers, starts, int(clusters.form[block_clusters[0]]))
+        )
     widest = max(len(block_clusters) for block_clusters, *_ in blocks)
     step = max(1, _CHUNK_NUMBERS // max(widest, groups * forms))
     for start in range(0, permutation_count, step):
@@ -185,33 +233,45 @@ def _iter_permutations(
             if len(group_numbers) > 1:
                 permuted = rng.permuted(permuted, axis=1)
             sums[:, group_numbers, form] += np.add.reduceat(clusters.sums[permuted], starts, axis=1)
-            sizes[:, group_numbers, form] += np.add.reduceat(clusters.sizes[permuted], starts, axis=1)
+            sizes[:, group_numbers, form] += np.add.reduceat(
+                clusters.sizes[permuted], starts, axis=1
+            )
         yield sums, sizes
 
 
-def _test_by_normal(samples: Sequence[StratifiedSample], mix: StandardWeights, weights: Values) -> PermutationResult:
+def _test_by_normal(
+    samples: Sequence[StratifiedSample], mix: StandardWeights, weights: Values
+) -> PermutationResult:
     """The same by the normal approximation: standard errors of linearised means of clusters; the
     test of all groups is that of Welch and James, as chi-squared."""
     from scipy.special import chdtrc
 
     moments = [_form_moments(sample, list(mix.weights)) for sample in samples]
     sums, sizes = (np.array([moment[n] for moment in moments]) for n in (0, 1))
-    means, rest_means = (side_means[0] for side_means in _group_means(sums[None], sizes[None], weights))
+    means, rest_means = (
+        side_means[0] for side_means in _group_means(sums[None], sizes[None], weights)
+    )
     # Of clusters about the mean of their own group, which without a difference is also the rest's.
     squares = np.array([moment[2] for moment in moments])
     with np.errstate(invalid="ignore", divide="ignore"):
         errors = squares / sizes**2 @ weights**2
-        rest_errors = (squares.sum(axis=0) - squares) / (sizes.sum(axis=0) - sizes) ** 2 @ weights**2
+        rest_errors = (
+            (squares.sum(axis=0) - squares) / (sizes.sum(axis=0) - sizes) ** 2 @ weights**2
+        )
         statistics = np.abs(means - rest_means) / np.sqrt(errors + rest_errors)
         inverse = 1 / errors
         middle = inverse @ means / inverse.sum()
         statistic = float(inverse @ (means - middle) ** 2)
-    p_values = np.array([math.erfc(x / math.sqrt(2)) if not math.isnan(x) else 1.0 for x in statistics])
+    p_values = np.array(
+        [math.erfc(x / math.sqrt(2)) if not math.isnan(x) else 1.0 for x in statistics]
+    )
     omnibus = 1.0 if math.isnan(statistic) else float(chdtrc(len(samples) - 1, statistic))
     return PermutationResult(means, rest_means, omnibus, p_values)
 
 
-def _form_moments(stratified: StratifiedSample, forms: Sequence[Hashable]) -> tuple[Values, Values, Values]:
+def _form_moments(
+    stratified: StratifiedSample, forms: Sequence[Hashable]
+) -> tuple[Values, Values, Values]:
     """For each form, the sum of the values, their number, and the sum over clusters of the square
     of how far their values exceed the mean."""
     sample = stratified.sample

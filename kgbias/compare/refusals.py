@@ -82,7 +82,12 @@ def list_prompt_refusals(
     answers: dict[tuple[str, ...], list[bool]] = defaultdict(list)
     for generation in generations:
         is_counted = arms is None or generation.arm in arms
-        if is_counted and not generation.attempt and generation.strategy != READING_STRATEGY and generation.outcome != "failed":
+        if (
+            is_counted
+            and not generation.attempt
+            and generation.strategy != READING_STRATEGY
+            and generation.outcome != "failed"
+        ):
             place = generation.prompt or generation.path  # an import may not say
             block = (generation.arm, generation.strategy, generation.template_hash)
             answers[generation.group_id, *block, place].append(generation.outcome == "refused")
@@ -95,8 +100,16 @@ def list_prompt_refusals(
 def list_retries(generations: Iterable[Generation]) -> list[Generation]:
     """The attempts that asked a prompt again because it was refused, in the given order."""
     attempts = list(generations)
-    refused = {(generation.run_id, _attempt_place(generation), generation.attempt) for generation in attempts if generation.outcome == "refused"}
-    return [generation for generation in attempts if (generation.run_id, _attempt_place(generation), generation.attempt - 1) in refused]
+    refused = {
+        (generation.run_id, _attempt_place(generation), generation.attempt)
+        for generation in attempts
+        if generation.outcome == "refused"
+    }
+    return [
+        generation
+        for generation in attempts
+        if (generation.run_id, _attempt_place(generation), generation.attempt - 1) in refused
+    ]
 
 
 def _attempt_place(g: Generation) -> str:
@@ -119,7 +132,9 @@ def measure_refusals(
         group_places = {g.id: n for n, g in enumerate(category_groups)}
         category_prompts = [prompt for prompt in prompts if prompt.group in group_places]
         if category_prompts:
-            categories.append(_measure_category(category, category_groups, category_prompts, group_places, deals))
+            categories.append(
+                _measure_category(category, category_groups, category_prompts, group_places, deals)
+            )
     return categories
 
 
@@ -130,7 +145,10 @@ def _measure_category(
     group_places: dict[str, int],
     deals: int,
 ) -> CategoryRefusals:
-    blocks = {block: group_index for group_index, block in enumerate(dict.fromkeys(p_values.block for p_values in prompts))}
+    blocks = {
+        block: group_index
+        for group_index, block in enumerate(dict.fromkeys(p_values.block for p_values in prompts))
+    }
     refused = np.flatnonzero([p_values.share >= 0.5 for p_values in prompts])
     table = FeatureTable(
         len(groups),
@@ -142,7 +160,9 @@ def _measure_category(
     )
     testable = 0 < len(refused) < len(prompts) and len(groups) > 1
     keyness = measure_keyness(table, deals=deals) if testable else None
-    p_values = [float(row[0]) for row in keyness.p_values] if keyness else [float("nan")] * len(groups)
+    p_values = (
+        [float(row[0]) for row in keyness.p_values] if keyness else [float("nan")] * len(groups)
+    )
     q_values = [float(prompt) for prompt in holm(p_values)] if keyness else p_values
     shares = {g.id: [prompt.share for prompt in prompts if prompt.group == g.id] for g in groups}
     rows = [
@@ -157,7 +177,9 @@ def _measure_category(
         if shares[group.id]
     ]
     overall_share = estimate_refusal_share([prompt.share for prompt in prompts])
-    return CategoryRefusals(category, tuple(rows), overall_share, keyness.overall_p if keyness else float("nan"))
+    return CategoryRefusals(
+        category, tuple(rows), overall_share, keyness.overall_p if keyness else float("nan")
+    )
 
 
 def estimate_refusal_share(shares: Sequence[float]) -> Estimate:

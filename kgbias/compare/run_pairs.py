@@ -8,10 +8,16 @@ from itertools import combinations
 
 import numpy as np
 
-from kgbias.compare.run_setup import list_setup_differences, check_comparable
 from kgbias.compare.families import testable_measures
+from kgbias.compare.run_setup import check_comparable, list_setup_differences
 from kgbias.errors import UsageError
-from kgbias.graph.selection import SelectedStatements, Selection, group_triples, select_one_arm, select_statements
+from kgbias.graph.selection import (
+    SelectedStatements,
+    Selection,
+    group_triples,
+    select_one_arm,
+    select_statements,
+)
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run, TripleView, node_id
 from kgbias.io.progress import Progress
@@ -55,8 +61,8 @@ class RankAgreement:
 @dataclass(frozen=True, slots=True)
 class RunComparison:
     """Two runs compared: what each says, and whether they rank the groups alike. How the groups
-    differ between runs is tested by `kgbias.compare.model_contrasts.contrast_models`. `asked_apart` says in what
-    they were not asked alike (`kgbias.compare.run_setup`)."""
+    differ between runs is tested by `kgbias.compare.model_contrasts.contrast_models`. `asked_apart`
+    says in what they were not asked alike (`kgbias.compare.run_setup`)."""
 
     first: Run
     second: Run
@@ -81,12 +87,14 @@ def compare_runs(
     out.
 
     Raises UsageError if two runs have no group in common or cannot be compared
-    (`kgbias.compare.run_setup.check_comparable`), a run is given twice, or a run has several arms and
-    none is chosen."""
+    (`kgbias.compare.run_setup.check_comparable`), a run is given twice, or a run has several arms
+    and none is chosen."""
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("name each run once")
     check_comparable(runs, measures)
-    sides = {run.id: _RunStatements.from_run(run, selection or Selection(), progress) for run in runs}
+    sides = {
+        run.id: _RunStatements.from_run(run, selection or Selection(), progress) for run in runs
+    }
     return [
         replace(
             _compare_pair(sides[first.id], sides[second.id], examples, groups, measures),
@@ -102,7 +110,9 @@ class _RunStatements:
     triples: Sequence[TripleView]
 
     @classmethod
-    def from_run(cls, run: StoredRun, selection: Selection, progress: Progress | None) -> "_RunStatements":
+    def from_run(
+        cls, run: StoredRun, selection: Selection, progress: Progress | None
+    ) -> "_RunStatements":
         statements = select_single_arm(run, selection)
         if progress is not None and statements.note:
             progress.note(f"{run.name}: {statements.note}")
@@ -122,7 +132,12 @@ def _compare_pair(
     groups: Sequence[str],
     measures: Sequence[str],
 ) -> RunComparison:
-    first_run, second_run, first, second = first_side.run, second_side.run, first_side.triples, second_side.triples
+    first_run, second_run, first, second = (
+        first_side.run,
+        second_side.run,
+        first_side.triples,
+        second_side.triples,
+    )
     wanted_groups = {node_id("group", name) for name in groups}
     in_second = {group.id for group in second_run.groups}
     shared = [group for group in first_run.groups if group.id in in_second]
@@ -140,7 +155,9 @@ def _compare_pair(
         for group in shared:
             if wanted_groups and group.id not in wanted_groups:
                 continue
-            values = tuple(measure_values(side_triples[group.id], measure) for side_triples in by_group_sides)
+            values = tuple(
+                measure_values(side_triples[group.id], measure) for side_triples in by_group_sides
+            )
             if len(values[0].values) and len(values[1].values):
                 pairs.append((values[0], values[1]))
         agreement.append(measure_rank_agreement(measure, pairs))
@@ -148,7 +165,9 @@ def _compare_pair(
     return RunComparison(first_run, second_run, len(shared), overlap, tuple(agreement))
 
 
-def _measure_overlap(first: Sequence[TripleView], second: Sequence[TripleView], examples: int) -> StatementOverlap:
+def _measure_overlap(
+    first: Sequence[TripleView], second: Sequence[TripleView], examples: int
+) -> StatementOverlap:
     ids = ({t.id for t in first}, {t.id for t in second})
 
     def only(views: Sequence[TripleView], others: set[str]) -> tuple[TripleView, ...]:
@@ -171,6 +190,8 @@ def measure_rank_agreement(
 
     if len(pairs) < MIN_GROUPS:
         return RankAgreement(measure, Estimate.missing(len(pairs)), math.nan)
-    first, second = (np.array([Sample.from_values(pair[side]).mean for pair in pairs]) for side in (0, 1))
+    first, second = (
+        np.array([Sample.from_values(pair[side]).mean for pair in pairs]) for side in (0, 1)
+    )
     tau = bootstrap_pairs(first, second, kendall_tau, draws=_DEFAULT_DRAWS, seed=seed)
     return RankAgreement(measure, tau, float(kendalltau(first, second).pvalue))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations, islice
 from typing import Any
 
-from kgbias.compare.refusals import list_prompt_refusals, estimate_refusal_share
+from kgbias.compare.refusals import estimate_refusal_share, list_prompt_refusals
 from kgbias.errors import UsageError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
@@ -40,7 +40,9 @@ def describe_setup(run: StoredRun) -> dict[str, str]:
         setup["prompts"] = f"{pack['name']} {pack['version']}" if pack else "as published"
         setup["language"] = str(pack.get("language", "en"))
         setup["temperature"] = f"{config.get('temperature', 1):g}"
-        truncations = [f"{name} {config[name]:g}" for name in _TRUNCATION_SETTINGS if config.get(name)]
+        truncations = [
+            f"{name} {config[name]:g}" for name in _TRUNCATION_SETTINGS if config.get(name)
+        ]
         setup["truncation"] = ", ".join(truncations) or "none"
         setup["thinks"] = _thinking_note(run)
         setup["refused"] = _refusal_note(run)
@@ -82,7 +84,8 @@ def check_comparable(runs: Sequence[StoredRun], measures: Sequence[str] = ()) ->
         subjects = [_STATEMENT_SUBJECTS.get(run.record.kind, "groups") for run in (first, other)]
         if subjects[0] != subjects[1]:
             raise UsageError(
-                f"{run_names} cannot be compared: statements are about {subjects[0]} in one and about "
+                f"{run_names} cannot be compared: statements are about {subjects[0]} in one and "
+                f"about "
                 f"{subjects[1]} in the other"
             )
         languages = [_prompt_language(run) for run in (first, other)]
@@ -93,10 +96,13 @@ def check_comparable(runs: Sequence[StoredRun], measures: Sequence[str] = ()) ->
             )
         first_metrics, other_metrics = first.metrics(), other.metrics()
         for name in sorted(first_metrics.keys() & other_metrics.keys()):
-            if (not measures or name in measures) and _scorer_name(first_metrics[name]) != _scorer_name(other_metrics[name]):
+            if (not measures or name in measures) and _scorer_name(
+                first_metrics[name]
+            ) != _scorer_name(other_metrics[name]):
                 raise UsageError(
                     f"{run_names} cannot be compared: {spoken_name(name)} was judged by "
-                    f"{_scorer_name(first_metrics[name])} in one and by {_scorer_name(other_metrics[name])} in the other; "
+                    f"{_scorer_name(first_metrics[name])} in one and by "
+                    f"{_scorer_name(other_metrics[name])} in the other; "
                     f"measure both alike, or name other `measures`"
                 )
 

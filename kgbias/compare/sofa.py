@@ -1,8 +1,8 @@
 """Models compared by SoFa: the same groups before the same statements.
 
 A statement's variance of PPL* over groups is one value; models are paired by statement, and the
-tests are those of `kgbias.compare.model_contrasts`. For all categories together the figure is the mean
-of their means, as in the paper, and statements are resampled within each.
+tests are those of `kgbias.compare.model_contrasts`. For all categories together the figure is the
+mean of their means, as in the paper, and statements are resampled within each.
 """
 
 import math
@@ -14,7 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.compare.model_contrasts import ModelContrast, ModelRanking, ModelSamples, contrast_models
+from kgbias.compare.model_contrasts import (
+    ModelContrast,
+    ModelRanking,
+    ModelSamples,
+    contrast_models,
+)
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.store import Store
@@ -53,7 +58,11 @@ class SofaRank:
 
     def score(self, category: str = ALL_CATEGORIES) -> Estimate:
         """The SoFa score, or that of a category."""
-        return self.result.score if category == ALL_CATEGORIES else self.result.find_category(category).score
+        return (
+            self.result.score
+            if category == ALL_CATEGORIES
+            else self.result.find_category(category).score
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,8 +72,8 @@ class SofaComparison(Result):
     Attributes:
         probe_set: what they were probed with.
         models: highest score first.
-        contrasts: every pair of models in every category and in all of them, paired by statement; one
-            family. Empty for fewer than two models, or three statements.
+        contrasts: every pair of models in every category and in all of them, paired by statement;
+            one family. Empty for fewer than two models, or three statements.
         rank_agreements: Kendall's tau of the models' scores in each pair of categories.
     """
 
@@ -124,7 +133,8 @@ class SofaComparison(Result):
                     for t in self.contrasts
                 ],
                 "kendall_tau": [
-                    {"first": a, "second": b, "tau": tau} for (a, b), tau in self.rank_agreements.items()
+                    {"first": a, "second": b, "tau": tau}
+                    for (a, b), tau in self.rank_agreements.items()
                 ],
             }
         )
@@ -145,7 +155,15 @@ class SofaComparison(Result):
 
         def record(model_rank: SofaRank) -> dict[str, Any]:
             score = model_rank.score()
-            cells = (model_rank.model, model_rank.rank, model_rank.low, model_rank.high, score.value, score.low, score.high)
+            cells = (
+                model_rank.model,
+                model_rank.rank,
+                model_rank.low,
+                model_rank.high,
+                score.value,
+                score.low,
+                score.high,
+            )
             return dict(zip(columns, cells, strict=True))
 
         return Rows(self.models, record, columns)
@@ -184,10 +202,13 @@ def compare_sofa(
     rankings: list[ModelRanking] = []
     if len(results) > 1 and probe_set.statements >= _MIN_STATEMENTS:
         tests, rankings = contrast_models(subjects, correction=correction, seed=seed)
-    overall_name = results[0].categories[0].category if len(results[0].categories) == 1 else ALL_CATEGORIES
+    overall_name = (
+        results[0].categories[0].category if len(results[0].categories) == 1 else ALL_CATEGORIES
+    )
     overall_rankings = [r for r in rankings if r.group == overall_name]
     model_ranks = [
-        _rank_model(result, name, results, overall_rankings) for result, name in zip(results, names, strict=True)
+        _rank_model(result, name, results, overall_rankings)
+        for result, name in zip(results, names, strict=True)
     ]
     by_category = {
         c.category: [r.find_category(c.category).score.value for r in results]
@@ -197,9 +218,11 @@ def compare_sofa(
         probe_set,
         tuple(sorted(model_ranks, key=lambda m: (m.rank, m.model))),
         tuple(tests),
-        {(a, b): kendall_tau(by_category[a], by_category[b])
-         for a, b in combinations(by_category, 2)},
-    )  # fmt: skip
+        {
+            (a, b): kendall_tau(by_category[a], by_category[b])
+            for a, b in combinations(by_category, 2)
+        },
+    )
 
 
 def compare_stored_sofa(
@@ -234,7 +257,9 @@ def compare_stored_sofa(
     return compare_sofa(own, probe_set_found, correction=correction, seed=seed)
 
 
-def measure_rank_agreements(scores: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
+def measure_rank_agreements(
+    scores: Mapping[str, Mapping[str, float]],
+) -> dict[tuple[str, str], float]:
     """Kendall's tau-b of each pair of benchmarks over the models that both scored, in [-1, 1]; NaN
     for fewer than two, or if one scored them all alike.
 
@@ -244,7 +269,9 @@ def measure_rank_agreements(scores: Mapping[str, Mapping[str, float]]) -> dict[t
     agreements = {}
     for first_name, second_name in combinations(scores, 2):
         shared_models = [model for model in scores[first_name] if model in scores[second_name]]
-        first_scores, second_scores = ([scores[name][m] for m in shared_models] for name in (first_name, second_name))
+        first_scores, second_scores = (
+            [scores[name][m] for m in shared_models] for name in (first_name, second_name)
+        )
         agreements[first_name, second_name] = kendall_tau(first_scores, second_scores)
     return agreements
 
@@ -253,7 +280,11 @@ def correlate_length(result: SofaResult, probe_set: ProbeSet, *, seed: int = 0) 
     """Pearson's correlation of PPL* and the number of words of the statement, over all probes, in
     [-1, 1] (figure 8); below 0: shorter statements have a higher PPL*. The interval is by
     bootstrap over statements. NaN if all have the same length."""
-    words = {(p.category, statement.id): statement.words for p in probe_set.parts for statement in p.statements}
+    words = {
+        (p.category, statement.id): statement.words
+        for p in probe_set.parts
+        for statement in p.statements
+    }
     groups = {c.category: len(c.groups) for c in result.categories}
     rows = [
         (groups[c.category], words[c.category, statement.id], statement.mean, statement.variance)
@@ -262,15 +293,31 @@ def correlate_length(result: SofaResult, probe_set: ProbeSet, *, seed: int = 0) 
     ]
     probe_counts, word_counts, means, variance = np.array(rows, dtype=np.float64).T
     # per statement: probes, and the sums of x, y, x^2, y^2 and xy over them
-    sums = np.stack([probe_counts, probe_counts * word_counts, probe_counts * means, probe_counts * word_counts * word_counts, (probe_counts - 1) * variance + probe_counts * means * means, probe_counts * word_counts * means])
+    sums = np.stack(
+        [
+            probe_counts,
+            probe_counts * word_counts,
+            probe_counts * means,
+            probe_counts * word_counts * word_counts,
+            (probe_counts - 1) * variance + probe_counts * means * means,
+            probe_counts * word_counts * means,
+        ]
+    )
     rng, row_count = np.random.Generator(np.random.PCG64(seed)), len(rows)
     step = max(1, 4_000_000 // row_count)
     resampled = [
-        sums @ rng.multinomial(row_count, np.full(row_count, 1 / row_count), size=min(step, DEFAULT_DRAWS - start)).T
+        sums
+        @ rng.multinomial(
+            row_count, np.full(row_count, 1 / row_count), size=min(step, DEFAULT_DRAWS - start)
+        ).T
         for start in range(0, DEFAULT_DRAWS, step)
     ]
     (value,) = _pearson(sums.sum(axis=1, keepdims=True))
-    low, high = percentile_interval(_pearson(np.concatenate(resampled, axis=1)), 0.95) if row_count > 1 else (np.nan,) * 2
+    low, high = (
+        percentile_interval(_pearson(np.concatenate(resampled, axis=1)), 0.95)
+        if row_count > 1
+        else (np.nan,) * 2
+    )
     return Estimate(float(value), low, high, row_count)
 
 
@@ -330,9 +377,16 @@ def _distinct_names(results: Sequence[SofaResult]) -> list[str]:
         name = result.model.title
         if name_counts[name] > 1:
             namesakes = [other for other in results if other.model.title == name]
-            settings = {("by", result.measure), ("revision", result.model.revision), *result.settings}
+            settings = {
+                ("by", result.measure),
+                ("revision", result.model.revision),
+                *result.settings,
+            }
             shared_settings = set.intersection(
-                *({("by", o.measure), ("revision", o.model.revision), *o.settings} for o in namesakes)
+                *(
+                    {("by", o.measure), ("revision", o.model.revision), *o.settings}
+                    for o in namesakes
+                )
             )
             difference = ", ".join(f"{k} {v}" for k, v in sorted(settings - shared_settings))
             name += f" ({difference})" if difference else ""

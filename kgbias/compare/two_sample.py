@@ -6,7 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgbias.stats.designs import percentile_interval
-from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values, resample_statistic, resample_means
+from kgbias.stats.inference import (
+    DEFAULT_DRAWS,
+    Estimate,
+    Sample,
+    Values,
+    resample_means,
+    resample_statistic,
+)
 from kgbias.stats.inference import mean as mean_of
 
 _MAX_EXACT_PAIRS = 400  # n1 * n2; up to this, p-values are exact if the method allows
@@ -98,8 +105,14 @@ def _design_effects(first: Sample, second: Sample) -> tuple[float, float] | None
     """How much clusters raise the variance of the distance between two distribution functions (the
     mean over thresholds, each with its share of the values) and of U; None if the draws are
     independent, or this is not known."""
-    sides = [sample for sample in (first, second) if sample.design is not None and sample.places is not None]
-    if len(sides) < 2 or all(sample.design is not None and sample.design.independent for sample in sides):
+    sides = [
+        sample
+        for sample in (first, second)
+        if sample.design is not None and sample.places is not None
+    ]
+    if len(sides) < 2 or all(
+        sample.design is not None and sample.design.independent for sample in sides
+    ):
         return None
     values = np.concatenate([sample.values for sample in sides])
     counts = np.concatenate([sample.counts for sample in sides]).astype(np.float64)
@@ -117,7 +130,9 @@ def _design_effects(first: Sample, second: Sample) -> tuple[float, float] | None
     independent_u = float(value_counts @ (mid_ranks - total / 2) ** 2)
     thresholds = distinct
     if len(distinct) > _MAX_THRESHOLDS:
-        cut_places = np.searchsorted(np.cumsum(value_counts) / total, (np.arange(_MAX_THRESHOLDS) + 0.5) / _MAX_THRESHOLDS)
+        cut_places = np.searchsorted(
+            np.cumsum(value_counts) / total, (np.arange(_MAX_THRESHOLDS) + 0.5) / _MAX_THRESHOLDS
+        )
         thresholds = np.unique(distinct[np.minimum(cut_places, len(distinct) - 1)])
     band = np.searchsorted(thresholds, values)  # values above the last threshold are in a band more
     size = len(thresholds) + 1
@@ -130,7 +145,9 @@ def _design_effects(first: Sample, second: Sample) -> tuple[float, float] | None
     clustered = float(weight @ (sums**2).sum(axis=0))
     return (
         max(1.0, clustered / independent) if independent > 0 else 1.0,
-        max(1.0, float(cluster_ranks @ cluster_ranks) / independent_u) if independent_u > 0 else 1.0,
+        max(1.0, float(cluster_ranks @ cluster_ranks) / independent_u)
+        if independent_u > 0
+        else 1.0,
     )
 
 
@@ -148,10 +165,19 @@ def _asymptotic_tests(
         for s in (first, second)
     )
     first_size, second_size = float(first.n), float(second.n)
-    ks_statistic = float(np.abs(np.cumsum(first_counts) / first_size - np.cumsum(second_counts) / second_size).max())
-    ks_p = float(kstwo.sf(ks_statistic, max(1, round(first_size * second_size / (first_size + second_size) / ks_effect))))
+    ks_statistic = float(
+        np.abs(np.cumsum(first_counts) / first_size - np.cumsum(second_counts) / second_size).max()
+    )
+    ks_p = float(
+        kstwo.sf(
+            ks_statistic,
+            max(1, round(first_size * second_size / (first_size + second_size) / ks_effect)),
+        )
+    )
     ties = first_counts + second_counts
-    u_statistic = float(first_counts @ (np.cumsum(second_counts) - second_counts / 2))  # pairs in which the first is larger, ties half
+    u_statistic = float(
+        first_counts @ (np.cumsum(second_counts) - second_counts / 2)
+    )  # pairs in which the first is larger, ties half
     size = first_size + second_size
     spread = math.sqrt(first_size * second_size / 12) * math.sqrt(
         max(0.0, size + 1 - float((ties * (ties**2 - 1) / size / (size - 1)).sum()))
@@ -159,7 +185,9 @@ def _asymptotic_tests(
     if not spread:
         return ks_statistic, ks_p, u_statistic, 1.0
     spread *= math.sqrt(u_effect)
-    u_p = float(min(1.0, 2 * ndtr((0.5 - abs(u_statistic - first_size * second_size / 2)) / spread)))
+    u_p = float(
+        min(1.0, 2 * ndtr((0.5 - abs(u_statistic - first_size * second_size / 2)) / spread))
+    )
     return ks_statistic, ks_p, u_statistic, u_p
 
 
@@ -186,4 +214,6 @@ def mean_difference(
     else:
         replicates = resample_means(first, draws, rng) - resample_means(second, draws, rng)
     (low, high), (second_min, second_max) = first.range, second.range
-    return Estimate(value, *percentile_interval(replicates, level), size).clip(low - second_max, high - second_min)
+    return Estimate(value, *percentile_interval(replicates, level), size).clip(
+        low - second_max, high - second_min
+    )

@@ -13,7 +13,12 @@ from kgbias.graph.selection import SelectedStatements, Selection, select_stateme
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, TripleView
 from kgbias.stats.inference import Sample
-from kgbias.stats.variance import VarianceComponents, CrossedVariances, measure_cells, estimate_crossed
+from kgbias.stats.variance import (
+    CrossedVariances,
+    VarianceComponents,
+    estimate_crossed,
+    measure_cells,
+)
 
 
 def variance_table(
@@ -23,8 +28,12 @@ def variance_table(
     categories of one group are left out. As in tests of groups, statements that name another group
     do not count, and scores do not depend on the group's name."""
     statements = [exclude_cross_mentions(run, select_statements(run, selection)) for run in runs]
-    draws = [Draws.from_run(run, counted_run) for run, counted_run in zip(runs, statements, strict=True)]
-    return compute_variances(runs[0].groups, statements, draws, explain_costly_measures(runs[0].metrics()))
+    draws = [
+        Draws.from_run(run, counted_run) for run, counted_run in zip(runs, statements, strict=True)
+    ]
+    return compute_variances(
+        runs[0].groups, statements, draws, explain_costly_measures(runs[0].metrics())
+    )
 
 
 def compute_variances(
@@ -33,8 +42,8 @@ def compute_variances(
     draws: Sequence[Draws],
     excluded_measures: Collection[str] = (),
 ) -> list[VarianceComponents]:
-    """The same for crawls already read: what counts in each, and how it was drawn. `excluded_measures` are
-    measures by which groups are not compared."""
+    """The same for crawls already read: what counts in each, and how it was drawn.
+    `excluded_measures` are measures by which groups are not compared."""
     components = []
     first = statements[0]
     for arm in first.arms:
@@ -42,17 +51,23 @@ def compute_variances(
         for crawl, crawl_statements in enumerate(statements):
             for triple in crawl_statements.triples_of_arm(arm):
                 by_group_and_crawl[triple.group_id, crawl].append(triple)
-        for measure in (m for m in testable_measures(first.triples_of_arm(arm)) if m not in excluded_measures):
+        for measure in (
+            m for m in testable_measures(first.triples_of_arm(arm)) if m not in excluded_measures
+        ):
             for category in dict.fromkeys(g.category for g in groups):
                 samples = {
-                    (place, crawl): draws[crawl].sample(by_group_and_crawl[group.id, crawl], measure)
+                    (place, crawl): draws[crawl].sample(
+                        by_group_and_crawl[group.id, crawl], measure
+                    )
                     for place, group in enumerate(groups)
                     if group.category == category
                     for crawl in range(len(statements))
                 }
                 samples = {key: sample for key, sample in samples.items() if len(sample.values)}
                 if len({group for group, _ in samples}) > 1:
-                    components.append(_build_components(measure, category, first.arm_label(arm), samples))
+                    components.append(
+                        _build_components(measure, category, first.arm_label(arm), samples)
+                    )
     return components
 
 
@@ -63,9 +78,14 @@ def _build_components(
     crawls = {key: np.full(len(s.values), key[1]) for key, s in samples.items()}
     size = sum(s.n for s in samples.values())
     return VarianceComponents(
-        measure, category, arm, _cross_units(samples, wordings), _cross_units(samples, crawls),
-        _pooled_variance(samples, wordings), size,
-    )  # fmt: skip
+        measure,
+        category,
+        arm,
+        _cross_units(samples, wordings),
+        _cross_units(samples, crawls),
+        _pooled_variance(samples, wordings),
+        size,
+    )
 
 
 def _pooled_variance(
@@ -96,7 +116,11 @@ def _cross_units(
     for key in samples:
         keys_by_group[key[0]].append(key)
     rows = [
-        measure_cells([samples[key] for key in group_keys], [numbers_by_key[key] for key in group_keys], len(distinct_units))
+        measure_cells(
+            [samples[key] for key in group_keys],
+            [numbers_by_key[key] for key in group_keys],
+            len(distinct_units),
+        )
         for group_keys in keys_by_group.values()
     ]
     return estimate_crossed([row for row in rows if row is not None])

@@ -21,7 +21,7 @@ from kgbias.graph.types import Category, Group
 from kgbias.ids import content_id
 from kgbias.language.words import FILTERS
 from kgbias.measures import MEASURES
-from kgbias.models.base import PromptForm, ModelInfo, Settings
+from kgbias.models.base import ModelInfo, PromptForm, Settings
 from kgbias.models.truncate import Truncation
 from kgbias.packs import PUBLISHED, Pack, load_pack, pack_names
 
@@ -135,13 +135,16 @@ class CrawlConfig:
             raise UsageError("samples, iterations and prompts cannot be negative")
         if max(*counts, self.answers, *self.strategy_prompts.values()) > MAX_CRAWL_SIZE:
             raise UsageError(
-                f"samples, answers, iterations and prompts cannot be more than {MAX_CRAWL_SIZE:,} each"
+                f"samples, answers, iterations and prompts cannot be more than {MAX_CRAWL_SIZE:,} "
+                f"each"
             )
         other_strategies = [name for name in EXPANSIONS if name not in _PAPER_STRATEGIES]
         if unknown := self.strategy_prompts.keys() - set(other_strategies):
             raise UsageError(
-                f"`strategy_prompts` is for strategies other than {' and '.join(_PAPER_STRATEGIES)}, not "
-                f"{', '.join(sorted(unknown))}; the others are {', '.join(other_strategies) or 'none'}"
+                f"`strategy_prompts` is for strategies other than "
+                f"{' and '.join(_PAPER_STRATEGIES)}, not "
+                f"{', '.join(sorted(unknown))}; the others are "
+                f"{', '.join(other_strategies) or 'none'}"
             )
         if self.samples == 0 or not self.initial_predicates:
             raise UsageError("a crawl needs at least one predicate and one sample to start from")
@@ -205,7 +208,9 @@ class CrawlConfig:
     @property
     def steps(self) -> tuple[CrawlStep, ...]:
         """What the crawl asks about each group: initialisation, then every strategy in use."""
-        initial_step = CrawlStep("initialise", "initialise", len(self.initial_predicates) * self.samples)
+        initial_step = CrawlStep(
+            "initialise", "initialise", len(self.initial_predicates) * self.samples
+        )
         return (
             initial_step,
             *(
@@ -233,15 +238,27 @@ class CrawlConfig:
     def as_dict(self) -> dict[str, Any]:
         """The configuration as it is stored with the run; the run's id is computed from it."""
         return {
-            "seeds": {seed_category.category.name: list(seed_category.groups) for seed_category in self.seeds},
-            "variants": {name: list(other_names) for seed_category in self.seeds for name, other_names in seed_category.variants.items()},
+            "seeds": {
+                seed_category.category.name: list(seed_category.groups)
+                for seed_category in self.seeds
+            },
+            "variants": {
+                name: list(other_names)
+                for seed_category in self.seeds
+                for name, other_names in seed_category.variants.items()
+            },
             "dynamic": self.dynamic and [self.dynamic.prompts, self.dynamic.agree],
             "named_by_model": {
-                seed_category.category.name: {"lists": dict(seed_category.named_by_model), "answers": list(seed_category.list_answers)}
+                seed_category.category.name: {
+                    "lists": dict(seed_category.named_by_model),
+                    "answers": list(seed_category.list_answers),
+                }
                 for seed_category in self.seeds
                 if seed_category.list_answers
             },
-            "prefixes": {seed_category.category.name: seed_category.prefix for seed_category in self.seeds},
+            "prefixes": {
+                seed_category.category.name: seed_category.prefix for seed_category in self.seeds
+            },
             "seed": self.seed,
             "temperature": self.temperature,
             "initial_predicates": list(self.initial_predicates),
@@ -271,7 +288,9 @@ class CrawlConfig:
 
     def _other_prompts(self) -> dict[str, Any]:
         """The numbers of prompts of strategies other than the published ones."""
-        counts = {name: self.count_prompts(name) for name in EXPANSIONS if name not in _PAPER_STRATEGIES}
+        counts = {
+            name: self.count_prompts(name) for name in EXPANSIONS if name not in _PAPER_STRATEGIES
+        }
         used = {name: count for name, count in counts.items() if count}
         return {"prompts": used} if used else {}
 
@@ -287,7 +306,10 @@ class CrawlConfig:
         """A name for the run, for example "smollm2-gender-1f0c"."""
         categories = "-".join(s.category.name for s in self.seeds)
         identity = model.configured_id(settings)
-        return f"{model.short_name}-{categories}-{content_id('name', identity, repr(self.as_dict()))[:4]}"
+        return (
+            f"{model.short_name}-{categories}-"
+            f"{content_id('name', identity, repr(self.as_dict()))[:4]}"
+        )
 
 
 def check_repeat(repeat: int) -> None:
@@ -297,10 +319,26 @@ def check_repeat(repeat: int) -> None:
 
 _EXTRA_KEYS = {"judge", "gauge"}  # stand in the record beside the configuration
 _PLAIN_KEYS = (
-    "seed", "temperature", "top_k", "top_p", "min_p", "samples", "answers", "iterations",
-    "predicate_prompts", "object_prompts", "shots", "form", "structured", "max_attempts", "redraw",
-    "until_coverage", "min_acceptability", "series", "sized",
-)  # fmt: skip
+    "seed",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "samples",
+    "answers",
+    "iterations",
+    "predicate_prompts",
+    "object_prompts",
+    "shots",
+    "form",
+    "structured",
+    "max_attempts",
+    "redraw",
+    "until_coverage",
+    "min_acceptability",
+    "series",
+    "sized",
+)
 
 
 def read_crawl_config(

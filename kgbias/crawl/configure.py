@@ -20,7 +20,7 @@ from kgbias.crawl.seeds import (
 )
 from kgbias.errors import UsageError
 from kgbias.io.tables_in_memory import ACCEPTED_FORMS
-from kgbias.models.base import PromptForm, ModelOptions
+from kgbias.models.base import ModelOptions, PromptForm
 from kgbias.models.budget import BudgetOptions
 from kgbias.models.kinds import check_structured, form_for
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
@@ -142,13 +142,24 @@ def configure(
     if dynamic is None or categories or files or intersections:
         added = groups if dynamic is None else ()
         chosen_seeds = choose_seeds(
-            model, categories, added, seed_files=files, intersections=intersections, groups=pack.groups
+            model,
+            categories,
+            added,
+            seed_files=files,
+            intersections=intersections,
+            groups=pack.groups,
         )
     if dynamic is not None:
         seed_class = choose_seed_class(model, dynamic, plural, groups=pack.groups)
-        same_category = [seed for seed in chosen_seeds if seed.category.name == seed_class.category.name]
-        dynamic_seeds = DynamicSeeds((same_category or [seed_class])[0].with_groups(groups), seed_prompts, seed_agree)
-    return CrawlConfig(seeds=tuple(chosen_seeds), pack=pack, dynamic=dynamic_seeds, **config_parameters)
+        same_category = [
+            seed for seed in chosen_seeds if seed.category.name == seed_class.category.name
+        ]
+        dynamic_seeds = DynamicSeeds(
+            (same_category or [seed_class])[0].with_groups(groups), seed_prompts, seed_agree
+        )
+    return CrawlConfig(
+        seeds=tuple(chosen_seeds), pack=pack, dynamic=dynamic_seeds, **config_parameters
+    )
 
 
 def _resolve_parameters(
@@ -174,7 +185,11 @@ def _resolve_parameters(
     # The pack's truncation is dropped as a whole: it was chosen for the pack's temperature.
     is_greedy = parameters_given.get("temperature") == 0
     if is_greedy or parameters_given.keys() & set(TRUNCATION_SETTINGS):
-        defaults = {name: value for name, value in defaults.items() if name not in TRUNCATION_SETTINGS}
+        defaults = {
+            name: value for name, value in defaults.items() if name not in TRUNCATION_SETTINGS
+        }
     if is_greedy:  # nothing is drawn, so nothing is drawn again
-        defaults = {name: value for name, value in defaults.items() if name not in ("answers", "redraw")}
+        defaults = {
+            name: value for name, value in defaults.items() if name not in ("answers", "redraw")
+        }
     return pack, {**defaults, **parameters_given}

@@ -19,15 +19,29 @@ from time import monotonic
 from typing import Any, get_args
 
 from kgbias.crawl.config import ECHO_FILTER, CrawlConfig, check_repeat
-from kgbias.crawl.parse import MAX_JSON_TOKENS, NO_TEXT_REASON, flatten_schema_answer, read_answer, answer_schema
-from kgbias.crawl.plans import PromptPlan, replan_attempt, repeat_for_answers, plan_expansion, plan_initial_prompts, place_path, render_prompt
+from kgbias.crawl.parse import (
+    MAX_JSON_TOKENS,
+    NO_TEXT_REASON,
+    answer_schema,
+    flatten_schema_answer,
+    read_answer,
+)
+from kgbias.crawl.plans import (
+    PromptPlan,
+    place_path,
+    plan_expansion,
+    plan_initial_prompts,
+    render_prompt,
+    repeat_for_answers,
+    replan_attempt,
+)
 from kgbias.crawl.seeds import DynamicSeeds, name_seed_groups
 from kgbias.crawl.stopping import Gauge, GroupProgress, IntervalWidths, describe_coverage
 from kgbias.crawl.strategies import TriplePool
 from kgbias.errors import Interrupted, KgbiasError, RunConflict, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.generation_run import explain_empty
-from kgbias.graph.store import Store, StoredRun, AskTimer
+from kgbias.graph.store import AskTimer, Store, StoredRun
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, verbalise
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
@@ -53,7 +67,9 @@ class AcceptabilityJudge:
     score: Callable[[Sequence[str]], Sequence[float]]
 
 
-def mark_nonsense(generations: Sequence[Generation], judge: AcceptabilityJudge, threshold: float) -> list[Generation]:
+def mark_nonsense(
+    generations: Sequence[Generation], judge: AcceptabilityJudge, threshold: float
+) -> list[Generation]:
     """The generations, with the outcome "nonsense" for statements below the threshold."""
     sentences = {
         index: verbalise(g.triple.group, g.triple.predicate, g.triple.object)
@@ -115,8 +131,15 @@ def describe_malformed(
 
 
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
-MAX_REPEATED_REFUSALS = 20  # refused prompts that are asked again and refused again; then no more are
-REJECTED_OUTCOMES = ("refused", "unparsable", "echo", "nonsense")  # outcomes whose prompt is repeated
+MAX_REPEATED_REFUSALS = (
+    20  # refused prompts that are asked again and refused again; then no more are
+)
+REJECTED_OUTCOMES = (
+    "refused",
+    "unparsable",
+    "echo",
+    "nonsense",
+)  # outcomes whose prompt is repeated
 
 
 @dataclass(repr=False)
@@ -193,7 +216,10 @@ class CrawlResult(Result):
 
     def heading(self) -> str:
         ended = ", ".join(f"{count:,} {outcome}" for outcome, count in self.outcomes.items())
-        return f"run {self.run.name}: {self.asked_count:,} asked, {self.cached_count:,} in the log ({ended})"
+        return (
+            f"run {self.run.name}: {self.asked_count:,} asked, {self.cached_count:,} in the "
+            f"log ({ended})"
+        )
 
 
 TRIAL_ANSWERS = 64  # answers, after a few that load the model
@@ -204,14 +230,18 @@ def time_answers(config: CrawlConfig, model: Completer, store: Store, progress: 
     the log, where the crawl finds them; 0 if the log has all of its first round."""
     asker = LoggedModel(model, store, progress)
     pools = [TriplePool(arm, seed) for arm in config.arms for seed in config.seeds]
-    plans = sorted((plan for pool in pools for plan in plan_initial_prompts(config, pool)), key=_prompt_number)
+    plans = sorted(
+        (plan for pool in pools for plan in plan_initial_prompts(config, pool)), key=_prompt_number
+    )
     requests = _build_requests(config, repeat_for_answers(config, plans), 0)
     progress.stage("trial", min(len(requests), TRIAL_ANSWERS + 8))
     asker.ask(requests[:8])
     for start in range(8, len(requests), TRIAL_ANSWERS):
         asked_before, started = asker.asked_count, monotonic()
         asker.ask(requests[start : start + TRIAL_ANSWERS])
-        if (new_answers := asker.asked_count - asked_before) > min(TRIAL_ANSWERS, len(requests) - start) / 2:
+        if (new_answers := asker.asked_count - asked_before) > min(
+            TRIAL_ANSWERS, len(requests) - start
+        ) / 2:
             return (monotonic() - started) / new_answers
     return 0.0
 
@@ -281,7 +311,8 @@ def read_crawl_result(run: StoredRun) -> CrawlResult:
         result.iterations = max(result.iterations, generation.iteration)
         result.cached_count += bool(generation.answer_key)
         group_progress = board.setdefault(
-            (generation.arm, generation.group_id), GroupProgress(generation.arm, names.get(generation.group_id, generation.group_id))
+            (generation.arm, generation.group_id),
+            GroupProgress(generation.arm, names.get(generation.group_id, generation.group_id)),
         )
         group_progress.add(generation)
     result.unfilled_count = sum(outcome != "ok" for outcome in last_outcomes.values())
@@ -303,7 +334,9 @@ def _run_rounds(
     result = CrawlResult(run)
     pools = [TriplePool(arm, seed) for arm in config.arms for seed in config.seeds]
     progress_by_group: dict[tuple[str, str], GroupProgress] = {
-        (pool.arm, group.id): GroupProgress(pool.arm, group.name) for pool in pools for group in pool.groups
+        (pool.arm, group.id): GroupProgress(pool.arm, group.name)
+        for pool in pools
+        for group in pool.groups
     }
     result.groups = list(progress_by_group.values())
     widths = IntervalWidths(config.until_width, gauge) if config.until_width and gauge else None
@@ -325,7 +358,11 @@ def _run_rounds(
             _grow_pools(pools, generations)
             for attempts in generations:
                 result.outcomes.update(generation.outcome for generation in attempts)
-                result.reasons.update((group.outcome, group.reason_text) for group in attempts if group.outcome != "ok")
+                result.reasons.update(
+                    (group.outcome, group.reason_text)
+                    for group in attempts
+                    if group.outcome != "ok"
+                )
                 result.retry_count += sum(group.outcome == "refused" for group in attempts[:-1])
                 result.unfilled_count += attempts[-1].outcome != "ok"
                 for generation in attempts:
@@ -354,8 +391,12 @@ def _run_rounds(
     except (KeyboardInterrupt, Interrupted) as stop:
         store.set_status(run.id, "stopped")
         # The round it stopped in.
-        stopped_round = _fill_places(config, run, plans, asker.recall, SilentProgress(), judge, retries_before)
-        statements = result.outcomes["ok"] + sum(attempts[-1].outcome == "ok" for attempts in stopped_round)
+        stopped_round = _fill_places(
+            config, run, plans, asker.recall, SilentProgress(), judge, retries_before
+        )
+        statements = result.outcomes["ok"] + sum(
+            attempts[-1].outcome == "ok" for attempts in stopped_round
+        )
         raise _build_interrupt(stop, asker, f", {statements} statements so far") from None
     except RunConflict:  # another process has taken it over
         raise
@@ -364,7 +405,11 @@ def _run_rounds(
         raise
     finally:
         timer.note(store, run.id, asker.asked_count)
-        result.asked_count, result.cached_count, result.usage = asker.asked_count, asker.cached_count, asker.usage
+        result.asked_count, result.cached_count, result.usage = (
+            asker.asked_count,
+            asker.cached_count,
+            asker.usage,
+        )
     store.set_status(run.id, "complete")
     result.run = replace(run, status="complete")
     return result
@@ -378,11 +423,14 @@ def _drop_empty_run(store: Store, run: Run, progress: Progress) -> None:
         progress.note(f"run {run.name} is not kept: nothing was recorded")
 
 
-def _build_interrupt(stop: BaseException, asker: LoggedModel, statement_note: str = "") -> Interrupted:
+def _build_interrupt(
+    stop: BaseException, asker: LoggedModel, statement_note: str = ""
+) -> Interrupted:
     why = str(stop) or "stopped"
     answer_count = asker.asked_count - asker.failed_count
     return Interrupted(
-        f"{why}: the {answer_count} answers that came are kept{statement_note}; running this again continues from "
+        f"{why}: the {answer_count} answers that came are kept{statement_note}; running this "
+        f"again continues from "
         "there"
     )
 
@@ -409,7 +457,9 @@ def _has_varied_answers(generations: Sequence[Sequence[Generation]]) -> bool:
         for generation in attempts:
             if generation.outcome != "failed":
                 words = generation.triple.object_id if generation.triple else ""
-                answers_by_prompt.setdefault(generation.prompt, []).append((generation.reason, words))
+                answers_by_prompt.setdefault(generation.prompt, []).append(
+                    (generation.reason, words)
+                )
     repeated = [answers for answers in answers_by_prompt.values() if len(answers) > 1]
     return not repeated or any(len(set(answers)) > 1 for answers in repeated)
 
@@ -419,7 +469,9 @@ def _advise_on_form(config: CrawlConfig, generations: Sequence[Sequence[Generati
     attempts_made = [generation for attempts in generations for generation in attempts]
     return describe_malformed(
         Counter(generation.outcome for generation in attempts_made),
-        Counter(generation.reason for generation in attempts_made if generation.outcome == "unparsable"),
+        Counter(
+            generation.reason for generation in attempts_made if generation.outcome == "unparsable"
+        ),
         form=config.form,
         structured=config.structured,
         prompts=config.pack.name,
@@ -435,7 +487,9 @@ def _plan_round(
 ) -> list[PromptPlan]:
     """The places of a round, for all groups of which too little is known yet."""
     if not iteration:
-        return repeat_for_answers(config, (plan for pool in pools for plan in plan_initial_prompts(config, pool)))
+        return repeat_for_answers(
+            config, (plan for pool in pools for plan in plan_initial_prompts(config, pool))
+        )
     return repeat_for_answers(
         config,
         (
@@ -457,7 +511,9 @@ def _format_examples(generations: Sequence[Sequence[Generation]]) -> str:
     for attempts in generations:
         triple = attempts[-1].triple
         if triple is not None:
-            sentences.setdefault(triple.group, verbalise(triple.group, triple.predicate, triple.object))
+            sentences.setdefault(
+                triple.group, verbalise(triple.group, triple.predicate, triple.object)
+            )
     if not sentences:
         return "no statement came of this round"
     step = max(1, len(sentences) // MAX_EXAMPLES)
@@ -546,7 +602,9 @@ def _split_retries(
         yield [p for p in places if p[0] in later_places]
 
 
-def _build_requests(config: CrawlConfig, plans: Sequence[PromptPlan], attempt: int) -> list[Request]:
+def _build_requests(
+    config: CrawlConfig, plans: Sequence[PromptPlan], attempt: int
+) -> list[Request]:
     """The requests of all places. The answers to a prompt follow each other, so it is written once
     for all of them."""
     requests: list[Request] = []
@@ -608,7 +666,11 @@ def _read_generation(
         predicate = plan.predicate or reading.predicate
         if outcome == "ok":
             triple = Triple(plan.group.name, predicate, reading.object)
-        if triple is not None and ECHO_FILTER in config.filters and _repeats_example(config, plan, triple):
+        if (
+            triple is not None
+            and ECHO_FILTER in config.filters
+            and _repeats_example(config, plan, triple)
+        ):
             outcome, reason, triple = "echo", "repeats an example", None
     return Generation(
         run_id=run.id,

@@ -209,7 +209,9 @@ def parse_prompt(prompt: str, names: Iterable[str]) -> tuple[str, str]:
     return last_match[0], " ".join(_PROMPT_MARKS.sub("", prompt[last_match.end() :]).split())
 
 
-def reread_answer(text: str, subject: str, predicate: str, config: Mapping[str, Any]) -> tuple[str, str]:
+def reread_answer(
+    text: str, subject: str, predicate: str, config: Mapping[str, Any]
+) -> tuple[str, str]:
     """The predicate and object that the reader of a run (with this configuration) finds in an
     answer, without filters and as if no limit had cut it off; ("", "") if it finds none."""
     answer_text, reader = text, config.get("pack", {}).get("reader", "list").partition("@")[0]

@@ -9,7 +9,7 @@ from kgbias.crawl.seeds import check_group_names, looks_singular, new_category, 
 from kgbias.errors import UsageError, nearest
 from kgbias.graph.generation_run import Person
 from kgbias.ids import normalise
-from kgbias.parameters import Names, select_named, as_names
+from kgbias.parameters import Names, as_names, select_named
 
 PersonT = TypeVar("PersonT", bound=Person)
 _MIN_SPELLING_SIMILARITY = 0.8  # the word for one of a group and for all of them
@@ -22,12 +22,12 @@ def choose_people(
     seeds: Sequence[str | Path],
     make_person: Callable[[Person], PersonT],
 ) -> tuple[PersonT, ...]:
-    """Whom to ask about: everybody in `people` if nothing is named; else those of the categories, of
-    the groups by name, and of the groups in the files `seeds`, together, as in a crawl.
+    """Whom to ask about: everybody in `people` if nothing is named; else those of the categories,
+    of the groups by name, and of the groups in the files `seeds`, together, as in a crawl.
 
-    A group that is told of has its people there. Of any other, `make_person` makes what is asked about from
-    a `Person` in the words of the file (`person`), or else in ours. Such a group is of the one
-    category that is named, else of "custom".
+    A group that is told of has its people there. Of any other, `make_person` makes what is asked
+    about from a `Person` in the words of the file (`person`), or else in ours. Such a group is of
+    the one category that is named, else of "custom".
 
     Raises UsageError for an unknown category, and for the word for one of a group that is there.
     """
@@ -41,7 +41,11 @@ def choose_people(
     if names:
         check_group_names(names)
         for name in names:
-            nearest_name = nearest(name, [p.group for p in people], _MIN_SPELLING_SIMILARITY) if looks_singular(name) else ""
+            nearest_name = (
+                nearest(name, [p.group for p in people], _MIN_SPELLING_SIMILARITY)
+                if looks_singular(name)
+                else ""
+            )
             if nearest_name and normalise(name) not in people_by_group:
                 raise UsageError(f"{name!r} would be a new group: did you mean {nearest_name}?")
         target_category = categories[0] if len(categories) == 1 else "custom"

@@ -140,7 +140,9 @@ def _draw_examples(config: CrawlConfig, plan: PromptPlan, attempt: int) -> Promp
         return plan
     predicate, shown_triples = draw
     examples = config.pack.mix_examples(shown_triples, rng)
-    return replace(plan, predicate=predicate, shown_triples=tuple(shown_triples), examples=tuple(examples))
+    return replace(
+        plan, predicate=predicate, shown_triples=tuple(shown_triples), examples=tuple(examples)
+    )
 
 
 def _cycle_wordings(config: CrawlConfig, place: str, template: str) -> Iterator[int]:
@@ -175,17 +177,17 @@ class PriceStage:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Price(Result):
-    """What a crawl asks for `groups` groups in `arms` arms, or `crawls` of them together. `groups_by_category`
-    are the names of the groups by category.
+    """What a crawl asks for `groups` groups in `arms` arms, or `crawls` of them together.
+    `groups_by_category` are the names of the groups by category.
 
     With `more_groups_named_by_model` the model first names groups of its own, each of which costs
     as much as one of the others; without other seeds, the stages are those of one group. With
     `until_coverage` or `until_width` the numbers are an upper bound: a group is left alone once
-    enough is known of it. `detectable_differences` gives for each category the smallest difference in mean regard,
-    between a group and the others, that their test, by itself, would find in 80% of such crawls
-    (`kgbias.compare.paired_tests.minimum_detectable_difference`); empty if it is not known how much will be asked. `seconds` is
-    about how long the answers take, at the speed of the slowest of this model's crawls in the
-    store; None without one.
+    enough is known of it. `detectable_differences` gives for each category the smallest difference
+    in mean regard, between a group and the others, that their test, by itself, would find in 80% of
+    such crawls (`kgbias.compare.paired_tests.minimum_detectable_difference`); empty if it is not
+    known how much will be asked. `seconds` is about how long the answers take, at the speed of the
+    slowest of this model's crawls in the store; None without one.
     """
 
     groups: int
@@ -263,10 +265,24 @@ def price_crawl(config: CrawlConfig, crawls: int = 1) -> Price:
         requests = crawls * arms * (groups or 1) * step.prompts * config.answers
         max_requests = requests * config.max_attempts
         limit = config.pack.template(step.template).answer_limits(config.form)[0]
-        stages.append(PriceStage(step.name, requests, max_requests, max_requests * limit, prompt_sizes.get(step.name, 0)))
+        stages.append(
+            PriceStage(
+                step.name,
+                requests,
+                max_requests,
+                max_requests * limit,
+                prompt_sizes.get(step.name, 0),
+            )
+        )
     groups_by_category = {seed.category.name: seed.groups for seed in config.seeds}
     return Price(
-        groups, arms, config.dynamic is not None, _stop_rule(config), tuple(stages), crawls, groups_by_category=groups_by_category
+        groups,
+        arms,
+        config.dynamic is not None,
+        _stop_rule(config),
+        tuple(stages),
+        crawls,
+        groups_by_category=groups_by_category,
     )
 
 
@@ -299,7 +315,12 @@ def _estimate_prompt_tokens(config: CrawlConfig) -> dict[str, int]:
     tokens_by_strategy: dict[str, list[int]] = defaultdict(list)
     for pool in (TriplePool(arm, seed) for arm in config.arms for seed in seeds):
         initial_plans = list(plan_initial_prompts(config, pool))
-        pool.triples += [Triple(p.group.name, p.predicate or "are", "good people") for p in initial_plans]
+        pool.triples += [
+            Triple(p.group.name, p.predicate or "are", "good people") for p in initial_plans
+        ]
         for plan in (*initial_plans, *plan_expansion(config, pool, 1)):
             tokens_by_strategy[plan.strategy].append(estimate_tokens(render_prompt(config, plan)))
-    return {strategy: round(sum(token_counts) / len(token_counts)) for strategy, token_counts in tokens_by_strategy.items()}
+    return {
+        strategy: round(sum(token_counts) / len(token_counts))
+        for strategy, token_counts in tokens_by_strategy.items()
+    }

@@ -21,11 +21,11 @@ from kgbias.crawl.readers.base import single_spaces
 from kgbias.errors import DataError, ModelError, UsageError, nearest, no_such
 from kgbias.graph.types import Answer, Category, Group
 from kgbias.ids import content_id, normalise
-from kgbias.io.published_sets import identify_columns
 from kgbias.io.progress import Progress
+from kgbias.io.published_sets import identify_columns
 from kgbias.io.reading import read_toml
-from kgbias.io.tables import VALUE, TableFormat, Sheet, is_missing, parse_literal, read_sheet
-from kgbias.io.tables_in_memory import Frame, as_table_file, to_json_value, read_rows
+from kgbias.io.tables import VALUE, Sheet, TableFormat, is_missing, parse_literal, read_sheet
+from kgbias.io.tables_in_memory import Frame, as_table_file, read_rows, to_json_value
 from kgbias.io.text import is_plain, printable, shorten
 from kgbias.language.words import is_refusal
 from kgbias.models.base import PromptForm, Request
@@ -73,7 +73,10 @@ class SeedCategory:
             name_parts = [" ".join(name_part.split()) for name_part in text.split("|")]
             if not all(normalise(name_part) for name_part in name_parts):
                 raise UsageError("the name of a group is empty")
-            group = next((group_by_name[normalise(p)] for p in name_parts if normalise(p) in group_by_name), name_parts[0])
+            group = next(
+                (group_by_name[normalise(p)] for p in name_parts if normalise(p) in group_by_name),
+                name_parts[0],
+            )
             if group not in groups:
                 groups.append(group)
                 group_by_name[normalise(group)] = group
@@ -122,9 +125,10 @@ def known_seeds(model: str, groups: Path | None = None) -> dict[str, SeedCategor
 
 def read_seeds(path: str) -> list[SeedCategory]:
     """The categories of a seed file: TOML in the form of `kgbias/crawl/seeds.toml`; a table
-    (`_seeds_from_rows`); JSON lists of names, by category in an object; or a text file with one group per
-    line (NAME or NAME | OTHER NAME; # begins a comment). A category without a name is called as the
-    file. "seegull" is a shipped table: the groups of the recorded stereotypes of the same name.
+    (`_seeds_from_rows`); JSON lists of names, by category in an object; or a text file with one
+    group per line (NAME or NAME | OTHER NAME; # begins a comment). A category without a name is
+    called as the file. "seegull" is a shipped table: the groups of the recorded stereotypes of the
+    same name.
 
     Raises DataError, in one line that says what to change, for a file that cannot be read as what
     it claims to be, and for names that are missing, repeated or no names (`_check_name`)."""
@@ -141,7 +145,11 @@ def read_seeds(path: str) -> list[SeedCategory]:
         categories = list({id(s): s for s in _build_categories(tables).values()}.values())
     else:
         sheet = read_sheet(file, DOOR.known_columns, lines=True)
-        categories = _seeds_from_rows(file, _table_rows(sheet)) if sheet.columns else [_seed_from_lines(sheet)]
+        categories = (
+            _seeds_from_rows(file, _table_rows(sheet))
+            if sheet.columns
+            else [_seed_from_lines(sheet)]
+        )
     if not categories or not all(seed.groups for seed in categories):
         raise DataError(f"{path} names no groups")
     return categories
@@ -157,13 +165,15 @@ def is_in_memory(groups: Any) -> bool:
     return isinstance(groups, Mapping) or read_rows(groups) is not None
 
 
-_IN_MEMORY_PATH = Path("groups")  # what groups in memory are called in messages, and without a category
+_IN_MEMORY_PATH = Path(
+    "groups"
+)  # what groups in memory are called in messages, and without a category
 
 
 def seeds_in_memory(groups: Any) -> list[SeedCategory]:
     """The categories of groups in memory: a frame, a list of dicts or a dict of columns, with the
-    columns of a table of groups (`_seeds_from_rows`); a dict of names to their other names; or a dict of
-    categories to such dicts. Raises DataError as `read_seeds` does."""
+    columns of a table of groups (`_seeds_from_rows`); a dict of names to their other names; or a
+    dict of categories to such dicts. Raises DataError as `read_seeds` does."""
     if isinstance(groups, Mapping) and not set(groups) & set(DOOR.needed_columns[0]):
         rows = _rows_of_mapping(groups)
     else:
@@ -186,7 +196,11 @@ def _rows_of_mapping(groups: Mapping[Any, Any]) -> list[dict[str, Any]]:
         ]
     rows = []
     for name, other_names in groups.items():
-        names_given = to_json_value(other_names if isinstance(other_names, str) or other_names is None else list(other_names))
+        names_given = to_json_value(
+            other_names
+            if isinstance(other_names, str) or other_names is None
+            else list(other_names)
+        )
         variants = [names_given] if isinstance(names_given, str) else names_given or []
         rows.append({"group": name, "variants": variants})
     return rows
@@ -214,8 +228,10 @@ def _seed_from_lines(sheet: Sheet) -> SeedCategory:
         name = row[VALUE].partition("#")[0].strip()
         location = f"{sheet.path}, line {number}"
         if name[0] in "<{[%":
-            raise DataError(f"{location}: {shorten(name, 40)!r} is no group: a list of groups in "
-                            "text has a name on each line")  # fmt: skip
+            raise DataError(
+                f"{location}: {shorten(name, 40)!r} is no group: a list of groups in "
+                "text has a name on each line"
+            )
         _check_separate(
             name, location, "the first line of a table names its columns, one of them group"
         )
@@ -230,9 +246,16 @@ def _table_rows(sheet: Sheet) -> list[_SeedRow]:
     unit = "entry" if sheet.form == "JSON" else "line"
     if VALUE in sheet.columns:
         column_names = {VALUE: "group", "category": "category"}
-        return [(f"{unit} {number}", {column_names[k]: v for k, v in row.items() if v}) for number, row in sheet.rows]
+        return [
+            (f"{unit} {number}", {column_names[k]: v for k, v in row.items() if v})
+            for number, row in sheet.rows
+        ]
     _check_columns(sheet.path, sheet.columns)
-    filled = ((number, row) for number, row in sheet.rows if any(str(v or "").strip() for v in row.values()))
+    filled = (
+        (number, row)
+        for number, row in sheet.rows
+        if any(str(v or "").strip() for v in row.values())
+    )
     return [(f"{unit} {number}", row) for number, row in filled]
 
 
@@ -252,7 +275,9 @@ def _seeds_from_rows(file: Path, rows: Sequence[_SeedRow]) -> list[SeedCategory]
         names.setdefault(category, []).append(" | ".join([group, *variants]))
         people[group] = tuple(_split_names(cells, "person", f"{file}, {location}"))
     for category, category_names in names.items():
-        _check_names(category_names, f"{file}, category {category!r}" if len(names) > 1 else str(file))
+        _check_names(
+            category_names, f"{file}, category {category!r}" if len(names) > 1 else str(file)
+        )
     return [
         replace(new_category(category).with_groups(category_names), person=people)
         for category, category_names in names.items()
@@ -275,16 +300,23 @@ def _check_columns(file: Path, columns: Sequence[str]) -> None:
     column_list = ", ".join(map(repr, columns)) or "none"
     group_columns = [name for name in DOOR.needed_columns[0] if name in folded]
     if len(group_columns) != 1:
-        problem = f"both {' and '.join(group_columns)}" if group_columns else "no column 'group' or 'name'"
+        problem = (
+            f"both {' and '.join(group_columns)}"
+            if group_columns
+            else "no column 'group' or 'name'"
+        )
         raise DataError(
             f"{file} has {problem}; its columns are {column_list}. One names the groups; category, "
             "variants and person may stand beside it (a list without columns is a .txt file)"
             f"{identify_columns(columns)}"
         )
     for column in folded:
-        if column not in DOOR.known_columns and (nearest_column := nearest(column, DOOR.known_columns)):
+        if column not in DOOR.known_columns and (
+            nearest_column := nearest(column, DOOR.known_columns)
+        ):
             raise DataError(
-                f"{file} has a column {column!r} (did you mean {nearest_column}?); its columns are {column_list}"
+                f"{file} has a column {column!r} (did you mean {nearest_column}?); its columns "
+                f"are {column_list}"
             )
 
 
@@ -367,11 +399,15 @@ def choose_seeds(
         for seed_file in seed_files
         for seed in ([seed_file] if isinstance(seed_file, SeedCategory) else read_seeds(seed_file))
     ]
-    seeds_by_name = {**known_seeds(model, groups), **{seed.category.name: seed for seed in file_seeds}}
+    seeds_by_name = {
+        **known_seeds(model, groups),
+        **{seed.category.name: seed for seed in file_seeds},
+    }
     if not (categories or own_groups or file_seeds or intersections):
         if not model.startswith("reference"):
             raise UsageError(
-                f"say whom to ask about: a `category` ({', '.join(_category_names(seeds_by_name))}), or groups "
+                f"say whom to ask about: a `category` "
+                f"({', '.join(_category_names(seeds_by_name))}), or groups "
                 "of your own (`group`, `seeds`)"
             )
         categories = list(seeds_by_name)
@@ -384,12 +420,16 @@ def choose_seeds(
             )
         if name not in seeds_by_name and not own_groups:
             raise UsageError(
-                f"{no_such('category', name, _category_names(seeds_by_name))}, or make a new one of your own groups "
+                f"{no_such('category', name, _category_names(seeds_by_name))}, or make a new one "
+                f"of your own groups "
                 "(`group`)"
             )
-        if name not in seeds_by_name and (nearest_name := nearest(name, _category_names(seeds_by_name), 0.9)):
+        if name not in seeds_by_name and (
+            nearest_name := nearest(name, _category_names(seeds_by_name), 0.9)
+        ):
             raise UsageError(
-                f"{name!r} would be a new category: did you mean {nearest_name}? Otherwise choose a name "
+                f"{name!r} would be a new category: did you mean {nearest_name}? Otherwise choose "
+                f"a name "
                 "that differs more"
             )
         chosen_seeds.append(seeds_by_name.get(name) or new_category(name))
@@ -397,9 +437,12 @@ def choose_seeds(
         check_group_names(own_groups)
         if len(chosen_seeds) > 1:
             raise UsageError("`group` joins one category: name at most one `category` with it")
-        chosen_seeds = [(chosen_seeds or [new_category(CUSTOM_CATEGORY)])[0].with_groups(own_groups)]
+        chosen_seeds = [
+            (chosen_seeds or [new_category(CUSTOM_CATEGORY)])[0].with_groups(own_groups)
+        ]
     chosen_seeds += [
-        intersect_categories(seeds_by_name, [name.strip() for name in names.split(",")]) for names in intersections
+        intersect_categories(seeds_by_name, [name.strip() for name in names.split(",")])
+        for names in intersections
     ]
     if len({seed.category.name for seed in chosen_seeds}) < len(chosen_seeds):
         raise UsageError("a category is named twice")
@@ -418,15 +461,27 @@ def check_group_names(groups: Sequence[str]) -> None:
 _PLURAL_NOUNS = frozenset(
     "people men women children folk folks kids police youth elderly poor rich everyone".split()
 )
-_ADJECTIVE_ENDINGS = ("ese", "ish", "sh", "ch")  # Chinese, Irish, Welsh, French: the same for one and many
+_ADJECTIVE_ENDINGS = (
+    "ese",
+    "ish",
+    "sh",
+    "ch",
+)  # Chinese, Irish, Welsh, French: the same for one and many
 _AFTER_NOUN = re.compile(r"\s(?:of|from|with|without|in|on|who|at|for|under|over)\s")
 
 
 def looks_singular(name: str) -> bool:
     """Whether an English name of a group looks like the word for one of it: "nurse"."""
     noun = _AFTER_NOUN.split(name.casefold(), maxsplit=1)[0].split()
-    is_plural = not noun or noun[0] == "the" or noun[-1] in _PLURAL_NOUNS or noun[-1].endswith(_ADJECTIVE_ENDINGS)
-    has_plural_ending = bool(noun) and noun[-1].endswith(("s", "men", "people")) and noun[-1][-2:] != "ss"
+    is_plural = (
+        not noun
+        or noun[0] == "the"
+        or noun[-1] in _PLURAL_NOUNS
+        or noun[-1].endswith(_ADJECTIVE_ENDINGS)
+    )
+    has_plural_ending = (
+        bool(noun) and noun[-1].endswith(("s", "men", "people")) and noun[-1][-2:] != "ss"
+    )
     return not (is_plural or has_plural_ending)
 
 
@@ -436,7 +491,8 @@ def describe_singular(names: Iterable[str]) -> str:
     if not singular_names:
         return ""
     return (
-        f"{', '.join(singular_names)}: prompts will read “{singular_names[0]} are ...”; if that is not what you "
+        f"{', '.join(singular_names)}: prompts will read “{singular_names[0]} are ...”; if that "
+        f"is not what you "
         "mean, write the name in the plural, as in Nurses"
     )
 
@@ -453,7 +509,9 @@ def choose_seed_class(
     return replace(seed, category=category, groups=(), variants={})
 
 
-def intersect_categories(seeds_by_name: Mapping[str, SeedCategory], names: Sequence[str]) -> SeedCategory:
+def intersect_categories(
+    seeds_by_name: Mapping[str, SeedCategory], names: Sequence[str]
+) -> SeedCategory:
     """The category of all combinations of the named categories' groups: the first names the people,
     the others describe them ("gender,religion" gives "Jewish women").
 
@@ -466,7 +524,9 @@ def intersect_categories(seeds_by_name: Mapping[str, SeedCategory], names: Seque
         )
     for name in names:
         if name not in seeds_by_name:
-            raise UsageError(no_such("category", name, _category_names(seeds_by_name), " to intersect"))
+            raise UsageError(
+                no_such("category", name, _category_names(seeds_by_name), " to intersect")
+            )
     seeds = [seeds_by_name[name] for name in names]
     first_seed, *other_seeds = seeds
     groups = []
@@ -605,15 +665,20 @@ def name_seed_groups(
     names = find_agreed_names(lists, dynamic_seeds.agree)
     if not names and not category.groups:
         raise UsageError(
-            f"the model's {dynamic_seeds.prompts} lists agree on no {category.category.singular}: give "
+            f"the model's {dynamic_seeds.prompts} lists agree on no {category.category.singular}: "
+            f"give "
             "your own (`group`), or require less agreement (`seed_agree`)"
         )
     progress.note(f"{len(names)} {plural} named by the model: {', '.join(names)}")
     own_names = [" | ".join((g, *category.variants.get(g, ()))) for g in category.groups]
-    group_by_name = {normalise(n): g for g in category.groups for n in (g, *category.variants.get(g, ()))}
+    group_by_name = {
+        normalise(n): g for g in category.groups for n in (g, *category.variants.get(g, ()))
+    }
     empty_category = replace(category, groups=(), variants={})
     return replace(
-        empty_category.with_groups([group_by_name.get(normalise(name), name) for name in names]).with_groups(own_names),
+        empty_category.with_groups(
+            [group_by_name.get(normalise(name), name) for name in names]
+        ).with_groups(own_names),
         named_by_model=names,
         list_answers=tuple(answer.key for answer in answers),
     )
@@ -634,8 +699,8 @@ def read_list(text: str, *, is_cut: bool = False, form: PromptForm = "completion
     """The names in an answer: lines with a number or a bullet, or a single line with commas.
 
     The prompt of the completion form ends in "1.", so the first line of the answer is an entry. A
-    last entry that was cut off by the token limit (`is_cut`) is left out. An answer without a list, or
-    a refusal, gives no names.
+    last entry that was cut off by the token limit (`is_cut`) is left out. An answer without a list,
+    or a refusal, gives no names.
     """
     if is_refusal(text):
         return []

@@ -69,16 +69,32 @@ class IntervalWidths:
             triple = generation.triple
             self._draw_rows.append(
                 DrawRow(
-                    generation.id, generation.path, generation.group_id, generation.arm, generation.strategy, generation.iteration, generation.template, generation.prompt,
-                    triple.id if triple else None, triple.predicate_id if triple else None, generation.count,
+                    generation.id,
+                    generation.path,
+                    generation.group_id,
+                    generation.arm,
+                    generation.strategy,
+                    generation.iteration,
+                    generation.template,
+                    generation.prompt,
+                    triple.id if triple else None,
+                    triple.predicate_id if triple else None,
+                    generation.count,
                 )
-            )  # fmt: skip
+            )
             if triple is not None:
                 self._triples_by_group[generation.arm, generation.group_id].setdefault(
                     triple.id,
-                    TripleView(triple.id, generation.group_id, triple.group, triple.predicate, triple.object, 1,
-                               arm=generation.arm),
-                )  # fmt: skip
+                    TripleView(
+                        triple.id,
+                        generation.group_id,
+                        triple.group,
+                        triple.predicate,
+                        triple.object,
+                        1,
+                        arm=generation.arm,
+                    ),
+                )
         self._update_widths()
 
     def is_narrow(self, arm: str, group: Group) -> bool:

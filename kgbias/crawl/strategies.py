@@ -65,9 +65,13 @@ class TriplePool:
     def _select_examples(self, group: Group) -> "_OtherTriples":
         """Cached for the next prompt, which usually asks about the same group."""
         group_id, is_only_group = group.id, len(self.category.groups) == 1
-        if self._other_triples is None or (self._other_triples.group, self._other_triples.pool_size) != (
-            group_id, len(self.triples),
-        ):  # fmt: skip
+        if self._other_triples is None or (
+            self._other_triples.group,
+            self._other_triples.pool_size,
+        ) != (
+            group_id,
+            len(self.triples),
+        ):
             triples = [t for t in self.triples if is_only_group or t.group_id != group_id]
             self._other_triples = _OtherTriples(group_id, len(self.triples), triples)
         return self._other_triples
@@ -75,7 +79,8 @@ class TriplePool:
 
 @dataclass
 class _OtherTriples:
-    """Among the first `pool_size` triples of a pool, those that may be shown when asking about a group."""
+    """Among the first `pool_size` triples of a pool, those that may be shown when asking about a
+    group."""
 
     group: str
     pool_size: int
@@ -131,11 +136,16 @@ class Expansion(Protocol):
     prompts: int
 
     def draw(
-        self, pool: TriplePool, group: Group, shots: int, rng: Random, asked_predicate: str | None = None
+        self,
+        pool: TriplePool,
+        group: Group,
+        shots: int,
+        rng: Random,
+        asked_predicate: str | None = None,
     ) -> ExampleDraw | None:
         """The predicate to ask about (None: the model names it) and the triples to show, or None
-        when the pool has nothing to show. `asked_predicate` is the predicate of an earlier draw, to ask about
-        again with other triples."""
+        when the pool has nothing to show. `asked_predicate` is the predicate of an earlier draw, to
+        ask about again with other triples."""
         ...
 
 
@@ -148,13 +158,21 @@ class PredicateDiversity:
     prompts = 10
 
     def draw(
-        self, pool: TriplePool, group: Group, shots: int, rng: Random, asked_predicate: str | None = None
+        self,
+        pool: TriplePool,
+        group: Group,
+        shots: int,
+        rng: Random,
+        asked_predicate: str | None = None,
     ) -> ExampleDraw | None:
         if len(pool.triples) > MAX_SHUFFLED_TRIPLES:
             examples_shown = _draw_by_trial(
-                pool.triples, group, min(shots, len(pool.predicate_index.predicates)), rng,
+                pool.triples,
+                group,
+                min(shots, len(pool.predicate_index.predicates)),
+                rng,
                 unique_predicates=True,
-            )  # fmt: skip
+            )
         else:
             examples = pool.examples_for(group)
             examples_shown = _draw_unique(examples, shots, rng, unique_predicates=True)
@@ -170,14 +188,21 @@ class ObjectDiversity:
     prompts = 10
 
     def draw(
-        self, pool: TriplePool, group: Group, shots: int, rng: Random, asked_predicate: str | None = None
+        self,
+        pool: TriplePool,
+        group: Group,
+        shots: int,
+        rng: Random,
+        asked_predicate: str | None = None,
     ) -> ExampleDraw | None:
         if len(pool.triples) > MAX_SHUFFLED_TRIPLES:
             return _draw_object_by_trial(pool, group, shots, rng, asked_predicate)
         by_predicate, frequency = pool.by_predicate(group), pool.count_predicates()
         if asked_predicate is not None:
             predicate_id = node_id("predicate", asked_predicate)
-            by_predicate = {predicate_id: by_predicate[predicate_id]} if predicate_id in by_predicate else {}
+            by_predicate = (
+                {predicate_id: by_predicate[predicate_id]} if predicate_id in by_predicate else {}
+            )
         if not by_predicate:
             return None
         weights = [1 / frequency[predicate] for predicate in by_predicate]
@@ -224,9 +249,13 @@ def _draw_object_by_trial(
 ) -> ExampleDraw | None:
     for _ in range(MAX_TRIALS):
         if asked_predicate is None:
-            (examples,) = rng.choices(pool.predicate_index.predicates, cum_weights=pool.predicate_index.cumulative_weights)
+            (examples,) = rng.choices(
+                pool.predicate_index.predicates, cum_weights=pool.predicate_index.cumulative_weights
+            )
         else:
-            examples = pool.predicate_index.by_predicate.get(node_id("predicate", asked_predicate), [])
+            examples = pool.predicate_index.by_predicate.get(
+                node_id("predicate", asked_predicate), []
+            )
         if len(examples) > MAX_TRIALS:
             examples_shown = _draw_by_trial(examples, group, shots, rng, unique_predicates=False)
         else:

@@ -14,8 +14,8 @@ from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure.embedding import load_vectors, normalise_rows
 from kgbias.models.embed import Span, open_encoder
-from kgbias.probe.run_probes import contrast_values
 from kgbias.probe.result import Statement
+from kgbias.probe.run_probes import contrast_values
 from kgbias.stats.inference import Values
 
 _MAX_TEXT_CHARACTERS = 400  # characters of a text, far below what models read
@@ -24,8 +24,9 @@ _MAX_TEXT_CHARACTERS = 400  # characters of a text, far below what models read
 def compute_associations(similarity: Values) -> Values:
     """The association of groups and statements, [groups, statements], from their cosines.
 
-    It is the contrast of the cosines (`kgbias.probe.run_probes.contrast_values`: a group against the others,
-    beyond what it has at every statement), divided by the group's standard deviation over
+    It is the contrast of the cosines (`kgbias.probe.run_probes.contrast_values`: a group against
+    the others, beyond what it has at every statement), divided by the group's standard deviation
+    over
     statements: an effect size as in the single-category test of Caliskan et al. (2017). Positive is
     nearer to this group than to the others. 0 if a group is equally near to every statement.
     """
@@ -45,8 +46,8 @@ GroupTerms = tuple[str, tuple[tuple[str, ...], ...]]  # the kind of words, and e
 
 def choose_group_terms(groups: Sequence[Group], indicators: Indicators) -> GroupTerms:
     """The words that stand for the groups of a category in vectors: the kind of declared indicators
-    that most have (`Indicators.choose_for_category`), or, if any group has fewer than 8, the names of all
-    groups, because words of two kinds differ by more than their groups."""
+    that most have (`Indicators.choose_for_category`), or, if any group has fewer than 8, the names
+    of all groups, because words of two kinds differ by more than their groups."""
     kind, sets = indicators.choose_for_category(groups)
     if len(sets) < len(groups):
         return GROUP_NAMES, tuple((group.name, *group.variants) for group in groups)
@@ -114,11 +115,15 @@ def embed_run(
     reporter = progress or SilentProgress()
     vectors = TextEmbedder(spec, device=device, progress=progress)
     stated_pairs = [(t.group_id, Statement(t.predicate, t.object)) for t in run.triples()]
-    tables = list(build_group_tables(run.groups, probe_run, run.probes(probe_run.id), stated_pairs).values())
+    tables = list(
+        build_group_tables(run.groups, probe_run, run.probes(probe_run.id), stated_pairs).values()
+    )
     if not tables:
         raise DataError(f"run {run.name} has no probes by {probe_run.model.title}")
     declared = indicators or shipped_indicators()
-    terms_by_category = {table.category: choose_group_terms(table.groups, declared) for table in tables}
+    terms_by_category = {
+        table.category: choose_group_terms(table.groups, declared) for table in tables
+    }
     embedded = {
         "vectors": vectors.name,
         "stands": {category: kind for category, (kind, _) in terms_by_category.items()},

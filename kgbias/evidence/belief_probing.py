@@ -10,23 +10,29 @@ from typing import Any
 import numpy as np
 
 from kgbias.associate.indicators import Indicators, shipped_indicators
-from kgbias.evidence.probe_plan import ProbePlan, ProbeSettings, plan_probes, default_carriers, build_stem
+from kgbias.evidence.probe_plan import (
+    ProbePlan,
+    ProbeSettings,
+    build_stem,
+    default_carriers,
+    plan_probes,
+)
 from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BelievedEdge, BeliefRun, Group, GroupName, NameProbe, TripleView
+from kgbias.graph.types import BeliefRun, BelievedEdge, Group, GroupName, NameProbe, TripleView
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measures import get_measure
 from kgbias.models.score.base import Array
 from kgbias.models.score.distributed import AnyScorer, iter_grids
 from kgbias.probe.belief import (
-    NameDesign,
     BeliefFloor,
     BeliefTest,
+    NameDesign,
     adjust_for_statements,
     carrier_variance,
     deal_names,
-    name_lifts,
     find_stray_names,
+    name_lifts,
 )
 from kgbias.probe.group_figures import GroupFigure, NonceNames, group_figures
 from kgbias.probe.result import Statement
@@ -61,14 +67,21 @@ def probe_beliefs(
     edges, record = judge_beliefs(plans, probe_bits, triples, probe_settings, reporter)
     run.save_beliefs(belief_run, edges)
     record |= {
-        "tier": scorer.convention.tier, "carriers": list(carriers), "floor_is": probe_settings.floor,
-        "seed": probe_settings.seed, "probes": probe_settings.probes, "marked": list(probe_settings.marked),
+        "tier": scorer.convention.tier,
+        "carriers": list(carriers),
+        "floor_is": probe_settings.floor,
+        "seed": probe_settings.seed,
+        "probes": probe_settings.probes,
+        "marked": list(probe_settings.marked),
         "selection": (selection or Selection()).as_dict(),
         "took": {"seconds": probe_seconds or _read_probe_seconds(run, belief_run)},  # for one probe
         "given": {
-            s.id: [s.predicate, s.object] for p in plans for s in p.statements if s.id in p.given_ids
+            s.id: [s.predicate, s.object]
+            for p in plans
+            for s in p.statements
+            if s.id in p.given_ids
         },
-    }  # fmt: skip
+    }
     belief_run = replace(belief_run, record=nan_to_none(record))
     run.save_belief_run(belief_run)
     return belief_run
@@ -88,11 +101,19 @@ def plan_belief_run(
     selection: Selection | None = None,
 ) -> tuple[list[ProbePlan], tuple[str, ...]]:
     """The plans that `probe_beliefs` asks, and the carriers."""
-    return _plan_belief_run(run, probe_settings or ProbeSettings(), indicators, select_statements(run, selection).triples)
+    return _plan_belief_run(
+        run,
+        probe_settings or ProbeSettings(),
+        indicators,
+        select_statements(run, selection).triples,
+    )
 
 
 def _plan_belief_run(
-    run: StoredRun, probe_settings: ProbeSettings, indicators: Indicators | None, triples: Sequence[TripleView]
+    run: StoredRun,
+    probe_settings: ProbeSettings,
+    indicators: Indicators | None,
+    triples: Sequence[TripleView],
 ) -> tuple[list[ProbePlan], tuple[str, ...]]:
     carriers = tuple(dict.fromkeys(probe_settings.carriers or default_carriers(run)))
     return plan_probes(run, indicators or shipped_indicators(), probe_settings, triples), carriers
@@ -134,7 +155,9 @@ def score_plans(
 ) -> tuple[ProbeBits, float]:
     """The bits of every name and statement of the plans, from the store or else from the model; and
     the seconds that the model took for a probe, 0 if it was asked none."""
-    probe_bits: ProbeBits = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(belief_run.id)}
+    probe_bits: ProbeBits = {
+        (p.name_id, p.statement_id): p.bits for p in run.name_probes(belief_run.id)
+    }
     blocks_wanted = [block for plan in plans for block in plan.blocks]
     given_statements = [s for plan in plans for s in plan.statements if s.id in plan.given_ids]
     run.store.keep_statements([(s.predicate, s.object) for s in given_statements])
@@ -145,8 +168,13 @@ def score_plans(
     if missing_blocks:
         total = sum(len(names) * (len(statements) + 1) for names, statements in missing_blocks)
         progress.stage(f"names before statements, {scorer.info.title}", total * len(carriers))
-    stems = [[build_stem(c, name) for name in names for c in carriers] for names, _ in missing_blocks]
-    blocks = [(block_stems, [s.text for s in block_statements]) for block_stems, (_, block_statements) in zip(stems, missing_blocks, strict=True)]
+    stems = [
+        [build_stem(c, name) for name in names for c in carriers] for names, _ in missing_blocks
+    ]
+    blocks = [
+        (block_stems, [s.text for s in block_statements])
+        for block_stems, (_, block_statements) in zip(stems, missing_blocks, strict=True)
+    ]
     began, known_before = time.monotonic(), len(probe_bits)
     for number, grid in iter_grids(scorer, blocks, progress, surprisals=False):
         names, statements = missing_blocks[number]
@@ -166,7 +194,9 @@ def score_plans(
 
 
 def _iter_missing(
-    blocks: Iterable[tuple[Sequence[GroupName], Sequence[Statement]]], probe_bits: ProbeBits, carriers: int
+    blocks: Iterable[tuple[Sequence[GroupName], Sequence[Statement]]],
+    probe_bits: ProbeBits,
+    carriers: int,
 ) -> Iterator[tuple[list[GroupName], list[Statement]]]:
     """What is not known yet, in pieces that are saved together: some names, and the statements that
     they lack. Names stay whole, so that each name's beginning is read once."""
@@ -187,7 +217,9 @@ def _iter_missing(
             yield names[start : start + step], statements_by_gap[key]
 
 
-def stack_bits(probe_bits: ProbeBits, names: Sequence[GroupName], statements: Sequence[Statement]) -> Array:
+def stack_bits(
+    probe_bits: ProbeBits, names: Sequence[GroupName], statements: Sequence[Statement]
+) -> Array:
     """The bits of names before statements, [carriers, names, statements]."""
     rows = [[probe_bits[name.id, s.id] for s in statements] for name in names]
     return np.moveaxis(np.array(rows, dtype=np.float64), 2, 0)
@@ -205,16 +237,22 @@ class _BitsSource:
 
 
 def _judge_category(
-    plan: ProbePlan, probe_bits: ProbeBits, scores: Mapping[str, Mapping[str, float]], probe_settings: ProbeSettings
+    plan: ProbePlan,
+    probe_bits: ProbeBits,
+    scores: Mapping[str, Mapping[str, float]],
+    probe_settings: ProbeSettings,
 ) -> tuple[list[BelievedEdge], dict[str, Any]]:
     """The edges of a category, and its record."""
     probes = _BitsSource(probe_bits, plan.statements)
     edges: list[BelievedEdge] = []
     summary: dict[str, Any] = {"floor": [], "groups": [], "names": {}}
     line: dict[str, Any] = {
-        "category": plan.category, "statements": len(plan.statements), "not_probed": plan.unprobed_count,
-        "naming": sorted(plan.naming_ids), "too_few_names": [g.name for g in plan.small_groups],
-    }  # fmt: skip
+        "category": plan.category,
+        "statements": len(plan.statements),
+        "not_probed": plan.unprobed_count,
+        "naming": sorted(plan.naming_ids),
+        "too_few_names": [g.name for g in plan.small_groups],
+    }
     if plan.groups and len(plan.statements) > 1:
         comparison = _GroupComparison(plan, probes)
         edges += comparison.iter_edges()
@@ -222,7 +260,11 @@ def _judge_category(
         summary["groups"] = comparison.build_figures(scores, probe_settings.seed)
         summary["names"] = comparison.describe_names()
         believed = comparison.test.is_believed
-        line |= {"pairs": believed.size, "believed": int(believed.sum()), **comparison.measure_sensitivity()}
+        line |= {
+            "pairs": believed.size,
+            "believed": int(believed.sum()),
+            **comparison.measure_sensitivity(),
+        }
     for group in plan.small_groups if len(plan.floor_indices) > 1 else ():
         edges += _iter_small_group_edges(plan, group, probes)
     summary["categories"] = [line]
@@ -240,15 +282,28 @@ class _GroupComparison:
         self.forms = [name.form for name in names]
         self.design = NameDesign(self.group_indices, [name.root for name in names], self.forms)
         bits_by_carrier = probes.select_bits(names)
-        self.shared_variance, self.bits = carrier_variance(self.design, bits_by_carrier), bits_by_carrier.mean(axis=0)
+        self.shared_variance, self.bits = (
+            carrier_variance(self.design, bits_by_carrier),
+            bits_by_carrier.mean(axis=0),
+        )
         self.test = self.design.test(self.bits, shared=self.shared_variance)
         nonce = probes.select_bits(plan.nonce_names[: len(names)], plan.floor_indices)
-        self.nonce_shared, self.nonce_bits = carrier_variance(self.design, nonce), nonce.mean(axis=0)
+        self.nonce_shared, self.nonce_bits = (
+            carrier_variance(self.design, nonce),
+            nonce.mean(axis=0),
+        )
 
     def iter_edges(self) -> Iterator[BelievedEdge]:
         for group_index, group in enumerate(self.plan.groups):
             group_names = [n for n, place in enumerate(self.group_indices) if place == group_index]
-            yield from _iter_edges(self.test, group_index, group.id, self.plan.statements, self.tested_names, len(group_names))
+            yield from _iter_edges(
+                self.test,
+                group_index,
+                group.id,
+                self.plan.statements,
+                self.tested_names,
+                len(group_names),
+            )
 
     def measure_floors(self, probe_settings: ProbeSettings) -> list[dict[str, Any]]:
         """What is found for made-up names, for residuals of real names and, if they were asked,
@@ -256,7 +311,10 @@ class _GroupComparison:
         design = NameDesign(self.group_indices, forms=self.forms)
         forms, seed = self.forms, probe_settings.seed
         floors = [
-            ("nonce", deal_names(design, self.nonce_bits, forms, shared=self.nonce_shared, seed=seed)),
+            (
+                "nonce",
+                deal_names(design, self.nonce_bits, forms, shared=self.nonce_shared, seed=seed),
+            ),
             ("residuals", deal_names(design, design.residuals(self.bits), forms, seed=seed)),
         ]
         if self.plan.placebo_names:
@@ -270,11 +328,15 @@ class _GroupComparison:
         group_indices = [n for n, placebo_names in enumerate(sets) for _ in placebo_names]
         design = NameDesign(group_indices, [n.root for n in names], [n.form for n in names])
         bits_by_carrier = self.probes.select_bits(names)
-        believed = design.test(bits_by_carrier.mean(axis=0), shared=carrier_variance(design, bits_by_carrier)).is_believed
+        believed = design.test(
+            bits_by_carrier.mean(axis=0), shared=carrier_variance(design, bits_by_carrier)
+        ).is_believed
         any_share = float(believed.any(axis=1).mean())
         return BeliefFloor(believed.size, float(believed.sum()), any_share, 1)
 
-    def build_figures(self, scores: Mapping[str, Mapping[str, float]], seed: int) -> list[dict[str, Any]]:
+    def build_figures(
+        self, scores: Mapping[str, Mapping[str, float]], seed: int
+    ) -> list[dict[str, Any]]:
         statements = self.plan.statements
         tables = {
             measure: np.array(
@@ -294,7 +356,12 @@ class _GroupComparison:
         group_names = [name.text for name in self.plan.names_by_group[group.id]]
         values = {name: value for name, value in asdict(figure).items() if name != "of_names"}
         values_by_name = dict(zip(group_names, figure.of_names, strict=True))
-        return {**values, "category": self.plan.category, "group": group.name, "names": values_by_name}
+        return {
+            **values,
+            "category": self.plan.category,
+            "group": group.name,
+            "names": values_by_name,
+        }
 
     def describe_names(self) -> dict[str, Any]:
         """For each name, how far it agrees with its group, and the group it agrees with instead."""
@@ -304,8 +371,16 @@ class _GroupComparison:
         for name_index, name in enumerate(self.tested_names):
             group_lift = self.test.lift[self.group_indices[name_index]]
             rms_distance = float(np.sqrt(np.mean((lifts[name_index] - group_lift) ** 2)))
-            nearest_group = self.plan.groups[stray_groups[name_index]].name if name_index in stray_groups else ""
-            descriptions[name.id] = {"text": name.text, "apart": round(rms_distance, 3), "goes_with": nearest_group}
+            nearest_group = (
+                self.plan.groups[stray_groups[name_index]].name
+                if name_index in stray_groups
+                else ""
+            )
+            descriptions[name.id] = {
+                "text": name.text,
+                "apart": round(rms_distance, 3),
+                "goes_with": nearest_group,
+            }
         return descriptions
 
     def measure_sensitivity(self) -> dict[str, Any]:
@@ -320,14 +395,18 @@ class _GroupComparison:
         return {"adjusted_believed": int(adjusted_believed.sum()), "adjusted_both": both_believed}
 
 
-def _iter_small_group_edges(plan: ProbePlan, group: Group, probes: _BitsSource) -> Iterator[BelievedEdge]:
+def _iter_small_group_edges(
+    plan: ProbePlan, group: Group, probes: _BitsSource
+) -> Iterator[BelievedEdge]:
     """Edges of a group of few names, which is compared with made-up names."""
     names = plan.names_by_group[group.id]
     bits_by_carrier = probes.select_bits([*plan.reference_names, *names], plan.floor_indices)
     design = NameDesign([0] * len(plan.reference_names) + [1] * len(names), against=0)
     test = design.test(bits_by_carrier.mean(axis=0), shared=0.0)
     statements = [plan.statements[n] for n in plan.floor_indices]
-    yield from _iter_edges(test, 1, group.id, statements, [*plan.reference_names, *names], len(names))
+    yield from _iter_edges(
+        test, 1, group.id, statements, [*plan.reference_names, *names], len(names)
+    )
 
 
 def _iter_edges(
@@ -341,7 +420,8 @@ def _iter_edges(
     for statement_index, statement in enumerate(statements):
         influential = int(test.most_influential[group_index, statement_index])
         lift, low, high = (
-            round(float(table[group_index, statement_index]), 5) for table in (test.lift, test.low, test.high)
+            round(float(table[group_index, statement_index]), 5)
+            for table in (test.lift, test.low, test.high)
         )
         yield BelievedEdge(
             *statement.key,

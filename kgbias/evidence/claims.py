@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kgbias.language.words import NEGATION_WORDS, lemmatise_word, is_negation
+from kgbias.language.words import NEGATION_WORDS, is_negation, lemmatise_word
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[,&]")
 _KIND_OF = re.compile(r"\b(?:kind|sort|type)s? of\b", re.IGNORECASE)
@@ -32,8 +32,12 @@ _HYPOTHETICAL_WORDS = _word_set(
     "imagine likely expected told allowed asked opposite or either"
 )
 _HYPOTHETICAL_PAIRS = {
-    ("have", "to"), ("has", "to"), ("right", "to"), ("not", "just"), ("not", "only"),
-}  # fmt: skip
+    ("have", "to"),
+    ("has", "to"),
+    ("right", "to"),
+    ("not", "just"),
+    ("not", "only"),
+}
 _PREPOSITIONS = _word_set("of in at on to with from for into about over within around")
 _ARTICLES = _word_set("a an")
 _DETERMINERS = _ARTICLES | _word_set("the their his her its our your my this these that those")
@@ -62,13 +66,23 @@ _SUPPORT_WORDS = _word_set(
     "advocates endorse promote defend champion pro supporters proponents fans lovers"
 )
 _STANCE_PREFIXES = _word_set("pro anti against")
-_OPPOSITION_WORDS = _word_set("anti against oppose opposes opposed hate hates dislike reject opponents")
+_OPPOSITION_WORDS = _word_set(
+    "anti against oppose opposes opposed hate hates dislike reject opponents"
+)
 _PEOPLE_NOUNS = _word_set(
     "people person persons folk folks individual individuals man woman men women citizen citizens "
     "inhabitants resident residents"
 )
 _MAX_PART_WORDS = 3  # content words of a part of a list
-_FRAME_WORDS = _FUNCTION_WORDS | _FILLERS_UNLESS_LAST | _ATTRIBUTION_WORDS | _ACTION_VERBS | _SUPPORT_WORDS | _OPPOSITION_WORDS | _DENIALS
+_FRAME_WORDS = (
+    _FUNCTION_WORDS
+    | _FILLERS_UNLESS_LAST
+    | _ATTRIBUTION_WORDS
+    | _ACTION_VERBS
+    | _SUPPORT_WORDS
+    | _OPPOSITION_WORDS
+    | _DENIALS
+)
 # Words of which one excludes the other, by what they are about, each row with its poles.
 _POLES = [
     [_word_set(pole) for pole in row.split("|")]
@@ -129,7 +143,9 @@ class Claim:
     def likes(self, recorded: "Claim") -> bool:
         """Whether this says that people like what is recorded of them: "love fishing" is known from
         "fishing", but "love a gambler" not from "a gambler", nor "love the old" from "old"."""
-        like = (self.stance, recorded.stance) == (1, 0) and not (self.is_negated or recorded.is_negated)
+        like = (self.stance, recorded.stance) == (1, 0) and not (
+            self.is_negated or recorded.is_negated
+        )
         adjective = any(recorded.words & pole for row in _POLES for pole in row)
         return like and not (recorded.verb or self.of_things or adjective)
 
@@ -142,11 +158,18 @@ class Claim:
 def are_exclusive(first: Claim, second: Claim) -> bool:
     """Whether words of the two claims exclude each other ("tall" and "short") or name different
     numbers."""
-    first_words, second_words = (set(claim.phrase.split()) - set(rival.phrase.split())
-                  for claim, rival in ((first, second), (second, first)))  # fmt: skip
+    first_words, second_words = (
+        set(claim.phrase.split()) - set(rival.phrase.split())
+        for claim, rival in ((first, second), (second, first))
+    )
     if {w for w in first_words if w.isdigit()} != {w for w in second_words if w.isdigit()}:
         return True
-    return any(a is not b and first_words & a and second_words & b for row in _POLES for a in row for b in row)
+    return any(
+        a is not b and first_words & a and second_words & b
+        for row in _POLES
+        for a in row
+        for b in row
+    )
 
 
 def extract_claims(text: str) -> tuple[Claim, ...]:
@@ -159,8 +182,14 @@ def extract_claims(text: str) -> tuple[Claim, ...]:
         tokens = ["support", *tokens[2:]]
     pairs = set(pairwise(tokens))
     near_pairs = pairs | set(zip(tokens, tokens[2:], strict=False))
-    is_wish = any(a in _SUPPORT_WORDS | _OPPOSITION_WORDS and b in _BE_FORMS for a, b in near_pairs)  # "love to be rich"
-    is_hypothetical = _HYPOTHETICAL_WORDS & set(tokens) or _HYPOTHETICAL_PAIRS & pairs or _SEPARATORS & set(tokens[:1])
+    is_wish = any(
+        a in _SUPPORT_WORDS | _OPPOSITION_WORDS and b in _BE_FORMS for a, b in near_pairs
+    )  # "love to be rich"
+    is_hypothetical = (
+        _HYPOTHETICAL_WORDS & set(tokens)
+        or _HYPOTHETICAL_PAIRS & pairs
+        or _SEPARATORS & set(tokens[:1])
+    )
     if is_wish or is_hypothetical:
         return ()
     claims_found: list[Claim] = []
@@ -193,7 +222,10 @@ class _ClaimFrame:
             stance = 1 if token in _SUPPORT_WORDS else -1 if token in _OPPOSITION_WORDS else stance
             if token in _BE_FORMS | _ATTRIBUTION_WORDS:
                 verb = "are"
-            elif token in _ACTION_VERBS | _SUPPORT_WORDS | _OPPOSITION_WORDS and token not in _STANCE_PREFIXES:
+            elif (
+                token in _ACTION_VERBS | _SUPPORT_WORDS | _OPPOSITION_WORDS
+                and token not in _STANCE_PREFIXES
+            ):
                 verb = verb or "have"
         if verb or not self.length:
             return _ClaimFrame(length, stance, is_negated, verb)
@@ -203,7 +235,9 @@ class _ClaimFrame:
         """The claim of a part with this frame; None if it has no content."""
         content_tokens = part[self.length :]
         if not content_tokens:  # a frame alone: its last word is the content ("have fans")
-            content_tokens = [token for token in part if token not in _FUNCTION_WORDS | _DENIALS][-1:]
+            content_tokens = [token for token in part if token not in _FUNCTION_WORDS | _DENIALS][
+                -1:
+            ]
         content = [t for t in content_tokens if t not in _FUNCTION_WORDS | _DENIALS]
         content = [t for t in content[:-1] if t not in _FILLERS_UNLESS_LAST] + content[-1:]
         if self.verb != "have" and any(t not in _PEOPLE_NOUNS for t in content):
@@ -233,8 +267,12 @@ def _split_parts(tokens: list[str]) -> Iterator[list[str]]:
             parts[-1].append(token)
     contents = [[t for t in part if t not in _FRAME_WORDS] for part in parts]
     first_part, first_content = parts[0], contents[0]
-    is_inside_phrase = first_content and _PREPOSITIONS & set(first_part[first_part.index(first_content[0]) :])
-    of_things = _DETERMINERS & set(first_part) and (_ACTION_VERBS | _SUPPORT_WORDS) & set(first_part[:3])
+    is_inside_phrase = first_content and _PREPOSITIONS & set(
+        first_part[first_part.index(first_content[0]) :]
+    )
+    of_things = _DETERMINERS & set(first_part) and (_ACTION_VERBS | _SUPPORT_WORDS) & set(
+        first_part[:3]
+    )
     if is_inside_phrase or of_things or any(len(content) > _MAX_PART_WORDS for content in contents):
         yield [token for token in tokens if token not in _SEPARATORS]
     else:

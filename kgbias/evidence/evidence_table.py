@@ -10,18 +10,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kgbias.compare.refusals import list_prompt_refusals, estimate_refusal_share
+from kgbias.compare.refusals import estimate_refusal_share, list_prompt_refusals
 from kgbias.crawl.stopping import good_turing_coverage
 from kgbias.evidence.association import GROUP_NAMES, compute_associations, statement_spread
 from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_tables import GroupTable, StatementKey, build_group_tables
 from kgbias.evidence.story_evidence import StoryEvidence
-from kgbias.graph.stereotypes import BestMatch, best_matches
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements
+from kgbias.graph.stereotypes import BestMatch, best_matches
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
-    BelievedEdge,
     BeliefRun,
+    BelievedEdge,
     ChoiceRun,
     ChosenEdge,
     Generation,
@@ -35,8 +35,8 @@ from kgbias.graph.types import (
 )
 from kgbias.io.wording import how
 from kgbias.probe.belief import BELIEVED, BOUND, LEANING
-from kgbias.probe.run_probes import contrast_values, contrast_intervals
 from kgbias.probe.result import Statement
+from kgbias.probe.run_probes import contrast_intervals, contrast_values
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Values, proportion, student_quantile
 
@@ -83,7 +83,9 @@ def jackknife_kendall_tau(
         same_cluster = cluster_of[chunk, None] == cluster_of[None, :]
         for place, pairs in enumerate((a * b, np.abs(a), np.abs(b))):
             touching[place] += np.bincount(cluster_of[chunk], pairs.sum(axis=1), cluster_count)
-            within_cluster[place] += np.bincount(cluster_of[chunk], (pairs * same_cluster).sum(axis=1), cluster_count)
+            within_cluster[place] += np.bincount(
+                cluster_of[chunk], (pairs * same_cluster).sum(axis=1), cluster_count
+            )
     net_order, first_untied, second_untied = touching.sum(axis=1)
     norm = math.sqrt(first_untied * second_untied)
     if not norm:
@@ -96,7 +98,11 @@ def jackknife_kendall_tau(
     if not (jackknifed[1:] > 0).all():
         return Estimate.missing(size, tau)
     jackknife_taus = jackknifed[0] / np.sqrt(jackknifed[1] * jackknifed[2])
-    error = math.sqrt((cluster_count - 1) / cluster_count * float(((jackknife_taus - jackknife_taus.mean()) ** 2).sum()))
+    error = math.sqrt(
+        (cluster_count - 1)
+        / cluster_count
+        * float(((jackknife_taus - jackknife_taus.mean()) ** 2).sum())
+    )
     half_width = student_quantile((1 + level) / 2, cluster_count - 1) * error / (1 - tau**2)
     low, high = (math.tanh(math.atanh(tau) + step) for step in (-half_width, half_width))
     return Estimate(tau, low, high, size)
@@ -117,7 +123,8 @@ class StoredChoices:
             return cls()
         run_model = run.model.title
         ranked = sorted(
-            choice_runs, key=lambda c: not (model and c.model.goes_by(model)) and 2 - c.model.goes_by(run_model)
+            choice_runs,
+            key=lambda c: not (model and c.model.goes_by(model)) and 2 - c.model.goes_by(run_model),
         )
         return cls(ranked[0], run.choices(ranked[0].id))
 
@@ -127,7 +134,12 @@ class StoredChoices:
         edge = self._by_place.get((group, key))
         if self.choice_run is None or edge is None:
             no_estimate = Estimate.missing()
-            return {"chooser": "", "chosen": no_estimate, "chosen_lift": no_estimate, "chosen_q": math.nan}
+            return {
+                "chooser": "",
+                "chosen": no_estimate,
+                "chosen_lift": no_estimate,
+                "chosen_q": math.nan,
+            }
         answered = edge.answered
         return {
             "chooser": self.choice_run.model.title,
@@ -141,7 +153,9 @@ class StoredChoices:
         return {(e.group_id, (e.predicate_id, e.object_id)): e for e in self.edges}
 
 
-def _choice_estimate(value: float | None, low: float | None, high: float | None, n: int) -> Estimate:
+def _choice_estimate(
+    value: float | None, low: float | None, high: float | None, n: int
+) -> Estimate:
     numbers = [math.nan if number is None else number for number in (value, low, high)]
     return Estimate(numbers[0], numbers[1], numbers[2], n)
 
@@ -229,9 +243,9 @@ class Evidence:
         teller: the same model's run of stories about this group in the same store; "" if there is
             none.
         told: the share of prompts for stories about the group whose character was read as making
-            the same claim, by words alone (`kgbias.evidence.story_evidence`), with its Wilson interval. NaN
-            if no story was read so, never 0: the reader finds only part of what stories say. No
-            verdict rests on it.
+            the same claim, by words alone (`kgbias.evidence.story_evidence`), with its Wilson
+            interval. NaN if no story was read so, never 0: the reader finds only part of what
+            stories say. No verdict rests on it.
         recorded: "known", "related" or "new" to the tables of recorded stereotypes that the run was
             held against (`Run.known`), "" if to none; `recorded_as` is the attribute that is
             nearest, and `recorded_source` the table.
@@ -327,11 +341,16 @@ def select_top_rows(rows: Sequence[Evidence], count: int) -> list[Evidence]:
 
 _LOW_LIFT_FIRST = "those with a lift of 0 or less first, the most often said first"
 ORDERS: Mapping[str, str] = {ONLY_SAID: _LOW_LIFT_FIRST, NOT_PROBED: _LOW_LIFT_FIRST}
-"""The order of `select_top_rows`, in words, for the verdicts whose order is not greatest lift first."""
+"""The order of `select_top_rows`, in words, for the verdicts whose order is not greatest lift
+first."""
 
 
 ProbeRunT = TypeVar("ProbeRunT", bound=ProbeRun)
-_GROUP_BLIND_MEASURES = ("acceptability", "regard", "toxicity")  # measures that do not see the group
+_GROUP_BLIND_MEASURES = (
+    "acceptability",
+    "regard",
+    "toxicity",
+)  # measures that do not see the group
 
 
 @dataclass(frozen=True)
@@ -432,7 +451,9 @@ class EvidenceInputs:
     recorded_marks: Mapping[str, BestMatch] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, run: StoredRun, selection: Selection | None, model: str | None = None) -> "EvidenceInputs":
+    def read(
+        cls, run: StoredRun, selection: Selection | None, model: str | None = None
+    ) -> "EvidenceInputs":
         """The parts from the store; of the probings and believings, those of the named model."""
         probe_runs = [p for p in run.probe_runs() if p.model.goes_by(model)]
         probe_run = _pick_run_model(run.record, probe_runs)
@@ -440,14 +461,16 @@ class EvidenceInputs:
         generations, choices = list(run.generations()), StoredChoices.read(run, model)
         statements, beliefs = select_statements(run, selection), read_beliefs(run, model)
         stories, recorded_marks = StoryEvidence.read(run), best_matches(run.stereotype_matches())
-        return cls(run.record, statements, generations, probes, beliefs, choices, stories, recorded_marks)
+        return cls(
+            run.record, statements, generations, probes, beliefs, choices, stories, recorded_marks
+        )
 
 
 def read_beliefs(
     run: StoredRun, model: str | None = None, belief_runs: Sequence[BeliefRun] | None = None
 ) -> tuple[BeliefRun, Sequence[BelievedEdge]] | None:
-    """What a model believes: the named one, else the run's own, else the first. `belief_runs` are the
-    run's askings, if already read."""
+    """What a model believes: the named one, else the run's own, else the first. `belief_runs` are
+    the run's askings, if already read."""
     candidates = run.belief_runs() if belief_runs is None else belief_runs
     belief_run = _pick_run_model(run.record, [b for b in candidates if b.model.goes_by(model)])
     return (belief_run, run.beliefs(belief_run.id)) if belief_run else None
@@ -456,7 +479,9 @@ def read_beliefs(
 def describe_other_models(run: StoredRun, belief_run: BeliefRun | None) -> str:
     """A line that names the other models that were asked about the run, and where their beliefs
     are; "" if there are none."""
-    other_models = [b.model.title for b in run.belief_runs() if belief_run and b.id != belief_run.id]
+    other_models = [
+        b.model.title for b in run.belief_runs() if belief_run and b.id != belief_run.id
+    ]
     if belief_run is None or not other_models:
         return ""
     where = how(
@@ -470,7 +495,9 @@ def describe_other_models(run: StoredRun, belief_run: BeliefRun | None) -> str:
     )
 
 
-def build_evidence(run: StoredRun, selection: Selection | None = None, *, model: str | None = None) -> EvidenceTable:
+def build_evidence(
+    run: StoredRun, selection: Selection | None = None, *, model: str | None = None
+) -> EvidenceTable:
     """The joint view of what counts, from what the store holds. `model` names the model whose
     probes are read (None: the run's own, else the first)."""
     return assemble_evidence(EvidenceInputs.read(run, selection, model))
@@ -488,10 +515,14 @@ def assemble_evidence(inputs: EvidenceInputs) -> EvidenceTable:
     said_pairs = {(group, statement.words) for group, statement in stated_pairs}
     counts: Counter[tuple[str, str, str]] = Counter()
     for triple in statements.triples:
-        counts[triple.arm, triple.group_id, Statement(triple.predicate, triple.object).words] += triple.count
+        counts[triple.arm, triple.group_id, Statement(triple.predicate, triple.object).words] += (
+            triple.count
+        )
     belief_run = inputs.beliefs[0] if inputs.beliefs else None
     record = belief_run.record if belief_run else {}
-    given_statements = [Statement(*category_triples) for category_triples in record.get("given", {}).values()]
+    given_statements = [
+        Statement(*category_triples) for category_triples in record.get("given", {}).values()
+    ]
     texts = {s.key: s for s in (*given_statements, *(s for _, s in stated_pairs))}
     edges = next((edges for p, edges in inputs.probes if p is probe_run), [])
     tables = build_group_tables(run.groups, probe_run, edges, stated_pairs) if probe_run else {}
@@ -514,7 +545,9 @@ def assemble_evidence(inputs: EvidenceInputs) -> EvidenceTable:
             statement = Statement(triple.predicate, triple.object)
             rows.append(
                 Evidence(
-                    **_triple_cells(groups[triple.group_id], probe.statements.get(statement.words, statement)),
+                    **_triple_cells(
+                        groups[triple.group_id], probe.statements.get(statement.words, statement)
+                    ),
                     id=triple.id,
                     arm=triple.arm,
                     arms=tuple(arms[triple.id]),
@@ -522,15 +555,25 @@ def assemble_evidence(inputs: EvidenceInputs) -> EvidenceTable:
                     times=counts[triple.arm, triple.group_id, statement.words],
                     share=shares[triple.arm, triple.id],
                     **_average_scores([triple]),
-                    **probe.build_cells(triple.group_id, statement, is_said=True, refused=refused[triple.group_id]),
+                    **probe.build_cells(
+                        triple.group_id, statement, is_said=True, refused=refused[triple.group_id]
+                    ),
                     **inputs.choices.build_cells(triple.group_id, statement.key),
                     **inputs.stories.build_cells(triple.group_id, statement),
-                    **(inputs.recorded_marks[triple.id].cells if triple.id in inputs.recorded_marks else {}),
+                    **(
+                        inputs.recorded_marks[triple.id].cells
+                        if triple.id in inputs.recorded_marks
+                        else {}
+                    ),
                 )
             )
         if probe.beliefs:
-            rows += _build_never_said(category_triples, given_statements, groups, probe, said_pairs, refused, inputs)
-            agreement += _measure_agreement(category, probe, category_triples, statements.arms, counts)
+            rows += _build_never_said(
+                category_triples, given_statements, groups, probe, said_pairs, refused, inputs
+            )
+            agreement += _measure_agreement(
+                category, probe, category_triples, statements.arms, counts
+            )
     missing = _describe_missing(run, belief_run, embedded, rows)
     return EvidenceTable(rows, agreement, belief_run, probe_run, statements, missing)
 
@@ -565,7 +608,9 @@ class _CategoryProbes:
         self.association = None
         if table is not None and table.similarity is not None and probe_run is not None:
             self.vectors = str(probe_run.record.get("vectors", ""))
-            self.vector_terms = str(probe_run.record.get("stands", {}).get(table.category, GROUP_NAMES))
+            self.vector_terms = str(
+                probe_run.record.get("stands", {}).get(table.category, GROUP_NAMES)
+            )
             self.association = compute_associations(table.similarity)
             scale = statement_spread(contrast_values(table.similarity))
             low, high = contrast_intervals(table.similarity)
@@ -594,16 +639,28 @@ class _CategoryProbes:
         """The columns of a pair that come from the probes, and the verdict."""
         no_estimate = Estimate.missing()
         cells: dict[str, Any] = {
-            "model": self.model, "lift": no_estimate, "q_value": math.nan, "leaning": False,
-            "bound": False, "of_name": False, "found_again": math.nan, "least": math.nan,
-            "swayed_by": "", "rank": None, "of": 0, "surprisal": math.nan,
-            "vectors": self.vectors, "stands": self.vector_terms, "association": no_estimate, "refused": refused,
+            "model": self.model,
+            "lift": no_estimate,
+            "q_value": math.nan,
+            "leaning": False,
+            "bound": False,
+            "of_name": False,
+            "found_again": math.nan,
+            "least": math.nan,
+            "swayed_by": "",
+            "rank": None,
+            "of": 0,
+            "surprisal": math.nan,
+            "vectors": self.vectors,
+            "stands": self.vector_terms,
+            "association": no_estimate,
+            "refused": refused,
             "verdict": decide_verdict(
                 is_said=is_said,
                 is_believed=self.is_believed(group, statement.words),
                 refused=refused.value if self.is_run_model else 0.0,
             ),
-        }  # fmt: skip
+        }
         if edge := self.beliefs.get((group, statement.words)):
             cells |= {
                 "lift": Estimate(edge.lift, edge.low, edge.high, edge.names),
@@ -611,7 +668,9 @@ class _CategoryProbes:
                 "leaning": edge.verdict == LEANING,
                 "bound": edge.verdict == BOUND,
                 "of_name": edge.verdict == BELIEVED and edge.names < MIN_NAMES,
-                "found_again": self._replication_rates.get(f"{group} {edge.statement_id}", math.nan),
+                "found_again": self._replication_rates.get(
+                    f"{group} {edge.statement_id}", math.nan
+                ),
                 "least": edge.least,
                 "swayed_by": edge.swayed_by,
             }
@@ -624,7 +683,9 @@ class _CategoryProbes:
             "surprisal": float(-self.table.bits[place]),
         }
         if self.association is not None:
-            cells["association"] = _estimate_at(self.association, self._low, self._high, place, group_count)
+            cells["association"] = _estimate_at(
+                self.association, self._low, self._high, place, group_count
+            )
         return cells
 
 
@@ -634,7 +695,9 @@ def _estimate_at(values: Any, low: Any, high: Any, place: tuple[int, int], n: in
 
 def _pick_run_model(run: Run, candidates: Sequence[ProbeRunT]) -> ProbeRunT | None:
     """What the run's own model made, if anything, or else the first."""
-    return next((p for p in candidates if p.model == run.model), candidates[0] if candidates else None)
+    return next(
+        (p for p in candidates if p.model == run.model), candidates[0] if candidates else None
+    )
 
 
 def _estimate_refusals(inputs: EvidenceInputs) -> Mapping[str, Estimate]:
@@ -698,7 +761,8 @@ def _build_never_said(
         )
         for group in groups.values()
         for statement in probed
-        if (group.id, statement.words) not in said_pairs and probe.is_believed(group.id, statement.words)
+        if (group.id, statement.words) not in said_pairs
+        and probe.is_believed(group.id, statement.words)
     ]
 
 
@@ -729,8 +793,8 @@ def _measure_agreement(
     arms: Sequence[str],
     sentence_counts: Mapping[tuple[str, str, str], int],
 ) -> list[GroupAgreement]:
-    """Kendall's tau for each group and arm, over the statements that count and were probed; `sentence_counts`
-    says how often each was said, by arm, group and words."""
+    """Kendall's tau for each group and arm, over the statements that count and were probed;
+    `sentence_counts` says how often each was said, by arm, group and words."""
     keys: dict[str, StatementKey] = {}  # by words
     for t in category_triples:
         statement = Statement(t.predicate, t.object)
@@ -741,7 +805,9 @@ def _measure_agreement(
             probed = {
                 words: key for words, key in keys.items() if (group.id, words) in probe.beliefs
             }
-            counts = np.array([sentence_counts.get((arm, group.id, w), 0) for w in probed], dtype=float)
+            counts = np.array(
+                [sentence_counts.get((arm, group.id, w), 0) for w in probed], dtype=float
+            )
             lift = np.array([probe.beliefs[group.id, words].lift for words in probed], dtype=float)
             associations = probe.group_associations(group.id, list(probed.values()))
             missing = Estimate.missing()
@@ -752,8 +818,12 @@ def _measure_agreement(
                     group.name,
                     arm,
                     jackknife_kendall_tau(counts, lift, predicates),
-                    missing if associations is None else jackknife_kendall_tau(counts, associations, predicates),
-                    missing if associations is None else jackknife_kendall_tau(lift, associations, predicates),
+                    missing
+                    if associations is None
+                    else jackknife_kendall_tau(counts, associations, predicates),
+                    missing
+                    if associations is None
+                    else jackknife_kendall_tau(lift, associations, predicates),
                 )
             )
     return rows
@@ -775,13 +845,17 @@ def _describe_missing(
             f"kgbias --set probes=N evidence {run.name} --model SPEC",
         )
         lines.append(
-            f"{unprobed:,} statement{' was' if unprobed == 1 else 's were'} said but not probed: {more} "
+            f"{unprobed:,} statement{' was' if unprobed == 1 else 's were'} said but not probed: "
+            f"{more} "
             "asks more"
         )
-    small_groups = [n for line in belief_run.record.get("categories", []) for n in line["too_few_names"]]
+    small_groups = [
+        n for line in belief_run.record.get("categories", []) for n in line["too_few_names"]
+    ]
     if small_groups:
         lines.append(
-            f"nothing is said of {', '.join(small_groups)}: fewer than {MIN_NAMES} names, or no other group to "
+            f"nothing is said of {', '.join(small_groups)}: fewer than {MIN_NAMES} names, or no "
+            f"other group to "
             "compare with; what is found is a belief about their names (more names: NAME | OTHER "
             "NAME ... of a group)"
         )

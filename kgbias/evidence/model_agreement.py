@@ -11,7 +11,7 @@ import numpy as np
 from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_tables import NameTable, build_name_tables
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BelievedEdge, BeliefRun, TripleView
+from kgbias.graph.types import BeliefRun, BelievedEdge, TripleView
 from kgbias.probe.belief import BELIEVED, NameDesign, carrier_variance
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
@@ -26,7 +26,8 @@ class ModelBeliefs:
 
     `edges` are for groups of five names or more, by group and words, wherever a crawl cut these in
     two; `floor` is how many pairs the same test found for made-up names, and out of how many;
-    `naming_ids` has the ids of the statements that name a group, `name_table` the lifts of each name.
+    `naming_ids` has the ids of the statements that name a group, `name_table` the lifts of each
+    name.
     """
 
     label: str
@@ -39,12 +40,19 @@ class ModelBeliefs:
 
     @classmethod
     def from_run(
-        cls, label: str, run: StoredRun, belief_run: BeliefRun, edges: Sequence[BelievedEdge],
-        category: str, triples: Sequence[TripleView] | None = None,
-    ) -> "ModelBeliefs":  # fmt: skip
+        cls,
+        label: str,
+        run: StoredRun,
+        belief_run: BeliefRun,
+        edges: Sequence[BelievedEdge],
+        category: str,
+        triples: Sequence[TripleView] | None = None,
+    ) -> "ModelBeliefs":
         """The side of a model; `triples` are the run's, if its names are to be compared too."""
         names = {g.id: g.name for g in run.record.groups if g.category == category}
-        statements = {s.key: s for s in (Statement(*words) for words in run.statements(belief_run.id))}
+        statements = {
+            s.key: s for s in (Statement(*words) for words in run.statements(belief_run.id))
+        }
         floor_parts = [
             part
             for part in belief_run.record.get("floor", [])
@@ -59,7 +67,10 @@ class ModelBeliefs:
             },
             names,
             {s.words: s.text for s in statements.values()},
-            (sum(part["found"] for part in floor_parts), sum(part["tested"] for part in floor_parts)),
+            (
+                sum(part["found"] for part in floor_parts),
+                sum(part["tested"] for part in floor_parts),
+            ),
             frozenset(
                 id
                 for line in belief_run.record.get("categories", [])
@@ -100,7 +111,9 @@ class ModelAgreement:
     def believed_by_one(self) -> tuple[int, int]:
         """How many pairs the test showed for the first model and not for the second, and the other
         way round."""
-        return self.believed_counts[0] - self.both_believed, self.believed_counts[1] - self.both_believed
+        return self.believed_counts[0] - self.both_believed, self.believed_counts[
+            1
+        ] - self.both_believed
 
     @property
     def either_believed(self) -> int:
@@ -135,12 +148,15 @@ class BeliefComparison:
 
     @classmethod
     def from_run(
-        cls, run: StoredRun, category: str, belief_runs: Sequence[BeliefRun] | None = None,
+        cls,
+        run: StoredRun,
+        category: str,
+        belief_runs: Sequence[BeliefRun] | None = None,
         triples: Sequence[TripleView] | None = None,
-    ) -> "BeliefComparison | None":  # fmt: skip
-        """The models that one run was probed with by names, each by its first asking. `belief_runs` are
-        the run's askings, if already read; `triples` its statements, if names are to be compared
-        too. None as for `from_models`."""
+    ) -> "BeliefComparison | None":
+        """The models that one run was probed with by names, each by its first asking. `belief_runs`
+        are the run's askings, if already read; `triples` its statements, if names are to be
+        compared too. None as for `from_models`."""
         by_model: dict[str, BeliefRun] = {}
         for belief_run in run.belief_runs() if belief_runs is None else belief_runs:
             by_model.setdefault(belief_run.model.name, belief_run)
@@ -150,7 +166,9 @@ class BeliefComparison:
             return None
         return cls.from_models(
             [
-                ModelBeliefs.from_run(label, run, model_run, run.beliefs(model_run.id), category, triples)
+                ModelBeliefs.from_run(
+                    label, run, model_run, run.beliefs(model_run.id), category, triples
+                )
                 for label, model_run in zip(labels, by_model.values(), strict=True)
             ]
         )
@@ -196,23 +214,37 @@ class BeliefComparison:
             first_lifts, second_lifts = self.lifts[first], self.lifts[second]
             either_believed = self.is_believed[first] | self.is_believed[second]
             yield ModelAgreement(
-                first, second, len(self.pairs),
+                first,
+                second,
+                len(self.pairs),
                 (int(self.is_believed[first].sum()), int(self.is_believed[second].sum())),
                 int((self.is_believed[first] & self.is_believed[second]).sum()),
                 int((first_lifts * second_lifts > 0)[either_believed].sum()),
-                bootstrap_clusters(predicates, partial(_weighted_pearson, first_lifts, second_lifts)),
-                bootstrap_clusters(predicates, partial(_weighted_spearman, first_lifts, second_lifts)),
-            )  # fmt: skip
+                bootstrap_clusters(
+                    predicates, partial(_weighted_pearson, first_lifts, second_lifts)
+                ),
+                bootstrap_clusters(
+                    predicates, partial(_weighted_spearman, first_lifts, second_lifts)
+                ),
+            )
 
-    def compare_lifts(self, first_model: int, second_model: int) -> "Mapping[GroupStatement, LiftDifference]":
+    def compare_lifts(
+        self, first_model: int, second_model: int
+    ) -> "Mapping[GroupStatement, LiftDifference]":
         """For each pair, how many bits more the first of two models ties the statement to the group
-        than the second, paired by name: the test of lifts (`kgbias.probe.belief.NameDesign.test`) on
-        the differences of their log2 probabilities. Empty unless both were asked by the same names
-        after the same carriers."""
-        first_table, second_table = self.models[first_model].name_table, self.models[second_model].name_table
+        than the second, paired by name: the test of lifts (`kgbias.probe.belief.NameDesign.test`)
+        on the differences of their log2 probabilities. Empty unless both were asked by the same
+        names after the same carriers."""
+        first_table, second_table = (
+            self.models[first_model].name_table,
+            self.models[second_model].name_table,
+        )
         if first_table is None or second_table is None:
             return {}
-        if (first_table.groups, first_table.carriers) != (second_table.groups, second_table.carriers):
+        if (first_table.groups, first_table.carriers) != (
+            second_table.groups,
+            second_table.carriers,
+        ):
             return {}
         places = [
             {Statement(*words).words: n for n, words in enumerate(table.statements)}
@@ -225,23 +257,34 @@ class BeliefComparison:
             table.log_probs[:, :, [place[words] for words in shared]]
             for table, place in zip((first_table, second_table), places, strict=True)
         )
-        design, differences = NameDesign(first_table.group_indices, forms=first_table.forms), first_bits - second_bits
+        design, differences = (
+            NameDesign(first_table.group_indices, forms=first_table.forms),
+            first_bits - second_bits,
+        )
         if np.allclose(differences, differences.mean(axis=2, keepdims=True)):  # one model twice
-            no_difference = LiftDifference(Estimate(0.0, 0.0, 0.0, len(first_table.group_indices)), 1.0)
+            no_difference = LiftDifference(
+                Estimate(0.0, 0.0, 0.0, len(first_table.group_indices)), 1.0
+            )
             return dict.fromkeys(self.pairs, no_difference)
-        result = design.test(differences.mean(axis=0), shared=carrier_variance(design, differences), margin=0.0)
+        result = design.test(
+            differences.mean(axis=0), shared=carrier_variance(design, differences), margin=0.0
+        )
         two_sided = 2 * np.minimum(result.p_zeros, 1 - result.p_zeros)
         q_values = benjamini_hochberg(two_sided.ravel().tolist()).reshape(two_sided.shape)
         ids = {name: id for id, name in self.models[first_model].group_names.items()}
         return {
             (ids[group], words): LiftDifference(
-                Estimate(float(result.lift[g, s]), float(result.low[g, s]), float(result.high[g, s]),
-                         len(names)),
+                Estimate(
+                    float(result.lift[g, s]),
+                    float(result.low[g, s]),
+                    float(result.high[g, s]),
+                    len(names),
+                ),
                 float(q_values[g, s]),
             )
             for g, (group, names) in enumerate(first_table.groups)
             for s, words in enumerate(shared)
-        }  # fmt: skip
+        }
 
 
 def _weighted_pearson(x: Values, y: Values, weights: Values) -> Values:

@@ -13,7 +13,12 @@ from functools import cache
 from itertools import product
 from random import Random
 
-from kgbias.associate.indicators import GroupIndicators, Indicators, placebo_indicators, shipped_indicators
+from kgbias.associate.indicators import (
+    GroupIndicators,
+    Indicators,
+    placebo_indicators,
+    shipped_indicators,
+)
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, node_id
 from kgbias.ids import normalise
@@ -26,14 +31,34 @@ MIN_NAMES = 5
 _WHOLE_FORM = "{}"
 _PLURAL_FORM = "{}s"
 _OTHER_FORMS = (
-    "people who practise {}", "people who believe in {}", "people who follow {}", "people in {}",
-    "people who live in {}", "people who come from {}", "people born in {}", "people with {}",
-    "people of {} origin", "people of {} ancestry", "people of {} background",
-    "people with {} roots", "people of {}", "residents of {}", "members of {}",
-    "members of the {} community", "members of the {} faith", "{} folk", "{} folks",
-    "{} communities", "{} residents", "{} believers", "{} peoples", "{} persons",
-)  # fmt: skip
-_FUNCTION_WORD = re.compile(r"\b(?:who|whose|that|with|without|in|of|from|and|or|the|for|on|at|by)\b", re.I)
+    "people who practise {}",
+    "people who believe in {}",
+    "people who follow {}",
+    "people in {}",
+    "people who live in {}",
+    "people who come from {}",
+    "people born in {}",
+    "people with {}",
+    "people of {} origin",
+    "people of {} ancestry",
+    "people of {} background",
+    "people with {} roots",
+    "people of {}",
+    "residents of {}",
+    "members of {}",
+    "members of the {} community",
+    "members of the {} faith",
+    "{} folk",
+    "{} folks",
+    "{} communities",
+    "{} residents",
+    "{} believers",
+    "{} peoples",
+    "{} persons",
+)
+_FUNCTION_WORD = re.compile(
+    r"\b(?:who|whose|that|with|without|in|of|from|and|or|the|for|on|at|by)\b", re.I
+)
 _ROOT_PREFIX_LETTERS = 3
 _MAX_TRIES = 20_000
 
@@ -42,8 +67,8 @@ def group_names(
     group: Group, indicators: Indicators, *, allowed_marks: Collection[str] = ()
 ) -> tuple[GroupName, ...]:
     """The names of a group, each once: its own, the other names of its seed, and those declared for
-    it (`Indicators.find_group`); names with a mark ("narrower", "self-description", "slur") only if the
-    mark is among `allowed_marks`.
+    it (`Indicators.find_group`); names with a mark ("narrower", "self-description", "slur") only if
+    the mark is among `allowed_marks`.
 
     Names are spelt as in running text ("people from Asia"); code that puts one first in a sentence
     capitalises it. The form and root of a name declared without them are inferred from known forms
@@ -54,13 +79,17 @@ def group_names(
     not French and France, unless so declared): that of the first name.
     """
     group_indicators = indicators.find_group(group) or _world_indicators().find_group(group)
-    declared = {name.id: name for name in (group_indicators.paraphrases if group_indicators else ())}
+    declared = {
+        name.id: name for name in (group_indicators.paraphrases if group_indicators else ())
+    }
     seed_names = (GroupName(text, group.id, "", "") for text in (group.name, *group.variants))
     names = {name.id: declared.get(name.id, name) for name in seed_names}
     for name in declared.values():
         if not name.mark or name.mark in allowed_marks:
             names.setdefault(name.id, name)
-    root_by_prefix: dict[str, str] = {}  # from the beginning of a root to the first root that has it
+    root_by_prefix: dict[
+        str, str
+    ] = {}  # from the beginning of a root to the first root that has it
     result = []
     for name in names.values():
         name = name if name.form else _infer_form(name)
@@ -90,7 +119,9 @@ def named_groups(run: StoredRun) -> list[Group]:
     (`all_names`), and the names without a mark that the store has. A name that another group has in
     its seed is that group's."""
     groups = run.groups
-    seeded = {normalise_name(text): group.id for group in groups for text in (group.name, *group.variants)}
+    seeded = {
+        normalise_name(text): group.id for group in groups for text in (group.name, *group.variants)
+    }
     stored_names: dict[str, list[str]] = {}
     for name in run.store.names():
         if not name.mark:
@@ -100,7 +131,9 @@ def named_groups(run: StoredRun) -> list[Group]:
             group,
             variants=tuple(
                 text
-                for text in dict.fromkeys((*all_names(group, shipped_indicators()), *stored_names.get(group.id, ())))
+                for text in dict.fromkeys(
+                    (*all_names(group, shipped_indicators()), *stored_names.get(group.id, ()))
+                )
                 if seeded.get(normalise_name(text), group.id) == group.id
             ),
         )
@@ -111,15 +144,25 @@ def named_groups(run: StoredRun) -> list[Group]:
 def list_other_groups(groups: Sequence[Group]) -> list[Group]:
     """The shipped groups that have no name in common with one of these, and all narrower groups
     ("Arabs") that are none of these."""
-    taken_names = {normalise_name(text) for group in groups for text in (group.name, *group.variants)}
-    shipped_groups = [Group(declared.name, "", declared.other_names) for declared in shipped_indicators().groups]
+    taken_names = {
+        normalise_name(text) for group in groups for text in (group.name, *group.variants)
+    }
+    shipped_groups = [
+        Group(declared.name, "", declared.other_names) for declared in shipped_indicators().groups
+    ]
     narrower: dict[str, list[str]] = {}
     for name in (name for declared in shipped_indicators().groups for name in declared.paraphrases):
         if name.mark == "narrower":
             narrower.setdefault(normalise_name(name.text), []).append(name.text)
     return [
         group
-        for group in (*shipped_groups, *(Group(narrower_names[0], "", tuple(narrower_names[1:])) for narrower_names in narrower.values()))
+        for group in (
+            *shipped_groups,
+            *(
+                Group(narrower_names[0], "", tuple(narrower_names[1:]))
+                for narrower_names in narrower.values()
+            ),
+        )
         if not taken_names & {normalise_name(text) for text in (group.name, *group.variants)}
     ]
 
@@ -135,7 +178,8 @@ def placebo_names() -> Mapping[str, tuple[GroupName, ...]]:
     declared = placebo_indicators()
     return {
         declared_group.name: tuple(
-            replace(name, group_id="") for name in group_names(Group(declared_group.name, ""), declared)
+            replace(name, group_id="")
+            for name in group_names(Group(declared_group.name, ""), declared)
         )
         for declared_group in declared.groups
     }
@@ -172,7 +216,11 @@ def nonce_names(names: Sequence[GroupName], seed: int) -> tuple[GroupName, ...]:
 
     Raises ValueError for more names than there are roots (more than a thousand).
     """
-    stems = [stem for stem in map("".join, product(_ROOT_ONSETS, _ROOT_CODAS)) if stem not in _TAKEN_STEMS]
+    stems = [
+        stem
+        for stem in map("".join, product(_ROOT_ONSETS, _ROOT_CODAS))
+        if stem not in _TAKEN_STEMS
+    ]
     used: set[str] = set()  # roots and their beginnings
     counts: Counter[tuple[str, bool]] = Counter()
     result: list[GroupName] = []
@@ -186,7 +234,10 @@ def nonce_names(names: Sequence[GroupName], seed: int) -> tuple[GroupName, ...]:
         group_stems = stems[capital::2]
         unused_stems = {stem for stem in group_stems if stem not in used}
         for _ in range(_MAX_TRIES):
-            stem, ending = stream.choice(group_stems), stream.choice(_root_endings(form, surface_text))
+            stem, ending = (
+                stream.choice(group_stems),
+                stream.choice(_root_endings(form, surface_text)),
+            )
             if stem + ending not in used and (stem in unused_stems or not unused_stems):
                 break
         else:
@@ -209,17 +260,71 @@ def surface_form(name: GroupName) -> str:
 # and simplemma (11 languages), and compared with countries, demonyms and given names; the
 # beginnings of those found there are in _TAKEN.
 _ROOT_ONSETS = (
-    "ve", "ha", "sa", "ti", "mu", "be", "zo", "la", "fe", "du", "yo", "ro", "gi", "ne", "pa", "do",
-    "ju", "ta", "lu", "mi", "ku", "vu", "ze", "su",
-)  # fmt: skip
+    "ve",
+    "ha",
+    "sa",
+    "ti",
+    "mu",
+    "be",
+    "zo",
+    "la",
+    "fe",
+    "du",
+    "yo",
+    "ro",
+    "gi",
+    "ne",
+    "pa",
+    "do",
+    "ju",
+    "ta",
+    "lu",
+    "mi",
+    "ku",
+    "vu",
+    "ze",
+    "su",
+)
 _ROOT_CODAS = (
-    "lm", "dr", "nth", "rv", "ndr", "vr", "gr", "rth", "zn", "lv", "dv", "mr", "sv", "lth", "nv",
-    "zr", "lthr",
-)  # fmt: skip
-_TAKEN_STEMS = frozenset({
-    "begr", "ferv", "handr", "julm", "kulm", "landr", "larv", "migr", "multh", "multhr", "palm",
-    "sadr", "salm", "salv", "sundr", "tarv", "tigr",
-})  # fmt: skip
+    "lm",
+    "dr",
+    "nth",
+    "rv",
+    "ndr",
+    "vr",
+    "gr",
+    "rth",
+    "zn",
+    "lv",
+    "dv",
+    "mr",
+    "sv",
+    "lth",
+    "nv",
+    "zr",
+    "lthr",
+)
+_TAKEN_STEMS = frozenset(
+    {
+        "begr",
+        "ferv",
+        "handr",
+        "julm",
+        "kulm",
+        "landr",
+        "larv",
+        "migr",
+        "multh",
+        "multhr",
+        "palm",
+        "sadr",
+        "salm",
+        "salv",
+        "sundr",
+        "tarv",
+        "tigr",
+    }
+)
 _PEOPLE_ENDINGS = ("ari", "eth", "ovi", "uth", "ith", "evi", "orri")
 _PLACE_ENDINGS = ("ora", "ovia", "enia", "und", "ath", "uria")
 _FAITH_ENDINGS = ("arism", "elism", "anism", "ovism")
@@ -250,7 +355,12 @@ def _infer_form(name: GroupName) -> GroupName:
 def _known_forms() -> tuple[str, ...]:
     """The forms of the shipped names and other common ones, without those that fit too much, the
     longest first."""
-    declared = {n.form for i in (shipped_indicators(), placebo_indicators()) for g in i.groups for n in g.paraphrases}
+    declared = {
+        n.form
+        for i in (shipped_indicators(), placebo_indicators())
+        for g in i.groups
+        for n in g.paraphrases
+    }
     known = {*declared, *_OTHER_FORMS} - {"", _WHOLE_FORM, _PLURAL_FORM}
     return tuple(sorted(known, key=lambda form: (-len(form), form)))
 

@@ -16,8 +16,16 @@ from typing import Any, Literal
 
 from kgbias.errors import UsageError
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BelievedEdge, BeliefRun, TripleView, node_id
-from kgbias.io.drawing import INK_COLOR, LINE_COLOR, NEGATIVE_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, SOFT_COLOR, figure_style
+from kgbias.graph.types import BeliefRun, BelievedEdge, TripleView, node_id
+from kgbias.io.drawing import (
+    INK_COLOR,
+    LINE_COLOR,
+    NEGATIVE_COLOR,
+    NEUTRAL_COLOR,
+    POSITIVE_COLOR,
+    SOFT_COLOR,
+    figure_style,
+)
 from kgbias.io.text import printable, xml_safe
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
@@ -101,7 +109,9 @@ class BeliefLookup:
         if belief_edges is None:
             return cls()
         belief_run, edges = belief_edges
-        statement_words = {s.key: s.words for s in (Statement(*w) for w in run.statements(belief_run.id))}
+        statement_words = {
+            s.key: s.words for s in (Statement(*w) for w in run.statements(belief_run.id))
+        }
         return cls(
             belief_run.model.title,
             {
@@ -151,12 +161,13 @@ class PicturePair:
     Args:
         names: of the two sides.
         triples_by_side: the statements to draw from, of one arm, for each side.
-        all_objects: the ids of all objects of each side, so that what the other side has, though filtered
-            out, is not called one's alone.
+        all_objects: the ids of all objects of each side, so that what the other side has, though
+            filtered out, is not called one's alone.
         beliefs: of the model of each side.
-        max_objects: how many objects to draw in each of the three columns: those believed first, then
-            those said most often; None draws all.
-        between_runs: whether the sides are runs, by which things are said, and not groups, of which they are.
+        max_objects: how many objects to draw in each of the three columns: those believed first,
+            then those said most often; None draws all.
+        between_runs: whether the sides are runs, by which things are said, and not groups, of which
+            they are.
 
     Of several statements that join a side and an object, one is drawn, chosen alike."""
 
@@ -171,10 +182,16 @@ class PicturePair:
         between_runs: bool = False,
     ) -> None:
         self.names, self._between_runs = list(names), between_runs
-        self.beliefs = list(beliefs) if all(b.model for b in beliefs) else [BeliefLookup(), BeliefLookup()]
-        by_object: dict[str, tuple[list[TripleView], list[TripleView]]] = defaultdict(lambda: ([], []))
+        self.beliefs = (
+            list(beliefs) if all(b.model for b in beliefs) else [BeliefLookup(), BeliefLookup()]
+        )
+        by_object: dict[str, tuple[list[TripleView], list[TripleView]]] = defaultdict(
+            lambda: ([], [])
+        )
         for side, triples in enumerate(triples_by_side):
-            for triple in sorted(triples, key=lambda triple: (-triple.count, triple.predicate, triple.object)):
+            for triple in sorted(
+                triples, key=lambda triple: (-triple.count, triple.predicate, triple.object)
+            ):
                 by_object[node_id("object", triple.object)][side].append(triple)
         columns: list[list[PictureObject]] = [[], [], []]
         for key, (first_triples, second_triples) in by_object.items():
@@ -183,7 +200,11 @@ class PicturePair:
                 for side, side_triples in enumerate((first_triples, second_triples))
             )
             hidden_counts = (max(0, len(first_triples) - 1), max(0, len(second_triples) - 1))
-            picture_object = PictureObject((first_triples or second_triples)[0].object, (first_strongest, second_strongest), hidden_counts)
+            picture_object = PictureObject(
+                (first_triples or second_triples)[0].object,
+                (first_strongest, second_strongest),
+                hidden_counts,
+            )
             if first_triples and second_triples:
                 columns[1].append(picture_object)
             elif key not in all_objects[1 if first_triples else 0]:
@@ -211,7 +232,13 @@ class PicturePair:
             if triple.group_id in objects_by_group:
                 objects_by_group[triple.group_id].add(node_id("object", triple.object))
         names = [name for _, name in groups]
-        return cls(names, list(by_group.values()), list(objects_by_group.values()), [beliefs] * 2, max_objects)
+        return cls(
+            names,
+            list(by_group.values()),
+            list(objects_by_group.values()),
+            [beliefs] * 2,
+            max_objects,
+        )
 
     @classmethod
     def of_runs(
@@ -221,7 +248,9 @@ class PicturePair:
         beliefs: Sequence[BeliefLookup],
     ) -> "PicturePair":
         """Two runs, by what each says about one group."""
-        all_objects = [{node_id("object", t.object) for t in run_triples} for run_triples in triples_by_run]
+        all_objects = [
+            {node_id("object", t.object) for t in run_triples} for run_triples in triples_by_run
+        ]
         return cls(names, triples_by_run, all_objects, beliefs, between_runs=True)
 
     def _strength(self, triple: TripleView, side: int) -> tuple[Any, ...]:
@@ -229,7 +258,11 @@ class PicturePair:
         return not held, -triple.count, triple.predicate, triple.object
 
     def _order(self, picture_object: PictureObject) -> tuple[Any, ...]:
-        believed = any(b.is_believed(t) for t, b in zip(picture_object.strongest_triples, self.beliefs, strict=True) if t)
+        believed = any(
+            b.is_believed(t)
+            for t, b in zip(picture_object.strongest_triples, self.beliefs, strict=True)
+            if t
+        )
         return not believed, -min(t.count for t in picture_object.triples), picture_object.text
 
     @cached_property
@@ -251,23 +284,35 @@ class PicturePair:
     @property
     def caption(self) -> str:
         """What is drawn out of how many."""
-        (first_name, second_name), (first_total, shared_total, second_total) = self.names, self.totals
+        (first_name, second_name), (first_total, shared_total, second_total) = (
+            self.names,
+            self.totals,
+        )
         drawn_count = sum(map(len, self.columns))
         order_note = (
-            "" if drawn_count == sum(self.totals)
-            else ", believed ones first, then the most often said" if self.beliefs[0].model
+            ""
+            if drawn_count == sum(self.totals)
+            else ", believed ones first, then the most often said"
+            if self.beliefs[0].model
             else ", the most often said"
-        )  # fmt: skip
+        )
         hidden_note = (
-            f" Of several statements that join a {'run' if self._between_runs else 'group'} and an object, "
+            f" Of several statements that join a {'run' if self._between_runs else 'group'} and "
+            f"an object, "
             "one is drawn."
-            if any(max(picture_object.hidden_counts) for column in self.columns for picture_object in column)
+            if any(
+                max(picture_object.hidden_counts)
+                for column in self.columns
+                for picture_object in column
+            )
             else ""
         )
         preposition = "by" if self._between_runs else "of"
         return (
-            f"{drawn_count:,} of {sum(self.totals):,} objects are drawn{order_note}: {first_total:,} were said {preposition} "
-            f"{first_name} only, {shared_total:,} {preposition} both, {second_total:,} {preposition} {second_name} only.{hidden_note}"
+            f"{drawn_count:,} of {sum(self.totals):,} objects are drawn{order_note}: "
+            f"{first_total:,} were said {preposition} "
+            f"{first_name} only, {shared_total:,} {preposition} both, {second_total:,} "
+            f"{preposition} {second_name} only.{hidden_note}"
         )
 
     @property
@@ -304,7 +349,15 @@ def text_width(text: str, size: float) -> float:
     """About how wide a text is in points, on the safe side for a sans-serif face."""
     ems = 0.0
     for letter in text:
-        ems += 0.40 if letter in _NARROW_LETTERS else 0.95 if letter in _WIDE_LETTERS else 0.62 if letter.islower() else 0.7
+        ems += (
+            0.40
+            if letter in _NARROW_LETTERS
+            else 0.95
+            if letter in _WIDE_LETTERS
+            else 0.62
+            if letter.islower()
+            else 0.7
+        )
         ems += 0.35 if ord(letter) > 0x2E80 else 0.0
     return ems * size
 
@@ -313,8 +366,8 @@ _MAX_NAME_LINES = 6  # of a group's name, which is whole if it is not very long
 
 
 def wrap_text(text: str, width: float, size: float, max_lines: int) -> list[str]:
-    """A text in at most `max_lines` lines of this width; what has no room is cut at a word, if a word
-    fits, and marked with an ellipsis."""
+    """A text in at most `max_lines` lines of this width; what has no room is cut at a word, if a
+    word fits, and marked with an ellipsis."""
     words = xml_safe(printable(" ".join(text.split()))).split()
     lines: list[str] = []
     while words and len(lines) < max_lines:
@@ -360,15 +413,22 @@ def lay_out_pair(pair: PicturePair, width: float, foot: Sequence[str] = ()) -> S
     bars = (column_width + gap / 2, scene.width - column_width - gap / 2)
     top = _add_heads(scene, pair, bars, gap + column_width * 0.9, size)
     line = 1.18 * size
-    blocks = [[_object_lines(picture_object, column_width, size) for picture_object in column] for column in pair.columns]
+    blocks = [
+        [_object_lines(picture_object, column_width, size) for picture_object in column]
+        for column in pair.columns
+    ]
     heights = [sum(len(b) * line + 0.6 * line for b in column) for column in blocks]
     bottom = top + max(heights)
     for bar in bars:
         scene.strokes.append(Stroke(bar, top - 0.3 * line, bar, bottom, 2.2, INK_COLOR))
     places: Sequence[tuple[float, Anchor]] = (
-        (column_width, "end"), (scene.width / 2, "middle"), (scene.width - column_width, "start")
-    )  # fmt: skip
-    for column, column_lines, height, (bar, anchor) in zip(pair.columns, blocks, heights, places, strict=True):
+        (column_width, "end"),
+        (scene.width / 2, "middle"),
+        (scene.width - column_width, "start"),
+    )
+    for column, column_lines, height, (bar, anchor) in zip(
+        pair.columns, blocks, heights, places, strict=True
+    ):
         y = top + (max(heights) - height) / 2
         for picture_object, rows in zip(column, column_lines, strict=True):
             _add_object(scene, pair, picture_object, rows, bar, y, anchor, column_width, bars, size)
@@ -378,11 +438,15 @@ def lay_out_pair(pair: PicturePair, width: float, foot: Sequence[str] = ()) -> S
     return scene
 
 
-def _add_heads(scene: Scene, pair: PicturePair, bars: Sequence[float], width: float, size: float) -> float:
+def _add_heads(
+    scene: Scene, pair: PicturePair, bars: Sequence[float], width: float, size: float
+) -> float:
     """The names of the groups over their bars, and what the columns are; the place below them."""
     font_size = 8 if size < 8 else 9  # sizes at which LaTeX has its fonts
     line = 1.2 * font_size
-    names = [wrap_text(name, width / _BOLD_FACTOR, font_size, _MAX_NAME_LINES) for name in pair.names]
+    names = [
+        wrap_text(name, width / _BOLD_FACTOR, font_size, _MAX_NAME_LINES) for name in pair.names
+    ]
     max_lines = max(map(len, names))
     for x, name_lines in zip(bars, names, strict=True):
         for n, text in enumerate(name_lines):
@@ -391,9 +455,10 @@ def _add_heads(scene: Scene, pair: PicturePair, bars: Sequence[float], width: fl
     y = max_lines * line + 1.35 * size
     edge = scene.width - bars[1]
     columns: Sequence[tuple[float, str, Anchor]] = (
-        (bars[0] - 6, "only", "end"), (scene.width / 2, "both", "middle"),
+        (bars[0] - 6, "only", "end"),
+        (scene.width / 2, "both", "middle"),
         (scene.width - edge + 6, "only", "start"),
-    )  # fmt: skip
+    )
     for x, text, anchor in columns:
         scene.texts.append(SceneText(x, y, text, size, anchor, "italic", SOFT_COLOR))
     return y + size
@@ -443,9 +508,14 @@ def _add_object(
             heights[side == "second"] = y + (index + 0.5) * line
         style: Style = "" if side is None else "italic"
         colour = INK_COLOR if side is None else SOFT_COLOR
-        scene.texts.append(SceneText(text_x, y + (index + 0.78) * line, text, size, text_anchor, style, colour))
-    ends = {"end": (x + 4, x + 4), "start": (x - 4, x - 4),
-            "middle": (x - text_extent / 2 - 4, x + text_extent / 2 + 4)}[anchor]  # fmt: skip
+        scene.texts.append(
+            SceneText(text_x, y + (index + 0.78) * line, text, size, text_anchor, style, colour)
+        )
+    ends = {
+        "end": (x + 4, x + 4),
+        "start": (x - 4, x - 4),
+        "middle": (x - text_extent / 2 - 4, x + text_extent / 2 + 4),
+    }[anchor]
     for index, triple in enumerate(picture_object.strongest_triples):
         if triple is not None:
             _add_edge(scene, bars[index], ends[index], heights[index], triple, pair.beliefs[index])
@@ -473,7 +543,9 @@ def _stroke_shape(triple: TripleView, beliefs: BeliefLookup) -> tuple[float, Das
 
 
 def _width_by_lift(bits: float) -> float:
-    return _MIN_STROKE_POINTS + (_MAX_STROKE_POINTS - _MIN_STROKE_POINTS) * min(1.0, max(0.0, bits) / _MAX_LIFT_BITS)
+    return _MIN_STROKE_POINTS + (_MAX_STROKE_POINTS - _MIN_STROKE_POINTS) * min(
+        1.0, max(0.0, bits) / _MAX_LIFT_BITS
+    )
 
 
 def _width_by_count(count: int) -> float:
@@ -487,19 +559,32 @@ def _add_legend(
     """What colours, widths and dots mean, in as many rows as the width needs; the place below."""
     tones = {regard_colour(t) for t, _ in edges}
     rows: list[list[tuple[str, Stroke | Dot | None]]] = [
-        [("regard:", None), *(
-            (name, Stroke(0, 0, 13, 0, 1.8, colour, "dashed" if colour == NEGATIVE_COLOR else ""))
-            for name, colour in (
-                ("negative", NEGATIVE_COLOR), ("neutral", NEUTRAL_COLOR), ("positive", POSITIVE_COLOR),
-            )
-            if colour in tones
-        )]
-    ]  # fmt: skip
+        [
+            ("regard:", None),
+            *(
+                (
+                    name,
+                    Stroke(0, 0, 13, 0, 1.8, colour, "dashed" if colour == NEGATIVE_COLOR else ""),
+                )
+                for name, colour in (
+                    ("negative", NEGATIVE_COLOR),
+                    ("neutral", NEUTRAL_COLOR),
+                    ("positive", POSITIVE_COLOR),
+                )
+                if colour in tones
+            ),
+        ]
+    ]
     if any(beliefs.model for _, beliefs in edges):
-        rows.append([("lift in bits:", None), *(
-            (name, Stroke(0, 0, 13, 0, _width_by_lift(bits), SOFT_COLOR))
-            for name, bits in (("0 or less", 0), ("2", 2), ("4 or more", 4))
-        )])  # fmt: skip
+        rows.append(
+            [
+                ("lift in bits:", None),
+                *(
+                    (name, Stroke(0, 0, 13, 0, _width_by_lift(bits), SOFT_COLOR))
+                    for name, bits in (("0 or less", 0), ("2", 2), ("4 or more", 4))
+                ),
+            ]
+        )
         belief_row: list[tuple[str, Stroke | Dot | None]] = []
         if any(beliefs.is_believed(t) for t, beliefs in edges):
             belief_row.append(("believed of the group", Dot(0, 0, 2.0, SOFT_COLOR)))
@@ -509,9 +594,15 @@ def _add_legend(
     else:
         counts = sorted({1, *(t.count for t, _ in edges)})
         shown_counts = dict.fromkeys((counts[0], counts[len(counts) // 2], counts[-1]))
-        rows.append([("said:", None), *(
-            (f"{count}×", Stroke(0, 0, 13, 0, _width_by_count(count), SOFT_COLOR)) for count in shown_counts
-        )])  # fmt: skip
+        rows.append(
+            [
+                ("said:", None),
+                *(
+                    (f"{count}×", Stroke(0, 0, 13, 0, _width_by_count(count), SOFT_COLOR))
+                    for count in shown_counts
+                ),
+            ]
+        )
     x = 2.0
     for row in filter(None, rows):
         row_width = sum(text_width(text, size) + (20 if mark else 8) for text, mark in row)
@@ -554,7 +645,10 @@ def lay_out_fan(
     left, middle, right = (scene.width * share for share in (0.26, 0.40, 0.66))
     font_size = 8 if size < 8 else 9
     names = {
-        triple.group: (top + height * step, wrap_text(triple.group, (left - 6) / _BOLD_FACTOR, font_size, _MAX_NAME_LINES))
+        triple.group: (
+            top + height * step,
+            wrap_text(triple.group, (left - 6) / _BOLD_FACTOR, font_size, _MAX_NAME_LINES),
+        )
         for triple, height, *_ in rows
     }
     heads: dict[str, float] = {}  # where a group's lines begin
@@ -569,12 +663,25 @@ def lay_out_fan(
     for place, (triple, _, label, last_place) in enumerate(rows):
         y = top + place * step
         stroke_width, dash = _stroke_shape(triple, beliefs)
-        scene.strokes.append(Stroke(left, heads[triple.group], middle, y, stroke_width, regard_colour(triple), dash, True))
+        scene.strokes.append(
+            Stroke(
+                left,
+                heads[triple.group],
+                middle,
+                y,
+                stroke_width,
+                regard_colour(triple),
+                dash,
+                True,
+            )
+        )
         if beliefs.is_believed(triple):
             scene.dots.append(Dot(middle, y, 2.0, regard_colour(triple)))
         words = wrap_text(triple.predicate, right - middle - 10, size, 1)
-        scene.texts += [SceneText(middle + 5, y + 0.36 * size, w, size, "start", "italic", SOFT_COLOR)
-                        for w in words]  # fmt: skip
+        scene.texts += [
+            SceneText(middle + 5, y + 0.36 * size, w, size, "start", "italic", SOFT_COLOR)
+            for w in words
+        ]
         if label is not None:
             ends = (top + (place - 0.3) * step, top + (last_place + 0.3) * step)
             scene.strokes.append(Stroke(right - 3, ends[0], right - 3, ends[1], 0.8, LINE_COLOR))
@@ -605,12 +712,17 @@ def _fan_rows(
     def mean_place(said: list[TripleView]) -> float:
         return sum(groups.index(t.group_id) for t in said) / len(said)
 
-    ordered_objects = sorted(by_object.values(), key=lambda object_triples: (mean_place(object_triples), object_triples[0].object))
+    ordered_objects = sorted(
+        by_object.values(),
+        key=lambda object_triples: (mean_place(object_triples), object_triples[0].object),
+    )
     step = len(triples) / len(groups)
     rows: list[tuple[TripleView, float, float | None, int]] = []
     for object_triples in ordered_objects:
         first_row = len(rows)
-        for n, triple in enumerate(sorted(object_triples, key=lambda triple: groups.index(triple.group_id))):
+        for n, triple in enumerate(
+            sorted(object_triples, key=lambda triple: groups.index(triple.group_id))
+        ):
             height = (groups.index(triple.group_id) + 0.5) * step - 0.5
             label = first_row + (len(object_triples) - 1) / 2 if n == 0 else None
             rows.append((triple, height, label, first_row + len(object_triples) - 1))
@@ -636,20 +748,38 @@ def draw_figure(scene: Scene) -> Any:
         for stroke in scene.strokes:
             bend = (stroke.x2 - stroke.x1) / 2 if stroke.is_curved else 0.0
             curve = Curve(
-                [(stroke.x1, stroke.y1), (stroke.x1 + bend, stroke.y1), (stroke.x2 - bend, stroke.y2), (stroke.x2, stroke.y2)],
+                [
+                    (stroke.x1, stroke.y1),
+                    (stroke.x1 + bend, stroke.y1),
+                    (stroke.x2 - bend, stroke.y2),
+                    (stroke.x2, stroke.y2),
+                ],
                 [Curve.MOVETO, Curve.CURVE4, Curve.CURVE4, Curve.CURVE4],
             )
             axes.add_patch(
-                PathPatch(curve, fill=False, edgecolor=stroke.colour, linewidth=stroke.width,
-                          linestyle=dashes[stroke.dash], capstyle="butt")
-            )  # fmt: skip
+                PathPatch(
+                    curve,
+                    fill=False,
+                    edgecolor=stroke.colour,
+                    linewidth=stroke.width,
+                    linestyle=dashes[stroke.dash],
+                    capstyle="butt",
+                )
+            )
         for dot in scene.dots:
             axes.add_patch(Circle((dot.x, dot.y), dot.radius, facecolor=dot.colour, linewidth=0))
         side = {"start": "left", "middle": "center", "end": "right"}
         for text in scene.texts:
             axes.text(
-                text.x, text.y, text.text, size=text.size, color=text.colour, ha=side[text.anchor], va="baseline",
+                text.x,
+                text.y,
+                text.text,
+                size=text.size,
+                color=text.colour,
+                ha=side[text.anchor],
+                va="baseline",
                 weight="bold" if text.style == "bold" else "normal",
-                style="italic" if text.style == "italic" else "normal", parse_math=False,
-            )  # fmt: skip
+                style="italic" if text.style == "italic" else "normal",
+                parse_math=False,
+            )
         return figure

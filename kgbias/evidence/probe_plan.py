@@ -17,8 +17,8 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, TripleView
 from kgbias.ids import content_id
 from kgbias.packs import load_pack
-from kgbias.probe.run_probes import count_group_texts
 from kgbias.probe.result import Statement
+from kgbias.probe.run_probes import count_group_texts
 
 DEFAULT_PROBES = 45_000
 MIN_CARRIERS = 3
@@ -64,7 +64,9 @@ class ProbeSettings:
         if self.probes < 1:
             raise UsageError("`probes` must be at least 1")
         if self.carriers is not None and len(set(self.carriers)) < MIN_CARRIERS:
-            raise UsageError(f"`carriers` must be {MIN_CARRIERS} or more: one name differs too much")
+            raise UsageError(
+                f"`carriers` must be {MIN_CARRIERS} or more: one name differs too much"
+            )
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,8 @@ class ProbePlan:
     """What is asked about the groups of a category.
 
     Attributes:
-        groups: those that are compared with each other, with at least MIN_NAMES names; empty if fewer
-            than two have that many.
+        groups: those that are compared with each other, with at least MIN_NAMES names; empty if
+            fewer than two have that many.
         small_groups: the others; what is found for them is a belief about their names.
         names_by_group: those of every group, by its id.
         nonce_names: made-up names: one for each name of `groups`, of the same form; and for each of
@@ -104,7 +106,14 @@ class ProbePlan:
     def without_nonce(self) -> "ProbePlan":
         """The same without made-up names, and without groups of few names."""
         names = {group.id: self.names_by_group[group.id] for group in self.groups}
-        return replace(self, small_groups=(), names_by_group=names, nonce_names=(), floor_indices=(), placebo_names={})
+        return replace(
+            self,
+            small_groups=(),
+            names_by_group=names,
+            nonce_names=(),
+            floor_indices=(),
+            placebo_names={},
+        )
 
     @property
     def reference_names(self) -> tuple[GroupName, ...]:
@@ -117,7 +126,11 @@ class ProbePlan:
         all_names = tuple(name for own in self.names_by_group.values() for name in own)
         floor_statements = tuple(self.statements[n] for n in self.floor_indices)
         placebo = tuple(name for own in self.placebo_names.values() for name in own)
-        return [(all_names, self.statements), (self.nonce_names, floor_statements), (placebo, self.statements)]
+        return [
+            (all_names, self.statements),
+            (self.nonce_names, floor_statements),
+            (placebo, self.statements),
+        ]
 
     @cached_property
     def naming_ids(self) -> frozenset[str]:
@@ -179,7 +192,16 @@ def plan_probes(
         texts = (*asking.statements.get("", ()), *asking.statements.get(category, ()))
         requested = {s.words: crawled.get(s.words, s) for s in map(_parse_statement, texts)}
         if statements := requested | crawled:
-            drafts.append(_draft_plan(category, category_groups, requested.values(), statements.values(), indicators, asking))
+            drafts.append(
+                _draft_plan(
+                    category,
+                    category_groups,
+                    requested.values(),
+                    statements.values(),
+                    indicators,
+                    asking,
+                )
+            )
     if not drafts:
         raise DataError(f"run {run.name} has no statements to probe")
     return _fit_budget(drafts, carriers, asking)
@@ -187,15 +209,26 @@ def plan_probes(
 
 def estimate_max_probes(groups: Sequence[Group], per_group: int, asking: ProbeSettings) -> int:
     """The largest number of probes that can follow from a crawl of these groups in which each has
-    `per_group` statements, if no two of them are the same: of names and of the groups themselves, each
-    also without a statement."""
+    `per_group` statements, if no two of them are the same: of names and of the groups themselves,
+    each also without a statement."""
     carriers, declared = len(asking.carriers or ()) or MIN_CARRIERS, shipped_indicators()
     drafts, group_texts = [], 0
     for category in dict.fromkeys(group.category for group in groups):
         category_groups = [group for group in groups if group.category == category]
         requested = (*asking.statements.get("", ()), *asking.statements.get(category, ()))
-        statements = [Statement("", str(n)) for n in range(per_group * len(category_groups) + len(requested))]
-        drafts.append(_draft_plan(category, category_groups, statements[: len(requested)], statements, declared, asking))
+        statements = [
+            Statement("", str(n)) for n in range(per_group * len(category_groups) + len(requested))
+        ]
+        drafts.append(
+            _draft_plan(
+                category,
+                category_groups,
+                statements[: len(requested)],
+                statements,
+                declared,
+                asking,
+            )
+        )
         group_texts += count_group_texts(len(category_groups), per_group * len(category_groups))
     plans = _fit_budget(drafts, carriers, asking)
     name_texts = sum(count_texts(plan, carriers) - count_probes(plan, carriers) for plan in plans)
@@ -204,7 +237,9 @@ def estimate_max_probes(groups: Sequence[Group], per_group: int, asking: ProbeSe
     return name_probes + name_texts + group_texts
 
 
-def _fit_budget(drafts: Sequence[ProbePlan], carriers: int, asking: ProbeSettings) -> list[ProbePlan]:
+def _fit_budget(
+    drafts: Sequence[ProbePlan], carriers: int, asking: ProbeSettings
+) -> list[ProbePlan]:
     """The drafts, each with as many statements as the probes suffice for."""
     high = max(len(draft.statements) for draft in drafts)
     low = 1
@@ -245,9 +280,17 @@ def _draft_plan(
     made_up = nonce_names([*main_names, *small_names * repeats], asking.seed)
     placebo_sets = placebo_names() if asking.placebo else {}
     return ProbePlan(
-        category, main_groups, small_groups, names, made_up, tuple(statements), (),
-        frozenset(s.id for s in given_statements), 0, placebo_sets,
-    )  # fmt: skip
+        category,
+        main_groups,
+        small_groups,
+        names,
+        made_up,
+        tuple(statements),
+        (),
+        frozenset(s.id for s in given_statements),
+        0,
+        placebo_sets,
+    )
 
 
 def _cut_plan(draft: ProbePlan, count: int, asking: ProbeSettings) -> ProbePlan:
@@ -256,15 +299,26 @@ def _cut_plan(draft: ProbePlan, count: int, asking: ProbeSettings) -> ProbePlan:
     statements = draft.statements[:count]
     full = asking.floor == "full" or not draft.groups
     floor_count = len(statements) if full else -(-len(statements) // 5)
-    order = sorted(range(len(statements)), key=lambda n: content_id(str(asking.seed), statements[n].id))
+    order = sorted(
+        range(len(statements)), key=lambda n: content_id(str(asking.seed), statements[n].id)
+    )
     return ProbePlan(
-        draft.category, draft.groups, draft.small_groups, draft.names_by_group, draft.nonce_names, statements,
-        tuple(sorted(order[:floor_count])), draft.given_ids, len(draft.statements) - len(statements),
+        draft.category,
+        draft.groups,
+        draft.small_groups,
+        draft.names_by_group,
+        draft.nonce_names,
+        statements,
+        tuple(sorted(order[:floor_count])),
+        draft.given_ids,
+        len(draft.statements) - len(statements),
         draft.placebo_names,
-    )  # fmt: skip
+    )
 
 
-def _order_statements(groups: Sequence[Group], triples: Sequence[TripleView], seed: int) -> list[Statement]:
+def _order_statements(
+    groups: Sequence[Group], triples: Sequence[TripleView], seed: int
+) -> list[Statement]:
     """The statements of a category in the order in which they are asked."""
     by_group = {group.id: [] for group in groups}  # type: dict[str, list[Statement]]
     counts: Counter[Statement] = Counter()
@@ -273,7 +327,8 @@ def _order_statements(groups: Sequence[Group], triples: Sequence[TripleView], se
         if triple.group_id not in by_group:
             continue
         statement = by_key.setdefault(
-            Statement(triple.predicate, triple.object).key, Statement(triple.predicate, triple.object)
+            Statement(triple.predicate, triple.object).key,
+            Statement(triple.predicate, triple.object),
         )
         if statement.text.strip():
             counts[statement] += triple.count
@@ -281,11 +336,15 @@ def _order_statements(groups: Sequence[Group], triples: Sequence[TripleView], se
     repeated = sorted((s for s in counts if counts[s] > 1), key=lambda s: (-counts[s], s.id))
     single_by_group = []
     for group in groups:
-        single = sorted((s for s in dict.fromkeys(by_group[group.id]) if counts[s] == 1), key=lambda s: s.id)
+        single = sorted(
+            (s for s in dict.fromkeys(by_group[group.id]) if counts[s] == 1), key=lambda s: s.id
+        )
         Random(f"{seed} {group.id}").shuffle(single)
         single_by_group.append(single)
     rounds = max(map(len, single_by_group), default=0)
-    interleaved = [single[turn] for turn in range(rounds) for single in single_by_group if turn < len(single)]
+    interleaved = [
+        single[turn] for turn in range(rounds) for single in single_by_group if turn < len(single)
+    ]
     return [*repeated, *interleaved]
 
 

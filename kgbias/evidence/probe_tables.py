@@ -10,8 +10,8 @@ from kgbias.evidence.names import MIN_NAMES
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BeliefRun, Group, GroupName, ProbedEdge, ProbeRun, TripleView
 from kgbias.probe.belief import NameDesign, name_lifts
-from kgbias.probe.run_probes import measure_bits, edges_grid
 from kgbias.probe.result import Statement
+from kgbias.probe.run_probes import edges_grid, measure_bits
 from kgbias.stats.inference import Values
 
 StatementKey = tuple[str, str]  # predicate id, object id
@@ -54,7 +54,10 @@ StatedPairs = Sequence[tuple[str, Statement]]  # the id of a group, and what was
 
 
 def build_group_tables(
-    groups: Sequence[Group], probe_run: ProbeRun, edges: Sequence[ProbedEdge], stated_pairs: StatedPairs
+    groups: Sequence[Group],
+    probe_run: ProbeRun,
+    edges: Sequence[ProbedEdge],
+    stated_pairs: StatedPairs,
 ) -> dict[str, GroupTable]:
     """The probes of each category, with statements in the order in which they were said. A category
     with fewer than two groups, or without statements probed with all of them, has none."""

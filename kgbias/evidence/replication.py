@@ -9,10 +9,10 @@ import numpy as np
 
 from kgbias.associate.indicators import Indicators
 from kgbias.errors import UsageError
-from kgbias.evidence.probe_plan import ProbeSettings, default_carriers
 from kgbias.evidence.belief_probing import plan_belief_run, score_plans, stack_bits
 from kgbias.evidence.evidence_table import read_beliefs
 from kgbias.evidence.names import MIN_NAMES
+from kgbias.evidence.probe_plan import ProbeSettings, default_carriers
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BeliefRun, GroupName
@@ -21,7 +21,13 @@ from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.models.score.base import Array
 from kgbias.models.score.distributed import AnyScorer
-from kgbias.probe.belief import BELIEVED, SIGNIFICANCE_LEVEL, NameDesign, BeliefTest, carrier_variance
+from kgbias.probe.belief import (
+    BELIEVED,
+    SIGNIFICANCE_LEVEL,
+    BeliefTest,
+    NameDesign,
+    carrier_variance,
+)
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion
 
@@ -57,8 +63,8 @@ class ReplicationRate:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Replication(Result):
-    """The findings of a believing, tried again; `shares_by_finding` has, for each finding, the share of
-    halves of its group's names that show it alone."""
+    """The findings of a believing, tried again; `shares_by_finding` has, for each finding, the
+    share of halves of its group's names that show it alone."""
 
     belief_run: BeliefRun
     rates: Sequence[ReplicationRate]
@@ -121,7 +127,9 @@ class _CategoryBits:
         multi_root_groups = []
         for group_index, group in enumerate(self.groups):
             group_indices = [n for n, name in enumerate(self.names) if name.group_id == group]
-            first_part = [n for n in group_indices if self.names[n].root == self.names[group_indices[0]].root]
+            first_part = [
+                n for n in group_indices if self.names[n].root == self.names[group_indices[0]].root
+            ]
             if len(first_part) < len(group_indices):
                 multi_root_groups.append(group_index)
             else:
@@ -162,18 +170,23 @@ def save_replication(run: StoredRun, replication: Replication) -> None:
     """Write the results to the record of the believing, which `Evidence.found_again` comes from."""
     rates = {
         way.by: {
-            "tried": way.tried, "same_sign": way.same_sign.as_dict(),
-            "found_again": way.found_again.as_dict(), "missed": [list(p) for p in way.missed],
+            "tried": way.tried,
+            "same_sign": way.same_sign.as_dict(),
+            "found_again": way.found_again.as_dict(),
+            "missed": [list(p) for p in way.missed],
         }
         for way in replication.rates
-    }  # fmt: skip
+    }
     earlier_rates = replication.belief_run.record.get("replicated", {})
     shares = {
-        f"{group} {statement}": share for (group, statement), share in replication.shares_by_finding.items()
+        f"{group} {statement}": share
+        for (group, statement), share in replication.shares_by_finding.items()
     }
     record = {
-        **replication.belief_run.record, "replicated": {**earlier_rates, **rates}, "found_again": shares,
-    }  # fmt: skip
+        **replication.belief_run.record,
+        "replicated": {**earlier_rates, **rates},
+        "found_again": shares,
+    }
     run.save_belief_run(replace(replication.belief_run, record=record))
 
 
@@ -195,9 +208,11 @@ def retry_with_carriers(
     carriers = tuple(carriers or [c for c in candidates if c not in earlier_carriers][:3])
     names = {n.id for n in run.names(replication.belief_run.id)}
     probe_settings = ProbeSettings(
-        probes=int(record.get("probes", ProbeSettings().probes)), carriers=carriers,
-        marked=record.get("marked", ()), seed=int(record.get("seed", 0)),
-    )  # fmt: skip
+        probes=int(record.get("probes", ProbeSettings().probes)),
+        carriers=carriers,
+        marked=record.get("marked", ()),
+        seed=int(record.get("seed", 0)),
+    )
     selection = Selection(**record.get("selection", {}))
     plans, _ = plan_belief_run(run, probe_settings, indicators=indicators, selection=selection)
     plans = [plan.without_nonce() for plan in plans]
@@ -205,7 +220,9 @@ def retry_with_carriers(
     retry_run = BeliefRun(scorer.info, settings)
     probe_bits, _ = score_plans(run, scorer, retry_run, carriers, plans, reporter)
     findings = {
-        (e.group_id, e.statement_id) for e in run.beliefs(replication.belief_run.id) if _is_finding(e)
+        (e.group_id, e.statement_id)
+        for e in run.beliefs(replication.belief_run.id)
+        if _is_finding(e)
     }
     signs: dict[FindingKey, bool] = {}
     shows: dict[FindingKey, bool] = {}
@@ -215,9 +232,13 @@ def retry_with_carriers(
         tested_names = plan.tested_names
         groups = tuple(group.id for group in plan.groups)
         statements = tuple(s.id for s in plan.statements)
-        table = _CategoryBits(groups, tested_names, statements, stack_bits(probe_bits, tested_names, plan.statements))
+        table = _CategoryBits(
+            groups, tested_names, statements, stack_bits(probe_bits, tested_names, plan.statements)
+        )
         _record_retest(table, table.test(range(len(tested_names))), findings, signs, shows)
-    return _summarise_retries("carriers", list(signs.values()), list(shows.values()), _list_missed(shows))
+    return _summarise_retries(
+        "carriers", list(signs.values()), list(shows.values()), _list_missed(shows)
+    )
 
 
 def _replicate_by_names(
@@ -252,7 +273,8 @@ def _replicate_by_names(
     shares = {place: float(np.mean(values)) for place, values in significant.items()}
     missed["names"] = [place for place, share in shares.items() if share < 0.5]
     rates = [
-        _summarise_retries(by, signs, shows, sorted(set(missed[by]))) for by, (signs, shows) in retries.items()
+        _summarise_retries(by, signs, shows, sorted(set(missed[by])))
+        for by, (signs, shows) in retries.items()
     ]
     return rates, shares
 
@@ -271,7 +293,9 @@ def _stored_tables(run: StoredRun, belief_run: BeliefRun) -> Iterator[_CategoryB
     judged_pairs = {(e.group_id, e.statement_id) for e in run.beliefs(belief_run.id)}
     for category_name in dict.fromkeys(category.values()):
         groups = tuple(
-            g for g, c in category.items() if c == category_name and len(names_by_group.get(g, ())) >= MIN_NAMES
+            g
+            for g, c in category.items()
+            if c == category_name and len(names_by_group.get(g, ())) >= MIN_NAMES
         )
         names = tuple(name for g in groups for name in names_by_group[g])
         if len(groups) < 2:
@@ -288,7 +312,9 @@ def _is_finding(edge: Any) -> bool:
     return bool(edge.verdict == BELIEVED and edge.names >= MIN_NAMES)
 
 
-def _record_retries(training: BeliefTest, held_out: BeliefTest, groups: Sequence[int], retries: list[list[bool]]) -> None:
+def _record_retries(
+    training: BeliefTest, held_out: BeliefTest, groups: Sequence[int], retries: list[list[bool]]
+) -> None:
     """Try what one half believes in the other half."""
     for g in groups:
         believed = training.is_believed[g]
@@ -297,12 +323,17 @@ def _record_retries(training: BeliefTest, held_out: BeliefTest, groups: Sequence
 
 
 def _record_significance(
-    table: _CategoryBits, held_out: BeliefTest, findings: set[FindingKey], significant: dict[FindingKey, list[bool]]
+    table: _CategoryBits,
+    held_out: BeliefTest,
+    findings: set[FindingKey],
+    significant: dict[FindingKey, list[bool]],
 ) -> None:
     for g, group in enumerate(table.groups):
         for s, statement in enumerate(table.statements):
             if (group, statement) in findings:
-                significant.setdefault((group, statement), []).append(bool(held_out.p_zeros[g, s] < SIGNIFICANCE_LEVEL))
+                significant.setdefault((group, statement), []).append(
+                    bool(held_out.p_zeros[g, s] < SIGNIFICANCE_LEVEL)
+                )
 
 
 def _record_retest(
@@ -316,7 +347,9 @@ def _record_retest(
         for statement_index, statement in enumerate(table.statements):
             if (group, statement) in findings:
                 signs[group, statement] = bool(test.lift[group_index, statement_index] > 0)
-                shows[group, statement] = bool(test.p_zeros[group_index, statement_index] < SIGNIFICANCE_LEVEL)
+                shows[group, statement] = bool(
+                    test.p_zeros[group_index, statement_index] < SIGNIFICANCE_LEVEL
+                )
 
 
 def _probes_by_names(run: StoredRun) -> str:
@@ -324,7 +357,9 @@ def _probes_by_names(run: StoredRun) -> str:
     return how("run.evidence(MODEL)", f"kgbias evidence {run.name} --model SPEC")
 
 
-def _replicate_in_crawl(findings: set[FindingKey], other: StoredRun, belief_run: BeliefRun) -> ReplicationRate:
+def _replicate_in_crawl(
+    findings: set[FindingKey], other: StoredRun, belief_run: BeliefRun
+) -> ReplicationRate:
     """The findings in another run, for those whose statements it probed."""
     other_beliefs = read_beliefs(other, belief_run.model.title)
     if other_beliefs is None:
@@ -336,7 +371,10 @@ def _replicate_in_crawl(findings: set[FindingKey], other: StoredRun, belief_run:
     shared_findings = sorted(findings & edges.keys())
     shows = {place: edges[place].p_zero < SIGNIFICANCE_LEVEL for place in shared_findings}
     return _summarise_retries(
-        "crawl", [edges[place].lift > 0 for place in shared_findings], list(shows.values()), _list_missed(shows)
+        "crawl",
+        [edges[place].lift > 0 for place in shared_findings],
+        list(shows.values()),
+        _list_missed(shows),
     )
 
 
@@ -344,8 +382,14 @@ def _list_missed(shows: Mapping[FindingKey, bool]) -> list[FindingKey]:
     return [place for place, shown in shows.items() if not shown]
 
 
-def _summarise_retries(by: str, signs: Sequence[bool], shows: Sequence[bool], missed: Sequence[FindingKey]) -> ReplicationRate:
-    same_share, found_share = (proportion(sum(outcomes), len(outcomes)) for outcomes in (signs, shows))
+def _summarise_retries(
+    by: str, signs: Sequence[bool], shows: Sequence[bool], missed: Sequence[FindingKey]
+) -> ReplicationRate:
+    same_share, found_share = (
+        proportion(sum(outcomes), len(outcomes)) for outcomes in (signs, shows)
+    )
     if by in ("names", "roots"):
-        same_share, found_share = (Estimate.missing(e.n, e.value) for e in (same_share, found_share))
+        same_share, found_share = (
+            Estimate.missing(e.n, e.value) for e in (same_share, found_share)
+        )
     return ReplicationRate(by, len(signs), same_share, found_share, tuple(missed))

@@ -1,10 +1,10 @@
 """Known or new: a run's statements held against stereotypes that people recorded.
 
 A statement is *known* if it makes the same claim about the same group as a recorded stereotype
-(`kgbias.evidence.claims`): the same words, or words whose vectors are at least `MIN_KNOWN_COSINE` alike, with
-the same polarity and stance. It is *related* if its words or vectors are near those of something
-recorded of the group (`MIN_RELATED_COSINE`), whatever it says of it; else it is *new*. "Known" means recorded
-by these annotators in this table: neither true nor common.
+(`kgbias.evidence.claims`): the same words, or words whose vectors are at least `MIN_KNOWN_COSINE`
+alike, with the same polarity and stance. It is *related* if its words or vectors are near those of
+something recorded of the group (`MIN_RELATED_COSINE`), whatever it says of it; else it is *new*.
+"Known" means recorded by these annotators in this table: neither true nor common.
 """
 
 import math
@@ -18,13 +18,18 @@ import numpy as np
 
 from kgbias.associate.indicators import Indicators, shipped_indicators
 from kgbias.errors import DataError
-from kgbias.evidence.claims import Claim, extract_claims, are_exclusive
-from kgbias.evidence.evidence_table import summarise_floor, read_beliefs
+from kgbias.evidence.claims import Claim, are_exclusive, extract_claims
+from kgbias.evidence.evidence_table import read_beliefs, summarise_floor
 from kgbias.evidence.names import all_names, normalise_name
 from kgbias.evidence.stereotype_tables import SEEGULL, Stereotype, word_stereotype
-from kgbias.graph.stereotypes import StereotypeCount as StereotypeCount
-from kgbias.graph.stereotypes import StereotypeMatches, StereotypeMatch, StereotypeTable, UnrecordedBelief
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements
+from kgbias.graph.stereotypes import StereotypeCount as StereotypeCount
+from kgbias.graph.stereotypes import (
+    StereotypeMatch,
+    StereotypeMatches,
+    StereotypeTable,
+    UnrecordedBelief,
+)
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Group, TripleView
 from kgbias.ids import normalise
@@ -92,10 +97,11 @@ class StereotypeComparison(Result):
         unused_count: how many recorded stereotypes are about other groups.
         statements: the statements that count.
         model: the model that was asked what it believes; "" if none was.
-        unrecorded_beliefs: what it believes of a group though the table records nothing similar about it,
-            said by the run or not, by falling lift.
-        floor: what the same test finds for made-up names (`kgbias.evidence.evidence_table.summarise_floor`), over
-            all statements that were asked; empty without a model.
+        unrecorded_beliefs: what it believes of a group though the table records nothing similar
+            about it, said by the run or not, by falling lift.
+        floor: what the same test finds for made-up names
+            (`kgbias.evidence.evidence_table.summarise_floor`), over all statements that were asked;
+            empty without a model.
     """
 
     source: str
@@ -127,14 +133,18 @@ class StereotypeComparison(Result):
             lambda e: (e.statements > 0) - e.elsewhere, _estimate_difference
         )
         shares_by_name["believed"] = self._estimate_over_entries(_belief_value)
-        shares_by_name["believed_elsewhere"] = self._estimate_over_entries(lambda e: e.believed_elsewhere)
+        shares_by_name["believed_elsewhere"] = self._estimate_over_entries(
+            lambda e: e.believed_elsewhere
+        )
         shares_by_name["believed_beyond"] = self._estimate_over_entries(
             lambda e: _belief_value(e) - e.believed_elsewhere, _estimate_difference
         )
         marks = {(row.triple.id): row for row in self.rows}.values()
         clusters = [row.triple.group_id for row in marks]
         for mark in MARK_MEANINGS:
-            shares_by_name[mark] = _estimate_share(clusters, [float(row.mark == mark) for row in marks])
+            shares_by_name[mark] = _estimate_share(
+                clusters, [float(row.mark == mark) for row in marks]
+            )
         return shares_by_name
 
     def to_matches(self, table: StereotypeTable) -> StereotypeMatches:
@@ -142,17 +152,26 @@ class StereotypeComparison(Result):
         the table and without an encoder."""
         marks = [
             StereotypeMatch(
-                row.triple.id, row.entry.uid(table.id) if row.entry else None, row.mark, row.by,
+                row.triple.id,
+                row.entry.uid(table.id) if row.entry else None,
+                row.mark,
+                row.by,
                 row.similarity,
             )
             for row in self.rows
-        ]  # fmt: skip
+        ]
         return StereotypeMatches.from_matches(
-            table, self.entries, marks, shares=self.shares, unrecorded=self.unrecorded_beliefs,
-            without=list(self.missing_groups), unused=self.unused_count,
-            counted=self.statements.as_dict(), model=self.model,
+            table,
+            self.entries,
+            marks,
+            shares=self.shares,
+            unrecorded=self.unrecorded_beliefs,
+            without=list(self.missing_groups),
+            unused=self.unused_count,
+            counted=self.statements.as_dict(),
+            model=self.model,
             floor={name: self.floor[name] for name in ("tested", "found") if name in self.floor},
-        )  # fmt: skip
+        )
 
     def _estimate_over_entries(
         self, value: Callable[[StereotypeCount], float], interval: _IntervalOf | None = None
@@ -175,22 +194,41 @@ class StereotypeComparison(Result):
             said_count = sum(entry.statements > 0 for entry in group_entries)
             counts = {mark: marks[group][mark] for mark in MARK_MEANINGS}
             statements = sum(counts.values())
-            summaries.append({"group": group, "recorded": len(group_entries), "said": said_count,
-                          "statements": statements, **counts})  # fmt: skip
+            summaries.append(
+                {
+                    "group": group,
+                    "recorded": len(group_entries),
+                    "said": said_count,
+                    "statements": statements,
+                    **counts,
+                }
+            )
         return summaries
 
     def as_rows(self) -> Rows[MarkedStatement]:
         """The statements. Columns: group, predicate, object, count, arm, category, mark, attribute
         (of the recorded stereotype that is nearest; "" for none), by, similarity."""
         columns = (
-            "group", "predicate", "object", "count", "arm", "category", "mark", "attribute", "by",
+            "group",
+            "predicate",
+            "object",
+            "count",
+            "arm",
+            "category",
+            "mark",
+            "attribute",
+            "by",
             "similarity",
-        )  # fmt: skip
+        )
 
         def record(row: MarkedStatement) -> dict[str, Any]:
             triple_cells = {name: getattr(row.triple, name) for name in columns[:5]}
-            mark_cells = {name: getattr(row, name) for name in ("category", "mark", "by", "similarity")}
-            return triple_cells | mark_cells | {"attribute": row.entry.attribute if row.entry else ""}
+            mark_cells = {
+                name: getattr(row, name) for name in ("category", "mark", "by", "similarity")
+            }
+            return (
+                triple_cells | mark_cells | {"attribute": row.entry.attribute if row.entry else ""}
+            )
 
         return Rows(self.rows, record, columns)
 
@@ -215,7 +253,9 @@ def _estimate_difference(clusters: Sequence[str], values: Sequence[float]) -> Es
     if len(set(values)) == 1:
         # Nothing varies: as if each group were one thing that was so, or else was not.
         half_width = proportion(0, group_count).high
-        estimate = replace(estimate, low=estimate.value - half_width, high=estimate.value + half_width)
+        estimate = replace(
+            estimate, low=estimate.value - half_width, high=estimate.value + half_width
+        )
     return estimate.clip(-1, 1)
 
 
@@ -244,7 +284,8 @@ def match_stereotypes(
         seegull = how('study.crawl(MODEL, seeds="seegull")', "kgbias crawl --seeds seegull")
         raise DataError(
             f"{table[0].source} records nothing of the groups of run {run.name}: "
-            f"{_abbreviate_names([g.name for g in run.groups])}; it has {_abbreviate_names([s.group for s in table])}. "
+            f"{_abbreviate_names([g.name for g in run.groups])}; it has "
+            f"{_abbreviate_names([s.group for s in table])}. "
             f"Hold the run against a `table` of its own groups, or crawl those of {table[0].source}"
             f"{f': {seegull}' if table[0].source == SEEGULL else ''}"
         )
@@ -257,16 +298,30 @@ def match_stereotypes(
         recorded[groups[entry.group].id].setdefault(entry.attribute, entry)
     category = {group.id: group.category for group in run.groups}
     rows = [
-        _mark_statement(triple, category[triple.group_id], recorded[triple.group_id], matches[_triple_text(triple)])
+        _mark_statement(
+            triple,
+            category[triple.group_id],
+            recorded[triple.group_id],
+            matches[_triple_text(triple)],
+        )
         for triple in statements.triples
         if triple.group_id in recorded
     ]
     missing_groups = [group.name for group in run.groups if group.id not in recorded]
-    stereotype_counts = _count_stereotypes(run, own_entries, groups, statements.triples, matches, beliefs)
+    stereotype_counts = _count_stereotypes(
+        run, own_entries, groups, statements.triples, matches, beliefs
+    )
     return StereotypeComparison(
-        own_entries[0].source, rows, stereotype_counts, missing_groups, len(table) - len(own_entries), statements, beliefs.model,
-        beliefs.list_unrecorded(run.groups, recorded, matches), beliefs.floor,
-    )  # fmt: skip
+        own_entries[0].source,
+        rows,
+        stereotype_counts,
+        missing_groups,
+        len(table) - len(own_entries),
+        statements,
+        beliefs.model,
+        beliefs.list_unrecorded(run.groups, recorded, matches),
+        beliefs.floor,
+    )
 
 
 def list_recorded_statements(
@@ -292,7 +347,9 @@ class _ModelBeliefs:
     statements: Mapping[str, str] = field(default_factory=dict)  # by their words
 
     @classmethod
-    def read(cls, run: StoredRun, model: str | None, triples: Sequence[TripleView]) -> "_ModelBeliefs":
+    def read(
+        cls, run: StoredRun, model: str | None, triples: Sequence[TripleView]
+    ) -> "_ModelBeliefs":
         belief_edges = read_beliefs(run, model)
         if belief_edges is None:
             return cls()
@@ -332,7 +389,9 @@ class _ModelBeliefs:
             and group in names
             and not recorded[group].keys() & matches[self.statements[words]].keys()
         ]
-        return sorted(unrecorded_beliefs, key=lambda each: (-each.lift.value, each.group, each.statement))
+        return sorted(
+            unrecorded_beliefs, key=lambda each: (-each.lift.value, each.group, each.statement)
+        )
 
 
 def _lift_estimate(edge: BelievedEdge) -> Estimate:
@@ -358,14 +417,20 @@ def match_texts(
 ) -> dict[str, dict[str, ClaimMatch]]:
     """The attributes that each text is known for or related to, whomever it is about."""
     reporter = progress or SilentProgress()
-    recorded_claims = [(a, claim) for a in attributes for claim in extract_claims(a) or (_literal_claim(a),)]
-    said_claims = [(text, claim) for text in texts for claim in extract_claims(text) or (_literal_claim(text),)]
+    recorded_claims = [
+        (a, claim) for a in attributes for claim in extract_claims(a) or (_literal_claim(a),)
+    ]
+    said_claims = [
+        (text, claim) for text in texts for claim in extract_claims(text) or (_literal_claim(text),)
+    ]
     reporter.stage("statements beside recorded stereotypes", len(said_claims))
     matches: dict[str, dict[str, ClaimMatch]] = {text: {} for text in texts}
     if not recorded_claims or not said_claims:
         return matches
     recorded_vectors = embed([claim.phrase for _, claim in recorded_claims])
-    recorded_by_lemmas: dict[object, list[int]] = defaultdict(list)  # by lemmas or, without any, by phrase
+    recorded_by_lemmas: dict[object, list[int]] = defaultdict(
+        list
+    )  # by lemmas or, without any, by phrase
     for recorded_index, (_, claim) in enumerate(recorded_claims):
         recorded_by_lemmas[claim.lemmas or claim.phrase].append(recorded_index)
     for start in range(0, len(said_claims), _CHUNK_CLAIMS):
@@ -374,7 +439,15 @@ def match_texts(
         for said_index, (text, claim) in enumerate(chunk):
             near_indices = np.flatnonzero(cosines[said_index] >= MIN_RELATED_COSINE).tolist()
             keys = {claim.lemmas, claim.phrase}
-            for recorded_index in {*near_indices, *(recorded_index for key in keys if key for recorded_index in recorded_by_lemmas.get(key, ()))}:
+            for recorded_index in {
+                *near_indices,
+                *(
+                    recorded_index
+                    for key in keys
+                    if key
+                    for recorded_index in recorded_by_lemmas.get(key, ())
+                ),
+            }:
                 attribute, recorded = recorded_claims[recorded_index]
                 match = _match_claims(claim, recorded, float(cosines[said_index, recorded_index]))
                 earlier = matches[text].get(attribute)
@@ -403,7 +476,9 @@ def _match_claims(claim: Claim, recorded: Claim, similarity: float) -> ClaimMatc
         return ClaimMatch("known", "meaning", similarity)
     if same_lemmas:
         return ClaimMatch("related", "words", similarity)
-    return ClaimMatch("related", "meaning", similarity) if similarity >= MIN_RELATED_COSINE else None
+    return (
+        ClaimMatch("related", "meaning", similarity) if similarity >= MIN_RELATED_COSINE else None
+    )
 
 
 def _mark_statement(
@@ -417,7 +492,12 @@ def _mark_statement(
         return MarkedStatement(triple, category, "new")
     match = matches[attribute := max(candidates)[1]]
     return MarkedStatement(
-        triple, category, match.mark, recorded[attribute], match.matched_by, round(match.similarity, 4)
+        triple,
+        category,
+        match.mark,
+        recorded[attribute],
+        match.matched_by,
+        round(match.similarity, 4),
     )
 
 
@@ -429,20 +509,26 @@ def _count_stereotypes(
     matches: Mapping[str, Mapping[str, ClaimMatch]],
     beliefs: _ModelBeliefs,
 ) -> list[StereotypeCount]:
-    said_counts: dict[str, Counter[str]] = defaultdict(Counter)  # by attribute, the groups it is said of
+    said_counts: dict[str, Counter[str]] = defaultdict(
+        Counter
+    )  # by attribute, the groups it is said of
     for triple in {triple.id: triple for triple in triples}.values():
         for attribute, match in matches[_triple_text(triple)].items():
             if match.mark == "known":
                 said_counts[attribute][triple.group_id] += 1
     crawled_groups = {triple.group_id for triple in triples}
-    groups_by_attribute: dict[str, set[str]] = defaultdict(set)  # by attribute, the groups that have it
+    groups_by_attribute: dict[str, set[str]] = defaultdict(
+        set
+    )  # by attribute, the groups that have it
     for entry in own_entries:
         groups_by_attribute[normalise(entry.attribute)].add(groups[entry.group].id)
     stereotype_counts = []
     for entry in own_entries:
         group, counts = groups[entry.group], said_counts[entry.attribute]
         groups_having = groups_by_attribute[normalise(entry.attribute)]
-        other_groups = [g.id for g in run.groups if g.category == group.category and g.id not in groups_having]
+        other_groups = [
+            g.id for g in run.groups if g.category == group.category and g.id not in groups_having
+        ]
         edge = beliefs.find_edge(group.id, word_stereotype(entry))
         other_edges = [beliefs.find_edge(other, word_stereotype(entry)) for other in other_groups]
         stereotype_counts.append(
@@ -450,7 +536,9 @@ def _count_stereotypes(
                 entry,
                 group.name,
                 counts[group.id],
-                _mean_share([counts[other] > 0 for other in other_groups if other in crawled_groups]),
+                _mean_share(
+                    [counts[other] > 0 for other in other_groups if other in crawled_groups]
+                ),
                 _lift_estimate(edge) if edge else Estimate.missing(),
                 edge.verdict == BELIEVED if edge else None,
                 _mean_share([each.verdict == BELIEVED for each in other_edges if each]),

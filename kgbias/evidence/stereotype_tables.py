@@ -34,8 +34,11 @@ DOOR = TableFormat(
 _GROUP_COLUMNS, _ATTRIBUTE_COLUMNS = DOOR.needed_columns
 # The last two are the names in SeeGULL's file of nations and in SeeGULL Multilingual.
 _OFFENSIVENESS_COLUMNS = (
-    "offensiveness", "offensiveness_score", "mean offensiveness_score", "mean_offensive_score",
-)  # fmt: skip
+    "offensiveness",
+    "offensiveness_score",
+    "mean offensiveness_score",
+    "mean_offensive_score",
+)
 _ANNOTATOR_COLUMNS = ("stereotype", "region_stereo")
 _RATING_COLUMNS = ("Annotation1", "Annotation2", "Annotation3")  # SeeGULL's own file
 _MAX_CELL_CHARACTERS = 200  # characters of a group or an attribute
@@ -120,7 +123,9 @@ def _drop_repeats(stereotypes: Iterator[Stereotype]) -> list[Stereotype]:
 
 
 def _read_rows(path: Path, source: str, columns: TableColumns) -> Iterator[Stereotype]:
-    header, rows = read_table(path, known=(*DOOR.known_columns, *_OFFENSIVENESS_COLUMNS, *_ANNOTATOR_COLUMNS))
+    header, rows = read_table(
+        path, known=(*DOOR.known_columns, *_OFFENSIVENESS_COLUMNS, *_ANNOTATOR_COLUMNS)
+    )
     group = _find_column(path, header, columns.group, _GROUP_COLUMNS, "group")
     attribute = _find_column(path, header, columns.attribute, _ATTRIBUTE_COLUMNS, "attribute")
     offensiveness = columns.offensiveness
@@ -151,12 +156,24 @@ def _read_rows(path: Path, source: str, columns: TableColumns) -> Iterator[Stere
 
 
 def _find_column(
-    path: Path, header: Sequence[str], requested: str | None, default_names: Sequence[str], meaning: str
+    path: Path,
+    header: Sequence[str],
+    requested: str | None,
+    default_names: Sequence[str],
+    meaning: str,
 ) -> str:
-    column = requested if requested is not None else next((name for name in default_names if name in header), None)
+    column = (
+        requested
+        if requested is not None
+        else next((name for name in default_names if name in header), None)
+    )
     if column is None or column not in header:
         available = ", ".join(name or "(no name)" for name in header) or "none"
-        lacks = f"no column {requested!r}" if requested is not None else f"no column {' or '.join(default_names)}"
+        lacks = (
+            f"no column {requested!r}"
+            if requested is not None
+            else f"no column {' or '.join(default_names)}"
+        )
         raise DataError(
             f"{path} has {lacks}; its columns are: {available}. Name the one with the {meaning} as "
             f"`{meaning}_column`{identify_columns(header)}"
@@ -167,8 +184,10 @@ def _find_column(
 def _clean_cell(path: Path, line: int, cell: str) -> str:
     text = " ".join(cell.split())
     if len(text) > _MAX_CELL_CHARACTERS:
-        raise DataError(f"{path}, line {line}: a cell of {len(text)} characters is no name of a "
-                        f"group and no attribute (at most {_MAX_CELL_CHARACTERS})")  # fmt: skip
+        raise DataError(
+            f"{path}, line {line}: a cell of {len(text)} characters is no name of a "
+            f"group and no attribute (at most {_MAX_CELL_CHARACTERS})"
+        )
     return text
 
 

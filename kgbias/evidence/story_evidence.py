@@ -39,10 +39,10 @@ class StoryEvidence:
     statement has no share, rather than one of 0.
 
     Attributes:
-        story_run: the name of the run of stories, with the model that read them if rules did not; ""
-            if there is none.
-        claims_by_prompt: for each group, by id, what was read from the stories with each prompt. Those with
-            the same prompt count as one, which says what any of them says.
+        story_run: the name of the run of stories, with the model that read them if rules did not;
+            "" if there is none.
+        claims_by_prompt: for each group, by id, what was read from the stories with each prompt.
+            Those with the same prompt count as one, which says what any of them says.
     """
 
     story_run: str = ""
@@ -65,10 +65,16 @@ class StoryEvidence:
             if profile.group_id not in groups:
                 continue
             group_prompts = prompts.setdefault(profile.group_id, {})
-            prompt_claims = group_prompts.setdefault(profile.prompt_key(newest_run.config["wordings"]), set())
+            prompt_claims = group_prompts.setdefault(
+                profile.prompt_key(newest_run.config["wordings"]), set()
+            )
             for part in profile.parts:
                 prompt_claims |= _claim_keys(f"{predicates[part.attribute]} {part.value}")
-        reader = f", read by {describe_reader(newest_run.config)}" if "read_by" in newest_run.config else ""
+        reader = (
+            f", read by {describe_reader(newest_run.config)}"
+            if "read_by" in newest_run.config
+            else ""
+        )
         return cls(f"{newest_run.name}{reader}", prompts)
 
     def build_cells(self, group: str, statement: Statement) -> dict[str, Any]:
@@ -77,8 +83,16 @@ class StoryEvidence:
         if not prompts:
             return {"teller": "", "told": Estimate.missing()}
         wanted_claims = _claim_keys(f"{statement.predicate} {statement.object}")
-        matching_count = sum(wanted_claims <= prompt_claims for prompt_claims in prompts.values()) if wanted_claims else 0
-        story_share = proportion(matching_count, len(prompts)) if matching_count else Estimate.missing(len(prompts))
+        matching_count = (
+            sum(wanted_claims <= prompt_claims for prompt_claims in prompts.values())
+            if wanted_claims
+            else 0
+        )
+        story_share = (
+            proportion(matching_count, len(prompts))
+            if matching_count
+            else Estimate.missing(len(prompts))
+        )
         return {"teller": self.story_run, "told": story_share}
 
 

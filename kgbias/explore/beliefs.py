@@ -12,15 +12,22 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from kgbias.evidence.evidence_table import NEVER_SAID, NOT_PROBED, REFUSED_BUT_BELIEVED, Evidence, build_evidence, select_top_rows
+from kgbias.evidence.evidence_table import (
+    NEVER_SAID,
+    NOT_PROBED,
+    REFUSED_BUT_BELIEVED,
+    Evidence,
+    build_evidence,
+    select_top_rows,
+)
 from kgbias.evidence.stereotype_matching import MARK_MEANINGS
 from kgbias.evidence.story_evidence import StoryEvidence
 from kgbias.explore.columns import ColumnBlock, KeyNumbers, quantise
 from kgbias.explore.statements import RowIndex, StatementTable
-from kgbias.graph.stereotypes import BestMatch, best_matches
 from kgbias.graph.selection import Selection
+from kgbias.graph.stereotypes import BestMatch, best_matches
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BelievedEdge, BeliefRun, Triple, node_id, statement_id
+from kgbias.graph.types import BeliefRun, BelievedEdge, Triple, node_id, statement_id
 from kgbias.io.progress import Progress
 from kgbias.io.text import shorten, storable
 from kgbias.probe.result import Statement
@@ -30,7 +37,9 @@ LIFT_SCALE = 100  # lifts are stored as whole hundredths of a bit
 MAX_NEVER_SAID = 30  # statements per group that are believed but were never said
 
 
-def add_verdicts(table: StatementTable, block: ColumnBlock, progress: Progress) -> list[dict[str, Any]]:
+def add_verdicts(
+    table: StatementTable, block: ColumnBlock, progress: Progress
+) -> list[dict[str, Any]]:
     """Add the columns row.verdict, row.lift and verdict (their names) for runs that were probed;
     return what is believed but was never said, greatest lift first."""
     probed_runs = [run for run in table.runs if run.belief_runs()]
@@ -77,10 +86,17 @@ def add_story_shares(table: StatementTable, block: ColumnBlock) -> None:
         run_stories = stories[source.run.id]
         for row in range(source.start, source.end) if run_stories.story_run else ():
             predicate, object_number = table.predicate[row], table.object[row]
-            statement = Statement(table.predicates.texts[predicate], table.objects.texts[object_number])
-            story_share: Estimate = run_stories.build_cells(ids[table.group[row]], statement)["told"]
+            statement = Statement(
+                table.predicates.texts[predicate], table.objects.texts[object_number]
+            )
+            story_share: Estimate = run_stories.build_cells(ids[table.group[row]], statement)[
+                "told"
+            ]
             if story_share.has_interval:
-                text = f"{story_share.value:.0%} ({story_share.interval('.0%')}) of {story_share.n} prompts"
+                text = (
+                    f"{story_share.value:.0%} ({story_share.interval('.0%')}) of "
+                    f"{story_share.n} prompts"
+                )
                 text = f"{text}, run {storable(run_stories.story_run)}"
                 rows[row] = texts.add(text, text)
     if len(texts) > 1:
@@ -166,14 +182,18 @@ def build_block(table: StatementTable) -> ColumnBlock:
         places, texts = [], []
         for place, statement_edges in groupby(edges, key=lambda row: row[:2]):
             places.append(place)
-            texts.append(json.dumps(_belief_rows(table, belief_run, [e for *_, e in statement_edges])))
+            texts.append(
+                json.dumps(_belief_rows(table, belief_run, [e for *_, e in statement_edges]))
+            )
         block.add_numbers(f"belief{number}.predicate", [p for p, _ in places])
         block.add_numbers(f"belief{number}.object", [o for _, o in places])
         block.add_texts(f"belief{number}.told", texts)
     return block
 
 
-def read_statement_beliefs(row_index: RowIndex, run: StoredRun, triple: Triple) -> list[dict[str, Any]]:
+def read_statement_beliefs(
+    row_index: RowIndex, run: StoredRun, triple: Triple
+) -> list[dict[str, Any]]:
     """What each model that probed a run by names believes about one statement, read from the
     store."""
     beliefs = []
@@ -183,7 +203,9 @@ def read_statement_beliefs(row_index: RowIndex, run: StoredRun, triple: Triple) 
     return beliefs
 
 
-def _belief_rows(row_index: RowIndex, belief_run: BeliefRun, edges: Sequence[BelievedEdge]) -> list[Any]:
+def _belief_rows(
+    row_index: RowIndex, belief_run: BeliefRun, edges: Sequence[BelievedEdge]
+) -> list[Any]:
     rows = [
         {
             "group": row_index.groups.find(e.group_id),

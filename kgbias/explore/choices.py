@@ -26,8 +26,8 @@ _FIGURE_NAMES = ("share", "low", "high", "base", "lift")
 
 
 def build_block(table: StatementTable) -> ColumnBlock:
-    """The choices about the statements of the page, by each of `describe_choice_models`: for each statement, in
-    order of predicate and object, a list as JSON text."""
+    """The choices about the statements of the page, by each of `describe_choice_models`: for each
+    statement, in order of predicate and object, a list as JSON text."""
     block = ColumnBlock()
     for number, (run, choice_run) in enumerate(_iter_choice_runs(table)):
         edges = [(_edge_place(table, e), e) for e in run.choices(choice_run.id)]
@@ -36,7 +36,9 @@ def build_block(table: StatementTable) -> ColumnBlock:
         places, texts = [], []
         for place, statement_edges in groupby(edges, key=lambda row: row[0][:2]):
             places.append(place)
-            choices = _choices_by_category(table, run, choice_run, [e for _, e in statement_edges], answers)
+            choices = _choices_by_category(
+                table, run, choice_run, [e for _, e in statement_edges], answers
+            )
             texts.append(json.dumps(choices))
         block.add_numbers(f"choice{number}.predicate", [p for p, _ in places])
         block.add_numbers(f"choice{number}.object", [o for _, o in places])
@@ -64,7 +66,9 @@ def read_choices(row_index: RowIndex, run: StoredRun, triple: Triple) -> list[di
     for choice_run in run.choice_runs():
         edges = run.choices(choice_run.id, statement_id(triple.predicate_id, triple.object_id))
         edges = [e for e in edges if row_index.groups.find(e.group_id) >= 0]
-        choices += _choices_by_category(row_index, run, choice_run, edges, _read_answers(run, edges))
+        choices += _choices_by_category(
+            row_index, run, choice_run, edges, _read_answers(run, edges)
+        )
     return choices
 
 
@@ -102,7 +106,10 @@ def _choices_by_category(
     edges_by_category: dict[str, list[ChosenEdge]] = {}
     for e in edges:
         edges_by_category.setdefault(category.get(e.group_id, ""), []).append(e)
-    return [_category_choice(row_index, choice_run, name, category_edges, answers) for name, category_edges in sorted(edges_by_category.items())]
+    return [
+        _category_choice(row_index, choice_run, name, category_edges, answers)
+        for name, category_edges in sorted(edges_by_category.items())
+    ]
 
 
 def _category_choice(
@@ -129,13 +136,17 @@ def _category_choice(
                 "names": edge.names,
                 "answers": _count_answers(edge.answers, answers),
             }
-            for edge in sorted(edges, key=lambda edge: (-(edge.share or 0), row_index.groups.find(edge.group_id)))
+            for edge in sorted(
+                edges, key=lambda edge: (-(edge.share or 0), row_index.groups.find(edge.group_id))
+            )
         ],
         "unread": _count_answers(unread, answers),
     }
 
 
-def _count_answers(keys: Sequence[str] | Mapping[str, Any], answers: Mapping[str, str]) -> list[list[Any]]:
+def _count_answers(
+    keys: Sequence[str] | Mapping[str, Any], answers: Mapping[str, str]
+) -> list[list[Any]]:
     """The most frequent distinct answers, and how often each came."""
     counts = Counter(answers[key] for key in keys if key in answers)
     return [[text, count] for text, count in counts.most_common(_MAX_ANSWERS)]
@@ -173,7 +184,9 @@ def _top_statements(table: StatementTable, edges: Sequence[ChosenEdge]) -> list[
             **{name: _round(getattr(edge, name)) for name in _FIGURE_NAMES},
         }
         for group, group_edges in sorted(by_group.items())
-        for edge, (predicate, object_index, _) in sorted(group_edges, key=lambda x: (-(x[0].lift or 0), x[1]))[:MAX_STATEMENTS_PER_GROUP]
+        for edge, (predicate, object_index, _) in sorted(
+            group_edges, key=lambda x: (-(x[0].lift or 0), x[1])
+        )[:MAX_STATEMENTS_PER_GROUP]
     ]
 
 

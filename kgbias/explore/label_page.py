@@ -45,12 +45,15 @@ class LabelDesk:
         for labelling in labellings:
             labelling.sample  # noqa: B018 - read now, not at the first request
         self._by_rater: dict[tuple[str, str], Labelling] = {}
-        self._open_statements: dict[tuple[str, str], tuple[str, float]] = {}  # (measure, rater): statement
+        self._open_statements: dict[
+            tuple[str, str], tuple[str, float]
+        ] = {}  # (measure, rater): statement
 
     def build_page(self) -> tuple[str, str]:
         """The page, and its Content-Security-Policy."""
         measures = [
-            {"name": x.measure, "masked": x.is_masked, **asdict(x.guide)} for x in self._labellings.values()
+            {"name": x.measure, "masked": x.is_masked, **asdict(x.guide)}
+            for x in self._labellings.values()
         ]
         script = pages.join_scripts(pages.read_asset("kgbias.explore", "page", "label.js"))
         policy = (
@@ -82,7 +85,9 @@ class LabelDesk:
             undone = labelling.undo_label(fields["statement"] or None)
         elif fields["do"] != "next":
             raise UsageError("not a request of the page: open it again")
-        next_statement = undone or next(iter(labelling.next_tasks(held_statements=self._held_by_others(labelling))), None)
+        next_statement = undone or next(
+            iter(labelling.next_tasks(held_statements=self._held_by_others(labelling))), None
+        )
         key = (labelling.measure, labelling.rater)
         if next_statement is None:
             self._open_statements.pop(key, None)
@@ -90,7 +95,9 @@ class LabelDesk:
             self._open_statements[key] = (next_statement.id, time.monotonic())
         return {
             "rater": labelling.rater,
-            "statement": None if next_statement is None else {"id": next_statement.id, "text": next_statement.text},
+            "statement": None
+            if next_statement is None
+            else {"id": next_statement.id, "text": next_statement.text},
             "latest": labelling.latest_statement() or "",
             "progress": asdict(labelling.read_progress()),
         }
@@ -112,7 +119,9 @@ class LabelDesk:
         return raters_by_statement
 
 
-def label_routes(desk: LabelDesk, read: Callable[[Callable[[], Any]], Any]) -> tuple[list[Route], str]:
+def label_routes(
+    desk: LabelDesk, read: Callable[[Callable[[], Any]], Any]
+) -> tuple[list[Route], str]:
     """The routes of labelling, and the policy of its page."""
     page, policy = desk.build_page()
 
@@ -132,7 +141,10 @@ def label_routes(desk: LabelDesk, read: Callable[[Callable[[], Any]], Any]) -> t
         except (KgbiasError, TimeoutError) as error:
             raise HTTPException(503, "the store cannot be written now") from error
 
-    return [Route(LABEL_PATH, whole, methods=["GET"]), Route(LABEL_PATH, act, methods=["POST"])], policy
+    return [
+        Route(LABEL_PATH, whole, methods=["GET"]),
+        Route(LABEL_PATH, act, methods=["POST"]),
+    ], policy
 
 
 def refusal_reason(request: Request) -> str | None:

@@ -2,11 +2,11 @@
 the same lie near each other.
 
 An object's place follows from the mean vector of the statements it is said in (predicate and object
-without the group; `kgbias.measure.semantic_search`), each as often as it was said. UMAP (McInnes et al.
-2018) lays the vectors out in two dimensions, beginning from their principal components, so that the
-same statements give the same map; without UMAP the two components are the map. Neighbours are about
-the same; directions, and distances across the map, mean nothing, and whether two things agree is
-not told apart ("lazy" lies near "not lazy").
+without the group; `kgbias.measure.semantic_search`), each as often as it was said. UMAP (McInnes et
+al. 2018) lays the vectors out in two dimensions, beginning from their principal components, so that
+the same statements give the same map; without UMAP the two components are the map. Neighbours are
+about the same; directions, and distances across the map, mean nothing, and whether two things agree
+is not told apart ("lazy" lies near "not lazy").
 
 Regions divide the map by k-means; each is named by the words that are most its own: those with the
 highest class-based TF-IDF (Grootendorst 2022).
@@ -34,7 +34,9 @@ from kgbias.parallel.local import keeping_threads
 
 MIN_OBJECTS = 30  # objects of a map: fewer have no regions to speak of
 MAX_STATEMENTS = 100_000  # statements: of more, no map is made
-MAX_ANCHORS = 10_000  # objects that UMAP places, those said most often; others go to those near them
+MAX_ANCHORS = (
+    10_000  # objects that UMAP places, those said most often; others go to those near them
+)
 _EQUALITY_TOLERANCE = 1e-3  # what half precision may add between equal coordinates
 _NEAREST_ANCHORS = 5  # anchors
 _NEIGHBOURS = 15
@@ -49,9 +51,14 @@ _REGION_RANGE = (4, 36)  # at least, at most
 _BLOCK_OBJECTS = 2048  # objects compared with all anchors at once
 
 
-def build_all_maps(table: StatementTable, *, seed: int, progress: Progress, search: bool = True) -> list[UnitMap]:
-    """The maps of `kgbias.explore.unit_maps.build_maps`, with the one by meaning after that by group."""
-    group_map, *other_maps = unit_maps.build_maps(table, seed=seed, progress=progress, search=search)
+def build_all_maps(
+    table: StatementTable, *, seed: int, progress: Progress, search: bool = True
+) -> list[UnitMap]:
+    """The maps of `kgbias.explore.unit_maps.build_maps`, with the one by meaning after that by
+    group."""
+    group_map, *other_maps = unit_maps.build_maps(
+        table, seed=seed, progress=progress, search=search
+    )
     meaning_map = build_meaning_map(table, seed=seed)
     return [group_map, *([meaning_map] if meaning_map else []), *other_maps]
 
@@ -64,7 +71,9 @@ def build_meaning_map(table: StatementTable, *, seed: int) -> UnitMap | None:
     rows, object_numbers = _object_vectors(table)
     if len(object_numbers) < MIN_OBJECTS or np.ptp(rows, axis=0).max() < _EQUALITY_TOLERANCE:
         return None
-    object_totals = np.bincount(table.object, table.count, minlength=len(table.objects))[object_numbers]
+    object_totals = np.bincount(table.object, table.count, minlength=len(table.objects))[
+        object_numbers
+    ]
     by_frequency = np.argsort(-object_totals, kind="stable")
     anchors = np.sort(by_frequency[:MAX_ANCHORS])
     places, placing = _place_rows(rows[anchors], seed, table.runs)
@@ -105,14 +114,18 @@ def _object_vectors(table: StatementTable) -> tuple[NDArray[np.float32], Ints]:
     total = np.zeros((len(table.objects), vectors.shape[1]), np.float32)
     for pair, pair_weight in zip(pairs.tolist(), weight.tolist(), strict=True):
         predicate, object_number = divmod(pair, len(table.objects))
-        if (place := place_by_ends.get((predicates[predicate], objects[object_number]))) is not None:
+        if (
+            place := place_by_ends.get((predicates[predicate], objects[object_number]))
+        ) is not None:
             total[object_number] += pair_weight * vectors[place]
     length = np.sqrt(np.square(total).sum(axis=1))
     object_numbers = np.flatnonzero(length > 0)
     return total[object_numbers] / length[object_numbers, None], object_numbers
 
 
-def _place_rows(rows: NDArray[np.float32], seed: int, runs: Sequence[StoredRun]) -> tuple[Floats, str]:
+def _place_rows(
+    rows: NDArray[np.float32], seed: int, runs: Sequence[StoredRun]
+) -> tuple[Floats, str]:
     """A place for each row, [n, 2], and how it was found. What UMAP found for the same rows is kept
     in the cache folder: to import it takes some seconds, and to lay out thousands of rows more."""
     centred = rows - rows.mean(axis=0)
@@ -126,7 +139,9 @@ def _place_rows(rows: NDArray[np.float32], seed: int, runs: Sequence[StoredRun])
     digest = blake2b(np.ascontiguousarray(rows).tobytes(), digest_size=16).hexdigest()
     run_names = " ".join(f"{run.store.url} {run.id}" for run in runs)
     # The rows tell selections of the same runs apart, of which each has its own layout.
-    cache_place = CacheEntry(("layouts", "f8"), run_names, "", f"{digest} {umap} {_UMAP_OPTIONS} {_NEIGHBOURS} {seed}")
+    cache_place = CacheEntry(
+        ("layouts", "f8"), run_names, "", f"{digest} {umap} {_UMAP_OPTIONS} {_NEIGHBOURS} {seed}"
+    )
     if (cached_layout := cache_place.read()) is not None:
         return np.frombuffer(cached_layout, "<f8").reshape(len(rows), 2).copy(), "umap"
     try:
@@ -144,8 +159,13 @@ def _run_umap(rows: NDArray[np.float32], start: Floats, seed: int) -> Floats:
     spread = start / start.std(axis=0).max() * 1e-4
     with warnings.catch_warnings(), keeping_threads():
         warnings.simplefilter("ignore")  # that a seed means one thread; deprecations within it
-        model = umap(**_UMAP_OPTIONS, n_neighbors=min(_NEIGHBOURS, len(rows) - 1), random_state=seed,
-                     init=spread, n_jobs=1)  # fmt: skip
+        model = umap(
+            **_UMAP_OPTIONS,
+            n_neighbors=min(_NEIGHBOURS, len(rows) - 1),
+            random_state=seed,
+            init=spread,
+            n_jobs=1,
+        )
         return np.asarray(model.fit_transform(rows), dtype=np.float64)
 
 
@@ -158,7 +178,12 @@ def _place_others(rows: NDArray[np.float32], anchors: Ints, places: Floats) -> F
         chunk = other_rows[start : start + _BLOCK_OBJECTS]
         cosines = rows[chunk] @ rows[anchors].T
         nearest_anchors = np.argpartition(-cosines, _NEAREST_ANCHORS, axis=1)[:, :_NEAREST_ANCHORS]
-        weight = np.maximum(np.take_along_axis(cosines, nearest_anchors, axis=1), 1e-6).astype(np.float64) ** 4
+        weight = (
+            np.maximum(np.take_along_axis(cosines, nearest_anchors, axis=1), 1e-6).astype(
+                np.float64
+            )
+            ** 4
+        )
         weight /= weight.sum(axis=1, keepdims=True)
         all_places[chunk] = (places[nearest_anchors] * weight[:, :, None]).sum(axis=1)
     return all_places
@@ -196,7 +221,9 @@ def _name_regions(texts: Sequence[str], region: Ints) -> tuple[str, ...]:
     lemma_counts: list[Counter[str]] = [Counter() for _ in range(int(region.max()) + 1)]
     forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for text, n in zip(texts, region.tolist(), strict=True):
-        for word in {w for w in split_words(text) if w.isalpha() and w not in _VAGUE_WORDS and len(w) > 2}:
+        for word in {
+            w for w in split_words(text) if w.isalpha() and w not in _VAGUE_WORDS and len(w) > 2
+        }:
             lemma_counts[n][lemmatise_word(word)] += 1
             forms[lemmatise_word(word)][word] += 1
     total_counts = sum(lemma_counts, Counter())
@@ -204,7 +231,8 @@ def _name_regions(texts: Sequence[str], region: Ints) -> tuple[str, ...]:
     names = []
     for region_counts in lemma_counts:
         weights = {
-            w: n / region_counts.total() * float(np.log(1 + average / total_counts[w])) for w, n in region_counts.items()
+            w: n / region_counts.total() * float(np.log(1 + average / total_counts[w]))
+            for w, n in region_counts.items()
         }
         best_words = sorted(weights, key=lambda w: (-weights[w], w))[:_NAME_WORDS]
         names.append(", ".join(forms[w].most_common(1)[0][0] for w in best_words) or "other")

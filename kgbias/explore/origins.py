@@ -1,8 +1,9 @@
 """Where each statement comes from: prompts, raw answers, ids, probes and association tests.
 
 Texts repeat: a prompt's examples are other prompts' answers. They are kept as lists of lines, each
-line once. The first `MAX_ANSWERS` answers of a statement are kept, the first answers of all statements
-first, up to `MAX_LINE_CHARACTERS` of distinct lines; what is left out is counted and reported.
+line once. The first `MAX_ANSWERS` answers of a statement are kept, the first answers of all
+statements first, up to `MAX_LINE_CHARACTERS` of distinct lines; what is left out is counted and
+reported.
 """
 
 import math
@@ -39,11 +40,17 @@ def build_block(table: StatementTable, progress: Progress) -> tuple[ColumnBlock,
     for number in range(MAX_ANSWERS):
         for source in table.sources:
             rows = [n for n in range(source.start, source.end) if len(origins[n]) > number]
-            for row_chunk in (rows[first : first + _BATCH_ROWS] for first in range(0, len(rows), _BATCH_ROWS)):
+            for row_chunk in (
+                rows[first : first + _BATCH_ROWS] for first in range(0, len(rows), _BATCH_ROWS)
+            ):
                 generations = [origins[n][number] for n in row_chunk]
                 if texts.characters <= MAX_LINE_CHARACTERS:
                     answers = source.run.store.answers(
-                        [generation.answer_key for generation in generations if generation.answer_key]
+                        [
+                            generation.answer_key
+                            for generation in generations
+                            if generation.answer_key
+                        ]
                     )
                     for row, generation in zip(row_chunk, generations, strict=True):
                         answer = answers.get(generation.answer_key)
@@ -68,7 +75,9 @@ def build_block(table: StatementTable, progress: Progress) -> tuple[ColumnBlock,
     return block, {"answers": total, "left_out": total - kept_count}
 
 
-def _add_named_groups(block: ColumnBlock, table: StatementTable, origins: Sequence[Sequence[Generation]]) -> None:
+def _add_named_groups(
+    block: ColumnBlock, table: StatementTable, origins: Sequence[Sequence[Generation]]
+) -> None:
     """Add the rows that name groups other than their own, and these groups."""
     rows, names = [], []
     for source in table.sources:
@@ -86,28 +95,44 @@ ANSWERS_PER_BATCH = 20  # answers of a statement that a server gives at a time
 
 
 def read_origin(row_index: RowIndex, row: int, start: int = 0) -> dict[str, Any]:
-    """Where one statement comes from, read from the store: `ANSWERS_PER_BATCH` of its answers from number
-    `start` on, and with the first batch its beliefs, probes, forced choices, and the other groups
-    that it names."""
+    """Where one statement comes from, read from the store: `ANSWERS_PER_BATCH` of its answers from
+    number `start` on, and with the first batch its beliefs, probes, forced choices, and the other
+    groups that it names."""
     source, triple = row_index.source(row), row_index.triple_id(row)
-    generations = source.run.generations_of_triple(triple, source.arm, offset=start, limit=ANSWERS_PER_BATCH)
-    answers_by_key = source.run.store.answers([generation.answer_key for generation in generations if generation.answer_key])
+    generations = source.run.generations_of_triple(
+        triple, source.arm, offset=start, limit=ANSWERS_PER_BATCH
+    )
+    answers_by_key = source.run.store.answers(
+        [generation.answer_key for generation in generations if generation.answer_key]
+    )
     answers = [
         {
             "asked": _shorten(generation.prompt),
-            "answer": _shorten(answers_by_key[generation.answer_key].text) if generation.answer_key in answers_by_key else None,
+            "answer": _shorten(answers_by_key[generation.answer_key].text)
+            if generation.answer_key in answers_by_key
+            else None,
             "template": _template_label(generation),
             "attempt": generation.attempt + 1,
         }
         for generation in generations
     ]
-    first_triple = next((generation.triple for generation in generations if generation.triple), None)
+    first_triple = next(
+        (generation.triple for generation in generations if generation.triple), None
+    )
     return {
         "answers": answers,
-        "probes": _read_probes(row_index, source.run, first_triple) if first_triple and not start else [],
-        "beliefs": read_statement_beliefs(row_index, source.run, first_triple) if first_triple and not start else [],
-        "choices": read_choices(row_index, source.run, first_triple) if first_triple and not start else [],
-        "names": ", ".join(MentionIndex(source.run.groups).other_groups(first_triple)) if first_triple and not start else "",
+        "probes": _read_probes(row_index, source.run, first_triple)
+        if first_triple and not start
+        else [],
+        "beliefs": read_statement_beliefs(row_index, source.run, first_triple)
+        if first_triple and not start
+        else [],
+        "choices": read_choices(row_index, source.run, first_triple)
+        if first_triple and not start
+        else [],
+        "names": ", ".join(MentionIndex(source.run.groups).other_groups(first_triple))
+        if first_triple and not start
+        else "",
     }
 
 
@@ -137,7 +162,9 @@ def _first_generations(table: StatementTable) -> list[list[Generation]]:
     origins: list[list[Generation]] = [[] for _ in range(table.rows)]
     for run in table.runs:
         run_sources = [source for source in table.sources if source.run.id == run.id]
-        row_by_triple = {(s.arm, table.triple_id(n)): n for s in run_sources for n in range(s.start, s.end)}
+        row_by_triple = {
+            (s.arm, table.triple_id(n)): n for s in run_sources for n in range(s.start, s.end)
+        }
         for generation in run.generations():
             if (triple := generation.triple) is None:
                 continue
@@ -153,7 +180,11 @@ def _template_label(generation: Generation) -> str:
 
 def _shorten(text: str) -> str:
     text = storable(text)
-    return text if len(text) <= MAX_TEXT_CHARACTERS else f"{text[:MAX_TEXT_CHARACTERS]}… ({len(text):,} characters)"
+    return (
+        text
+        if len(text) <= MAX_TEXT_CHARACTERS
+        else f"{text[:MAX_TEXT_CHARACTERS]}… ({len(text):,} characters)"
+    )
 
 
 def build_probe_block(table: StatementTable) -> tuple[ColumnBlock, list[dict[str, Any]]]:
@@ -167,7 +198,9 @@ def build_probe_block(table: StatementTable) -> tuple[ColumnBlock, list[dict[str
             edges = run.probes(probe_run.id)
             if edges:
                 _add_probe_run(block, f"probe{len(models)}", table, edges, pieces)
-                models.append({"run": run.name, "model": probe_run.model.title, "edges": len(edges)})
+                models.append(
+                    {"run": run.name, "model": probe_run.model.title, "edges": len(edges)}
+                )
     block.add_texts("piece", [storable(t) for t in pieces.texts])
     return block, models
 
@@ -205,11 +238,15 @@ def _add_probe_run(
 def list_associations(table: StatementTable) -> list[dict[str, Any]]:
     """The association tests of the runs, each with the groups, objects and topics that it is about.
     A test that several runs share appears once."""
-    tests: dict[str, AssociationNode] = {test.id: test for run in table.runs for test in run.associations()}
+    tests: dict[str, AssociationNode] = {
+        test.id: test for run in table.runs for test in run.associations()
+    }
     topics = {topic: number for (_, topic), number in table.topics.items()}
     places: dict[str, Callable[[str, int], int]] = {
-        "group": table.groups.find, "object": table.objects.find, "topic": topics.get
-    }  # fmt: skip
+        "group": table.groups.find,
+        "object": table.objects.find,
+        "topic": topics.get,
+    }
     return [
         {
             "test": test.test,

@@ -45,22 +45,31 @@ def draw_map_svg(table: StatementTable, by_group: UnitMap) -> str:
         table.object.tolist(), table.count.tolist(), table.label.tolist(), strict=True
     ):
         counts[object_index] = counts.get(object_index, 0) + count
-        top_labels[object_index] = max(top_labels.get(object_index, (0, "")), (count, table.labels.texts[number]))
+        top_labels[object_index] = max(
+            top_labels.get(object_index, (0, "")), (count, table.labels.texts[number])
+        )
     svg_parts = [
-        f'<line x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" stroke="{_LINE_COLOUR}"/>'
+        f'<line x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" '
+        f'stroke="{_LINE_COLOUR}"/>'
         for a, b, _ in layout.ties.tolist()
         for start, end in [[(layout.units[int(n)] - lowest) * scale for n in (a, b)]]
     ]
     for (x, y), radius in zip((layout.units - lowest) * scale, layout.radii * scale, strict=True):
-        svg_parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{_DISC_COLOUR}"/>')
+        svg_parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{_DISC_COLOUR}"/>'
+        )
     for object_index in sorted(counts, key=lambda n: (-counts[n], n))[:MAX_DOTS]:
         x, y = (layout.objects[object_index] - lowest) * scale
         colour = _REGARD_COLOURS.get(top_labels[object_index][1], _NEUTRAL_COLOUR)
-        svg_parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{0.5 * scale:.1f}" fill="{colour}"/>')
+        svg_parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{0.5 * scale:.1f}" fill="{colour}"/>'
+        )
     for unit, centre, radius in zip(by_group.units, layout.units, layout.radii, strict=True):
         x, y = (centre - lowest) * scale
         name = html(printable(shorten(table.groups.texts[int(unit)], 40)))
-        svg_parts.append(f'<text x="{x:.1f}" y="{max(14.0, y - radius * scale - 5):.1f}">{name}</text>')
+        svg_parts.append(
+            f'<text x="{x:.1f}" y="{max(14.0, y - radius * scale - 5):.1f}">{name}</text>'
+        )
     height = float((highest - lowest)[1]) * scale
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" '
@@ -72,9 +81,26 @@ def draw_map_svg(table: StatementTable, by_group: UnitMap) -> str:
 
 PAGE_FORMAT = 8  # of the data in the page and in a server's cache: raise it when either changes
 PAGE_SCRIPTS = (
-    "data", "state", "rows", "colour", "map", "views", "timeline", "search", "runs", "tables",
-    "facets", "origins", "similar", "choices", "beliefs", "details", "exports", "live", "app",
-)  # fmt: skip
+    "data",
+    "state",
+    "rows",
+    "colour",
+    "map",
+    "views",
+    "timeline",
+    "search",
+    "runs",
+    "tables",
+    "facets",
+    "origins",
+    "similar",
+    "choices",
+    "beliefs",
+    "details",
+    "exports",
+    "live",
+    "app",
+)
 """The page's own scripts, in order; they are joined into one."""
 
 
@@ -173,7 +199,10 @@ def fill_page(
 
 
 def describe_page(
-    table: StatementTable, selection: Selection, maps: Sequence[unit_maps.UnitMap], blocks: Mapping[str, ColumnBlock]
+    table: StatementTable,
+    selection: Selection,
+    maps: Sequence[unit_maps.UnitMap],
+    blocks: Mapping[str, ColumnBlock],
 ) -> dict[str, Any]:
     """The data that the page needs before it reads its columns."""
     models = dict.fromkeys(shorten(run.model.title, 80) for run in table.runs)
@@ -210,7 +239,8 @@ def _describe_measure(measure: Measure, runs: Sequence[StoredRun]) -> dict[str, 
         "direction": measure.direction,
         "believed": precision
         and [
-            f'of {precision.labels_given} called "{measure.hurtful}" in other crawls, {precision.share} '
+            f'of {precision.labels_given} called "{measure.hurtful}" in other crawls, '
+            f"{precision.share} "
             f"deserved it (by {describe_shipped_annotator()})",
             str(precision),
         ],

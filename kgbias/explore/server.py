@@ -11,8 +11,8 @@ so that nobody else's page can point its own name here (DNS rebinding). With a t
 must show it: as a bearer token, or once in the address, after which the browser keeps a cookie that
 is worthless once the server has stopped.
 
-While it runs, it looks whether the store has changed (`kgbias.explore.store_watch`), reads the runs again
-if they have, and tells the page so, which then loads them.
+While it runs, it looks whether the store has changed (`kgbias.explore.store_watch`), reads the runs
+again if they have, and tells the page so, which then loads them.
 
 What was read is kept in the cache folder while the store is unchanged (`kgbias.graph.cache`), so
 the next server of the same runs need not read them again: a line of JSON, and the blocks of columns
@@ -51,11 +51,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kgbias.errors import KgbiasError, MissingExtra, UsageError
 from kgbias.explore import beliefs, label_page, meaning_map, statements, unit_maps
 from kgbias.explore.label_page import LabelDesk
-from kgbias.explore.store_watch import StoreWatch
 from kgbias.explore.origins import read_origin
 from kgbias.explore.page import PAGE_FORMAT, describe_page, fill_page
 from kgbias.explore.similar import SimilarStatements
-from kgbias.explore.statements import RowIndex, ArmSource
+from kgbias.explore.statements import ArmSource, RowIndex
+from kgbias.explore.store_watch import StoreWatch
 from kgbias.graph.cache import CacheEntry
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
@@ -100,8 +100,8 @@ def render_served(
     progress: Progress | None = None,
     label: str = "",
 ) -> ServedPage:
-    """The explorer's page for a server. For more than `MAX_AT_ONCE` statements it leaves out what would
-    take minutes, or the memory of all their texts: communities that are not stored, verdicts,
+    """The explorer's page for a server. For more than `MAX_AT_ONCE` statements it leaves out what
+    would take minutes, or the memory of all their texts: communities that are not stored, verdicts,
     what stories say, and echoes unless `selection` leaves echoes out. `label`: the address of the
     page to label on."""
     selection = selection or Selection()
@@ -130,7 +130,11 @@ def _read_page_data(
     if is_small:
         beliefs.add_story_shares(table, core_block)
     beliefs.add_recorded_marks(table, core_block)
-    blocks = {"core": core_block, "maps": unit_maps.build_block(maps), "ids": statements.build_id_block(table)}
+    blocks = {
+        "core": core_block,
+        "maps": unit_maps.build_block(maps),
+        "ids": statements.build_id_block(table),
+    }
     about = describe_page(table, selection, maps, blocks) | {"never": never_said}
     compressed = {name: block.compress() for name, block in blocks.items()}
     return _PageData(about, compressed, [id for id, _ in table.groups.items()])
@@ -203,7 +207,9 @@ _RESPONSE_HEADERS = {
 class Application:
     """The application: until it has something to show, it says that this is being read."""
 
-    def __init__(self, read: StoreReader[Any], run_apart: StoreReader[Any], *, token: str | None = None) -> None:
+    def __init__(
+        self, read: StoreReader[Any], run_apart: StoreReader[Any], *, token: str | None = None
+    ) -> None:
         """
         Args:
             read: calls a function that reads the store, in a thread that may read it.
@@ -256,7 +262,11 @@ class Application:
 
     def _check_request(self, request: Request) -> Response | None:
         """The answer to a request that must not reach the application."""
-        is_label_post = self._has_labels and request.url.path == label_page.LABEL_PATH and request.method == "POST"
+        is_label_post = (
+            self._has_labels
+            and request.url.path == label_page.LABEL_PATH
+            and request.method == "POST"
+        )
         if request.method not in ("GET", "HEAD") and not is_label_post:
             return PlainTextResponse("only GET", 405, {"Allow": "GET, HEAD"})
         if self._token is None:
@@ -265,12 +275,19 @@ class Application:
             return PlainTextResponse("this view can only be opened on its own machine", 403)
         token_shown = request.query_params.get("token")
         path = request.url.path
-        if path in ("/", label_page.LABEL_PATH) and token_shown is not None and _secrets_equal(token_shown, self._token):
+        if (
+            path in ("/", label_page.LABEL_PATH)
+            and token_shown is not None
+            and _secrets_equal(token_shown, self._token)
+        ):
             redirect = RedirectResponse(path, 303)  # so that no address holds the token
             redirect.set_cookie(
-                COOKIE_NAME, self._session, httponly=True, samesite="lax",
+                COOKIE_NAME,
+                self._session,
+                httponly=True,
+                samesite="lax",
                 secure=request.url.scheme == "https",
-            )  # fmt: skip
+            )
             return redirect
         kind, _, bearer = request.headers.get("authorization", "").partition(" ")
         cookie = request.cookies.get(COOKIE_NAME, "")
@@ -279,9 +296,10 @@ class Application:
         ):
             return None
         return PlainTextResponse(
-            "this view needs its token: open its address with ?token=... at the end", 401,
+            "this view needs its token: open its address with ?token=... at the end",
+            401,
             {"WWW-Authenticate": "Bearer"},
-        )  # fmt: skip
+        )
 
 
 def _waiting_response(why: str) -> Response:
@@ -291,7 +309,9 @@ def _waiting_response(why: str) -> Response:
     )
 
 
-def _build_app(view: ServedPage, read: StoreReader[Any], run_apart: StoreReader[Any], extra: Sequence[Route]) -> ASGIApp:
+def _build_app(
+    view: ServedPage, read: StoreReader[Any], run_apart: StoreReader[Any], extra: Sequence[Route]
+) -> ASGIApp:
     """The routes: the page, a block of columns by name, a statement by number, and `extra` ones."""
     tags = {name: _etag(block) for name, block in view.blocks.items()}
     page = view.page.encode("utf-8")
@@ -339,7 +359,10 @@ def _build_app(view: ServedPage, read: StoreReader[Any], run_apart: StoreReader[
 
 
 def _near_endpoint(
-    view: ServedPage, read: StoreReader[Any], run_apart: StoreReader[Any], check: Callable[[Request], None]
+    view: ServedPage,
+    read: StoreReader[Any],
+    run_apart: StoreReader[Any],
+    check: Callable[[Request], None],
 ) -> Callable[[Request], Awaitable[Response]]:
     """The endpoint that says what is near a row's statement, or a text."""
     row_index, nearby = view.row_index, dict[str, SimilarStatements]()  # by run
@@ -360,9 +383,13 @@ def _near_endpoint(
         try:
             run_similar = await read(lambda: of(source))
             if row is None:
-                matches = await run_apart(lambda: run_similar.search_text(text[:_MAX_QUERY_CHARACTERS]))
+                matches = await run_apart(
+                    lambda: run_similar.search_text(text[:_MAX_QUERY_CHARACTERS])
+                )
             else:
-                matches = await run_apart(lambda: run_similar.search_statement(row_index.triple_id(number)))
+                matches = await run_apart(
+                    lambda: run_similar.search_statement(row_index.triple_id(number))
+                )
             return JSONResponse({"found": matches})
         except MissingExtra as error:
             return JSONResponse({"problem": str(error)})
@@ -380,7 +407,9 @@ def _security_headers(policy: str) -> list[tuple[bytes, bytes]]:
 
 def _secrets_equal(given: str, expected: str) -> bool:
     """Whether two secrets are the same, in a time that does not reveal how much of them is."""
-    digests = (hashlib.sha256(s.encode("utf-8", "surrogatepass")).digest() for s in (given, expected))
+    digests = (
+        hashlib.sha256(s.encode("utf-8", "surrogatepass")).digest() for s in (given, expected)
+    )
     return hmac.compare_digest(*digests)
 
 
@@ -404,9 +433,9 @@ _STOP_SECONDS = 5  # seconds that answers may take to finish
 
 
 class ExplorerServer:
-    """A server of some runs. It listens inside a `with` statement; `show_runs` reads what it shows, and
-    `handle_jobs` answers what needs the store, and reads the runs again when they have changed. Both must
-    be called in the thread that opened the store.
+    """A server of some runs. It listens inside a `with` statement; `show_runs` reads what it shows,
+    and `handle_jobs` answers what needs the store, and reads the runs again when they have changed.
+    Both must be called in the thread that opened the store.
 
     Attributes:
         url: where it listens.
@@ -513,7 +542,8 @@ class ExplorerServer:
         return asyncio.wait_for(asyncio.wrap_future(answer), _MAX_WAIT_SECONDS)
 
     def _run_apart(self, think: Callable[[], Any]) -> Awaitable[Any]:
-        # The first to ask waits for the encoder, on a busy machine for longer than `_MAX_WAIT_SECONDS`.
+        # The first to ask waits for the encoder, on a busy machine for longer than
+        # `_MAX_WAIT_SECONDS`.
         return asyncio.wrap_future(self._reader.submit(think))
 
 
@@ -596,7 +626,9 @@ def check_token(host: str, token: str | None) -> str | None:
                 f"export {TOKEN_VARIABLE}=$(openssl rand -hex 16)"
             )
     elif len(token) < _MIN_TOKEN_CHARACTERS:
-        raise UsageError(f"a token needs at least {_MIN_TOKEN_CHARACTERS} characters ({TOKEN_VARIABLE})")
+        raise UsageError(
+            f"a token needs at least {_MIN_TOKEN_CHARACTERS} characters ({TOKEN_VARIABLE})"
+        )
     return token
 
 

@@ -15,7 +15,12 @@ from kgbias.graph.vectors import find_nearest, find_neighbours
 from kgbias.io.progress import Progress
 from kgbias.language.words import is_negated
 from kgbias.measure.embedding import load_vectors
-from kgbias.measure.semantic_search import MIN_SEARCH_COSINE, SHIPPED_ENCODER, MIN_SIMILAR_COSINE, StatementIndex
+from kgbias.measure.semantic_search import (
+    MIN_SEARCH_COSINE,
+    MIN_SIMILAR_COSINE,
+    SHIPPED_ENCODER,
+    StatementIndex,
+)
 
 MAX_SIMILAR = 10  # statements that a file holds as near one
 MAX_SENT = 1_000  # that a server sends: the page shows the first that pass its filters
@@ -24,35 +29,47 @@ _OPPOSED_FLAG = 128  # added to a cosine, in hundredths, if only one of the two 
 
 
 def build_block(table: StatementTable, progress: Progress) -> ColumnBlock:
-    """The statements that are similar to each (`MIN_SIMILAR_COSINE`), at most `MAX_SIMILAR`, among the `MAX_COMPARED` that
-    were said most: `to` has their numbers, `cosine` hundredths. Of those whose vectors the store
-    keeps; empty if it keeps none."""
+    """The statements that are similar to each (`MIN_SIMILAR_COSINE`), at most `MAX_SIMILAR`, among
+    the `MAX_COMPARED` that were said most: `to` has their numbers, `cosine` hundredths. Of those
+    whose vectors the store keeps; empty if it keeps none."""
     progress.stage("similar statements", 1)
     vectors: dict[tuple[int, int], NDArray[np.float32]] = {}
     for run in table.runs:
         stored_vectors = run.vectors(SHIPPED_ENCODER)
-        for (predicate, object), vector in zip(stored_vectors.statements, stored_vectors.rows, strict=True):
+        for (predicate, object), vector in zip(
+            stored_vectors.statements, stored_vectors.rows, strict=True
+        ):
             place = (table.predicates.find(predicate), table.objects.find(object))
             if min(place) >= 0:
                 vectors.setdefault(place, vector)
     places = sorted(vectors)
     rows = np.array([vectors[place] for place in places], dtype=np.float32)
-    denies_statement = [is_negated(f"{table.predicates.texts[p]} {table.objects.texts[o]}") for p, o in places]
+    denies_statement = [
+        is_negated(f"{table.predicates.texts[p]} {table.objects.texts[o]}") for p, o in places
+    ]
     row_columns = (table.predicate, table.object, table.count)
     counts: Counter[tuple[int, int]] = Counter()
     for predicate, object, count in zip(*map(np.ndarray.tolist, row_columns), strict=True):
         counts[predicate, object] += count
     order = np.argsort([-counts[place] for place in places], kind="stable")
-    neighbour_rows = find_neighbours(rows, MAX_SIMILAR, MIN_SIMILAR_COSINE, np.sort(order[:MAX_COMPARED]))
+    neighbour_rows = find_neighbours(
+        rows, MAX_SIMILAR, MIN_SIMILAR_COSINE, np.sort(order[:MAX_COMPARED])
+    )
     block = ColumnBlock()
     block.add_numbers("predicate", [p for p, _ in places])
     block.add_numbers("object", [o for _, o in places])
-    block.add_lists("to", [[neighbour for neighbour, _ in neighbour_row] for neighbour_row in neighbour_rows])
-    block.add_numbers("cosine", [
-        _to_hundredths(cosine) + _OPPOSED_FLAG * (denies_statement[n] != denies_statement[neighbour])
-        for n, neighbour_row in enumerate(neighbour_rows)
-        for neighbour, cosine in neighbour_row
-    ])  # fmt: skip
+    block.add_lists(
+        "to", [[neighbour for neighbour, _ in neighbour_row] for neighbour_row in neighbour_rows]
+    )
+    block.add_numbers(
+        "cosine",
+        [
+            _to_hundredths(cosine)
+            + _OPPOSED_FLAG * (denies_statement[n] != denies_statement[neighbour])
+            for n, neighbour_row in enumerate(neighbour_rows)
+            for neighbour, cosine in neighbour_row
+        ],
+    )
     progress.advance()
     return block
 
@@ -89,7 +106,8 @@ class SimilarStatements:
                 self._row_by_statement[id], self._statement_of_triple[triple] = rows[triple], id
 
     def search_text(self, text: str) -> list[dict[str, Any]]:
-        """The statements that are about the same as a text (`MIN_SEARCH_COSINE`), those that share its words
+        """The statements that are about the same as a text (`MIN_SEARCH_COSINE`), those that share
+        its words
         too: the page knows which of them hold the words as they were typed."""
         if not self._meanings.ids:
             return []
@@ -105,7 +123,8 @@ class SimilarStatements:
         ]
 
     def search_statement(self, triple: str) -> list[dict[str, Any]]:
-        """The statements that are similar to that of a triple (its id), as `build_block` has them."""
+        """The statements that are similar to that of a triple (its id), as `build_block` has
+        them."""
         ids, texts, rows = self._meanings.ids, self._meanings.texts, self._meanings.rows
         if (statement := self._statement_of_triple.get(triple)) not in self._number_by_id:
             return []
@@ -117,7 +136,9 @@ class SimilarStatements:
                 "cosine": _to_hundredths(cosine) / 100,
                 "opposed": is_negated(texts[neighbour]) != denies_statement,
             }
-            for neighbour, cosine in find_nearest(rows, rows[number], MAX_SENT + 1, MIN_SIMILAR_COSINE)
+            for neighbour, cosine in find_nearest(
+                rows, rows[number], MAX_SENT + 1, MIN_SIMILAR_COSINE
+            )
             if neighbour != number and ids[neighbour] in self._row_by_statement
         ][:MAX_SENT]
 

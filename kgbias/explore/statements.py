@@ -91,9 +91,9 @@ class StatementTable(RowIndex):
     """The statements of several runs, a row for each source and triple.
 
     Groups, predicates, objects, topics (0: none), labels and strategies are numbers in the
-    dictionaries. `answer_details` is [answers, 3]: the strategy, round and count of each answer, grouped by
-    row, in the order of the crawl; `answers` says how many a row has. `is_echo` says whether each
-    repeats an example of its prompt; it is None if that was not checked.
+    dictionaries. `answer_details` is [answers, 3]: the strategy, round and count of each answer,
+    grouped by row, in the order of the crawl; `answers` says how many a row has. `is_echo` says
+    whether each repeats an example of its prompt; it is None if that was not checked.
     """
 
     measures: list[Measure] = field(default_factory=list)
@@ -116,7 +116,9 @@ class StatementTable(RowIndex):
     is_echo: NDArray[np.bool_] | None = None
 
 
-def read_statement_table(runs: Sequence[StoredRun], selection: Selection, progress: Progress) -> StatementTable:
+def read_statement_table(
+    runs: Sequence[StoredRun], selection: Selection, progress: Progress
+) -> StatementTable:
     """The statements of the runs. Raises UsageError if `selection` names an arm that none of them
     has, or if two runs are the same."""
     if len({run.id for run in runs}) < len(runs):
@@ -133,7 +135,9 @@ def read_statement_table(runs: Sequence[StoredRun], selection: Selection, progre
     for m in table.measures:
         table.values[m.name] = np.concatenate([p.values[m.name] for p in run_columns])
     row = np.repeat(np.arange(table.rows), table.answers)
-    table.count = np.bincount(row, table.answer_details[:, 2], minlength=table.rows).astype(np.int64)
+    table.count = np.bincount(row, table.answer_details[:, 2], minlength=table.rows).astype(
+        np.int64
+    )
     return table
 
 
@@ -148,7 +152,9 @@ def _read_run(
     for statement_row in run.iter_statement_rows():
         ids += bytes.fromhex(statement_row.triple_id)
         nodes.append(_add_node(table.groups, statement_row.group_id, statement_row.group))
-        nodes.append(_add_node(table.predicates, statement_row.predicate_id, statement_row.predicate))
+        nodes.append(
+            _add_node(table.predicates, statement_row.predicate_id, statement_row.predicate)
+        )
         nodes.append(_add_node(table.objects, statement_row.object_id, statement_row.object))
     table.categories += [""] * (len(table.groups) - len(table.categories))  # groups of no seed
     triple = np.frombuffer(bytes(ids), ID_DTYPE)
@@ -182,19 +188,32 @@ def _read_run(
     ids_of_answers = np.frombuffer(bytes(generations), ID_DTYPE)[is_known]
     for name in names:
         arm_answers = np.flatnonzero(arm == arms.find(name))
-        rows, row_of_answer = np.unique(row_position[triple_places[arm_answers]], return_inverse=True)
-        arm_answers, triple_order = arm_answers[np.argsort(row_of_answer, kind="stable")], order[rows]
+        rows, row_of_answer = np.unique(
+            row_position[triple_places[arm_answers]], return_inverse=True
+        )
+        arm_answers, triple_order = (
+            arm_answers[np.argsort(row_of_answer, kind="stable")],
+            order[rows],
+        )
         start = table.sources[-1].end if table.sources else 0
         table.sources.append(ArmSource(run, name, threshold, start, start + len(rows)))
         yield _SourceColumns(
-            group[triple_order], predicate[triple_order], object_numbers[triple_order], topic[triple_order], label[triple_order], triple[triple_order],
+            group[triple_order],
+            predicate[triple_order],
+            object_numbers[triple_order],
+            topic[triple_order],
+            label[triple_order],
+            triple[triple_order],
             {m: column[triple_order] for m, column in values.items()},
             np.bincount(row_of_answer, minlength=len(rows)),
-            ids_of_answers[arm_answers], np.stack(answer_columns, axis=1)[arm_answers],
-        )  # fmt: skip
+            ids_of_answers[arm_answers],
+            np.stack(answer_columns, axis=1)[arm_answers],
+        )
 
 
-def _store_order(table: StatementTable, run: StoredRun, group: Ints, predicate: Ints, object_numbers: Ints) -> Ints:
+def _store_order(
+    table: StatementTable, run: StoredRun, group: Ints, predicate: Ints, object_numbers: Ints
+) -> Ints:
     """The order in which stores keep triples (`kgbias.graph.row_types.triple_sort_key`)."""
     seed_places = {g.id: place for place, g in enumerate(run.groups)}
     places = np.full(len(table.groups), len(seed_places))
@@ -224,7 +243,9 @@ def _add_strategy(table: StatementTable, strategy: str) -> int:
     return place
 
 
-def _read_scores(table: StatementTable, run: StoredRun, triple: Ids) -> tuple[dict[str, Floats], Ints]:
+def _read_scores(
+    table: StatementTable, run: StoredRun, triple: Ids
+) -> tuple[dict[str, Floats], Ints]:
     """The scores of the triples by measure, NaN for none, and the label of their regard."""
     values = {m.name: np.full(len(triple), np.nan) for m in table.measures}
     label = np.zeros(len(triple), np.int64)
@@ -235,7 +256,9 @@ def _read_scores(table: StatementTable, run: StoredRun, triple: Ids) -> tuple[di
         for score_row in rows:
             ids += bytes.fromhex(score_row.triple_id)
             scores.append(score_row.value)
-            labels.append(table.labels.add(score_row.label, score_row.label) if measure == "regard" else 0)
+            labels.append(
+                table.labels.add(score_row.label, score_row.label) if measure == "regard" else 0
+            )
         places, is_known = _find_places(triple, np.frombuffer(bytes(ids), ID_DTYPE))
         values[measure][places] = np.array(scores)[is_known]
         if measure == "regard":
@@ -297,7 +320,9 @@ def build_block(table: StatementTable) -> ColumnBlock:
     block.add_numbers("row.label", table.label)
     for measure in table.measures:
         block.add_numbers(
-            f"row.{measure.name}", quantise(table.values[measure.name], measure_scale(measure)), "i16"
+            f"row.{measure.name}",
+            quantise(table.values[measure.name], measure_scale(measure)),
+            "i16",
         )
     # How often each was said, round by round: a filter of strategy or round counts again.
     block.add_numbers("row.said", table.answers)
@@ -329,7 +354,9 @@ def measure_scale(measure: Measure) -> int:
     return 10_000 if measure.range is not None else 1_000
 
 
-def describe_source(source: ArmSource, groups: KeyNumbers[str], selection: Selection) -> dict[str, Any]:
+def describe_source(
+    source: ArmSource, groups: KeyNumbers[str], selection: Selection
+) -> dict[str, Any]:
     """What the page says about a source. `regard` has the overall regard of groups, by their
     number, as it was measured and as the report has it: value, ends of the 95% interval, and n; it
     is empty if the page's filters start elsewhere."""

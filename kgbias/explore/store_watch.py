@@ -1,7 +1,7 @@
 """A crawl that is still running, as a served page shows it.
 
-The server looks at the store again and again: cheaply (`Store.change_token`), and at the runs only if
-something was written. New statements come when a round of the crawl is complete, because a crawl
+The server looks at the store again and again: cheaply (`Store.change_token`), and at the runs only
+if something was written. New statements come when a round of the crawl is complete, because a crawl
 writes a round as a whole; until then, only the number of answers in the log grows.
 """
 
@@ -22,9 +22,9 @@ _QUIET_SECONDS = 60.0  # seconds without a new answer after which a crawl may ha
 
 @dataclass(slots=True)
 class StoreWatch:
-    """What changes in some runs while they are looked at. `has_changed` says whether they must be read
-    again, until `mark_read` is told that they were; `running_lines` are the crawls still running, a line
-    each."""
+    """What changes in some runs while they are looked at. `has_changed` says whether they must be
+    read again, until `mark_read` is told that they were; `running_lines` are the crawls still
+    running, a line each."""
 
     runs: Sequence[StoredRun]
     _pulse: ChangeToken | None = None
@@ -44,14 +44,18 @@ class StoreWatch:
         pulse, earlier_pulse = self.runs[0].store.change_token(), self._pulse
         if pulse != earlier_pulse:
             running_before, running = self._running, self._running_summaries()
-            counts, counts_before = ({id: s.generations for id, s in r.items()} for r in (running, running_before))
+            counts, counts_before = (
+                {id: s.generations for id, s in r.items()} for r in (running, running_before)
+            )
             for run_id in running:
                 if counts[run_id] != counts_before.get(run_id):
                     self._answers[run_id] = pulse.answers
             self._pulse, self._changed_at, self._running = pulse, start, running
             # While a crawl runs, most writes are answers that no statement comes from yet.
             if earlier_pulse is not None:
-                self._is_due |= not counts or counts != counts_before or pulse.answers == earlier_pulse.answers
+                self._is_due |= (
+                    not counts or counts != counts_before or pulse.answers == earlier_pulse.answers
+                )
         self._schedule_look(time.monotonic() - start)
         return self._is_due
 
@@ -80,18 +84,27 @@ class StoreWatch:
         assert self._pulse is not None
         prompt_count = summary.generations - summary.resampled
         new_answers = self._pulse.answers - self._answers[summary.run.id]
-        statement_note = f", with {summary.triples:,} different statements" if summary.triples else ""
-        text_parts = [f"{printable(summary.run.name)} is running: {prompt_count:,}{_prompt_total_note(summary)} prompts answered{statement_note}"]
+        statement_note = (
+            f", with {summary.triples:,} different statements" if summary.triples else ""
+        )
+        text_parts = [
+            f"{printable(summary.run.name)} is running: "
+            f"{prompt_count:,}{_prompt_total_note(summary)} prompts answered{statement_note}"
+        ]
         if new_answers > 0:  # in the whole store: the log does not say whose they are
-            text_parts.append(f"{new_answers:,} more answers in the store, read once their round is complete")
+            text_parts.append(
+                f"{new_answers:,} more answers in the store, read once their round is complete"
+            )
         if tokens := summary.prompt_tokens + summary.completion_tokens:
             seconds = f", {format_duration(summary.seconds)} of asking" if summary.seconds else ""
             text_parts.append(
-                f"{tokens:,} tokens ({summary.prompt_tokens:,} in, {summary.completion_tokens:,} out){seconds}"
+                f"{tokens:,} tokens ({summary.prompt_tokens:,} in, {summary.completion_tokens:,} "
+                f"out){seconds}"
             )
         if (quiet_seconds := time.monotonic() - self._changed_at) > _QUIET_SECONDS:
             text_parts.append(
-                f"nothing new for {format_duration(quiet_seconds)}: if the crawl was stopped, the same command "
+                f"nothing new for {format_duration(quiet_seconds)}: if the crawl was stopped, the "
+                f"same command "
                 "continues it"
             )
         return "; ".join(text_parts)

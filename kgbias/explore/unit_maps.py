@@ -25,7 +25,9 @@ GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 _CHUNK_OBJECTS = 4096  # objects whose units are compared at once
 _MAX_THREE_TIE_UNITS = 60  # units
 _DISC_SPACING = 1.35  # how much room a disc has around it
-_CONTRACTION = np.array([0.992, 0.98])  # together, more from above and below: screens are wider than high
+_CONTRACTION = np.array(
+    [0.992, 0.98]
+)  # together, more from above and below: screens are wider than high
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,16 @@ class Layout:
 
 
 def lay_out(
-    unit: Ints, object_index: Ints, weight: Ints, unit_count: int, object_count: int, *, seed: int = 0
+    unit: Ints,
+    object_index: Ints,
+    weight: Ints,
+    unit_count: int,
+    object_count: int,
+    *,
+    seed: int = 0,
 ) -> Layout:
-    """The map of statements that tie an object (`object_index`) to a unit, each with how often it was said
-    (`weight`). A unit is tied to the three units most like it, or to one if there are many
+    """The map of statements that tie an object (`object_index`) to a unit, each with how often it
+    was said (`weight`). A unit is tied to the three units most like it, or to one if there are many
     units."""
     keys, inverse = np.unique(unit * object_count + object_index, return_inverse=True)
     counts = np.bincount(inverse, weight).astype(np.float64)
@@ -60,10 +68,18 @@ def lay_out(
     centres = _place_centres(likeness, radii, seed)
     object_totals = np.bincount(object_index, counts, minlength=object_count)
     points = _place_points(unit, object_index, counts, home, object_totals, centres, object_count)
-    return Layout(centres, radii, points, home, _strongest_ties(likeness, 3 if unit_count <= _MAX_THREE_TIE_UNITS else 1))
+    return Layout(
+        centres,
+        radii,
+        points,
+        home,
+        _strongest_ties(likeness, 3 if unit_count <= _MAX_THREE_TIE_UNITS else 1),
+    )
 
 
-def _unit_likeness(unit: Ints, object_index: Ints, counts: Floats, unit_count: int, object_count: int) -> Floats:
+def _unit_likeness(
+    unit: Ints, object_index: Ints, counts: Floats, unit_count: int, object_count: int
+) -> Floats:
     """The cosine between the object counts of every two units; 0 on the diagonal."""
     lengths = np.sqrt(np.bincount(unit, counts**2, minlength=unit_count))
     shared = np.flatnonzero(np.bincount(object_index, minlength=object_count) > 1)
@@ -71,7 +87,9 @@ def _unit_likeness(unit: Ints, object_index: Ints, counts: Floats, unit_count: i
     place[shared] = np.arange(len(shared))
     products = np.zeros((unit_count, unit_count))
     for chunk_start in range(0, len(shared), _CHUNK_OBJECTS):
-        in_chunk = (place[object_index] >= chunk_start) & (place[object_index] < chunk_start + _CHUNK_OBJECTS)
+        in_chunk = (place[object_index] >= chunk_start) & (
+            place[object_index] < chunk_start + _CHUNK_OBJECTS
+        )
         chunk_counts = np.zeros((unit_count, min(_CHUNK_OBJECTS, len(shared) - chunk_start)))
         chunk_counts[unit[in_chunk], place[object_index[in_chunk]] - chunk_start] = counts[in_chunk]
         products += chunk_counts @ chunk_counts.T
@@ -114,7 +132,13 @@ def _place_centres(likeness: Floats, radii: Floats, seed: int) -> Floats:
 
 
 def _place_points(
-    unit: Ints, object_index: Ints, counts: Floats, home: Ints, object_totals: Any, centres: Floats, object_count: int
+    unit: Ints,
+    object_index: Ints,
+    counts: Floats,
+    home: Ints,
+    object_totals: Any,
+    centres: Floats,
+    object_count: int,
 ) -> Floats:
     """The position of each object in the disc of its unit."""
     other_units = np.bincount(object_index, minlength=object_count) - 1
@@ -124,7 +148,9 @@ def _place_points(
     direction /= np.sqrt(np.square(direction).sum(axis=1, keepdims=True)) + 1e-9
     for axis in (0, 1):
         pull[:, axis] = np.bincount(
-            object_index[is_elsewhere], direction[:, axis] * counts[is_elsewhere], minlength=object_count
+            object_index[is_elsewhere],
+            direction[:, axis] * counts[is_elsewhere],
+            minlength=object_count,
         )
     points = np.full((object_count, 2), np.nan)
     order = np.lexsort((np.arange(object_count), -object_totals, other_units > 0, home))
@@ -142,7 +168,9 @@ def _place_points(
             slot_angles = np.arctan2(slots[unshared:, 1], slots[unshared:, 0])
             wanted_angles = np.arctan2(pull[rim, 1], pull[rim, 0])
             members = np.r_[members[:unshared], rim[np.argsort(wanted_angles, kind="stable")]]
-            slots = np.r_[slots[:unshared], slots[unshared:][np.argsort(slot_angles, kind="stable")]]
+            slots = np.r_[
+                slots[:unshared], slots[unshared:][np.argsort(slot_angles, kind="stable")]
+            ]
         points[members] = centres[home[members[0]]] + slots
     return points
 
@@ -154,7 +182,9 @@ def _strongest_ties(likeness: Floats, max_ties: int) -> Floats:
         for second in np.argsort(-likeness[first], kind="stable")[:max_ties]:
             if likeness[first, second] > 0:
                 ties[min(first, int(second)), max(first, int(second))] = likeness[first, second]
-    return np.array([(first, second, w) for (first, second), w in sorted(ties.items())]).reshape(-1, 3)
+    return np.array([(first, second, w) for (first, second), w in sorted(ties.items())]).reshape(
+        -1, 3
+    )
 
 
 MAX_UNITS = 400  # units in a map: those said most often
@@ -164,8 +194,8 @@ _MAX_POSITION = 32_000  # positions are whole numbers up to this
 @dataclass(frozen=True, slots=True)
 class UnitMap:
     """A map by one kind of unit. `units` gives each unit's number in the dictionary of its kind; a
-    community's or region's own number, with its name in `names`. `placing` the map by meaning was laid
-    out is "umap" or "pca"."""
+    community's or region's own number, with its name in `names`. `placing` the map by meaning was
+    laid out is "umap" or "pca"."""
 
     unit_kind: str
     units: Ints
@@ -174,14 +204,18 @@ class UnitMap:
     placing: str = ""
 
 
-def build_maps(table: StatementTable, *, seed: int, progress: Progress, search: bool = True) -> list[UnitMap]:
+def build_maps(
+    table: StatementTable, *, seed: int, progress: Progress, search: bool = True
+) -> list[UnitMap]:
     """The maps of the statements of all sources together. A map needs at least two units, but the
     one by group is always there. Communities that no run has stored are computed if `search`;
     otherwise they get no map."""
     group, predicate, object_index, topic = table.group, table.predicate, table.object, table.topic
     count = table.count
     progress.stage("maps", 4)
-    _, object_communities, members = find_communities(table, group, object_index, count, seed, search=search)
+    _, object_communities, members = find_communities(
+        table, group, object_index, count, seed, search=search
+    )
     progress.advance()
     maps_built = []
     for unit_kind, unit in (
@@ -193,9 +227,18 @@ def build_maps(table: StatementTable, *, seed: int, progress: Progress, search: 
         unit_rows, units, numbers = _select_units(unit, count, none=unit_kind == "topic")
         if len(units) >= 2 or unit_kind == "group":
             layout = lay_out(
-                numbers[unit_rows], object_index[unit_rows], count[unit_rows], len(units), len(table.objects), seed=seed
+                numbers[unit_rows],
+                object_index[unit_rows],
+                count[unit_rows],
+                len(units),
+                len(table.objects),
+                seed=seed,
             )
-            names = tuple(_community_name(table, members[int(u)]) for u in units) if unit_kind == "community" else ()
+            names = (
+                tuple(_community_name(table, members[int(u)]) for u in units)
+                if unit_kind == "community"
+                else ()
+            )
             maps_built.append(UnitMap(unit_kind, units, layout, names))
         if unit_kind != "group":
             progress.advance()
@@ -203,7 +246,13 @@ def build_maps(table: StatementTable, *, seed: int, progress: Progress, search: 
 
 
 def find_communities(
-    table: StatementTable, group: Ints, object_index: Ints, count: Ints, seed: int, *, search: bool = True
+    table: StatementTable,
+    group: Ints,
+    object_index: Ints,
+    count: Ints,
+    seed: int,
+    *,
+    search: bool = True,
 ) -> tuple[Ints, Ints, list[list[int]]]:
     """The community of each group and object, and the groups in each community, those with most
     statements first.
@@ -232,12 +281,20 @@ def find_communities(
         graph.add_nodes_from(("group", int(group_number)) for group_number in np.unique(group))
         for key, pair_weight in zip(keys.tolist(), weight.tolist(), strict=True):
             group_number, object_number = divmod(key, object_count)
-            ends = ("group", group_number), ("group", group_number) if degree[object_number] == 1 else ("object", object_number)
+            ends = (
+                ("group", group_number),
+                ("group", group_number)
+                if degree[object_number] == 1
+                else ("object", object_number),
+            )
             earlier_weight = graph.get_edge_data(*ends, {"weight": 0})["weight"]
             graph.add_edge(*ends, weight=earlier_weight + pair_weight)
         node_sets = nx.community.louvain_communities(graph, weight="weight", seed=seed)
         node_sets.sort(
-            key=lambda node_set: (-sum(group_totals[n] for kind, n in node_set if kind == "group"), min(node_set))
+            key=lambda node_set: (
+                -sum(group_totals[n] for kind, n in node_set if kind == "group"),
+                min(node_set),
+            )
         )
         for number, node_set in enumerate(node_sets):
             for kind, node in node_set:
@@ -246,7 +303,10 @@ def find_communities(
         object_communities[object_index[is_unshared]] = group_communities[group[is_unshared]]
     total = max([-1, *group_communities.tolist(), *object_communities.tolist()]) + 1
     members = [
-        sorted(np.flatnonzero(group_communities == n).tolist(), key=lambda group_number: (-group_totals[group_number], group_number))
+        sorted(
+            np.flatnonzero(group_communities == n).tolist(),
+            key=lambda group_number: (-group_totals[group_number], group_number),
+        )
         for n in range(total)
     ]
     return group_communities, object_communities, members
@@ -257,7 +317,9 @@ def _select_units(unit: Ints, count: Ints, *, none: bool) -> tuple[Ints, Ints, I
     them. With `none`, 0 means no unit; a negative number always does."""
     has_unit = unit >= (1 if none else 0)
     unit_totals = np.bincount(unit[has_unit], count[has_unit]) if has_unit.any() else np.zeros(0)
-    units = np.sort(np.argsort(-unit_totals, kind="stable")[: min(MAX_UNITS, int((unit_totals > 0).sum()))])
+    units = np.sort(
+        np.argsort(-unit_totals, kind="stable")[: min(MAX_UNITS, int((unit_totals > 0).sum()))]
+    )
     place = np.full(max(len(unit_totals), 1), -1)
     place[units] = np.arange(len(units))
     numbers = np.where(has_unit, place[np.where(has_unit, unit, 0)], -1)
@@ -279,11 +341,15 @@ def build_block(maps_built: Sequence[UnitMap]) -> ColumnBlock:
         reach = max(reach, float(np.abs(np.nan_to_num(layout.objects)).max(initial=0)))
         factor = _MAX_POSITION / reach
         block.add_numbers(f"{unit_map.unit_kind}.unit", unit_map.units)
-        block.add_numbers(f"{unit_map.unit_kind}.centres", np.round(layout.units.ravel() * factor), "i16")
+        block.add_numbers(
+            f"{unit_map.unit_kind}.centres", np.round(layout.units.ravel() * factor), "i16"
+        )
         block.add_numbers(f"{unit_map.unit_kind}.radii", np.round(layout.radii * factor))
         block.add_numbers(f"{unit_map.unit_kind}.home", layout.home + 1)
         block.add_numbers(
-            f"{unit_map.unit_kind}.points", np.nan_to_num(np.round(layout.objects.ravel() * factor)), "i16"
+            f"{unit_map.unit_kind}.points",
+            np.nan_to_num(np.round(layout.objects.ravel() * factor)),
+            "i16",
         )
         block.add_numbers(f"{unit_map.unit_kind}.step", [max(1, round(factor))])
         block.add_numbers(f"{unit_map.unit_kind}.ties", layout.ties[:, :2].ravel())

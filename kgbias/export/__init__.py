@@ -4,4 +4,12 @@ from kgbias.export.content import ExportContent, Filters
 from kgbias.export.tables import iter_rows
 from kgbias.export.write import FORMATS, Format, choose_format, write_export
 
-__all__ = ["FORMATS", "ExportContent", "Filters", "Format", "choose_format", "iter_rows", "write_export"]
+__all__ = [
+    "FORMATS",
+    "ExportContent",
+    "Filters",
+    "Format",
+    "choose_format",
+    "iter_rows",
+    "write_export",
+]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.cross_mentions import MentionIndex
-from kgbias.graph.stereotypes import BestMatch, best_matches
 from kgbias.graph.selection import SelectedStatements
+from kgbias.graph.stereotypes import BestMatch, best_matches
 from kgbias.graph.store import StoredRun
 from kgbias.graph.structure import to_networkx
 from kgbias.graph.types import (
@@ -66,7 +66,9 @@ class Filters:
         for triple in sorted(remaining, key=lambda triple: -triple.count):
             counts_by_group[triple.group_id] += 1
             if self.per_group is None or counts_by_group[triple.group_id] <= self.per_group:
-                ranked.append((-triple.count, counts_by_group[triple.group_id], (triple.id, triple.arm)))
+                ranked.append(
+                    (-triple.count, counts_by_group[triple.group_id], (triple.id, triple.arm))
+                )
         # Equal counts are ordered by the place within the group: the groups take turns.
         chosen_keys = {key for *_, key in sorted(ranked, key=lambda d: d[:2])[: self.limit]}
         return [triple for triple in remaining if (triple.id, triple.arm) in chosen_keys]
@@ -81,7 +83,9 @@ class Filters:
             counts[t.predicate] += t.count
         predicates_said = [predicate for predicate, _ in counts.most_common()]
         if predicate_id not in {node_id("predicate", predicate) for predicate in predicates_said}:
-            raise UsageError(no_such("predicate", self.predicate, predicates_said, f" in run {run.name!r}"))
+            raise UsageError(
+                no_such("predicate", self.predicate, predicates_said, f" in run {run.name!r}")
+            )
         return []
 
     def _triples_on_topic(self, run: StoredRun) -> set[str]:
@@ -131,7 +135,11 @@ class ExportContent:
         """The other groups of the run that a triple names, by the triple's id; triples that name
         none are left out."""
         mention_index = MentionIndex(self.run.groups)
-        return {t.id: ", ".join(others) for t in self.triples if (others := mention_index.other_groups(t))}
+        return {
+            t.id: ", ".join(others)
+            for t in self.triples
+            if (others := mention_index.other_groups(t))
+        }
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
@@ -148,9 +156,14 @@ class ExportContent:
         """The strategy and round that first elicited a triple, by arm and id; empty for runs that
         were not crawled."""
         first_origins: dict[tuple[str, str], tuple[str, int]] = {}
-        for generation in sorted(self.run.generations(), key=lambda generation: generation.iteration):
+        for generation in sorted(
+            self.run.generations(), key=lambda generation: generation.iteration
+        ):
             if generation.triple is not None and generation.strategy:
-                first_origins.setdefault((generation.arm, generation.triple.id), (generation.strategy, generation.iteration))
+                first_origins.setdefault(
+                    (generation.arm, generation.triple.id),
+                    (generation.strategy, generation.iteration),
+                )
         return first_origins
 
     @cached_property

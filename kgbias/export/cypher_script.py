@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.export.content import ExportContent
-from kgbias.export.graph_passes import iter_reviewed, generation_row
+from kgbias.export.graph_passes import generation_row, iter_reviewed
 from kgbias.graph import shape
-from kgbias.graph.graph_tables import property_values
 from kgbias.graph.decisions import Decision, decision_row
+from kgbias.graph.graph_tables import property_values
 from kgbias.graph.labels import Label
 from kgbias.graph.shape import DERIVED_MEASURES, TONES
 from kgbias.graph.types import (
@@ -24,9 +24,17 @@ from kgbias.graph.types import (
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ESCAPED = re.compile("[\\\\'\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CONSTRAINED_LABELS = (
-    "Category", "SocialGroup", "Predicate", "Object", "Triple", "Model", "Run", "Generation",
-    "Decision", "Rater",
-)  # fmt: skip
+    "Category",
+    "SocialGroup",
+    "Predicate",
+    "Object",
+    "Triple",
+    "Model",
+    "Run",
+    "Generation",
+    "Decision",
+    "Rater",
+)
 _ROWS_PER_STATEMENT = 100  # per statement
 
 
@@ -65,7 +73,8 @@ def _run_statements(run: Run) -> str:
     """The run with its model and seeds."""
     model = run.model
     lines = [
-        f"MERGE (m:Model {{uid: {cypher_literal(model.id)}}}) SET m.name = {cypher_literal(model.title)}, "
+        f"MERGE (m:Model {{uid: {cypher_literal(model.id)}}}) SET m.name = "
+        f"{cypher_literal(model.title)}, "
         f"m.revision = {cypher_literal(model.revision)} "
         f"MERGE (r:Run {{uid: {cypher_literal(run.id)}}}) ON CREATE SET r.seq = 0 "
         f"SET {_set_properties('r', property_values('Run', run))} "
@@ -91,23 +100,34 @@ def _triple_statements(run: Run, triples: Iterable[TripleView]) -> Iterator[str]
     for tone, tone_triples in triples_by_tone.items():
         text = _merge_statement(run, tone)
         for start in range(0, len(tone_triples), _ROWS_PER_STATEMENT):
-            rows = ", ".join(_triple_row(triple) for triple in tone_triples[start : start + _ROWS_PER_STATEMENT])
+            rows = ", ".join(
+                _triple_row(triple) for triple in tone_triples[start : start + _ROWS_PER_STATEMENT]
+            )
             yield f"UNWIND [{rows}] AS row {text};\n"
 
 
 def _triple_row(triple: TripleView) -> str:
     row = {
-        "uid": triple.id, "text": f"{triple.group} {triple.predicate} {triple.object}", "arm": triple.arm, "count": triple.count,
-        "group_uid": triple.group_id, "group": triple.group,
-        "predicate_uid": node_id("predicate", triple.predicate), "predicate": triple.predicate,
-        "object_uid": node_id("object", triple.object), "object": triple.object,
-    } | {m: triple.scores[m].value if m in triple.scores else None for m in DERIVED_MEASURES}  # fmt: skip
+        "uid": triple.id,
+        "text": f"{triple.group} {triple.predicate} {triple.object}",
+        "arm": triple.arm,
+        "count": triple.count,
+        "group_uid": triple.group_id,
+        "group": triple.group,
+        "predicate_uid": node_id("predicate", triple.predicate),
+        "predicate": triple.predicate,
+        "object_uid": node_id("object", triple.object),
+        "object": triple.object,
+    } | {m: triple.scores[m].value if m in triple.scores else None for m in DERIVED_MEASURES}
     return _cypher_map(row)
 
 
 def _merge_statement(run: Run, tone: str) -> str:
-    ends = (("g", "SocialGroup", "group", "name"), ("p", "Predicate", "predicate", "text"),
-            ("o", "Object", "object", "text"))  # fmt: skip
+    ends = (
+        ("g", "SocialGroup", "group", "name"),
+        ("p", "Predicate", "predicate", "text"),
+        ("o", "Object", "object", "text"),
+    )
     merge_nodes = " ".join(
         f"MERGE ({variable}:{label} {{uid: row.{name}_uid}}) "
         f"ON CREATE SET {variable}.{key} = row.{name}, {variable}.name = row.{name}"
@@ -120,7 +140,8 @@ def _merge_statement(run: Run, tone: str) -> str:
         + " ".join(
             f"MERGE (g)-[{variable}:{kind} {{run: {cypher_literal(run.name)}, triple: row.uid, "
             f"arm: row.arm}}]->(o) SET {variable}.predicate = row.predicate, "
-            f"{variable}.count = row.count, {', '.join(f'{variable}.{m} = row.{m}' for m in DERIVED_MEASURES)}"
+            f"{variable}.count = row.count, "
+            f"{', '.join(f'{variable}.{m} = row.{m}' for m in DERIVED_MEASURES)}"
             for variable, kind in (("s", "STEREOTYPE"), ("e", tone))
             if kind
         )
@@ -136,7 +157,8 @@ def _generation_statements(run: Run, generation: Generation) -> str:
     ]
     if (triple := generation.triple) is not None:
         lines.append(
-            f"MATCH {node}, (t:Triple {{uid: {cypher_literal(triple.id)}}}) MERGE (n)-[y:YIELDED]->(t) "
+            f"MATCH {node}, (t:Triple {{uid: {cypher_literal(triple.id)}}}) MERGE "
+            f"(n)-[y:YIELDED]->(t) "
             f"SET y.count = {generation.count}, y.predicate = {cypher_literal(triple.predicate)}, "
             f"y.object = {cypher_literal(triple.object)};\n"
         )
@@ -156,10 +178,14 @@ def _decision_statement(run: Run, decision: Decision) -> str:
 def _labels_statement(labels: Sequence[Label]) -> str:
     """What raters said of the triples, every label with its rater."""
     rows = [
-        {"triple": x.triple_id, "uid": x.uid, "rater": property_values("Rater", x.by, uid=x.by.id),
-         "own": property_values("LABELLED", x)}
+        {
+            "triple": x.triple_id,
+            "uid": x.uid,
+            "rater": property_values("Rater", x.by, uid=x.by.id),
+            "own": property_values("LABELLED", x),
+        }
         for x in labels
-    ]  # fmt: skip
+    ]
     return (
         f"UNWIND [{', '.join(_cypher_map(row) for row in rows)}] AS row "
         "MATCH (t:Triple {uid: row.triple}) "
@@ -169,7 +195,9 @@ def _labels_statement(labels: Sequence[Label]) -> str:
 
 
 def _cypher_map(row: Mapping[str, Any]) -> str:
-    cells = ((k, _cypher_map(v) if isinstance(v, Mapping) else cypher_literal(v)) for k, v in row.items())
+    cells = (
+        (k, _cypher_map(v) if isinstance(v, Mapping) else cypher_literal(v)) for k, v in row.items()
+    )
     return f"{{{', '.join(f'{name}: {value}' for name, value in cells)}}}"
 
 

@@ -7,7 +7,15 @@ from typing import Any
 
 from kgbias.errors import MissingExtra
 from kgbias.evidence.evidence_table import read_beliefs
-from kgbias.evidence.picture import BeliefLookup, Scene, SceneText, draw_figure, lay_out_fan, regard_colour, lay_out_pair
+from kgbias.evidence.picture import (
+    BeliefLookup,
+    Scene,
+    SceneText,
+    draw_figure,
+    lay_out_fan,
+    lay_out_pair,
+    regard_colour,
+)
 from kgbias.export.content import ExportContent
 from kgbias.graph.types import node_id
 from kgbias.io.text import dot, latex
@@ -70,22 +78,30 @@ def write_tikz(content: ExportContent, path: Path) -> None:
     head = "".join(f"% {line}\n" for line in content.heading)
     paper = (f"{scene_found.width + 12:.0f}", f"{scene_found.height + 16:.0f}")
     path.write_text(
-        head + _TIKZ_PREAMBLE % paper + _tikzpicture(scene_found) + "\\end{document}\n", encoding="utf-8"
+        head + _TIKZ_PREAMBLE % paper + _tikzpicture(scene_found) + "\\end{document}\n",
+        encoding="utf-8",
     )
 
 
 def _tikzpicture(scene_drawn: Scene) -> str:
     colours = dict.fromkeys(
-        [item.colour for items in (scene_drawn.texts, scene_drawn.strokes, scene_drawn.dots) for item in items]
+        [
+            item.colour
+            for items in (scene_drawn.texts, scene_drawn.strokes, scene_drawn.dots)
+            for item in items
+        ]
     )
     names = {colour: f"kgbias{chr(97 + n)}" for n, colour in enumerate(colours)}
     out = [r"\begin{tikzpicture}[x=1bp,y=-1bp,inner sep=0pt,outer sep=0pt]"]
     out += [f"\\definecolor{{{name}}}{{HTML}}{{{c[1:].upper()}}}" for c, name in names.items()]
-    out.append(f"\\useasboundingbox (0,0) rectangle ({scene_drawn.width:.1f},{scene_drawn.height:.1f});")
+    out.append(
+        f"\\useasboundingbox (0,0) rectangle ({scene_drawn.width:.1f},{scene_drawn.height:.1f});"
+    )
     for stroke in scene_drawn.strokes:
         bend = (stroke.x2 - stroke.x1) / 2
         path = (
-            f".. controls ({stroke.x1 + bend:.1f},{stroke.y1:.1f}) and ({stroke.x2 - bend:.1f},{stroke.y2:.1f}) .."
+            f".. controls ({stroke.x1 + bend:.1f},{stroke.y1:.1f}) and "
+            f"({stroke.x2 - bend:.1f},{stroke.y2:.1f}) .."
             if stroke.is_curved
             else "--"
         )
@@ -119,7 +135,8 @@ def write_dot(content: ExportContent, path: Path) -> None:
         out.append(f"n{id} [label={dot(data['label'])}{style}];\n")
     for triple in content.triples:
         out.append(
-            f"n{triple.group_id} -> n{node_id('object', triple.object)} [label={dot(triple.predicate)}, "
+            f"n{triple.group_id} -> n{node_id('object', triple.object)} "
+            f"[label={dot(triple.predicate)}, "
             f'color="{regard_colour(triple)}", penwidth={min(5, triple.count)}];\n'
         )
     out.append("}\n")

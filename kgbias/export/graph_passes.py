@@ -9,8 +9,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 from kgbias.export.content import ExportContent
 from kgbias.graph import shape
-from kgbias.graph.graph_tables import ProbeEdges, EdgeRow, PropertyValues, property_values
 from kgbias.graph.decisions import Decision, decision_row, latest_decisions
+from kgbias.graph.graph_tables import EdgeRow, ProbeEdges, PropertyValues, property_values
 from kgbias.graph.shape import DERIVED_MEASURES, TONES
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, GroupName, NameProbe, StatementEdge, TripleView, node_id
@@ -91,7 +91,9 @@ class ExportPasses:
         self.probe_edges += [ProbeEdges("CHOSEN", c, run.choices(c.id)) for c in run.choice_runs()]
         self.names: list[GroupName] = []
         for belief_run in run.belief_runs():
-            self.probe_edges.append(ProbeEdges("PROBED_BEFORE", belief_run, run.name_probes(belief_run.id)))
+            self.probe_edges.append(
+                ProbeEdges("PROBED_BEFORE", belief_run, run.name_probes(belief_run.id))
+            )
             self.probe_edges.append(ProbeEdges("BELIEVED", belief_run, run.beliefs(belief_run.id)))
             self.names += run.names(belief_run.id)
         self.near_duplicates = run.near_duplicates()
@@ -131,9 +133,12 @@ class ExportPasses:
         self.names = [n for n in self.names if n.nonce or n.group_id in groups]
         names = {n.id for n in self.names}
         self.probe_edges = [
-            a._replace(edges=[e for e in a.edges if self._has_ends(e, names)]) for a in self.probe_edges
+            a._replace(edges=[e for e in a.edges if self._has_ends(e, names)])
+            for a in self.probe_edges
         ]
-        self.near_duplicates = [x for x in self.near_duplicates if all(map(self._has_parts, x.ends))]
+        self.near_duplicates = [
+            x for x in self.near_duplicates if all(map(self._has_parts, x.ends))
+        ]
         self.places = [p for p in self.places if p.node_id in self.texts[p.kind]]
         self.profiles = [p for p in self.profiles if p.group_id in groups]
         self.flags = [
@@ -173,8 +178,12 @@ class ExportPasses:
         return TablePass(
             _with_progress(self._iter_statements(), "statements", expected_count, self._progress),
             {
-                "Predicate": lambda s: _text_node(s.predicate_id, s.triple.predicate, s.is_new_predicate),
-                "Object": lambda s: _text_node(s.object_id, s.triple.object, s.is_new_object, self.placements),
+                "Predicate": lambda s: _text_node(
+                    s.predicate_id, s.triple.predicate, s.is_new_predicate
+                ),
+                "Object": lambda s: _text_node(
+                    s.object_id, s.triple.object, s.is_new_object, self.placements
+                ),
                 "Triple": _triple_node,
             },
             {
@@ -201,7 +210,10 @@ class ExportPasses:
             return len(nodes) > size
 
         for triple in self._triples:
-            predicate_id, object_id = node_id("predicate", triple.predicate), node_id("object", triple.object)
+            predicate_id, object_id = (
+                node_id("predicate", triple.predicate),
+                node_id("object", triple.object),
+            )
             if self.has_triple(triple.id):
                 yield StatementItem(triple, predicate_id, object_id, False, False, False)
             else:
@@ -210,7 +222,9 @@ class ExportPasses:
                     self.restated_triples.append((triple.id, predicate_id, object_id))
                 new_predicate = note_node("predicate", predicate_id, triple.predicate)
                 new_object = note_node("object", object_id, triple.object)
-                yield StatementItem(triple, predicate_id, object_id, True, new_predicate, new_object)
+                yield StatementItem(
+                    triple, predicate_id, object_id, True, new_predicate, new_object
+                )
             self._kept_ids[triple.arm].add(_short_id(triple.id))
 
     def _score_edges(self, item: StatementItem) -> list[EdgeRow]:
@@ -270,7 +284,9 @@ class ExportPasses:
         decisions: dict[str, list[Decision]] = {}
         for decision in self.run.decisions():
             decisions.setdefault(decision.generation_id, []).append(decision)
-        profile_parts = {profile_part.generation_id for p in self.profiles for profile_part in p.parts}
+        profile_parts = {
+            profile_part.generation_id for p in self.profiles for profile_part in p.parts
+        }
         for generation in self.run.generations():
             if (kept_ids := self._kept_ids.get(generation.arm)) is None:
                 continue
@@ -287,12 +303,18 @@ class ExportPasses:
 
     def _example_edges(self, item: GenerationItem) -> list[EdgeRow]:
         numbered_examples = enumerate(item.generation.shown)
-        return [(item.row["uid"], id, {"position": n}) for n, id in numbered_examples if self.has_triple(id)]
+        return [
+            (item.row["uid"], id, {"position": n})
+            for n, id in numbered_examples
+            if self.has_triple(id)
+        ]
 
 
-def _with_progress(items: Iterable[Item], name: str, expected_count: int, progress: Progress) -> Iterator[Item]:
-    """The items, with progress. There are `expected_count` this many: fewer if some do not count, more if
-    arms said the same."""
+def _with_progress(
+    items: Iterable[Item], name: str, expected_count: int, progress: Progress
+) -> Iterator[Item]:
+    """The items, with progress. There are `expected_count` this many: fewer if some do not count,
+    more if arms said the same."""
     progress.stage(name, expected_count)
     item_count = 0
     for item_count, item in enumerate(items, start=1):
@@ -328,7 +350,11 @@ def _edge_to(item: StatementItem, id: str) -> Sequence[EdgeRow]:
 def _yielded_edge(item: GenerationItem) -> Sequence[EdgeRow]:
     if (triple := item.generation.triple) is None or item.triple_id is None:
         return ()
-    values = {"count": item.generation.count, "predicate": triple.predicate, "object": triple.object}
+    values = {
+        "count": item.generation.count,
+        "predicate": triple.predicate,
+        "object": triple.object,
+    }
     return ((item.row["uid"], item.triple_id, values),)
 
 

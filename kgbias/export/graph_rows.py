@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator
 from kgbias.export.content import ExportContent
 from kgbias.export.graph_passes import ExportPasses
 from kgbias.graph import graph_tables
-from kgbias.graph.graph_tables import KIND_BY_LABEL, EdgeTable, EdgeRow, NodeTable, PropertyValues, property_values
+from kgbias.graph.graph_tables import (
+    KIND_BY_LABEL,
+    EdgeRow,
+    EdgeTable,
+    NodeTable,
+    PropertyValues,
+    property_values,
+)
 from kgbias.graph.record import to_properties
 from kgbias.graph.types import ChosenEdge
 
@@ -23,12 +30,16 @@ class GraphRows(ExportPasses):
         self.labels = run.store.labels()
         self.stereotype_matches = run.stereotype_matches()
         probe_set_ids = {r.probe_set for r in self.sofa}
-        self.probe_sets = [p for p in run.store.probe_sets() if p.id in probe_set_ids] if self.sofa else []
+        self.probe_sets = (
+            [p for p in run.store.probe_sets() if p.id in probe_set_ids] if self.sofa else []
+        )
 
     def iter_nodes(self) -> Iterator[NodeTable]:
         run = self.run
         yield "Category", self._category_nodes()
-        group_values = {g.id: to_properties(g) | {"variants": sorted(g.variants)} for g in run.groups}
+        group_values = {
+            g.id: to_properties(g) | {"variants": sorted(g.variants)} for g in run.groups
+        }
         yield (
             "SocialGroup",
             (
@@ -62,7 +73,12 @@ class GraphRows(ExportPasses):
 
     def _iter_all_edges(self) -> Iterator[EdgeTable]:
         run = self.run
-        yield "IN_CATEGORY", "SocialGroup", "Category", [(group.id, group.category, {}) for group in run.groups]
+        yield (
+            "IN_CATEGORY",
+            "SocialGroup",
+            "Category",
+            [(group.id, group.category, {}) for group in run.groups],
+        )
         yield "OF", "Run", "Model", [(run.id, run.model.id, {})]
         seeds = [
             (run.id, group.id, {"position": n, "category": group.category})
@@ -106,14 +122,23 @@ class GraphRows(ExportPasses):
 
     def _category_nodes(self) -> Iterator[PropertyValues]:
         run_categories = {c.name for c in self.run.categories}
-        probed_categories = {probe_set_part.category for p in self.probe_sets for probe_set_part in p.parts}
+        probed_categories = {
+            probe_set_part.category for p in self.probe_sets for probe_set_part in p.parts
+        }
         yield from map(to_properties, self.run.categories)
-        for name in sorted(({g.category for g in self.run.groups} | probed_categories) - run_categories):
+        for name in sorted(
+            ({g.category for g in self.run.groups} | probed_categories) - run_categories
+        ):
             yield {"name": name}
 
     def _statement_nodes(self) -> Iterator[PropertyValues]:
         edges_by_statement = {edge.statement_id: edge for edge in self.iter_statement_edges()}
-        texts = {s.id: s.text for p in self.probe_sets for probe_set_part in p.parts for s in probe_set_part.statements}
+        texts = {
+            s.id: s.text
+            for p in self.probe_sets
+            for probe_set_part in p.parts
+            for s in probe_set_part.statements
+        }
         for id, text in texts.items():
             if id not in edges_by_statement:
                 yield {"uid": id, "text": text, "name": text}
@@ -127,10 +152,14 @@ class GraphRows(ExportPasses):
         choice_edges = (e for e in self.iter_probe_edges() if isinstance(e, ChosenEdge))
         keys = sorted(self.answer_keys.union(*((*e.answers, *e.others) for e in choice_edges)))
         for start in range(0, len(keys), 5_000):
-            yield from map(to_properties, self.run.store.answers(keys[start : start + 5_000]).values())
+            yield from map(
+                to_properties, self.run.store.answers(keys[start : start + 5_000]).values()
+            )
 
     def _states_edges(self) -> Iterator[EdgeRow]:
-        statements = {(e.predicate_id, e.object_id): e.statement_id for e in self.iter_statement_edges()}
+        statements = {
+            (e.predicate_id, e.object_id): e.statement_id for e in self.iter_statement_edges()
+        }
         for id, predicate_id, object_id in self.restated_triples:
             if (statement := statements.get((predicate_id, object_id))) is not None:
                 yield id, statement, {}

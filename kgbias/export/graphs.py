@@ -87,7 +87,10 @@ def _turtle_lines(content: ExportContent) -> Iterator[str]:
     for triple in content.triples:
         ends = {
             f"group:{triple.group_id}": ("kg:Group", triple.group),
-            f"predicate:{node_id('predicate', triple.predicate)}": ("rdf:Property", triple.predicate),
+            f"predicate:{node_id('predicate', triple.predicate)}": (
+                "rdf:Property",
+                triple.predicate,
+            ),
             f"object:{node_id('object', triple.object)}": ("kg:Object", triple.object),
         }
         for name, (kind, text) in ends.items():
@@ -96,7 +99,8 @@ def _turtle_lines(content: ExportContent) -> Iterator[str]:
                 yield f"{name} a {kind} ; rdfs:label {turtle(text)} .\n"
         subject, predicate, object = ends
         yield (
-            f"triple:{triple.id} a rdf:Statement ; rdf:subject {subject} ; rdf:predicate {predicate} ; "
+            f"triple:{triple.id} a rdf:Statement ; rdf:subject {subject} ; rdf:predicate "
+            f"{predicate} ; "
             f"rdf:object {object} ; kg:saidBy {turtle(content.run.model.title)} ; "
             f"kg:run {turtle(content.run.name)} ; {_count_turtle(triple, content.has_several_arms)}"
         )

@@ -63,10 +63,12 @@ class _ImportFiles:
         """Write the tables of a pass."""
         with ExitStack() as stack:
             nodes = [
-                (stack.enter_context(self.open_nodes(label)), rows) for label, rows in table_pass.nodes.items()
+                (stack.enter_context(self.open_nodes(label)), rows)
+                for label, rows in table_pass.nodes.items()
             ]
             edges = [
-                (stack.enter_context(self.open_edges(*ends)), rows) for ends, rows in table_pass.edges.items()
+                (stack.enter_context(self.open_edges(*ends)), rows)
+                for ends, rows in table_pass.edges.items()
             ]
             for item in table_pass.items:
                 for write, rows in nodes:
@@ -93,13 +95,19 @@ class _ImportFiles:
             yield write
 
     @contextmanager
-    def open_edges(self, kind: str, start: str, end: str) -> Iterator[Callable[[Iterable[EdgeRow]], None]]:
+    def open_edges(
+        self, kind: str, start: str, end: str
+    ) -> Iterator[Callable[[Iterable[EdgeRow]], None]]:
         """The function that writes edges of this type between these nodes."""
         edge = shape.get_edge(kind)
         assert (start, end) in edge.ends
         name = f"edges-{kind}.csv" if len(edge.ends) == 1 else f"edges-{kind}-{start}-{end}.csv"
         names = [p.name for p in edge.properties]
-        header = [f":START_ID({start})", f":END_ID({end})", *_column_headers(edge.properties).values()]
+        header = [
+            f":START_ID({start})",
+            f":END_ID({end})",
+            *_column_headers(edge.properties).values(),
+        ]
         path = self._edges[kind, start, end] = self._folder / name
         with _open_table(path, header) as file:
 
@@ -118,7 +126,11 @@ class _ImportFiles:
                 "neo4j-admin database import full neo4j",
                 "--multiline-fields=true",
                 "--array-delimiter=U+001F",
-                *(f"--nodes={label}=./{self._nodes[label].name}" for label in labels if label in self._nodes),
+                *(
+                    f"--nodes={label}=./{self._nodes[label].name}"
+                    for label in labels
+                    if label in self._nodes
+                ),
                 *(
                     f"--relationships={edge_ends[0]}=./{self._edges[edge_ends].name}"
                     for edge_ends in ends
@@ -143,7 +155,8 @@ def _open_table(path: Path, header: Sequence[str]) -> Iterator[TextIO]:
 
 def _format_line(row: Iterable[Any]) -> str:
     cells = [  # most are ids and plain texts
-        f'"{value}"' if type(value) is str and '"' not in value else _format_cell(value) for value in row
+        f'"{value}"' if type(value) is str and '"' not in value else _format_cell(value)
+        for value in row
     ]
     return ",".join(cells) + "\n"
 
@@ -175,7 +188,11 @@ def _format_cell(value: Any) -> str:
 
 
 def _format_item(value: Any) -> str:
-    return _format_number(value) if isinstance(value, float) else str(value).replace(_LIST_SEPARATOR, " ")
+    return (
+        _format_number(value)
+        if isinstance(value, float)
+        else str(value).replace(_LIST_SEPARATOR, " ")
+    )
 
 
 def _format_number(value: float) -> str:

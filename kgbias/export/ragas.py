@@ -13,7 +13,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 from kgbias.export.content import ExportContent
-from kgbias.graph.integrity import Corpus, Passage, Relation, make_relation, content_uuid
+from kgbias.graph.integrity import Corpus, Passage, Relation, content_uuid, make_relation
 from kgbias.graph.types import TripleView, node_id
 from kgbias.ingest.ragas import to_ragas
 
@@ -39,24 +39,43 @@ def build_statement_corpus(content: ExportContent) -> Corpus:
     passages: list[Passage] = []
     for (group, arm), group_triples in by_group_and_arm.items():
         name = group_triples[0].group + (f" [{arm}]" if content.has_several_arms else "")
-        document = _build_passage("document", content, name, group_triples, {
-            "document_metadata": {"source": content.run.name, "group": group_triples[0].group, "arm": arm},
-        })  # fmt: skip
+        document = _build_passage(
+            "document",
+            content,
+            name,
+            group_triples,
+            {
+                "document_metadata": {
+                    "source": content.run.name,
+                    "group": group_triples[0].group,
+                    "arm": arm,
+                },
+            },
+        )
         document_chunks = []
         for start in range(0, len(group_triples), CHUNK_STATEMENTS):
             chunk_triples = group_triples[start : start + CHUNK_STATEMENTS]
             objects = {node_id("object", triple.object): triple.object for triple in chunk_triples}
             entities = [group_triples[0].group, *dict.fromkeys(objects.values())]
-            chunk = _build_passage("chunk", content, f"{name}/{start}", chunk_triples, {"entities": entities})
+            chunk = _build_passage(
+                "chunk", content, f"{name}/{start}", chunk_triples, {"entities": entities}
+            )
             document_chunks.append(chunk)
             chunks.append((chunk, group, objects))
         passages += [document, *document_chunks]
         relations += [make_relation("child", document, chunk) for chunk in document_chunks]
-        relations += [make_relation("next", first_chunk, second_chunk) for first_chunk, second_chunk in pairwise(document_chunks)]
-    for (first_chunk, group, objects), (second_chunk, other_group, other_objects) in combinations(chunks, 2):
+        relations += [
+            make_relation("next", first_chunk, second_chunk)
+            for first_chunk, second_chunk in pairwise(document_chunks)
+        ]
+    for (first_chunk, group, objects), (second_chunk, other_group, other_objects) in combinations(
+        chunks, 2
+    ):
         shared = [[objects[id], other_objects[id]] for id in objects if id in other_objects]
         if group != other_group and shared:
-            size = len(first_chunk.properties["entities"]) * len(second_chunk.properties["entities"])
+            size = len(first_chunk.properties["entities"]) * len(
+                second_chunk.properties["entities"]
+            )
             relations.append(
                 make_relation(
                     "entities_overlap",

@@ -40,17 +40,20 @@ def list_columns(content: ExportContent) -> list[str]:
 def optional_columns(content: ExportContent) -> list[str]:
     """The columns of `OPTIONAL_COLUMNS` that the run has something for."""
     column_values = {
-        "names_other": content.names_other, "topic": content.topics, "rank": content.ranks,
-        "rank_of": content.ranks, **dict.fromkeys(MATCH_COLUMNS, content.recorded_marks),
-    }  # fmt: skip
+        "names_other": content.names_other,
+        "topic": content.topics,
+        "rank": content.ranks,
+        "rank_of": content.ranks,
+        **dict.fromkeys(MATCH_COLUMNS, content.recorded_marks),
+    }
     return [name for name in OPTIONAL_COLUMNS if column_values.get(name, content.origins)]
 
 
 def iter_rows(content: ExportContent) -> Iterator[dict[str, Any]]:
     """The triples as flat rows, one for each arm that said it. `regard` is p(positive) -
     p(negative) in [-1, 1], `toxicity` a probability; both are None if the run was not measured.
-    Other measures (`kgbias.measures`) and the columns of `OPTIONAL_COLUMNS` are there if the run has
-    them."""
+    Other measures (`kgbias.measures`) and the columns of `OPTIONAL_COLUMNS` are there if the run
+    has them."""
     names = optional_columns(content)
     for triple in content.triples:
         row: dict[str, Any] = {
@@ -69,9 +72,14 @@ def iter_rows(content: ExportContent) -> Iterator[dict[str, Any]]:
             row[measure.label_column] = score.label if score else None
         strategy, iteration = content.origins.get((triple.arm, triple.id), (None, None))
         rank, groups_ranked = content.ranks.get(triple.id, (None, None))
-        optional_cells = {"strategy": strategy, "iteration": iteration, "rank": rank, "rank_of": groups_ranked,
-                 "topic": content.topics.get(triple.id),
-                 "names_other": content.names_other.get(triple.id, "")}  # fmt: skip
+        optional_cells = {
+            "strategy": strategy,
+            "iteration": iteration,
+            "rank": rank,
+            "rank_of": groups_ranked,
+            "topic": content.topics.get(triple.id),
+            "names_other": content.names_other.get(triple.id, ""),
+        }
         mark = content.recorded_marks.get(triple.id)
         optional_cells |= mark.cells if mark else dict.fromkeys(MATCH_COLUMNS)
         yield row | {name: optional_cells[name] for name in names}
@@ -127,14 +135,19 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, A
 
 
 def write_parquet(content: ExportContent, path: Path) -> None:
-    column_types = dict.fromkeys(INTEGER_COLUMNS, "int64") | {m.name: "double" for m in content.measures}
+    column_types = dict.fromkeys(INTEGER_COLUMNS, "int64") | {
+        m.name: "double" for m in content.measures
+    }
     metadata = {
         "warning": CONTENT_WARNING,
         "statement": SAMPLE_STATEMENT,
         "selection": json.dumps(content.statements.as_dict()),
     }
     _write_parquet(
-        path, {name: column_types.get(name, "string") for name in list_columns(content)}, iter_rows(content), metadata
+        path,
+        {name: column_types.get(name, "string") for name in list_columns(content)},
+        iter_rows(content),
+        metadata,
     )
 
 
@@ -143,7 +156,9 @@ def write_stereotales(content: ExportContent, path: Path) -> None:
     column_types = dict.fromkeys((*stereotales.COLUMNS, stereotales.READER_COLUMN), "string") | {
         "extraction_score": "double"
     }
-    _write_parquet(path, column_types, stereotales.story_table(content.run), {"warning": CONTENT_WARNING})
+    _write_parquet(
+        path, column_types, stereotales.story_table(content.run), {"warning": CONTENT_WARNING}
+    )
 
 
 def _write_parquet(

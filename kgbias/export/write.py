@@ -9,7 +9,14 @@ from typing import Any, TextIO
 
 from kgbias.errors import UsageError, no_such
 from kgbias.evidence.evidence_table import read_beliefs
-from kgbias.evidence.picture import DEFAULT_OBJECTS, MAX_EDGES, PAGE_WIDTH, BeliefLookup, PicturePair, describe_too_many
+from kgbias.evidence.picture import (
+    DEFAULT_OBJECTS,
+    MAX_EDGES,
+    PAGE_WIDTH,
+    BeliefLookup,
+    PicturePair,
+    describe_too_many,
+)
 from kgbias.export.content import ExportContent, Filters
 from kgbias.export.cypher_script import write_cypher
 from kgbias.export.figures import write_dot, write_figure, write_tikz
@@ -24,7 +31,13 @@ from kgbias.export.tables import (
     write_parquet,
     write_stereotales,
 )
-from kgbias.graph.selection import SelectedStatements, Selection, StatementStream, need_one_arm, select_statements
+from kgbias.graph.selection import (
+    SelectedStatements,
+    Selection,
+    StatementStream,
+    need_one_arm,
+    select_statements,
+)
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView, node_id
 from kgbias.io import files
@@ -59,25 +72,29 @@ class Format:
     whole: bool = False
 
 
-FORMATS: PluginTable[Format] = PluginTable("export", Format, {
-    "jsonl": Format(write_jsonl, ("jsonl", "ndjson")),
-    "csv": Format(write_csv, ("csv",)),
-    "csv-pair": Format(write_csv_pair, kind="several"),
-    "parquet": Format(write_parquet, ("parquet",), "binary"),
-    "graphml": Format(write_graphml, ("graphml",)),
-    "gexf": Format(write_gexf, ("gexf",)),
-    "node-link": Format(write_node_link, ("json",)),
-    "turtle": Format(write_turtle, ("ttl",)),
-    "dot": Format(write_dot, ("dot", "gv"), picture=True),
-    "tikz": Format(write_tikz, ("tex", "tikz"), picture=True, beside=True),
-    "svg": Format(write_figure, ("svg",), picture=True, beside=True),
-    "pdf": Format(write_figure, ("pdf",), "binary", picture=True, beside=True),
-    "png": Format(write_figure, ("png",), "binary", picture=True, beside=True),
-    "cypher": Format(write_cypher, ("cypher", "cql")),
-    "ragas": Format(write_ragas),
-    "neo4j-admin": Format(write_neo4j_admin, kind="folder", streams=True),
-    "stereotales": Format(write_stereotales, kind="binary", whole=True),
-})  # fmt: skip
+FORMATS: PluginTable[Format] = PluginTable(
+    "export",
+    Format,
+    {
+        "jsonl": Format(write_jsonl, ("jsonl", "ndjson")),
+        "csv": Format(write_csv, ("csv",)),
+        "csv-pair": Format(write_csv_pair, kind="several"),
+        "parquet": Format(write_parquet, ("parquet",), "binary"),
+        "graphml": Format(write_graphml, ("graphml",)),
+        "gexf": Format(write_gexf, ("gexf",)),
+        "node-link": Format(write_node_link, ("json",)),
+        "turtle": Format(write_turtle, ("ttl",)),
+        "dot": Format(write_dot, ("dot", "gv"), picture=True),
+        "tikz": Format(write_tikz, ("tex", "tikz"), picture=True, beside=True),
+        "svg": Format(write_figure, ("svg",), picture=True, beside=True),
+        "pdf": Format(write_figure, ("pdf",), "binary", picture=True, beside=True),
+        "png": Format(write_figure, ("png",), "binary", picture=True, beside=True),
+        "cypher": Format(write_cypher, ("cypher", "cql")),
+        "ragas": Format(write_ragas),
+        "neo4j-admin": Format(write_neo4j_admin, kind="folder", streams=True),
+        "stereotales": Format(write_stereotales, kind="binary", whole=True),
+    },
+)
 """Every export format, by name."""
 
 
@@ -122,10 +139,14 @@ def write_export(
     if filters != Filters() and picture_pair is None:
         triples = filters.apply(run, triples)
     if filters.groups:
-        statements = statements.restrict_to_groups({run.find_group(name).id for name in filters.groups})
+        statements = statements.restrict_to_groups(
+            {run.find_group(name).id for name in filters.groups}
+        )
     if filters.merged and progress is not None and not run.near_duplicates():
         progress.note(merge.unlinked())
-    content = ExportContent(run, triples, statements, progress or SilentProgress(), width, picture_pair)
+    content = ExportContent(
+        run, triples, statements, progress or SilentProgress(), width, picture_pair
+    )
     if isinstance(output, Path):
         _write_to_path(export_format, content, name, output)
     else:
@@ -162,7 +183,9 @@ def _limit_for_picture(filters: Filters, triples: Sequence[TripleView]) -> Filte
     return replace(filters, per_group=max(1, MAX_EDGES // max(1, len(groups))))
 
 
-def _build_pair(run: StoredRun, filters: Filters, statements: SelectedStatements) -> PicturePair | None:
+def _build_pair(
+    run: StoredRun, filters: Filters, statements: SelectedStatements
+) -> PicturePair | None:
     """What a picture of two groups shows; None for any other number. Unless the filters set a
     number, as many statements as one picture has room for."""
     triples = filters.apply(run, statements.triples) if filters != Filters() else statements.triples
@@ -171,10 +194,14 @@ def _build_pair(run: StoredRun, filters: Filters, statements: SelectedStatements
     if len(groups) != 2:
         return None
     named_groups = [node_id("group", name) for name in filters.groups]
-    groups.sort(key=lambda g: named_groups.index(g[0]) if g[0] in named_groups else len(named_groups))
+    groups.sort(
+        key=lambda g: named_groups.index(g[0]) if g[0] in named_groups else len(named_groups)
+    )
     has_limit = filters.limit is not None or filters.per_group is not None
     beliefs = BeliefLookup.from_edges(run, read_beliefs(run))
-    pair = PicturePair.of_groups(groups, triples, statements.triples, beliefs, None if has_limit else DEFAULT_OBJECTS)
+    pair = PicturePair.of_groups(
+        groups, triples, statements.triples, beliefs, None if has_limit else DEFAULT_OBJECTS
+    )
     if len(pair.triples) > MAX_EDGES:
         raise UsageError(describe_too_many(len(pair.triples)))
     return pair
@@ -200,7 +227,9 @@ def choose_format(output: Path | TextIO, name: str | None = None) -> str:
     raise UsageError(no_such("export format", extension, FORMATS))
 
 
-def _write_to_stream(export_format: Format, content: ExportContent, name: str, stream: TextIO) -> None:
+def _write_to_stream(
+    export_format: Format, content: ExportContent, name: str, stream: TextIO
+) -> None:
     if export_format.kind != "text":
         raise UsageError(f"{name} cannot be written to a text stream: name a file")
     with tempfile.TemporaryDirectory() as folder:

@@ -71,10 +71,17 @@ def load_cases() -> tuple[JudgeCase, ...]:
 def measure_reliability(judge: Judge, repeats: int = 1) -> JudgeReliability:
     """Put the labelled cases to a judge, each on its own, `repeats` times."""
     labelled_cases = load_cases()
-    queries = [(labelled_case.context, (labelled_case.statement,)) for labelled_case in labelled_cases]
-    rounds = [[value for (value,) in judge.judge_statements(queries, number)] for number in range(repeats)]
+    queries = [
+        (labelled_case.context, (labelled_case.statement,)) for labelled_case in labelled_cases
+    ]
+    rounds = [
+        [value for (value,) in judge.judge_statements(queries, number)] for number in range(repeats)
+    ]
     first_verdicts = rounds[0]
-    is_right = [verdict is case.supported for verdict, case in zip(first_verdicts, labelled_cases, strict=True)]
+    is_right = [
+        verdict is case.supported
+        for verdict, case in zip(first_verdicts, labelled_cases, strict=True)
+    ]
     kinds = list(dict.fromkeys(case.kind for case in labelled_cases))
     verdicts_given = np.array([float(value is True) for value in first_verdicts])
     labels = np.array([float(labelled_case.supported) for labelled_case in labelled_cases])
@@ -96,14 +103,21 @@ def cohens_kappa(verdicts: np.ndarray, labels: np.ndarray) -> float:
     return (agreement - chance) / (1 - chance) if chance < 1 else float("nan")
 
 
-def _accuracy_of_kind(kind: str, is_right: Sequence[bool], labelled: Sequence[JudgeCase]) -> Estimate:
+def _accuracy_of_kind(
+    kind: str, is_right: Sequence[bool], labelled: Sequence[JudgeCase]
+) -> Estimate:
     kind_results = [ok for ok, case in zip(is_right, labelled, strict=True) if case.kind == kind]
     return proportion(sum(kind_results), len(kind_results))
 
 
 PAIR_COUNT = 50
 CORRUPTIONS = ("swapped", "negated", "added")
-_NEGATED_PREDICATES = {"love": "do not love", "hate": "do not hate", "are": "are not", "can't": "can"}
+_NEGATED_PREDICATES = {
+    "love": "do not love",
+    "hate": "do not hate",
+    "are": "are not",
+    "can't": "can",
+}
 _OPENINGS = ("As far as the statements go, ", "", "According to what is stated, ", "")
 _POOR_ANSWERS = (
     "There are many things one could say about {group}.",
@@ -126,23 +140,37 @@ def make_world_pairs(seed: int = 0) -> tuple[WikiEvalRow, ...]:
     groups = [group for category in truth.categories for group in category.groups]
     rng = random.Random(f"pairs {seed}")
     likely = {
-        group: [claim for claim, _ in sorted(truth.joint_distribution(group).items(), key=lambda item: -item[1])[:30]]
+        group: [
+            claim
+            for claim, _ in sorted(
+                truth.joint_distribution(group).items(), key=lambda item: -item[1]
+            )[:30]
+        ]
         for group in groups
     }
     rows = []
     for number in range(PAIR_COUNT):
         group = groups[number % len(groups)]
         predicate = ("love", "hate", "are", "can't")[(number // len(groups) + number) % 4]
-        question_claims = [claim for claim in likely[group] if claim[0] == predicate][:4] or likely[group][:4]
+        question_claims = [claim for claim in likely[group] if claim[0] == predicate][:4] or likely[
+            group
+        ][:4]
         other_claims = [claim for claim in likely[group] if claim not in question_claims]
         context_claims = question_claims + rng.sample(other_claims, 4)
         rng.shuffle(context_claims)
         answer_claims = rng.sample(question_claims, min(2, len(question_claims)))
         elsewhere = [
-            (other, claim) for other in groups if other != group for claim in likely[other]
+            (other, claim)
+            for other in groups
+            if other != group
+            for claim in likely[other]
             if claim not in likely[group]
-        ]  # fmt: skip
-        foreign_claims = [claim for _, claim in rng.sample(elsewhere, len(elsewhere)) if claim[0] == answer_claims[0][0]]
+        ]
+        foreign_claims = [
+            claim
+            for _, claim in rng.sample(elsewhere, len(elsewhere))
+            if claim[0] == answer_claims[0][0]
+        ]
         added_claims = rng.sample(elsewhere, 6)
         context = [_write_sentence(group, claim) for claim in context_claims]
         longer_context = context + [_write_sentence(other, claim) for other, claim in added_claims]
@@ -151,7 +179,9 @@ def make_world_pairs(seed: int = 0) -> tuple[WikiEvalRow, ...]:
             WikiEvalRow(
                 question=_write_question(group, predicate),
                 answer=_write_answer(number, group, answer_claims),
-                ungrounded_answer=_write_answer(number, group, *_corrupt_claims(number, answer_claims, foreign_claims)),
+                ungrounded_answer=_write_answer(
+                    number, group, *_corrupt_claims(number, answer_claims, foreign_claims)
+                ),
                 poor_answer=_POOR_ANSWERS[number % len(_POOR_ANSWERS)].format(group=group),
                 context_v1=" ".join(context),
                 context_v2=" ".join(longer_context),
@@ -160,7 +190,9 @@ def make_world_pairs(seed: int = 0) -> tuple[WikiEvalRow, ...]:
     return tuple(rows)
 
 
-def _corrupt_claims(number: int, claims: list[Claim], foreign_claims: list[Claim]) -> tuple[list[Claim], int | None]:
+def _corrupt_claims(
+    number: int, claims: list[Claim], foreign_claims: list[Claim]
+) -> tuple[list[Claim], int | None]:
     """The claims of an answer, one of them false, and the place of the one that is negated."""
     kind = corruption_of(number)
     if kind == "swapped":
@@ -170,7 +202,9 @@ def _corrupt_claims(number: int, claims: list[Claim], foreign_claims: list[Claim
     return [*claims, foreign_claims[0]], None
 
 
-def _write_answer(number: int, group: str, claims: list[Claim], negated_position: int | None = None) -> str:
+def _write_answer(
+    number: int, group: str, claims: list[Claim], negated_position: int | None = None
+) -> str:
     sentences = []
     for position, (predicate, object) in enumerate(claims):
         verb = _negate_predicate(predicate) if position == negated_position else predicate

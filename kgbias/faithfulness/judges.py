@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from kgbias.errors import UsageError, no_such
-from kgbias.faithfulness.rules import content_stems, check_statement
+from kgbias.faithfulness.rules import check_statement, content_stems
 from kgbias.graph.prompting import LoggedPrompter
 from kgbias.io.templates import PromptTemplate
 from kgbias.language.words import is_negated
@@ -50,7 +50,9 @@ class Judge(Protocol):
 
     name: str
 
-    def extract_statements(self, queries: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
+    def extract_statements(
+        self, queries: Sequence[tuple[str, str]], repeat: int = 0
+    ) -> list[list[str]]:
         """The statements made by each answer, from pairs of (question, answer)."""
         ...
 
@@ -65,7 +67,9 @@ class Judge(Protocol):
         """Questions that each answer would answer."""
         ...
 
-    def select_sentences(self, queries: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
+    def select_sentences(
+        self, queries: Sequence[tuple[str, str]], repeat: int = 0
+    ) -> list[list[str]]:
         """The sentences of each context that help to answer the question, from pairs of (question,
         context)."""
         ...
@@ -85,18 +89,25 @@ class LocalJudge:
         self.name = "minilm" if embed else "rule"
         self._embed = embed
 
-    def extract_statements(self, queries: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
+    def extract_statements(
+        self, queries: Sequence[tuple[str, str]], repeat: int = 0
+    ) -> list[list[str]]:
         return [split_sentences(answer) for _, answer in queries]
 
     def judge_statements(
         self, queries: Sequence[tuple[str, Sequence[str]]], repeat: int = 0
     ) -> list[list[bool | None]]:
-        return [[self._is_supported(split_sentences(context), statement) for statement in statements] for context, statements in queries]
+        return [
+            [self._is_supported(split_sentences(context), statement) for statement in statements]
+            for context, statements in queries
+        ]
 
     def write_questions(self, answers: Sequence[str], repeat: int = 0) -> list[list[str]]:
         return [[] for _ in answers]
 
-    def select_sentences(self, queries: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
+    def select_sentences(
+        self, queries: Sequence[tuple[str, str]], repeat: int = 0
+    ) -> list[list[str]]:
         selected = []
         for question, context in queries:
             question_stems = set(content_stems(question))
@@ -116,7 +127,9 @@ class LocalJudge:
             return True
         return any(
             cosine >= MIN_SAME_COSINE and is_negated(sentence) == is_negated(statement)
-            for sentence, cosine in zip(sentences, self._cosines_with(statement, sentences), strict=True)
+            for sentence, cosine in zip(
+                sentences, self._cosines_with(statement, sentences), strict=True
+            )
         )
 
     def _cosines_with(self, text: str, others: Sequence[str]) -> list[float]:
@@ -135,22 +148,35 @@ class ModelJudge:
         self._model = model
         self._prompts = prompts
 
-    def extract_statements(self, queries: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
-        values = [{"question": question, "answer": strip_citations(answer)} for question, answer in queries]
+    def extract_statements(
+        self, queries: Sequence[tuple[str, str]], repeat: int = 0
+    ) -> list[list[str]]:
+        values = [
+            {"question": question, "answer": strip_citations(answer)}
+            for question, answer in queries
+        ]
         return [list_items(text) for text in self._ask_model("statements", values, repeat)]
 
     def judge_statements(
         self, queries: Sequence[tuple[str, Sequence[str]]], repeat: int = 0
     ) -> list[list[bool | None]]:
         with_statements = [(context, statements) for context, statements in queries if statements]
-        values = [{"context": context, "statements": list(statements)} for context, statements in with_statements]
+        values = [
+            {"context": context, "statements": list(statements)}
+            for context, statements in with_statements
+        ]
         answers = iter(self._ask_model("verdicts", values, repeat))
-        return [read_verdicts(next(answers), len(statements)) if statements else [] for _, statements in queries]
+        return [
+            read_verdicts(next(answers), len(statements)) if statements else []
+            for _, statements in queries
+        ]
 
     def write_questions(self, answers: Sequence[str], repeat: int = 0) -> list[list[str]]:
         values = [{"answer": strip_citations(answer)} for answer in answers]
         rounds = [
-            self._ask_model("question", values, repeat * QUESTIONS_PER_ANSWER + number, temperature=0.8)
+            self._ask_model(
+                "question", values, repeat * QUESTIONS_PER_ANSWER + number, temperature=0.8
+            )
             for number in range(QUESTIONS_PER_ANSWER)
         ]
         return [
@@ -158,7 +184,9 @@ class ModelJudge:
             for texts in zip(*rounds, strict=True)
         ]
 
-    def select_sentences(self, queries: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
+    def select_sentences(
+        self, queries: Sequence[tuple[str, str]], repeat: int = 0
+    ) -> list[list[str]]:
         values = [{"question": question, "context": context} for question, context in queries]
         return [
             [] if "insufficient information" in text.lower() else list_items(text)
@@ -170,7 +198,10 @@ class ModelJudge:
     ) -> list[float | None]:
         """The baseline "GPT score": 0 to 10 for (question, answer, context); None where no number
         could be read."""
-        values = [{"question": question, "answer": answer, "context": context} for question, answer, context in queries]
+        values = [
+            {"question": question, "answer": answer, "context": context}
+            for question, answer, context in queries
+        ]
         scores_read = []
         for text in self._ask_model(f"score-{aspect}", values, repeat):
             match = _SCORE_NUMBER.search(text)
@@ -188,9 +219,12 @@ class ModelJudge:
         return rankings_read
 
     def _ask_model(
-        self, name: str, values: Sequence[Mapping[str, object]],
-        repeat: int, temperature: float | None = None,
-    ) -> list[str]:  # fmt: skip
+        self,
+        name: str,
+        values: Sequence[Mapping[str, object]],
+        repeat: int,
+        temperature: float | None = None,
+    ) -> list[str]:
         return self._model.ask(self._prompts[name], values, repeat=repeat, temperature=temperature)
 
 
@@ -204,7 +238,9 @@ def make_local_judge(name: str, embed: Callable[[], EmbedSentences]) -> LocalJud
 def split_sentences(text: str) -> list[str]:
     """The sentences of a text, without the numbers of its sources."""
     candidates = (" ".join(part.split()) for part in _SENTENCE_END.split(strip_citations(text)))
-    return [sentence for sentence in candidates if any(character.isalnum() for character in sentence)]
+    return [
+        sentence for sentence in candidates if any(character.isalnum() for character in sentence)
+    ]
 
 
 def strip_citations(text: str) -> str:
@@ -215,7 +251,11 @@ def strip_citations(text: str) -> str:
 def list_items(text: str) -> list[str]:
     """The lines of an answer in the form of a list, without bullets and numbers."""
     lines = (_LIST_MARKER.sub("", line).strip() for line in text.splitlines())
-    return [line for line in lines if any(character.isalnum() for character in line) and not line.endswith(":")]
+    return [
+        line
+        for line in lines
+        if any(character.isalnum() for character in line) and not line.endswith(":")
+    ]
 
 
 def read_verdicts(text: str, expected: int) -> list[bool | None]:

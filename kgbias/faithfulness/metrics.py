@@ -64,7 +64,10 @@ def faithfulness(records: Sequence[AnswerRecord], judge: Judge, repeats: int = 1
     answer that makes no statement has no value. Statements are extracted once, so repeats judge the
     same ones."""
     statements = judge.extract_statements([(record.question, record.answer) for record in records])
-    queries = [(record.context, record_statements) for record, record_statements in zip(records, statements, strict=True)]
+    queries = [
+        (record.context, record_statements)
+        for record, record_statements in zip(records, statements, strict=True)
+    ]
     rounds = [judge.judge_statements(queries, number) for number in range(repeats)]
     scores = [
         tuple(_supported_share(record_statements, verdicts[position]) for verdicts in rounds)
@@ -80,7 +83,9 @@ def answer_relevance(
     value from a judge that makes none, such as the offline ones."""
     scores: list[list[RecordScore]] = [[] for _ in records]
     for number in range(repeats):
-        questions_made = judge.write_questions([answer_record.answer for answer_record in records], number)
+        questions_made = judge.write_questions(
+            [answer_record.answer for answer_record in records], number
+        )
         for position, (record, questions) in enumerate(zip(records, questions_made, strict=True)):
             if not questions:
                 scores[position].append(RecordScore(math.nan))
@@ -89,10 +94,14 @@ def answer_relevance(
             cosines = (vectors[1:] @ vectors[0]).tolist()
             parts = tuple(zip(questions, cosines, strict=True))
             scores[position].append(RecordScore(float(np.mean(cosines)), parts))
-    return _make_metric("answer_relevance", judge, [tuple(record_scores) for record_scores in scores])
+    return _make_metric(
+        "answer_relevance", judge, [tuple(record_scores) for record_scores in scores]
+    )
 
 
-def context_relevance(records: Sequence[AnswerRecord], judge: Judge, repeats: int = 1) -> RagasMetric:
+def context_relevance(
+    records: Sequence[AnswerRecord], judge: Judge, repeats: int = 1
+) -> RagasMetric:
     """The share of the context's sentences that the judge extracts. Anything it returns that is not
     a sentence of the context does not count."""
     scores: list[list[RecordScore]] = [[] for _ in records]
@@ -100,14 +109,20 @@ def context_relevance(records: Sequence[AnswerRecord], judge: Judge, repeats: in
     for number in range(repeats):
         for position, extracted in enumerate(judge.select_sentences(queries, number)):
             sentences = split_sentences(records[position].context)
-            extracted_sentences = {normalise(s) for text in extracted for s in (text, *split_sentences(text))}
+            extracted_sentences = {
+                normalise(s) for text in extracted for s in (text, *split_sentences(text))
+            }
             is_extracted = [normalise(s) in extracted_sentences for s in sentences]
             value = sum(is_extracted) / len(sentences) if sentences else math.nan
-            scores[position].append(RecordScore(value, tuple(zip(sentences, is_extracted, strict=True))))
+            scores[position].append(
+                RecordScore(value, tuple(zip(sentences, is_extracted, strict=True)))
+            )
     return _make_metric("context_relevance", judge, [tuple(sentences) for sentences in scores])
 
 
-def faithfulness_to_sources(text: str, sources: Callable[[str], str], judge: Judge, repeats: int = 1) -> RagasMetric:
+def faithfulness_to_sources(
+    text: str, sources: Callable[[str], str], judge: Judge, repeats: int = 1
+) -> RagasMetric:
     """The faithfulness of a text in which each statement has its own `sources`: the share of its
     statements that follow from theirs, with the interval over statements."""
     (statements,) = judge.extract_statements([("", text)])
@@ -159,7 +174,9 @@ def mean_over_records(values: Sequence[Sequence[float]], *, seed: int = 0) -> Es
     rng = np.random.default_rng(seed)
     resampled = np.zeros((DEFAULT_DRAWS, len(by_record)))
     for position, row in enumerate(by_record):
-        resampled[:, position] = np.array(row)[rng.integers(len(row), size=(DEFAULT_DRAWS, len(row)))].mean(axis=1)
+        resampled[:, position] = np.array(row)[
+            rng.integers(len(row), size=(DEFAULT_DRAWS, len(row)))
+        ].mean(axis=1)
     record_numbers = rng.integers(len(by_record), size=(DEFAULT_DRAWS, len(by_record)))
     means = np.take_along_axis(resampled, record_numbers, axis=1).mean(axis=1)
     low, high = np.quantile(means, (0.025, 0.975))
@@ -170,7 +187,12 @@ def retest_agreement(rounds: Sequence[Sequence[bool | None]]) -> Estimate:
     """The share of things that two repeats judged alike, over all pairs of repeats, in [0, 1]; the
     interval is from a bootstrap over things. `rounds` has each thing's judgement in each repeat."""
     same_judgements = [
-        [float(first == second) for number, first in enumerate(judgements) for second in judgements[number + 1 :] if None not in (first, second)]
+        [
+            float(first == second)
+            for number, first in enumerate(judgements)
+            for second in judgements[number + 1 :]
+            if None not in (first, second)
+        ]
         for judgements in rounds
     ]
     return mean_over_records([[float(np.mean(row))] for row in same_judgements if row])
@@ -188,12 +210,21 @@ def _make_metric(name: str, judge: Judge, scores: Sequence[tuple[RecordScore, ..
         for record_scores in scores
         for repeated_part in zip(*(score.parts for score in record_scores), strict=False)
     ]
-    verdict_rows = [row for row in verdicts_of_parts if all(value is None or isinstance(value, bool) for value in row)]
+    verdict_rows = [
+        row
+        for row in verdicts_of_parts
+        if all(value is None or isinstance(value, bool) for value in row)
+    ]
     return RagasMetric(
         name,
         judge.name,
         mean_over_records([[score.value for score in record_scores] for record_scores in scores]),
         tuple(scores),
-        retest_agreement([[value for value in row if value is None or isinstance(value, bool)] for row in verdict_rows]),
+        retest_agreement(
+            [
+                [value for value in row if value is None or isinstance(value, bool)]
+                for row in verdict_rows
+            ]
+        ),
         sum(value is None for row in verdicts_of_parts for value in row),
     )

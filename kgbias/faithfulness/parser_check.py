@@ -88,7 +88,8 @@ class ParserFaithfulness(Result):
         return [
             statement
             for statement in self.statements
-            if statement.outcome == "ok" and (not statement.rule.supported or statement.judged[:1] == (False,))
+            if statement.outcome == "ok"
+            and (not statement.rule.supported or statement.judged[:1] == (False,))
         ]
 
     def as_rows(self) -> Rows[CheckedTriple]:
@@ -139,7 +140,9 @@ def check_run(
         tuple(statements),
         without_answer,
         retest_agreement([row_.judged for row_ in judged_statements]),
-        proportion(sum(row_.rule.supported == row_.judged[0] for row_ in comparable), len(comparable)),
+        proportion(
+            sum(row_.rule.supported == row_.judged[0] for row_ in comparable), len(comparable)
+        ),
     )
 
 
@@ -158,7 +161,9 @@ def _check_generations(run: StoredRun) -> Iterator[tuple[Generation, CheckedTrip
 def _check_batch(
     run: StoredRun, groups: Mapping[str, Group], batch: Sequence[Generation]
 ) -> Iterator[tuple[Generation, CheckedTriple | None]]:
-    answers = run.store.answers([generation.answer_key for generation in batch if generation.answer_key])
+    answers = run.store.answers(
+        [generation.answer_key for generation in batch if generation.answer_key]
+    )
     for generation in batch:
         answer, group = answers.get(generation.answer_key), groups.get(generation.group_id)
         if answer is None or (group is None and generation.triple is None):
@@ -170,7 +175,9 @@ def _check_batch(
         if generation.triple is not None:
             predicate, object = generation.triple.predicate, generation.triple.object
         else:
-            predicate, object = reread_answer(answer.text, subject or name, predicate_beginning, run.config)
+            predicate, object = reread_answer(
+                answer.text, subject or name, predicate_beginning, run.config
+            )
         if not object:
             yield generation, None
             continue
@@ -184,7 +191,12 @@ def _check_batch(
             ),
             key=lambda option: (option.supported, option.reason != "words"),
         )
-        yield generation, CheckedTriple(generation.outcome, name, predicate, object, sentence, verdict, generation.path)
+        yield (
+            generation,
+            CheckedTriple(
+                generation.outcome, name, predicate, object, sentence, verdict, generation.path
+            ),
+        )
 
 
 def _judge_statements(
@@ -194,21 +206,33 @@ def _judge_statements(
     if sample is not None and sample < len(positions):
         positions = sorted(random.Random(seed).sample(positions, sample))
     queries = [(statements[number].answer, (statements[number].sentence,)) for number in positions]
-    rounds = [[value for (value,) in judge.judge_statements(queries, number)] for number in range(repeats)]
+    rounds = [
+        [value for (value,) in judge.judge_statements(queries, number)] for number in range(repeats)
+    ]
     judged = list(statements)
     for position, verdicts in zip(positions, zip(*rounds, strict=True), strict=True):
         judged[position] = replace(statements[position], judged=tuple(verdicts))
     return judged
 
 
-def _summarise_outcome(outcome: str, generations: int, all_statements: Sequence[CheckedTriple]) -> OutcomeFaithfulness:
+def _summarise_outcome(
+    outcome: str, generations: int, all_statements: Sequence[CheckedTriple]
+) -> OutcomeFaithfulness:
     statements = [statement for statement in all_statements if statement.outcome == outcome]
-    verdicts = [statement.judged[0] for statement in statements if statement.judged and statement.judged[0] is not None]
+    verdicts = [
+        statement.judged[0]
+        for statement in statements
+        if statement.judged and statement.judged[0] is not None
+    ]
     return OutcomeFaithfulness(
         outcome,
         generations,
         len(statements),
         proportion(sum(statement.rule.supported for statement in statements), len(statements)),
         proportion(sum(verdicts), len(verdicts)),
-        dict(Counter(statement.rule.reason for statement in statements if not statement.rule.supported).most_common()),
+        dict(
+            Counter(
+                statement.rule.reason for statement in statements if not statement.rule.supported
+            ).most_common()
+        ),
     )

@@ -13,8 +13,8 @@ from pathlib import Path
 from kgbias.errors import DataError
 from kgbias.faithfulness.judges import ASPECTS, EmbedSentences, Judge, LocalJudge, ModelJudge
 from kgbias.faithfulness.metrics import (
-    RagasMetric,
     AnswerRecord,
+    RagasMetric,
     answer_relevance,
     context_relevance,
     faithfulness,
@@ -24,9 +24,16 @@ from kgbias.stats.inference import Estimate, proportion
 
 CHANCE_ACCURACY = 0.5
 WIKIEVAL_COLUMNS = (
-    "question", "answer", "ungrounded_answer", "poor_answer", "context_v1", "context_v2",
-)  # fmt: skip
-PAIR_TABLE = TableFormat("answers to compare: `faithfulness`", tuple((name,) for name in WIKIEVAL_COLUMNS))
+    "question",
+    "answer",
+    "ungrounded_answer",
+    "poor_answer",
+    "context_v1",
+    "context_v2",
+)
+PAIR_TABLE = TableFormat(
+    "answers to compare: `faithfulness`", tuple((name,) for name in WIKIEVAL_COLUMNS)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +80,20 @@ def read_wikieval(path: Path) -> list[WikiEvalRow]:
     for number, (_, row) in enumerate(sheet_rows, 1):
         missing_columns = [name for name in WIKIEVAL_COLUMNS if not _cell_text(row.get(name))]
         if missing_columns:
-            raise DataError(f"{path}, row {number} has no {missing_columns[0]!r}: a row is one of WikiEval")
+            raise DataError(
+                f"{path}, row {number} has no {missing_columns[0]!r}: a row is one of WikiEval"
+            )
         rows.append(WikiEvalRow(**{name: _cell_text(row[name]) for name in WIKIEVAL_COLUMNS}))
     return rows
 
 
 def pairwise_accuracy(
-    rows: Sequence[WikiEvalRow], judge: Judge, embed: EmbedSentences, *, repeats: int = 1, seed: int = 0
+    rows: Sequence[WikiEvalRow],
+    judge: Judge,
+    embed: EmbedSentences,
+    *,
+    repeats: int = 1,
+    seed: int = 0,
 ) -> list[JudgeAccuracy]:
     """The accuracy of a judge for each aspect, by the metrics of RAGAS and, if the judge is a
     language model, by the two baselines. Ties are broken at random, as published. An offline judge
@@ -98,8 +112,16 @@ def pairwise_accuracy(
     assert isinstance(judge, ModelJudge)
     for aspect in ASPECTS:
         pairs = [row.make_pair(aspect) for row in rows]
-        queries = [(record_.question, record_.answer, record_.context) for pair in pairs for record_ in pair]
-        accuracies.append(_accuracy_of_values(aspect, "gpt-score", judge.name, judge.score_answers(aspect, queries), seed))
+        queries = [
+            (record_.question, record_.answer, record_.context)
+            for pair in pairs
+            for record_ in pair
+        ]
+        accuracies.append(
+            _accuracy_of_values(
+                aspect, "gpt-score", judge.name, judge.score_answers(aspect, queries), seed
+            )
+        )
         accuracies.append(_accuracy_of_rankings(aspect, judge, pairs, seed))
     return accuracies
 
@@ -165,7 +187,9 @@ def _accuracy_of_rankings(
         )
         first_is_better.append(not swap)
     right_count = unread = 0
-    for ranking, better_first in zip(judge.rank_pairs(aspect, queries), first_is_better, strict=True):
+    for ranking, better_first in zip(
+        judge.rank_pairs(aspect, queries), first_is_better, strict=True
+    ):
         if ranking is None:
             unread += 1
             right_count += rng.random() < 0.5

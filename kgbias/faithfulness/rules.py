@@ -52,7 +52,11 @@ class RuleVerdict:
 
 def content_stems(text: str) -> list[str]:
     """The stems of the words that carry a text's meaning, in order, without negations."""
-    return [stem_word(word) for word in split_words(text) if word not in _FUNCTION_WORDS and not is_negation(word)]
+    return [
+        stem_word(word)
+        for word in split_words(text)
+        if word not in _FUNCTION_WORDS and not is_negation(word)
+    ]
 
 
 def check_statement(source: str, statement: str) -> RuleVerdict:

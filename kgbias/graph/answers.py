@@ -21,8 +21,8 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import (
     Completer,
     Completion,
-    PromptForm,
     ModelInfo,
+    PromptForm,
     Request,
     Settings,
     find_form,
@@ -109,7 +109,9 @@ class BatchedModel:
         for form in ("completion", "chat"):  # which go to different addresses
             keys = [key for key, request in missing.items() if request.form == form]
             for start in range(0, len(keys), self._batches.batch_size):
-                batch_requests = {key: missing[key] for key in keys[start : start + self._batches.batch_size]}
+                batch_requests = {
+                    key: missing[key] for key in keys[start : start + self._batches.batch_size]
+                }
                 batch = Batch(
                     f"kgbias-{uuid.uuid4().hex}",
                     self._configured_id,
@@ -118,10 +120,13 @@ class BatchedModel:
                     datetime.now(UTC),
                 )
                 self._store.keep_batch(batch)
-                batch_id = self._batches.submit(batch.name, batch_requests, batch.created, self._noted_ids())
+                batch_id = self._batches.submit(
+                    batch.name, batch_requests, batch.created, self._noted_ids()
+                )
                 self._store.keep_batch(batch := replace(batch, id=batch_id))
                 self._progress.note(
-                    f"{batch_id}: {len(batch_requests):,} of the requests; Ctrl-C leaves the batch with the "
+                    f"{batch_id}: {len(batch_requests):,} of the requests; Ctrl-C leaves the "
+                    f"batch with the "
                     "provider, and the same command waits for it"
                 )
                 submitted.append(batch)
@@ -152,7 +157,9 @@ class BatchedModel:
         with _say_batch_stays(batch_id):
             for progress in self._batches.watch(batch_id):
                 self._progress.note(f"{batch_id}: {progress.done:,} of {progress.total:,} done")
-        if progress.refusal and not self._batches.learn(progress.refusal, next(iter(batch_requests.values()))):
+        if progress.refusal and not self._batches.learn(
+            progress.refusal, next(iter(batch_requests.values()))
+        ):
             self._store.drop_batch(batch.name)
             raise ModelError(f"the provider refused batch {batch_id}: {progress.refusal}")
         if progress.refusal:
@@ -165,7 +172,9 @@ class BatchedModel:
 
     def _forget_answered(self, batch: Batch, answered_keys: Collection[str]) -> None:
         """Forget a batch, except for its requests that were not asked for now."""
-        remaining_keys = tuple(key for key in batch.keys if answered_keys and key not in answered_keys)
+        remaining_keys = tuple(
+            key for key in batch.keys if answered_keys and key not in answered_keys
+        )
         if remaining_keys:
             self._store.keep_batch(replace(batch, keys=remaining_keys))
         else:
@@ -198,9 +207,9 @@ _MIN_BATCH_SHARE = 0.1  # of the missing requests: fewer are not worth hours of 
 class LoggedModel:
     """Asks a model through the answer log of a store.
 
-    `asked_count` counts the requests put to the model, `failed_count` those that got no answer, and `cached_count`
-    those that the log answered. A failure is not kept: the next run asks again. `usage` is the
-    cost; it counts towards `budget`, which others may share.
+    `asked_count` counts the requests put to the model, `failed_count` those that got no answer, and
+    `cached_count` those that the log answered. A failure is not kept: the next run asks again.
+    `usage` is the cost; it counts towards `budget`, which others may share.
     """
 
     def __init__(
@@ -229,7 +238,9 @@ class LoggedModel:
         with hold_lease(
             lease, run.name, wait=self._budget.wait, note=self._progress.note
         ) as self._lease:
-            run = self._store.begin_run(run)  # whoever had it before may have dropped it, or ended it
+            run = self._store.begin_run(
+                run
+            )  # whoever had it before may have dropped it, or ended it
             if run.status == "stopped":
                 self._store.set_status(run.id, "running")
             yield run
@@ -255,7 +266,9 @@ class LoggedModel:
         answers = self._store.answers(keys)
         return [answers.get(key) or Answer(key, info.id, "", "error") for key in keys]
 
-    def find_form(self, requests: Mapping[PromptForm, Request], preferred_form: PromptForm) -> PromptForm:
+    def find_form(
+        self, requests: Mapping[PromptForm, Request], preferred_form: PromptForm
+    ) -> PromptForm:
         """The form in which the model is asked something, given the request in each form: that in
         which the log has an answer to it, else what a trial finds (`kgbias.models.base.find_form`).
         """
@@ -303,7 +316,8 @@ class LoggedModel:
             affordable = budget.count_affordable(sizes)
             if affordable < allowed * _MIN_BATCH_SHARE:
                 raise Interrupted(
-                    f"stopped: the rest of the budget covers only {affordable} of {allowed} requests"
+                    f"stopped: the rest of the budget covers only {affordable} of {allowed} "
+                    f"requests"
                 )
             allowed = affordable
         return allowed

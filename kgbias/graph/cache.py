@@ -81,7 +81,9 @@ class CacheEntry:
         other_versions -= set(folder.glob(f"{self._version_prefix}-*"))
         for stale in other_versions if newest() else (self.file,):
             stale.unlink(missing_ok=True)
-        by_last_use = sorted(((f.stat(), f) for f in folder.iterdir()), key=lambda x: -x[0].st_mtime_ns)
+        by_last_use = sorted(
+            ((f.stat(), f) for f in folder.iterdir()), key=lambda x: -x[0].st_mtime_ns
+        )
         total = 0
         for status, cached_file in by_last_use:
             total += status.st_size

@@ -5,7 +5,8 @@ A statement may be about a group other than its subject: "White people are bette
 harms black people. And a scorer may react to a name: it may find the same neutral statement more of
 an attack with one group's name than with another's. So figures and tests of groups leave out
 statements that name another group of the run; and if a scorer is not blind to names, they use its
-scores of statements in which each name of the category stood in turn (`kgbias.measure.counterfactual`).
+scores of statements in which each name of the category stood in turn
+(`kgbias.measure.counterfactual`).
 """
 
 import re
@@ -72,9 +73,19 @@ def exclude_cross_mentions(
             key = (triple.arm, triple.group_id, OTHER_GROUP)
             excluded_counts[key] = excluded_counts.get(key, 0) + triple.count
             continue
-        swapped_scores = {name: scores_by_triple[triple.id] for name, scores_by_triple in scores.items() if triple.id in scores_by_triple}
-        remaining.append(replace(triple, scores={**triple.scores, **swapped_scores}) if swapped_scores else triple)
-    return replace(selected, triples=remaining, excluded_counts=excluded_counts, remarks=tuple(remarks))
+        swapped_scores = {
+            name: scores_by_triple[triple.id]
+            for name, scores_by_triple in scores.items()
+            if triple.id in scores_by_triple
+        }
+        remaining.append(
+            replace(triple, scores={**triple.scores, **swapped_scores})
+            if swapped_scores
+            else triple
+        )
+    return replace(
+        selected, triples=remaining, excluded_counts=excluded_counts, remarks=tuple(remarks)
+    )
 
 
 def explain_costly_measures(metrics: Mapping[str, Metric]) -> dict[str, str]:
@@ -100,7 +111,9 @@ def _read_swapped_scores(
     remarks = []
     for measure, metric in current.items():
         if (mean_metric := swapped_metric(metric, run.groups)) in present_metrics:
-            scores_by_measure[measure] = run.store.scores(mean_metric, sorted({t.id for t in triples}))
+            scores_by_measure[measure] = run.store.scores(
+                mean_metric, sorted({t.id for t in triples})
+            )
             remarks.append(
                 f"{spoken_name(measure)} by {metric.scorer} reacts to a group's name: its "
                 "scores here are means over the names of the category's groups"
@@ -121,7 +134,9 @@ class MentionIndex:
                 own_forms.setdefault(normalise(name), set()).add(group.id)
                 for form in _name_forms(name):
                     derived_forms.setdefault(normalise(form), set()).add(group.id)
-        self._groups_by_form = derived_forms | own_forms  # a group's own name wins over a form derived from another's
+        self._groups_by_form = (
+            derived_forms | own_forms
+        )  # a group's own name wins over a form derived from another's
         self._names = {group.id: group.name for group in groups}
         longest_first = sorted(self._groups_by_form, key=lambda form: (-len(form), form))
         any_name = "|".join(map(_spaced_pattern, longest_first)) or r"(?!)"  # which matches nothing

@@ -34,7 +34,14 @@ _TOKEN_PATTERN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPE_PATTERN = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPE_CHARACTERS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", **{c: c for c in "\\'\"`/"}}
+_ESCAPE_CHARACTERS = {
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "b": "\b",
+    "f": "\f",
+    **{c: c for c in "\\'\"`/"},
+}
 _BIDI = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _VALUE_KINDS = ("text", "quoted", "parameter", "number")
 _VALUE_WORDS = frozenset(("NULL", "TRUE", "FALSE", "END"))
@@ -98,7 +105,9 @@ def sanitise_query(
     query_tokens = tokenise(text)
     _check_tokens([token for token in query_tokens if token.kind not in ("space", "comment")])
     values = dict(parameters or {})
-    taken_names = values.keys() | {token.text[1:] for token in query_tokens if token.kind == "parameter"}
+    taken_names = values.keys() | {
+        token.text[1:] for token in query_tokens if token.kind == "parameter"
+    }
     free_names = (name for n in count() if (name := f"text_{n}") not in taken_names)
     parts = []
     for token in query_tokens:
@@ -201,7 +210,11 @@ def _begins_query(tokens: Sequence[Token], place: int, word: str) -> bool:
         previous = _token_at(tokens, place - 2)
     if previous.kind == "word" and previous.text.upper() == "UNION":
         return word not in ("ALL", "DISTINCT")
-    return previous.text == "{" and bool(word) and _token_at(tokens, place + 1).text not in (",", "}", "=")
+    return (
+        previous.text == "{"
+        and bool(word)
+        and _token_at(tokens, place + 1).text not in (",", "}", "=")
+    )
 
 
 def _check_call(tokens: Sequence[Token], place: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, get_args
 
-from kgbias.graph.record import StoredAs, to_properties, properties
+from kgbias.graph.record import StoredAs, properties, to_properties
 from kgbias.graph.types import Generation, Triple, storable
 from kgbias.ids import content_id
 
@@ -38,7 +38,9 @@ class Decision:
 
     @property
     def id(self) -> str:
-        statement_words = (self.statement.predicate, self.statement.object) if self.statement else ()
+        statement_words = (
+            (self.statement.predicate, self.statement.object) if self.statement else ()
+        )
         parts = (self.generation_id, self.verdict, self.reviewer, self.decided, *statement_words)
         return content_id("decision", *map(storable, parts))
 

@@ -27,9 +27,11 @@ from kgbias.graph.types import TripleView, node_id
 from kgbias.measures import get_measure, measure_values
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
-from kgbias.stats.poststratification import CHOSEN_FORM, StratifiedSample, Keys
+from kgbias.stats.poststratification import CHOSEN_FORM, Keys, StratifiedSample
 
-_INITIAL_STRATEGY = "initialise"  # the strategy of the first round, whose prompts give initial predicates
+_INITIAL_STRATEGY = (
+    "initialise"  # the strategy of the first round, whose prompts give initial predicates
+)
 _OBJECT_STRATEGY = "object"  # the strategy whose prompts give a predicate that was drawn
 _PREDICATE_STRATEGY = "predicate"  # the strategy whose prompts leave the predicate to the model
 OTHER_PREDICATE_FORM = "another given"
@@ -48,7 +50,10 @@ class _GroupPlaces:
 
     def design(self) -> Design:
         keys: list[Hashable] = list(range(len(self.strata)))
-        for unit_keys in (self.prompts, self.questions):  # the wider one wins if a stratum has several
+        for unit_keys in (
+            self.prompts,
+            self.questions,
+        ):  # the wider one wins if a stratum has several
             keys_by_stratum: dict[str, set[Hashable]] = defaultdict(set)
             for stratum, unit_key in zip(self.strata, unit_keys, strict=True):
                 keys_by_stratum[stratum].add(unit_key)
@@ -61,7 +66,9 @@ class _GroupPlaces:
         strata[clusters] = _number_keys(self.strata)
         number_by_wording = {wording: n for n, wording in enumerate(sorted(set(self.wordings)))}
         wordings = np.array([number_by_wording[w] for w in self.wordings], dtype=np.int64)
-        return Design(clusters, strata, {"wordings": wordings} if len(number_by_wording) > 1 else {})
+        return Design(
+            clusters, strata, {"wordings": wordings} if len(number_by_wording) > 1 else {}
+        )
 
 
 class Draws:
@@ -78,17 +85,26 @@ class Draws:
         """The places of the counted arms. A statement that was left out leaves its place empty."""
         if run.record.kind == "import":
             return cls({})
-        return cls.from_rows((d for d in run.iter_draw_rows() if d.arm in selected.arms), selected.echo_ids)
+        return cls.from_rows(
+            (d for d in run.iter_draw_rows() if d.arm in selected.arms), selected.echo_ids
+        )
 
     @classmethod
     def from_rows(cls, rows: Iterable[DrawRow], echoed: Container[str] = ()) -> "Draws":
         """The places of these draws; those in `echoed` leave their place empty."""
         places: dict[tuple[str, str], _GroupPlaces] = defaultdict(_GroupPlaces)
         by_place = _group_by_place(rows)
-        initial_predicates = {_initial_predicate(place, attempts[0]) for place, attempts in by_place}
+        initial_predicates = {
+            _initial_predicate(place, attempts[0]) for place, attempts in by_place
+        }
         initial_by_id = {node_id("predicate", text): text for text in initial_predicates if text}
         # What a prompt asked for is known from any of its answers.
-        predicate_by_prompt = {draw.prompt: draw.predicate_id for _, group_places in by_place for draw in group_places if draw.predicate_id}
+        predicate_by_prompt = {
+            draw.prompt: draw.predicate_id
+            for _, group_places in by_place
+            for draw in group_places
+            if draw.predicate_id
+        }
         for place, attempts in by_place:
             last_attempt = attempts[-1]
             for draw in [draw for draw in attempts if draw.triple_id is not None] or [last_attempt]:
@@ -100,7 +116,9 @@ class Draws:
                 given_predicate = _initial_predicate(place, draw)
                 group_places.strata.append(f"{draw.strategy}/{given_predicate}")
                 group_places.forms.append(_place_form(draw, given_predicate, initial_by_id))
-                group_places.questions.append((draw.iteration, _question_of(draw, predicate_by_prompt)))
+                group_places.questions.append(
+                    (draw.iteration, _question_of(draw, predicate_by_prompt))
+                )
                 group_places.prompts.append((draw.iteration, draw.prompt))
                 group_places.wordings.append(_wording_number(draw.template))
         return cls(dict(places))
@@ -115,12 +133,16 @@ class Draws:
         design by which they were drawn, if it is known."""
         if not self.is_known:
             return measure_values(triples, measure)
-        samples = [stratified.sample for stratified in self._samples_by_group(triples, measure).values()]
+        samples = [
+            stratified.sample for stratified in self._samples_by_group(triples, measure).values()
+        ]
         if not samples:
             return measure_values((), measure)
         return samples[0] if len(samples) == 1 else Sample.join(samples)
 
-    def labelled_sample(self, triples: Sequence[TripleView], labels: Mapping[str, int]) -> Sample | None:
+    def labelled_sample(
+        self, triples: Sequence[TripleView], labels: Mapping[str, int]
+    ) -> Sample | None:
         """The labels (by triple id) of the triples of one arm and group, each at every place that
         said the triple. None if none has a label, or if it is not known how they were drawn."""
         labelled_triples = [t for t in triples if t.id in labels]
@@ -128,8 +150,13 @@ class Draws:
             return None
         key = labelled_triples[0].arm, labelled_triples[0].group_id
         places_by_triple = self._places[key].places_by_triple
-        places = np.array([place for t in labelled_triples for place in places_by_triple[t.id]], dtype=np.int64)
-        values = np.array([labels[t.id] for t in labelled_triples for _ in places_by_triple[t.id]], dtype=np.float64)
+        places = np.array(
+            [place for t in labelled_triples for place in places_by_triple[t.id]], dtype=np.int64
+        )
+        values = np.array(
+            [labels[t.id] for t in labelled_triples for _ in places_by_triple[t.id]],
+            dtype=np.float64,
+        )
         return Sample(values, np.ones(len(values), dtype=np.int64), self._design_of(key), places)
 
     def numbered_sample(self, triples: Sequence[TripleView]) -> StratifiedSample:
@@ -140,8 +167,12 @@ class Draws:
             return StratifiedSample(Sample(np.arange(len(triples), dtype=np.float64), counts))
         key = triples[0].arm, triples[0].group_id
         places_by_triple = self._places[key].places_by_triple
-        places = np.array([place for t in triples for place in places_by_triple[t.id]], dtype=np.int64)
-        values = np.array([n for n, t in enumerate(triples) for _ in places_by_triple[t.id]], dtype=np.float64)
+        places = np.array(
+            [place for t in triples for place in places_by_triple[t.id]], dtype=np.int64
+        )
+        values = np.array(
+            [n for n, t in enumerate(triples) for _ in places_by_triple[t.id]], dtype=np.float64
+        )
         ones = np.ones(len(values), dtype=np.int64)
         forms, blocks = self._forms_and_blocks(key)
         sample = Sample(values, ones, self._design_of(key), places)
@@ -158,10 +189,18 @@ class Draws:
         if not by_arm_and_group:
             return StratifiedSample(measure_values((), measure))
         if by_group:
-            return StratifiedSample.join_named({group: group_sample for (_, group), group_sample in by_arm_and_group.items()})
-        return StratifiedSample.pool(list(by_arm_and_group.values())) if len(by_arm_and_group) > 1 else next(iter(by_arm_and_group.values()))
+            return StratifiedSample.join_named(
+                {group: group_sample for (_, group), group_sample in by_arm_and_group.items()}
+            )
+        return (
+            StratifiedSample.pool(list(by_arm_and_group.values()))
+            if len(by_arm_and_group) > 1
+            else next(iter(by_arm_and_group.values()))
+        )
 
-    def _samples_by_group(self, triples: Sequence[TripleView], measure: str) -> dict[tuple[str, str], StratifiedSample]:
+    def _samples_by_group(
+        self, triples: Sequence[TripleView], measure: str
+    ) -> dict[tuple[str, str], StratifiedSample]:
         """The values of each arm and group that has any."""
         scored: dict[tuple[str, str], list[TripleView]] = defaultdict(list)
         for t in triples:
@@ -170,8 +209,12 @@ class Draws:
         read_value, bounds, samples = get_measure(measure).read, get_measure(measure).bounds, {}
         for key, group_triples in scored.items():
             places_by_triple = self._places[key].places_by_triple
-            places = np.array([place for t in group_triples for place in places_by_triple[t.id]], dtype=np.int64)
-            values = [read_value(t.scores[measure]) for t in group_triples for _ in places_by_triple[t.id]]
+            places = np.array(
+                [place for t in group_triples for place in places_by_triple[t.id]], dtype=np.int64
+            )
+            values = [
+                read_value(t.scores[measure]) for t in group_triples for _ in places_by_triple[t.id]
+            ]
             sample = Sample(
                 np.array(values, dtype=np.float64),
                 np.ones(len(values), dtype=np.int64),
@@ -237,7 +280,10 @@ def _place_form(draw: DrawRow, given_predicate: str, initial_by_id: dict[str, st
 
 
 def _question_of(draw: DrawRow, predicate_by_prompt: Mapping[str, str]) -> Hashable:
-    if draw.strategy in (_INITIAL_STRATEGY, _PREDICATE_STRATEGY):  # the stratum names the predicate, or the model
+    if draw.strategy in (
+        _INITIAL_STRATEGY,
+        _PREDICATE_STRATEGY,
+    ):  # the stratum names the predicate, or the model
         return draw.prompt
     return draw.predicate_id or predicate_by_prompt.get(draw.prompt, draw.prompt)
 

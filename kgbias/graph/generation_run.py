@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Protocol
 
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.store import Store, AskTimer
+from kgbias.graph.store import AskTimer, Store
 from kgbias.graph.types import Answer, Category, Generation, Group, Outcome, Run
 from kgbias.ids import content_id
 from kgbias.io.rows import Result, Rows
 from kgbias.language.words import is_refusal
-from kgbias.models.base import Completer, PromptForm, ModelInfo, Request, Settings
+from kgbias.models.base import Completer, ModelInfo, PromptForm, Request, Settings
 from kgbias.models.budget import Prices, Usage
 from kgbias.models.kinds import abilities_of, form_for
 from kgbias.models.truncate import Truncation
@@ -128,7 +128,10 @@ class GenerationConfig(ABC):
     def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
         """A name for the run, for example "smollm2-stories-1f0c"."""
         configured_id = model.configured_id(settings)
-        return f"{model.short_name}-{self.kind}-{content_id('name', configured_id, repr(self.as_dict()))[:4]}"
+        return (
+            f"{model.short_name}-{self.kind}-"
+            f"{content_id('name', configured_id, repr(self.as_dict()))[:4]}"
+        )
 
     def begin(self, store: Store, model: Completer, name: str | None) -> Run:
         """The run, begun or gone on with in the store. Raises RunConflict if the name belongs to a
@@ -176,7 +179,8 @@ class GenerationSummary:
 
     Attributes:
         run: the run that was written.
-        asked_count, cached_count: how many answers came from the model in this call, and from the answer log.
+        asked_count, cached_count: how many answers came from the model in this call, and from the
+            answer log.
         usage: what the new answers cost: tokens, and money if prices were given.
         outcomes: how many answers ended "ok", "refused", "unparsable" or "failed", by group.
         reasons: how many of them were not "ok", by outcome and reason.
@@ -212,7 +216,13 @@ class GenerationSummary:
     @property
     def failure_reason(self) -> str:
         """The commonest reason of failed requests; "" if none failed."""
-        failures = Counter({reason_text: n for (outcome, reason_text), n in self.reasons.items() if outcome == "failed"})
+        failures = Counter(
+            {
+                reason_text: n
+                for (outcome, reason_text), n in self.reasons.items()
+                if outcome == "failed"
+            }
+        )
         if not failures:
             return ""
         reason, times = failures.most_common(1)[0]
@@ -231,10 +241,10 @@ class GenerationSummary:
         write_round: Callable[[int], int],
         other_askers: Sequence[LoggedModel] = (),
     ) -> None:
-        """Write the run round by round, and mark it complete. `write_round` asks for a round (`asker`,
-        and `other_askers` if several models are asked), records it, and returns how many of what the run
-        is made of there are so far. Raises Interrupted on Ctrl-C or when the budget is spent;
-        RunConflict if another process is at work on the run."""
+        """Write the run round by round, and mark it complete. `write_round` asks for a round
+        (`asker`, and `other_askers` if several models are asked), records it, and returns how many
+        of what the run is made of there are so far. Raises Interrupted on Ctrl-C or when the budget
+        is spent; RunConflict if another process is at work on the run."""
         with asker.lease_run(self.run) as self.run:
             self._write_rounds(store, asker, rounds, write_round, other_askers)
 
@@ -254,14 +264,19 @@ class GenerationSummary:
                 timer.note(store, run.id, sum(logged_model.asked_count for logged_model in askers))
         except (KeyboardInterrupt, Interrupted) as interruption:
             store.set_status(run.id, "stopped")
-            answer_count = sum(logged_model.asked_count - logged_model.failed_count for logged_model in askers)
+            answer_count = sum(
+                logged_model.asked_count - logged_model.failed_count for logged_model in askers
+            )
             raise Interrupted(
                 f"{str(interruption) or 'stopped'}: the {answer_count} answers that came are kept, "
                 f"{written_count} {run.kind} so far; running this again continues from there"
             ) from None
         finally:
             timer.note(store, run.id, sum(logged_model.asked_count for logged_model in askers))
-            self.asked_count, self.cached_count = sum(logged_model.asked_count for logged_model in askers), sum(logged_model.cached_count for logged_model in askers)
+            self.asked_count, self.cached_count = (
+                sum(logged_model.asked_count for logged_model in askers),
+                sum(logged_model.cached_count for logged_model in askers),
+            )
             self.usage = Usage(
                 sum(logged_model.usage.prompt_tokens for logged_model in askers),
                 sum(logged_model.usage.completion_tokens for logged_model in askers),

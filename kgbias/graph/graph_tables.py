@@ -13,8 +13,8 @@ from kgbias.graph.integrity import Corpus, passage_uid
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Profile
 from kgbias.graph.record import to_properties
-from kgbias.graph.stereotypes import StereotypeMatches
 from kgbias.graph.sofa import ProbeSet, SofaResult
+from kgbias.graph.stereotypes import StereotypeMatches
 from kgbias.graph.types import (
     AssociationNode,
     Attribution,
@@ -39,8 +39,11 @@ NodeTable = tuple[str, Iterable[PropertyValues]]
 EdgeTable = tuple[str, str, str, Iterable[EdgeRow]]
 
 LABEL_BY_KIND = {
-    "group": "SocialGroup", "object": "Object", "predicate": "Predicate", "topic": "Topic"
-}  # fmt: skip
+    "group": "SocialGroup",
+    "object": "Object",
+    "predicate": "Predicate",
+    "topic": "Topic",
+}
 """The label of the nodes that records call by each kind."""
 
 KIND_BY_LABEL = {label: kind for kind, label in LABEL_BY_KIND.items()}
@@ -69,7 +72,9 @@ def figure_edges(run_id: str, scores: Iterable[GroupScore]) -> EdgeTable:
 
 def place_edges(run_id: str, node_places: Sequence[NodePlace]) -> Iterator[EdgeTable]:
     for kind in ("group", "object"):
-        rows = [(run_id, p.node_id, property_values("PLACED", p)) for p in node_places if p.kind == kind]
+        rows = [
+            (run_id, p.node_id, property_values("PLACED", p)) for p in node_places if p.kind == kind
+        ]
         yield "PLACED", "Run", LABEL_BY_KIND[kind], rows
 
 
@@ -97,18 +102,26 @@ def topic_model_edges(run_id: str, run: str, fitted: Sequence[TopicModel]) -> It
         if a.topic_id is not None
     )
     yield "ABOUT", "Triple", "Topic", to_topics
-    to_none = ((a.triple_id, uid, property_values("OUTLIER", a)) for uid, a in assignments if a.topic_id is None)
+    to_none = (
+        (a.triple_id, uid, property_values("OUTLIER", a))
+        for uid, a in assignments
+        if a.topic_id is None
+    )
     yield "OUTLIER", "Triple", "TopicModel", to_none
 
 
 def attribution_edges(found_attributions: Iterable[Attribution]) -> EdgeTable:
-    rows = ((a.triple_id, a.metric.id, property_values("ATTRIBUTED", a)) for a in found_attributions)
+    rows = (
+        (a.triple_id, a.metric.id, property_values("ATTRIBUTED", a)) for a in found_attributions
+    )
     return "ATTRIBUTED", "Triple", "Metric", rows
 
 
 def rater_nodes(labels: Iterable[Label]) -> NodeTable:
     raters_by_id = {x.by.id: x.by for x in labels}
-    return "Rater", [property_values("Rater", raters_by_id[id], uid=id) for id in sorted(raters_by_id)]
+    return "Rater", [
+        property_values("Rater", raters_by_id[id], uid=id) for id in sorted(raters_by_id)
+    ]
 
 
 def label_edges(labels: Iterable[Label]) -> EdgeTable:
@@ -117,7 +130,9 @@ def label_edges(labels: Iterable[Label]) -> EdgeTable:
 
 
 def test_nodes(test_results: Iterable[AssociationNode]) -> NodeTable:
-    return "AssociationTest", [property_values("AssociationTest", t, uid=t.id) for t in test_results]
+    return "AssociationTest", [
+        property_values("AssociationTest", t, uid=t.id) for t in test_results
+    ]
 
 
 def test_edges(test_results: Sequence[AssociationNode]) -> Iterator[EdgeTable]:
@@ -145,11 +160,22 @@ def probe_edges(run_id: str, run: str, batches: Sequence[ProbeEdges]) -> Iterato
     """How models were asked about a run (edges such as PROBED_WITH), and the edges that this
     made."""
     for edge in dict.fromkeys(edge for _, edge in shape.PROBE_EDGES.values()):
-        probe_runs = {a.probe_run.id: a.probe_run for a in batches if shape.PROBE_EDGES[a.kind][1] == edge}
+        probe_runs = {
+            a.probe_run.id: a.probe_run for a in batches if shape.PROBE_EDGES[a.kind][1] == edge
+        }
         yield probe_run_edges(edge, run_id, probe_runs.values())
     for kind, (uid_property, _) in shape.PROBE_EDGES.items():
         rows = (
-            (*edge_ends(e), property_values(kind, e, run=run, model=a.probe_run.model.title, **{uid_property: a.probe_run.id}))
+            (
+                *edge_ends(e),
+                property_values(
+                    kind,
+                    e,
+                    run=run,
+                    model=a.probe_run.model.title,
+                    **{uid_property: a.probe_run.id},
+                ),
+            )
             for a in batches
             if a.kind == kind
             for e in a.edges
@@ -172,13 +198,22 @@ def edge_ends(edge: StatementEdge | NameProbe) -> tuple[str, str]:
 
 def name_nodes(group_names: Iterable[GroupName]) -> NodeTable:
     ids = {n.id: n for n in group_names}
-    rows = [property_values("Name", n, uid=id, name=storable(n.text)) for id, n in sorted(ids.items())]
+    rows = [
+        property_values("Name", n, uid=id, name=storable(n.text)) for id, n in sorted(ids.items())
+    ]
     return "Name", rows
 
 
 def name_edges(group_names: Iterable[GroupName]) -> EdgeTable:
-    rows_by_ends = {(n.id, n.group_id): property_values("NAME_OF", n) for n in group_names if not n.nonce}
-    return "NAME_OF", "Name", "SocialGroup", [(*ids, rows_by_ends[ids]) for ids in sorted(rows_by_ends)]
+    rows_by_ends = {
+        (n.id, n.group_id): property_values("NAME_OF", n) for n in group_names if not n.nonce
+    }
+    return (
+        "NAME_OF",
+        "Name",
+        "SocialGroup",
+        [(*ids, rows_by_ends[ids]) for ids in sorted(rows_by_ends)],
+    )
 
 
 def descriptor_nodes(tables: Iterable[FlagTable]) -> NodeTable:
@@ -215,7 +250,11 @@ def probe_set_edges(sets: Iterable[ProbeSet]) -> Iterator[EdgeTable]:
         for g in part.groups
     ]
     yield "ASKS", "ProbeSet", "SocialGroup", groups
-    statement_rows = [(id, s.id, property_values("ASKS", s, **category_property)) for id, part, category_property in parts for s in part.statements]
+    statement_rows = [
+        (id, s.id, property_values("ASKS", s, **category_property))
+        for id, part, category_property in parts
+        for s in part.statements
+    ]
     yield "ASKS", "ProbeSet", "Statement", statement_rows
 
 
@@ -245,20 +284,41 @@ def sofa_edges(results: Sequence[SofaResult]) -> Iterator[EdgeTable]:
 
 def stereotype_nodes(matches: Iterable[StereotypeMatches]) -> Iterator[NodeTable]:
     """The tables that a run was held against, and what they record of its groups."""
-    yield "StereotypeTable", [property_values("StereotypeTable", h.table, uid=h.table.id) for h in matches]
+    yield (
+        "StereotypeTable",
+        [property_values("StereotypeTable", h.table, uid=h.table.id) for h in matches],
+    )
     entries = {uid: entry for h in matches for uid, entry in h.entries.items()}
     named_entries = [
-        (uid, entry, storable(f"{entry.group}: {entry.attribute}")) for uid, entry in entries.items()
+        (uid, entry, storable(f"{entry.group}: {entry.attribute}"))
+        for uid, entry in entries.items()
     ]
-    yield "Stereotype", [property_values("Stereotype", e, uid=uid, name=name) for uid, e, name in named_entries]
+    yield (
+        "Stereotype",
+        [property_values("Stereotype", e, uid=uid, name=name) for uid, e, name in named_entries],
+    )
 
 
-def stereotype_edges(run_id: str, run: str, matches: Sequence[StereotypeMatches]) -> Iterator[EdgeTable]:
+def stereotype_edges(
+    run_id: str, run: str, matches: Sequence[StereotypeMatches]
+) -> Iterator[EdgeTable]:
     table_rows = [(run_id, h.table.id, property_values("HELD_AGAINST", h)) for h in matches]
     yield "HELD_AGAINST", "Run", "StereotypeTable", table_rows
-    listed_stereotypes = [(h.table.id, x.entry.uid(h.table.id), x) for h in matches for x in h.heard]
-    yield "LISTS", "StereotypeTable", "Stereotype", [(table, uid, {}) for table, uid, _ in listed_stereotypes]
-    yield "SOUGHT", "Run", "Stereotype", [(run_id, uid, property_values("SOUGHT", x)) for _, uid, x in listed_stereotypes]
+    listed_stereotypes = [
+        (h.table.id, x.entry.uid(h.table.id), x) for h in matches for x in h.heard
+    ]
+    yield (
+        "LISTS",
+        "StereotypeTable",
+        "Stereotype",
+        [(table, uid, {}) for table, uid, _ in listed_stereotypes],
+    )
+    yield (
+        "SOUGHT",
+        "Run",
+        "Stereotype",
+        [(run_id, uid, property_values("SOUGHT", x)) for _, uid, x in listed_stereotypes],
+    )
     match_rows = [
         (m.triple_id, m.stereotype_id, property_values("RECORDED", m, run=run))
         for h in matches

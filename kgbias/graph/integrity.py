@@ -15,7 +15,7 @@ from uuid import NAMESPACE_URL, uuid5
 from kgbias.errors import UsageError
 from kgbias.graph.decisions import DECISION_COLUMNS, read_decision
 from kgbias.graph.labels import Rater, label_id
-from kgbias.graph.record import StoredAs, KeepsOrder, read_settings
+from kgbias.graph.record import KeepsOrder, StoredAs, read_settings
 from kgbias.graph.stereotypes import stereotype_id, table_id
 from kgbias.graph.types import (
     Metric,
@@ -39,9 +39,9 @@ class Passage:
     id: Annotated[str, "the id that it came with", StoredAs("name")]
     kind: Annotated[str, "document or chunk"]
     text: Annotated[str | None, "its text"]
-    properties: Annotated[Mapping[str, Any], "all else that it came with, as JSON", KeepsOrder()] = (
-        field(default_factory=dict)
-    )
+    properties: Annotated[
+        Mapping[str, Any], "all else that it came with, as JSON", KeepsOrder()
+    ] = field(default_factory=dict)
 
     def uid(self, run_id: str) -> str:
         """Its id in the graph, where passages of several runs may share an `id`."""
@@ -101,7 +101,9 @@ class Fault:
 
 def _run_id(kind: str, config: str, settings: str, model: str, revision: str) -> str:
     model_info = ModelInfo(model, revision)
-    return Run("", model_info, json.loads(config), (), kind=kind, settings=read_settings(settings)).id
+    return Run(
+        "", model_info, json.loads(config), (), kind=kind, settings=read_settings(settings)
+    ).id
 
 
 def _topic_id(category: str, words: str | Sequence[str]) -> str:
@@ -143,7 +145,8 @@ def check_name_unique(model: ModelInfo, all_models: Iterable[ModelInfo]) -> None
         for named_model, unnamed_model in ((model, other_model), (other_model, model)):
             if named_model.called and unnamed_model.goes_by(named_model.called):
                 raise UsageError(
-                    f"two models of the store would be called {named_model.called!r}: {model.public_name} and "
+                    f"two models of the store would be called {named_model.called!r}: "
+                    f"{model.public_name} and "
                     f"{other_model.public_name}; choose another name"
                 )
 

@@ -38,8 +38,8 @@ class Label:
     """What one rater says of one statement.
 
     Attributes:
-        label: one of the measure's labels; SKIPPED_LABEL ("") if the rater gave none, RETRACTED_LABEL
-            ("undo") if the earlier label no longer counts.
+        label: one of the measure's labels; SKIPPED_LABEL ("") if the rater gave none,
+            RETRACTED_LABEL ("undo") if the earlier label no longer counts.
         labelled: when, in ISO 8601, UTC.
         sample: the random sample that the statement was drawn in, as
             `kgbias.measure.sampling.Sample.id`; "" if it was not drawn at random.
@@ -64,9 +64,16 @@ class Label:
     @property
     def uid(self) -> Annotated[str, "id, computed from its content"]:
         return label_id(
-            self.triple_id, self.by.id, self.measure, self.label, self.guide, self.labelled,
-            self.masked, self.sample, self.note,
-        )  # fmt: skip
+            self.triple_id,
+            self.by.id,
+            self.measure,
+            self.label,
+            self.guide,
+            self.labelled,
+            self.masked,
+            self.sample,
+            self.note,
+        )
 
 
 LABEL_CONTENT = ("measure", "label", "guide", "labelled", "masked", "sample", "note")

@@ -115,7 +115,8 @@ class OwnLease:
         """Raise RunConflict if another process took the lease, because this one seemed dead."""
         if self._new_holder is not None:
             raise RunConflict(
-                f"{self._new_holder} has taken over run {self._name}, since nothing was heard of this "
+                f"{self._new_holder} has taken over run {self._name}, since nothing was heard of "
+                f"this "
                 "process: stopped; the answers that came are kept"
             )
 
@@ -146,7 +147,8 @@ def hold_lease(
                 break
         elif not wait:
             raise RunConflict(
-                f"{current_holder} is at work on run {name}: stop it, or wait until it is done (`wait`); the "
+                f"{current_holder} is at work on run {name}: stop it, or wait until it is done "
+                f"(`wait`); the "
                 "same command then goes on from there"
             )
         else:
@@ -182,6 +184,10 @@ def _is_dead(lease: Lease, holder: Holder, note: Callable[[str], None]) -> bool:
     while time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
         current_holder = lease.holder()
-        if current_holder is None or current_holder != holder or current_holder.renewed != holder.renewed:
+        if (
+            current_holder is None
+            or current_holder != holder
+            or current_holder.renewed != holder.renewed
+        ):
             return False
     return True

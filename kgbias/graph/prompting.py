@@ -13,14 +13,20 @@ from kgbias.io.templates import PromptTemplate, read_template
 from kgbias.models.base import Completer, PromptForm, Request
 
 
-def load_prompts(name: str | Path, example_values: Mapping[str, Mapping[str, Any]]) -> dict[str, PromptTemplate]:
-    """The `example_values` templates of a folder, given by its name in `prompts/` or by its path. `example_values`
-    has example values for what each template may name.
+def load_prompts(
+    name: str | Path, example_values: Mapping[str, Mapping[str, Any]]
+) -> dict[str, PromptTemplate]:
+    """The `example_values` templates of a folder, given by its name in `prompts/` or by its path.
+    `example_values` has example values for what each template may name.
 
     Raises UsageError if there is no such folder, DataError for a template that is missing or
     faulty."""
-    shipped_folder = resource_path("prompts", str(name)) if str(name) == Path(str(name)).name else None
-    folder = shipped_folder if shipped_folder is not None and shipped_folder.is_dir() else Path(name)
+    shipped_folder = (
+        resource_path("prompts", str(name)) if str(name) == Path(str(name)).name else None
+    )
+    folder = (
+        shipped_folder if shipped_folder is not None and shipped_folder.is_dir() else Path(name)
+    )
     if not folder.is_dir():
         raise UsageError(f"no prompts {str(name)!r}: name a folder with one file for each template")
     templates = {}
@@ -83,7 +89,9 @@ class LoggedPrompter:
             forms: tuple[PromptForm, ...] = ("chat", "completion")
             trial_requests = {form: build_request(form, values[0]) for form in forms}
             self._form = self._log.find_form(trial_requests, "chat")
-        requests = [build_request(self._form or "chat", template_values) for template_values in values]
+        requests = [
+            build_request(self._form or "chat", template_values) for template_values in values
+        ]
         self._progress.stage(f"{self.name}: {template.name}", len(requests))
         answers = self._log.ask(requests)
         if answers and all(a.finish == "error" for a in answers):

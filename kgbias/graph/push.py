@@ -43,7 +43,9 @@ def push_run(run: StoredRun, target: Store, progress: Progress | None = None) ->
     summary = source.summary(run.id)
     progress.stage("generations", summary.generations)
     if run.record.kind == "import":
-        written_count = target.load_import(run.id, _lacking_generations(run, target, progress, is_new=is_new))
+        written_count = target.load_import(
+            run.id, _lacking_generations(run, target, progress, is_new=is_new)
+        )
     else:
         written_count = _copy_rounds(run, target, progress, is_new=is_new)
 
@@ -135,7 +137,9 @@ def _copy_rounds(run: StoredRun, target: Store, progress: Progress, *, is_new: b
         run.generations(), key=lambda g: (g.iteration, g.arm)
     ):
         batch = list(round_generations)
-        lacking = sum(len(_find_missing(run.store, target, c, is_new=is_new)) for c in iter_chunks(batch))
+        lacking = sum(
+            len(_find_missing(run.store, target, c, is_new=is_new)) for c in iter_chunks(batch)
+        )
         target.record_round(run.id, arm, iteration, batch)
         written_count += lacking
         # A summary does not count them.

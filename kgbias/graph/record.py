@@ -101,10 +101,12 @@ def properties(
     moved_first: Sequence[str] = (),
     moved_last: Sequence[str] = (),
 ) -> tuple[Property, ...]:
-    """The properties of a class's records: those of these names, or all `excluded` some, with some moved
-    to the front or the end."""
+    """The properties of a class's records: those of these names, or all `excluded` some, with some
+    moved to the front or the end."""
     by_name = {p.property.name: p.property for p in _record_parts(kind)}
-    middle = names or [name for name in by_name if name not in (*excluded, *moved_first, *moved_last)]
+    middle = names or [
+        name for name in by_name if name not in (*excluded, *moved_first, *moved_last)
+    ]
     return tuple(by_name[name] for name in (*moved_first, *middle, *moved_last))
 
 
@@ -122,8 +124,8 @@ def property_getters(kind: type) -> Mapping[str, Callable[[Any], Any]]:
 
 def build_record(kind: type[Record], row: Row, read_json: JsonReader = json.loads) -> Record:
     """The record of a row that has its properties by name and its other fields as they are. A field
-    that is not a property and not in the row has its default. `read_json` reads JSON, and lists too in a
-    store that keeps them as JSON."""
+    that is not a property and not in the row has its default. `read_json` reads JSON, and lists too
+    in a store that keeps them as JSON."""
     record_class: type = kind
     arguments = {}
     for field in _record_fields(record_class):
@@ -156,7 +158,9 @@ class _Part:
 def _make_part(property: Property, place: str, to_stored: Callable[[Any], Any]) -> _Part:
     """The property whose value is at `place` in a record."""
     value = attrgetter(place)
-    return _Part(property, value if to_stored is _unchanged else lambda record: to_stored(value(record)))
+    return _Part(
+        property, value if to_stored is _unchanged else lambda record: to_stored(value(record))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +193,9 @@ def _record_parts(kind: type) -> tuple[_Part, ...]:
         for name, value in members.items()
         if isinstance(value, property)
     )
-    return tuple(part for field in (*_record_fields(kind), *computed_fields) for part in field.parts)
+    return tuple(
+        part for field in (*_record_fields(kind), *computed_fields) for part in field.parts
+    )
 
 
 def _make_field(name: str, hint: Any, shares_count: bool = False) -> _Field:
@@ -206,14 +212,24 @@ def _make_field(name: str, hint: Any, shares_count: bool = False) -> _Field:
         (hint,) = (t for t in get_args(hint) if t is not type(None))
     if is_dataclass(hint):  # a model
         model: Any = hint
-        part = _make_part(Property(stored_name, "text", meaning, True), f"{name}.title", _store_text)
+        part = _make_part(
+            Property(stored_name, "text", meaning, True), f"{name}.title", _store_text
+        )
         return _Field(
             name, (part,), lambda row, _: model(row["spec"], row["revision"], row["own_name"])
         )
-    form = _ORDERED_JSON_CODEC if any(isinstance(marker, KeepsOrder) for marker in markers) else _codec_of(hint)
+    form = (
+        _ORDERED_JSON_CODEC
+        if any(isinstance(marker, KeepsOrder) for marker in markers)
+        else _codec_of(hint)
+    )
     always = not optional and not any(isinstance(marker, _MayBeNaN) for marker in markers)
     stored_property = Property(stored_name, form.type, meaning, always, form.json)
-    return _Field(name, (_make_part(stored_property, name, form.to_stored),), _make_reader(stored_name, form, optional))
+    return _Field(
+        name,
+        (_make_part(stored_property, name, form.to_stored),),
+        _make_reader(stored_name, form, optional),
+    )
 
 
 def _make_reader(name: str, codec: _Codec, optional: bool) -> Callable[[Row, JsonReader], Any]:
@@ -231,7 +247,9 @@ def _estimate_field(name: str, meaning: str, shares_count: bool) -> _Field:
     low, high = (f"{name}_low", f"{name}_high") if shares_count else ("low", "high")
     determiner = "its" if shares_count else "the"
     parts = [
-        _make_part(Property(part_name, "number", part_meaning), f"{name}.{attribute}", _store_number)
+        _make_part(
+            Property(part_name, "number", part_meaning), f"{name}.{attribute}", _store_number
+        )
         for part_name, part_meaning, attribute in (
             (name, meaning, "value"),
             (low, f"lower end of {determiner} 95% interval", "low"),
@@ -296,7 +314,9 @@ _LIST_CODECS: Mapping[Any, _Codec] = {
 }
 
 
-def _json_codec(to_stored: Callable[[Any], str], from_stored: Callable[[Any, JsonReader], Any] | None = None) -> _Codec:
+def _json_codec(
+    to_stored: Callable[[Any], str], from_stored: Callable[[Any, JsonReader], Any] | None = None
+) -> _Codec:
     return _Codec("text", to_stored, from_stored or (lambda v, read: read(v)), json=True)
 
 

@@ -13,8 +13,13 @@ def triple_sort_key(places: Mapping[str, int]) -> Callable[[TripleView], tuple[A
     then by arm."""
     last_place = len(places)
     return lambda t: (
-        places.get(t.group_id, last_place), t.group, t.predicate, t.object, t.id, t.arm
-    )  # fmt: skip
+        places.get(t.group_id, last_place),
+        t.group,
+        t.predicate,
+        t.object,
+        t.id,
+        t.arm,
+    )
 
 
 @dataclass(frozen=True, slots=True)

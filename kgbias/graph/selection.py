@@ -21,7 +21,9 @@ from kgbias.language.words import is_echo
 
 MIN_ACCEPTABILITY = 0.5  # the acceptability from which a statement counts as making sense
 _MEASURE = "acceptability"
-OTHER_GROUP = "other"  # the reason for leaving out what names another group (`graph/cross_mentions.py`)
+OTHER_GROUP = (
+    "other"  # the reason for leaving out what names another group (`graph/cross_mentions.py`)
+)
 _REASON_TEXTS = {
     "acceptability": "with an acceptability below {threshold:g}",
     "echo": "that repeat an example of their prompt",
@@ -82,7 +84,8 @@ class SelectedStatements(Result):
         threshold: the acceptability from which they count; 0 if all do.
         said_counts: the number of statements by arm and group (by id) before any was left out, each
             counted as often as it was said.
-        excluded_counts: the number left out, by arm, group and reason: "acceptability", "echo" or "other".
+        excluded_counts: the number left out, by arm, group and reason: "acceptability", "echo" or
+            "other".
         echo_ids: the ids of the generations left out as echoes.
         remarks: what else to know about their scores, a line each.
     """
@@ -117,9 +120,13 @@ class SelectedStatements(Result):
         return replace(
             self,
             triples=[t for t in self.triples if t.group_id in group_ids],
-            including_unacceptable=[t for t in self.including_unacceptable if t.group_id in group_ids],
+            including_unacceptable=[
+                t for t in self.including_unacceptable if t.group_id in group_ids
+            ],
             said_counts={key: n for key, n in self.said_counts.items() if key[1] in group_ids},
-            excluded_counts={key: n for key, n in self.excluded_counts.items() if key[1] in group_ids},
+            excluded_counts={
+                key: n for key, n in self.excluded_counts.items() if key[1] in group_ids
+            },
         )
 
     @property
@@ -175,7 +182,10 @@ class SelectedStatements(Result):
             values = {name: triple.scores[name].value for name in measures if name in triple.scores}
             words = {"group": triple.group, "predicate": triple.predicate, "object": triple.object}
             return (
-                dict.fromkeys(measures, math.nan) | words | values | {"count": triple.count, "arm": triple.arm}
+                dict.fromkeys(measures, math.nan)
+                | words
+                | values
+                | {"count": triple.count, "arm": triple.arm}
             )
 
         columns = ("group", "predicate", "object", "count", "arm", *measures)
@@ -190,9 +200,13 @@ def select_statements(run: StoredRun, selection: Selection | None = None) -> Sel
     and for a threshold if the run was not measured for acceptability."""
     triples = run.triples(by_arm=True)
     measured = any(_MEASURE in kept_triple.scores for kept_triple in triples)
-    rule = _SelectionRule(run, selection, {kept_triple.arm for kept_triple in triples}, measured=measured)
+    rule = _SelectionRule(
+        run, selection, {kept_triple.arm for kept_triple in triples}, measured=measured
+    )
     acceptable, without_echoes = [], []
-    for triple in (kept_triple for arm in rule.arms for kept_triple in triples if kept_triple.arm == arm):
+    for triple in (
+        kept_triple for arm in rule.arms for kept_triple in triples if kept_triple.arm == arm
+    ):
         if (kept_triple := rule.subtract_echoes(triple)) is not None:
             without_echoes.append(kept_triple)
             if rule.makes_sense(kept_triple):
@@ -201,9 +215,9 @@ def select_statements(run: StoredRun, selection: Selection | None = None) -> Sel
 
 
 class StatementStream(Collection[TripleView]):
-    """The statements of a run that count, as `select_statements` finds them, but read from the store one at a
-    time on each iteration. After one, `selected` has the usual figures, though it holds no
-    statements. Raises as `select_statements`."""
+    """The statements of a run that count, as `select_statements` finds them, but read from the
+    store one at a time on each iteration. After one, `selected` has the usual figures, though it
+    holds no statements. Raises as `select_statements`."""
 
     def __init__(self, run: StoredRun, selection: Selection | None = None) -> None:
         metric = run.metrics().get(_MEASURE)
@@ -237,10 +251,17 @@ class _SelectionRule:
     """Applies a selection to statements, and counts what it leaves out."""
 
     def __init__(
-        self, run: StoredRun, selection: Selection | None, said_arms: Collection[str], *, measured: bool
+        self,
+        run: StoredRun,
+        selection: Selection | None,
+        said_arms: Collection[str],
+        *,
+        measured: bool,
     ) -> None:
         selection = selection or Selection()
-        self.arms, self._all_arms, self._threshold = resolve_scope(run, selection, said_arms, measured=measured)
+        self.arms, self._all_arms, self._threshold = resolve_scope(
+            run, selection, said_arms, measured=measured
+        )
         repetitions = list(iter_repetitions(run)) if selection.without_echoes else []
         self._echo_counts = _count_by_triple(repetitions)
         self._echo_ids = frozenset(s.generation_id for s in repetitions)
@@ -258,7 +279,9 @@ class _SelectionRule:
         if not (echo_count := self._echo_counts[triple.arm, triple.id]):
             return triple
         self._excluded_counts[triple.arm, triple.group_id, "echo"] += echo_count
-        return None if echo_count == triple.count else replace(triple, count=triple.count - echo_count)
+        return (
+            None if echo_count == triple.count else replace(triple, count=triple.count - echo_count)
+        )
 
     def makes_sense(self, triple: TripleView) -> bool:
         """Whether it is acceptable, or has no score."""
@@ -268,20 +291,28 @@ class _SelectionRule:
             return False
         return True
 
-    def collect(self, triples: Sequence[TripleView], every: Sequence[TripleView]) -> SelectedStatements:
+    def collect(
+        self, triples: Sequence[TripleView], every: Sequence[TripleView]
+    ) -> SelectedStatements:
         """The statements with the counts, which keep growing."""
         return SelectedStatements(
-            triples, every, self.arms, self._all_arms, self._threshold, self._said_counts, self._excluded_counts,
+            triples,
+            every,
+            self.arms,
+            self._all_arms,
+            self._threshold,
+            self._said_counts,
+            self._excluded_counts,
             self._echo_ids,
-        )  # fmt: skip
+        )
 
 
 def resolve_scope(
     run: StoredRun, selection: Selection, said_arms: Collection[str], *, measured: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...], float]:
     """The selected arms, all arms of the run, and the acceptability from which a statement counts.
-    `said_arms` are the arms that said anything; `measured` is whether any statement has an acceptability
-    score. Raises as `select_statements`."""
+    `said_arms` are the arms that said anything; `measured` is whether any statement has an
+    acceptability score. Raises as `select_statements`."""
     arms = all_arms = list_arms(run, said_arms)
     if selection.arm is not None:
         if selection.arm not in arms:
@@ -291,8 +322,8 @@ def resolve_scope(
 
 
 def select_one_arm(run: StoredRun, selection: Selection | None = None) -> SelectedStatements:
-    """As `select_statements`, for what cannot be computed over several arms. Raises UsageError, naming the
-    arms, if the run has several and none was chosen."""
+    """As `select_statements`, for what cannot be computed over several arms. Raises UsageError,
+    naming the arms, if the run has several and none was chosen."""
     return need_one_arm(run, select_statements(run, selection))
 
 

@@ -13,9 +13,8 @@ from functools import cache
 from kgbias.graph.decisions import DECISION_PROPERTIES as DECISION
 from kgbias.graph.integrity import Passage, Relation
 from kgbias.graph.labels import Label, Rater
-from kgbias.graph.profiles import ProfilePart, Profile
+from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.record import Property, properties
-from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
 from kgbias.graph.sofa import (
     ProbeSet,
     ProbeStatement,
@@ -24,13 +23,20 @@ from kgbias.graph.sofa import (
     SofaResult,
     SofaStatement,
 )
+from kgbias.graph.stereotypes import (
+    Stereotype,
+    StereotypeCount,
+    StereotypeMatch,
+    StereotypeMatches,
+    StereotypeTable,
+)
 from kgbias.graph.types import (
-    TopicAssignment,
     Answer,
     AssociationEdge,
     AssociationNode,
     Attribution,
     BelievedEdge,
+    BenchmarkItem,
     Category,
     ChosenEdge,
     Flag,
@@ -39,7 +45,6 @@ from kgbias.graph.types import (
     Group,
     GroupName,
     GroupScore,
-    BenchmarkItem,
     ItemScore,
     Metric,
     NameProbe,
@@ -49,10 +54,15 @@ from kgbias.graph.types import (
     ProbeRun,
     Run,
     Topic,
+    TopicAssignment,
     TopicModel,
 )
 
-DERIVED_MEASURES = ("regard", "toxicity", "acceptability")  # measures that a STEREOTYPE edge carries
+DERIVED_MEASURES = (
+    "regard",
+    "toxicity",
+    "acceptability",
+)  # measures that a STEREOTYPE edge carries
 PROBE_EDGES = {  # edges made by asking a model: the property that names the asking, and its edge
     "PROBED": ("probing_uid", "PROBED_WITH"),
     "CHOSEN": ("choosing_uid", "PUT_TO"),
@@ -102,7 +112,9 @@ _NAME = _text_properties(name="the same, which Neo4j Browser shows on a node wit
 _WORDS = (*_UID, *_text_properties(text="as first written"), *_NAME)
 _PLACE_PROPERTIES = (
     *properties(NodePlace),
-    *_text_properties(placed_by="the run that these numbers are from: the newest that placed the node"),
+    *_text_properties(
+        placed_by="the run that these numbers are from: the newest that placed the node"
+    ),
 )
 _GENERATION = properties(Generation, moved_last=("group_uid", "iteration", "attempt", "count"))
 
@@ -287,7 +299,9 @@ _STEREOTYPE = (
 def _probe_properties(edge: str, kind: type) -> tuple[Property, ...]:
     """The properties of an edge made by asking a model."""
     uid_property, run_edge = PROBE_EDGES[edge]
-    probe_run_properties = _text_properties(**{uid_property: f"uid of the {run_edge} edge", "model": "name of the model"})
+    probe_run_properties = _text_properties(
+        **{uid_property: f"uid of the {run_edge} edge", "model": "name of the model"}
+    )
     return (*_RUN, *probe_run_properties, *properties(kind))
 
 
@@ -305,7 +319,10 @@ EDGES: tuple[Edge, ...] = (
         "SEEDED",
         "a seed of the run",
         (("Run", "SocialGroup"),),
-        (*_integer_properties(position="from 0"), *_text_properties(category="of the group in this run")),
+        (
+            *_integer_properties(position="from 0"),
+            *_text_properties(category="of the group in this run"),
+        ),
         ("position",),
     ),
     Edge(
@@ -326,7 +343,10 @@ EDGES: tuple[Edge, ...] = (
         "YIELDED",
         "the triple that a generation said",
         (("Generation", "Triple"),),
-        (*_integer_properties(count="how often"), *_text_properties(predicate="as said here", object="as said here")),
+        (
+            *_integer_properties(count="how often"),
+            *_text_properties(predicate="as said here", object="as said here"),
+        ),
     ),
     Edge(
         "SHOWN",
@@ -410,7 +430,9 @@ EDGES: tuple[Edge, ...] = (
         (("Triple", "Topic"),),
         (*_RUN, *_text_properties(model="uid of the topic model"), *properties(TopicAssignment)),
     ),
-    Edge("OUTLIER", "a triple of no topic", (("Triple", "TopicModel"),), properties(TopicAssignment)),
+    Edge(
+        "OUTLIER", "a triple of no topic", (("Triple", "TopicModel"),), properties(TopicAssignment)
+    ),
     Edge(
         "ATTRIBUTED",
         "what each token does to a score",
@@ -475,7 +497,9 @@ EDGES: tuple[Edge, ...] = (
         "an item of a benchmark under a model",
         (("BenchmarkItem", "Model"),),
         (
-            *_text_properties(asked="id of the model as it was asked", settings="how, as JSON pairs"),
+            *_text_properties(
+                asked="id of the model as it was asked", settings="how, as JSON pairs"
+            ),
             *properties(ItemScore),
         ),
         ("asked",),
@@ -601,11 +625,14 @@ def get_edge(kind: str) -> Edge:
 
 
 def with_end_labels(element_names: Iterable[str]) -> frozenset[str]:
-    """The labels and edge types among `element_names`, with the labels at the ends of each edge type."""
+    """The labels and edge types among `element_names`, with the labels at the ends of each edge
+    type."""
     wanted_names = set(element_names)
     edges = [e for e in EDGES if e.type in wanted_names]
     ends = {label for e in edges for pair in e.ends for label in pair}
-    return frozenset({n.label for n in NODES if n.label in wanted_names} | {e.type for e in edges} | ends)
+    return frozenset(
+        {n.label for n in NODES if n.label in wanted_names} | {e.type for e in edges} | ends
+    )
 
 
 def order_by_shape(counts: Mapping[str, int]) -> dict[str, int]:

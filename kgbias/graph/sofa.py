@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from kgbias.graph.record import OrNaN, JsonReader, Record, Row, canonical_json, build_record
+from kgbias.graph.record import JsonReader, OrNaN, Record, Row, build_record, canonical_json
 from kgbias.ids import content_id
 from kgbias.io.text import storable
 from kgbias.models.base import ModelInfo, Settings
@@ -59,7 +59,10 @@ class ProbePart:
         for row in groups:
             names_by_category.setdefault(row["category"], []).append(row["text"])
         statements_by_category = _records_by_category(ProbeStatement, statements)
-        return tuple(cls(name, tuple(group_names), statements_by_category.get(name, ())) for name, group_names in names_by_category.items())
+        return tuple(
+            cls(name, tuple(group_names), statements_by_category.get(name, ()))
+            for name, group_names in names_by_category.items()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,10 @@ class SofaCategory:
         groups_by_category = _records_by_category(SofaGroup, groups, read_json)
         statements_by_category = _records_by_category(SofaStatement, statements, read_json)
         category_rows = (
-            {"groups": groups_by_category.get(row["category"], ()), "statements": statements_by_category.get(row["category"], ())}
+            {
+                "groups": groups_by_category.get(row["category"], ()),
+                "statements": statements_by_category.get(row["category"], ()),
+            }
             | dict(row)
             for row in categories
         )
@@ -179,7 +185,9 @@ class SofaResult:
 
     @property
     def id(self) -> str:
-        return content_id("sofa", self.probe_set, self.model.configured_id(self.settings), self.measure)
+        return content_id(
+            "sofa", self.probe_set, self.model.configured_id(self.settings), self.measure
+        )
 
     def find_category(self, name: str) -> SofaCategory:
         return next(c for c in self.categories if c.category == name)

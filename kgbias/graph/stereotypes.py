@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
 
-from kgbias.graph.record import StoredAs, KeepsOrder, OrNaN
+from kgbias.graph.record import KeepsOrder, OrNaN, StoredAs
 from kgbias.ids import content_id, normalise
 from kgbias.io.text import storable
 from kgbias.stats.estimate import Estimate, nan_to_none
@@ -201,7 +201,9 @@ _MAX_STRONGEST = 100
 
 
 def _read_estimate(values: Mapping[str, Any]) -> Estimate:
-    value, low, high = (math.nan if values[x] is None else values[x] for x in ("value", "low", "high"))
+    value, low, high = (
+        math.nan if values[x] is None else values[x] for x in ("value", "low", "high")
+    )
     return Estimate(value, low, high, values["n"])
 
 
@@ -236,7 +238,9 @@ def best_matches(tables: Iterable[StereotypeMatches]) -> dict[str, BestMatch]:
     for table_matches in tables:
         for mark in table_matches.marks:
             entry = table_matches.entries[mark.stereotype_id] if mark.stereotype_id else None
-            candidate = BestMatch(mark.mark, table_matches.table.name, entry, mark.by, mark.similarity)
+            candidate = BestMatch(
+                mark.mark, table_matches.table.name, entry, mark.by, mark.similarity
+            )
             best_so_far = best.get(mark.triple_id)
             if best_so_far is None or _match_strength(candidate) > _match_strength(best_so_far):
                 best[mark.triple_id] = candidate
@@ -246,5 +250,12 @@ def best_matches(tables: Iterable[StereotypeMatches]) -> dict[str, BestMatch]:
 
 
 def _match_strength(best_match: BestMatch) -> tuple[bool, bool, bool, float]:
-    similarity = best_match.similarity if best_match.similarity == best_match.similarity else -math.inf
-    return best_match.mark == KNOWN, best_match.mark != NEW, best_match.matched_by == "words", similarity
+    similarity = (
+        best_match.similarity if best_match.similarity == best_match.similarity else -math.inf
+    )
+    return (
+        best_match.mark == KNOWN,
+        best_match.mark != NEW,
+        best_match.matched_by == "words",
+        similarity,
+    )

@@ -16,21 +16,22 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
-from kgbias.graph.leases import Lease, is_leased
 from kgbias.graph.integrity import Corpus, Fault
 from kgbias.graph.labels import Label
+from kgbias.graph.leases import Lease, is_leased
 from kgbias.graph.profiles import Profile
-from kgbias.graph.stereotypes import StereotypeMatches
-from kgbias.graph.row_types import DrawRow, ExampleRow, StatementRow, YieldRow, ScoreRow
+from kgbias.graph.row_types import DrawRow, ExampleRow, ScoreRow, StatementRow, YieldRow
 from kgbias.graph.sofa import ProbeSet, SofaResult
+from kgbias.graph.stereotypes import StereotypeMatches
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
     Attribution,
     Batch,
-    BelievedEdge,
     BeliefRun,
+    BelievedEdge,
     Category,
+    ChangeToken,
     ChoiceRun,
     ChosenEdge,
     FlagTable,
@@ -45,12 +46,11 @@ from kgbias.graph.types import (
     NodePlace,
     ProbedEdge,
     ProbeRun,
-    ChangeToken,
     Run,
-    RunSummary,
-    Score,
     RunState,
     RunStatus,
+    RunSummary,
+    Score,
     TopicModel,
     Triple,
     TripleView,
@@ -131,7 +131,9 @@ class Store(Protocol):
         """Forget a batch, whose answers are in the log."""
         ...
 
-    def record_round(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
+    def record_round(
+        self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]
+    ) -> None:
         """Make `batch` the run's generations of one round, with the triples they yielded and were
         shown, in one transaction. A round recorded before is replaced; decisions about its
         generations (`add_decisions`) stay in effect."""
@@ -570,7 +572,8 @@ class AskTimer:
         self._noted_at, self._asked_count = time.monotonic(), 0
 
     def note(self, store: Store, run_id: str, asked_count: int) -> None:
-        """Add the time since the last note, if more requests have been `asked_count` by now than then."""
+        """Add the time since the last note, if more requests have been `asked_count` by now than
+        then."""
         now = time.monotonic()
         if asked_count > self._asked_count:
             store.add_work(run_id, now - self._noted_at)

@@ -37,7 +37,10 @@ def to_networkx(
         object_id = node_id("object", triple.object)
         category = (categories or {}).get(triple.group_id)
         graph.add_node(
-            triple.group_id, kind="group", label=triple.group, **({"category": category} if category else {})
+            triple.group_id,
+            kind="group",
+            label=triple.group,
+            **({"category": category} if category else {}),
         )
         graph.add_node(object_id, kind="object", label=triple.object)
         scores = {name: score.value for name, score in triple.scores.items()}
@@ -188,7 +191,9 @@ def _source_dependency(
         lengths = degrees[frontier]
         first_edges = np.cumsum(lengths) - lengths
         origins = np.repeat(frontier, lengths)
-        targets = ends[np.repeat(begins[frontier] - first_edges, lengths) + np.arange(lengths.sum())]
+        targets = ends[
+            np.repeat(begins[frontier] - first_edges, lengths) + np.arange(lengths.sum())
+        ]
         is_new = paths[targets] == 0
         origins, targets = origins[is_new], targets[is_new]
         path_counts = np.bincount(targets, paths[origins], count)

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from kgbias.graph.record import HIGH_MEANING, LOW_MEANING, StoredAs, OrNaN
+from kgbias.graph.record import HIGH_MEANING, LOW_MEANING, OrNaN, StoredAs
 from kgbias.graph.record import canonical_json as canonical_json
 from kgbias.ids import content_id, normalise
 from kgbias.io.rows import Result, Rows
@@ -98,8 +98,8 @@ class ProbedEdge(StatementEdge):
     """PROBED: a statement (a predicate and object) after a group, under one model.
 
     The log-likelihoods are those of the probe "group statement", of the statement's tokens in it,
-    and of the group alone. `lift` (`kgbias.probe.run_probes`), `similarity` (-1 to 1) and `association`
-    (`kgbias.evidence.association`) are None if they were not computed.
+    and of the group alone. `lift` (`kgbias.probe.run_probes`), `similarity` (-1 to 1) and
+    `association` (`kgbias.evidence.association`) are None if they were not computed.
     """
 
     log_likelihood: Annotated[float, "of group and statement, natural logarithm"]
@@ -415,9 +415,12 @@ class Run:
 def what_makes(kind: str) -> str:
     """What makes a run of this kind, in words."""
     methods = {
-        "crawl": "crawl", "import": "import_file", "profiles": "write_profiles",
-        "stories": "write_stories", "pairs": "ask_pairs",
-    }  # fmt: skip
+        "crawl": "crawl",
+        "import": "import_file",
+        "profiles": "write_profiles",
+        "stories": "write_stories",
+        "pairs": "ask_pairs",
+    }
     return f"{how(f'study.{methods.get(kind, kind)}', f'kgbias {kind}')} makes one"
 
 
@@ -540,7 +543,9 @@ class GroupScore(Estimate):
         cls, group_id: str, measure: str, estimate: Estimate, method: str = "", arm: str = ""
     ) -> "GroupScore":
         """The estimate as a figure of a group."""
-        return cls(estimate.value, estimate.low, estimate.high, estimate.n, group_id, measure, method, arm)
+        return cls(
+            estimate.value, estimate.low, estimate.high, estimate.n, group_id, measure, method, arm
+        )
 
 
 @dataclass(frozen=True, slots=True)

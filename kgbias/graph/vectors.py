@@ -51,15 +51,17 @@ def pack_vectors(rows: "NDArray[np.floating]") -> list[bytes]:
 
 
 def unpack_vectors(packed_rows: Sequence[bytes]) -> "NDArray[np.float32]":
-    """The rows, [n, d], that were `pack_vectors`; [0, 0] if there are none. Raises StoreError if they are
-    not vectors of one length."""
+    """The rows, [n, d], that were `pack_vectors`; [0, 0] if there are none. Raises StoreError if
+    they are not vectors of one length."""
     import numpy as np
 
     if not packed_rows:
         return np.zeros((0, 0), dtype=np.float32)
     lengths = {len(row) if isinstance(row, bytes) else 0 for row in packed_rows}
     if len(lengths) == 1 and (length := lengths.pop()) and length % 2 == 0:
-        rows = np.frombuffer(b"".join(packed_rows), dtype=STORED_DTYPE).reshape(len(packed_rows), -1)
+        rows = np.frombuffer(b"".join(packed_rows), dtype=STORED_DTYPE).reshape(
+            len(packed_rows), -1
+        )
         if np.isfinite(rows).all():
             return rows.astype(np.float32)
     raise StoreError(
@@ -86,9 +88,9 @@ def find_neighbours(
     floor: float,
     candidates: "NDArray[np.int64] | None" = None,
 ) -> list[list[tuple[int, float]]]:
-    """For each row, what `find_nearest` finds of the others, or of those `candidates` them (their numbers, in
-    order). Of a row with many near ones, which of those equally near at the end of its list come
-    in is left open. Compares all pairs, some rows at a time."""
+    """For each row, what `find_nearest` finds of the others, or of those `candidates` them (their
+    numbers, in order). Of a row with many near ones, which of those equally near at the end of its
+    list come in is left open. Compares all pairs, some rows at a time."""
     import numpy as np
 
     candidates = np.arange(len(rows)) if candidates is None else candidates
@@ -100,14 +102,24 @@ def find_neighbours(
         own_places = place[start : start + _BLOCK_ROWS]
         own_rows = np.flatnonzero(own_places >= 0)
         cosines[own_rows, own_places[own_rows]] = -2.0
-        row_numbers, column_numbers = np.divmod(_find_close(cosines, limit, floor), max(1, len(candidates)))
+        row_numbers, column_numbers = np.divmod(
+            _find_close(cosines, limit, floor), max(1, len(candidates))
+        )
         near_cosines = cosines[row_numbers, column_numbers].round(3)
         order = np.lexsort((column_numbers, -near_cosines, row_numbers))
-        row_numbers, column_numbers, near_cosines = row_numbers[order], column_numbers[order], near_cosines[order]
-        is_kept = (np.arange(len(row_numbers)) - np.searchsorted(row_numbers, row_numbers) < limit) & (near_cosines >= floor)
+        row_numbers, column_numbers, near_cosines = (
+            row_numbers[order],
+            column_numbers[order],
+            near_cosines[order],
+        )
+        is_kept = (
+            np.arange(len(row_numbers)) - np.searchsorted(row_numbers, row_numbers) < limit
+        ) & (near_cosines >= floor)
         lists: list[list[tuple[int, float]]] = [[] for _ in range(len(cosines))]
         numbers = candidates[column_numbers[is_kept]].tolist()
-        for n, neighbour, cosine in zip(row_numbers[is_kept].tolist(), numbers, near_cosines[is_kept].tolist(), strict=True):
+        for n, neighbour, cosine in zip(
+            row_numbers[is_kept].tolist(), numbers, near_cosines[is_kept].tolist(), strict=True
+        ):
             lists[n].append((neighbour, round(cosine, 3)))
         neighbour_lists += lists
     return neighbour_lists

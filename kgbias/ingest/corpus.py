@@ -20,7 +20,7 @@ import numpy as np
 from kgbias.crawl.parse import read_answer
 from kgbias.crawl.seeds import as_groups, published_seeds
 from kgbias.errors import DataError
-from kgbias.graph.integrity import Corpus, Passage, Relation, make_relation, content_uuid
+from kgbias.graph.integrity import Corpus, Passage, Relation, content_uuid, make_relation
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple, storable
 from kgbias.ids import content_id
@@ -49,7 +49,9 @@ def seed_groups() -> tuple[Group, ...]:
     return as_groups(list({id(s): s for s in published_seeds().values()}.values()))
 
 
-def find_statements(passages: Sequence[Passage], groups: Sequence[Group]) -> Iterator[CorpusStatement]:
+def find_statements(
+    passages: Sequence[Passage], groups: Sequence[Group]
+) -> Iterator[CorpusStatement]:
     """The statements of sentences whose subject is one of the groups, by any of its names. A
     sentence counts in each passage that contains it; give chunks rather than the documents that
     they are from."""
@@ -57,7 +59,11 @@ def find_statements(passages: Sequence[Passage], groups: Sequence[Group]) -> Ite
     for passage in passages:
         for sentence in split_sentences(passage.text or ""):
             clauses = sorted(
-                ((match_, group_) for group_, pattern in patterns for match_ in pattern.finditer(sentence)),
+                (
+                    (match_, group_)
+                    for group_, pattern in patterns
+                    for match_ in pattern.finditer(sentence)
+                ),
                 key=lambda clause: clause[0].start(),
             )
             ends = [*(match.start() for match, _ in clauses[1:]), len(sentence)]
@@ -106,15 +112,26 @@ def import_corpus(
             ModelInfo(model),
             config,
             named_groups,
-            categories=tuple(Category(name_) for name_ in sorted({group.category for group in named_groups})),
+            categories=tuple(
+                Category(name_) for name_ in sorted({group.category for group in named_groups})
+            ),
             kind="import",
         )
     )
-    keys = {statement.sentence: content_id("sentence", run.id, statement.sentence) for statement in statements}
+    keys = {
+        statement.sentence: content_id("sentence", run.id, statement.sentence)
+        for statement in statements
+    }
     store.keep_answers(
         [Answer(key, run.model.id, storable(text), "stop") for text, key in keys.items()]
     )
-    store.load_import(run.id, (_make_generation(run, n, statement, keys[statement.sentence]) for n, statement in enumerate(statements)))
+    store.load_import(
+        run.id,
+        (
+            _make_generation(run, n, statement, keys[statement.sentence])
+            for n, statement in enumerate(statements)
+        ),
+    )
     store.save_corpus(run.id, corpus)
     store.set_status(run.id, "complete")
     return ImportResult(
@@ -170,7 +187,9 @@ def _make_generation(run: Run, number: int, statement: CorpusStatement, key: str
 
 def _subject_pattern(group: Group) -> re.Pattern[str]:
     """A pattern for the group as the subject of a clause: at its beginning."""
-    alternatives = "|".join(sorted(map(re.escape, (group.name, *group.variants)), key=len, reverse=True))
+    alternatives = "|".join(
+        sorted(map(re.escape, (group.name, *group.variants)), key=len, reverse=True)
+    )
     return re.compile(rf"{_CLAUSE_START}({alternatives})(?=\s)", re.IGNORECASE)
 
 
@@ -193,7 +212,11 @@ def read_folder(folder: Path, embed: EmbedTexts) -> tuple[Corpus, str]:
     each text a vector of length 1. Raises DataError if there are none."""
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder of documents")
-    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in DOCUMENT_SUFFIXES and file.is_file())
+    files = sorted(
+        file
+        for file in folder.rglob("*")
+        if file.suffix.lower() in DOCUMENT_SUFFIXES and file.is_file()
+    )
     texts = {file.relative_to(folder).as_posix(): read_text(file) for file in files}
     texts = {name: text for name, text in texts.items() if text.strip()}
     if not texts:
@@ -202,24 +225,36 @@ def read_folder(folder: Path, embed: EmbedTexts) -> tuple[Corpus, str]:
     return build_corpus(texts, embed), digest.hexdigest()
 
 
-def build_corpus(texts: dict[str, str], embed: EmbedTexts, groups: Sequence[Group] | None = None) -> Corpus:
+def build_corpus(
+    texts: dict[str, str], embed: EmbedTexts, groups: Sequence[Group] | None = None
+) -> Corpus:
     """A corpus from documents by name. Ids are computed from names and texts."""
     groups = seed_groups() if groups is None else groups
     passages: list[Passage] = []
     relations: list[Relation] = []
     all_chunks: list[Passage] = []
     for name, text in texts.items():
-        document = Passage(content_uuid("document", name, text), "document", text,
-                           {"document_metadata": {"source": name}})  # fmt: skip
+        document = Passage(
+            content_uuid("document", name, text),
+            "document",
+            text,
+            {"document_metadata": {"source": name}},
+        )
         document_chunks = [
-            Passage(content_uuid("chunk", document.id, str(number)), "chunk", chunk,
-                    {"entities": find_entities(chunk, groups)})
+            Passage(
+                content_uuid("chunk", document.id, str(number)),
+                "chunk",
+                chunk,
+                {"entities": find_entities(chunk, groups)},
+            )
             for number, chunk in enumerate(split_chunks(text))
-        ]  # fmt: skip
+        ]
         passages += [document, *document_chunks]
         all_chunks += document_chunks
         relations += [make_relation("child", document, chunk) for chunk in document_chunks]
-        relations += [make_relation("next", first, second) for first, second in pairwise(document_chunks)]
+        relations += [
+            make_relation("next", first, second) for first, second in pairwise(document_chunks)
+        ]
     return Corpus(tuple(passages), (*relations, *find_overlaps(all_chunks, embed)))
 
 
@@ -267,10 +302,17 @@ def find_overlaps(chunks: Sequence[Passage], embed: EmbedTexts) -> Iterator[Rela
     row_of_name = {name: number for number, name in enumerate(names)}
     vectors = embed(names)
     for first, second in combinations(chunks, 2):
-        first_entities, second_entities = first.properties["entities"], second.properties["entities"]
+        first_entities, second_entities = (
+            first.properties["entities"],
+            second.properties["entities"],
+        )
         if not first_entities or not second_entities:
             continue
-        is_same = vectors[[row_of_name[x] for x in first_entities]] @ vectors[[row_of_name[y] for y in second_entities]].T >= MIN_ENTITY_COSINE
+        is_same = (
+            vectors[[row_of_name[x] for x in first_entities]]
+            @ vectors[[row_of_name[y] for y in second_entities]].T
+            >= MIN_ENTITY_COSINE
+        )
         same_entities = [[first_entities[i], second_entities[j]] for i, j in np.argwhere(is_same)]
         if same_entities:
             score = len(same_entities) / (len(first_entities) * len(second_entities))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgbias.graph.profiles import ProfilePart, Profile
+from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.store import Store
 from kgbias.graph.types import Category, Generation, Group, Run
 from kgbias.ids import content_id
@@ -45,7 +45,9 @@ def import_file(
     statements = read.statements
     groups: dict[str, Group] = {}
     for statement in statements:
-        groups.setdefault(statement.triple.group_id, Group(statement.triple.group, statement.category or category))
+        groups.setdefault(
+            statement.triple.group_id, Group(statement.triple.group, statement.category or category)
+        )
     config = {"file": path.name, "sha256": read.sha256, "category": category, **read.settings}
     info = ModelInfo(model)
     run = store.begin_run(
@@ -54,11 +56,16 @@ def import_file(
             info,
             config,
             tuple(groups.values()),
-            categories=tuple(Category(name_) for name_ in sorted({group.category for group in groups.values()})),
+            categories=tuple(
+                Category(name_) for name_ in sorted({group.category for group in groups.values()})
+            ),
             kind="import",
         )
     )
-    store.load_import(run.id, (_make_generation(run, number, statement) for number, statement in enumerate(statements)))
+    store.load_import(
+        run.id,
+        (_make_generation(run, number, statement) for number, statement in enumerate(statements)),
+    )
     if profiles := _make_profiles(run, statements):
         store.save_profiles(run.id, profiles)
     store.set_status(run.id, "complete")
@@ -80,7 +87,10 @@ def _make_profiles(run: Run, statements: Sequence[ImportedStatement]) -> list[Pr
     for row, row_statements in statements_by_row.items():
         first_statement = row_statements[0][1]
         assert first_statement.character is not None
-        parts = tuple(ProfilePart(statement.attribute, _make_generation(run, index, statement).id) for index, statement in row_statements)
+        parts = tuple(
+            ProfilePart(statement.attribute, _make_generation(run, index, statement).id)
+            for index, statement in row_statements
+        )
         profiles.append(
             Profile(
                 run.id,

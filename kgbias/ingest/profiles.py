@@ -15,9 +15,9 @@ from typing import Any
 from kgbias.errors import DataError
 from kgbias.graph.types import Triple
 from kgbias.ingest.statement_table import (
+    ImportedStatement,
     ProfileCharacter,
     TableRecord,
-    ImportedStatement,
     need_columns,
     read_records,
     tell_columns,
@@ -39,9 +39,9 @@ _MAX_LITERAL_CHARACTERS = 20_000  # characters; a longer cell is read as plain t
 @dataclass(frozen=True, slots=True)
 class ProfileColumns:
     """How profiles are read. `group` is the column of the group; `attributes` are the columns to
-    read (empty: all that describe the character); `predicates` maps an attribute to its predicate (by
-    default its name with spaces for underscores); `category` is the column of the group's category,
-    if any."""
+    read (empty: all that describe the character); `predicates` maps an attribute to its predicate
+    (by default its name with spaces for underscores); `category` is the column of the group's
+    category, if any."""
 
     group: str = "name"
     attributes: tuple[str, ...] = ()
@@ -70,11 +70,18 @@ def read_profiles(
     if columns.category:
         need_columns(path, columns_found, {"category": columns.category})
     attributes = columns.attributes or tuple(
-        name for name in columns_found if name != columns.group and not _NOT_ATTRIBUTES.fullmatch(name)
+        name
+        for name in columns_found
+        if name != columns.group and not _NOT_ATTRIBUTES.fullmatch(name)
     )
     label_names = {*_NAME_COLUMNS, *map(str.casefold, _LABEL_COLUMNS.values())}
     labels = [name for name in columns_found if name.casefold() in label_names]
-    used_columns = [columns.group, *labels, *attributes, *([columns.category] if columns.category else [])]
+    used_columns = [
+        columns.group,
+        *labels,
+        *attributes,
+        *([columns.category] if columns.category else []),
+    ]
     tell_columns(path, columns_found, list(dict.fromkeys(used_columns)), notify)
     column_by_key = {name.casefold(): name for name in reversed(columns_found)}
     for number, row in enumerate(chain([first_row], rows)):
@@ -89,19 +96,28 @@ def read_profiles(
                 predicate = columns.predicates.get(key) or _attribute_words(key)
                 for value in values:
                     triple = Triple(group, predicate, value)
-                    yield ImportedStatement(triple, 1, category, "none", character, _short_attribute(key))
+                    yield ImportedStatement(
+                        triple, 1, category, "none", character, _short_attribute(key)
+                    )
 
 
-def _make_character(number: int, row: TableRecord, column_by_key: Mapping[str, str], group: str) -> ProfileCharacter:
+def _make_character(
+    number: int, row: TableRecord, column_by_key: Mapping[str, str], group: str
+) -> ProfileCharacter:
     """Whose profile a row is. The group's label may hold its ethnicity and gender: "('ITALIAN',
     'F')"."""
-    name = next((row.read_text(column_by_key[n]) for n in _NAME_COLUMNS if n in column_by_key), "") or group
+    name = (
+        next((row.read_text(column_by_key[n]) for n in _NAME_COLUMNS if n in column_by_key), "")
+        or group
+    )
     labels = {
         kind: _parse_label(row.read_text(column_by_key[column.casefold()]))
         for kind, column in _LABEL_COLUMNS.items()
         if column.casefold() in column_by_key
     }
-    label_values = _parse_values(row.read_text(column_by_key["group"])) if "group" in column_by_key else []
+    label_values = (
+        _parse_values(row.read_text(column_by_key["group"])) if "group" in column_by_key else []
+    )
     if len(label_values) == 2:
         labels = {"ethnicity": label_values[0], "gender": label_values[1], **labels}
     if labels.get("ethnicity") and labels.get("gender"):
@@ -131,7 +147,11 @@ def _parse_values(value: Any) -> list[str]:
         value = " ".join(value.split())
         value = _parse_literal(value) if value[:1] in "([" and value[-1:] in ")]" else value
     items = value if isinstance(value, (list, tuple)) else [value]
-    texts = [" ".join(str(item).split()) for item in items if item is not None and not isinstance(item, dict)]
+    texts = [
+        " ".join(str(item).split())
+        for item in items
+        if item is not None and not isinstance(item, dict)
+    ]
     return [text for text in texts if text and text.casefold() != "nan"]
 
 
@@ -139,7 +159,9 @@ def _parse_literal(text: str) -> Any:
     """The value of a text written by Python or JSON, or by someone who forgot to escape a quote;
     any other text as it is."""
     value = parse_literal(text)
-    is_unparsed = isinstance(value, str) and text[:1] in ("(", "[") and len(text) <= _MAX_LITERAL_CHARACTERS
+    is_unparsed = (
+        isinstance(value, str) and text[:1] in ("(", "[") and len(text) <= _MAX_LITERAL_CHARACTERS
+    )
     if is_unparsed and any(quote in text for quote in "'\""):
         return [part.strip(" '\"") for part in text[1:-1].split(",")]
     return value

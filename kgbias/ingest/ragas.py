@@ -20,12 +20,16 @@ def read_ragas(path: Path) -> Corpus:
     data = read_json(path)
     if not isinstance(data, dict):
         raise DataError(f"{path} is not a RAGAS knowledge graph: it needs nodes and relationships")
-    passages = [_parse_passage(path, number, row) for number, row in enumerate(_need_rows(path, data, "nodes"))]
+    passages = [
+        _parse_passage(path, number, row)
+        for number, row in enumerate(_need_rows(path, data, "nodes"))
+    ]
     ids = {passage.id for passage in passages}
     if len(ids) < len(passages):
         raise DataError(f"{path}: two nodes have the same id")
     relations = [
-        _parse_relation(path, number, row, ids) for number, row in enumerate(_need_rows(path, data, "relationships"))
+        _parse_relation(path, number, row, ids)
+        for number, row in enumerate(_need_rows(path, data, "relationships"))
     ]
     if not passages:
         raise DataError(f"{path} has no nodes")
@@ -38,7 +42,8 @@ def to_ragas(corpus: Corpus) -> dict[str, Any]:
         "nodes": [
             {
                 "id": passage.id,
-                "properties": ({} if passage.text is None else {_TEXT_PROPERTY: passage.text}) | dict(passage.properties),
+                "properties": ({} if passage.text is None else {_TEXT_PROPERTY: passage.text})
+                | dict(passage.properties),
                 "type": passage.kind,
             }
             for passage in corpus.passages
@@ -73,7 +78,9 @@ def _parse_passage(path: Path, number: int, row: Mapping[str, Any]) -> Passage:
     other_properties = {name: value for name, value in properties.items() if name != _TEXT_PROPERTY}
     if not isinstance(text, str):
         text, other_properties = None, properties
-    return Passage(_need_text(position, row, "id"), _need_text(position, row, "type"), text, other_properties)
+    return Passage(
+        _need_text(position, row, "id"), _need_text(position, row, "type"), text, other_properties
+    )
 
 
 def _parse_relation(path: Path, number: int, row: Mapping[str, Any], ids: set[str]) -> Relation:
@@ -86,9 +93,13 @@ def _parse_relation(path: Path, number: int, row: Mapping[str, Any], ids: set[st
     if not isinstance(is_bidirectional, bool):
         raise DataError(f"{position}: 'bidirectional' must be true or false")
     return Relation(
-        _need_text(position, row, "id"), _need_text(position, row, "type"), source, target, is_bidirectional,
+        _need_text(position, row, "id"),
+        _need_text(position, row, "type"),
+        source,
+        target,
+        is_bidirectional,
         _need_properties(position, row),
-    )  # fmt: skip
+    )
 
 
 def _need_text(position: str, row: Mapping[str, Any], name: str) -> str:

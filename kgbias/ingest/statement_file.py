@@ -11,7 +11,12 @@ from typing import Any
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.ingest.profiles import ProfileColumns, read_profiles
-from kgbias.ingest.statement_table import TripleColumns, ImportedStatement, detect_format, read_triples
+from kgbias.ingest.statement_table import (
+    ImportedStatement,
+    TripleColumns,
+    detect_format,
+    read_triples,
+)
 from kgbias.parameters import Names, as_names
 
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "table", "profiles")
@@ -58,8 +63,14 @@ def read_file(
     name = format or ""
     if name and name not in TABLE_FORMATS:
         raise UsageError(no_such("format", name, FORMATS))
-    columns = {"group": group, "predicate": predicate, "object": object, "category": category,
-               "count": count, "arm": arm}  # fmt: skip
+    columns = {
+        "group": group,
+        "predicate": predicate,
+        "object": object,
+        "category": category,
+        "count": count,
+        "arm": arm,
+    }
     attributes = as_names(attribute)
     predicates = {column: text.strip() for column, text in (say or {}).items()}
     if not all(predicates.values()):
@@ -70,7 +81,9 @@ def read_file(
         layout = name if name and name != "profiles" else detect_format(file)
         statement_rows: Iterator[ImportedStatement | None]
         if name == "profiles":
-            profile = ProfileColumns(group or ProfileColumns().group, attributes, predicates, category)
+            profile = ProfileColumns(
+                group or ProfileColumns().group, attributes, predicates, category
+            )
             statement_rows = read_profiles(file, layout, profile, notify)
             settings = {
                 "format": name,
@@ -110,7 +123,9 @@ def _hash_file(path: Path) -> str:
         return file_digest(file, "sha256").hexdigest()
 
 
-def need_complete_rows(path: Path, rows: Iterable[ImportedStatement | None]) -> tuple[list[ImportedStatement], int]:
+def need_complete_rows(
+    path: Path, rows: Iterable[ImportedStatement | None]
+) -> tuple[list[ImportedStatement], int]:
     """The statements, and the number of rows that lacked a part. Raises DataError if no row is
     complete."""
     statements: list[ImportedStatement] = []
@@ -122,6 +137,7 @@ def need_complete_rows(path: Path, rows: Iterable[ImportedStatement | None]) -> 
             statements.append(row)
     if not statements:
         raise DataError(
-            f"{path} has no triples: all {incomplete_rows} rows lack a group, a predicate or an object"
+            f"{path} has no triples: all {incomplete_rows} rows lack a group, a predicate or an "
+            f"object"
         )
     return statements, incomplete_rows

@@ -12,7 +12,7 @@ from typing import Any
 
 from kgbias.errors import DataError
 from kgbias.graph.types import Triple
-from kgbias.io.reading import decode_text, assumed_encoding, parse_json, not_text_error, read_bytes
+from kgbias.io.reading import assumed_encoding, decode_text, not_text_error, parse_json, read_bytes
 from kgbias.io.tables import (
     COMMENT_STARTS,
     MAX_CELL_CHARACTERS,
@@ -52,7 +52,9 @@ class TableRecord:
     def read_parts(self, column: str) -> list[str]:
         """The cell as parts of triples: each of a list, which may be written as text."""
         value = self.cells.get(column)
-        value = parse_literal(value) if isinstance(value, str) and value.lstrip()[:1] == "[" else value
+        value = (
+            parse_literal(value) if isinstance(value, str) and value.lstrip()[:1] == "[" else value
+        )
         if isinstance(value, list):
             return [TableRecord(self.line, {column: item}).read_part(column) for item in value]
         return [self.read_part(column)]
@@ -70,7 +72,11 @@ def detect_format(path: Path) -> str:
     first_line, _, remainder = text.partition(b"\n")
     if text[:1] == b"{" and first_line.rstrip()[-1:] == b"}" and remainder.strip():
         return "jsonl"
-    if assumed_encoding() or start.startswith(_WHOLE_FILE_STARTS) or text.startswith((b"{", b"[", *_COMMENT_STARTS)):
+    if (
+        assumed_encoding()
+        or start.startswith(_WHOLE_FILE_STARTS)
+        or text.startswith((b"{", b"[", *_COMMENT_STARTS))
+    ):
         return "table"
     return "tsv" if find_delimiter(first_line.decode("utf-8", "replace")) == "\t" else "csv"
 
@@ -80,7 +86,9 @@ _COMMENT_STARTS = tuple(begin.encode() for begin in COMMENT_STARTS)
 _WHOLE_FILE_STARTS = (b"\x1f\x8b", b"PAR1", b"PK\x03\x04", codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def read_records(path: Path, format: str, known_columns: Sequence[str] = ()) -> Iterator[TableRecord]:
+def read_records(
+    path: Path, format: str, known_columns: Sequence[str] = ()
+) -> Iterator[TableRecord]:
     """The rows of a file, some of whose columns are known. Raises DataError, naming the line, if it
     is not in this format."""
     if format == "table":
@@ -90,7 +98,11 @@ def read_records(path: Path, format: str, known_columns: Sequence[str] = ()) -> 
     line = 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = _iter_json_lines(file) if format == "jsonl" else _iter_table(file, format, known_columns)
+            rows = (
+                _iter_json_lines(file)
+                if format == "jsonl"
+                else _iter_table(file, format, known_columns)
+            )
             for record in rows:
                 line = record.line
                 yield record
@@ -104,7 +116,9 @@ def read_records(path: Path, format: str, known_columns: Sequence[str] = ()) -> 
         raise DataError(f"{path}{position}: {error}") from error
 
 
-def need_columns(path: Path, columns_found: Sequence[str], column_by_parameter: Mapping[str, str]) -> None:
+def need_columns(
+    path: Path, columns_found: Sequence[str], column_by_parameter: Mapping[str, str]
+) -> None:
     """Raise DataError for the first of the wanted columns, by parameter, that the file lacks."""
     for parameter, column in column_by_parameter.items():
         if column not in columns_found:
@@ -117,12 +131,18 @@ def need_columns(path: Path, columns_found: Sequence[str], column_by_parameter: 
 
 
 def tell_columns(
-    path: Path, columns_found: Sequence[str], used_columns: Sequence[str], notify: Callable[[str], None]
+    path: Path,
+    columns_found: Sequence[str],
+    used_columns: Sequence[str],
+    notify: Callable[[str], None],
 ) -> None:
     """Say which columns of a file are read and which are not, in one line; nothing if all are."""
     unused_columns = [name for name in columns_found if name and name not in used_columns]
     if unused_columns:
-        notify(f"{path.name}: read are {', '.join(used_columns)}; not read are {', '.join(unused_columns)}")
+        notify(
+            f"{path.name}: read are {', '.join(used_columns)}; not read are "
+            f"{', '.join(unused_columns)}"
+        )
 
 
 def _iter_table(file: Any, format: str, known_columns: Sequence[str]) -> Iterator[TableRecord]:
@@ -206,7 +226,12 @@ def read_triples(
     which columns are read.
 
     Raises DataError if the file cannot be read, a column is missing or a count is not a number."""
-    known_columns = (columns.group, columns.predicate, columns.object, *TRIPLE_TABLE.optional_columns)
+    known_columns = (
+        columns.group,
+        columns.predicate,
+        columns.object,
+        *TRIPLE_TABLE.optional_columns,
+    )
     rows = read_records(path, format, known_columns)
     first_row = next(rows, None)
     if first_row is None:
@@ -214,20 +239,32 @@ def read_triples(
     columns_found = list(first_row.cells)
     if format in ("jsonl", "table"):  # its objects need not have the same keys
         columns_found = list(
-            dict.fromkeys(key for row in read_records(path, format, known_columns) for key in row.cells)
+            dict.fromkeys(
+                key for row in read_records(path, format, known_columns) for key in row.cells
+            )
         )
-    required_columns = {"group": columns.group, "predicate": columns.predicate, "object": columns.object}
+    required_columns = {
+        "group": columns.group,
+        "predicate": columns.predicate,
+        "object": columns.object,
+    }
     optional = {"category": columns.category, "count": columns.count, "arm": columns.arm}
-    need_columns(path, columns_found, required_columns | {k: v for k, v in optional.items() if v is not None})
+    need_columns(
+        path, columns_found, required_columns | {k: v for k, v in optional.items() if v is not None}
+    )
     category, count, arm = (
         given_name or (default_name if default_name in columns_found else None)
-        for given_name, default_name in zip(optional.values(), TRIPLE_TABLE.optional_columns, strict=True)
+        for given_name, default_name in zip(
+            optional.values(), TRIPLE_TABLE.optional_columns, strict=True
+        )
     )
     used_columns = (columns.group, columns.predicate, columns.object, category, count, arm)
     tell_columns(path, columns_found, [name for name in used_columns if name], notify)
     for row in chain([first_row], rows):
         for object_text in row.read_parts(columns.object):
-            triple = Triple(row.read_part(columns.group), row.read_part(columns.predicate), object_text)
+            triple = Triple(
+                row.read_part(columns.group), row.read_part(columns.predicate), object_text
+            )
             if not (triple.group and triple.predicate and triple.object):
                 yield None
                 continue

@@ -51,17 +51,25 @@ def figure_style() -> Iterator[None]:
         yield
 
 
-def draw_estimates(estimates: Sequence[tuple[str, "IntervalFigure"]], label: str, axes: Any = None) -> Any:
+def draw_estimates(
+    estimates: Sequence[tuple[str, "IntervalFigure"]], label: str, axes: Any = None
+) -> Any:
     """Draw named figures with their intervals as rows, the first at the top, into axes of
     matplotlib, or in a figure of their own if there are none. Returns the axes."""
     if axes is None:
         with figure_style():
-            _, own_axes = make_subplots(figsize=(COLUMN_INCHES, 0.62 + 0.2 * max(len(estimates), 2)))
+            _, own_axes = make_subplots(
+                figsize=(COLUMN_INCHES, 0.62 + 0.2 * max(len(estimates), 2))
+            )
             return draw_estimates(estimates, label, own_axes)
     heights = range(len(estimates) - 1, -1, -1)
     for height, (_, estimate) in zip(heights, estimates, strict=True):
-        if estimate.low == estimate.low and estimate.high == estimate.high:  # NaN without an interval
-            axes.plot([estimate.low, estimate.high], [height, height], color=INK_COLOR, linewidth=0.9)
+        if (
+            estimate.low == estimate.low and estimate.high == estimate.high
+        ):  # NaN without an interval
+            axes.plot(
+                [estimate.low, estimate.high], [height, height], color=INK_COLOR, linewidth=0.9
+            )
         axes.plot([estimate.value], [height], "o", color=POSITIVE_COLOR, markersize=4)
     axes.set_yticks(list(heights), [name.replace("$", r"\$") for name, _ in estimates])
     axes.set_ylim(-0.6, max(len(estimates), 2) - 0.4)
@@ -83,8 +91,9 @@ class IntervalFigure(Protocol):
 def make_subplots(
     rows: int = 1, columns: int = 1, *, figsize: tuple[float, float], **shared: Any
 ) -> tuple[Any, Any]:
-    """A figure and its axes, as from `matplotlib.pyplot.make_subplots`. Pyplot is left alone: it shows
-    the user's own figures in a notebook, through a backend of which a process has only one."""
+    """A figure and its axes, as from `matplotlib.pyplot.make_subplots`. Pyplot is left alone: it
+    shows the user's own figures in a notebook, through a backend of which a process has only
+    one."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

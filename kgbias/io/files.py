@@ -250,7 +250,9 @@ def find_altered(folder: Path) -> dict[str, str]:
         match = _CHECKSUM_LINE.fullmatch(line)
         name = PurePosixPath(match[2]) if match else PurePosixPath("..")
         if match is None or name.is_absolute() or ".." in name.parts:
-            raise DataError(f"{folder / CHECKSUM_FILE}, line {number}: not a checksum of a file beside it")
+            raise DataError(
+                f"{folder / CHECKSUM_FILE}, line {number}: not a checksum of a file beside it"
+            )
         path = folder / name
         try:
             if not path.is_file():

@@ -52,11 +52,12 @@ class PluginTable(MutableMapping[str, T]):
     Their names are known without importing anything; reading one of their entries imports it.
 
     Args:
-        entry_kind: what an entry is: "measure", "model", "export" or "pack"; their entry points are in
-            the group "kgbias.measures" and so on.
+        entry_kind: what an entry is: "measure", "model", "export" or "pack"; their entry points are
+            in the group "kgbias.measures" and so on.
         entry_class: the class of an entry.
         own_entries: our own entries.
-        find_fault: tells what is wrong with one of their entries, given its name; "" if it is sound.
+        find_fault: tells what is wrong with one of their entries, given its name; "" if it is
+            sound.
         path_fields: the attributes of an entry that name what is imported when it is used.
     """
 
@@ -69,7 +70,11 @@ class PluginTable(MutableMapping[str, T]):
         path_fields: Sequence[str] = (),
     ) -> None:
         self.entry_kind, self.own_entries = entry_kind, dict(own_entries)
-        self._entry_class, self._find_fault, self._path_fields = entry_class, find_fault, path_fields
+        self._entry_class, self._find_fault, self._path_fields = (
+            entry_class,
+            find_fault,
+            path_fields,
+        )
         self._loaded_entries: dict[str, T] = {}
 
     @cached_property
@@ -116,7 +121,11 @@ class PluginTable(MutableMapping[str, T]):
     def import_part(self, name: str, path: str) -> Any:
         """The object at the path "module:name" from the entry `name`, imported now. Raises
         PluginError if it is another package's and cannot be imported."""
-        return import_object(path) if name in self.own_entries else self._import_guarded(name, lambda: import_object(path))
+        return (
+            import_object(path)
+            if name in self.own_entries
+            else self._import_guarded(name, lambda: import_object(path))
+        )
 
     def usable_entries(self) -> dict[str, T]:
         """All entries, except those of other packages that cannot be used. Imports them all."""
@@ -149,7 +158,9 @@ class PluginTable(MutableMapping[str, T]):
         points = self._entry_points[name]
         if len(points) > 1:
             packages = " and ".join(_package_of(point) for point in points)
-            raise PluginError(f"{packages} both add a {self.entry_kind} {name!r}: uninstall one of them")
+            raise PluginError(
+                f"{packages} both add a {self.entry_kind} {name!r}: uninstall one of them"
+            )
         entry = self._import_guarded(name, points[0].load)
         if not isinstance(entry, self._entry_class):
             wrong = f"{points[0].value} is not a {self._entry_class.__name__}"
@@ -168,12 +179,15 @@ class PluginTable(MutableMapping[str, T]):
             error_type = type(error).__name__
             message = first_line(error)
             raise PluginError(
-                self._problem_line(name, message if message == error_type else f"{error_type}: {message}")
+                self._problem_line(
+                    name, message if message == error_type else f"{error_type}: {message}"
+                )
             ) from error
 
     def _problem_line(self, name: str, wrong: str) -> str:
         return (
-            f"the {self.entry_kind} {name!r} of the package {self.find_package(name)} cannot be used: {wrong}"
+            f"the {self.entry_kind} {name!r} of the package {self.find_package(name)} cannot "
+            f"be used: {wrong}"
         )
 
 

@@ -1,7 +1,7 @@
 """The progress of long work, and how it is shown.
 
-Library code reports to a `Progress`. `show_progress` chooses how it is shown: rich's bars in a terminal
-and in a notebook, plain lines elsewhere, or not at all.
+Library code reports to a `Progress`. `show_progress` chooses how it is shown: rich's bars in a
+terminal and in a notebook, plain lines elsewhere, or not at all.
 """
 
 import sys
@@ -214,7 +214,9 @@ def _add_counts(counts: dict[str, float], new_counts: Mapping[str, float]) -> No
 
 def _describe_counts(counts: Mapping[str, float]) -> str:
     """For example ", 12 tokens, 3 refused"."""
-    return "".join(f", {_format_count(value)} {name}" for name, value in sorted(counts.items()) if value)
+    return "".join(
+        f", {_format_count(value)} {name}" for name, value in sorted(counts.items()) if value
+    )
 
 
 def _format_count(value: float) -> str:
@@ -230,14 +232,16 @@ def in_notebook() -> bool:
 
 
 @contextmanager
-def show_progress(progress: Progress | bool | None = None, *, all_or_nothing: bool = False) -> Iterator[Progress]:
+def show_progress(
+    progress: Progress | bool | None = None, *, all_or_nothing: bool = False
+) -> Iterator[Progress]:
     """Show the progress of the work done inside.
 
     `progress` is None to show it if stderr is a terminal or this is a notebook; True to show it
     always, as plain lines elsewhere; False to show nothing; or a `Progress` to report to. Ctrl-C
-    raises Interrupted, which says what becomes of the work: with `all_or_nothing`, it is written at the end
-    or not at all; otherwise what was finished is kept. The caller's random states, environment and
-    filters of warnings are put back afterwards (`kgbias.io.traces`).
+    raises Interrupted, which says what becomes of the work: with `all_or_nothing`, it is written at
+    the end or not at all; otherwise what was finished is kept. The caller's random states,
+    environment and filters of warnings are put back afterwards (`kgbias.io.traces`).
     """
     if not isinstance(progress, bool | None):
         reporter: Any = progress
@@ -254,7 +258,9 @@ def show_progress(progress: Progress | bool | None = None, *, all_or_nothing: bo
             yield reporter
     except KeyboardInterrupt:
         kept_note = "what was finished is kept, and running this again continues from there"
-        raise Interrupted(f"stopped: {'nothing was written' if all_or_nothing else kept_note}") from None
+        raise Interrupted(
+            f"stopped: {'nothing was written' if all_or_nothing else kept_note}"
+        ) from None
     finally:
         if isinstance(reporter, ProgressBars | ProgressLines):
             reporter.finish()

@@ -28,8 +28,13 @@ PUBLISHED_SETS = (
     PublishedSet(
         "BOLD (Dhamala et al. 2021)",
         "its prompts are for a model to complete: import what it completes",
-        keys=("American_actors", "Asian_Americans", "left-wing", "metalworking_occupations",
-              "judaism"),
+        keys=(
+            "American_actors",
+            "Asian_Americans",
+            "left-wing",
+            "metalworking_occupations",
+            "judaism",
+        ),
     ),
     PublishedSet(
         "HolisticBias (Smith et al. 2022)",
@@ -58,7 +63,7 @@ PUBLISHED_SETS = (
         "it does not say which of its answers follows a stereotype; BBQ's own files do",
         columns=("attribute_present_implicitly",),
     ),
-)  # fmt: skip
+)
 
 
 def identify_columns(columns: Collection[str]) -> str:

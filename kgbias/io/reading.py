@@ -106,7 +106,9 @@ def assume_encoding(name: str) -> Iterator[None]:
     try:
         codecs.lookup(name).decode(b"a")
     except (LookupError, TypeError, ValueError) as error:
-        raise UsageError(f"there is no encoding {name!r}; examples: {_ENCODING_EXAMPLES}") from error
+        raise UsageError(
+            f"there is no encoding {name!r}; examples: {_ENCODING_EXAMPLES}"
+        ) from error
     _encodings.append(name)
     try:
         yield
@@ -120,8 +122,8 @@ def assumed_encoding() -> str:
 
 
 def decode_text(data: bytes, path: Path) -> str:
-    """The text in a file's bytes: UTF-8, else what a person says that it is (`assume_encoding`); UTF-16
-    where it begins with its mark. A DataError names the line, the byte and the remedy."""
+    """The text in a file's bytes: UTF-8, else what a person says that it is (`assume_encoding`);
+    UTF-16 where it begins with its mark. A DataError names the line, the byte and the remedy."""
     is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     for encoding in ("utf-16" if is_utf16 else "utf-8-sig", *_encodings[-1:]):
         try:

@@ -108,7 +108,9 @@ class Rows(Sequence[T], Generic[T]):
     def _repr_html_(self) -> str:
         names, rows = self._printed_rows()
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-        body = "".join("<tr>" + "".join(map(_format_html_cell, row.values())) + "</tr>" for row in rows)
+        body = "".join(
+            "<tr>" + "".join(map(_format_html_cell, row.values())) + "</tr>" for row in rows
+        )
         return (
             f'<div style="overflow-x: auto"><table><thead><tr>{head}</tr></thead>'
             f"<tbody>{body}</tbody></table></div><p>{self._footer()}</p>"
@@ -116,7 +118,9 @@ class Rows(Sequence[T], Generic[T]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The rows with their cells, since the functions that make them cannot be pickled."""
-        summaries = [dict(self._make_summary(item)) for item in self._items] if self._make_summary else None
+        summaries = (
+            [dict(self._make_summary(item)) for item in self._items] if self._make_summary else None
+        )
         return _restore_rows, (self._items, self.records(), self._columns, summaries)
 
     def __copy__(self) -> "Rows[T]":
@@ -127,7 +131,9 @@ class Rows(Sequence[T], Generic[T]):
         first_items = self._items[:_MAX_PRINTED_ROWS]
         if self._make_summary is None or not first_items:
             names = list(self._columns)[: self._printed_column_count]
-            return names, [{name: row[name] for name in names} for row in self._iter_records(first_items)]
+            return names, [
+                {name: row[name] for name in names} for row in self._iter_records(first_items)
+            ]
         rows = [self._make_summary(item) for item in first_items]
         return list(rows[0]), rows
 
@@ -138,8 +144,12 @@ class Rows(Sequence[T], Generic[T]):
 
     def _footer(self) -> str:
         count = f"{len(self)} row{'' if len(self) == 1 else 's'}"
-        count = count if len(self) <= _MAX_PRINTED_ROWS else f"the first {_MAX_PRINTED_ROWS} of {count}"
-        is_complete = self._make_summary is None and self._printed_column_count == len(self._columns)
+        count = (
+            count if len(self) <= _MAX_PRINTED_ROWS else f"the first {_MAX_PRINTED_ROWS} of {count}"
+        )
+        is_complete = self._make_summary is None and self._printed_column_count == len(
+            self._columns
+        )
         if is_complete or not self._items:
             return count
         return f"{count}, in short; to_frame() has all {len(self._columns)} columns"

@@ -23,12 +23,15 @@ from kgbias.errors import KgbiasError, first_line
 MAX_RENDER_SECONDS = 10  # for one text
 _MAX_MEMORY_BYTES = 1 << 30  # bytes of the process
 _MAX_TEXT_CHARACTERS = 1 << 20  # characters of a text
-_MAX_REPLY_BYTES = 12 * _MAX_TEXT_CHARACTERS + 100  # bytes of a reply: JSON writes some characters as twelve
+_MAX_REPLY_BYTES = (
+    12 * _MAX_TEXT_CHARACTERS + 100
+)  # bytes of a reply: JSON writes some characters as twelve
 
 
 def start_python(module: str, *arguments: str, **popen_options: Any) -> subprocess.Popen[bytes]:
-    """Start a module of this kgbias as another process; `popen_options` is for Popen, and `env` adds to the
-    environment. What lies in the current folder, which may be a stranger's, is not imported."""
+    """Start a module of this kgbias as another process; `popen_options` is for Popen, and `env`
+    adds to the environment. What lies in the current folder, which may be a stranger's, is not
+    imported."""
     ours = {"PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *arguments],
@@ -52,7 +55,8 @@ class TemplateSandbox:
 
     def render(self, question: Mapping[str, Any], error: type[KgbiasError], subject: str) -> str:
         """The answer to a question, which is made of JSON's values and dataclasses. Raises `error`,
-        in a line that begins with `subject`, if the template is faulty or takes more than it may."""
+        in a line that begins with `subject`, if the template is faulty or takes more than it
+        may."""
         with self._lock:
             reply = self._ask(json.dumps(question, default=_to_json_value))
         if isinstance(text := reply.get("text"), str):
@@ -73,7 +77,8 @@ class TemplateSandbox:
         reply = self._exchange(question)
         if reply is None:
             return {
-                "error": f"it takes more than {self._seconds} s, {_MAX_MEMORY_BYTES >> 30} GB of memory or "
+                "error": f"it takes more than {self._seconds} s, {_MAX_MEMORY_BYTES >> 30} GB of "
+                f"memory or "
                 "a million characters"
             }
         return reply
@@ -161,7 +166,11 @@ def _limit_memory() -> None:
         import resource
 
         _, hard_limit = resource.getrlimit(resource.RLIMIT_AS)
-        limit = _MAX_MEMORY_BYTES if hard_limit == resource.RLIM_INFINITY else min(_MAX_MEMORY_BYTES, hard_limit)
+        limit = (
+            _MAX_MEMORY_BYTES
+            if hard_limit == resource.RLIM_INFINITY
+            else min(_MAX_MEMORY_BYTES, hard_limit)
+        )
         resource.setrlimit(resource.RLIMIT_AS, (limit, hard_limit))
     except (ImportError, OSError, ValueError):
         return  # a system without such limits

@@ -20,10 +20,14 @@ from kgbias.io.published_sets import identify_columns, identify_keys, identify_l
 from kgbias.io.reading import MAX_FILE_BYTES, decode_text, parse_json, read_bytes, unpack
 from kgbias.io.text import unescape_formula
 
-MAX_CELL_CHARACTERS = 16 << 20  # characters of one cell of a table; the csv module alone stops at 128 kB
+MAX_CELL_CHARACTERS = (
+    16 << 20
+)  # characters of one cell of a table; the csv module alone stops at 128 kB
 VALUE = "\0"  # the column of a file without columns: one value a line, or a list of texts
 _DELIMITERS = {",": "comma-separated", "\t": "tab-separated", ";": "semicolon-separated"}
-_BAR_DELIMITER = "|"  # also stands between the names of one group, so only names of columns tell of it
+_BAR_DELIMITER = (
+    "|"  # also stands between the names of one group, so only names of columns tell of it
+)
 _PARQUET_MAGIC, _ZIP_MAGIC = b"PAR1", b"PK\x03\x04"
 _OTHER_FORMATS = {  # how files that hold no table begin
     b"%PDF": "a PDF",
@@ -147,7 +151,10 @@ def read_table(
     that is too long."""
     known = (*needed, *known)
     data = unpack(read_bytes(path), path)
-    if data.startswith((_PARQUET_MAGIC, _ZIP_MAGIC, *_OTHER_FORMATS)) or data.lstrip()[:1] in (b"[", b"{"):
+    if data.startswith((_PARQUET_MAGIC, _ZIP_MAGIC, *_OTHER_FORMATS)) or data.lstrip()[:1] in (
+        b"[",
+        b"{",
+    ):
         sheet = read_sheet(path, known)
         _need_columns(sheet.columns, needed, str(path))
         return list(sheet.columns), ((line, _row_as_texts(sheet, row)) for line, row in sheet.rows)
@@ -178,7 +185,9 @@ def read_filled_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, 
         cells = tuple(" ".join(row[column].split()) for column in columns)
         if not all(cells):
             *first_columns, last_column = columns
-            raise DataError(f"{path}, line {line}: a {', '.join(first_columns)} or {last_column} is empty")
+            raise DataError(
+                f"{path}, line {line}: a {', '.join(first_columns)} or {last_column} is empty"
+            )
         yield line, cells
     if not line:
         raise DataError(f"{path} has a header but no rows")
@@ -210,7 +219,10 @@ def canonical_names(header: Sequence[str], known: Iterable[str]) -> list[str]:
     known_by_key = {name.casefold(): name for name in known}
     wanted_names = [known_by_key.get(name.casefold(), name) for name in stripped_names]
     name_counts = Counter(wanted_names)
-    return [wanted if name_counts[wanted] == 1 else stripped for wanted, stripped in zip(wanted_names, stripped_names, strict=True)]
+    return [
+        wanted if name_counts[wanted] == 1 else stripped
+        for wanted, stripped in zip(wanted_names, stripped_names, strict=True)
+    ]
 
 
 _HEADER_WHITESPACE = "\ufeff \t\r\n"  # of the name of a column, which a converter left there
@@ -274,7 +286,9 @@ def check_header(header: Sequence[str], source: str) -> None:
         seen_names.add(name)
 
 
-def _parse_rows(reader: Any, header: Sequence[str], source: str) -> Iterator[tuple[int, dict[str, str]]]:
+def _parse_rows(
+    reader: Any, header: Sequence[str], source: str
+) -> Iterator[tuple[int, dict[str, str]]]:
     try:
         for cells in reader:
             if not cells:
@@ -304,7 +318,9 @@ def _parse_text(path: Path, text: str, known: Sequence[str], lines: bool) -> She
         form = _DELIMITERS.get(delimiter, "bar-separated")
         if len(columns) == 1:
             form = "a list with a header"
-        return Sheet(path, form, tuple(columns), [(line + skipped_lines, row) for line, row in rows])
+        return Sheet(
+            path, form, tuple(columns), [(line + skipped_lines, row) for line, row in rows]
+        )
     numbered_lines = [
         (number, line.strip())
         for number, line in enumerate(text.splitlines(), 1)
@@ -313,7 +329,12 @@ def _parse_text(path: Path, text: str, known: Sequence[str], lines: bool) -> She
     if all(_BULLET.match(line) for _, line in numbered_lines):
         numbered_lines = [(number, _BULLET.sub("", line)) for number, line in numbered_lines]
     _check_list(path, [line for _, line in numbered_lines], known)
-    return Sheet(path, "a list, one a line", (), [(line_number, {VALUE: line}) for line_number, line in numbered_lines])
+    return Sheet(
+        path,
+        "a list, one a line",
+        (),
+        [(line_number, {VALUE: line}) for line_number, line in numbered_lines],
+    )
 
 
 _BULLET = re.compile(r"(?:[-*•]|\d+[.)])\s+")
@@ -336,13 +357,19 @@ def _check_list(path: Path, values: Sequence[str], known: Sequence[str]) -> None
                 )
     for delimiter, form in _DELIMITERS.items():
         widths = {len(_split_cells(line, delimiter)) for line in checked_values}
-        numbers = any(_NUMBER.fullmatch(c.strip()) for v in checked_values for c in _split_cells(v, delimiter))
+        numbers = any(
+            _NUMBER.fullmatch(c.strip()) for v in checked_values for c in _split_cells(v, delimiter)
+        )
         if len(widths) == 1 and widths != {1} and (delimiter != "," or numbers):
-            listing = ", ".join(repr(cell.strip()) for cell in _split_cells(checked_values[0], delimiter))
+            listing = ", ".join(
+                repr(cell.strip()) for cell in _split_cells(checked_values[0], delimiter)
+            )
             raise DataError(
                 f"{path} is {form}, and has no column {' or '.join(map(repr, known))}; its columns "
                 f"are {listing} (a table begins with a line of their names)"
-                f"{identify_columns([cell.strip() for cell in _split_cells(checked_values[0], delimiter)])}"
+                + identify_columns(
+                    [cell.strip() for cell in _split_cells(checked_values[0], delimiter)]
+                )
             )
     columns = [re.split(r"\s{2,}", value) for value in checked_values]
     if checked_values and all(len(cells) > 1 and _NUMBER.fullmatch(cells[-1]) for cells in columns):
@@ -351,11 +378,14 @@ def _check_list(path: Path, values: Sequence[str], known: Sequence[str]) -> None
             f"that names the columns, one of them {' or '.join(known)}"
         )
     if dashed := next((value for value in checked_values if value.startswith("- ")), ""):
-        raise DataError(f"{path}: {dashed[:60]!r} stands below another line, as in YAML: write one "
-                        "value a line, or JSON")  # fmt: skip
+        raise DataError(
+            f"{path}: {dashed[:60]!r} stands below another line, as in YAML: write one "
+            "value a line, or JSON"
+        )
     if program_output := next((value for value in checked_values if value[0] in "[{(|"), ""):
         raise DataError(
-            f"{path}: {program_output[:60]!r} is no text of one value a line; write the value itself, or "
+            f"{path}: {program_output[:60]!r} is no text of one value a line; write the value "
+            f"itself, or "
             "JSON"
         )
 
@@ -439,7 +469,9 @@ def _find_rows(value: Any, known: Sequence[str]) -> list[NumberedRow] | None:
             if len({len(item) for item in values}) > 1:
                 return None
             value = [dict(zip(value, cells, strict=True)) for cells in zip(*values, strict=True)]
-        elif values and all(isinstance(other, dict) and list(other) == list(values[0]) for other in values):
+        elif values and all(
+            isinstance(other, dict) and list(other) == list(values[0]) for other in values
+        ):
             if any(isinstance(cell, dict | list) for item in values for cell in item.values()):
                 return None
             value = [{name: item[key] for name, item in value.items()} for key in values[0]]
@@ -468,7 +500,10 @@ def _make_sheet(path: Path, form: str, rows: Sequence[NumberedRow], known: Seque
     columns = canonical_names(written_names, known)
     if columns != written_names:
         canonical_by_name = dict(zip(written_names, columns, strict=True))
-        rows = [(number, {canonical_by_name[str(name)]: cell for name, cell in row.items()}) for number, row in rows]
+        rows = [
+            (number, {canonical_by_name[str(name)]: cell for name, cell in row.items()})
+            for number, row in rows
+        ]
     return Sheet(path, form, tuple(columns), rows)
 
 
@@ -489,7 +524,8 @@ def _iter_texts(path: Path, value: Any, category: str, depth: int = 0) -> Iterat
         if not isinstance(text, str):
             position = f"{category}, entry {number}" if category else f"entry {number}"
             raise DataError(
-                f"{path}, {position}: {json.dumps(text, ensure_ascii=False)[:60]} is no text; write "
+                f"{path}, {position}: {json.dumps(text, ensure_ascii=False)[:60]} is no text; "
+                f"write "
                 "one text for each entry"
             )
         yield {VALUE: text, "category": category}
@@ -510,7 +546,9 @@ def _parse_parquet(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
             for batch in file.iter_batches(batch_size=1024):
                 size += batch.nbytes  # a small file may hold the same text many times
                 if size > MAX_FILE_BYTES:
-                    raise DataError(f"{path} is larger than {MAX_FILE_BYTES >> 30} GB when unpacked")
+                    raise DataError(
+                        f"{path} is larger than {MAX_FILE_BYTES >> 30} GB when unpacked"
+                    )
                 rows += batch.to_pylist()
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read as Parquet: {first_line(error)}") from error

@@ -38,7 +38,9 @@ Texts = Table | Sequence[str]
 
 
 @contextmanager
-def as_table_file(table: Any, columns: Sequence[str] = (), *, name: str = DEFAULT_NAME) -> Iterator[Path]:
+def as_table_file(
+    table: Any, columns: Sequence[str] = (), *, name: str = DEFAULT_NAME
+) -> Iterator[Path]:
     """The path that was given, or a temporary file that holds the table that was given.
 
     Args:
@@ -97,8 +99,13 @@ def _to_json_content(table: Any, columns: Sequence[str]) -> Any:
 
 
 def _rows_from_columns(lists: Mapping[str, Any]) -> list[dict[str, Any]]:
-    if wrong_column := next((name for name, cells in lists.items() if not isinstance(cells, list)), None):
-        raise DataError(f"the column {wrong_column!r} holds no list, but {type_with_article(lists[wrong_column])}")
+    if wrong_column := next(
+        (name for name, cells in lists.items() if not isinstance(cells, list)), None
+    ):
+        raise DataError(
+            f"the column {wrong_column!r} holds no list, but "
+            f"{type_with_article(lists[wrong_column])}"
+        )
     if len({len(cells) for cells in lists.values()}) > 1:
         raise DataError("the columns of the table are of different lengths")
     rows = zip(*lists.values(), strict=True)

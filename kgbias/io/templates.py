@@ -19,8 +19,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from kgbias.errors import DataError
 from kgbias.ids import content_id
-from kgbias.io.sandbox import TemplateSandbox, serve
 from kgbias.io.reading import read_text, read_toml
+from kgbias.io.sandbox import TemplateSandbox, serve
 
 PromptForm = Literal["completion", "chat"]
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
@@ -29,16 +29,37 @@ _ENVIRONMENT = ImmutableSandboxedEnvironment(
 _ENVIRONMENT.globals.clear()  # a template has what it is given, the same at each call
 _sandbox = TemplateSandbox("kgbias.io.templates")
 _ALLOWED_NODES = (
-    nodes.Output, nodes.TemplateData, nodes.Name, nodes.Getattr, nodes.Getitem, nodes.Slice,
-    nodes.Const, nodes.Tuple, nodes.List, nodes.If, nodes.CondExpr, nodes.For, nodes.Not,
-    nodes.And, nodes.Or, nodes.Compare, nodes.Operand, nodes.Add, nodes.Sub, nodes.Concat,
-    nodes.Filter, nodes.Test, nodes.Keyword,
-)  # fmt: skip
+    nodes.Output,
+    nodes.TemplateData,
+    nodes.Name,
+    nodes.Getattr,
+    nodes.Getitem,
+    nodes.Slice,
+    nodes.Const,
+    nodes.Tuple,
+    nodes.List,
+    nodes.If,
+    nodes.CondExpr,
+    nodes.For,
+    nodes.Not,
+    nodes.And,
+    nodes.Or,
+    nodes.Compare,
+    nodes.Operand,
+    nodes.Add,
+    nodes.Sub,
+    nodes.Concat,
+    nodes.Filter,
+    nodes.Test,
+    nodes.Keyword,
+)
 _ALLOWED_FILTERS = frozenset(
     "capitalize count d default first join last length list lower reverse sort title trim unique "
     "upper".split()
 )
-_ALLOWED_TESTS = frozenset("defined eq even ge gt in le lt mapping ne none number odd string true".split())
+_ALLOWED_TESTS = frozenset(
+    "defined eq even ge gt in le lt mapping ne none number odd string true".split()
+)
 _DEFAULT_VALUES: Mapping[str, Any] = {
     "group": "",
     "predicate": "",
@@ -133,9 +154,16 @@ def _check_nodes(node: nodes.Node) -> None:
 def _describe_node(node: str) -> str:
     """A part of a template, in words."""
     return {
-        "Call": "calls", "Assign": "`set`", "AssignBlock": "`set`", "Mul": "`*`", "Mod": "`%`",
-        "Pow": "`**`", "Div": "`/`", "FloorDiv": "`//`", "Macro": "macros",
-    }.get(node, node)  # fmt: skip
+        "Call": "calls",
+        "Assign": "`set`",
+        "AssignBlock": "`set`",
+        "Mul": "`*`",
+        "Mod": "`%`",
+        "Pow": "`**`",
+        "Div": "`/`",
+        "FloorDiv": "`//`",
+        "Macro": "macros",
+    }.get(node, node)
 
 
 def read_template(path: Path, values: Mapping[str, Any] | None = None) -> PromptTemplate:

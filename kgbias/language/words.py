@@ -157,7 +157,10 @@ def is_echo(
     full_text = f"{_strip_ignored(predicate, ignored)} {object_text}"
     for other_predicate, other_object in examples:
         example_object = _strip_ignored(other_object, ignored)
-        if object_text == example_object or full_text == f"{_strip_ignored(other_predicate, ignored)} {example_object}":
+        if (
+            object_text == example_object
+            or full_text == f"{_strip_ignored(other_predicate, ignored)} {example_object}"
+        ):
             return True
         if " " in example_object and full_text.endswith(f" {example_object}"):
             return True
@@ -206,4 +209,8 @@ def is_german_refusal(answer: str) -> bool:
     return bool(_GERMAN_REFUSAL.match(answer))
 
 
-FILTERS = {"salinas-2023": is_salinas_refusal, "refusal": is_refusal, "refusal-german": is_german_refusal}
+FILTERS = {
+    "salinas-2023": is_salinas_refusal,
+    "refusal": is_refusal,
+    "refusal-german": is_german_refusal,
+}

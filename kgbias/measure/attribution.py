@@ -22,7 +22,7 @@ from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.text import spoken_name
 from kgbias.measure.scorers import Scorer, check_measure, require_language
-from kgbias.measure.scorers._gradients import MaskingScorer, DifferentiableScorer, GradientReading
+from kgbias.measure.scorers._gradients import DifferentiableScorer, GradientReading, MaskingScorer
 from kgbias.measures import get_measure
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import bootstrap
@@ -35,7 +35,9 @@ _MAX_INTEGRATION_ERROR = 0.005  # how far the effects may miss adding up, in uni
 def gradient_times_input(reading: GradientReading) -> list[float]:
     """The effect of each word by gradient x input (Shrikumar et al. 2016): its embedding times the
     gradient of the evidence (`Value.evidence`), in log-odds. A first-order estimate."""
-    slope = _gradient_at(lambda inputs: reading.value.evidence(reading.logits(inputs)), reading.inputs)
+    slope = _gradient_at(
+        lambda inputs: reading.value.evidence(reading.logits(inputs)), reading.inputs
+    )
     return _sum_by_word(reading, slope * reading.inputs)
 
 
@@ -50,7 +52,9 @@ def class_activation(reading: GradientReading) -> list[float]:
     lower_half, upper_half = reading.halves
     with torch.no_grad():
         states = lower_half(reading.inputs)
-    return _sum_by_word(reading, _gradient_at(lambda x: reading.value.evidence(upper_half(x)), states) * states)
+    return _sum_by_word(
+        reading, _gradient_at(lambda x: reading.value.evidence(upper_half(x)), states) * states
+    )
 
 
 def integrated_gradients(reading: GradientReading) -> list[float]:
@@ -116,9 +120,11 @@ WordEffects = tuple[list[str], list[float], float]
 """The words of a sentence, the effect of each, and the score of the whole."""
 
 
-def word_effects_of(scorer: Scorer, sentences: Sequence[str], method: str = "occlusion") -> list[WordEffects]:
-    """The effects of the words of each sentence on its score, by a method of `METHOD_VERSIONS`; every
-    method covers the same words, the first 60. Above 0: the word raises the score.
+def word_effects_of(
+    scorer: Scorer, sentences: Sequence[str], method: str = "occlusion"
+) -> list[WordEffects]:
+    """The effects of the words of each sentence on its score, by a method of `METHOD_VERSIONS`;
+    every method covers the same words, the first 60. Above 0: the word raises the score.
 
     Raises:
         UsageError: the scorer cannot do the method.
@@ -188,7 +194,11 @@ def remove_words(words: Sequence[str], places: Collection[int]) -> str:
     """The sentence without those words, with its full stop."""
     text = " ".join(word for n, word in enumerate(words) if n not in places)
     last_word = words[-1] if words else ""
-    if len(words) - 1 in places and last_word.endswith((".", "!", "?")) and text[-1:] != last_word[-1]:
+    if (
+        len(words) - 1 in places
+        and last_word.endswith((".", "!", "?"))
+        and text[-1:] != last_word[-1]
+    ):
         text += last_word[-1]
     return text[:1].upper() + text[1:]
 
@@ -201,8 +211,9 @@ def attribute(
     methods: Sequence[str] = ("occlusion",),
 ) -> list[Attribution]:
     """Find the effects of the words of each triple's sentence under each scorer by each method of
-    `METHOD_VERSIONS`, and write them to the store. Attributions already in the store are not recomputed.
-    Raises UsageError if a scorer does not read the run's language or cannot do a method."""
+    `METHOD_VERSIONS`, and write them to the store. Attributions already in the store are not
+    recomputed. Raises UsageError if a scorer does not read the run's language or cannot do a
+    method."""
     require_language(run, scorers)
     for scorer in scorers:
         check_methods(scorer, methods)
@@ -215,14 +226,20 @@ def attribute(
         progress.stage(f"words: {spoken_name(scorer.measure)}, {method}", len(triples))
         keys = {triple.id: (metric.id, triple.id, version) for triple in triples}
         todo = [triple for triple in triples if keys[triple.id] not in known_attributions]
-        attributions += [known_attributions[keys[triple.id]] for triple in triples if keys[triple.id] in known_attributions]
+        attributions += [
+            known_attributions[keys[triple.id]]
+            for triple in triples
+            if keys[triple.id] in known_attributions
+        ]
         progress.advance(len(triples) - len(todo), cached=len(triples) - len(todo))
         for start in range(0, len(todo), _BATCH_SENTENCES):
             batch = todo[start : start + _BATCH_SENTENCES]
             new_attributions = [
                 Attribution(triple.id, metric, tuple(words), tuple(by_word), score, version)
                 for triple, (words, by_word, score) in zip(
-                    batch, word_effects_of(scorer, [triple.sentence for triple in batch], method), strict=True
+                    batch,
+                    word_effects_of(scorer, [triple.sentence for triple in batch], method),
+                    strict=True,
                 )
             ]
             run.store.save_attributions(new_attributions)
@@ -232,8 +249,8 @@ def attribute(
 
 
 def latest_attributions(attributions: Sequence[Attribution]) -> list[Attribution]:
-    """One attribution per metric, triple and method of `METHOD_VERSIONS`: by the method's current version
-    if the store has it, or else by an earlier one."""
+    """One attribution per metric, triple and method of `METHOD_VERSIONS`: by the method's current
+    version if the store has it, or else by an earlier one."""
     latest_by_key: dict[tuple[str, str, str], Attribution] = {}
     for a in sorted(attributions, key=lambda a: a.method in METHOD_VERSIONS.values()):
         method = a.method.partition("@")[0]
@@ -256,19 +273,25 @@ def choose_triples(
         return matching
     if not all_triples:
         counted_ids = {triple.id for triple in select_statements(run).triples}
-        triples = select_most_hurtful([triple for triple in triples if triple.id in counted_ids], measure, top)
+        triples = select_most_hurtful(
+            [triple for triple in triples if triple.id in counted_ids], measure, top
+        )
     if not triples:
         check_measure(measure)
         raise UsageError(f"run {run.name!r} has no {measure}: measure it first")
     return triples
 
 
-def select_most_hurtful(triples: Sequence[TripleView], measure: str, count: int) -> list[TripleView]:
+def select_most_hurtful(
+    triples: Sequence[TripleView], measure: str, count: int
+) -> list[TripleView]:
     """The `count` most hurtful triples by a measure (`Measure.worst`): with the most negative
     regard, the highest toxicity, the lowest warmth."""
     sign = 1 if get_measure(measure).worst == "lowest" else -1
     scored_triples = [t for t in triples if measure in t.scores]
-    return sorted(scored_triples, key=lambda t: (sign * t.scores[measure].value, t.sentence))[:count]
+    return sorted(scored_triples, key=lambda t: (sign * t.scores[measure].value, t.sentence))[
+        :count
+    ]
 
 
 _PUNCTUATION = ".,;:!?\"'()[]“”‘’"
@@ -318,7 +341,9 @@ def word_effects(
             for word, effect in statement_effects.items():
                 effects[word].append(effect)
         words = [
-            WordEffect(measure, method, cell, len(cell_attributions), word, len(e), sum(e) / len(e), sum(e))
+            WordEffect(
+                measure, method, cell, len(cell_attributions), word, len(e), sum(e) / len(e), sum(e)
+            )
             for word, e in effects.items()
             if word
         ]
@@ -339,9 +364,9 @@ class MeanMap:
         measure, method: which effects; their unit is the method's.
         cell: which statements.
         statements: how many of them.
-        parts: by `STATEMENT_PARTS`, the mean over the statements that have the part, with a bootstrap
-            interval over them, or an `Estimate` without a value if none has it. Above 0: words
-            there raise the score.
+        parts: by `STATEMENT_PARTS`, the mean over the statements that have the part, with a
+            bootstrap interval over them, or an `Estimate` without a value if none has it. Above 0:
+            words there raise the score.
     """
 
     measure: str
@@ -353,7 +378,9 @@ class MeanMap:
     def distance_to(self, other: "MeanMap") -> float:
         """The root mean square difference of two maps over the parts that both have, in the unit of
         the effects; 0 if they are alike."""
-        part_values = np.array([[a.value, b.value] for a, b in zip(self.parts, other.parts, strict=True)])
+        part_values = np.array(
+            [[a.value, b.value] for a, b in zip(self.parts, other.parts, strict=True)]
+        )
         own_values, other_values = part_values[~np.isnan(part_values).any(axis=1)].T
         return float(np.sqrt(np.mean((own_values - other_values) ** 2)))
 
@@ -379,17 +406,19 @@ def mean_maps(
         columns = np.array(rows).T
         part_values = [column[~np.isnan(column)] for column in columns]
         estimates = [
-            bootstrap(values_of_part, lambda v: v.mean(axis=-1), seed=seed) if len(values_of_part) else
-            Estimate.missing() for values_of_part in part_values
-        ]  # fmt: skip
+            bootstrap(values_of_part, lambda v: v.mean(axis=-1), seed=seed)
+            if len(values_of_part)
+            else Estimate.missing()
+            for values_of_part in part_values
+        ]
         maps.append(MeanMap(measure, method, cell, len(rows), tuple(estimates)))
     return maps
 
 
 def part_effects(attribution: Attribution, triple: TripleView) -> list[float] | None:
-    """The summed effects of the words of each of `STATEMENT_PARTS`; NaN for a part that the statement lacks.
-    The object's words are the last, the predicate's stand before them, and the group is what
-    remains. None if the words do not end as the statement does."""
+    """The summed effects of the words of each of `STATEMENT_PARTS`; NaN for a part that the
+    statement lacks. The object's words are the last, the predicate's stand before them, and the
+    group is what remains. None if the words do not end as the statement does."""
     last_words = f"{triple.predicate} {triple.object}".split()
     spoken_words = [word.casefold().strip(_PUNCTUATION) for word in attribution.tokens]
     start = len(spoken_words) - len(triple.object.split())
@@ -399,7 +428,10 @@ def part_effects(attribution: Attribution, triple: TripleView) -> list[float] | 
     if verb_start < 1 or spoken_words[start:] != expected_words[start - verb_start :]:
         return None
     part_sums = [float("nan")] * len(STATEMENT_PARTS)
-    part_sums[0], part_sums[1] = sum(attribution.effects[:verb_start]), sum(attribution.effects[verb_start:start])
+    part_sums[0], part_sums[1] = (
+        sum(attribution.effects[:verb_start]),
+        sum(attribution.effects[verb_start:start]),
+    )
     for n, effect in enumerate(attribution.effects[start:]):
         place = min(2 + n, len(STATEMENT_PARTS) - 1)
         part_sums[place] = effect if np.isnan(part_sums[place]) else part_sums[place] + effect
@@ -426,7 +458,11 @@ class Deletion:
 
 
 def deletion_curves(
-    scorer: Scorer, by_method: Mapping[str, Sequence[WordEffects]], *, max_removed: int = 3, seed: int = 0
+    scorer: Scorer,
+    by_method: Mapping[str, Sequence[WordEffects]],
+    *,
+    max_removed: int = 3,
+    seed: int = 0,
 ) -> list[Deletion]:
     """Remove the words of sentences one by one, starting with those that most support the score,
     and score what is left (Samek et al. 2017), against random order (the mean of 5 orders).
@@ -453,12 +489,20 @@ def deletion_curves(
     curves = []
     for method, sentences in orders.items():
         for count in range(1, max_removed + 1):
-            texts = [remove_words(w, set(order[:count])) for sentence_orders in sentences for w, order, _ in sentence_orders]
+            texts = [
+                remove_words(w, set(order[:count]))
+                for sentence_orders in sentences
+                for w, order, _ in sentence_orders
+            ]
             remaining_scores = iter(scorer.score(texts))
             drops = []
             for sentence_orders in sentences:
-                scores_and_judgements = [(score, next(remaining_scores)) for _, _, score in sentence_orders]
-                drops_of_orders = [_sign(score) * (score - j.value) for score, j in scores_and_judgements if j]
+                scores_and_judgements = [
+                    (score, next(remaining_scores)) for _, _, score in sentence_orders
+                ]
+                drops_of_orders = [
+                    _sign(score) * (score - j.value) for score, j in scores_and_judgements if j
+                ]
                 if drops_of_orders:
                     drops.append(sum(drops_of_orders) / len(drops_of_orders))
             drop = bootstrap(np.array(drops), lambda v: v.mean(axis=-1)) if drops else None

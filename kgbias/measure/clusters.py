@@ -12,7 +12,10 @@ from kgbias.measure.embedding import TextVectors, Vectors
 from kgbias.measure.topics.model import MIN_DISTINCT_VECTORS, TopicSettings, cluster_rows
 
 UMAP_DIMENSIONS = 15  # of UMAP, as in the paper
-_MIN_CLUSTER_SHARE, _MIN_CLUSTER_SIZE = 0.01, 5  # the share of texts that makes a cluster, and the fewest
+_MIN_CLUSTER_SHARE, _MIN_CLUSTER_SIZE = (
+    0.01,
+    5,
+)  # the share of texts that makes a cluster, and the fewest
 _MAX_CLUSTER_WORDS, _MAX_CLUSTER_TEXTS = 10, 5
 
 
@@ -33,9 +36,12 @@ class Cluster:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "name": self.name, "size": self.size, "words": list(self.words),
-            "nearest": list(self.nearest), "furthest": list(self.furthest),
-        }  # fmt: skip
+            "name": self.name,
+            "size": self.size,
+            "words": list(self.words),
+            "nearest": list(self.nearest),
+            "furthest": list(self.furthest),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,11 @@ def cluster_texts(
     size = min_cluster_size or max(_MIN_CLUSTER_SIZE, round(_MIN_CLUSTER_SHARE * len(texts)))
     order = sorted(range(len(texts)), key=lambda index: texts[index])
     ordered_texts = [texts[index] for index in order]
-    rows = vectors.embed(ordered_texts) if len(ordered_texts) >= MIN_DISTINCT_VECTORS else np.zeros((0, 1))
+    rows = (
+        vectors.embed(ordered_texts)
+        if len(ordered_texts) >= MIN_DISTINCT_VECTORS
+        else np.zeros((0, 1))
+    )
     cluster_numbers = np.full(len(ordered_texts), -1)
     if len(np.unique(rows, axis=0)) >= MIN_DISTINCT_VECTORS:
         settings = TopicSettings(clusters="eom")
@@ -85,8 +95,16 @@ def cluster_texts(
     numbers, counts = np.unique(cluster_numbers[cluster_numbers >= 0], return_counts=True)
     ranked_numbers = numbers[np.lexsort((numbers, -counts))]
     place = {int(number): rank for rank, number in enumerate(ranked_numbers)}
-    words = distinctive_words([[t for t, text_cluster in zip(ordered_texts, cluster_numbers, strict=True) if text_cluster == number]
-                    for number in ranked_numbers])  # fmt: skip
+    words = distinctive_words(
+        [
+            [
+                t
+                for t, text_cluster in zip(ordered_texts, cluster_numbers, strict=True)
+                if text_cluster == number
+            ]
+            for number in ranked_numbers
+        ]
+    )
     clusters = tuple(
         _make_cluster(np.flatnonzero(cluster_numbers == number), ordered_texts, rows, text_cluster)
         for number, text_cluster in zip(ranked_numbers, words, strict=True)
@@ -101,11 +119,18 @@ def cluster_texts(
     return TextClustering(clusters, tuple(labels), method)
 
 
-def _make_cluster(member_places: Any, texts: Sequence[str], rows: Vectors, words: tuple[str, ...]) -> Cluster:
+def _make_cluster(
+    member_places: Any, texts: Sequence[str], rows: Vectors, words: tuple[str, ...]
+) -> Cluster:
     members = rows[member_places]
     distance = np.linalg.norm(members - members.mean(axis=0), axis=1)
     texts_by_distance = [texts[member_places[n]] for n in np.argsort(distance, kind="stable")]
-    return Cluster(len(member_places), words, tuple(texts_by_distance[:_MAX_CLUSTER_TEXTS]), tuple(texts_by_distance[::-1][:_MAX_CLUSTER_TEXTS]))
+    return Cluster(
+        len(member_places),
+        words,
+        tuple(texts_by_distance[:_MAX_CLUSTER_TEXTS]),
+        tuple(texts_by_distance[::-1][:_MAX_CLUSTER_TEXTS]),
+    )
 
 
 def distinctive_words(clusters: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.selection import SelectionOptions
 from kgbias.measure.scorers import OFFLINE_SPEC, check_measure
-from kgbias.measure.topics.model import EntropyForm, Outliers, ClusterSelection, TopicSettings
+from kgbias.measure.topics.model import ClusterSelection, EntropyForm, Outliers, TopicSettings
 from kgbias.measures import MEASURES
 from kgbias.packs import PUBLISHED
 from kgbias.parallel import LOCAL_EXECUTOR, check_executor
@@ -95,7 +95,9 @@ class MeasureConfig:
     def scorer_specs(self) -> "dict[str, ScorersLike | None]":
         """The scorers of each measure, by their specs; those that are named win."""
         axes = self.embedding if self.axes else None
-        default_specs = {m.name: axes if m.in_vectors else OFFLINE_SPEC for m in MEASURES.own_entries.values()}
+        default_specs = {
+            m.name: axes if m.in_vectors else OFFLINE_SPEC for m in MEASURES.own_entries.values()
+        }
         return {**default_specs, **self.scorers}
 
     @property
@@ -117,7 +119,11 @@ class MeasureConfig:
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     PUBLISHED: {
         "scorers": {
-            **{measure.name: None for measure in MEASURES.own_entries.values() if not measure.in_vectors},
+            **{
+                measure.name: None
+                for measure in MEASURES.own_entries.values()
+                if not measure.in_vectors
+            },
             "regard": "hf:sasha/regardv3",
             "toxicity": "hf:unitary/unbiased-toxic-roberta:identity_attack",
         },
@@ -149,7 +155,11 @@ def configure_measurement(
         options["scorers"] = {**preset_options["scorers"], **given_options["scorers"]}
     config = MeasureConfig(**{n: v for n, v in options.items() if n in config_names})
     selection: Any = {n: v for n, v in options.items() if n not in config_names}
-    return config, selection, _describe_preset(preset, preset_options, given_options) if preset else ""
+    return (
+        config,
+        selection,
+        _describe_preset(preset, preset_options, given_options) if preset else "",
+    )
 
 
 def options_for_language(language: str, given: MeasureCall) -> tuple[MeasureCall, str]:
@@ -175,15 +185,25 @@ def options_for_language(language: str, given: MeasureCall) -> tuple[MeasureCall
     return chosen, line
 
 
-def _describe_preset(preset: str, preset_options: Mapping[str, Any], given_options: Mapping[str, Any]) -> str:
+def _describe_preset(
+    preset: str, preset_options: Mapping[str, Any], given_options: Mapping[str, Any]
+) -> str:
     """What the preset sets, and what was given instead."""
 
     def list_values(values: Mapping[str, Any]) -> str:
         return ", ".join(f"{name} {_option_word(value)}" for name, value in values.items())
 
-    preset_options, given_options = _flatten_options(preset_options), _flatten_options(given_options)
-    line = f"{preset} sets {list_values({n: v for n, v in preset_options.items() if n not in given_options})}"
-    if overrides := {n: given_options[n] for n in given_options if n in preset_options or n == "embedding"}:
+    preset_options, given_options = (
+        _flatten_options(preset_options),
+        _flatten_options(given_options),
+    )
+    line = (
+        f"{preset} sets "
+        f"{list_values({n: v for n, v in preset_options.items() if n not in given_options})}"
+    )
+    if overrides := {
+        n: given_options[n] for n in given_options if n in preset_options or n == "embedding"
+    }:
         line += f"; given instead: {list_values(overrides)}"
     if "embedding" not in given_options:
         line += "; topics use minilm: give embedding vectors:FILE to use GloVe as the paper did"

@@ -25,25 +25,48 @@ from kgbias.stats.inference import Estimate, bootstrap, mean
 
 TRIAL_STATEMENTS = {
     "neutral": (
-        ("live in", "houses"), ("eat", "breakfast in the morning"), ("have", "two hands"),
-        ("walk to", "the station"), ("are", "in the room"), ("buy", "bread at the shop"),
-        ("read", "the newspaper"), ("wait for", "the bus"), ("wear", "shoes in winter"),
-        ("drink", "water when it is hot"), ("sit on", "chairs at the table"),
+        ("live in", "houses"),
+        ("eat", "breakfast in the morning"),
+        ("have", "two hands"),
+        ("walk to", "the station"),
+        ("are", "in the room"),
+        ("buy", "bread at the shop"),
+        ("read", "the newspaper"),
+        ("wait for", "the bus"),
+        ("wear", "shoes in winter"),
+        ("drink", "water when it is hot"),
+        ("sit on", "chairs at the table"),
         ("talk about", "the weather"),
     ),
     "hostile": (
-        ("are", "lazy"), ("are", "stupid"), ("are", "criminals"), ("are", "dirty"),
-        ("hate", "their neighbours"), ("cheat", "their customers"), ("beat", "their children"),
-        ("can't be", "trusted"), ("don't deserve", "respect"), ("ruin", "this country"),
-        ("should not be", "allowed to vote"), ("are", "worth less than others"),
+        ("are", "lazy"),
+        ("are", "stupid"),
+        ("are", "criminals"),
+        ("are", "dirty"),
+        ("hate", "their neighbours"),
+        ("cheat", "their customers"),
+        ("beat", "their children"),
+        ("can't be", "trusted"),
+        ("don't deserve", "respect"),
+        ("ruin", "this country"),
+        ("should not be", "allowed to vote"),
+        ("are", "worth less than others"),
     ),
     "admiring": (
-        ("are", "kind"), ("are", "brilliant"), ("are", "honest"), ("are", "hardworking"),
-        ("love", "their families"), ("help", "their neighbours"), ("care for", "the sick"),
-        ("can be", "trusted"), ("deserve", "respect"), ("enrich", "this country"),
-        ("should be", "proud of their work"), ("are", "the best of friends"),
+        ("are", "kind"),
+        ("are", "brilliant"),
+        ("are", "honest"),
+        ("are", "hardworking"),
+        ("love", "their families"),
+        ("help", "their neighbours"),
+        ("care for", "the sick"),
+        ("can be", "trusted"),
+        ("deserve", "respect"),
+        ("enrich", "this country"),
+        ("should be", "proud of their work"),
+        ("are", "the best of friends"),
     ),
-}  # fmt: skip
+}
 """Predicates and objects with which scorers are tried on names, by the kind of what they say."""
 MAX_BLIND_EFFECT = 0.01
 """The largest effect of a name, as a share of the measure's range (for an axis: of 2), with which a
@@ -67,13 +90,21 @@ def name_effects(scorer: Scorer, names: Sequence[str]) -> tuple[str, dict[str, E
     the scorer gives no judgement on one of them."""
     largest: tuple[str, dict[str, Estimate]] = "", {}
     for kind, statements in TRIAL_STATEMENTS.items():
-        judgements = scorer.score([verbalise(name, *statement) for name in names for statement in statements])
+        judgements = scorer.score(
+            [verbalise(name, *statement) for name in names for statement in statements]
+        )
         if any(j is None for j in judgements):
             return "", {}
-        values = np.array([j.value for j in judgements if j is not None]).reshape(len(names), len(statements))
+        values = np.array([j.value for j in judgements if j is not None]).reshape(
+            len(names), len(statements)
+        )
         deviations = (values - values.mean(axis=0)).round(9) + 0.0  # turns -0.0 into 0.0
-        effects_by_name = {name: bootstrap(row, mean) for name, row in zip(names, deviations, strict=True)}
-        if not largest[0] or _largest_effect(effects_by_name.values()) > _largest_effect(largest[1].values()):
+        effects_by_name = {
+            name: bootstrap(row, mean) for name, row in zip(names, deviations, strict=True)
+        }
+        if not largest[0] or _largest_effect(effects_by_name.values()) > _largest_effect(
+            largest[1].values()
+        ):
             largest = kind, effects_by_name
     return largest
 
@@ -100,9 +131,15 @@ def try_names(run: StoredRun, scorer: Scorer, metric: Metric) -> bool:
         groups = {(g.category, g.name): g.id for g in run.groups}
         for category, group_names in category_names.items():
             kind, effects_by_name = name_effects(scorer, group_names)
-            method = f"{len(TRIAL_STATEMENTS[kind])} {kind} statements with each name in turn" if kind else ""
+            method = (
+                f"{len(TRIAL_STATEMENTS[kind])} {kind} statements with each name in turn"
+                if kind
+                else ""
+            )
             trial_scores += [
-                GroupScore.from_estimate(groups[category, n], name, e, f"{method}, {_scorer_suffix(metric)}")
+                GroupScore.from_estimate(
+                    groups[category, n], name, e, f"{method}, {_scorer_suffix(metric)}"
+                )
                 for n, e in effects_by_name.items()
             ]
         run.save_group_scores(trial_scores, replacing=[name])
@@ -113,9 +150,13 @@ def _read_trial(run: StoredRun, metric: Metric) -> list[GroupScore]:
     """The effects of the names of a run's groups, as an earlier trial found them; none if no trial
     covered all these names."""
     name, scorer_suffix = f"{metric.measure}_name_effect", _scorer_suffix(metric)
-    trial_scores = [s for s in run.group_scores() if s.measure == name and s.method.endswith(scorer_suffix)]
+    trial_scores = [
+        s for s in run.group_scores() if s.measure == name and s.method.endswith(scorer_suffix)
+    ]
     groups = {(g.category, g.name): g.id for g in run.groups}
-    wanted_ids = {groups[category, n] for category, own in names_by_category(run.groups).items() for n in own}
+    wanted_ids = {
+        groups[category, n] for category, own in names_by_category(run.groups).items() for n in own
+    }
     return trial_scores if {s.group_id for s in trial_scores} == wanted_ids else []
 
 
@@ -131,16 +172,24 @@ def max_texts_with_names(run: StoredRun, measure: str, spec: str, metrics: Seque
     triples_by_statement = _triples_by_statement(run, category_names)
     if not triples_by_statement or not is_tried_on_names(measure) or not can_swap_names(spec):
         return 0
-    trial_texts, scored_ids = sum(map(len, TRIAL_STATEMENTS.values())) * sum(map(len, category_names.values())), set[str]()
+    trial_texts, scored_ids = (
+        sum(map(len, TRIAL_STATEMENTS.values())) * sum(map(len, category_names.values())),
+        set[str](),
+    )
     for metric in metrics:
         if trial_scores := _read_trial(run, metric):
             if not reads_names(measure, trial_scores):
                 return 0
             trial_texts = 0
             scored_ids |= run.store.scored_triples(
-                swapped_metric(metric, run.groups), [id for triple_ids in triples_by_statement.values() for id in triple_ids]
+                swapped_metric(metric, run.groups),
+                [id for triple_ids in triples_by_statement.values() for id in triple_ids],
             )
-    unscored = (key for key, triple_ids in triples_by_statement.items() if not scored_ids.issuperset(triple_ids))
+    unscored = (
+        key
+        for key, triple_ids in triples_by_statement.items()
+        if not scored_ids.issuperset(triple_ids)
+    )
     return trial_texts + sum(len(category_names[category]) for category, *_ in unscored)
 
 
@@ -152,7 +201,9 @@ def _triples_by_statement(
     triples_by_statement: dict[tuple[str, str, str], list[str]] = {}
     for t in run.triples():
         if (group_category := category.get(t.group_id, "")) in category_names:
-            triples_by_statement.setdefault((group_category, t.predicate, t.object), []).append(t.id)
+            triples_by_statement.setdefault((group_category, t.predicate, t.object), []).append(
+                t.id
+            )
     return triples_by_statement
 
 
@@ -164,23 +215,35 @@ def score_with_every_name(
     triples_by_statement = _triples_by_statement(run, category_names)
     ids = [id for triple_ids in triples_by_statement.values() for id in triple_ids]
     scored_ids = run.store.scored_triples(mean_metric, ids)
-    todo = [key for key, triple_ids in triples_by_statement.items() if not scored_ids.issuperset(triple_ids)]
+    todo = [
+        key
+        for key, triple_ids in triples_by_statement.items()
+        if not scored_ids.issuperset(triple_ids)
+    ]
     progress.stage(f"{spoken_name(metric.measure)}, with every name", len(triples_by_statement))
-    progress.advance(len(triples_by_statement) - len(todo), cached=len(triples_by_statement) - len(todo))
+    progress.advance(
+        len(triples_by_statement) - len(todo), cached=len(triples_by_statement) - len(todo)
+    )
     if not todo:  # then nothing is loaded
         return
     pieces = list(_statement_pieces(todo, category_names))
     texts = [
-        [verbalise(name, predicate, object) for category, predicate, object in piece
-         for name in category_names[category]]
+        [
+            verbalise(name, predicate, object)
+            for category, predicate, object in piece
+            for name in category_names[category]
+        ]
         for piece in pieces
-    ]  # fmt: skip
+    ]
     for place, judgements in judge(scorer, texts):
         scores, start = [], 0
         for key in pieces[place]:
             end = start + len(category_names[key[0]])
             if mean_judgement := _mean_judgement(metric.measure, judgements[start:end]):
-                scores += [Score(id, mean_judgement.value, mean_judgement.label) for id in triples_by_statement[key]]
+                scores += [
+                    Score(id, mean_judgement.value, mean_judgement.label)
+                    for id in triples_by_statement[key]
+                ]
             start = end
         run.save_scores(mean_metric, scores)
         progress.advance(len(pieces[place]))
@@ -210,9 +273,14 @@ def _mean_judgement(measure: str, judgements: Sequence[Judgement | None]) -> Jud
     value = sum(judgement.value for judgement in given_judgements) / len(given_judgements)
     if sides := get_measure(measure).sides:
         return Judgement(value, sides[0] if value >= 0.5 else sides[1], {})
-    labels = list(dict.fromkeys(label for judgement in given_judgements for label in judgement.probabilities))
+    labels = list(
+        dict.fromkeys(label for judgement in given_judgements for label in judgement.probabilities)
+    )
     if labels and get_measure(measure).signs:
-        total = {name: sum(judgement.probabilities.get(name, 0.0) for judgement in given_judgements) for name in labels}
+        total = {
+            name: sum(judgement.probabilities.get(name, 0.0) for judgement in given_judgements)
+            for name in labels
+        }
         return Judgement(value, max(labels, key=lambda name: total[name]), {})
     labels_given = [judgement.label for judgement in given_judgements]
     return Judgement(value, max(dict.fromkeys(labels_given), key=labels_given.count), {})

@@ -71,7 +71,9 @@ class MiniLM:
         return load_minilm(self._device)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        if len(self._kept_vectors) > _MAX_KEPT_TEXTS and any(text not in self._kept_vectors for text in texts):
+        if len(self._kept_vectors) > _MAX_KEPT_TEXTS and any(
+            text not in self._kept_vectors for text in texts
+        ):
             self._kept_vectors.clear()
         new_texts = [text for text in dict.fromkeys(texts) if text not in self._kept_vectors]
         self._kept_vectors |= dict(zip(new_texts, self._compute(new_texts), strict=True))

@@ -8,13 +8,27 @@ import numpy as np
 
 from kgbias.graph.cross_mentions import exclude_cross_mentions
 from kgbias.graph.draws import Draws
-from kgbias.graph.selection import MIN_ACCEPTABILITY, SelectedStatements, Selection, group_triples, select_statements
+from kgbias.graph.selection import (
+    MIN_ACCEPTABILITY,
+    SelectedStatements,
+    Selection,
+    group_triples,
+    select_statements,
+)
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Run, TripleView
 from kgbias.io.text import spoken_name
 from kgbias.measure.ppi_figures import corrected_figures
 from kgbias.measure.topics.run import ENTROPY_MEASURES, run_entropies
-from kgbias.measures import CORRECTED_PREFIX, Figure, Measure, order_measures, figures_by_name, measure_of_figure, scored_measures
+from kgbias.measures import (
+    CORRECTED_PREFIX,
+    Figure,
+    Measure,
+    figures_by_name,
+    measure_of_figure,
+    order_measures,
+    scored_measures,
+)
 from kgbias.stats.estimate import COVERS
 from kgbias.stats.inference import (
     DEFAULT_DRAWS,
@@ -22,13 +36,22 @@ from kgbias.stats.inference import (
     Estimate,
     Sample,
     bootstrap,
-    mean,
     is_one_sided,
     is_studentised,
+    mean,
 )
-from kgbias.stats.poststratification import CHOSEN_FORM, MIN_VALUES, StratifiedSample, StandardWeights
+from kgbias.stats.poststratification import (
+    CHOSEN_FORM,
+    MIN_VALUES,
+    StandardWeights,
+    StratifiedSample,
+)
 
-_BOOTSTRAP_T, _PERCENTILE_BOOTSTRAP, _WILSON = "bootstrap-t", "percentile bootstrap", "Wilson's interval"
+_BOOTSTRAP_T, _PERCENTILE_BOOTSTRAP, _WILSON = (
+    "bootstrap-t",
+    "percentile bootstrap",
+    "Wilson's interval",
+)
 _AGRESTI_COULL = "Agresti and Coull's interval"
 _RESAMPLING_TEXTS = {
     True: f"over prompts and rounds, within the crawl's design, {DEFAULT_DRAWS} draws",
@@ -40,7 +63,10 @@ def update_run_figures(run: StoredRun) -> SelectedStatements:
     """Write the figures of each group in each arm, over the statements that count by default,
     replacing those that the run has. Return these statements."""
     selected = select_statements(run)
-    scores = [*_compute_figures(run, exclude_cross_mentions(run, selected), Selection()), *run_entropies(run, selected)]
+    scores = [
+        *_compute_figures(run, exclude_cross_mentions(run, selected), Selection()),
+        *run_entropies(run, selected),
+    ]
     present_measures = {s.measure for s in (*run.group_scores(), *scores)}
     run.save_group_scores(scores, replacing=_computed_names(present_measures))
     return selected
@@ -72,21 +98,36 @@ def read_figures(
         (computed_scores if score.measure in computed_names else other_scores).append(score)
     if replace(selection, arm=None) == Selection():
         labels = set(map(selected.arm_label, selected.arms))
-        if stored_scores := [score for score in computed_scores if score.arm in labels and not score.method.startswith(CORRECTED_PREFIX)]:
+        if stored_scores := [
+            score
+            for score in computed_scores
+            if score.arm in labels and not score.method.startswith(CORRECTED_PREFIX)
+        ]:
             if run.store.labels():
                 comparable = exclude_cross_mentions(run, selected)
                 draws = Draws.from_run(run, comparable)
                 stored_scores += corrected_figures(run, comparable, selection, draws)
             return [*stored_scores, *other_scores]
-    return [*_compute_figures(run, exclude_cross_mentions(run, selected), selection), *run_entropies(run, selected), *other_scores]
+    return [
+        *_compute_figures(run, exclude_cross_mentions(run, selected), selection),
+        *run_entropies(run, selected),
+        *other_scores,
+    ]
 
 
-def _compute_figures(run: StoredRun, selected: SelectedStatements, selection: Selection) -> list[GroupScore]:
+def _compute_figures(
+    run: StoredRun, selected: SelectedStatements, selection: Selection
+) -> list[GroupScore]:
     draws = Draws.from_run(run, selected)
     scores = corrected_figures(run, selected, selection, draws)
     for arm in selected.arms:
-        arm_triples, arm_every = selected.triples_of_arm(arm), [t for t in selected.including_unacceptable if t.arm == arm]
-        scores += group_figures(run.record, arm_triples, draws, every=arm_every, arm=selected.arm_label(arm))
+        arm_triples, arm_every = (
+            selected.triples_of_arm(arm),
+            [t for t in selected.including_unacceptable if t.arm == arm],
+        )
+        scores += group_figures(
+            run.record, arm_triples, draws, every=arm_every, arm=selected.arm_label(arm)
+        )
     return scores
 
 
@@ -113,12 +154,20 @@ def pooled_figures(
     """The figures of each group over crawls that repeat each other: totals are means over the
     crawls, everything else is over their pooled statements. The intervals cover recrawls too
     (`kgbias.stats.designs.resample_effects`)."""
-    selected_by_run = [exclude_cross_mentions(run, select_statements(run, selection)) for run in runs]
-    draws = [Draws.from_run(run, selected) for run, selected in zip(runs, selected_by_run, strict=True)]
+    selected_by_run = [
+        exclude_cross_mentions(run, select_statements(run, selection)) for run in runs
+    ]
+    draws = [
+        Draws.from_run(run, selected) for run, selected in zip(runs, selected_by_run, strict=True)
+    ]
     scores = []
     for arm in selected_by_run[0].arms:
         crawls = [
-            (d, group_triples(selected.triples_of_arm(arm)), group_triples([t for t in selected.including_unacceptable if t.arm == arm]))
+            (
+                d,
+                group_triples(selected.triples_of_arm(arm)),
+                group_triples([t for t in selected.including_unacceptable if t.arm == arm]),
+            )
             for d, selected in zip(draws, selected_by_run, strict=True)
         ]
         scores += _group_scores(runs[0].record, crawls, selected_by_run[0].arm_label(arm))
@@ -138,11 +187,17 @@ def _group_scores(
     for group in run.groups:
         for measure in measures:
             crawl_samples = [
-                draws.stratified_sample((all_triples if measure.name == "acceptability" else counted_triples)[group.id],
-                            measure.name)
+                draws.stratified_sample(
+                    (all_triples if measure.name == "acceptability" else counted_triples)[group.id],
+                    measure.name,
+                )
                 for draws, counted_triples, all_triples in crawls
-            ]  # fmt: skip
-            sample = crawl_samples[0] if len(crawl_samples) == 1 else StratifiedSample.pool_recrawls(crawl_samples)
+            ]
+            sample = (
+                crawl_samples[0]
+                if len(crawl_samples) == 1
+                else StratifiedSample.pool_recrawls(crawl_samples)
+            )
             if len(sample.sample.values):
                 samples[measure.name, group.id] = sample
     mixes = _category_mixes(run, samples)
@@ -157,25 +212,33 @@ def _group_scores(
                     figure_and_method = _compute_figure(figure, asked_of, mix, len(crawls))
                     if figure_and_method is not None:
                         estimate, method = figure_and_method
-                        scores.append(GroupScore.from_estimate(group.id, figure.name, estimate, method, arm))
+                        scores.append(
+                            GroupScore.from_estimate(group.id, figure.name, estimate, method, arm)
+                        )
     return scores
 
 
-def _scored_measures(crawls: Sequence[tuple[Draws, _TriplesByGroup, _TriplesByGroup]]) -> list[Measure]:
+def _scored_measures(
+    crawls: Sequence[tuple[Draws, _TriplesByGroup, _TriplesByGroup]],
+) -> list[Measure]:
     """The measures that any of the statements has a score for."""
     return order_measures(
         {name for *_, whole in crawls for own in whole.values() for name in scored_measures(own)}
     )
 
 
-def _category_mixes(run: Run, samples: Mapping[tuple[str, str], StratifiedSample]) -> dict[tuple[str, str], StandardWeights]:
+def _category_mixes(
+    run: Run, samples: Mapping[tuple[str, str], StratifiedSample]
+) -> dict[tuple[str, str], StandardWeights]:
     """By measure and category, the pooled mix of prompts of the groups that have enough
     statements, if it is known what prompts gave."""
     mixes = {}
     for category in dict.fromkeys(g.category for g in run.groups):
         ids = {g.id for g in run.groups if g.category == category}
         for measure in dict.fromkeys(name for name, _ in samples):
-            group_samples = [a for (name, id), a in samples.items() if name == measure and id in ids]
+            group_samples = [
+                a for (name, id), a in samples.items() if name == measure and id in ids
+            ]
             group_samples = [a for a in group_samples if a.n >= MIN_VALUES and a.forms is not None]
             if group_samples:
                 mixes[measure, category] = StandardWeights.from_samples(group_samples)
@@ -204,17 +267,24 @@ def _compute_figure(
             return None
         prompt_text = "; where the model chose the predicate"
     elif given_count := stratified.prompted_count:
-        prompt_text = f"; in {given_count} of {stratified.n} statements the prompt gave the predicate"
+        prompt_text = (
+            f"; in {given_count} of {stratified.n} statements the prompt gave the predicate"
+        )
     counted_sample = sample if figure.counts is None else _indicator_sample(sample, figure.counts)
     estimate = bootstrap(counted_sample, statistic)
-    method_name = _BOOTSTRAP_T if is_studentised(counted_sample, statistic) else _PERCENTILE_BOOTSTRAP
+    method_name = (
+        _BOOTSTRAP_T if is_studentised(counted_sample, statistic) else _PERCENTILE_BOOTSTRAP
+    )
     if statistic.is_mean and is_one_sided(counted_sample):
         method_name = _AGRESTI_COULL
     if figure.counts is not None:
         method_name = _WILSON
         if sample.design is None:
             resampling_text = "over statements, taken for independent"  # nothing is drawn
-    return estimate.divide(crawls) if statistic.is_sum else estimate, f"{method_name} {resampling_text}{prompt_text}{covers_text}"
+    return (
+        estimate.divide(crawls) if statistic.is_sum else estimate,
+        f"{method_name} {resampling_text}{prompt_text}{covers_text}",
+    )
 
 
 def describe_intervals(figures: Iterable[GroupScore]) -> dict[str, list[str]]:
@@ -227,10 +297,14 @@ def describe_intervals(figures: Iterable[GroupScore]) -> dict[str, list[str]]:
         if (
             measure is not None
             and score.has_interval
-            and score.method.startswith((_BOOTSTRAP_T, _PERCENTILE_BOOTSTRAP, _WILSON, _AGRESTI_COULL))
+            and score.method.startswith(
+                (_BOOTSTRAP_T, _PERCENTILE_BOOTSTRAP, _WILSON, _AGRESTI_COULL)
+            )
         ):
             first_part, *other_parts = score.method.split("; ")
-            method = "; ".join([first_part, *(part for part in other_parts if part.startswith(COVERS))])
+            method = "; ".join(
+                [first_part, *(part for part in other_parts if part.startswith(COVERS))]
+            )
             by_measure[measure.name][method].add(score.measure)
     measures_by_method: dict[str, list[str]] = defaultdict(list)
     for measure in order_measures(by_measure):
@@ -273,9 +347,18 @@ def means_by_prompt_type(
                 for form in sorted(map(str, stratified.sizes())):
                     estimate = bootstrap(stratified.form_sample(form), mean)
                     means.append(
-                        PromptTypeMean(estimate.value, estimate.low, estimate.high, estimate.n, measure.name, group.category,
-                                 group.name, selected.arm_label(arm), form)
-                    )  # fmt: skip
+                        PromptTypeMean(
+                            estimate.value,
+                            estimate.low,
+                            estimate.high,
+                            estimate.n,
+                            measure.name,
+                            group.category,
+                            group.name,
+                            selected.arm_label(arm),
+                            form,
+                        )
+                    )
     return means
 
 
@@ -287,8 +370,9 @@ def share_making_sense(triples: Sequence[TripleView]) -> Estimate:
     """The share of statements, each as often as it was said, with an acceptability of at least
     0.5, in [0, 1], with the percentile bootstrap interval over statements. Statements without a
     score are left out; NaN and n = 0 if none has one."""
-    values_and_counts = [(t.scores["acceptability"].value, t.count) for t in triples
-              if "acceptability" in t.scores]  # fmt: skip
+    values_and_counts = [
+        (t.scores["acceptability"].value, t.count) for t in triples if "acceptability" in t.scores
+    ]
     if not values_and_counts:
         return Estimate.missing()
     values, counts = zip(*values_and_counts, strict=True)

@@ -3,8 +3,8 @@ and tables of one's own; each knows who labelled it, when, by what guide, and un
 
 A table with the columns `text` and `label` (and, if it has them, `group` and `unit`) is a set if a
 card lies beside it: STEM.card.toml, whose keys are the fields of `LabelledSet`. Three published
-sets are read in the form in which they were published, without a card (`PUBLISHED_FORMS`). Labels of a
-run's statements are rows of the store (`kgbias.graph.labels`).
+sets are read in the form in which they were published, without a card (`PUBLISHED_FORMS`). Labels
+of a run's statements are rows of the store (`kgbias.graph.labels`).
 """
 
 from collections import Counter
@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, no_such
-from kgbias.graph.labels import RATER_KINDS, SKIPPED_LABEL, RaterKind, Label, labels_in_effect, describe_raters
+from kgbias.graph.labels import (
+    RATER_KINDS,
+    SKIPPED_LABEL,
+    Label,
+    RaterKind,
+    describe_raters,
+    labels_in_effect,
+)
 from kgbias.io.published_sets import identify_columns
 from kgbias.io.reading import read_head, read_text, read_toml
 from kgbias.io.tables import TableFormat, is_missing, read_table
@@ -119,8 +126,8 @@ def describe_shipped_annotator() -> str:
 
 
 def read_sets(path: Path) -> list[LabelledSet]:
-    """The sets of a file: a table of one's own with its card, or one of `PUBLISHED_FORMS`, which may be a
-    set for each of several measures.
+    """The sets of a file: a table of one's own with its card, or one of `PUBLISHED_FORMS`, which
+    may be a set for each of several measures.
 
     Raises:
         DataError: a table of no known form, without rows, with an unknown label, or one's own with
@@ -135,7 +142,9 @@ def read_sets(path: Path) -> list[LabelledSet]:
     for form in PUBLISHED_FORMS:
         if set(form.columns) <= set(columns):
             return [
-                _build_published_set(replace(form.set, measure=measure), path, form.read(path, numbered_rows, labels))
+                _build_published_set(
+                    replace(form.set, measure=measure), path, form.read(path, numbered_rows, labels)
+                )
                 for measure, labels in form.labels.items()
             ]
     if not set(LABEL_TABLE.columns) <= set(columns):
@@ -146,11 +155,17 @@ def read_sets(path: Path) -> list[LabelledSet]:
         )
     if not _card_path(path).is_file():
         raise DataError(
-            f"{path} does not say who labelled it: write {_card_path(path).name} beside it, with name, "
-            f"measure and kind ({' or '.join(RATER_KINDS)}), and raters, guide, labelled and license"
+            f"{path} does not say who labelled it: write {_card_path(path).name} beside it, with "
+            f"name, "
+            f"measure and kind ({' or '.join(RATER_KINDS)}), and raters, guide, labelled and "
+            f"license"
         )
     card = _read_card(path, "")
-    return [replace(card, statements=_need_distinct(path, _read_own_rows(path, numbered_rows, card.measure)))]
+    return [
+        replace(
+            card, statements=_need_distinct(path, _read_own_rows(path, numbered_rows, card.measure))
+        )
+    ]
 
 
 def sets_of_labels(
@@ -167,7 +182,9 @@ def sets_of_labels(
     for (measure, kind), kind_labels in sorted(labels_by_measure.items()):
         days = sorted({label.labelled[:10] for label in kind_labels})
         statements = tuple(
-            LabelledStatement(texts[label.triple_id][1], label.label, texts[label.triple_id][0], label.triple_id)
+            LabelledStatement(
+                texts[label.triple_id][1], label.label, texts[label.triple_id][0], label.triple_id
+            )
             for label in kind_labels
         )
         sets.append(
@@ -199,13 +216,22 @@ class _PublishedForm:
     read: Callable[[Path, _NumberedRows, Mapping[str, str]], _NumberedStatements]
 
 
-def _read_hatecheck(path: Path, rows: _NumberedRows, labels: Mapping[str, str]) -> _NumberedStatements:
+def _read_hatecheck(
+    path: Path, rows: _NumberedRows, labels: Mapping[str, str]
+) -> _NumberedStatements:
     for line, row in rows:
         label = _known_label(row["label_gold"], labels, path, line)
-        yield line, LabelledStatement(row["test_case"].strip(), label, row["target_ident"], row["templ_id"])
+        yield (
+            line,
+            LabelledStatement(
+                row["test_case"].strip(), label, row["target_ident"], row["templ_id"]
+            ),
+        )
 
 
-def _read_seegull(path: Path, rows: _NumberedRows, labels: Mapping[str, str]) -> _NumberedStatements:
+def _read_seegull(
+    path: Path, rows: _NumberedRows, labels: Mapping[str, str]
+) -> _NumberedStatements:
     """Those that people rated: offensive if two of the three annotators gave 1 to 4; -1 is not
     offensive, 0 unsure. The sentence is ours: the set has an identity and an attribute."""
     for line, row in rows:
@@ -228,7 +254,9 @@ def _read_rating(cell: str, path: Path, line: int) -> float:
     raise DataError(f"{path}, line {line}: {cell!r} is no rating from -1 to 4")
 
 
-def _read_multilingual(path: Path, rows: _NumberedRows, labels: Mapping[str, str]) -> _NumberedStatements:
+def _read_multilingual(
+    path: Path, rows: _NumberedRows, labels: Mapping[str, str]
+) -> _NumberedStatements:
     for line, row in rows:
         language_name = row["mhc_case_id"].partition("-")[0].strip().casefold()
         label = _known_label(row["label_gold"], labels, path, line)
@@ -246,10 +274,18 @@ def _read_multilingual(path: Path, rows: _NumberedRows, labels: Mapping[str, str
 
 
 LANGUAGES = {
-    "arabic": "ar", "dutch": "nl", "english": ENGLISH, "french": "fr", "german": "de",
-    "hindi": "hi", "italian": "it", "mandarin": "zh", "polish": "pl", "portuguese": "pt",
+    "arabic": "ar",
+    "dutch": "nl",
+    "english": ENGLISH,
+    "french": "fr",
+    "german": "de",
+    "hindi": "hi",
+    "italian": "it",
+    "mandarin": "zh",
+    "polish": "pl",
+    "portuguese": "pt",
     "spanish": "es",
-}  # fmt: skip
+}
 
 
 def _is_regard_file(path: Path) -> bool:
@@ -267,7 +303,12 @@ def _read_regard(path: Path) -> _NumberedStatements:
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         if line.strip():
             label, _, sample = line.partition("\t")
-            yield number, LabelledStatement(sample.strip(), _known_label(label, _REGARD_LABELS, path, number))
+            yield (
+                number,
+                LabelledStatement(
+                    sample.strip(), _known_label(label, _REGARD_LABELS, path, number)
+                ),
+            )
 
 
 _REGARD_LABELS = {"-1": "negative", "0": "neutral", "1": "positive", "2": "other"}
@@ -276,16 +317,25 @@ _OFFENSIVE_LABELS = {
     "toxicity": {"hateful": "toxic", "non-hateful": "not toxic"},
 }
 REGARD_SET = LabelledSet(
-    "regard", "regard", "person", how="the majority of annotators that Sheng et al. 2019 hired",
-    guide="Sheng et al. 2019, section 3", labelled="2019",
+    "regard",
+    "regard",
+    "person",
+    how="the majority of annotators that Sheng et al. 2019 hired",
+    guide="Sheng et al. 2019, section 3",
+    labelled="2019",
     source="github.com/ewsheng/nlg-bias, data/regard",
-)  # fmt: skip
+)
 PUBLISHED_FORMS: tuple[_PublishedForm, ...] = (
     _PublishedForm(  # before HateCheck, whose columns it has too
         ("mhc_case_id", "test_case", "label_gold", "target_ident", "templ_id"),
         LabelledSet(
-            "Multilingual HateCheck", "", "person", guide="Röttger et al. 2022", labelled="2022",
-            how="Röttger et al. 2022, whose language experts wrote them", license="CC-BY-4.0",
+            "Multilingual HateCheck",
+            "",
+            "person",
+            guide="Röttger et al. 2022",
+            labelled="2022",
+            how="Röttger et al. 2022, whose language experts wrote them",
+            license="CC-BY-4.0",
             source="github.com/rewire-online/multilingual-hatecheck",
         ),
         _OFFENSIVE_LABELS,
@@ -294,9 +344,14 @@ PUBLISHED_FORMS: tuple[_PublishedForm, ...] = (
     _PublishedForm(
         ("test_case", "label_gold", "target_ident", "templ_id"),
         LabelledSet(
-            "HateCheck", "", "person", guide="Röttger et al. 2021", labelled="2021",
+            "HateCheck",
+            "",
+            "person",
+            guide="Röttger et al. 2021",
+            labelled="2021",
             how="Röttger et al. 2021, who wrote them; most of five annotators agreed",
-            license="CC-BY-4.0", source="github.com/paul-rottger/hatecheck-data",
+            license="CC-BY-4.0",
+            source="github.com/paul-rottger/hatecheck-data",
             learnt=(_OFFLINE_SCORER,),
         ),
         _OFFENSIVE_LABELS,
@@ -305,9 +360,15 @@ PUBLISHED_FORMS: tuple[_PublishedForm, ...] = (
     _PublishedForm(
         ("identity", "attribute", *(f"Annotation{n}" for n in (1, 2, 3))),
         LabelledSet(
-            "SeeGULL", "", "person", guide="Jha et al. 2023", labelled="2023",
-            how="two of three annotators that Jha et al. 2023 hired", license="CC-BY-4.0",
-            source="github.com/google-research-datasets/seegull", learnt=(_OFFLINE_SCORER,),
+            "SeeGULL",
+            "",
+            "person",
+            guide="Jha et al. 2023",
+            labelled="2023",
+            how="two of three annotators that Jha et al. 2023 hired",
+            license="CC-BY-4.0",
+            source="github.com/google-research-datasets/seegull",
+            learnt=(_OFFLINE_SCORER,),
         ),
         {
             measure: {"offensive": labels["hateful"], "not offensive": labels["non-hateful"]}
@@ -315,7 +376,7 @@ PUBLISHED_FORMS: tuple[_PublishedForm, ...] = (
         },
         _read_seegull,
     ),
-)  # fmt: skip
+)
 """Published sets that are read as they were published, told apart by their columns."""
 PUBLISHED_NAMES = ("Sheng et al.'s regard", *(form.set.name for form in PUBLISHED_FORMS))
 
@@ -325,7 +386,10 @@ def _read_own_rows(path: Path, rows: _NumberedRows, measure: str) -> _NumberedSt
     for line, row in rows:
         label = _known_label(row["label"], labels, path, line)
         unit = row.get("unit", "").strip()
-        yield line, LabelledStatement(row["text"].strip(), label, row.get("group", "").strip(), unit)
+        yield (
+            line,
+            LabelledStatement(row["text"].strip(), label, row.get("group", "").strip(), unit),
+        )
 
 
 @cache
@@ -333,11 +397,18 @@ def _read_shipped() -> dict[str, LabelledSet]:
     card = _read_card(SHIPPED_LABELS, "")
     statements_by_measure: dict[str, list[LabelledStatement]] = {}
     for _, row in read_table(SHIPPED_LABELS)[1]:
-        statements_by_measure.setdefault(row["measure"], []).append(LabelledStatement(row["text"], row["label"]))
-    return {m: replace(card, measure=m, statements=tuple(measure_statements)) for m, measure_statements in statements_by_measure.items()}
+        statements_by_measure.setdefault(row["measure"], []).append(
+            LabelledStatement(row["text"], row["label"])
+        )
+    return {
+        m: replace(card, measure=m, statements=tuple(measure_statements))
+        for m, measure_statements in statements_by_measure.items()
+    }
 
 
-def _build_published_set(labelled_set: LabelledSet, path: Path, lines: _NumberedStatements) -> LabelledSet:
+def _build_published_set(
+    labelled_set: LabelledSet, path: Path, lines: _NumberedStatements
+) -> LabelledSet:
     """The set with the statements of a file as it was published. A row without a text or a rating,
     and one whose text was there before, is left out."""
     left_out: Counter[str] = Counter()
@@ -371,7 +442,9 @@ def _need_distinct(path: Path, lines: _NumberedStatements) -> tuple[LabelledStat
         if not statement.text:
             raise DataError(f"{path}, line {line}: there is no text")
         if statement.text in lines_by_text:
-            raise DataError(f"{path}, line {line}: this text is also on line {lines_by_text[statement.text]}")
+            raise DataError(
+                f"{path}, line {line}: this text is also on line {lines_by_text[statement.text]}"
+            )
         lines_by_text[statement.text] = line
         statements.append(statement)
     if not statements:
@@ -404,6 +477,8 @@ def _read_card(path: Path, measure: str) -> LabelledSet:
     if card_values.get("kind") not in RATER_KINDS:
         raise DataError(f"{card}: kind is {' or '.join(RATER_KINDS)}")
     if path != SHIPPED_LABELS and not measure and card_values.get("measure") not in MEASURES:
-        raise DataError(f"{card}: {no_such('measure', str(card_values.get('measure', '')), MEASURES)}")
+        raise DataError(
+            f"{card}: {no_such('measure', str(card_values.get('measure', '')), MEASURES)}"
+        )
     fields = {"name": path.stem, "measure": measure, **card_values}
     return LabelledSet(**fields | {name: tuple(card_values.get(name, ())) for name in lists})

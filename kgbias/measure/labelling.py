@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.cross_mentions import MentionIndex
-from kgbias.graph.labels import SKIPPED_LABEL, RETRACTED_LABEL, Label
+from kgbias.graph.labels import RETRACTED_LABEL, SKIPPED_LABEL, Label
 from kgbias.graph.record import timestamp
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import verbalise
@@ -100,11 +100,14 @@ def read_guide(measure: str) -> LabelGuide:
     path = folder / f"{measure}.guide.toml" if folder else shipped_path
     if not path.is_file():
         guide_names = ", ".join(sorted(p.stem for p in shipped_path.parent.glob("*.toml")))
-        raise UsageError(f"there is no guide for labelling {measure}; there are guides for {guide_names}")
+        raise UsageError(
+            f"there is no guide for labelling {measure}; there are guides for {guide_names}"
+        )
     guide_values = read_toml(path)
     try:
         labels = tuple(
-            LabelMeaning(x["name"], x["meaning"], tuple(x["examples"])) for x in guide_values["labels"]
+            LabelMeaning(x["name"], x["meaning"], tuple(x["examples"]))
+            for x in guide_values["labels"]
         )
         guide_id = f"{guide_values['name']}@{guide_values['version']}"
         return LabelGuide(guide_id, guide_values["question"], tuple(guide_values["rules"]), labels)
@@ -172,8 +175,13 @@ class Labelling:
 
     def for_rater(self, name: str) -> "Labelling":
         """The same labelling by another rater."""
-        other_labelling = Labelling(self._run, self.measure, name, masked=self.is_masked, sample=self.sample)
-        other_labelling.__dict__["_texts"], other_labelling._stored_labels = self._texts, self._stored_labels
+        other_labelling = Labelling(
+            self._run, self.measure, name, masked=self.is_masked, sample=self.sample
+        )
+        other_labelling.__dict__["_texts"], other_labelling._stored_labels = (
+            self._texts,
+            self._stored_labels,
+        )
         return other_labelling
 
     @property
@@ -191,15 +199,19 @@ class Labelling:
     def next_tasks(
         self, limit: int = 1, *, held_statements: Mapping[str, Collection[str]] | None = None
     ) -> list[LabelTask]:
-        """The next statements for this rater, at most so many. `held_statements` are the raters who have
-        statements before them now, by statement: they count as having seen these."""
+        """The next statements for this rater, at most so many. `held_statements` are the raters who
+        have statements before them now, by statement: they count as having seen these."""
         raters_by_statement = self._raters_by_statement()
         tasks = []
         for statement_id in self.sample.order:
-            raters = raters_by_statement.get(statement_id, set()) | set((held_statements or {}).get(statement_id, ()))
+            raters = raters_by_statement.get(statement_id, set()) | set(
+                (held_statements or {}).get(statement_id, ())
+            )
             if self.rater in raters_by_statement.get(statement_id, ()):
                 continue
-            if len(raters - {self.rater}) < (_SHARED_RATERS if self.sample.is_shared(statement_id) else 1):
+            if len(raters - {self.rater}) < (
+                _SHARED_RATERS if self.sample.is_shared(statement_id) else 1
+            ):
                 tasks.append(self.make_task(statement_id))
                 if len(tasks) >= limit:
                     break
@@ -231,7 +243,11 @@ class Labelling:
         """Take back the rater's label or skip of a statement, or the latest of all. The row stays;
         a later one says that it does not count. Returns the statement, to be labelled again; None
         if there is nothing to take back."""
-        statement_id = statement.id if isinstance(statement, LabelTask) else statement or self.latest_statement()
+        statement_id = (
+            statement.id
+            if isinstance(statement, LabelTask)
+            else statement or self.latest_statement()
+        )
         if statement_id is None or not any(x.triple_id == statement_id for x in self._own_labels()):
             return None
         task = self.make_task(statement_id)
@@ -245,7 +261,9 @@ class Labelling:
 
     def read_progress(self) -> LabellingProgress:
         """How far this rater and all raters are."""
-        current_labels = [label for label in self._labels_in_effect() if label.triple_id in self._texts]
+        current_labels = [
+            label for label in self._labels_in_effect() if label.triple_id in self._texts
+        ]
         given_labels = [label for label in current_labels if label.label != SKIPPED_LABEL]
         own_labels = [label for label in current_labels if label.rater == self.rater]
         skipped_count = sum(label.label == SKIPPED_LABEL for label in own_labels)
@@ -261,13 +279,25 @@ class Labelling:
         """Write the next statements as a CSV file for a spreadsheet; returns how many. The rater
         fills in `label_statement` (a label or its number, or "skip") and, if need be, `note`."""
         tasks = self.next_tasks(limit)
-        with replace_file(Path(path)) as partial, partial.open("w", encoding="utf-8-sig",
-                                                             newline="") as file:  # fmt: skip
+        with (
+            replace_file(Path(path)) as partial,
+            partial.open("w", encoding="utf-8-sig", newline="") as file,
+        ):
             writer = csv.writer(file)
             writer.writerow(_SHEET_COLUMNS)
             for task in tasks:
-                other_cells = (self.measure, "yes" if self.is_masked else "no", self.guide.id, self.rater)
-                writer.writerow([escape_formula(c) for c in (_ID_PREFIX + task.id, "", "", task.text, *other_cells)])
+                other_cells = (
+                    self.measure,
+                    "yes" if self.is_masked else "no",
+                    self.guide.id,
+                    self.rater,
+                )
+                writer.writerow(
+                    [
+                        escape_formula(c)
+                        for c in (_ID_PREFIX + task.id, "", "", task.text, *other_cells)
+                    ]
+                )
         return len(tasks)
 
     @cached_property
@@ -293,7 +323,9 @@ class Labelling:
 
     def _labels_in_effect(self) -> list[Label]:
         """What people say now, oldest first; skips are among it."""
-        return [x for x in self._stored_labels.latest_labels().values() if x.label != RETRACTED_LABEL]
+        return [
+            x for x in self._stored_labels.latest_labels().values() if x.label != RETRACTED_LABEL
+        ]
 
     def _raters_by_statement(self) -> dict[str, set[str]]:
         """Which raters saw each statement of a random sample."""
@@ -312,7 +344,9 @@ class Labelling:
             name = SKIPPED_LABEL
         elif name not in self.labels.values():
             label_names = ", ".join(f"{name} ({key})" for key, name in self.labels.items())
-            raise UsageError(f"no label {label!r} of {self.measure}; use {label_names} or {SKIP_WORD}")
+            raise UsageError(
+                f"no label {label!r} of {self.measure}; use {label_names} or {SKIP_WORD}"
+            )
         if len(note) > MAX_NOTE_CHARACTERS:
             raise UsageError(f"a note has at most {MAX_NOTE_CHARACTERS:,} characters")
         return statement_id, name, note
@@ -336,9 +370,17 @@ class Labelling:
                 continue
             sample = self.sample.id if statement_id in sampled_ids else ""
             new_label = Label(
-                statement_id, self.measure, label, self.rater, "person", guide or self.guide.id,
-                timestamp(earlier.labelled if earlier else None), self.is_masked, sample, note,
-            )  # fmt: skip
+                statement_id,
+                self.measure,
+                label,
+                self.rater,
+                "person",
+                guide or self.guide.id,
+                timestamp(earlier.labelled if earlier else None),
+                self.is_masked,
+                sample,
+                note,
+            )
             labels_and_new.append((new_label, True))
         return labels_and_new
 
@@ -360,11 +402,17 @@ def read_label_sheet(run: StoredRun, path: str | Path, rater: str | None = None)
     labelled_keys: set[tuple[str, str, str]] = set()
     for place, row in _filled_rows(Path(path)):
         try:
-            key = (row["measure"].strip(), _rater_name(rater or unescape_formula(row["rater"])), _is_masked(row))
+            key = (
+                row["measure"].strip(),
+                _rater_name(rater or unescape_formula(row["rater"])),
+                _is_masked(row),
+            )
             if key not in labellings:
                 labellings[key] = Labelling(run, *key[:2], masked=key[2])
             label, note = row["label"].strip().casefold(), unescape_formula(row["note"]).strip()
-            checked_row = labellings[key].check_label(row["id"].strip().removeprefix(_ID_PREFIX), label, note)
+            checked_row = labellings[key].check_label(
+                row["id"].strip().removeprefix(_ID_PREFIX), label, note
+            )
             if (checked_row[0], *key[:2]) in labelled_keys:
                 raise UsageError("this statement has a second label by the same rater")
         except UsageError as error:
@@ -400,5 +448,7 @@ def _rater_name(name: str | None) -> str:
     if not name:
         raise UsageError("who labels? a rater needs a name")
     if len(name) > MAX_NAME_CHARACTERS or not is_plain(name):
-        raise UsageError(f"the name of a rater is one line of at most {MAX_NAME_CHARACTERS} characters")
+        raise UsageError(
+            f"the name of a rater is one line of at most {MAX_NAME_CHARACTERS} characters"
+        )
     return name

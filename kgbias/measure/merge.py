@@ -2,9 +2,9 @@
 "can't even be happy").
 
 They are linked, never merged: nodes, triples, generations and scores stay as they are, and removing
-the links leaves no trace. `merge_triples` counts linked statements as one. A statement is a predicate and
-an object, of whichever group, and its vector is the one by which it is found by what it means
-(`kgbias.measure.semantic_search`), so nothing is read again if the store keeps it.
+the links leaves no trace. `merge_triples` counts linked statements as one. A statement is a
+predicate and an object, of whichever group, and its vector is the one by which it is found by what
+it means (`kgbias.measure.semantic_search`), so nothing is read again if the store keeps it.
 """
 
 import re
@@ -23,7 +23,12 @@ from kgbias.io.progress import Progress
 from kgbias.io.wording import how
 from kgbias.language.words import is_negated
 from kgbias.measure.embedding import load_vectors
-from kgbias.measure.semantic_search import SHIPPED_ENCODER, store_vectors, statement_texts, read_vectors
+from kgbias.measure.semantic_search import (
+    SHIPPED_ENCODER,
+    read_vectors,
+    statement_texts,
+    store_vectors,
+)
 
 _BLOCK_STATEMENTS = 256  # statements compared with all earlier ones at once
 
@@ -54,7 +59,9 @@ class EmbeddedStatements:
     method: str
 
     @classmethod
-    def from_runs(cls, runs: Sequence[StoredRun], encoder: str, device: str = "auto") -> "EmbeddedStatements":
+    def from_runs(
+        cls, runs: Sequence[StoredRun], encoder: str, device: str = "auto"
+    ) -> "EmbeddedStatements":
         """Those of what the runs say: for "minilm", those that the store keeps; what has none there
         is read now, and not kept. Raises MissingExtra if a package is missing."""
         if encoder == "minilm":
@@ -63,12 +70,24 @@ class EmbeddedStatements:
         else:
             vectors = load_vectors(encoder, device)
             texts = [statement_texts(run) for run in runs]
-            vectors_by_run = [dict(zip(run_texts, vectors.embed([*run_texts.values()]), strict=True)) for run_texts in texts]
+            vectors_by_run = [
+                dict(zip(run_texts, vectors.embed([*run_texts.values()]), strict=True))
+                for run_texts in texts
+            ]
             method = f"{vectors.name} {vectors.version}"
-        return cls({statement_id(*ends): row for run_texts in vectors_by_run for ends, row in run_texts.items()}, method)
+        return cls(
+            {
+                statement_id(*ends): row
+                for run_texts in vectors_by_run
+                for ends, row in run_texts.items()
+            },
+            method,
+        )
 
 
-def find_links(counts: Mapping[StatementWords, int], embedded: EmbeddedStatements, threshold: float) -> list[NearDuplicate]:
+def find_links(
+    counts: Mapping[StatementWords, int], embedded: EmbeddedStatements, threshold: float
+) -> list[NearDuplicate]:
     """Link each statement to the most similar one that is not itself linked, if their cosine is at
     least `threshold`.
 
@@ -80,7 +99,9 @@ def find_links(counts: Mapping[StatementWords, int], embedded: EmbeddedStatement
     order = sorted(counts, key=lambda statement: (-counts[statement], statement))
     if not order:
         return []
-    unit_vectors = np.array([embedded.rows[_statement_id(*statement)] for statement in order], dtype=np.float32)
+    unit_vectors = np.array(
+        [embedded.rows[_statement_id(*statement)] for statement in order], dtype=np.float32
+    )
     unit_vectors /= np.maximum(np.linalg.norm(unit_vectors, axis=1, keepdims=True), 1e-12)
     link_keys = [_link_key(" ".join(statement)) for statement in order]
     key_numbers = {statement: n for n, statement in enumerate(dict.fromkeys(link_keys))}
@@ -89,14 +110,19 @@ def find_links(counts: Mapping[StatementWords, int], embedded: EmbeddedStatement
     is_head = np.zeros(len(order), dtype=bool)
     near_duplicates_found: list[NearDuplicate] = []
     for start in range(0, len(order), _BLOCK_STATEMENTS):
-        cosines = (unit_vectors[start : start + _BLOCK_STATEMENTS] @ unit_vectors[: start + _BLOCK_STATEMENTS].T).round(6)
+        cosines = (
+            unit_vectors[start : start + _BLOCK_STATEMENTS]
+            @ unit_vectors[: start + _BLOCK_STATEMENTS].T
+        ).round(6)
         for place, row in enumerate(cosines, start):
             near_heads = np.flatnonzero(row[:place] >= threshold)
             near_heads = near_heads[is_head[near_heads] & (kinds[near_heads] == kinds[place])]
             if len(near_heads):
                 head = int(near_heads[row[near_heads].argmax()])
                 similarity = min(1.0, round(float(row[head]), 6))
-                near_duplicates_found.append(NearDuplicate(order[place], order[head], similarity, method))
+                near_duplicates_found.append(
+                    NearDuplicate(order[place], order[head], similarity, method)
+                )
             else:
                 is_head[place] = True
     return near_duplicates_found
@@ -147,9 +173,17 @@ def merge_run(
     if encoder == "minilm" and not undo:
         store_vectors(run, progress, device=device)
     views = run.triples()
-    near_duplicate_links = [] if undo else find_near_duplicates(views, EmbeddedStatements.from_runs([run], encoder, device), threshold)
+    near_duplicate_links = (
+        []
+        if undo
+        else find_near_duplicates(
+            views, EmbeddedStatements.from_runs([run], encoder, device), threshold
+        )
+    )
     run.save_near_duplicates(near_duplicate_links)
-    return MergeResult(tuple(near_duplicate_links), len(views), len(merge_triples(views, near_duplicate_links)))
+    return MergeResult(
+        tuple(near_duplicate_links), len(views), len(merge_triples(views, near_duplicate_links))
+    )
 
 
 def find_near_duplicates(
@@ -164,7 +198,9 @@ def find_near_duplicates(
     return find_links({words[id]: count for id, count in counts.items()}, embedded, threshold)
 
 
-def merge_triples(views: Sequence[TripleView], near_duplicate_links: Sequence[NearDuplicate]) -> list[TripleView]:
+def merge_triples(
+    views: Sequence[TripleView], near_duplicate_links: Sequence[NearDuplicate]
+) -> list[TripleView]:
     """The triples with every linked statement replaced by the one it is linked to. Triples of an
     arm that become equal are combined: their counts are added, and the scores are those of the
     triple said in these words (else of the most frequent one)."""
@@ -172,7 +208,9 @@ def merge_triples(views: Sequence[TripleView], near_duplicate_links: Sequence[Ne
     triples_by_id: dict[tuple[str, str], list[tuple[bool, TripleView]]] = {}
     for view in views:
         predicate, object = heads.get(view.statement_id, (view.predicate, view.object))
-        merged_id = triple_id(view.group_id, node_id("predicate", predicate), node_id("object", object))
+        merged_id = triple_id(
+            view.group_id, node_id("predicate", predicate), node_id("object", object)
+        )
         as_said = merged_id == view.id
         merged_triple = replace(view, id=merged_id, predicate=predicate, object=object)
         triples_by_id.setdefault((view.arm, merged_id), []).append((as_said, merged_triple))

@@ -18,17 +18,37 @@ import numpy as np
 
 from kgbias.graph.cross_mentions import exclude_cross_mentions
 from kgbias.graph.draws import Draws
-from kgbias.graph.labels import SKIPPED_LABEL, RaterKind, Label, labels_in_effect, describe_raters
+from kgbias.graph.labels import SKIPPED_LABEL, Label, RaterKind, describe_raters, labels_in_effect
 from kgbias.graph.selection import SelectedStatements, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Metric, TripleView
 from kgbias.measure.precision import read_precision
 from kgbias.measure.sampling import draw_selected_sample
-from kgbias.measures import BY_ALL_LABELS, CORRECTED_PREFIX, Figure, Measure, ScoreLike, corrected_figure, get_measure
+from kgbias.measures import (
+    BY_ALL_LABELS,
+    CORRECTED_PREFIX,
+    Figure,
+    Measure,
+    ScoreLike,
+    corrected_figure,
+    get_measure,
+)
 from kgbias.stats.estimate import COVERS, Estimate
 from kgbias.stats.inference import DEFAULT_DRAWS, STATISTICS, Values, mean
-from kgbias.stats.ppi import NOT_TESTED, RectifierCell, CorrectedFigure, CorrectedDifference, ScoredStatements, correct_figure
-from kgbias.stats.poststratification import CHOSEN_FORM, MIN_VALUES, StratifiedSample, StandardWeights
+from kgbias.stats.poststratification import (
+    CHOSEN_FORM,
+    MIN_VALUES,
+    StandardWeights,
+    StratifiedSample,
+)
+from kgbias.stats.ppi import (
+    NOT_TESTED,
+    CorrectedDifference,
+    CorrectedFigure,
+    RectifierCell,
+    ScoredStatements,
+    correct_figure,
+)
 
 MIN_OWN_LABELS = 20
 """The fewest labels of a group's statements from which it is corrected by them alone: from there on
@@ -70,8 +90,9 @@ def read_sample_labels(
     selection: Selection,
     labels: Sequence[Label] | None = None,
 ) -> SampleLabels | None:
-    """The labels by which figures of these statements, counted `exclude_cross_mentions` groups, are corrected;
-    None without any. `labels` are the store's of this measure, if they were read already."""
+    """The labels by which figures of these statements, counted `exclude_cross_mentions` groups, are
+    corrected; None without any. `labels` are the store's of this measure, if they were read
+    already."""
     current = labels_in_effect(run.store.labels(measure) if labels is None else labels)
     if not current:
         return None
@@ -100,7 +121,11 @@ def _label_shares(labels: Sequence[Label]) -> dict[str, dict[str, float]]:
     for x in labels:
         by_triple[x.triple_id].append(x.label)
     return {
-        id: {label: statement_labels.count(label) / len(statement_labels) for label in statement_labels} for id, statement_labels in by_triple.items()
+        id: {
+            label: statement_labels.count(label) / len(statement_labels)
+            for label in statement_labels
+        }
+        for id, statement_labels in by_triple.items()
     }
 
 
@@ -159,9 +184,9 @@ class LabelCorrections:
 
     Attributes:
         labels: the labels.
-        equal_error_p_value: the p-value of the hypothesis that the scorer errs alike for all groups, by
-            permutation of the groups of statements with one label of the scorer; NaN if no two
-            groups have labels.
+        equal_error_p_value: the p-value of the hypothesis that the scorer errs alike for all
+            groups, by permutation of the groups of statements with one label of the scorer; NaN if
+            no two groups have labels.
     """
 
     def __init__(
@@ -178,10 +203,15 @@ class LabelCorrections:
         for t in triples:
             if measure in t.scores:
                 self._triples_by_group[t.group_id].append(t)
-        self._samples_by_group = {id: draws.numbered_sample(group_triples) for id, group_triples in self._triples_by_group.items()}
+        self._samples_by_group = {
+            id: draws.numbered_sample(group_triples)
+            for id, group_triples in self._triples_by_group.items()
+        }
         self._pools: dict[float | None, dict[Hashable, RectifierCell]] = {}
         levels = LabelValues.from_measure(self.measure)
-        self.equal_error_p_value = _equal_error_test(self._read_all_groups(levels)) if levels else float("nan")
+        self.equal_error_p_value = (
+            _equal_error_test(self._read_all_groups(levels)) if levels else float("nan")
+        )
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -198,11 +228,23 @@ class LabelCorrections:
         """Whether a group has enough statements to be compared with others."""
         return group in self._samples_by_group and self._samples_by_group[group].n >= MIN_VALUES
 
-    def pooled_mix(self, groups: Sequence[str], other: "LabelCorrections | None" = None) -> StandardWeights | None:
+    def pooled_mix(
+        self, groups: Sequence[str], other: "LabelCorrections | None" = None
+    ) -> StandardWeights | None:
         """The pooled mix of prompts of these groups, of those with enough statements, here and in
         another run."""
-        samples = [c._samples_by_group[id] for c in (self, other) if c for id in groups if c.has_enough_statements(id)]
-        return StandardWeights.from_samples(samples) if samples and all(a.forms is not None for a in samples) else None
+        samples = [
+            c._samples_by_group[id]
+            for c in (self, other)
+            if c
+            for id in groups
+            if c.has_enough_statements(id)
+        ]
+        return (
+            StandardWeights.from_samples(samples)
+            if samples and all(a.forms is not None for a in samples)
+            else None
+        )
 
     def corrected_figure_of(
         self, group: str, figure: Figure, mix: StandardWeights | None = None
@@ -210,11 +252,19 @@ class LabelCorrections:
         """A corrected figure of a group, and whether by its own labels; None if the figure has no
         correction, or too few statements were labelled."""
         levels = LabelValues.from_measure(self.measure, figure)
-        if levels is None or figure.statistic not in ("total", "mean") or group not in self._triples_by_group:
+        if (
+            levels is None
+            or figure.statistic not in ("total", "mean")
+            or group not in self._triples_by_group
+        ):
             return None
         group_read = self._read_group(group, levels, figure.over == "chosen")
         if figure.over == "standardised":
-            if mix is None or not mix.weights or not set(mix.weights) <= group_read.occurrences.sizes().keys():
+            if (
+                mix is None
+                or not mix.weights
+                or not set(mix.weights) <= group_read.occurrences.sizes().keys()
+            ):
                 return None
         else:
             mix = None
@@ -223,7 +273,7 @@ class LabelCorrections:
         cells, by_own_labels = self._choose_cells(group, group_read, levels, mix)
         corrected = correct_figure(
             group_read, cells, STATISTICS[figure.statistic], mix=mix, bounds=levels.bounds
-        )  # fmt: skip
+        )
         return None if corrected is None else (corrected, by_own_labels)
 
     def corrected_difference(
@@ -236,16 +286,35 @@ class LabelCorrections:
         """The corrected mean of some groups' statements minus that of others, which may be those of
         another run, at a mix of prompts; n is the number of labels by which they are corrected.
         `NOT_TESTED` without enough."""
-        first_side, second_side = self._make_side(first, mix, 1), (other or self)._make_side(second, mix, 2)
+        first_side, second_side = (
+            self._make_side(first, mix, 1),
+            (other or self)._make_side(second, mix, 2),
+        )
         if first_side is None or second_side is None:
             return NOT_TESTED
         e = first_side.mean.subtract(second_side.mean)
-        p = first_side.mean.test(second_side.mean) if first_side.by_own and second_side.by_own else float("nan")
-        return CorrectedDifference(e.value, e.low, e.high, len(first_side.labels | second_side.labels), p)
+        p = (
+            first_side.mean.test(second_side.mean)
+            if first_side.by_own and second_side.by_own
+            else float("nan")
+        )
+        return CorrectedDifference(
+            e.value, e.low, e.high, len(first_side.labels | second_side.labels), p
+        )
 
-    def _make_side(self, groups: Sequence[str], mix: StandardWeights | None, seed: int) -> "_DifferenceSide | None":
+    def _make_side(
+        self, groups: Sequence[str], mix: StandardWeights | None, seed: int
+    ) -> "_DifferenceSide | None":
         levels = LabelValues.from_measure(self.measure)
-        reads_by_group = {group_id: self._read_group(group_id, levels) for group_id in groups if group_id in self._triples_by_group} if levels else {}
+        reads_by_group = (
+            {
+                group_id: self._read_group(group_id, levels)
+                for group_id in groups
+                if group_id in self._triples_by_group
+            }
+            if levels
+            else {}
+        )
         if levels is None or not reads_by_group:
             return None
         cells: dict[Hashable, RectifierCell] = {}
@@ -262,11 +331,17 @@ class LabelCorrections:
                 for triple in self._triples_by_group[group]
                 if triple.id in self.labels.shares
             }
-        mean_of = correct_figure(_join_reads(reads_by_group), cells, mean, mix=mix, bounds=levels.bounds, seed=seed)
+        mean_of = correct_figure(
+            _join_reads(reads_by_group), cells, mean, mix=mix, bounds=levels.bounds, seed=seed
+        )
         return None if mean_of is None else _DifferenceSide(mean_of, labels, all_own)
 
     def _choose_cells(
-        self, group: str, group_read: ScoredStatements, levels: LabelValues, mix: StandardWeights | None
+        self,
+        group: str,
+        group_read: ScoredStatements,
+        levels: LabelValues,
+        mix: StandardWeights | None,
     ) -> tuple[Mapping[Hashable, RectifierCell], bool]:
         """The cells by which a group is corrected, and whether they are its own."""
         pool = self._pooled_cells(levels)
@@ -299,20 +374,30 @@ class LabelCorrections:
     def _read_all_groups(self, levels: LabelValues) -> dict[str, ScoredStatements]:
         return {group: self._read_group(group, levels) for group in self._triples_by_group}
 
-    def _read_group(self, group: str, levels: LabelValues, chosen_only: bool = False) -> ScoredStatements:
+    def _read_group(
+        self, group: str, levels: LabelValues, chosen_only: bool = False
+    ) -> ScoredStatements:
         group_triples, sample = self._triples_by_group[group], self._samples_by_group[group]
         if chosen_only:
             forms = sample.forms
-            is_chosen = np.zeros(len(sample.sample.values), dtype=bool) if forms is None else (
-                forms == CHOSEN_FORM
-            )  # fmt: skip
+            is_chosen = (
+                np.zeros(len(sample.sample.values), dtype=bool)
+                if forms is None
+                else (forms == CHOSEN_FORM)
+            )
             sample = sample.select(is_chosen)
         name, shares = self.measure.name, self.labels.shares
         return ScoredStatements(
             sample,
-            np.array([levels.score_value(triple.scores[name]) for triple in group_triples], dtype=np.float64),
             np.array(
-                [levels.label_value(shares[triple.id]) if triple.id in shares else np.nan for triple in group_triples],
+                [levels.score_value(triple.scores[name]) for triple in group_triples],
+                dtype=np.float64,
+            ),
+            np.array(
+                [
+                    levels.label_value(shares[triple.id]) if triple.id in shares else np.nan
+                    for triple in group_triples
+                ],
                 dtype=np.float64,
             ),
             [triple.scores[name].label for triple in group_triples],
@@ -323,7 +408,11 @@ def _join_reads(reads_by_group: Mapping[str, ScoredStatements]) -> ScoredStateme
     """The statements of several groups as those of one."""
     samples, start = [], 0
     for group_read in reads_by_group.values():
-        samples.append(group_read.occurrence_values(np.arange(start, start + len(group_read.scores), dtype=np.float64)))
+        samples.append(
+            group_read.occurrence_values(
+                np.arange(start, start + len(group_read.scores), dtype=np.float64)
+            )
+        )
         start += len(group_read.scores)
     return ScoredStatements(
         StratifiedSample.pool(samples),
@@ -334,8 +423,8 @@ def _join_reads(reads_by_group: Mapping[str, ScoredStatements]) -> ScoredStateme
 
 
 def _equal_error_test(reads_by_group: Mapping[str, ScoredStatements]) -> float:
-    """See `LabelCorrections.equal_error_p_value`. The statistic is the sum over groups and labels of the scorer of n
-    times the squared distance of the mean error from that of all groups."""
+    """See `LabelCorrections.equal_error_p_value`. The statistic is the sum over groups and labels
+    of the scorer of n times the squared distance of the mean error from that of all groups."""
     cells: dict[Hashable, tuple[list[Values], list[int]]] = defaultdict(lambda: ([], []))
     for number, group_read in enumerate(reads_by_group.values()):
         for label, cell in group_read.build_cells("").items():
@@ -349,7 +438,9 @@ def _equal_error_test(reads_by_group: Mapping[str, ScoredStatements]) -> float:
         all_errors, all_groups = np.concatenate(errors), np.array(groups)
         has_several_groups |= len(set(groups)) > 1
         all_errors = all_errors - all_errors.mean()
-        rows = np.vstack([all_errors, rng.permuted(np.tile(all_errors, (_PERMUTATION_DRAWS, 1)), axis=1)])
+        rows = np.vstack(
+            [all_errors, rng.permuted(np.tile(all_errors, (_PERMUTATION_DRAWS, 1)), axis=1)]
+        )
         for group in set(groups):
             sums = rows[:, all_groups == group].sum(axis=1)
             total += sums**2 / (all_groups == group).sum()
@@ -359,20 +450,30 @@ def _equal_error_test(reads_by_group: Mapping[str, ScoredStatements]) -> float:
 
 
 def corrections_by_measure(
-    run: StoredRun, selected: SelectedStatements, selection: Selection, arm: str, draws: Draws | None = None
+    run: StoredRun,
+    selected: SelectedStatements,
+    selection: Selection,
+    arm: str,
+    draws: Draws | None = None,
 ) -> dict[str, LabelCorrections]:
-    """By measure, the corrections of an arm of the statements that count `exclude_cross_mentions` groups; empty
-    without labels."""
+    """By measure, the corrections of an arm of the statements that count `exclude_cross_mentions`
+    groups; empty without labels."""
     labels: dict[str, list[Label]] = defaultdict(list)
     for x in run.store.labels():
         labels[x.measure].append(x)
     corrections = {}
     for measure, measure_labels in labels.items():
-        if (sample_labels := read_sample_labels(run, measure, selected, selection, measure_labels)) is not None:
-            considered = selected.including_unacceptable if measure == "acceptability" else selected.triples
+        if (
+            sample_labels := read_sample_labels(run, measure, selected, selection, measure_labels)
+        ) is not None:
+            considered = (
+                selected.including_unacceptable if measure == "acceptability" else selected.triples
+            )
             arm_triples = [t for t in considered if t.arm == arm]
             known_draws = draws or Draws.from_run(run, selected)
-            corrections[measure] = LabelCorrections(measure, sample_labels, arm_triples, known_draws, f"{run.id}/{arm}")
+            corrections[measure] = LabelCorrections(
+                measure, sample_labels, arm_triples, known_draws, f"{run.id}/{arm}"
+            )
     return corrections
 
 
@@ -384,24 +485,40 @@ class CorrectedDifferences:
     """
 
     def __init__(
-        self, run: StoredRun, selected: SelectedStatements, selection: Selection, compared_names: Sequence[str] = ()
+        self,
+        run: StoredRun,
+        selected: SelectedStatements,
+        selection: Selection,
+        compared_names: Sequence[str] = (),
     ) -> None:
-        self._ids = {c: {g.name: g.id for g in run.groups if g.category == c}
-                     for c in dict.fromkeys(g.category for g in run.groups)}  # fmt: skip
-        self._by_arm = {arm: corrections_by_measure(run, selected, selection, arm) for arm in selected.arms}
+        self._ids = {
+            c: {g.name: g.id for g in run.groups if g.category == c}
+            for c in dict.fromkeys(g.category for g in run.groups)
+        }
+        self._by_arm = {
+            arm: corrections_by_measure(run, selected, selection, arm) for arm in selected.arms
+        }
         self._compared_names = compared_names
 
-    def difference(self, arm: str, measure: str, category: str, first: str, second: str) -> CorrectedDifference:
+    def difference(
+        self, arm: str, measure: str, category: str, first: str, second: str
+    ) -> CorrectedDifference:
         """The difference between a group and another, or, if none is called `second`, all others of
         the category."""
         corrections = self._by_arm.get(arm, {}).get(measure)
         if corrections is None:
             return NOT_TESTED
         ids = self._ids[category]
-        compared_ids = [ids[n] for n in self._compared_names if n in ids] if len(self._compared_names) > 1 else []
+        compared_ids = (
+            [ids[n] for n in self._compared_names if n in ids]
+            if len(self._compared_names) > 1
+            else []
+        )
         mix = corrections.pooled_mix(compared_ids or list(ids.values()))
         other_ids = [ids[second]] if second in ids else [id for n, id in ids.items() if n != first]
-        return corrections.corrected_difference([ids[first]], [id for id in other_ids if corrections.has_enough_statements(id)], mix)
+        return corrections.corrected_difference(
+            [ids[first]], [id for id in other_ids if corrections.has_enough_statements(id)], mix
+        )
 
 
 class CorrectedRunDifferences:
@@ -412,20 +529,28 @@ class CorrectedRunDifferences:
         sides: the runs, each with its statements that count.
     """
 
-    def __init__(self, sides: Sequence[tuple[StoredRun, SelectedStatements]], selection: Selection) -> None:
+    def __init__(
+        self, sides: Sequence[tuple[StoredRun, SelectedStatements]], selection: Selection
+    ) -> None:
         self._corrections_by_run = {}
         for run, selected in sides:
             comparable = exclude_cross_mentions(run, selected)
-            self._corrections_by_run[run.name] = corrections_by_measure(run, comparable, selection, comparable.arms[0])
+            self._corrections_by_run[run.name] = corrections_by_measure(
+                run, comparable, selection, comparable.arms[0]
+            )
         self._ids = {g.name: g.id for run, _ in sides for g in run.groups}
 
     def difference(self, measure: str, group: str, first: str, second: str) -> CorrectedDifference:
         """The difference of a group between two runs, by name."""
-        first_corrections, second_corrections = (self._corrections_by_run.get(name, {}).get(measure) for name in (first, second))
+        first_corrections, second_corrections = (
+            self._corrections_by_run.get(name, {}).get(measure) for name in (first, second)
+        )
         if first_corrections is None or second_corrections is None:
             return NOT_TESTED
         ids = [self._ids[group]]
-        return first_corrections.corrected_difference(ids, ids, first_corrections.pooled_mix(ids, second_corrections), second_corrections)
+        return first_corrections.corrected_difference(
+            ids, ids, first_corrections.pooled_mix(ids, second_corrections), second_corrections
+        )
 
 
 def corrected_figures(
@@ -441,21 +566,32 @@ def corrected_figures(
                 mix = corrections.pooled_mix(ids)
                 for group_id in ids:
                     for figure in corrections.measure.figures:
-                        if (corrected := corrections.corrected_figure_of(group_id, figure, mix)) is None:
+                        if (
+                            corrected := corrections.corrected_figure_of(group_id, figure, mix)
+                        ) is None:
                             continue
                         corrected_value, by_own = corrected
                         method = _describe_method(corrections, corrected_value, by_own)
                         name = corrected_figure(figure).name
-                        estimate, min_value = corrected_value.estimate, 0.0 if figure.counts is not None else -np.inf
+                        estimate, min_value = (
+                            corrected_value.estimate,
+                            0.0 if figure.counts is not None else -np.inf,
+                        )
                         scores.append(
                             GroupScore.from_estimate(
-                                group_id, name, estimate.clip(min_value, np.inf), method, selected.arm_label(arm)
+                                group_id,
+                                name,
+                                estimate.clip(min_value, np.inf),
+                                method,
+                                selected.arm_label(arm),
                             )
                         )
     return scores
 
 
-def _describe_method(corrections: LabelCorrections, corrected: CorrectedFigure, by_own: bool) -> str:
+def _describe_method(
+    corrections: LabelCorrections, corrected: CorrectedFigure, by_own: bool
+) -> str:
     by_all = f"{BY_ALL_LABELS}, among which this one is taken for one like the others"
     label_source = "of the group's statements" if by_own else by_all
     test_text = (
@@ -464,7 +600,8 @@ def _describe_method(corrections: LabelCorrections, corrected: CorrectedFigure, 
         else f" (that the scorer errs alike for all: p = {corrections.equal_error_p_value:.2g})"
     )
     return (
-        f"{CORRECTED_PREFIX}by {corrected.n} labels {corrections.labels.labelled_by}, {label_source}{test_text}; prediction-powered, "
+        f"{CORRECTED_PREFIX}by {corrected.n} labels {corrections.labels.labelled_by}, "
+        f"{label_source}{test_text}; prediction-powered, "
         f"{DEFAULT_DRAWS} draws; {COVERS} {', '.join(corrections.covers)}, the scorer's errors"
     )
 
@@ -513,8 +650,12 @@ def expect_figures(
     sample = draw_selected_sample(run, measure, selected, selection)
     sample_labels = read_sample_labels(run, measure, selected, selection)
     considered = selected.including_unacceptable if measure == "acceptability" else selected.triples
-    scorer_labels = {triple.id: triple.scores[measure].label for triple in considered if measure in triple.scores}
-    probabilities, basis = _label_probabilities(get_measure(measure), sample_labels, scorer_labels, metric)
+    scorer_labels = {
+        triple.id: triple.scores[measure].label for triple in considered if measure in triple.scores
+    }
+    probabilities, basis = _label_probabilities(
+        get_measure(measure), sample_labels, scorer_labels, metric
+    )
     names = {g.id: g.name for g in run.groups}
     rng = np.random.Generator(np.random.PCG64(0))
     shares = dict(sample_labels.shares) if sample_labels else {}
@@ -526,25 +667,45 @@ def expect_figures(
     expected_figures = []
     for arm in selected.arms:
         arm_triples = [triple for triple in considered if triple.arm == arm]
-        corrections = LabelCorrections(measure, drawn_labels, arm_triples, Draws.from_run(run, selected))
+        corrections = LabelCorrections(
+            measure, drawn_labels, arm_triples, Draws.from_run(run, selected)
+        )
         for figure in corrections.measure.figures:
-            for group in corrections.groups if figure.column and figure.over != "standardised" else ():
+            for group in (
+                corrections.groups if figure.column and figure.over != "standardised" else ()
+            ):
                 corrected = corrections.corrected_figure_of(group, figure)
                 raw_figure = raw.get((group, selected.arm_label(arm), figure.name))
                 if corrected is not None and raw_figure is not None:
                     estimate, by_own = corrected[0].estimate, corrected[1]
                     expected_figures.append(
-                        ExpectedFigure(estimate.value, estimate.low, estimate.high, estimate.n, measure, figure.name, names[group],
-                                selected.arm_label(arm), raw_figure, by_own, basis)
-                    )  # fmt: skip
+                        ExpectedFigure(
+                            estimate.value,
+                            estimate.low,
+                            estimate.high,
+                            estimate.n,
+                            measure,
+                            figure.name,
+                            names[group],
+                            selected.arm_label(arm),
+                            raw_figure,
+                            by_own,
+                            basis,
+                        )
+                    )
     return expected_figures
 
 
-_PSEUDO_LABELS = 1.0  # labels of each kind that a scorer's label is taken to have had before any was given
+_PSEUDO_LABELS = (
+    1.0  # labels of each kind that a scorer's label is taken to have had before any was given
+)
 
 
 def _label_probabilities(
-    measure: Measure, labels: SampleLabels | None, scorer_labels: Mapping[str, str], metric: Metric | None
+    measure: Measure,
+    labels: SampleLabels | None,
+    scorer_labels: Mapping[str, str],
+    metric: Metric | None,
 ) -> tuple[dict[str, dict[str, float]], str]:
     """For each label of the scorer, how likely each label of a rater is, and what that rests on."""
     end_labels = measure.sides or tuple(measure.signs) or tuple(measure.labels)
@@ -559,16 +720,21 @@ def _label_probabilities(
                     counts[scorer_labels[id]][name] += share
     elif (counted_precision := read_precision(metric)) is not None:
         basis = f'how often "{measure.hurtful}" was right or missing when crawls were read'
-        missed_share = (counted_precision.labels_wanted - counted_precision.labels_right) / max(1, counted_precision.read_statements - counted_precision.labels_given)
+        missed_share = (counted_precision.labels_wanted - counted_precision.labels_right) / max(
+            1, counted_precision.read_statements - counted_precision.labels_given
+        )
         other_labels = [name for name in names if name != measure.hurtful]
         for label in counts:
             if label == measure.hurtful:
                 share = (1 - counted_precision.precision.value) / len(other_labels)
-                counts[label] = dict.fromkeys(other_labels, share) | {label: counted_precision.precision.value}
+                counts[label] = dict.fromkeys(other_labels, share) | {
+                    label: counted_precision.precision.value
+                }
             else:
                 counts[label] = dict.fromkeys(names, 0.0) | {label: 1 - missed_share}
                 counts[label][measure.hurtful] = missed_share
     sums = {label: sum(label_counts.values()) for label, label_counts in counts.items()}
     return {
-        label: {name: n / sums[label] for name, n in label_counts.items()} for label, label_counts in counts.items()
+        label: {name: n / sums[label] for name, n in label_counts.items()}
+        for label, label_counts in counts.items()
     }, basis

@@ -19,8 +19,13 @@ import numpy as np
 from kgbias.graph.types import Metric
 from kgbias.io.reading import read_text
 from kgbias.io.tables import parse_table
-from kgbias.measure.scorer_agreement import correlation_estimate, cohens_kappa
-from kgbias.measure.labelled_sets import LabelledStatement, LabelledSet, read_shipped_set, describe_shipped_annotator
+from kgbias.measure.labelled_sets import (
+    LabelledSet,
+    LabelledStatement,
+    describe_shipped_annotator,
+    read_shipped_set,
+)
+from kgbias.measure.scorer_agreement import cohens_kappa, correlation_estimate
 from kgbias.measure.scorers import Scorer
 from kgbias.measures import Measure, ScoredTriple, ScoreLike
 from kgbias.stats.estimate import Estimate
@@ -78,11 +83,17 @@ class LabelAgreement:
 
 def check_shipped_labels(scorer: Scorer, labels: LabelledSet | None = None) -> LabelAgreement:
     """Check a scorer against labelled statements, by default the shipped ones of its measure."""
-    labelled_set = labels or read_shipped_set(scorer.measure) or LabelledSet("", scorer.measure, "person")
-    return check_by_group(scorer.name, labelled_set, scorer.score([one.text for one in labelled_set.statements]))[0]
+    labelled_set = (
+        labels or read_shipped_set(scorer.measure) or LabelledSet("", scorer.measure, "person")
+    )
+    return check_by_group(
+        scorer.name, labelled_set, scorer.score([one.text for one in labelled_set.statements])
+    )[0]
 
 
-def check_by_group(scorer: str, labelled_set: LabelledSet, judgements: Sequence[ScoreLike | None]) -> list[LabelAgreement]:
+def check_by_group(
+    scorer: str, labelled_set: LabelledSet, judgements: Sequence[ScoreLike | None]
+) -> list[LabelAgreement]:
     """What a scorer of this name says of the statements of a set, in their order, against the
     labels: over all of them, then about each group with `MIN_GROUP_LABELS` or more, by name."""
     pairs = list(zip(labelled_set.statements, judgements, strict=True))
@@ -98,23 +109,45 @@ def check_by_group(scorer: str, labelled_set: LabelledSet, judgements: Sequence[
 
 
 def _compare_labels(
-    scorer: str, labelled_set: LabelledSet, group: str, pairs: Sequence[tuple[LabelledStatement, ScoreLike | None]]
+    scorer: str,
+    labelled_set: LabelledSet,
+    group: str,
+    pairs: Sequence[tuple[LabelledStatement, ScoreLike | None]],
 ) -> LabelAgreement:
     judged_pairs = [(statement, score) for statement, score in pairs if score is not None]
     given_labels = [statement.label for statement, _ in judged_pairs]
     units = [statement.unit or f" {n}" for n, (statement, _) in enumerate(judged_pairs)]
     has_shared_units = len(set(units)) < len(units)
-    same_share, label_kappa = cohens_kappa([score.label for _, score in judged_pairs], given_labels, units if has_shared_units else ())
-    floor = max(map(given_labels.count, set(given_labels))) / len(given_labels) if given_labels else math.nan
-    ratings_and_values = [(statement.rating, score.value) for statement, score in judged_pairs if statement.rating is not None]
+    same_share, label_kappa = cohens_kappa(
+        [score.label for _, score in judged_pairs], given_labels, units if has_shared_units else ()
+    )
+    floor = (
+        max(map(given_labels.count, set(given_labels))) / len(given_labels)
+        if given_labels
+        else math.nan
+    )
+    ratings_and_values = [
+        (statement.rating, score.value)
+        for statement, score in judged_pairs
+        if statement.rating is not None
+    ]
     rho = Estimate.missing()
     if len(ratings_and_values) > 1:
         ratings, values = np.array(ratings_and_values).T
         rho = correlation_estimate(rank_correlation(ratings, values), len(ratings_and_values))
     return LabelAgreement(
-        labelled_set.measure, scorer, same_share, label_kappa, len(pairs) - len(judged_pairs), labelled_set.labelled_by, labelled_set.name, group, floor, rho,
+        labelled_set.measure,
+        scorer,
+        same_share,
+        label_kappa,
+        len(pairs) - len(judged_pairs),
+        labelled_set.labelled_by,
+        labelled_set.name,
+        group,
+        floor,
+        rho,
         scorer in labelled_set.learnt,
-    )  # fmt: skip
+    )
 
 
 PRECISION_FILE = Path(__file__).with_name("scorers") / "precision.tsv"
@@ -159,7 +192,8 @@ class LabelPrecision:
 
     def __str__(self) -> str:
         return (
-            f"of {self.labels_given} that got this label in crawls whose statements were read one by one "
+            f"of {self.labels_given} that got this label in crawls whose statements were read one "
+            f"by one "
             f"(by {describe_shipped_annotator()}), {self.share} deserved it"
         )
 
@@ -171,15 +205,22 @@ def read_precision(metric: Metric | None) -> LabelPrecision | None:
     return _read_precisions().get((metric.measure, metric.scorer, metric.version))
 
 
-def describe_hurtful_label(measure: Measure, metric: Metric | None, triples: Collection[ScoredTriple]) -> str:
+def describe_hurtful_label(
+    measure: Measure, metric: Metric | None, triples: Collection[ScoredTriple]
+) -> str:
     """How many of the statements have a measure's hurtful label, and how many that get it deserve
     it: what to know before reading a list of them."""
     measure_scores = [t.scores[measure.name] for t in triples if measure.name in t.scores]
     hurtful_count = sum(score.label == measure.hurtful for score in measure_scores)
     if not hurtful_count:
-        return f'None of {len(measure_scores):,} is labelled "{measure.hurtful}": these come nearest.'
+        return (
+            f'None of {len(measure_scores):,} is labelled "{measure.hurtful}": these come nearest.'
+        )
     verb = "is" if hurtful_count == 1 else "are"
-    return f'{hurtful_count:,} of {len(measure_scores):,} {verb} labelled "{measure.hurtful}"; {_precision_text(metric)}.'
+    return (
+        f'{hurtful_count:,} of {len(measure_scores):,} {verb} labelled "{measure.hurtful}"; '
+        f"{_precision_text(metric)}."
+    )
 
 
 def describe_precision(measure: Measure, metric: Metric | None) -> str:
@@ -190,7 +231,9 @@ def describe_precision(measure: Measure, metric: Metric | None) -> str:
 
 def _precision_text(metric: Metric | None) -> str:
     counted_precision = read_precision(metric)
-    return str(counted_precision or "how many that get it deserve it was not counted for this scorer")
+    return str(
+        counted_precision or "how many that get it deserve it was not counted for this scorer"
+    )
 
 
 @cache
@@ -198,7 +241,9 @@ def _read_precisions() -> dict[tuple[str, str, str], LabelPrecision]:
     lines = read_text(PRECISION_FILE).splitlines(keepends=True)
     precisions = {}
     for _, row in parse_table(lines, str(PRECISION_FILE), PRECISION_COLUMNS, delimiter="\t")[1]:
-        read_count, given_count, right_count, wanted_count = (int(row[name]) for name in PRECISION_COLUMNS[3:])
+        read_count, given_count, right_count, wanted_count = (
+            int(row[name]) for name in PRECISION_COLUMNS[3:]
+        )
         key = row["measure"], row["scorer"], row["version"]
         precisions[key] = LabelPrecision(*key, read_count, given_count, right_count, wanted_count)
     return precisions

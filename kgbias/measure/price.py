@@ -10,12 +10,12 @@ from kgbias.errors import UsageError
 from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
+from kgbias.measure.counterfactual import max_texts_with_names
 from kgbias.measure.embedding import MiniLM
 from kgbias.measure.labelled_sets import read_shipped_set
-from kgbias.measure.semantic_search import SHIPPED_ENCODER, statement_texts
 from kgbias.measure.scorers import GENERAL_PREFIXES, OFFLINE_SPEC, check_spec, wrap_scorer
 from kgbias.measure.scorers._offline import offline_metric
-from kgbias.measure.counterfactual import max_texts_with_names
+from kgbias.measure.semantic_search import SHIPPED_ENCODER, statement_texts
 from kgbias.measures import MEASURES
 
 if TYPE_CHECKING:
@@ -56,12 +56,16 @@ class ScoringPrice:
     texts_with_names_at_most: int = 0
 
 
-def list_specs(scorers_by_measure: Mapping[str, "ScorersLike | None"]) -> "dict[str, list[ScorerLike]]":
+def list_specs(
+    scorers_by_measure: Mapping[str, "ScorersLike | None"],
+) -> "dict[str, list[ScorerLike]]":
     """The requested scorers, by measure: specs, or a person's own. Raises UsageError for one given
     twice, and for what is none."""
     specs_by_measure: dict[str, list[ScorerLike]] = {}
     for measure, given_scorers in scorers_by_measure.items():
-        given_specs: Any = given_scorers if isinstance(given_scorers, list | tuple | set) else [given_scorers]
+        given_specs: Any = (
+            given_scorers if isinstance(given_scorers, list | tuple | set) else [given_scorers]
+        )
         specs: list[Any] = [spec for spec in given_specs if spec is not None]
         specs = [wrap_scorer(measure, s) if not isinstance(s, str) else s for s in specs]
         specs = [spec for spec in specs if not isinstance(spec, str) or spec not in ("none", "")]
@@ -71,15 +75,25 @@ def list_specs(scorers_by_measure: Mapping[str, "ScorersLike | None"]) -> "dict[
     return specs_by_measure
 
 
-def price_measurement(run: StoredRun, scorers_by_measure: Mapping[str, "ScorersLike | None"]) -> list[ScoringPrice]:
+def price_measurement(
+    run: StoredRun, scorers_by_measure: Mapping[str, "ScorersLike | None"]
+) -> list[ScoringPrice]:
     """What each scorer will do, and the vectors that are kept beside. Raises UsageError for an
     unknown spec."""
     ids = [triple.id for triple in run.triples()]
-    measures_and_specs = [(measure, spec) for measure, specs in list_specs(scorers_by_measure).items() for spec in specs]
+    measures_and_specs = [
+        (measure, spec)
+        for measure, specs in list_specs(scorers_by_measure).items()
+        for spec in specs
+    ]
     prices = [_price_scorer(run, measure, spec, ids) for measure, spec in measures_and_specs]
     if any(_reads_minilm(measure, spec) for measure, spec in measures_and_specs):
         stored_count = len(run.vectors(SHIPPED_ENCODER).statements)
-        prices.append(ScoringPrice("vectors", "minilm", len(statement_texts(run)) - stored_count, stored_count))
+        prices.append(
+            ScoringPrice(
+                "vectors", "minilm", len(statement_texts(run)) - stored_count, stored_count
+            )
+        )
     return prices
 
 
@@ -89,22 +103,37 @@ def _reads_minilm(measure: str, spec: "ScorerLike") -> bool:
     return spec == "minilm" if entry.in_vectors else spec == OFFLINE_SPEC and bool(entry.heads)
 
 
-def _price_scorer(run: StoredRun, measure: str, spec: "ScorerLike", ids: Sequence[str]) -> ScoringPrice:
+def _price_scorer(
+    run: StoredRun, measure: str, spec: "ScorerLike", ids: Sequence[str]
+) -> ScoringPrice:
     if not isinstance(spec, str):
         custom_scorer = wrap_scorer(measure, spec)
-        scored_ids = run.store.scored_triples(Metric(measure, custom_scorer.name, custom_scorer.version), ids)
-        return ScoringPrice(measure, custom_scorer.name, len(ids) - len(scored_ids), len(scored_ids))
+        scored_ids = run.store.scored_triples(
+            Metric(measure, custom_scorer.name, custom_scorer.version), ids
+        )
+        return ScoringPrice(
+            measure, custom_scorer.name, len(ids) - len(scored_ids), len(scored_ids)
+        )
     check_spec(measure, spec)
     possible_metrics = _possible_metrics(run, measure, spec)
-    scored_count = max((len(run.store.scored_triples(metric, ids)) for metric in possible_metrics), default=0)
+    scored_count = max(
+        (len(run.store.scored_triples(metric, ids)) for metric in possible_metrics), default=0
+    )
     shipped_set = read_shipped_set(measure) if spec.startswith("llm:") else None
     check_count = len(shipped_set.statements) if shipped_set else 0
     name_texts = max_texts_with_names(run, measure, spec, possible_metrics)
-    return estimate_scoring(measure, spec, len(ids) - scored_count, scored_count, check_count, name_texts)
+    return estimate_scoring(
+        measure, spec, len(ids) - scored_count, scored_count, check_count, name_texts
+    )
 
 
 def estimate_scoring(
-    measure: str, spec: str, remaining: int, scored_count: int = 0, check_count: int = 0, name_texts: int = 0
+    measure: str,
+    spec: str,
+    remaining: int,
+    scored_count: int = 0,
+    check_count: int = 0,
+    name_texts: int = 0,
 ) -> ScoringPrice:
     """What a scorer will do that has so many texts left to read, is first checked against labelled
     ones, and reads at most `name_texts` with other names in them."""
@@ -114,7 +143,15 @@ def estimate_scoring(
         template = read_rubric(measure).template
         tokens = max(template.max_tokens, template.chat_max_tokens)
         request_count = remaining + check_count
-        return ScoringPrice(measure, spec, remaining, scored_count, request_count, max_requests := request_count * MAX_ATTEMPTS, max_requests * tokens)
+        return ScoringPrice(
+            measure,
+            spec,
+            remaining,
+            scored_count,
+            request_count,
+            max_requests := request_count * MAX_ATTEMPTS,
+            max_requests * tokens,
+        )
     if spec.startswith("openai-moderation"):
         from kgbias.measure.scorers._moderation import BATCH_TEXTS
 

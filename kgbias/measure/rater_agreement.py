@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from kgbias.graph.labels import SKIPPED_LABEL, RaterKind, Label
+from kgbias.graph.labels import SKIPPED_LABEL, Label, RaterKind
 from kgbias.graph.types import TripleView
 from kgbias.measures import Measure, get_measure
 from kgbias.stats.designs import percentile_interval
@@ -56,9 +56,7 @@ class RaterAgreement:
     disputed: tuple[DisputedStatement, ...]
 
 
-def compare_raters(
-    labels: Sequence[Label], triples: Sequence[TripleView]
-) -> list[RaterAgreement]:
+def compare_raters(labels: Sequence[Label], triples: Sequence[TripleView]) -> list[RaterAgreement]:
     """The agreement of the raters of each kind and measure on these statements, over all of them
     and by group; `labels` are those in effect. Skipped statements are left out."""
     triples_by_id = {t.id: t for t in triples}
@@ -68,7 +66,11 @@ def compare_raters(
             labels_by_statement[x.measure, x.kind].setdefault(x.triple_id, {})[x.rater] = x.label
     agreements = []
     for (measure, kind), units_of_kind in sorted(labels_by_statement.items()):
-        shared_units = {triple_id: statement_labels for triple_id, statement_labels in units_of_kind.items() if len(statement_labels) > 1}
+        shared_units = {
+            triple_id: statement_labels
+            for triple_id, statement_labels in units_of_kind.items()
+            if len(statement_labels) > 1
+        }
         groups: dict[str, dict[str, dict[str, str]]] = {"": shared_units}
         for triple_id, statement_labels in shared_units.items():
             groups.setdefault(triples_by_id[triple_id].group, {})[triple_id] = statement_labels
@@ -87,13 +89,19 @@ def _compare_measure_raters(
     units: Mapping[str, Mapping[str, str]],
     triples_by_id: Mapping[str, TripleView],
 ) -> RaterAgreement:
-    given_labels = {label for statement_labels in units.values() for label in statement_labels.values()}
+    given_labels = {
+        label for statement_labels in units.values() for label in statement_labels.values()
+    }
     ordered_labels = _ordered_labels(measure)
     level = "ordinal" if ordered_labels and given_labels <= set(ordered_labels) else "nominal"
     order = (
-        ordered_labels if level == "ordinal" else [*measure.labels, *sorted(given_labels - set(measure.labels))]
+        ordered_labels
+        if level == "ordinal"
+        else [*measure.labels, *sorted(given_labels - set(measure.labels))]
     )
-    alpha = krippendorff_alpha([list(statement_labels.values()) for statement_labels in units.values()], order, level)
+    alpha = krippendorff_alpha(
+        [list(statement_labels.values()) for statement_labels in units.values()], order, level
+    )
     confusion: dict[tuple[str, str], int] = defaultdict(int)
     for statement_labels in units.values():
         for pair in combinations(statement_labels.values(), 2):
@@ -105,7 +113,9 @@ def _compare_measure_raters(
         if len(set(statement_labels.values())) > 1
     ]
     disputed.sort(key=lambda d: (-len(set(d.labels.values())), d.sentence))
-    raters = tuple(sorted({name for statement_labels in units.values() for name in statement_labels}))
+    raters = tuple(
+        sorted({name for statement_labels in units.values() for name in statement_labels})
+    )
     return RaterAgreement(
         measure.name, group, kind, raters, alpha, level, dict(confusion), tuple(disputed)
     )
@@ -139,7 +149,9 @@ def krippendorff_alpha(
     tables = []
     for unit in units:
         if len(unit) > 1:
-            counts = np.bincount([label_numbers[label] for label in unit], minlength=len(order)) * 1.0
+            counts = (
+                np.bincount([label_numbers[label] for label in unit], minlength=len(order)) * 1.0
+            )
             tables.append((np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1))
     if not tables:
         return Estimate.missing()
@@ -152,7 +164,9 @@ def krippendorff_alpha(
     rng = np.random.Generator(np.random.PCG64(0))
     resample_counts = rng.multinomial(n, np.full(n, 1 / n), size=DEFAULT_DRAWS)
     drawn_alphas = _table_alphas(np.tensordot(resample_counts, all_tables, axes=1), level, values)
-    if not np.nanmax(drawn_alphas) > np.nanmin(drawn_alphas):  # no disagreement was seen: how rare it is, is open
+    if not np.nanmax(drawn_alphas) > np.nanmin(
+        drawn_alphas
+    ):  # no disagreement was seen: how rare it is, is open
         return Estimate.missing(n, alpha)
     low, high = percentile_interval(drawn_alphas, 0.95)
     return Estimate(alpha, low, high, n)

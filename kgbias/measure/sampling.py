@@ -50,8 +50,9 @@ class LabelSample:
 
     def find_reached(self, seen_ids: Collection[str], ending_ids: Collection[str]) -> set[str]:
         """The random sample that labels make: of each stratum the unbroken beginning that was
-        `seen_ids` (labelled or skipped), up to the last statement that is also in `ending_ids`, those that
-        were seen because they were drawn. What was seen after a gap, or picked, is left out."""
+        `seen_ids` (labelled or skipped), up to the last statement that is also in `ending_ids`,
+        those that were seen because they were drawn. What was seen after a gap, or picked, is left
+        out."""
         reached_ids: set[str] = set()
         for ids in self.strata.values():
             beginning = list(takewhile(seen_ids.__contains__, ids))
@@ -67,14 +68,23 @@ def draw_sample(
     """The sample of the statements by which groups are compared; for acceptability, of those before
     any was left out for it."""
     selection = selection or Selection()
-    return draw_selected_sample(run, measure, exclude_cross_mentions(run, select_statements(run, selection)), selection, seed)
+    return draw_selected_sample(
+        run,
+        measure,
+        exclude_cross_mentions(run, select_statements(run, selection)),
+        selection,
+        seed,
+    )
 
 
 def draw_selected_sample(
     run: StoredRun, measure: str, selected: SelectedStatements, selection: Selection, seed: int = 0
 ) -> LabelSample:
-    """The same, if the statements that the selection counted `exclude_cross_mentions` groups were read already."""
-    sampled_triples = selected.including_unacceptable if measure == "acceptability" else selected.triples
+    """The same, if the statements that the selection counted `exclude_cross_mentions` groups were
+    read already."""
+    sampled_triples = (
+        selected.including_unacceptable if measure == "acceptability" else selected.triples
+    )
     selection_key = json.dumps(selection.as_dict(), sort_keys=True)
     sample_id = content_id("sample", run.id, measure, selection_key, str(seed))
     return LabelSample(sample_id, *order_statements(sampled_triples, measure, seed))
@@ -111,7 +121,8 @@ def stratum_turns(count_by_stratum: Mapping[Stratum, int]) -> dict[Stratum, floa
     for (group, _), count in count_by_stratum.items():
         counts_by_group[group].append(count)
     return {
-        (group, label): count / sum(counts_by_group[group]) / 2 + 1 / len(counts_by_group[group]) / 2
+        (group, label): count / sum(counts_by_group[group]) / 2
+        + 1 / len(counts_by_group[group]) / 2
         for (group, label), count in count_by_stratum.items()
     }
 

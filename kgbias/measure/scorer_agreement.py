@@ -84,12 +84,22 @@ def compare_scorers(
     agreements_found = []
     for measure_metrics in by_measure.values():
         scores = (
-            {m.id: run.store.scores(m, list(statements)) for m in measure_metrics} if measure_metrics[1:] else {}
+            {m.id: run.store.scores(m, list(statements)) for m in measure_metrics}
+            if measure_metrics[1:]
+            else {}
         )
         for first, second in combinations(measure_metrics, 2):
-            judged_by_both = [triple for triple in statements.values() if triple.id in scores[first.id] and triple.id in scores[second.id]]
+            judged_by_both = [
+                triple
+                for triple in statements.values()
+                if triple.id in scores[first.id] and triple.id in scores[second.id]
+            ]
             if judged_by_both:
-                agreements_found.append(_compare_two(first, second, judged_by_both, scores[first.id], scores[second.id], category))
+                agreements_found.append(
+                    _compare_two(
+                        first, second, judged_by_both, scores[first.id], scores[second.id], category
+                    )
+                )
     return agreements_found
 
 
@@ -107,11 +117,27 @@ def _compare_two(
     second_scores: Mapping[str, Score],
     category: Mapping[str, str],
 ) -> ScorerAgreement:
-    same_share, label_kappa = cohens_kappa([first_scores[t.id].label for t in judged_by_both], [second_scores[t.id].label for t in judged_by_both])
-    values = [np.array([scores[t.id].value for t in judged_by_both]) for scores in (first_scores, second_scores)]
+    same_share, label_kappa = cohens_kappa(
+        [first_scores[t.id].label for t in judged_by_both],
+        [second_scores[t.id].label for t in judged_by_both],
+    )
+    values = [
+        np.array([scores[t.id].value for t in judged_by_both])
+        for scores in (first_scores, second_scores)
+    ]
     rho = correlation_estimate(rank_correlation(*values), len(judged_by_both))
-    changes = _rank_changes(first_metric.measure, judged_by_both, first_scores, second_scores, category)
-    return ScorerAgreement(first_metric.measure, _scorer_name(first_metric), _scorer_name(second_metric), same_share, label_kappa, rho, changes)
+    changes = _rank_changes(
+        first_metric.measure, judged_by_both, first_scores, second_scores, category
+    )
+    return ScorerAgreement(
+        first_metric.measure,
+        _scorer_name(first_metric),
+        _scorer_name(second_metric),
+        same_share,
+        label_kappa,
+        rho,
+        changes,
+    )
 
 
 def cohens_kappa(
@@ -136,11 +162,17 @@ def cohens_kappa(
     table = np.zeros((len(labels), len(labels)))
     for x, y in zip(first, second, strict=True):
         table[label_numbers[x], label_numbers[y]] += 1
-    value, agreements_seen = _table_kappa(table), [float(x == y) for x, y in zip(first, second, strict=True)]
+    value, agreements_seen = (
+        _table_kappa(table),
+        [float(x == y) for x, y in zip(first, second, strict=True)],
+    )
     if units:
         if len(set(units)) < _MIN_UNITS:
             return Estimate.missing(n, float(np.mean(agreements_seen))), Estimate.missing(n, value)
-        same_share, independent = clustered_proportion(units, agreements_seen), proportion(sum(agreements_seen), n)
+        same_share, independent = (
+            clustered_proportion(units, agreements_seen),
+            proportion(sum(agreements_seen), n),
+        )
         table = table * min(1.0, _interval_width(independent) / _interval_width(same_share)) ** 2
     else:
         same_share = proportion(sum(agreements_seen), n)
@@ -163,7 +195,9 @@ def _table_kappa(table: Values) -> float:
 def _kappa_interval(table: Values, value: float) -> tuple[float, float]:
     labels = len(table)
     even_prior = np.full((labels, labels), _PRIOR_STATEMENTS / labels**2)
-    prior_counts = (1 - _PRIOR_KAPPA) * even_prior + _PRIOR_KAPPA * _PRIOR_STATEMENTS / labels * np.eye(labels)
+    prior_counts = (
+        1 - _PRIOR_KAPPA
+    ) * even_prior + _PRIOR_KAPPA * _PRIOR_STATEMENTS / labels * np.eye(labels)
     rng = np.random.Generator(np.random.PCG64(0))
     drawn_tables = rng.gamma(table + prior_counts, size=(_DRAWS, labels, labels))
     drawn_tables /= drawn_tables.sum(axis=(1, 2), keepdims=True)
@@ -187,7 +221,9 @@ def correlation_estimate(rho: float, n: int, level: float = 0.95) -> Estimate:
         return Estimate(rho, rho, rho, n)
     half_width = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt((1 + rho * rho / 2) / (n - 3))
     transformed = math.atanh(rho)
-    return Estimate(rho, math.tanh(transformed - half_width), math.tanh(transformed + half_width), n)
+    return Estimate(
+        rho, math.tanh(transformed - half_width), math.tanh(transformed + half_width), n
+    )
 
 
 def _rank_changes(
@@ -198,7 +234,10 @@ def _rank_changes(
     category: Mapping[str, str],
 ) -> tuple[RankChange, ...]:
     """The groups whose rank in their category differs."""
-    read_value, sign = get_measure(measure).read, 1 if get_measure(measure).worst == "lowest" else -1
+    read_value, sign = (
+        get_measure(measure).read,
+        1 if get_measure(measure).worst == "lowest" else -1,
+    )
     means: dict[str, dict[str, tuple[float, float]]] = {}
     by_group: dict[str, list[TripleView]] = {}
     for triple in judged_by_both:
@@ -207,10 +246,17 @@ def _rank_changes(
         weights = np.array([float(triple.count) for triple in group_triples])
         weights /= weights.max()
         group_means = [
-            float(np.average([read_value(scores[triple.id]) for triple in group_triples], weights=weights))
+            float(
+                np.average(
+                    [read_value(scores[triple.id]) for triple in group_triples], weights=weights
+                )
+            )
             for scores in (first_scores, second_scores)
         ]
-        means.setdefault(category.get(group_id, ""), {})[group_triples[0].group] = (group_means[0], group_means[1])
+        means.setdefault(category.get(group_id, ""), {})[group_triples[0].group] = (
+            group_means[0],
+            group_means[1],
+        )
     changes = []
     for groups in means.values():
         values = np.array(list(groups.values())) * sign

@@ -2,8 +2,8 @@
 name of a group.
 
 A scorer is read in two ways. One that is opened reads the texts of all sets of its measure, and is
-tried on names (`kgbias.measure.counterfactual`). For labels of a store's statements, scores that are in
-the store already are taken as they are, whoever gave them.
+tried on names (`kgbias.measure.counterfactual`). For labels of a store's statements, scores that
+are in the store already are taken as they are, whoever gave them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,10 +14,16 @@ from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.store import Store
 from kgbias.graph.types import Metric, verbalise
 from kgbias.io.progress import Progress
+from kgbias.measure.counterfactual import (
+    TRIAL_STATEMENTS,
+    can_swap_names,
+    is_tried_on_names,
+    name_effects,
+    reads_names,
+)
 from kgbias.measure.labelled_sets import LabelledSet, sets_of_labels
 from kgbias.measure.precision import LabelAgreement, check_by_group
 from kgbias.measure.scorers import OFFLINE_SPEC, Scorer
-from kgbias.measure.counterfactual import TRIAL_STATEMENTS, name_effects, reads_names, can_swap_names, is_tried_on_names
 from kgbias.measures import MEASURES
 from kgbias.stats.estimate import Estimate
 
@@ -63,7 +69,10 @@ def shipped_scorers() -> dict[str, list[str]]:
 
 
 def check_scorer(
-    scorer: Scorer, spec: str, sets: Sequence[LabelledSet], names_by_category: Mapping[str, Sequence[str]]
+    scorer: Scorer,
+    spec: str,
+    sets: Sequence[LabelledSet],
+    names_by_category: Mapping[str, Sequence[str]],
 ) -> ScorerReliability:
     """Have a scorer read the sets of its measure, and try it on the names of each category. Scores
     made elsewhere are read against the sets that they cover; raises DataError if they cover none,
@@ -76,7 +85,8 @@ def check_scorer(
         if labelled_set.measure == scorer.measure:
             if scorer_language not in (None, labelled_set.language):
                 foreign_remarks[
-                    f"it does not read {labelled_set.name}, which is in the language {labelled_set.language!r}"
+                    f"it does not read {labelled_set.name}, which is in the language "
+                    f"{labelled_set.language!r}"
                 ] = None
                 continue
             try:
@@ -89,12 +99,18 @@ def check_scorer(
                 agreements += check_by_group(scorer.name, labelled_set, judgements)
     if missing_error is not None and not agreements:
         raise missing_error
-    name_effect = _try_names(scorer, names_by_category) if count_trial_texts(scorer.measure, spec, names_by_category) else None
+    name_effect = (
+        _try_names(scorer, names_by_category)
+        if count_trial_texts(scorer.measure, spec, names_by_category)
+        else None
+    )
     row = _make_reliability(scorer.measure, scorer.name, scorer.version, name_effect, agreements)
     return replace(row, why="; ".join(foreign_remarks))
 
 
-def count_trial_texts(measure: str, spec: str, names_by_category: Mapping[str, Sequence[str]]) -> int:
+def count_trial_texts(
+    measure: str, spec: str, names_by_category: Mapping[str, Sequence[str]]
+) -> int:
     """How many texts a scorer reads to be tried on names; 0 if it is not tried."""
     if not (is_tried_on_names(measure) and can_swap_names(spec)):
         return 0
@@ -133,12 +149,16 @@ def read_stored_scores(
     sets = sets_of_labels(name, labels, texts)
     agreements_by_metric = {}
     for metric in metrics:
-        measure_sets = [labelled_set for labelled_set in sets if labelled_set.measure == metric.measure]
+        measure_sets = [
+            labelled_set for labelled_set in sets if labelled_set.measure == metric.measure
+        ]
         scores = store.scores(metric, list(texts)) if measure_sets else {}
         agreements_by_metric[metric] = [
             row
             for labelled_set in measure_sets
-            for row in check_by_group(metric.scorer, labelled_set, [scores.get(x.unit) for x in labelled_set.statements])
+            for row in check_by_group(
+                metric.scorer, labelled_set, [scores.get(x.unit) for x in labelled_set.statements]
+            )
         ]
     return sets, agreements_by_metric
 
@@ -151,19 +171,29 @@ def merge_reliabilities(
     remaining = {(m.measure, m.scorer, m.version): list(rows) for m, rows in stored.items()}
     reliabilities = []
     for reliability in opened:
-        stored_rows = remaining.pop((reliability.measure, reliability.scorer, reliability.version), [])
+        stored_rows = remaining.pop(
+            (reliability.measure, reliability.scorer, reliability.version), []
+        )
         reliabilities.append(replace(reliability, checked=(*reliability.checked, *stored_rows)))
     reliabilities += [_make_reliability(*key, None, rows) for key, rows in remaining.items()]
     order = list(MEASURES.own_entries)
     yield from sorted(
         reliabilities,
-        key=lambda x: (order.index(x.measure) if x.measure in order else len(order), x.measure,
-                       x.scorer, x.version),
-    )  # fmt: skip
+        key=lambda x: (
+            order.index(x.measure) if x.measure in order else len(order),
+            x.measure,
+            x.scorer,
+            x.version,
+        ),
+    )
 
 
 def _make_reliability(
-    measure: str, scorer: str, version: str, name_effect: NameEffect | None, agreements: Sequence[LabelAgreement]
+    measure: str,
+    scorer: str,
+    version: str,
+    name_effect: NameEffect | None,
+    agreements: Sequence[LabelAgreement],
 ) -> ScorerReliability:
     license = _LICENSES.get(scorer, "")
     return ScorerReliability(measure, scorer, version, license, name_effect, tuple(agreements))

@@ -15,17 +15,30 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, verbalise
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.text import spoken_name
+from kgbias.measure.counterfactual import (
+    can_swap_names,
+    is_tried_on_names,
+    score_with_every_name,
+    try_names,
+)
 from kgbias.measure.figures import update_run_figures
 from kgbias.measure.scorers import Judgement, Scorer, require_language
-from kgbias.measure.scorers._joint_scoring import ScoringTask, DistributableScorer, reads_jointly, all_on_cpu, is_distributable
-from kgbias.measure.counterfactual import score_with_every_name, can_swap_names, is_tried_on_names, try_names
+from kgbias.measure.scorers._joint_scoring import (
+    DistributableScorer,
+    ScoringTask,
+    all_on_cpu,
+    is_distributable,
+    reads_jointly,
+)
 from kgbias.measures import get_measure
 from kgbias.parallel import Executor
 from kgbias.parallel.local import LocalExecutor, count_cores, count_torch_threads
 
 PIECE_STATEMENTS = 1024  # statements that are read together
 BATCH_STATEMENTS = 256
-_MIN_PROCESS_STATEMENTS = 2048  # statements per process; with fewer, starting one takes longer than it saves
+_MIN_PROCESS_STATEMENTS = (
+    2048  # statements per process; with fewer, starting one takes longer than it saves
+)
 _LOOKUP_TRIPLES = 10_000  # triples whose scores are fetched at a time
 
 
@@ -74,10 +87,14 @@ def score_triples(
         return
     # In this order, what groups said in the same words lies together and is read together.
     sorted_triples = sorted(run.distinct_triples(), key=lambda t: (t[2], t[3], t[1]))
-    texts = {id: verbalise(group, predicate, object) for id, group, predicate, object in sorted_triples}
+    texts = {
+        id: verbalise(group, predicate, object) for id, group, predicate, object in sorted_triples
+    }
     joint_scorers = [scorer for scorer in scorers if reads_jointly(scorer)]
     if joint_scorers:
-        _score_distributed(run, joint_scorers, texts, progress, executor, PIECE_STATEMENTS, processes=processes)
+        _score_distributed(
+            run, joint_scorers, texts, progress, executor, PIECE_STATEMENTS, processes=processes
+        )
     for scorer in scorers:
         if reads_jointly(scorer):
             continue
@@ -118,16 +135,20 @@ def _score_distributed(
         results = resources.enter_context(closing(executor.run_pieces(work, texts_by_piece)))
         for place, judgements in results:
             for scorer, scorer_judgements in zip(scorers, judgements, strict=True):
-                run.save_scores(_metric_of(scorer), _make_scores(scorer, pieces[place], scorer_judgements))
+                run.save_scores(
+                    _metric_of(scorer), _make_scores(scorer, pieces[place], scorer_judgements)
+                )
             progress.advance(len(pieces[place]))
 
 
 def choose_processes(statements: int, requested: int | None = None) -> int:
-    """How many processes to use for this many statements: `requested`, or one for each core that this
-    process may use, as long as each has enough to do. With texts as short as statements, two
+    """How many processes to use for this many statements: `requested`, or one for each core that
+    this process may use, as long as each has enough to do. With texts as short as statements, two
     threads of one process gain nothing over one."""
     pieces = -(-statements // PIECE_STATEMENTS)
-    return max(1, min(requested or min(count_cores(), statements // _MIN_PROCESS_STATEMENTS), pieces))
+    return max(
+        1, min(requested or min(count_cores(), statements // _MIN_PROCESS_STATEMENTS), pieces)
+    )
 
 
 def _score_alone(
@@ -168,9 +189,17 @@ def _score_without_names(
         work = ScoringTask([scorer], 1 if reads_jointly(scorer) else count_torch_threads())
         with ExitStack() as resources:
             texts = sum(map(len, pieces))
-            process_count = choose_processes(texts, processes) if all_on_cpu([scorer]) and reads_jointly(scorer) else 1
-            worker_executor = executor or resources.enter_context(closing(LocalExecutor(process_count)))
-            for place, (piece_judgements,) in resources.enter_context(closing(worker_executor.run_pieces(work, pieces))):
+            process_count = (
+                choose_processes(texts, processes)
+                if all_on_cpu([scorer]) and reads_jointly(scorer)
+                else 1
+            )
+            worker_executor = executor or resources.enter_context(
+                closing(LocalExecutor(process_count))
+            )
+            for place, (piece_judgements,) in resources.enter_context(
+                closing(worker_executor.run_pieces(work, pieces))
+            ):
                 yield place, piece_judgements
 
     has_statements = bool(run.distinct_triples())
@@ -206,7 +235,8 @@ def _make_scores(
     for judgement in judgements:
         if judgement and not low <= judgement.value <= high:
             raise DataError(
-                f"{scorer.name} gives {scorer.measure} the value {judgement.value:g}, which must be a "
+                f"{scorer.name} gives {scorer.measure} the value {judgement.value:g}, which must "
+                f"be a "
                 f"number from {low:g} to {high:g}"
             )
     return [

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import node_id, statement_id
-from kgbias.graph.vectors import StatementVectors, round_to_half, find_nearest
+from kgbias.graph.vectors import StatementVectors, find_nearest, round_to_half
 from kgbias.ids import normalise
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.language.words import lemmatise_word, is_negated, topic_words
+from kgbias.language.words import is_negated, lemmatise_word, topic_words
 from kgbias.measure.embedding import MiniLM, TextVectors
 from kgbias.measure.scorers._minilm import WEIGHTS_SHA256
 from kgbias.models.spec import resolve_weights
@@ -104,26 +104,41 @@ def store_vectors(
     from kgbias.models.load import find_device
     from kgbias.parallel.local import LocalExecutor
 
-    progress, work, texts = progress or SilentProgress(), StatementEmbedding(device), statement_texts(run)
+    progress, work, texts = (
+        progress or SilentProgress(),
+        StatementEmbedding(device),
+        statement_texts(run),
+    )
     stored_ends = set(run.vectors(work.version).statements)
     missing_ends = sorted(texts.keys() - stored_ends, key=lambda ends: (texts[ends], ends))
     progress.stage("vectors", len(texts))
     progress.advance(len(texts) - len(missing_ends), cached=len(texts) - len(missing_ends))
     if not missing_ends:
         return 0
-    pieces = [missing_ends[start : start + PIECE_STATEMENTS] for start in range(0, len(missing_ends), PIECE_STATEMENTS)]
+    pieces = [
+        missing_ends[start : start + PIECE_STATEMENTS]
+        for start in range(0, len(missing_ends), PIECE_STATEMENTS)
+    ]
     texts_by_piece = [[texts[ends] for ends in piece] for piece in pieces]
     with ExitStack() as resources:
         if executor is None:
-            process_count = choose_processes(len(missing_ends), processes) if find_device(device) == "cpu" else 1
+            process_count = (
+                choose_processes(len(missing_ends), processes)
+                if find_device(device) == "cpu"
+                else 1
+            )
             executor = resources.enter_context(closing(LocalExecutor(process_count)))
-        for piece_number, rows in resources.enter_context(closing(executor.run_pieces(work, texts_by_piece))):
+        for piece_number, rows in resources.enter_context(
+            closing(executor.run_pieces(work, texts_by_piece))
+        ):
             run.store.save_vectors(work.version, StatementVectors(pieces[piece_number], rows))
             progress.advance(len(pieces[piece_number]))
     return len(missing_ends)
 
 
-def read_vectors(run: StoredRun, device: str = "auto") -> dict[PredicateObject, NDArray[np.float32]]:
+def read_vectors(
+    run: StoredRun, device: str = "auto"
+) -> dict[PredicateObject, NDArray[np.float32]]:
     """The vectors of what the run says by the encoder that ships: those that the store keeps; what
     has none there is read now, and not kept. Raises MissingExtra if it has to be read and the
     encoder is not installed."""
@@ -163,7 +178,12 @@ class StatementIndex:
         """Those of the vectors that the store keeps, alone: quick, however much a crawl that is
         still running adds."""
         stored_vectors, texts = run.vectors(encoder_name(encoder)), statement_texts(run)
-        return cls(stored_vectors.ids, [texts[ends] for ends in stored_vectors.statements], stored_vectors.rows, encoder)
+        return cls(
+            stored_vectors.ids,
+            [texts[ends] for ends in stored_vectors.statements],
+            stored_vectors.rows,
+            encoder,
+        )
 
     @cached_property
     def _places_by_word(self) -> dict[str, list[int]]:
@@ -184,18 +204,26 @@ class StatementIndex:
                 words_by_place.setdefault(place, []).append(word)
         search_vector = self.encoder.embed([normalise(text)])[0].astype(np.float32)
         matching = sorted(words_by_place)
-        word_hits = [(matching[k], cosine) for k, cosine in find_nearest(self.rows[matching], search_vector, len(matching))]
+        word_hits = [
+            (matching[k], cosine)
+            for k, cosine in find_nearest(self.rows[matching], search_vector, len(matching))
+        ]
         word_hits.sort(key=lambda hit: -len(words_by_place[hit[0]]))
-        nearest_hits = find_nearest(self.rows, search_vector, limit + len(matching), MIN_SEARCH_COSINE)
+        nearest_hits = find_nearest(
+            self.rows, search_vector, limit + len(matching), MIN_SEARCH_COSINE
+        )
         semantic_hits = [hit for hit in nearest_hits if hit[0] not in words_by_place]
         query_is_negated = is_negated(text)
         return [
             SearchHit(
-                self.ids[place], self.texts[place], cosine, tuple(words_by_place.get(place, ())),
+                self.ids[place],
+                self.texts[place],
+                cosine,
+                tuple(words_by_place.get(place, ())),
                 is_negated(self.texts[place]) != query_is_negated,
             )
             for place, cosine in (*word_hits[:limit], *semantic_hits[:limit])
-        ]  # fmt: skip
+        ]
 
 
 @dataclass(frozen=True, slots=True)

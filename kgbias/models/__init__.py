@@ -98,7 +98,9 @@ def open_model(
     options_given = {name: value for name, value in options.items() if value is not None}
     accepted_names = list_options(spec, "completer")
     if unknown_names := sorted(options_given.keys() - accepted_names):
-        raise UsageError(no_such("option", unknown_names[0], sorted(accepted_names), f" for {spec}"))
+        raise UsageError(
+            no_such("option", unknown_names[0], sorted(accepted_names), f" for {spec}")
+        )
     completer: Completer = opener(
         parsed, revision=revision, notify=notify or (lambda _: None), **options_given
     )

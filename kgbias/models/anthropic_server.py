@@ -14,20 +14,20 @@ from typing import Any, ClassVar
 
 from kgbias.errors import MissingExtra
 from kgbias.models.base import Abilities, Request
-from kgbias.models.batches import Batches, ListedBatch, BatchState, read_field
-from kgbias.models.server import ServerModel
+from kgbias.models.batches import Batches, BatchState, ListedBatch, read_field
 from kgbias.models.http import (
     Api,
     Failure,
     ServerReply,
-    bounded_client,
-    client_failure,
-    token_count,
-    classify_ending,
-    split_messages,
-    parse_body,
     as_object,
+    bounded_client,
+    classify_ending,
+    client_failure,
+    parse_body,
+    split_messages,
+    token_count,
 )
+from kgbias.models.server import ServerModel
 
 ANTHROPIC_API = Api(("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", "https://api.anthropic.com")
 _API_VERSION = "2023-06-01"
@@ -106,7 +106,9 @@ class AnthropicModel(ServerModel):
         body = self._body(request, parameters)
         known_parameters = {name: body.pop(name) for name in ("model", "max_tokens", "messages")}
         # The client no longer knows a temperature: parameters it may not know are sent as they are.
-        raw = await self._client.messages.with_raw_response.create(**known_parameters, extra_body=body)
+        raw = await self._client.messages.with_raw_response.create(
+            **known_parameters, extra_body=body
+        )
         return await raw.read(), raw.headers.get("content-type", "")
 
     def failure(self, error: Exception) -> Failure | None:
@@ -121,7 +123,9 @@ class AnthropicModel(ServerModel):
         input_names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
         output_tokens = token_count(usage.get("output_tokens"))
         thinks = any(block["type"].endswith("thinking") for block in data["content"])
-        thinking_tokens = token_count(as_object(usage.get("output_tokens_details")).get("thinking_tokens"))
+        thinking_tokens = token_count(
+            as_object(usage.get("output_tokens_details")).get("thinking_tokens")
+        )
         details = {
             "endpoint": "messages",
             "served_model": data.get("model"),
@@ -148,7 +152,9 @@ class AnthropicBatches(Batches):
     """/v1/messages/batches."""
 
     async def _create(self, client: Any, name: str, requests: Mapping[str, Request]) -> str:
-        rows = [{"custom_id": key, "params": self._model.batch_body(r)} for key, r in requests.items()]
+        rows = [
+            {"custom_id": key, "params": self._model.batch_body(r)} for key, r in requests.items()
+        ]
         raw = await client.messages.batches.with_raw_response.create(requests=rows)
         return read_field(await raw.read(), "id", str)
 
@@ -187,7 +193,9 @@ class AnthropicBatches(Batches):
             return outcome["message"]
         if outcome["type"] == "errored":
             error = as_object(outcome["error"].get("error")) or outcome["error"]
-            return Failure(str(error.get("message")), _STATUS_BY_ERROR.get(str(error.get("type")), 500))
+            return Failure(
+                str(error.get("message")), _STATUS_BY_ERROR.get(str(error.get("type")), 500)
+            )
         return Failure(str(outcome["type"]), is_dropped=True)  # expired or canceled
 
 

@@ -52,7 +52,8 @@ class ModelInfo:
 
     @property
     def title(self) -> str:
-        """Its name wherever it is shown or written: the one that a person gave it, or `public_name`."""
+        """Its name wherever it is shown or written: the one that a person gave it, or
+        `public_name`."""
         return self.called or self.public_name
 
     @property
@@ -60,7 +61,9 @@ class ModelInfo:
         """The spec without a path, which says whose machine it was: a file or folder on disk is
         the last part with a few digits of the revision, as two models may have the same file
         name."""
-        is_in_memory = self.name.startswith(IN_MEMORY_PREFIX)  # two of one name may do different things
+        is_in_memory = self.name.startswith(
+            IN_MEMORY_PREFIX
+        )  # two of one name may do different things
         if not self.is_local and not is_in_memory:
             return self.name
         digits = self.revision.rpartition(":")[2][:6] or self.id[:6]
@@ -211,7 +214,9 @@ class Completer(Protocol):
 
 
 def find_form(model: Completer, preferred_form: PromptForm) -> tuple[PromptForm, str]:
-    """The form in which a model is asked: `preferred_form`, unless only the other is answered; and a line
-    that says why, "" where there is nothing to say. A model on a server is asked for it."""
-    find_by_trial: Callable[[PromptForm], tuple[PromptForm, str]] | None = getattr(model, "find_form", None)
+    """The form in which a model is asked: `preferred_form`, unless only the other is answered; and
+    a line that says why, "" where there is nothing to say. A model on a server is asked for it."""
+    find_by_trial: Callable[[PromptForm], tuple[PromptForm, str]] | None = getattr(
+        model, "find_form", None
+    )
     return (preferred_form, "") if find_by_trial is None else find_by_trial(preferred_form)

@@ -15,15 +15,17 @@ from typing import Any, NamedTuple, TypeVar
 
 from kgbias.errors import ModelError
 from kgbias.models.base import Completion, Request
-from kgbias.models.server import RETRIED_CODES, MAX_ATTEMPTS, ServerModel
 from kgbias.models.http import Failure, parse_body, unforeseen_failure
+from kgbias.models.server import MAX_ATTEMPTS, RETRIED_CODES, ServerModel
 
 T = TypeVar("T")
 F = TypeVar("F")
 
 _POLL_SECONDS = (2.0, 60.0)  # seconds between two checks of a batch: at first, and at most
 _UNREADABLE_ERRORS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-_MAX_FAILED_CHECKS = 20  # failed checks of a batch before giving up: a quarter of an hour without a network
+_MAX_FAILED_CHECKS = (
+    20  # failed checks of a batch before giving up: a quarter of an hour without a network
+)
 _MAX_READS = 3  # of results that are cut off
 _MAX_CLOCK_SKEW = timedelta(minutes=10)  # by which a provider's clock may be wrong
 
@@ -90,18 +92,24 @@ class Batches:
     # Asking
 
     def submit(
-        self, name: str, requests: Mapping[str, Request], since: datetime, known_ids: Collection[str]
+        self,
+        name: str,
+        requests: Mapping[str, Request],
+        since: datetime,
+        known_ids: Collection[str],
     ) -> str:
         """Send these requests, each with its key, as a batch; returns its id. If a fault leaves it
         unclear whether the batch was made, it is searched for before it is made again."""
-        return self._model.run_call(lambda client: self._submit(client, name, requests, since, known_ids))
+        return self._model.run_call(
+            lambda client: self._submit(client, name, requests, since, known_ids)
+        )
 
     def find(
         self, name: str, keys: Sequence[str], since: datetime, known_ids: Collection[str]
     ) -> str | None:
-        """The id of the batch of that name made since then, if there is one; `known_ids` are known not
-        to be it. If the provider keeps no names, batches with as many requests are waited for, and
-        recognised by their results."""
+        """The id of the batch of that name made since then, if there is one; `known_ids` are known
+        not to be it. If the provider keeps no names, batches with as many requests are waited for,
+        and recognised by their results."""
         return self._model.run_call(lambda client: self._find(client, name, keys, since, known_ids))
 
     def watch(self, batch: str) -> Iterator[BatchState]:
@@ -120,8 +128,8 @@ class Batches:
     def results(
         self, batch: str, requests: Mapping[str, Request], done_count: int = 0
     ) -> dict[str, Completion]:
-        """The results of these requests in a batch in the state `done_count`, by key; an error for a
-        request that was not answered. Requests that the batch does not mention are left out."""
+        """The results of these requests in a batch in the state `done_count`, by key; an error for
+        a request that was not answered. Requests that the batch does not mention are left out."""
         completions = {}
         for line in self._model.run_call(lambda client: self._lines(client, batch, done_count)):
             key = line.get("custom_id")
@@ -154,7 +162,9 @@ class Batches:
 
         async def create_once() -> str:
             nonlocal may_exist
-            if may_exist and (existing_id := await self._find(client, name, keys, since, known_ids)):
+            if may_exist and (
+                existing_id := await self._find(client, name, keys, since, known_ids)
+            ):
                 return existing_id
             may_exist = True
             return self._check_id(await self._create(client, name, requests))
@@ -163,7 +173,10 @@ class Batches:
 
     def _check_id(self, batch_id: str) -> str:
         """The id, if it is safe in a path, in the store and on a screen."""
-        if not re.fullmatch(r"[\w.:-]{1,200}", batch_id, re.ASCII) or self._model.clean(batch_id) != batch_id:
+        if (
+            not re.fullmatch(r"[\w.:-]{1,200}", batch_id, re.ASCII)
+            or self._model.clean(batch_id) != batch_id
+        ):
             raise ModelError(f"the provider calls a batch {self._model.clean(batch_id)[:80]!r}")
         return batch_id
 
@@ -185,7 +198,9 @@ class Batches:
                     continue
                 may_be_it = candidate.name is None and candidate.requests == len(keys)
                 batch_id = self._check_id(candidate.id)
-                if candidate.name == name or (may_be_it and await self._contains_any(client, batch_id, keys)):
+                if candidate.name == name or (
+                    may_be_it and await self._contains_any(client, batch_id, keys)
+                ):
                     return batch_id
             if cursor is None:
                 return None

@@ -85,7 +85,11 @@ class Usage:
 
     def __str__(self) -> str:
         tokens = f"{self.prompt_tokens} tokens of prompts and {self.completion_tokens} of answers"
-        return tokens if self.prices is None else f"{tokens}, {self.prices.format_cost(self.cost or 0)}"
+        return (
+            tokens
+            if self.prices is None
+            else f"{tokens}, {self.prices.format_cost(self.cost or 0)}"
+        )
 
 
 @dataclass(slots=True)
@@ -128,7 +132,11 @@ class Budget:
             max_usage = Usage(prompt_tokens, answer_tokens, self.usage.prices)
             if self.max_tokens is not None and max_usage.tokens > self.max_tokens:
                 break
-            if self.max_cost is not None and max_usage.cost is not None and max_usage.cost > self.max_cost:
+            if (
+                self.max_cost is not None
+                and max_usage.cost is not None
+                and max_usage.cost > self.max_cost
+            ):
                 break
             affordable += 1
         return affordable
@@ -149,9 +157,11 @@ class Budget:
 
 
 def split_budget(options: Mapping[str, Any], model: str) -> tuple[Budget, dict[str, Any]]:
-    """The budget of a call with these options (`BudgetOptions`), and the other options. `model` is the
-    spec to look up in a file of prices. Raises UsageError for impossible numbers."""
-    budget_options = {name: options[name] for name in BudgetOptions.__annotations__ if name in options}
+    """The budget of a call with these options (`BudgetOptions`), and the other options. `model` is
+    the spec to look up in a file of prices. Raises UsageError for impossible numbers."""
+    budget_options = {
+        name: options[name] for name in BudgetOptions.__annotations__ if name in options
+    }
     other_options = {name: value for name, value in options.items() if name not in budget_options}
     for name in ("max_cost", "price_in", "price_out"):
         value = budget_options.get(name)
@@ -163,18 +173,24 @@ def split_budget(options: Mapping[str, Any], model: str) -> tuple[Budget, dict[s
         raise UsageError("`max_cost` needs prices: `price_in` and `price_out`, or `prices`")
     requests, tokens, cost = map(budget_options.get, ("max_requests", "max_tokens", "max_cost"))
     wait = bool(budget_options.get("wait"))
-    return Budget(requests, tokens, cost, Usage(prices=prices), batch=batch, wait=wait), other_options
+    return Budget(
+        requests, tokens, cost, Usage(prices=prices), batch=batch, wait=wait
+    ), other_options
 
 
 def _choose_prices(budget_options: Mapping[str, Any], model: str, batch: bool) -> Prices | None:
-    prompt_price, answer_price, path = (budget_options.get(name) for name in ("price_in", "price_out", "prices"))
+    prompt_price, answer_price, path = (
+        budget_options.get(name) for name in ("price_in", "price_out", "prices")
+    )
     if (prompt_price is None) != (answer_price is None):
         raise UsageError("`price_in` and `price_out` must be given together")
     if prompt_price is not None and path is not None:
         raise UsageError("give either `price_in` and `price_out`, or `prices`")
     if path is not None:
         return read_prices(Path(path), model, batch=batch)
-    return None if prompt_price is None or answer_price is None else Prices(prompt_price, answer_price)
+    return (
+        None if prompt_price is None or answer_price is None else Prices(prompt_price, answer_price)
+    )
 
 
 def read_prices(path: Path, model: str, *, batch: bool = False) -> Prices:
@@ -200,10 +216,14 @@ def read_prices(path: Path, model: str, *, batch: bool = False) -> Prices:
     return replace(batched, directly=unbatched)
 
 
-def _read_price_pair(table: Mapping[str, Any], prompt_key: str, answer_key: str, place: str, currency: str) -> Prices:
+def _read_price_pair(
+    table: Mapping[str, Any], prompt_key: str, answer_key: str, place: str, currency: str
+) -> Prices:
     numbers = table.get(prompt_key), table.get(answer_key)
     if not all(_is_price(number) for number in numbers):
-        raise DataError(f"{place} needs `{prompt_key}` and `{answer_key}`, the price of a million tokens")
+        raise DataError(
+            f"{place} needs `{prompt_key}` and `{answer_key}`, the price of a million tokens"
+        )
     return Prices(float(numbers[0]), float(numbers[1]), currency)  # type: ignore[arg-type]
 
 

@@ -11,14 +11,21 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.models.embed import Encoder, Encoding, VectorSource, Span, open_encoder, iter_text_pieces
+from kgbias.models.embed import (
+    Encoder,
+    Encoding,
+    Span,
+    VectorSource,
+    iter_text_pieces,
+    open_encoder,
+)
 from kgbias.models.predict import (
     CausalPredictor,
     FilledTemplate,
     MaskedPredictor,
     Prediction,
-    open_predictor,
     iter_sentence_pieces,
+    open_predictor,
 )
 from kgbias.models.spec import resolve_weights
 from kgbias.models.vectors import VectorLookup
@@ -62,7 +69,11 @@ class DistributedModel:
 
 
 def open_language_model(
-    spec: "str | InMemoryModel", executor: Executor | None = None, *, cache: bool = True, **open_options: Any
+    spec: "str | InMemoryModel",
+    executor: Executor | None = None,
+    *,
+    cache: bool = True,
+    **open_options: Any,
 ) -> "LanguageModel | DistributedModel | InMemoryVectors":
     """The model of a spec, here or in an executor's workers, or one that the program holds."""
     if not isinstance(spec, str):
@@ -127,7 +138,9 @@ class DistributedPredictor:
         pieces = list(iter_sentence_pieces(sentences))
         predictions: dict[FilledTemplate, Prediction] = {}
         arguments = [(piece,) for piece in pieces]
-        for number, piece_predictions in self._workers.ask_each("read", arguments, self._requested_kind):
+        for number, piece_predictions in self._workers.ask_each(
+            "read", arguments, self._requested_kind
+        ):
             predictions |= zip(pieces[number], piece_predictions, strict=True)
         return [predictions[sentence] for sentence in sentences]
 
@@ -173,7 +186,10 @@ class _ModelTask:
     def __init__(self, spec: str, open_options: Mapping[str, Any]) -> None:
         self._spec, self._opening = spec, dict(open_options)
         encoder = open_encoder(spec, **open_options)
-        self.version, self.threads = encoder.info.opening_text(encoder.settings), count_torch_threads()
+        self.version, self.threads = (
+            encoder.info.opening_text(encoder.settings),
+            count_torch_threads(),
+        )
         self.device = str(self._opening.get("device", "auto"))
 
     def __getstate__(self) -> dict[str, Any]:

@@ -51,8 +51,8 @@ class VectorCache:
 
 @contextmanager
 def open_vector_cache(enabled: bool = True) -> Iterator[VectorCache]:
-    """The embeddings in the user's cache folder; none are read or kept if `enabled` is false. Raises
-    ModelError if the folder cannot be used."""
+    """The embeddings in the user's cache folder; none are read or kept if `enabled` is false.
+    Raises ModelError if the folder cannot be used."""
     if not enabled:
         yield VectorCache(None)
         return
@@ -156,12 +156,17 @@ class Encoder:
         dtype_key = () if self._dtype == "float32" else (self._dtype,)
         keys = {
             (span, place): content_id(
-                "embedding", self.info.id, place[0], str(place[1]), repr((span.start, span.end)),
-                span.text, *dtype_key,
+                "embedding",
+                self.info.id,
+                place[0],
+                str(place[1]),
+                repr((span.start, span.end)),
+                span.text,
+                *dtype_key,
             )
             for span in dict.fromkeys(spans)
             for place in distinct_sources
-        }  # fmt: skip
+        }
         with open_vector_cache(self._cache) as vector_cache:
             vectors = vector_cache.read(keys.values())
             missing_spans = [
@@ -259,7 +264,8 @@ class Encoder:
         max_tokens = getattr(self._model.config, "max_position_embeddings", None) or len(ids)
         if len(ids) > max_tokens:
             raise DataError(
-                f"a text of {len(ids)} tokens is longer than the {max_tokens} that {self.info.name} "
+                f"a text of {len(ids)} tokens is longer than the {max_tokens} that "
+                f"{self.info.name} "
                 f"reads: {span.text[:60]!r}..."
             )
         return _TokenisedText(ids, word_positions, text_positions)
@@ -316,7 +322,9 @@ class Encoder:
                 raise ModelError(
                     f"{self.info.name} gives no vectors for a text by itself: {first_line(error)}"
                 ) from error
-            states = {layer: self._layer_states(output, layer).float().cpu().numpy() for layer in layers}
+            states = {
+                layer: self._layer_states(output, layer).float().cpu().numpy() for layer in layers
+            }
             vectors |= {
                 (span, (encoding, layer)): _pool_states(states[layer][row], tokens[span], encoding)
                 for row, first in enumerate(batch)
@@ -356,7 +364,9 @@ def _next_batch(order: Sequence[Span], tokens: dict[Span, _TokenisedText]) -> li
     return batch
 
 
-def _pool_states(states: NDArray[np.float32], tokens: _TokenisedText, encoding: Encoding) -> NDArray[np.float32]:
+def _pool_states(
+    states: NDArray[np.float32], tokens: _TokenisedText, encoding: Encoding
+) -> NDArray[np.float32]:
     if encoding == "word-average":
         pooled: NDArray[np.float32] = states[tokens.word].mean(axis=0)
         return pooled

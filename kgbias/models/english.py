@@ -22,12 +22,14 @@ _CHECKSUMS = {  # by component of the pipeline
     "tagger": ("model", "1ec3d93f38cebe172f2b5c89d84be72856ce42c8f1a64f1699f1d98a771f36b7"),
     "parser": ("model", "e0098910535a863d430082ece57455d5fa071cd4ca3a0054e80582076c752b1e"),
     "attribute_ruler": (
-        "patterns", "f8b97f7ebef9b8536bba5f0fc1e73af6183563e96e2325bcbb021b8c6dbc6683"
+        "patterns",
+        "f8b97f7ebef9b8536bba5f0fc1e73af6183563e96e2325bcbb021b8c6dbc6683",
     ),
     "lemmatizer": (
-        "lookups/lookups.bin", "eb64f40c0f8396d1762730c0ddf4dad2a52d138f5a389f71a1a1d088173b7737"
+        "lookups/lookups.bin",
+        "eb64f40c0f8396d1762730c0ddf4dad2a52d138f5a389f71a1a1d088173b7737",
     ),
-}  # fmt: skip
+}
 _COMPONENTS = (*_CHECKSUMS, "senter", "ner")
 
 
@@ -63,7 +65,9 @@ def load_english(*components: str) -> Any:
                 f"{path} is not the file of {MODEL_NAME}: reinstall kgbias[reader], or remove the "
                 "package, which nothing else needs"
             )
-    return spacy.load(folder, exclude=[name for name in _COMPONENTS if name not in loaded_components])
+    return spacy.load(
+        folder, exclude=[name for name in _COMPONENTS if name not in loaded_components]
+    )
 
 
 def _find_folder() -> Path | None:

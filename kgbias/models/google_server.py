@@ -11,21 +11,21 @@ from typing import Any, ClassVar
 
 from kgbias.errors import MissingExtra
 from kgbias.models.base import Abilities, Request
-from kgbias.models.server import ServerModel
 from kgbias.models.http import (
     Api,
     Failure,
     ServerReply,
-    bounded_client,
+    as_object,
     bound_wait,
-    token_count,
+    bounded_client,
     classify_ending,
-    split_messages,
     read_failure,
     reason,
     retry_after,
-    as_object,
+    split_messages,
+    token_count,
 )
+from kgbias.models.server import ServerModel
 
 GOOGLE_API = Api(
     ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
@@ -112,7 +112,10 @@ class GoogleModel(ServerModel):
                 {"role": roles.get(role, role), "parts": [{"text": text}]}
                 for role, text in split_messages(request)[1]
             ],
-            config={**self._request_config(request, parameters), "should_return_http_response": True},
+            config={
+                **self._request_config(request, parameters),
+                "should_return_http_response": True,
+            },
         )
         response = raw.sdk_http_response
         body, headers = response.body or "", response.headers or {}
@@ -127,7 +130,11 @@ class GoogleModel(ServerModel):
             if "API_KEY_INVALID" in text:  # which the API calls a bad request
                 status = 401
             retry_delay = re.search(r'"retryDelay": "([0-9.]+)s"', text)
-            wait = bound_wait(float(retry_delay[1])) if retry_delay else retry_after(error.response.headers)
+            wait = (
+                bound_wait(float(retry_delay[1]))
+                if retry_delay
+                else retry_after(error.response.headers)
+            )
             return read_failure(str(error.message or text), status, error.details, wait)
         if isinstance(error, httpx2.TimeoutException):
             return Failure("", is_late=True)
@@ -142,7 +149,9 @@ class GoogleModel(ServerModel):
         block_reason = feedback.get("blockReason")
         candidate = {} if block_reason else data["candidates"][0]
         reason = block_reason or candidate["finishReason"]
-        text_parts = [p for p in as_object(candidate.get("content")).get("parts", []) if "text" in p]
+        text_parts = [
+            p for p in as_object(candidate.get("content")).get("parts", []) if "text" in p
+        ]
         text = "".join(part["text"] for part in text_parts if not part.get("thought"))
         usage = as_object(data.get("usageMetadata"))
         thought_tokens = token_count(usage.get("thoughtsTokenCount"))
@@ -152,7 +161,9 @@ class GoogleModel(ServerModel):
             "finish_reason": reason,
             "refusal": "prompt" if block_reason else "",
         }
-        ending_kind = "refused" if block_reason else classify_ending(reason) or ("stop" if text else "error")
+        ending_kind = (
+            "refused" if block_reason else classify_ending(reason) or ("stop" if text else "error")
+        )
         return ServerReply(
             text,
             ending_kind,

@@ -47,9 +47,10 @@ EndingKind = Literal["stop", "length", "refused", "error"]
 
 class Failure(NamedTuple):
     """Why a server gave no answer: its own message with the status, and the seconds it wants us to
-    wait; without a status it was `is_late`, or out of reach. It may have `is_withheld` the answer because
-    of the question, or `is_dropped` a batch's request before its turn. A `is_final` failure is that of
-    every request to come; one `is_within_answer` an answer came with a status that says all is well."""
+    wait; without a status it was `is_late`, or out of reach. It may have `is_withheld` the answer
+    because of the question, or `is_dropped` a batch's request before its turn. A `is_final` failure
+    is that of every request to come; one `is_within_answer` an answer came with a status that says
+    all is well."""
 
     message: str
     code: int = 0
@@ -71,9 +72,10 @@ def unforeseen_failure(error: Exception) -> Failure:
 
 @dataclass(frozen=True, slots=True)
 class ServerReply:
-    """A server's answer, as it came. `ending` is as in `Completion.finish`; "error" means that there
-    is no answer, and `details` says why. `thought_tokens` are the tokens spent on thinking, which are part
-    of the completion's, and `thoughts` what was thought, where the server tells it apart."""
+    """A server's answer, as it came. `ending` is as in `Completion.finish`; "error" means that
+    there is no answer, and `details` says why. `thought_tokens` are the tokens spent on thinking,
+    which are part of the completion's, and `thoughts` what was thought, where the server tells it
+    apart."""
 
     text: str
     ending: EndingKind
@@ -134,7 +136,9 @@ _MODERATION_PATTERN = re.compile(
     re.IGNORECASE,
 )
 # What a filter is called in the errors of proxies, whose status may be that of a fault.
-_FILTER_PATTERN = re.compile(r"contentpolicyviolation|content management policy|responsibleai", re.I)
+_FILTER_PATTERN = re.compile(
+    r"contentpolicyviolation|content management policy|responsibleai", re.I
+)
 _NO_MONEY_PATTERN = re.compile(
     r"insufficient[_ ](?:user[_ ])?(?:quota|balance|credit|fund)|exceeded your current quota"
     r"|out of (?:credit|quota)|credit balance|payment required|billing (?:hard )?limit"
@@ -158,7 +162,10 @@ def read_failure(server_message: str, code: int, body: Any = None, wait: float =
     message_and_code = f"{error.get('code')} {error.get('type')} {server_message}"
     metadata = as_object(error.get("metadata"))
     is_flagged = bool(metadata.get("reasons") or metadata.get("flagged_input"))
-    is_filtered = any(classify_ending(as_object(c).get("finish_reason")) == "refused" for c in choices_of(body_object))
+    is_filtered = any(
+        classify_ending(as_object(c).get("finish_reason")) == "refused"
+        for c in choices_of(body_object)
+    )
     is_withheld = code in (400, 403, 422, 451) and (
         is_flagged or is_filtered or bool(_MODERATION_PATTERN.search(message_and_code))
     )
@@ -184,7 +191,10 @@ def _read_wait(text: str) -> float:
 
 def _parse_seconds(span: str) -> float:
     """A span of time with units in seconds: "1h2m3.5s", "250 ms", "60 seconds"."""
-    return sum(float(n) * _UNIT_SECONDS.get(unit.lower(), 0.0) for n, unit in _TIME_SPAN_PATTERN.findall(span))
+    return sum(
+        float(n) * _UNIT_SECONDS.get(unit.lower(), 0.0)
+        for n, unit in _TIME_SPAN_PATTERN.findall(span)
+    )
 
 
 def find_failure(data: Any) -> Failure | None:
@@ -205,8 +215,15 @@ def find_failure(data: Any) -> Failure | None:
     return failure._replace(is_within_answer=True)
 
 
-_NOT_FOUND_PATTERN = re.compile(r"unexpected endpoint|not found|no such|does not exist", re.IGNORECASE)
-_ANSWER_FIELDS = ("choices", "content", "candidates", "promptFeedback")  # where providers put answers
+_NOT_FOUND_PATTERN = re.compile(
+    r"unexpected endpoint|not found|no such|does not exist", re.IGNORECASE
+)
+_ANSWER_FIELDS = (
+    "choices",
+    "content",
+    "candidates",
+    "promptFeedback",
+)  # where providers put answers
 
 # Reasons for which an answer ends, by what they mean; any other is a full stop.
 _WITHHELD_PATTERN = re.compile(
@@ -269,7 +286,9 @@ _PROXY_VARIABLES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")  # headers
 MAX_ANSWER_BYTES = 8 << 20  # bytes of a response
-MAX_JSON_VALUES = 250_000  # in a response of JSON; each may take a hundred times its bytes in memory
+MAX_JSON_VALUES = (
+    250_000  # in a response of JSON; each may take a hundred times its bytes in memory
+)
 _MAX_FETCHED_BYTES = 64 << 20  # bytes of one that is fetched: the results of a batch, in lines
 _MAX_PORT = 65_535
 _MIN_SECRET_CHARACTERS = 8  # a key this long is a secret: some servers want "none" or "x"
@@ -337,7 +356,9 @@ def send_headers(headers: Mapping[str, str], url: str) -> Iterator[None]:
 
 def own_headers(url: str) -> dict[str, str]:
     """The headers that a person wants sent to the server of that URL."""
-    return {name: value for to, name, value in _headers if _server_address(to) == _server_address(url)}
+    return {
+        name: value for to, name, value in _headers if _server_address(to) == _server_address(url)
+    }
 
 
 _HEADER_PATTERN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -359,9 +380,9 @@ def withhold_keys(addresses: Iterable[str]) -> Iterator[None]:
 
 def is_key_withheld(url: str, *known_addresses: str | None) -> bool:
     """Whether a server gets no key: only a file names it, and it is not a known one."""
-    return _server_address(url) in map(_server_address, _file_addresses) and _server_address(url) not in map(
-        _server_address, filter(None, known_addresses)
-    )
+    return _server_address(url) in map(_server_address, _file_addresses) and _server_address(
+        url
+    ) not in map(_server_address, filter(None, known_addresses))
 
 
 def _server_address(url: str) -> tuple[str, str | None, int | None]:
@@ -375,8 +396,8 @@ def _server_address(url: str) -> tuple[str, str | None, int | None]:
 
 
 def read_secrets(url: str, api: Api = OPENAI_API) -> Secrets:
-    """The secrets for this URL: no key if only a file names it (`withhold_keys`). Raises UsageError for
-    a key that no header can hold."""
+    """The secrets for this URL: no key if only a file names it (`withhold_keys`). Raises UsageError
+    for a key that no header can hold."""
     keys_found = ((name, os.environ.get(name, "").strip()) for name in api.keys)
     name, key = next((pair for pair in keys_found if pair[1]), ("", ""))
     if not all("!" <= c <= "~" for c in key):
@@ -455,7 +476,11 @@ def _hidden_parts(url: str) -> tuple[str, ...]:
     segments = parts.path.split("/")
     deployment_names = {after for before, after in pairwise(segments) if before in _NAMES_FOLLOW}
     values = [value for _, value in parse_qsl(parts.query)]
-    return tuple(part for part in (*segments, *values) if part not in deployment_names and _looks_secret(part))
+    return tuple(
+        part
+        for part in (*segments, *values)
+        if part not in deployment_names and _looks_secret(part)
+    )
 
 
 _NAMES_FOLLOW = ("deployments", "engines", "models")
@@ -500,7 +525,9 @@ def client_errors(url: str) -> Iterator[None]:
     except Exception as error:
         proxies = [n for p in _PROXY_VARIABLES for n in (p, p.lower())]
         variable_names = _CERTIFICATE_VARIABLES if isinstance(error, OSError) else proxies
-        set_variables = [f"{name}={os.environ[name]}" for name in variable_names if os.environ.get(name)]
+        set_variables = [
+            f"{name}={os.environ[name]}" for name in variable_names if os.environ.get(name)
+        ]
         why = Secrets("", "").clean_line(reason(error)).rstrip(".")
         advice = f": check {', '.join(map(_shown_setting, set_variables))}" if set_variables else ""
         raise ModelError(f"cannot make a client for {url}: {why}{advice}") from error
@@ -531,7 +558,9 @@ class BlockingClient:
         self._loop.set_default_executor(UnawaitedThreads())
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
-    def ask(self, call: Callable[[Any], Coroutine[Any, Any, Any]], model_name: str) -> dict[str, Any]:
+    def ask(
+        self, call: Callable[[Any], Coroutine[Any, Any, Any]], model_name: str
+    ) -> dict[str, Any]:
         """The JSON object in a server's answer to `call` (which is given the client, and returns a
         raw response). Raises ModelError, in one clean line, if there is none."""
         import openai
@@ -549,7 +578,9 @@ class BlockingClient:
         answer = parse_body(body)
         if not isinstance(answer, dict):
             start = self.secrets.clean_line(body[: 4 * 1024].decode("utf-8", "replace"), 80)
-            raise ModelError(f"{model_name} answers with something other than a JSON object: {start!r}")
+            raise ModelError(
+                f"{model_name} answers with something other than a JSON object: {start!r}"
+            )
         return answer
 
 
@@ -587,10 +618,14 @@ def _join_events(text: str) -> Any:
         whole_event |= {name: value for name, value in event.items() if value is not None}
         for part in choices_of(event)[:1]:
             choice_part = as_object(part)
-            choice |= {name: v for name, v in choice_part.items() if v is not None and name != "text"}
+            choice |= {
+                name: v for name, v in choice_part.items() if v is not None and name != "text"
+            }
             if isinstance(choice_part.get("text"), str):
                 choice["text"] = choice.get("text", "") + choice_part["text"]
-            for name, value in as_object(choice_part.get("delta") or choice_part.get("message")).items():
+            for name, value in as_object(
+                choice_part.get("delta") or choice_part.get("message")
+            ).items():
                 if isinstance(value, str) and name != "role":
                     message[name] = message.get(name, "") + value
     has_ended = choice.get("finish_reason") or whole_event.get("usage") or _STREAM_END.search(text)
@@ -627,11 +662,15 @@ def error_message(body: Any, depth: int = 0) -> str:
     if not body_object or depth > MAX_MESSAGE_DEPTH:
         return ""
     field_values = (body_object[name] for name in _MESSAGE_FIELDS if name in body_object)
-    server_message = next(filter(None, (error_message(part, depth + 1) for part in field_values)), "")
+    server_message = next(
+        filter(None, (error_message(part, depth + 1) for part in field_values)), ""
+    )
     place = body_object.get("loc") or body_object.get("param")
     if server_message and place:
         place_text = ".".join(map(str, place)) if isinstance(place, list) else str(place)
-        server_message = server_message if place_text in server_message else f"{server_message} ({place_text})"
+        server_message = (
+            server_message if place_text in server_message else f"{server_message} ({place_text})"
+        )
     reasons = as_object(body_object.get("metadata")).get("reasons")
     if server_message and isinstance(reasons, list):
         server_message += f" ({', '.join(map(str, reasons))})"
@@ -713,7 +752,9 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI_API) -
     class Client(base):  # type: ignore[misc]
         async def send(self, request: Any, **options: Any) -> Any:
             # A redirect may turn what is asked into a GET, but it keeps these.
-            request.extensions["most"] = _MAX_FETCHED_BYTES if request.method == "GET" else MAX_ANSWER_BYTES
+            request.extensions["most"] = (
+                _MAX_FETCHED_BYTES if request.method == "GET" else MAX_ANSWER_BYTES
+            )
             try:
                 async with asyncio.timeout(timeout):
                     return await super().send(request, **options)
@@ -727,7 +768,10 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI_API) -
             raise httpx2.DecodingError("the answer is compressed, which was not asked for")
         response.stream = Bounded(response.stream, response.request.extensions["most"])
 
-    own_address, keeps_key = _server_address(url), not is_key_withheld(url, os.environ.get(api.variable), api.url)
+    own_address, keeps_key = (
+        _server_address(url),
+        not is_key_withheld(url, os.environ.get(api.variable), api.url),
+    )
     account_headers = {name.lower().strip() for name in _account_headers()}
 
     async def check_request(request: Any) -> None:  # also of each redirect
@@ -736,7 +780,10 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI_API) -
             why = f"it redirects to {target}, but there are no ports above {_MAX_PORT}"
             raise httpx2.ConnectError(why, request=request)
         is_elsewhere = _server_address(str(request.url)) != own_address
-        for name in (*(_KEY_HEADERS if is_elsewhere else ()), *(account_headers if is_elsewhere or not keeps_key else ())):
+        for name in (
+            *(_KEY_HEADERS if is_elsewhere else ()),
+            *(account_headers if is_elsewhere or not keeps_key else ()),
+        ):
             request.headers.pop(name, None)
 
     # A server or proxy may send a second response without being asked, which the next request on

@@ -28,7 +28,11 @@ _CHANGING_METHODS = frozenset(
 
 def fingerprint(model: Any, tokenizer: Any) -> str:
     """A digest of what a transformers model does, as "sha256:..."."""
-    parts = (rounded_log_probabilities(model, tokenizer), changes_digest(model), _weights_digest(model))
+    parts = (
+        rounded_log_probabilities(model, tokenizer),
+        changes_digest(model),
+        _weights_digest(model),
+    )
     return f"sha256:{_digest(*parts)}"
 
 
@@ -54,7 +58,8 @@ def rounded_log_probabilities(model: Any, tokenizer: Any) -> str:
 def changes_digest(model: Any, seen_ids: set[int] | None = None) -> str:
     """A digest of what was put into a torch model from outside: hooks and replaced methods; "" for
     a model without any. A hook may act on some texts alone, and leave the fixed one as it is.
-    `seen_ids` are the ids of what has been read, since a hook may hold the model that it hangs on."""
+    `seen_ids` are the ids of what has been read, since a hook may hold the model that it hangs
+    on."""
     changes: list[str] = []
     seen_ids = {id(model)} if seen_ids is None else seen_ids
     for name, module in model.named_modules():
@@ -64,8 +69,13 @@ def changes_digest(model: Any, seen_ids: set[int] | None = None) -> str:
             for hook in getattr(module, kind, {}).values()
         ]
         patch_types = (FunctionType, MethodType, partial)
-        replaced_methods = [value for value in vars(module).values() if isinstance(value, patch_types)]
-        changes += [f"{name} {_digest(*_digest_parts(change, 0, seen_ids))}" for change in (*hooks, *replaced_methods)]
+        replaced_methods = [
+            value for value in vars(module).values() if isinstance(value, patch_types)
+        ]
+        changes += [
+            f"{name} {_digest(*_digest_parts(change, 0, seen_ids))}"
+            for change in (*hooks, *replaced_methods)
+        ]
     return _digest(*changes) if changes else ""
 
 
@@ -91,7 +101,9 @@ def _weights_digest(model: Any) -> str:
         if not isinstance(weight, torch.Tensor) or weight.is_complex():
             continue
         bits = weight.detach().contiguous().view(integer_types[weight.element_size()]).long()
-        weight_lines.append(f"{name} {tuple(weight.shape)} {int(bits.sum())} {int((bits * bits).sum())}")
+        weight_lines.append(
+            f"{name} {tuple(weight.shape)} {int(bits.sum())} {int((bits * bits).sum())}"
+        )
     return _digest(*weight_lines)
 
 
@@ -133,7 +145,11 @@ def _digest_parts(value: Any, depth: int, seen_ids: set[int]) -> Iterator[str]:
     elif isinstance(value, set | frozenset):
         yield from sorted(repr(piece) for piece in value if isinstance(piece, _PLAIN_TYPES))
     elif hasattr(value, "named_modules") and hasattr(value, "state_dict"):  # a torch model
-        yield from (type(value).__qualname__, changes_digest(value, seen_ids), _weights_digest(value))
+        yield from (
+            type(value).__qualname__,
+            changes_digest(value, seen_ids),
+            _weights_digest(value),
+        )
     elif hasattr(value, "detach") and hasattr(value, "numpy"):  # a tensor
         yield from _array_parts(value.detach().cpu().float().numpy())
     elif hasattr(value, "tobytes") and hasattr(value, "dtype"):  # an array
@@ -169,19 +185,25 @@ def _object_parts(value: Any, depth: int, seen_ids: set[int]) -> Iterator[str]:
     a library's, and its attributes but those that its methods change."""
     class_of_value = value if isinstance(value, type) else type(value)
     yield f"{class_of_value.__module__}.{class_of_value.__qualname__}"
-    if "site-packages" in str(getattr(_module_of(class_of_value), "__file__", "")) or class_of_value.__module__ in _LIBRARY_MODULES:
+    if (
+        "site-packages" in str(getattr(_module_of(class_of_value), "__file__", ""))
+        or class_of_value.__module__ in _LIBRARY_MODULES
+    ):
         return
     methods = [part for part in vars(class_of_value).values() if isinstance(part, FunctionType)]
     for method in methods:
         yield from _digest_parts(method, depth + 1, seen_ids)
     codes = [c for m in methods if m.__name__ != "__init__" for c in _iter_codes(m.__code__)]
-    stored_names = {i.argval for code in codes for i in dis.get_instructions(code)
-              if i.opname == "STORE_ATTR"}  # fmt: skip
+    stored_names = {
+        i.argval for code in codes for i in dis.get_instructions(code) if i.opname == "STORE_ATTR"
+    }
     changed_names = _names_changed(codes)
     attributes = {} if isinstance(value, type) else getattr(value, "__dict__", {})
     for name in sorted(attributes):
         part = attributes[name]
-        if name not in stored_names and not (name in changed_names and isinstance(part, list | dict | set)):
+        if name not in stored_names and not (
+            name in changed_names and isinstance(part, list | dict | set)
+        ):
             yield name
             yield from _digest_parts(part, depth + 1, seen_ids)
 

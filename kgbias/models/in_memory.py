@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kgbias.errors import ModelError, UsageError, first_line
 from kgbias.io.text import type_with_article
-from kgbias.io.traces import use_caller_state, restore_state
+from kgbias.io.traces import restore_state, use_caller_state
 from kgbias.models.base import (
     IN_MEMORY_PREFIX,
     Abilities,
     Completer,
     Completion,
-    PromptForm,
     ModelInfo,
     Notify,
+    PromptForm,
     Request,
     Settings,
 )
+from kgbias.models.http import Secrets, open_client
 from kgbias.models.identity import (
     changes_digest,
     code_digest,
@@ -32,7 +33,6 @@ from kgbias.models.identity import (
 )
 from kgbias.models.openai_server import OpenAIModel
 from kgbias.models.thoughts import may_think, separate_thoughts
-from kgbias.models.http import Secrets, open_client
 
 if TYPE_CHECKING:
     from kgbias.models.generate import Sampler
@@ -94,7 +94,9 @@ def check_is_model(model: Any) -> None:
     """Raise UsageError, which says what is taken, for what is none of the models of `in_memory`."""
     model, _ = _split_pair(model, None)
     if not (_is_pretrained(model) or _is_client(model) or callable(model)):
-        raise UsageError(f"{type_with_article(model)} is no model that kgbias knows: hand over {FORMS}")
+        raise UsageError(
+            f"{type_with_article(model)} is no model that kgbias knows: hand over {FORMS}"
+        )
 
 
 def _split_pair(model: Any, tokenizer: Any) -> tuple[Any, Any]:
@@ -154,7 +156,9 @@ class InMemoryModel:
         """The form in which it is asked: messages only if it has a template for them."""
         from kgbias.models.local import form_of_tokenizer
 
-        return form_of_tokenizer(self._tokenizer) if preferred_form == "chat" else preferred_form, ""
+        return form_of_tokenizer(
+            self._tokenizer
+        ) if preferred_form == "chat" else preferred_form, ""
 
     def _check_unchanged(self) -> None:
         with _evaluation_mode(self._model):
@@ -193,7 +197,9 @@ class InMemoryModel:
         from kgbias.models.score.base import CausalScorer
         from kgbias.models.score.masked import MaskedScorer
 
-        if options_given := [option for option, value in other_options.items() if value is not None]:
+        if options_given := [
+            option for option, value in other_options.items() if value is not None
+        ]:
             raise UsageError(f"`{options_given[0]}` belongs to opening a model: this one is open")
         self._check_unchanged()
         self._model.eval()
@@ -208,8 +214,8 @@ class InMemoryModel:
 
 
 class InMemoryVectors:
-    """A model in memory as `kgbias.models.distributed.LanguageModel` gives one of a spec: its vectors,
-    and its predictions of words."""
+    """A model in memory as `kgbias.models.distributed.LanguageModel` gives one of a spec: its
+    vectors, and its predictions of words."""
 
     def __init__(self, info: ModelInfo, model: Any, tokenizer: Any, cache: bool) -> None:
         from kgbias.models.embed import Encoder

@@ -7,10 +7,10 @@ from typing import Literal, get_type_hints
 
 from kgbias.errors import ModelError, UsageError
 from kgbias.io.plugins import import_object
-from kgbias.models.base import Abilities, Support, PromptForm
+from kgbias.models.base import Abilities, PromptForm, Support
 from kgbias.models.load import describe_trained_kind
 from kgbias.models.server import ServerModel
-from kgbias.models.spec import KINDS, Kind, Spec, find_gguf_file, list_forms, is_on_hub, parse_spec
+from kgbias.models.spec import KINDS, Kind, Spec, find_gguf_file, is_on_hub, list_forms, parse_spec
 
 
 @dataclass(frozen=True, slots=True)

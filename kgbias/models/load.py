@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, first_line, no_such
 from kgbias.models.base import ModelInfo, Notify
 from kgbias.models.identity import sample_state
-from kgbias.models.pretrained import load_pretrained, quiet_transformers, create_untrained
+from kgbias.models.pretrained import create_untrained, load_pretrained, quiet_transformers
 from kgbias.models.spec import ModelFiles, resolve, resolve_weights
 
 QUANTISATION_OPTIONS = {"8bit": {"load_in_8bit": True}, "4bit": {"load_in_4bit": True}}
@@ -89,7 +89,9 @@ class LoadedModel:
     state: tuple[Any, ...] = ()
 
 
-_loaded_models: dict[tuple[ModelInfo, str, str, str], LoadedModel] = {}  # the least recently used first
+_loaded_models: dict[
+    tuple[ModelInfo, str, str, str], LoadedModel
+] = {}  # the least recently used first
 
 
 def load(
@@ -271,11 +273,17 @@ def _load(files: ModelFiles, role: str, dtype: str, device: str, notify: Notify)
             raise ModelError(f"{info.name} is {_KIND_NAMES[trained_role]}, not {_KIND_NAMES[role]}")
         tokenizer = load_pretrained("AutoTokenizer", location, revision=files.commit)
         is_quantised = dtype in QUANTISATION_OPTIONS
-        load_options = quantisation_config(dtype, device) if is_quantised else {"dtype": getattr(torch, dtype)}
+        load_options = (
+            quantisation_config(dtype, device) if is_quantised else {"dtype": getattr(torch, dtype)}
+        )
         model, loading_info = load_pretrained(
-            _CLASSES[role], location, revision=files.commit, output_loading_info=True,
-            ignore_mismatched_sizes=True, **load_options,
-        )  # fmt: skip
+            _CLASSES[role],
+            location,
+            revision=files.commit,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            **load_options,
+        )
         if other := sorted(key for key, *_ in loading_info["mismatched_keys"]):
             raise ModelError(
                 f"{info.name} is no model: by its config.json, {other[0]} has another size than in "
@@ -283,7 +291,9 @@ def _load(files: ModelFiles, role: str, dtype: str, device: str, notify: Notify)
             )
         # What a checkpoint lacks, transformers fills with random numbers and goes on; no figure of
         # such a model would mean anything. (The pooler of an encoder is never read.)
-        missing_weights = {key for key in loading_info["missing_keys"] if role != "encoder" or "pooler" not in key}
+        missing_weights = {
+            key for key in loading_info["missing_keys"] if role != "encoder" or "pooler" not in key
+        }
         if missing_weights:
             kind_name = _KIND_NAMES["seq2seq" if role == "decoder" else role]
             raise ModelError(f"{info.name} lacks weights of {kind_name}: {min(missing_weights)}")
@@ -370,4 +380,6 @@ def one_line_errors(info: ModelInfo, role_name: str) -> Iterator[None]:
     except KgbiasError:
         raise
     except Exception as error:
-        raise ModelError(f"{info.name} cannot be loaded as {role_name}: {first_line(error)}") from error
+        raise ModelError(
+            f"{info.name} cannot be loaded as {role_name}: {first_line(error)}"
+        ) from error

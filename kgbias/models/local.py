@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kgbias.errors import KgbiasError, ModelError, UsageError, first_line, no_such
 from kgbias.io.sandbox import TemplateSandbox, serve
-from kgbias.models.base import Abilities, Completion, PromptForm, Notify, Request, Settings
+from kgbias.models.base import Abilities, Completion, Notify, PromptForm, Request, Settings
 from kgbias.models.kinds import check_completes
 from kgbias.models.load import DTYPES, LoadedModel, load
 from kgbias.models.spec import ModelFiles, Spec, resolve
@@ -88,7 +88,9 @@ class LocalModel:
 
     def find_form(self, preferred_form: PromptForm) -> tuple[PromptForm, str]:
         """The form in which it is asked: messages only if it has a template for them."""
-        return form_of_tokenizer(self.loaded_model.tokenizer) if preferred_form == "chat" else preferred_form, ""
+        return form_of_tokenizer(
+            self.loaded_model.tokenizer
+        ) if preferred_form == "chat" else preferred_form, ""
 
     def close(self) -> None:
         """Let go of the weights. They stay loaded for the next user; `kgbias.models.unload` frees
@@ -111,7 +113,9 @@ class LocalModel:
     def _sampler(self) -> "Sampler":
         from kgbias.models.generate import Sampler
 
-        return Sampler(self.loaded_model.model, self.loaded_model.tokenizer, batch_size=self._batch_size)
+        return Sampler(
+            self.loaded_model.model, self.loaded_model.tokenizer, batch_size=self._batch_size
+        )
 
 
 def form_of_tokenizer(tokenizer: Any) -> PromptForm:

@@ -12,26 +12,26 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from kgbias.errors import ModelError
-from kgbias.models.base import Abilities, Completion, PromptForm, Notify, Request
-from kgbias.models.batches import Batches, ListedBatch, BatchState, read_field
+from kgbias.models.base import Abilities, Completion, Notify, PromptForm, Request
+from kgbias.models.batches import Batches, BatchState, ListedBatch, read_field
 from kgbias.models.budget import estimate_tokens
-from kgbias.models.server import ServerModel
-from kgbias.models.thoughts import split_message
 from kgbias.models.http import (
     OPENAI_API,
     EndingKind,
     Failure,
     ServerReply,
-    client_failure,
-    token_count,
+    as_object,
     classify_ending,
+    client_failure,
     error_message,
+    merge_system,
     open_client,
     parse_body,
     read_failure,
-    as_object,
-    merge_system,
+    token_count,
 )
+from kgbias.models.server import ServerModel
+from kgbias.models.thoughts import split_message
 
 # How models are asked for answers without thoughts: those with templates (vLLM, SGLang, llama.cpp),
 # OpenAI's and Ollama's, DashScope's, DeepSeek's, Kimi's and GLM's, and Ollama's of old.
@@ -44,8 +44,14 @@ _NO_THINKING_PARAMETERS: Mapping[str, Any] = {
 }
 # Many servers know them, the official client does not.
 _EXTRA_PARAMETERS = (
-    "top_k", "min_p", "chat_template_kwargs", "enable_thinking", "thinking", "think", "stream",
-)  # fmt: skip
+    "top_k",
+    "min_p",
+    "chat_template_kwargs",
+    "enable_thinking",
+    "thinking",
+    "think",
+    "stream",
+)
 # If a server refuses top_p together with a temperature, the temperature stays.
 _OPTIONAL_PARAMETERS = {
     "chat_template_kwargs": r"chat_template_kwargs|chat template",
@@ -132,12 +138,16 @@ class OpenAIModel(ServerModel):
 
         Raises ModelError, with the reasons, if neither form is answered."""
         messages = [Request(_TRIAL_MESSAGE, 0, 0.0, _TRIAL_TOKENS)]
-        chat_answers, chat_error = self._try_requests(messages) if preferred_form == "chat" else ([], "")
+        chat_answers, chat_error = (
+            self._try_requests(messages) if preferred_form == "chat" else ([], "")
+        )
         if chat_answers:
             return "chat", ""
         texts = [Request(text, 0, 0.0, _TRIAL_TOKENS) for text in _TRIAL_TEXTS]
         text_answers, text_error = self._try_requests(texts)
-        continues_text = bool(text_answers) and sum(map(is_reply, text_answers)) <= len(text_answers) / 2
+        continues_text = (
+            bool(text_answers) and sum(map(is_reply, text_answers)) <= len(text_answers) / 2
+        )
         if continues_text and preferred_form == "completion":
             return "completion", ""
         if preferred_form == "completion":
@@ -240,12 +250,20 @@ class OpenAIModel(ServerModel):
             self._must_stream = True
             return True
         effort = parameters.get("reasoning_effort")
-        if effort and re.search(rf"\b{effort}\b", refusal) and re.search("reason|think|effort", refusal):
+        if (
+            effort
+            and re.search(rf"\b{effort}\b", refusal)
+            and re.search("reason|think|effort", refusal)
+        ):
             self._refused_efforts.add(effort)
             if self._least_effort:
                 return True
         new_limit_name = "max_completion_tokens"
-        if self._limit_name != new_limit_name and new_limit_name in refusal and "too large" not in refusal:
+        if (
+            self._limit_name != new_limit_name
+            and new_limit_name in refusal
+            and "too large" not in refusal
+        ):
             self._limit_name = new_limit_name
             return True
         return super().adapt(refusal, parameters)
@@ -278,7 +296,9 @@ class OpenAIModel(ServerModel):
         }
         return ServerReply(
             text,
-            "refused" if refusal else self._classify_ending(reason, text, completion_tokens, request),
+            "refused"
+            if refusal
+            else self._classify_ending(reason, text, completion_tokens, request),
             prompt_tokens,
             completion_tokens,
             max(map(token_count, reasoning_counts)),
@@ -286,7 +306,9 @@ class OpenAIModel(ServerModel):
             thoughts,
         )
 
-    def _classify_ending(self, reason: Any, text: str, completion_tokens: int, request: Request) -> EndingKind:
+    def _classify_ending(
+        self, reason: Any, text: str, completion_tokens: int, request: Request
+    ) -> EndingKind:
         """How an answer ended, in our words. Where a server does not say, one that is as long as it
         may be was cut off. Where it counts no tokens either, one of about that length that stops in
         the middle of a sentence was; where it said so of other answers, any that stops there."""
@@ -313,7 +335,12 @@ class OpenAIBatches(Batches):
         chat = next(iter(requests.values())).form == "chat"
         endpoint = "/v1/chat/completions" if chat else "/v1/completions"
         lines = (
-            {"custom_id": key, "method": "POST", "url": endpoint, "body": self._model.batch_body(request)}
+            {
+                "custom_id": key,
+                "method": "POST",
+                "url": endpoint,
+                "body": self._model.batch_body(request),
+            }
             for key, request in requests.items()
         )
         text = "".join(json.dumps(line) + "\n" for line in lines)

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.models.base import ModelInfo, Notify, Settings
-from kgbias.models.load import ModelRole, LoadedModel, describe_trained_kind, to_float64, load, read_trained_kind
+from kgbias.models.load import (
+    LoadedModel,
+    ModelRole,
+    describe_trained_kind,
+    load,
+    read_trained_kind,
+    to_float64,
+)
 from kgbias.models.pretrained import is_token
 from kgbias.models.spec import KINDS, parse_spec, resolve_weights
 
@@ -32,10 +39,10 @@ class FilledTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Natural logarithms: `log_joint` of the target's probability given the attribute (masked), or of
-    target and attribute together (causal); `log_prior` of the target's without the attribute. Their
-    difference is the association of the two, up to a constant of the attribute. `tokens` is the
-    number of sub-tokens in target and attribute."""
+    """Natural logarithms: `log_joint` of the target's probability given the attribute (masked), or
+    of target and attribute together (causal); `log_prior` of the target's without the attribute.
+    Their difference is the association of the two, up to a constant of the attribute. `tokens` is
+    the number of sub-tokens in target and attribute."""
 
     log_joint: float
     log_prior: float
@@ -84,9 +91,11 @@ class _Predictor(ABC):
             word_places = tuple(
                 place
                 for place, (start, stop) in enumerate(tokenised["offset_mapping"])
-                if not tokenised["special_tokens_mask"][place] and start < end and stop > begin
+                if not tokenised["special_tokens_mask"][place]
+                and start < end
+                and stop > begin
                 and stop > start
-            )  # fmt: skip
+            )
             if not word_places:
                 raise DataError(f"{self.info.name} has no token for {sentence.text[begin:end]!r}")
             places.append(word_places)
@@ -152,7 +161,9 @@ class MaskedPredictor(_Predictor):
             for sequence in masked_sequences:
                 jobs.setdefault(sequence, {}).update(dict.fromkeys(target_places))
             queries.append((masked_sequences, target_places))
-        answers = self._log_probabilities(list(jobs), [list(target_places) for target_places in jobs.values()])
+        answers = self._log_probabilities(
+            list(jobs), [list(target_places) for target_places in jobs.values()]
+        )
         log_probs = {
             sequence: dict(zip(target_places, rows, strict=True))
             for (sequence, target_places), rows in zip(jobs.items(), answers, strict=True)
@@ -160,9 +171,12 @@ class MaskedPredictor(_Predictor):
         predictions = []
         for tokenised, (masked_sequences, target_places) in zip(tokens, queries, strict=True):
             log_joint, log_prior = (
-                float(sum(log_probs[sequence][pair] for pair in target_places)) for sequence in masked_sequences
+                float(sum(log_probs[sequence][pair] for pair in target_places))
+                for sequence in masked_sequences
             )
-            predictions.append(Prediction(log_joint, log_prior, (len(tokenised.target), len(tokenised.attribute))))
+            predictions.append(
+                Prediction(log_joint, log_prior, (len(tokenised.target), len(tokenised.attribute)))
+            )
         return predictions
 
 
@@ -193,7 +207,9 @@ class CausalPredictor(_Predictor):
             lead = () if begin is None or ids[0] == begin else (begin,)
             full_sequence = (*lead, *ids)
             sequences.append(full_sequence)
-            positions_and_tokens.append([(place - 1, full_sequence[place]) for place in range(1, len(full_sequence))])
+            positions_and_tokens.append(
+                [(place - 1, full_sequence[place]) for place in range(1, len(full_sequence))]
+            )
             tokens.append(tokenised)
         answers = self._log_probabilities(sequences, positions_and_tokens)
         return [
@@ -245,11 +261,15 @@ def open_predictor(
     files = resolve_weights(parsed, revision)
     trained_role = KINDS[parsed.kind].trained_as or read_trained_kind(files, notify)
     check_predictor_kind(files.info, trained_role, kind)
-    loaded_model = load(files, cast(ModelRole, trained_role), dtype=dtype, device=device, notify=notify)
+    loaded_model = load(
+        files, cast(ModelRole, trained_role), dtype=dtype, device=device, notify=notify
+    )
     return make_predictor(loaded_model, trained_role)
 
 
-def make_predictor(loaded_model: LoadedModel, trained_role: str) -> MaskedPredictor | CausalPredictor:
+def make_predictor(
+    loaded_model: LoadedModel, trained_role: str
+) -> MaskedPredictor | CausalPredictor:
     """A loaded model that was trained as this, to predict words in sentences."""
     predictor = MaskedPredictor if trained_role == "masked" else CausalPredictor
     return predictor(loaded_model.info, loaded_model.tokenizer, loaded_model.model)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kgbias.errors import MissingExtra, ModelError, first_line
 from kgbias.models.base import ModelInfo
 from kgbias.models.load import find_device
-from kgbias.models.pretrained import quiet_transformers, empty_stdin
+from kgbias.models.pretrained import empty_stdin, quiet_transformers
 from kgbias.models.spec import ModelFiles, parse_spec, resolve
 
 _BATCH_TEXTS = 32

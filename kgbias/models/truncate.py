@@ -2,9 +2,9 @@
 
 The rules apply to logits / temperature in the order of transformers: top-k, then top-p on what
 top-k leaves, then min-p. All three keep the most probable tokens, so a threshold score decides what
-they keep. That score varies a little with the rounding of a batch. `score_bounds` gives the two scores
-between which rounding could decide, and there `Truncation.apply` decides, with transformers' own
-code.
+they keep. That score varies a little with the rounding of a batch. `score_bounds` gives the two
+scores between which rounding could decide, and there `Truncation.apply` decides, with transformers'
+own code.
 """
 
 from dataclasses import dataclass
@@ -77,7 +77,9 @@ NO_TRUNCATION = Truncation()
 _HEAD_TOKENS = 512  # tokens to try first for top-p: sorting a whole vocabulary takes 20 ms
 
 
-def score_bounds(scores: "torch.Tensor", truncation: Truncation, slack: float) -> tuple[float, float]:
+def score_bounds(
+    scores: "torch.Tensor", truncation: Truncation, slack: float
+) -> tuple[float, float]:
     """Two scores (low, high) for a row of scores of shape [vocabulary]: a token below `low` is cut
     and one at or above `high` is kept, whatever the rounding, as long as it moves no difference
     between two scores by more than `slack`. `high` is infinite where nothing is certain."""
@@ -93,7 +95,10 @@ def score_bounds(scores: "torch.Tensor", truncation: Truncation, slack: float) -
         first_score, second_score = scores.topk(2).values.tolist()
         min_p_edge = first_score + log(rules["min_p"])
         # The most probable token is certainly kept if it is certain which one it is.
-        low, high = max(low, min_p_edge - slack), max(high, min(min_p_edge, max(first_score - slack, second_score)) + slack)
+        low, high = (
+            max(low, min_p_edge - slack),
+            max(high, min(min_p_edge, max(first_score - slack, second_score)) + slack),
+        )
     return low, high
 
 
@@ -131,11 +136,15 @@ def _nucleus_bounds(
         far_counts = torch.searchsorted(-head, -slack - head)  # tokens certainly above
         remaining_mass = (certain_mass - sums[near_counts]).clamp(min=0)
         max_shares = share(sums[near_counts] - weights, weights + remaining_mass, exp(slack))
-        min_shares = share(sums[far_counts].clamp(max=certain_mass), total - sums[far_counts], exp(-slack))
+        min_shares = share(
+            sums[far_counts].clamp(max=certain_mass), total - sums[far_counts], exp(-slack)
+        )
         possible_count = int((min_shares < top_p).sum())  # both shares rise along the head
         # What can be near the last of them must be in the head too.
         if len(head) == len(candidates) or head[possible_count - 1] - slack > head[-1]:
             break
         size *= 8
-    sure_tokens = head[:possible_count][(max_shares[:possible_count] < top_p) & (head[:possible_count] >= high)]
+    sure_tokens = head[:possible_count][
+        (max_shares[:possible_count] < top_p) & (head[:possible_count] >= high)
+    ]
     return float(head[possible_count - 1]), float(sure_tokens.min()) if len(sure_tokens) else inf

@@ -52,7 +52,9 @@ class StaticVectors:
         forms: dict[str, str] = {}
         missing_words: list[str] = []
         for word in dict.fromkeys(words):
-            if form := next(filter(self._keyed_vectors.key_to_index.__contains__, self._spellings(word)), None):
+            if form := next(
+                filter(self._keyed_vectors.key_to_index.__contains__, self._spellings(word)), None
+            ):
                 forms[word] = form
             else:
                 missing_words.append(word)
@@ -113,7 +115,11 @@ def _split_words_and_rows(vector_input: Any) -> tuple[list[Any], Any]:
         return list(vector_input.index), vector_input.to_numpy()
     if isinstance(vector_input, tuple | list) and len(vector_input) == 2:
         first_part, second_part = vector_input
-        return (list(first_part), second_part) if _are_texts(first_part) else (list(second_part), first_part)
+        return (
+            (list(first_part), second_part)
+            if _are_texts(first_part)
+            else (list(second_part), first_part)
+        )
     raise _no_vectors_error(f"a {type(vector_input).__name__}")
 
 
@@ -123,7 +129,9 @@ def _are_texts(values: Any) -> bool:
 
 def _build_table(words: list[Any], rows: Any) -> _VectorTable:
     if not words or not _are_texts(words):
-        raise _no_vectors_error("what has no words" if not words else "what has words that are no text")
+        raise _no_vectors_error(
+            "what has no words" if not words else "what has words that are no text"
+        )
     try:
         matrix = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -142,9 +150,9 @@ def _no_vectors_error(description: str) -> DataError:
 
 
 def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> StaticVectors:
-    """Read a file of word vectors. `format` is one of `VECTOR_FORMATS`, or "auto": fastText's binary is
-    recognised by its first bytes, word2vec by its header line (binary if the file ends in .bin or
-    .bin.gz), and a file without a header is GloVe.
+    """Read a file of word vectors. `format` is one of `VECTOR_FORMATS`, or "auto": fastText's
+    binary is recognised by its first bytes, word2vec by its header line (binary if the file ends in
+    .bin or .bin.gz), and a file without a header is GloVe.
 
     Raises a one-line DataError if the file cannot be read in that format.
     """
@@ -230,8 +238,12 @@ def _check_fasttext(path: Path, size: int) -> None:
 
     with utils.open(str(path), "rb") as file:
         is_new_version = file.read(4) == _FASTTEXT_MAGIC
-        header = file.read(88 if is_new_version else 72)  # older versions have neither a name nor pruned words
-        words = int.from_bytes(header[60:64] if is_new_version else header[52:56], "little", signed=True)
+        header = file.read(
+            88 if is_new_version else 72
+        )  # older versions have neither a name nor pruned words
+        words = int.from_bytes(
+            header[60:64] if is_new_version else header[52:56], "little", signed=True
+        )
         chunk, offset = b"", 0
         for _ in range(words):
             while (end := chunk.find(b"\0", offset)) < 0 or len(chunk) < end + 10:
@@ -241,8 +253,12 @@ def _check_fasttext(path: Path, size: int) -> None:
                 chunk, offset = chunk[offset:] + next_chunk, 0
             offset = end + 10
         pruned_words = int.from_bytes(header[80:88], "little", signed=True) if is_new_version else 0
-        bytes_after = 8 * max(pruned_words, 0) + (1 if is_new_version else 0)  # pairs of numbers, and whether quantised
-        chunk = (chunk[offset:] + file.read(min(bytes_after, size) + 16))[bytes_after : bytes_after + 16]
+        bytes_after = 8 * max(pruned_words, 0) + (
+            1 if is_new_version else 0
+        )  # pairs of numbers, and whether quantised
+        chunk = (chunk[offset:] + file.read(min(bytes_after, size) + 16))[
+            bytes_after : bytes_after + 16
+        ]
         rows, length = (int.from_bytes(chunk[n : n + 8], "little", signed=True) for n in (0, 8))
         _check_claim(path, size, rows, length, 4)
 

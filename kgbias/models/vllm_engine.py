@@ -17,8 +17,14 @@ from warnings import catch_warnings
 from kgbias.errors import MissingExtra, ModelError, UsageError, first_line, no_such
 from kgbias.io.text import shorten
 from kgbias.models.base import ModelInfo, Notify, Settings
-from kgbias.models.load import describe_trained_kind, one_line_errors, read_trained_kind, unload, add_unload_hook
-from kgbias.models.pretrained import load_pretrained, quiet_transformers, empty_stdin
+from kgbias.models.load import (
+    add_unload_hook,
+    describe_trained_kind,
+    one_line_errors,
+    read_trained_kind,
+    unload,
+)
+from kgbias.models.pretrained import empty_stdin, load_pretrained, quiet_transformers
 from kgbias.models.spec import ModelFiles
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -75,7 +81,9 @@ class VLLMEngine:
         running: dict[str, int] = {}
         try:
             while True:
-                for number, (prompt, sampling_parameters) in islice(waiting, _MAX_QUEUED - len(running)):
+                for number, (prompt, sampling_parameters) in islice(
+                    waiting, _MAX_QUEUED - len(running)
+                ):
                     self._request_count += 1
                     key = str(self._request_count)
                     self._llm.add_request(key, prompt, sampling_parameters)
@@ -105,12 +113,19 @@ class VLLMEngine:
 def _load_engine(files: ModelFiles, dtype: str, notify: Notify) -> VLLMEngine:
     trained_role = read_trained_kind(files, notify)
     if trained_role not in ("", "causal"):
-        raise ModelError(f"{files.info.name} is {describe_trained_kind(trained_role)}, not {describe_trained_kind('causal')}")
+        raise ModelError(
+            f"{files.info.name} is {describe_trained_kind(trained_role)}, not "
+            f"{describe_trained_kind('causal')}"
+        )
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     location = files.location(notify)
     notify(f"vLLM loads {files.info.name}")
-    with one_line_errors(files.info, "a model of vLLM"), quiet_transformers(), catch_warnings(action="ignore"):
+    with (
+        one_line_errors(files.info, "a model of vLLM"),
+        quiet_transformers(),
+        catch_warnings(action="ignore"),
+    ):
         from pydantic import ValidationError
         from vllm import EngineArgs, LLMEngine
         from vllm.config import StructuredOutputsConfig
@@ -120,7 +135,8 @@ def _load_engine(files: ModelFiles, dtype: str, notify: Notify) -> VLLMEngine:
         is_old_gpu = current_platform.is_cuda() and not current_platform.has_device_capability(80)
         if is_batch_invariant() and (cpu or is_old_gpu):
             raise ModelError(
-                f"{BATCH_INVARIANT_VARIABLE}=1 does nothing here: it takes a GPU, of NVIDIA's one of compute "
+                f"{BATCH_INVARIANT_VARIABLE}=1 does nothing here: it takes a GPU, of NVIDIA's one "
+                f"of compute "
                 "capability 8.0 or later"
             )
         tokenizer = load_pretrained("AutoTokenizer", location, revision=files.commit)
@@ -152,7 +168,9 @@ def _load_engine(files: ModelFiles, dtype: str, notify: Notify) -> VLLMEngine:
         return VLLMEngine(files.info, tokenizer, llm)
 
 
-_open_engines: dict[tuple[str, str, str], VLLMEngine] = {}  # one at most: it takes the memory that there is
+_open_engines: dict[
+    tuple[str, str, str], VLLMEngine
+] = {}  # one at most: it takes the memory that there is
 
 
 def open_engine(files: ModelFiles, dtype: str, notify: Notify) -> VLLMEngine:

@@ -2,8 +2,8 @@
 sentences. English only.
 
 Before anything is measured, the person's name or words and everything that shows gender is made
-neutral (`neutralise_person`): two answers that differ in nothing else measure exactly the same, so no scorer
-can tell the groups apart by what the request already said.
+neutral (`neutralise_person`): two answers that differ in nothing else measure exactly the same, so
+no scorer can tell the groups apart by what the request already said.
 
 Flesch reading ease (Flesch 1948): 206.835 - 1.015 words per sentence - 84.6 syllables per word;
 higher is easier, 100 very easy and 0 very hard. Syllables are counted by groups of vowels, without
@@ -111,10 +111,17 @@ def mean_scores(measure: str, texts: Sequence[str]) -> Values:
     from kgbias.measure.scorers import load_scorer
 
     sentences_by_text = [find_sentences(text) for text in texts]
-    different = list(dict.fromkeys(s for text_sentences in sentences_by_text for s in text_sentences))
+    different = list(
+        dict.fromkeys(s for text_sentences in sentences_by_text for s in text_sentences)
+    )
     judgements = load_scorer(measure).score(different)
     value = {s: j.value for s, j in zip(different, judgements, strict=True) if j is not None}
-    return np.array([_mean([value[s] for s in text_sentences if s in value]) for text_sentences in sentences_by_text])
+    return np.array(
+        [
+            _mean([value[s] for s in text_sentences if s in value])
+            for text_sentences in sentences_by_text
+        ]
+    )
 
 
 def embed_texts(texts: Sequence[str]) -> Values:
@@ -123,7 +130,9 @@ def embed_texts(texts: Sequence[str]) -> Values:
     from kgbias.measure.embedding import load_vectors
 
     sentences_by_text = [find_sentences(text) for text in texts]
-    different = list(dict.fromkeys(s for text_sentences in sentences_by_text for s in text_sentences))
+    different = list(
+        dict.fromkeys(s for text_sentences in sentences_by_text for s in text_sentences)
+    )
     if not different:
         return np.zeros((len(texts), 1))
     sentence_vectors = load_vectors().embed(different)
@@ -147,7 +156,9 @@ def model_advice(judge: LoggedPrompter, prompts: str | Path | None = None) -> Ad
     template = load_prompts(prompts or "pairs", {"advice": {"text": "", "answer": ""}})["advice"]
 
     def grade_advice(requests_and_answers: Sequence[tuple[str, str]]) -> Values:
-        replies = judge.ask(template, [{"text": text, "answer": answer} for text, answer in requests_and_answers])
+        replies = judge.ask(
+            template, [{"text": text, "answer": answer} for text, answer in requests_and_answers]
+        )
         grades = (_GRADE.match(reply) for reply in replies)
         return np.array([float(grade[1]) if grade else math.nan for grade in grades])
 

@@ -8,8 +8,8 @@ and never across requests. Several answers of a unit count as their mean.
 - The floor: the same test where nothing should differ: the request made again, and with a greeting
   before it. For another name of the same group, which of two names comes first means nothing, and
   names that pull in opposite directions must not cancel: what counts is the square of each two
-  names' difference (`name_swap_p_value`), and its size is that of the mean of as many differences as the
-  groups have people, if their signs were drawn.
+  names' difference (`name_swap_p_value`), and its size is that of the mean of as many differences
+  as the groups have people, if their signs were drawn.
 - Likeness: how similar the answers are (the cosine of their vectors). Of four answers, two to each
   group, there are three ways to make two couples. If the group does not matter, each is as likely
   to be the real one; the test chooses among them in each unit. It is made with the same request
@@ -36,7 +36,6 @@ from kgbias.compare.paired_tests import DEFAULT_PERMUTATIONS, swap_p_value
 from kgbias.errors import UsageError, no_such
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
-from kgbias.pairs.config import AGAIN, ASKED, GREETED, PairAnswer
 from kgbias.pairs.answer_measures import (
     ADVICE,
     EASE,
@@ -46,13 +45,14 @@ from kgbias.pairs.answer_measures import (
     WORDS,
     Advice,
     Values,
+    embed_texts,
     mean_scores,
     neutralise_person,
     reading_ease,
     repeats_sentence,
-    embed_texts,
     word_count,
 )
+from kgbias.pairs.config import AGAIN, ASKED, GREETED, PairAnswer
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import benjamini_hochberg, clustered_mean, student_quantile
 from kgbias.stats.units import UnitSums, ratio_of_sums
@@ -61,7 +61,9 @@ SIGNIFICANCE_LEVEL = 0.05
 LIKENESS = "likeness"
 ANOTHER_NAME = "another name"
 DIFFERS, BOUND_TO_ONE, MAY_BE_NAMES = "differs", "bound to one request or name", "may be the names"
-_MAX_LISTED_WAYS = 2**14  # up to this many ways to choose among couples or swap names, all are listed
+_MAX_LISTED_WAYS = (
+    2**14
+)  # up to this many ways to choose among couples or swap names, all are listed
 _MAX_CHUNK_WAYS = 1_000_000
 
 
@@ -250,9 +252,13 @@ def compare_pairs(
         floor += tests.floor(measure, cells)
     likeness = tests.likeness(texts) if not measures or LIKENESS in measures else []
     reporter.advance()
-    refusal_tests = tests.differences(REFUSED, tests.cells(_measure_answers(REFUSED, answers, texts)))
+    refusal_tests = tests.differences(
+        REFUSED, tests.cells(_measure_answers(REFUSED, answers, texts))
+    )
     refusal_differences = tuple(d for d in refusal_tests if d.p_value <= SIGNIFICANCE_LEVEL)
-    differences = [replace(d, conditional=_is_conditional(d, refusal_differences)) for d in differences]
+    differences = [
+        replace(d, conditional=_is_conditional(d, refusal_differences)) for d in differences
+    ]
     likeness = [replace(k, conditional=_is_conditional(k, refusal_differences)) for k in likeness]
     if not any(d.units for d in differences) and not any(k.units for k in likeness):
         raise UsageError("there is nothing to compare: no two answers to the same request")
@@ -273,7 +279,9 @@ def compare_pairs(
     )
 
 
-def _is_conditional(result: PairDifference | Likeness, refusal_differences: Sequence[PairDifference]) -> bool:
+def _is_conditional(
+    result: PairDifference | Likeness, refusal_differences: Sequence[PairDifference]
+) -> bool:
     if isinstance(result, PairDifference) and result.measure == REFUSED:
         return False
     groups = {(d.category, d.first, d.second) for d in refusal_differences}
@@ -304,8 +312,13 @@ def _has_text(answer: PairAnswer) -> bool:
 
 
 def _grade_advice(advice: Advice, answers: Sequence[PairAnswer], texts: Sequence[str]) -> Values:
-    answered_places = [n for n, a in enumerate(answers) if a.outcome == "ok" and a.place.round_name == ASKED]
-    requests_and_answers = [(neutralise_person(_request_text(answers[n]), answers[n].place.person), texts[n]) for n in answered_places]
+    answered_places = [
+        n for n, a in enumerate(answers) if a.outcome == "ok" and a.place.round_name == ASKED
+    ]
+    requests_and_answers = [
+        (neutralise_person(_request_text(answers[n]), answers[n].place.person), texts[n])
+        for n in answered_places
+    ]
     grades = np.full(len(answers), math.nan)
     grades[answered_places] = advice(requests_and_answers)
     return grades
@@ -322,16 +335,25 @@ class _PairTests:
         self._answers = answers
         self._permutations = permutations
         self._seed = seed
-        self._request_names = {answer.place.wording.number: answer.place.wording.request for answer in answers}
+        self._request_names = {
+            answer.place.wording.number: answer.place.wording.request for answer in answers
+        }
         self._slots = {answer.place.wording.number: answer.place.wording.slot for answer in answers}
         groups: dict[str, dict[str, None]] = {}
         for answer in answers:
             groups.setdefault(answer.place.person.category, {})[answer.place.person.group] = None
-        self._groups = {category: tuple(category_groups) for category, category_groups in groups.items()}
+        self._groups = {
+            category: tuple(category_groups) for category, category_groups in groups.items()
+        }
         self._units_asked = {
-            (answer.place.person.category, answer.place.person.group, answer.place.wording.number,
-             answer.place.person.number) for answer in answers
-        }  # fmt: skip
+            (
+                answer.place.person.category,
+                answer.place.person.group,
+                answer.place.wording.number,
+                answer.place.person.number,
+            )
+            for answer in answers
+        }
 
     def cells(self, values: Values) -> _Cells:
         """The mean value by category, group and how it was asked, and unit."""
@@ -353,24 +375,38 @@ class _PairTests:
         differences = []
         for category, groups in self._groups.items():
             for first_group, second_group in combinations(groups, 2):
-                first_cells, second_cells = (cells.get((category, group, ASKED), {}) for group in (first_group, second_group))
+                first_cells, second_cells = (
+                    cells.get((category, group, ASKED), {}) for group in (first_group, second_group)
+                )
                 units = [unit for unit in first_cells if unit in second_cells]
                 first, second = _paired_values(units, first_cells, second_cells)
                 asked_count = sum(
-                    (category, first_group, *unit) in self._units_asked and (category, second_group, *unit) in self._units_asked
+                    (category, first_group, *unit) in self._units_asked
+                    and (category, second_group, *unit) in self._units_asked
                     for unit in {u[2:] for u in self._units_asked if u[0] == category}
                 )
                 difference = self._estimate_mean(first - second)
                 by_request = self._means_by_request(units, first - second)
                 differences.append(
                     PairDifference(
-                        category, first_group, second_group, measure, _mean(first), _mean(second), difference.value,
-                        difference.low, difference.high, len(units), asked_count - len(units),
-                        len(first_cells) - len(units), len(second_cells) - len(units),
-                        sum(v * difference.value > 0 for v in by_request.values()), len(by_request),
+                        category,
+                        first_group,
+                        second_group,
+                        measure,
+                        _mean(first),
+                        _mean(second),
+                        difference.value,
+                        difference.low,
+                        difference.high,
+                        len(units),
+                        asked_count - len(units),
+                        len(first_cells) - len(units),
+                        len(second_cells) - len(units),
+                        sum(v * difference.value > 0 for v in by_request.values()),
+                        len(by_request),
                         self._swap_p_value(first, second),
                     )
-                )  # fmt: skip
+                )
         return differences
 
     def floor(self, measure: str, cells: _Cells) -> list[PairFloor]:
@@ -390,10 +426,16 @@ class _PairTests:
                 difference = self._estimate_mean(first - second)
                 floors.append(
                     PairFloor(
-                        category, change, measure, difference.value, difference.low, difference.high, len(pairs),
+                        category,
+                        change,
+                        measure,
+                        difference.value,
+                        difference.low,
+                        difference.high,
+                        len(pairs),
                         self._swap_p_value(first, second),
                     )
-                )  # fmt: skip
+                )
             floors += self._name_floor(category, measure, cells)
         return floors
 
@@ -404,21 +446,34 @@ class _PairTests:
             group: self._name_differences(cells.get((category, group, ASKED), {}))
             for group in self._groups[category]
         }
-        everything = [differences for names in name_differences.values() for differences in names.values()]
+        everything = [
+            differences for names in name_differences.values() for differences in names.values()
+        ]
         if not everything:
             return []
         squares = []
         for first_group, second_group in combinations(self._groups[category], 2):
-            first_cells, second_cells = (cells.get((category, group, ASKED), {}) for group in (first_group, second_group))
-            differences = [*name_differences[first_group].values(), *name_differences[second_group].values()]
+            first_cells, second_cells = (
+                cells.get((category, group, ASKED), {}) for group in (first_group, second_group)
+            )
+            differences = [
+                *name_differences[first_group].values(),
+                *name_differences[second_group].values(),
+            ]
             if differences and (shared_units := len(first_cells.keys() & second_cells.keys())):
-                squares.append(sum(sum(d) ** 2 for d in differences) / sum(map(len, differences)) / shared_units)
+                squares.append(
+                    sum(sum(d) ** 2 for d in differences)
+                    / sum(map(len, differences))
+                    / shared_units
+                )
         size = math.sqrt(_mean(np.array(squares))) if squares else math.nan
         p = name_swap_p_value(everything, permutations=self._permutations, seed=self._seed)
         units = sum(map(len, everything))
         return [PairFloor(category, ANOTHER_NAME, measure, size, math.nan, math.nan, units, p)]
 
-    def _name_differences(self, group_cells: Mapping[Unit, float]) -> dict[tuple[str, int], list[float]]:
+    def _name_differences(
+        self, group_cells: Mapping[Unit, float]
+    ) -> dict[tuple[str, int], list[float]]:
         """The differences between two names, wording by wording, for each two names."""
         differences: dict[tuple[str, int], list[float]] = defaultdict(list)
         for (wording, n), value in group_cells.items():
@@ -429,11 +484,17 @@ class _PairTests:
     def max_loo_p(self, difference: PairDifference, cells: _Cells) -> float:
         """The largest p-value with one request or one person of each group left out; 1 if there is
         only one of either."""
-        first_cells, second_cells = (cells[difference.category, group, ASKED] for group in (difference.first, difference.second))
+        first_cells, second_cells = (
+            cells[difference.category, group, ASKED]
+            for group in (difference.first, difference.second)
+        )
         units = [unit for unit in first_cells if unit in second_cells]
         first, second = _paired_values(units, first_cells, second_cells)
         largest = 0.0
-        for omitted_names in ([self._request_names[w] for w, _ in units], [(self._slots[w], n) for w, n in units]):
+        for omitted_names in (
+            [self._request_names[w] for w, _ in units],
+            [(self._slots[w], n) for w, n in units],
+        ):
             for name in dict.fromkeys(omitted_names):
                 kept = np.array([omitted_name != name for omitted_name in omitted_names])
                 if not kept.any():
@@ -446,23 +507,34 @@ class _PairTests:
         people of both, each pair the mean of all that was asked about them (False for fewer than
         three). The swap in units cannot see that all units of a name share what is special about
         it."""
-        first_cells, second_cells = (cells[difference.category, group, ASKED] for group in (difference.first, difference.second))
+        first_cells, second_cells = (
+            cells[difference.category, group, ASKED]
+            for group in (difference.first, difference.second)
+        )
         name_differences: dict[tuple[str, int], list[float]] = defaultdict(list)
         for wording, n in first_cells.keys() & second_cells.keys():
-            name_differences[self._slots[wording], n].append(first_cells[wording, n] - second_cells[wording, n])
+            name_differences[self._slots[wording], n].append(
+                first_cells[wording, n] - second_cells[wording, n]
+            )
         return _differs_from_zero(name_differences)
 
     def _means_by_request(self, units: Sequence[Unit], differences: Values) -> dict[str, float]:
         by_request: dict[str, list[float]] = defaultdict(list)
         for (wording, _), value in zip(units, differences, strict=True):
             by_request[self._request_names[wording]].append(value)
-        return {request: float(np.mean(request_differences)) for request, request_differences in by_request.items()}
+        return {
+            request: float(np.mean(request_differences))
+            for request, request_differences in by_request.items()
+        }
 
     def _swap_p_value(self, first: Values, second: Values) -> float:
         if not len(first):
             return math.nan
         return swap_p_value(
-            _build_units(first), _build_units(second), permutations=self._permutations, seed=self._seed
+            _build_units(first),
+            _build_units(second),
+            permutations=self._permutations,
+            seed=self._seed,
         )
 
     def _estimate_mean(self, differences: Values) -> Estimate:
@@ -476,8 +548,14 @@ class _PairTests:
         place = {}
         for row, n in zip(rows, answered, strict=True):
             place_asked = self._answers[n].place
-            place[place_asked.person.category, place_asked.person.group, place_asked.wording.number, place_asked.person.number, place_asked.round_name,
-                  place_asked.sample] = row  # fmt: skip
+            place[
+                place_asked.person.category,
+                place_asked.person.group,
+                place_asked.wording.number,
+                place_asked.person.number,
+                place_asked.round_name,
+                place_asked.sample,
+            ] = row
         return [
             self._compare_likeness(category, one, two, place)
             for category, groups in self._groups.items()
@@ -485,33 +563,59 @@ class _PairTests:
         ]
 
     def _compare_likeness(
-        self, category: str, first_group: str, second_group: str, place: Mapping[tuple[Any, ...], Values]
+        self,
+        category: str,
+        first_group: str,
+        second_group: str,
+        place: Mapping[tuple[Any, ...], Values],
     ) -> Likeness:
         again, another, greeted = list[Values](), list[Values](), list[float]()
         people_compared = list[tuple[str, int]]()  # of `another`
         for (row_category, group, wording, person_number, round_name, sample), row in place.items():
-            if row_category != category or group not in (first_group, second_group) or round_name != ASKED:
+            if (
+                row_category != category
+                or group not in (first_group, second_group)
+                or round_name != ASKED
+            ):
                 continue
             if (key := (row_category, group, wording, person_number, GREETED, sample)) in place:
                 greeted.append(float(row @ place[key]))
             if group == second_group:
                 continue
-            same_person_keys = [(row_category, g, wording, person_number, h, sample) for g in (first_group, second_group) for h in (ASKED, AGAIN)]
+            same_person_keys = [
+                (row_category, g, wording, person_number, h, sample)
+                for g in (first_group, second_group)
+                for h in (ASKED, AGAIN)
+            ]
             two_names = (person_number, person_number + 1) if not person_number % 2 else ()
-            names = [(row_category, g, wording, m, ASKED, sample) for g in (first_group, second_group) for m in two_names]
+            names = [
+                (row_category, g, wording, m, ASKED, sample)
+                for g in (first_group, second_group)
+                for m in two_names
+            ]
             for keys, vectors_found in ((same_person_keys, again), (names, another)):
                 if keys and all(key in place for key in keys):
                     vectors_found.append(np.array([place[key] for key in keys]))
-                    people_compared += [(self._slots[wording], person_number)] if vectors_found is another else []
+                    people_compared += (
+                        [(self._slots[wording], person_number)] if vectors_found is another else []
+                    )
         repeat_couplings, name_couplings = _coupling_means(again), _coupling_means(another)
         name_differences: dict[tuple[str, int], list[float]] = defaultdict(list)
         for people, row in zip(people_compared, name_couplings, strict=True):
             name_differences[people].append(float(row[0] - row[1:].mean()))
         return Likeness(
-            category, first_group, second_group, _mean(repeat_couplings[:, 1:].mean(axis=1)), _mean(repeat_couplings[:, 0]),
-            _mean(np.array(greeted)), _mean(name_couplings[:, 0]), len(repeat_couplings),
-            self._coupling_p_value(repeat_couplings), self._coupling_p_value(name_couplings), _differs_from_zero(name_differences),
-        )  # fmt: skip
+            category,
+            first_group,
+            second_group,
+            _mean(repeat_couplings[:, 1:].mean(axis=1)),
+            _mean(repeat_couplings[:, 0]),
+            _mean(np.array(greeted)),
+            _mean(name_couplings[:, 0]),
+            len(repeat_couplings),
+            self._coupling_p_value(repeat_couplings),
+            self._coupling_p_value(name_couplings),
+            _differs_from_zero(name_differences),
+        )
 
     def _coupling_p_value(self, couples: Values) -> float:
         return coupling_p_value(couples, permutations=self._permutations, seed=self._seed)
@@ -551,7 +655,9 @@ def _coupling_means(fours: Sequence[Values]) -> Values:
     return np.array(rows).reshape(len(rows), 3)
 
 
-def coupling_p_value(couples: Values, *, permutations: int = DEFAULT_PERMUTATIONS, seed: int = 0) -> float:
+def coupling_p_value(
+    couples: Values, *, permutations: int = DEFAULT_PERMUTATIONS, seed: int = 0
+) -> float:
     """The one-sided p-value of answers to the same group being more alike: the share of ways to
     choose one of the three couplings in each row, [rows, 3], whose sum is at least as large as that
     of the first column; the observed one is among them. Up to 8 rows, all ways are listed. NaN
@@ -567,7 +673,10 @@ def coupling_p_value(couples: Values, *, permutations: int = DEFAULT_PERMUTATION
 
 
 def name_swap_p_value(
-    name_differences: Sequence[Sequence[float]], *, permutations: int = DEFAULT_PERMUTATIONS, seed: int = 0
+    name_differences: Sequence[Sequence[float]],
+    *,
+    permutations: int = DEFAULT_PERMUTATIONS,
+    seed: int = 0,
 ) -> float:
     """The one-sided p-value of names making a difference, from the differences between two names in
     each unit, for each two names: the share of ways to swap the two in each unit in which the
@@ -618,14 +727,18 @@ def _share_reaching(
 
 def _adjust_floor(floor: Sequence[PairFloor]) -> list[PairFloor]:
     q = _adjust_p_values([f.p_value for f in floor])
-    return [replace(f, q_value=v, found=v <= SIGNIFICANCE_LEVEL) for f, v in zip(floor, q, strict=True)]
+    return [
+        replace(f, q_value=v, found=v <= SIGNIFICANCE_LEVEL) for f, v in zip(floor, q, strict=True)
+    ]
 
 
 def _adjust_p_values(p_values: Sequence[float]) -> list[float]:
     """The p-values corrected together; NaN stays."""
     known_places = [n for n, value in enumerate(p_values) if not math.isnan(value)]
     adjusted = [math.nan] * len(p_values)
-    for n, value in zip(known_places, benjamini_hochberg([p_values[n] for n in known_places]), strict=True):
+    for n, value in zip(
+        known_places, benjamini_hochberg([p_values[n] for n in known_places]), strict=True
+    ):
         adjusted[n] = float(value)
     return adjusted
 
@@ -638,30 +751,48 @@ def _add_verdicts(
     values: Mapping[str, Values],
 ) -> tuple[tuple[PairDifference, ...], tuple[PairFloor, ...], tuple[Likeness, ...]]:
     """The results with their corrected p-values and what follows from them."""
-    likeness_p = [p for likeness_row in likeness for p in (likeness_row.p_again, likeness_row.p_another)]
+    likeness_p = [
+        p for likeness_row in likeness for p in (likeness_row.p_again, likeness_row.p_another)
+    ]
     q_values = _adjust_p_values([*(difference.p_value for difference in differences), *likeness_p])
     judged_differences = []
     for difference, value in zip(differences, q_values, strict=False):
         difference = replace(difference, q_value=value)
         if value <= SIGNIFICANCE_LEVEL:
             cells = tests.cells(values[difference.measure])
-            max_loo_p, beyond_names = tests.max_loo_p(difference, cells), tests.beyond_names(difference, cells)
-            difference = replace(difference, least=max_loo_p, verdict=_choose_verdict(difference, max_loo_p, beyond_names, floor))
+            max_loo_p, beyond_names = (
+                tests.max_loo_p(difference, cells),
+                tests.beyond_names(difference, cells),
+            )
+            difference = replace(
+                difference,
+                least=max_loo_p,
+                verdict=_choose_verdict(difference, max_loo_p, beyond_names, floor),
+            )
         judged_differences.append(difference)
     judged_likeness = []
     likeness_q = q_values[len(differences) :]
-    for likeness_row, q_again, q_another in zip(likeness, likeness_q[::2], likeness_q[1::2], strict=True):
+    for likeness_row, q_again, q_another in zip(
+        likeness, likeness_q[::2], likeness_q[1::2], strict=True
+    ):
         verdict = ""
         if q_again <= SIGNIFICANCE_LEVEL:
             group = DIFFERS if likeness_row.beyond_names else MAY_BE_NAMES
             verdict = group if q_another <= SIGNIFICANCE_LEVEL else f"no more than {ANOTHER_NAME}"
-        judged_likeness.append(replace(likeness_row, q_again=q_again, q_another=q_another, verdict=verdict))
+        judged_likeness.append(
+            replace(likeness_row, q_again=q_again, q_another=q_another, verdict=verdict)
+        )
     return tuple(judged_differences), tuple(floor), tuple(judged_likeness)
 
 
-def _choose_verdict(difference: PairDifference, max_loo_p: float, beyond_names: bool, floor: Sequence[PairFloor]) -> str:
+def _choose_verdict(
+    difference: PairDifference, max_loo_p: float, beyond_names: bool, floor: Sequence[PairFloor]
+) -> str:
     for floor_row in floor:
-        applies = floor_row.found and (floor_row.category, floor_row.measure) == (difference.category, difference.measure)
+        applies = floor_row.found and (floor_row.category, floor_row.measure) == (
+            difference.category,
+            difference.measure,
+        )
         if applies and abs(floor_row.difference) >= abs(difference.difference):
             return f"no more than {floor_row.change}"
     if max_loo_p > SIGNIFICANCE_LEVEL:

@@ -10,14 +10,14 @@ from typing import Any
 
 from kgbias.crawl.people import choose_people
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.generation_run import Person, GenerationConfig, request_settings, pack_identity
+from kgbias.graph.generation_run import GenerationConfig, Person, pack_identity, request_settings
 from kgbias.graph.types import Group
 from kgbias.io.tables import TableFormat, read_filled_rows, read_table
 from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.io.templates import PromptTemplate, read_template
 from kgbias.models.base import PromptForm
 from kgbias.packs import MANIFEST, find_folder, hash_files, read_manifest
-from kgbias.parameters import Names, select_named, as_names
+from kgbias.parameters import Names, as_names, select_named
 
 DEFAULT_PACK = "pairs"
 SLOTS = ("name", "group")
@@ -54,7 +54,11 @@ class RequestWording:
         """The request about this person; the words begin with a capital at the start."""
         words, slot_mark = person.name, f"{{{self.slot}}}"
         capitalised = words[:1].upper() + words[1:]
-        text_begun = self.text.replace(slot_mark, capitalised, 1) if self.text.startswith(slot_mark) else self.text
+        text_begun = (
+            self.text.replace(slot_mark, capitalised, 1)
+            if self.text.startswith(slot_mark)
+            else self.text
+        )
         return text_begun.replace(slot_mark, words)
 
 
@@ -126,7 +130,9 @@ class PairsConfig(GenerationConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         slots = {w.slot for w in self.wordings}
-        if empty_slots := [s for s in SLOTS if s in slots and not any(person.slot == s for person in self.people)]:
+        if empty_slots := [
+            s for s in SLOTS if s in slots and not any(person.slot == s for person in self.people)
+        ]:
             raise UsageError(f"requests have a {{{empty_slots[0]}}}, and nobody to put there")
         groups: dict[str, set[str]] = {}
         for person in self.people:
@@ -169,7 +175,9 @@ class PairsConfig(GenerationConfig):
         }
 
 
-def iter_places(wordings: Sequence[RequestWording], people: Sequence[SlotPerson], round: int) -> Iterator[PairPlace]:
+def iter_places(
+    wordings: Sequence[RequestWording], people: Sequence[SlotPerson], round: int
+) -> Iterator[PairPlace]:
     """Each request about each of the people that fit its slot."""
     return (PairPlace(w, p, round) for w in wordings for p in people if p.slot == w.slot)
 
@@ -232,7 +240,9 @@ def configure_pairs(
 
 
 REQUESTS_DOOR = TableFormat("requests: `pairs --requests`", (("request",), ("text",)))
-PEOPLE_DOOR = TableFormat("people: `pairs --people`", (("slot",), ("name",), ("group",), ("category",)))
+PEOPLE_DOOR = TableFormat(
+    "people: `pairs --people`", (("slot",), ("name",), ("group",), ("category",))
+)
 
 
 def read_requests(source: Table) -> tuple[RequestWording, ...]:

@@ -15,7 +15,7 @@ from kgbias.graph.types import Answer, Generation, Run, node_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, estimate_tokens
-from kgbias.pairs.config import GREETED, PairsConfig, PairPlace
+from kgbias.pairs.config import GREETED, PairPlace, PairsConfig
 
 ARM = "pairs"
 

@@ -1,5 +1,5 @@
-"""Work spread over workers behind one interface: this process, processes of this machine (`is_local`),
-or actors of a Ray cluster (`cluster`, which `apart` keeps out of this process).
+"""Work spread over workers behind one interface: this process, processes of this machine
+(`is_local`), or actors of a Ray cluster (`cluster`, which `apart` keeps out of this process).
 
 Whoever knows the work cuts it into pieces, in a way that does not depend on who does them, and one
 worker does a whole piece. So the results are the same, bit for bit, wherever they were computed.
@@ -25,7 +25,8 @@ def check_executor(spec: str, processes: int | None = None) -> None:
     kind, slashes, address = spec.partition("://")
     if spec != LOCAL_EXECUTOR and not (kind == _RAY_SCHEME and bool(slashes) == bool(address)):
         raise UsageError(
-            f"no `executor` {spec!r}; choose from {LOCAL_EXECUTOR}, ray (a new Ray on this machine) and "
+            f"no `executor` {spec!r}; choose from {LOCAL_EXECUTOR}, ray (a new Ray on this "
+            f"machine) and "
             "ray://ADDRESS (a cluster that this machine belongs to: auto, or HOST:PORT of its head)"
         )
     if processes is not None and processes < 1:

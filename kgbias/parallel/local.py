@@ -48,7 +48,9 @@ class LocalExecutor:
 
     dismiss = close
 
-    def run_pieces(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
+    def run_pieces(
+        self, work: Work[P, R], pieces: Sequence[P]
+    ) -> Generator[tuple[int, R], None, None]:
         """See `kgbias.parallel.Executor`. The pieces of a process that ended are done here; a piece
         that cannot be done ends the work."""
         shared = _SharedPieces(work, pieces)
@@ -76,7 +78,9 @@ class LocalExecutor:
                             yield shared.results.get(timeout=0.2)
                             remaining -= 1
                         except queue.Empty:
-                            if shared.lost_pieces or not any(thread.is_alive() for thread in threads_of_helpers):
+                            if shared.lost_pieces or not any(
+                                thread.is_alive() for thread in threads_of_helpers
+                            ):
                                 break
             finally:
                 if remaining:  # nobody waits for the others' pieces
@@ -97,7 +101,9 @@ class _SharedPieces:
         """The number of the next piece to do."""
         with self._lock:
             number = next(self._remaining, None)
-            return self.lost_pieces.pop() if number is None and lost and self.lost_pieces else number
+            return (
+                self.lost_pieces.pop() if number is None and lost and self.lost_pieces else number
+            )
 
 
 class _HelperProcess:

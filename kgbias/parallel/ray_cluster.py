@@ -35,8 +35,8 @@ _RETRY_SECONDS = 0.5  # seconds before the next attempt
 
 @dataclass(frozen=True, slots=True)
 class PieceFailure:
-    """Why a piece was not done, as text, since an error may not survive being pickled. `is_final`: no
-    other piece can be done either."""
+    """Why a piece was not done, as text, since an error may not survive being pickled. `is_final`:
+    no other piece can be done either."""
 
     kind: str
     message: str
@@ -91,7 +91,9 @@ class RayWorker:
             try:
                 return number, self._work(pickle.loads(piece)), None
             except Exception as error:
-                if not attempts_left or isinstance(error, KgbiasError):  # it would fail the same way again
+                if not attempts_left or isinstance(
+                    error, KgbiasError
+                ):  # it would fail the same way again
                     return number, None, PieceFailure.from_error(error)
                 time.sleep(_RETRY_SECONDS)
         raise AssertionError("there is at least one attempt")
@@ -154,7 +156,9 @@ class RayCluster:
             self._ray.kill(worker)
         self._workers = []
 
-    def run_pieces(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
+    def run_pieces(
+        self, work: Work[P, R], pieces: Sequence[P]
+    ) -> Generator[tuple[int, R], None, None]:
         """See `kgbias.parallel.Executor`. A piece is tried again if it failed or its worker ended;
         the others go on."""
         if work.device not in ("auto", "cpu", "cuda"):
@@ -207,7 +211,10 @@ class RayCluster:
             self.dismiss()
             self._worker_needs = needs
         start = self._ray.remote(RayWorker).options(
-            **needs, max_restarts=-1, max_task_retries=_MAX_WORKER_DEATHS, scheduling_strategy="SPREAD"
+            **needs,
+            max_restarts=-1,
+            max_task_retries=_MAX_WORKER_DEATHS,
+            scheduling_strategy="SPREAD",
         )
         for _ in range(min(pieces, self._count_worker_slots(needs)) - len(self._workers)):
             self._workers.append(start.remote())
@@ -216,8 +223,8 @@ class RayCluster:
         self, work: Any, pieces: Mapping[int, P], queue_length: int
     ) -> Iterator[tuple[int, PieceOutcome | None]]:
         """The number of each piece with its outcome, or None if its worker ended each time. Workers
-        get `queue_length` pieces once they are ready: one that waits for room on a busy cluster would
-        hold on to them."""
+        get `queue_length` pieces once they are ready: one that waits for room on a busy cluster
+        would hold on to them."""
         ray, waiting, remaining = self._ray, iter(pieces.items()), len(pieces)
         if not remaining:
             return

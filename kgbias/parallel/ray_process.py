@@ -20,8 +20,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from kgbias.errors import MissingExtra, ModelError
-from kgbias.io.sandbox import start_python
 from kgbias.io.progress import Progress, SilentProgress
+from kgbias.io.sandbox import start_python
 from kgbias.parallel.ray_cluster import MAX_CONNECT_SECONDS, PieceFailure, join_ray, open_cluster
 from kgbias.parallel.work import Executor, P, R, Work
 
@@ -61,7 +61,9 @@ class RayProcess:
         self._connection: Connection
         self._addresses: RayAddresses = {}
 
-    def run_pieces(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
+    def run_pieces(
+        self, work: Work[P, R], pieces: Sequence[P]
+    ) -> Generator[tuple[int, R], None, None]:
         """See `kgbias.parallel.Executor`."""
         if self._process is None:
             self._start_process()
@@ -137,7 +139,9 @@ class RayProcess:
             exit_code = self._process.wait()
             if exit_code >= 0 and (lost := self._find_lost()):
                 raise _lost_error(lost) from error
-            ending = f"exit code {exit_code}" if exit_code >= 0 else f"killed by signal {-exit_code}"
+            ending = (
+                f"exit code {exit_code}" if exit_code >= 0 else f"killed by signal {-exit_code}"
+            )
             raise _stopped_error(f"the process that had joined Ray ended ({ending})") from error
         if isinstance(message, PieceFailure) and (lost := self._find_lost()):
             raise _lost_error(lost)
@@ -145,7 +149,9 @@ class RayProcess:
 
     def _find_lost(self) -> RayAddresses:
         """The parts of the cluster that do not answer."""
-        return {part: address for part, address in self._addresses.items() if not _is_reachable(address)}
+        return {
+            part: address for part, address in self._addresses.items() if not _is_reachable(address)
+        }
 
 
 def _lost_error(lost: RayAddresses) -> ModelError:
@@ -201,7 +207,9 @@ def serve(connection: Connection, address: str, folder: str) -> None:
                 if cluster is None and request:
                     ray = resources.enter_context(join_ray(address, folder))
                     connection.send(_find_addresses(ray))
-                    cluster = resources.enter_context(open_cluster(address, _NoteForwarder(connection)))
+                    cluster = resources.enter_context(
+                        open_cluster(address, _NoteForwarder(connection))
+                    )
                 if cluster and request:
                     work, pieces = request
                     for result in cluster.run_pieces(pickle.loads(work), pieces):

@@ -40,7 +40,9 @@ class Executor(Protocol):
     """Carries out work. Workers live from one call to the next, and keep the models they loaded
     (`kgbias.models.load`)."""
 
-    def run_pieces(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
+    def run_pieces(
+        self, work: Work[P, R], pieces: Sequence[P]
+    ) -> Generator[tuple[int, R], None, None]:
         """The number and result of each piece, as they are done, in any order.
 
         Raises a KgbiasError if a piece cannot be done; on a cluster after all others are done.

@@ -11,15 +11,14 @@ result that knows its JSON (`as_dict`):
 - `surprisals`: the surprisal of each token of a text.
 """
 
-from kgbias.probe.run_probes import gather_sets, probe_run
-from kgbias.probe.names import flag_apx, probe_apx
 from kgbias.probe.benchmark_figures import bbq, crows_pairs, stereoset, winogender
+from kgbias.probe.names import flag_apx, probe_apx
 from kgbias.probe.result import (
-    ProbeAgreement,
     ApxFlags,
     BenchmarkFigure,
-    PairFigures,
     CategoryProbes,
+    PairFigures,
+    ProbeAgreement,
     RunProbes,
     ScorerInfo,
     SetProbes,
@@ -27,20 +26,21 @@ from kgbias.probe.result import (
     TextSurprisals,
     surprisals,
 )
-from kgbias.probe.sofa import SofaBias, CategoryBias
+from kgbias.probe.run_probes import gather_sets, probe_run
 from kgbias.probe.set_probes import probe_sets
+from kgbias.probe.sofa import CategoryBias, SofaBias
 
 __all__ = [
-    "ProbeAgreement",
     "ApxFlags",
-    "SofaBias",
-    "CategoryBias",
     "BenchmarkFigure",
-    "PairFigures",
+    "CategoryBias",
     "CategoryProbes",
+    "PairFigures",
+    "ProbeAgreement",
     "RunProbes",
     "ScorerInfo",
     "SetProbes",
+    "SofaBias",
     "Statement",
     "TextSurprisals",
     "bbq",

@@ -93,7 +93,8 @@ def apx_table(
     *,
     as_published: bool = False,
 ) -> ApxTable:
-    """APX from perplexities of shape [templates, names, descriptors] (see `adjust_perplexities`)."""
+    """APX from perplexities of shape [templates, names, descriptors] (see
+    `adjust_perplexities`)."""
     means = GroupMeans(len(perplexities), group_of, descriptors, axes)
     for template, rows in enumerate(perplexities):
         means.add(template, 0, rows)
@@ -215,7 +216,9 @@ def _deviations(scores: Array) -> Array:
     return np.asarray(spread, dtype=np.float64)
 
 
-def find_flags(table: ApxTable, exclude_axes: Sequence[str] = (), level: float = SIGNIFICANCE_LEVEL) -> list[Flag]:
+def find_flags(
+    table: ApxTable, exclude_axes: Sequence[str] = (), level: float = SIGNIFICANCE_LEVEL
+) -> list[Flag]:
     """The groups strictly below the one-tailed `level` of a normal distribution of their
     descriptor's bias scores (section 5), sorted by group, then strongest first.
 
@@ -261,8 +264,8 @@ def can_flag(groups: int, level: float = SIGNIFICANCE_LEVEL) -> bool:
 class LabelRecovery:
     """How well scores recover the labelled group of each descriptor: `accuracy`, the share of
     descriptors whose label ranks first (Wilson interval), and `mrr`, the mean reciprocal rank
-    (bootstrap over descriptors), 0 to 1, higher is better. `reciprocal_ranks` has the reciprocal rank for
-    each descriptor, for comparing two scores on the same descriptors."""
+    (bootstrap over descriptors), 0 to 1, higher is better. `reciprocal_ranks` has the reciprocal
+    rank for each descriptor, for comparing two scores on the same descriptors."""
 
     accuracy: Estimate
     mrr: Estimate
@@ -324,7 +327,9 @@ def validate_apx(
     values, names = means.values[:, rows][:, :, columns], means.names[rows]
     texts = tuple(means.descriptors[n] for n in columns)
     truth = dict(zip(texts, (descriptor_labels[n] for n in columns), strict=True))
-    has_label = np.array([[group_labels[means.groups[n]] == label for n in rows] for label in labels])
+    has_label = np.array(
+        [[group_labels[means.groups[n]] == label for n in rows] for label in labels]
+    )
     weights = has_label * names / (has_label @ names)[:, None]
 
     def score_by(scores: Array) -> LabelRecovery:
@@ -332,7 +337,10 @@ def validate_apx(
         table = ApxTable(labels, texts, ("",) * len(texts), merged)
         return compare_with_labels(bias_scores(table), labels, texts, truth, seed=seed)
 
-    apx, plain_perplexity = score_by(adjust_perplexities(values, names, as_published=as_published)), score_by(values)
+    apx, plain_perplexity = (
+        score_by(adjust_perplexities(values, names, as_published=as_published)),
+        score_by(values),
+    )
     gains = np.array(apx.reciprocal_ranks) - np.array(plain_perplexity.reciprocal_ranks)
     return ApxValidation(labels, apx, plain_perplexity, bootstrap(gains, mean, seed=seed))
 

@@ -54,9 +54,10 @@ class BeliefTest:
         p_values: one-sided, for a lift of at most the margin; `q_values` are the same, corrected
             over the group's statements (Benjamini and Hochberg 1995).
         p_zeros, q_zeros: the same for a lift of at most 0.
-        min_loo_lift: the smallest lift with one of the group's names left out, and `most_influential` the place of
-            that name; -1 if the group has only one.
-        min_root_lift: the smallest lift with the names of one root left out; NaN if all share one root.
+        min_loo_lift: the smallest lift with one of the group's names left out, and
+            `most_influential` the place of that name; -1 if the group has only one.
+        min_root_lift: the smallest lift with the names of one root left out; NaN if all share one
+            root.
         shared: the variance that the lifts of all of a group's names share through the carriers.
         verdicts: BELIEVED, LEANING, BOUND or "".
         noise: by how much the variance of each group's names exceeds the usual, [groups].
@@ -169,7 +170,12 @@ class NameDesign:
         return np.asarray(deviations / np.sqrt(np.where(self.free > 0, self.free, 1.0))[:, None])
 
     def test(
-        self, bits: Array, *, shared: float = 0.0, margin: float = MARGIN_BITS, level: float = SIGNIFICANCE_LEVEL
+        self,
+        bits: Array,
+        *,
+        shared: float = 0.0,
+        margin: float = MARGIN_BITS,
+        level: float = SIGNIFICANCE_LEVEL,
     ) -> BeliefTest:
         """Test the groups against each other: `bits` are log2 probabilities, [names, statements].
 
@@ -180,18 +186,34 @@ class NameDesign:
         fit = self._fit(bits, shared, margin)
         half = student_quantile(0.975, fit.degrees) * fit.errors
         p_values, p_zeros = (
-            upper_tail((fit.lift - threshold) / fit.errors, fit.degrees) for threshold in (margin, 0.0)
+            upper_tail((fit.lift - threshold) / fit.errors, fit.degrees)
+            for threshold in (margin, 0.0)
         )
         q_values, q_zeros = _adjust_p_values(p_values), _adjust_p_values(p_zeros)
         min_loo_lift, most_influential, holds_without_names = self._without_names(fit)
         min_root_lift, holds_without_roots = self._without_roots(fit)
         is_shown = (q_values <= level) & (fit.lift >= MIN_LIFT_BITS)
         verdicts = np.where(q_zeros <= level, LEANING, "").astype("<U20")
-        verdicts[is_shown] = np.where((holds_without_names & holds_without_roots)[is_shown], BELIEVED, BOUND)
+        verdicts[is_shown] = np.where(
+            (holds_without_names & holds_without_roots)[is_shown], BELIEVED, BOUND
+        )
         return BeliefTest(
-            fit.lift, fit.lift - half, fit.lift + half, p_values, q_values, p_zeros, q_zeros,
-            min_loo_lift, most_influential, min_root_lift, verdicts, fit.noise, fit.variances, fit.degrees, shared,
-        )  # fmt: skip
+            fit.lift,
+            fit.lift - half,
+            fit.lift + half,
+            p_values,
+            q_values,
+            p_zeros,
+            q_zeros,
+            min_loo_lift,
+            most_influential,
+            min_root_lift,
+            verdicts,
+            fit.noise,
+            fit.variances,
+            fit.degrees,
+            shared,
+        )
 
     def find_believed(self, bits: Array, *, shared: float = 0.0) -> Flags:
         """`test(...).believed`, with a shortcut when nothing is believed."""
@@ -213,12 +235,25 @@ class NameDesign:
         variances = _shrink_variances(squares, self.degrees, prior, usual_variance)
         noise = self._group_noise(residuals, variances)
         shared_variance = self._shared_factor * shared * variances / variances.mean()
-        errors = np.sqrt((self.weights**2 @ noise[self.groups])[:, None] * variances + shared_variance)
+        errors = np.sqrt(
+            (self.weights**2 @ noise[self.groups])[:, None] * variances + shared_variance
+        )
         errors = np.maximum(errors, 1e-12)  # for a group that is tested against itself
         return _Fit(
-            values, residuals, squares, self.weights @ values, errors, variances, noise,
-            noise[self.groups], shared_variance, self.degrees, prior, usual_variance, margin,
-        )  # fmt: skip
+            values,
+            residuals,
+            squares,
+            self.weights @ values,
+            errors,
+            variances,
+            noise,
+            noise[self.groups],
+            shared_variance,
+            self.degrees,
+            prior,
+            usual_variance,
+            margin,
+        )
 
     @property
     def _shared_factor(self) -> float:
@@ -229,10 +264,14 @@ class NameDesign:
     def _group_noise(self, residuals: Array, variances: Array) -> Array:
         """How much more the names of a group differ than usual, [groups], at least 1."""
         group_freedom = np.array([self.free[self.groups == g].sum() for g in range(self.count)])
-        group_squares = np.stack([(residuals[self.groups == g] ** 2).sum(axis=0) for g in range(self.count)])
+        group_squares = np.stack(
+            [(residuals[self.groups == g] ** 2).sum(axis=0) for g in range(self.count)]
+        )
         has_freedom = group_freedom > 0.5
         ratios = np.ones(self.count)
-        ratios[has_freedom] = (group_squares[has_freedom] / group_freedom[has_freedom, None] / variances).mean(axis=1)
+        ratios[has_freedom] = (
+            group_squares[has_freedom] / group_freedom[has_freedom, None] / variances
+        ).mean(axis=1)
         usual = ratios[has_freedom].mean() or 1.0  # 0: the model says the same after every name
         return np.asarray(np.maximum(ratios / usual, 1.0))
 
@@ -242,12 +281,21 @@ class NameDesign:
         shape = fit.lift.shape
         lifts = self.weights_without_name @ fit.values
         free = self.free[:, None]
-        omitted_squares = np.divide(fit.residuals**2, free, where=free > 0, out=np.zeros_like(fit.residuals))
+        omitted_squares = np.divide(
+            fit.residuals**2, free, where=free > 0, out=np.zeros_like(fit.residuals)
+        )
         still_shown = fit.still_shows(lifts, self.weights_without_name, omitted_squares, 1)
-        min_lift, most_influential, all_shown = np.empty(shape), np.full(shape, -1), np.empty(shape, dtype=bool)
+        min_lift, most_influential, all_shown = (
+            np.empty(shape),
+            np.full(shape, -1),
+            np.empty(shape, dtype=bool),
+        )
         for g in range(self.count):
             name_places = np.flatnonzero(self.groups == g)
-            min_lift[g], all_shown[g] = lifts[name_places].min(axis=0), still_shown[name_places].all(axis=0)
+            min_lift[g], all_shown[g] = (
+                lifts[name_places].min(axis=0),
+                still_shown[name_places].all(axis=0),
+            )
             if self.free[name_places].any():
                 most_influential[g] = name_places[lifts[name_places].argmin(axis=0)]
         return min_lift, most_influential, all_shown
@@ -261,7 +309,9 @@ class NameDesign:
             group_lift = weights @ fit.values
             lifts[g] = np.fmin(lifts[g], group_lift)
             squares = (fit.residuals[omitted] ** 2).sum(axis=0)
-            still_shown[g] &= fit.still_shows(group_lift[None], weights[None], squares[None], len(omitted))[0]
+            still_shown[g] &= fit.still_shows(
+                group_lift[None], weights[None], squares[None], len(omitted)
+            )[0]
         return lifts, still_shown
 
 
@@ -289,13 +339,22 @@ class _Fit:
     def degrees(self) -> float:
         return self.residual_degrees + self.prior
 
-    def still_shows(self, lifts: Array, weights: Array, omitted_squares: Array, names: int) -> Flags:
+    def still_shows(
+        self, lifts: Array, weights: Array, omitted_squares: Array, names: int
+    ) -> Flags:
         """Whether lifts [n, statements], from names with these weights [n, names], are at least the
-        margin and above 0 (p < .05), without the squares `omitted_squares` [n, statements] of the names that
-        were left out."""
+        margin and above 0 (p < .05), without the squares `omitted_squares` [n, statements] of the
+        names that were left out."""
         degrees_left = max(self.residual_degrees - names, 1.0)
-        variances = _shrink_variances(np.maximum(self.squares - omitted_squares, 0.0), degrees_left, self.prior, self.usual_variance)
-        errors = np.sqrt((weights**2 @ self.noise_of_names)[:, None] * variances + self.shared_variance)
+        variances = _shrink_variances(
+            np.maximum(self.squares - omitted_squares, 0.0),
+            degrees_left,
+            self.prior,
+            self.usual_variance,
+        )
+        errors = np.sqrt(
+            (weights**2 @ self.noise_of_names)[:, None] * variances + self.shared_variance
+        )
         quantile = student_quantile(0.95, degrees_left + self.prior)
         return np.asarray((lifts >= self.margin) & (lifts > quantile * errors))
 
@@ -364,10 +423,14 @@ def find_stray_names(design: NameDesign, bits: Array) -> Mapping[int, int]:
         comparison_means = means.copy()
         comparison_means[group] = values[own_names].mean(axis=0)
         middle = comparison_means.mean(axis=0)
-        correlations = [_correlation(values[name] - middle, row - middle) for row in comparison_means]
+        correlations = [
+            _correlation(values[name] - middle, row - middle) for row in comparison_means
+        ]
         nearest = int(np.argmax(correlations))
         # A correlation of 1 (a group's other names are this name over again) has no z.
-        best_correlation, own_correlation = (max(-0.999, min(correlations[place], 0.999)) for place in (nearest, group))
+        best_correlation, own_correlation = (
+            max(-0.999, min(correlations[place], 0.999)) for place in (nearest, group)
+        )
         difference = math.atanh(best_correlation) - math.atanh(own_correlation)
         if difference > 1.645 * math.sqrt(2 / (statements - 3)):
             stray_places[name] = nearest
@@ -424,7 +487,13 @@ def deal_names(
         believed_counts.append(int(believed.sum()))
         group_shares.append(float(believed.any(axis=1).mean()))
     pair_count = design.count * bits.shape[1]
-    return BeliefFloor(pair_count, float(np.mean(believed_counts)), float(np.mean(group_shares)), deals, tuple(believed_counts))
+    return BeliefFloor(
+        pair_count,
+        float(np.mean(believed_counts)),
+        float(np.mean(group_shares)),
+        deals,
+        tuple(believed_counts),
+    )
 
 
 _LEAST_VARIANCE = 1e-12  # in bits squared

@@ -12,7 +12,7 @@ from pathlib import Path
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
-from kgbias.models.score.distributed import ScorerSource, AnyScorer, resolve_scorer
+from kgbias.models.score.distributed import AnyScorer, ScorerSource, resolve_scorer
 from kgbias.probe.benchmarks import (
     Benchmark,
     read_bbq,

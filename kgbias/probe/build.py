@@ -1,6 +1,6 @@
 """Build SoFa's probes from a corpus of stereotypes, one filter after another (Marchiori Manerba et
-al. 2023, section 3.1 and appendix B). The corpus is the user's copy of SBIC_CATEGORIES, another table, or a
-text file.
+al. 2023, section 3.1 and appendix B). The corpus is the user's copy of SBIC_CATEGORIES, another
+table, or a text file.
 
 Rules bring each stereotype into one form, a statement that can follow any group: "Women are bad
 drivers" and "is bad drivers" both become "are bad drivers". What cannot be brought into this form
@@ -46,7 +46,11 @@ _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 _AUXILIARIES = ("aux", "auxpass")
 _PRESENT = ("VBP", "VBZ")
 _PERSONS = frozenset("person people man woman men women boy girl guy folk they".split())
-_NUMBER_ENDINGS = (("man", "men"), ("y", "ies"), ("", "s"))  # singular and plural endings of a group
+_NUMBER_ENDINGS = (
+    ("man", "men"),
+    ("y", "ies"),
+    ("", "s"),
+)  # singular and plural endings of a group
 # Words that name a group only before "people": "little people", but not "little money".
 _ORDINARY_WORDS = frozenset("little normal brown colored coloured english".split())
 _EDGE_CHARS = " \t\"'“”‘’.,;:!?*-()[]"
@@ -89,7 +93,9 @@ class StereotypeRules:
         parsed = self._parser.pipe(texts, batch_size=256)
         # A statement without a subject is parsed with one, as it will be used.
         with_they = self._parser.pipe((f"they {text}." for text in texts), batch_size=256)
-        for source, text, own_parse, they_parse in zip(stereotypes, texts, parsed, with_they, strict=True):
+        for source, text, own_parse, they_parse in zip(
+            stereotypes, texts, parsed, with_they, strict=True
+        ):
             statement, reason = self._rule(text, own_parse, they_parse)
             yield RuleOutcome(source, statement, reason)
 
@@ -103,9 +109,15 @@ class StereotypeRules:
         verbs = any(t.pos_ in ("VERB", "AUX") for t in they_parse[1:])
         if with_subject is None and (not verbs or _is_adjective(own_parse)):
             return "", "no verb"
-        claim, reason = self._claim_of_subject(own_parse, with_subject) if with_subject else self._claim_of_they(they_parse)
+        claim, reason = (
+            self._claim_of_subject(own_parse, with_subject)
+            if with_subject
+            else self._claim_of_they(they_parse)
+        )
         if reason == "no subject" and not self._claim_of_they(they_parse)[1]:
-            claim, reason = self._claim_of_they(they_parse)  # "hate being late", where "hate" looks like a noun
+            claim, reason = self._claim_of_they(
+                they_parse
+            )  # "hate being late", where "hate" looks like a noun
         if not reason and self._targets.search(claim):
             reason = "target"
         return ("" if reason else claim), reason
@@ -244,9 +256,9 @@ class Stereotypes:
 
 
 def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
-    """The stereotypes in a file: SBIC_CATEGORIES as published (CSV, with one annotation or a list of them per
-    row), a CSV or TSV with a column statement (or `column`) and optionally category, or a text
-    file with one per line.
+    """The stereotypes in a file: SBIC_CATEGORIES as published (CSV, with one annotation or a list
+    of them per row), a CSV or TSV with a column statement (or `column`) and optionally category, or
+    a text file with one per line.
 
     Raises DataError for a file that cannot be read, UsageError for a column that is not there.
     """
@@ -261,7 +273,9 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
         return Stereotypes([(c, text) for c, text in texts if text.strip()], {}, path.name)
     if column is None and set(_SBIC_COLUMNS) <= set(header):
         annotations = ((row["targetCategory"], row["targetStereotype"]) for _, row in rows)
-        return map_categories(_annotations(annotations), SBIC_CATEGORIES, path.name, keep_others=False)
+        return map_categories(
+            _annotations(annotations), SBIC_CATEGORIES, path.name, keep_others=False
+        )
     statement_column = column or next((name for name in _STATEMENTS if name in header), None)
     if statement_column is None or statement_column not in header:
         raise UsageError(
@@ -269,7 +283,11 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
             f"statements in `column`; it has {', '.join(header)}"
         )
     return Stereotypes(
-        [(row.get("category", "").strip(), row[statement_column]) for _, row in rows if row[statement_column].strip()],
+        [
+            (row.get("category", "").strip(), row[statement_column])
+            for _, row in rows
+            if row[statement_column].strip()
+        ],
         {},
         path.name,
     )
@@ -424,7 +442,14 @@ class SofaSet:
                 for number, statement in enumerate(self.statements, 1):
                     scores = (statement.perplexity, statement.acceptability)
                     numbers = ["" if x is None else f"{x:.6g}" for x in scores]
-                    writer.writerow((number, escape_formula(statement.category), escape_formula(statement.statement), *numbers))
+                    writer.writerow(
+                        (
+                            number,
+                            escape_formula(statement.category),
+                            escape_formula(statement.statement),
+                            *numbers,
+                        )
+                    )
             reporter.stage("probes", self.count)
             with (partial / "probes.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file)
@@ -452,9 +477,12 @@ class SofaSet:
             for name, c in data["categories"].items()
         )
         return _DATA_STATEMENT.format(
-            warning=WARNING, source=self.source, taken=filter_rows, counts=counts,
+            warning=WARNING,
+            source=self.source,
+            taken=filter_rows,
+            counts=counts,
             settings=json.dumps(dict(self.settings), indent=2),
-        )  # fmt: skip
+        )
 
 
 _DATA_STATEMENT = """# Data statement
@@ -505,12 +533,12 @@ def build_sofa_set(
 ) -> SofaSet:
     """Make probes from stereotypes.
 
-    The filters, in this order: the categories that have identities; the rules (`StereotypeRules`), which also
-    lower the case; duplicates; acceptability below `threshold`, by `judge`; and perplexity. A
-    statement's perplexity is its mean over `scorers`, as published; in a histogram of their
-    logarithms with 50 bins, those beyond the bin that holds the 1 - `cut` quantile are cut off (the
-    paper chose its bins by eye and does not say which). Duplicates go before the filters that need
-    a model, which does not change the result.
+    The filters, in this order: the categories that have identities; the rules (`StereotypeRules`),
+    which also lower the case; duplicates; acceptability below `threshold`, by `judge`; and
+    perplexity. A statement's perplexity is its mean over `scorers`, as published; in a histogram of
+    their logarithms with 50 bins, those beyond the bin that holds the 1 - `cut` quantile are cut
+    off (the paper chose its bins by eye and does not say which). Duplicates go before the filters
+    that need a model, which does not change the result.
 
     Raises UsageError for numbers out of range, or if no statement is left.
     """
@@ -522,7 +550,9 @@ def build_sofa_set(
     dropped_counts = Counter(found.unmapped)
     dropped_counts.update(c for c, _ in found.rows if c and c not in identities)
     total = len(found.rows) + sum(found.unmapped.values())
-    drop_reasons = {f"of the category {name or 'none'}": n for name, n in sorted(dropped_counts.items())}
+    drop_reasons = {
+        f"of the category {name or 'none'}": n for name, n in sorted(dropped_counts.items())
+    }
     filters.append(FilterCounts("category", total, len(rows), drop_reasons))
     ruled, reasons = _apply_rules(rows, rules, reporter)
     filters.append(FilterCounts("rules", len(rows), len(ruled), reasons))
@@ -542,17 +572,34 @@ def build_sofa_set(
         means = _mean_perplexities(texts, scorers, reporter)
         mean_perplexities = dict(zip(texts, map(float, means), strict=True))
         histogram = _build_histogram(means, cut)
-        texts = [text for text in texts if mean_perplexities[text] <= np.exp(histogram.most) * _ROUNDING_FACTOR]
+        texts = [
+            text
+            for text in texts
+            if mean_perplexities[text] <= np.exp(histogram.most) * _ROUNDING_FACTOR
+        ]
         filters.append(_count_filter("perplexity", before, texts))
     kept_texts = set(texts)
-    statements = tuple(FilteredStatement(c, t, mean_perplexities.get(t), acceptabilities.get(t)) for c, t in distinct if t in kept_texts)
+    statements = tuple(
+        FilteredStatement(c, t, mean_perplexities.get(t), acceptabilities.get(t))
+        for c, t in distinct
+        if t in kept_texts
+    )
     if not statements:
         raise UsageError(f"no statement of {found.name} is left after the filters")
-    used_identities = {c: tuple(groups) for c, groups in identities.items()
-            if any(kept.category == c for kept in statements)}  # fmt: skip
+    used_identities = {
+        c: tuple(groups)
+        for c, groups in identities.items()
+        if any(kept.category == c for kept in statements)
+    }
     source_counts = Counter(c for c, _ in found.rows) + Counter(found.unmapped)
     return SofaSet(
-        found.name, used_identities, statements, tuple(filters), dict(settings or {}), dict(source_counts), histogram
+        found.name,
+        used_identities,
+        statements,
+        tuple(filters),
+        dict(settings or {}),
+        dict(source_counts),
+        histogram,
     )
 
 
@@ -606,4 +653,6 @@ def _build_histogram(perplexities: Array, cut: float) -> PerplexityHistogram:
     place = int(np.searchsorted(edges, np.quantile(logs, 1 - cut), side="left"))
     cut_edge = edges[min(max(place, 1), len(edges) - 1)]
     cut_count = int((perplexities > np.exp(cut_edge) * _ROUNDING_FACTOR).sum())
-    return PerplexityHistogram(tuple(edges.tolist()), tuple(counts.tolist()), float(cut_edge), cut_count)
+    return PerplexityHistogram(
+        tuple(edges.tolist()), tuple(counts.tolist()), float(cut_edge), cut_count
+    )

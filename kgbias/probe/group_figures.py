@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kgbias.probe.belief import Array, Counts, NameDesign, Flags, name_lifts, upper_tail
+from kgbias.probe.belief import Array, Counts, Flags, NameDesign, name_lifts, upper_tail
 from kgbias.stats.inference import DEFAULT_DRAWS, benjamini_hochberg, student_quantile
 
 RHO, SHIFT = "rho", "shift"
@@ -83,7 +83,9 @@ def group_figures(
         for kind in (RHO, SHIFT):
             figures += _score_figures(design, lifts, values[has_score], name, kind, draws, seed)
         if nonce is not None:
-            figures = [_add_floor(f, design, nonce, values) if f.score == name else f for f in figures]
+            figures = [
+                _add_floor(f, design, nonce, values) if f.score == name else f for f in figures
+            ]
     for kind in (RHO, SHIFT):
         kind_places = [n for n, f in enumerate(figures) if f.kind == kind]
         q_values = benjamini_hochberg([figures[n].p_value for n in kind_places])
@@ -103,21 +105,36 @@ def _score_figures(
     figure_draws = name_figures(kind, lifts, scores, weights)
     groups = [design.groups == g for g in range(design.count)]
     degrees = len(of_names) - design.count
-    name_variance = sum(((of_names[in_group] - of_names[in_group].mean()) ** 2).sum() for in_group in groups) / degrees
+    name_variance = (
+        sum(((of_names[in_group] - of_names[in_group].mean()) ** 2).sum() for in_group in groups)
+        / degrees
+    )
     figures = []
     quantile = student_quantile(0.975, degrees)
     for g, in_group in enumerate(groups):
         n, value = int(in_group.sum()), float(of_names[in_group].mean())
-        by_names, by_statements = name_variance / n, float(figure_draws[:, in_group].mean(axis=1).var(ddof=1))
+        by_names, by_statements = (
+            name_variance / n,
+            float(figure_draws[:, in_group].mean(axis=1).var(ddof=1)),
+        )
         shared_variance = float(figure_draws[:, in_group].var(axis=0, ddof=1).mean()) / n
-        error = max(by_names + by_statements - shared_variance, by_names, by_statements, 1e-24) ** 0.5
+        error = (
+            max(by_names + by_statements - shared_variance, by_names, by_statements, 1e-24) ** 0.5
+        )
         p = min(1.0, 2 * float(upper_tail(np.array(abs(value) / error), degrees)))
         figures.append(
             GroupFigure(
-                g, name, kind, value, value - quantile * error, value + quantile * error,
-                tuple(of_names[in_group].tolist()), statements, p,
+                g,
+                name,
+                kind,
+                value,
+                value - quantile * error,
+                value + quantile * error,
+                tuple(of_names[in_group].tolist()),
+                statements,
+                p,
             )
-        )  # fmt: skip
+        )
     return figures
 
 
@@ -128,15 +145,23 @@ def name_figures(kind: str, lifts: Array, scores: Array, weights: Array) -> Arra
         raised = np.maximum(lifts, 0.0)
         raised_weights = weights @ raised.T
         mean = np.divide(
-            weights @ (raised * scores).T, raised_weights, where=raised_weights > 0, out=np.zeros_like(raised_weights)
+            weights @ (raised * scores).T,
+            raised_weights,
+            where=raised_weights > 0,
+            out=np.zeros_like(raised_weights),
         )
         return np.asarray(np.where(raised_weights > 0, mean - (weights @ scores)[:, None], 0.0))
     correlations = np.empty((len(weights), len(lifts)))
     score_ranks, score_variance = _centre(_ranks(scores, weights), weights)
     for n, row in enumerate(lifts):
         lift_ranks, lift_variance = _centre(_ranks(row, weights), weights)
-        norm, covariances = lift_variance * score_variance, (weights * lift_ranks * score_ranks).sum(axis=1)
-        correlations[:, n] = np.divide(covariances, np.sqrt(norm), where=norm > 1e-12, out=np.zeros_like(covariances))
+        norm, covariances = (
+            lift_variance * score_variance,
+            (weights * lift_ranks * score_ranks).sum(axis=1),
+        )
+        correlations[:, n] = np.divide(
+            covariances, np.sqrt(norm), where=norm > 1e-12, out=np.zeros_like(covariances)
+        )
     return correlations
 
 
@@ -150,7 +175,9 @@ def _ranks(values: Array, weights: Array) -> Array:
     sorted_weights = weights[:, order]
     through = np.cumsum(sorted_weights, axis=1)
     last_equals = np.append(first_equals[1:], len(values)) - 1
-    middle = (through[:, first_equals] - sorted_weights[:, first_equals] + through[:, last_equals]) / 2
+    middle = (
+        through[:, first_equals] - sorted_weights[:, first_equals] + through[:, last_equals]
+    ) / 2
     rank_values = np.empty_like(sorted_weights)
     rank_values[:, order] = np.repeat(middle, last_equals - first_equals + 1, axis=1)
     return rank_values
@@ -162,7 +189,9 @@ def _centre(values: Array, weights: Array) -> tuple[Array, Array]:
     return centred_values, (weights * centred_values**2).sum(axis=1)
 
 
-def _add_floor(figure: GroupFigure, design: NameDesign, nonce: NonceNames, scores: Array) -> GroupFigure:
+def _add_floor(
+    figure: GroupFigure, design: NameDesign, nonce: NonceNames, scores: Array
+) -> GroupFigure:
     """The figure with its floor: that of made-up names, drawn into groups of equal size."""
     nonce_scores = scores[nonce.statements]
     has_score: Flags = ~np.isnan(nonce_scores)
@@ -173,10 +202,16 @@ def _add_floor(figure: GroupFigure, design: NameDesign, nonce: NonceNames, score
     values = name_figures(figure.kind, lifts, nonce_scores[has_score], equal_weights)[0]
     rng = np.random.Generator(np.random.PCG64(0))
     size = len(figure.of_names)
-    floor_draws = [abs(values[rng.permutation(len(values))[:size]].mean()) for _ in range(DEFAULT_DRAWS)]
-    return replace(figure, floor=float(np.quantile(floor_draws, 0.95)), floor_statements=int(has_score.sum()))
+    floor_draws = [
+        abs(values[rng.permutation(len(values))[:size]].mean()) for _ in range(DEFAULT_DRAWS)
+    ]
+    return replace(
+        figure, floor=float(np.quantile(floor_draws, 0.95)), floor_statements=int(has_score.sum())
+    )
 
 
-def figures_of_group(figures: Sequence[GroupFigure], group: int, kind: str = RHO) -> list[GroupFigure]:
+def figures_of_group(
+    figures: Sequence[GroupFigure], group: int, kind: str = RHO
+) -> list[GroupFigure]:
     """The figures of one group."""
     return [figure for figure in figures if (figure.group, figure.kind) == (group, kind)]

@@ -69,7 +69,9 @@ class Items(ABC):
     def stored_amount(self, model: ModelInfo, store: Store) -> StoredAmount:
         """How much the store holds of a model, for the way of asking that it holds most of."""
         ids = [stored_item.id for stored_item in self.items]
-        score_sets = [store.item_scores(model, settings, ids) for settings in store.item_settings(model)]
+        score_sets = [
+            store.item_scores(model, settings, ids) for settings in store.item_settings(model)
+        ]
         largest = max(score_sets, key=len, default={})
         texts = sum(n for id, n in zip(ids, self.sizes, strict=True) if id in largest)
         return StoredAmount(len(largest), texts, sum(score.seconds for score in largest.values()))
@@ -168,7 +170,9 @@ def iter_scores(
                 ItemScore(items.items[n], scores, tokens, seconds / len(new_scores))
                 for n, (scores, tokens) in zip(missing_places[done_number], new_scores, strict=True)
             ]
-            known_scores = read_known(done_number, chunks[done_number][1]) | {score.item.id: score for score in new}
+            known_scores = read_known(done_number, chunks[done_number][1]) | {
+                score.item.id: score for score in new
+            }
             save(new)
             early_scores[done_number] = in_order(chunks[done_number][1], known_scores)
             if score_file is not None:

@@ -77,7 +77,9 @@ def read_guesses(path: Path) -> Guesses:
     for field_name in ("name", "gender", "origin"):
         if not columns_found[field_name]:
             known_columns = ", ".join(_COLUMN_NAMES[field_name])
-            raise DataError(f"{path} has no column of the {field_name}: it may be called {known_columns}")
+            raise DataError(
+                f"{path} has no column of the {field_name}: it may be called {known_columns}"
+            )
     guesses_by_name: dict[str, list[Guess]] = defaultdict(list)
     left_out: Counter[str] = Counter()
     for line, row in rows:
@@ -88,11 +90,17 @@ def read_guesses(path: Path) -> Guesses:
         elif len(name) not in _NAME_LENGTHS:
             left_out["fewer than 2 or more than 14 characters"] += 1
         else:
-            origin_probability = _parse_probability(row.get(columns_found["probability"], ""), f"{path}, line {line}")
+            origin_probability = _parse_probability(
+                row.get(columns_found["probability"], ""), f"{path}, line {line}"
+            )
             guesses_by_name[name].append(Guess(name, gender, origin, origin_probability))
     if not guesses_by_name:
         raise DataError(f"{path} has no names with a gender and an origin")
-    return Guesses(tuple(_commonest_guess(name_guesses) for name_guesses in guesses_by_name.values()), dict(left_out), path.name)
+    return Guesses(
+        tuple(_commonest_guess(name_guesses) for name_guesses in guesses_by_name.values()),
+        dict(left_out),
+        path.name,
+    )
 
 
 def _parse_probability(text: str, where: str) -> float:
@@ -126,8 +134,8 @@ class NameGroups:
     Attributes:
         members: the names, group by group.
         clusters: how many clusters there were; `pure_clusters` of them passed.
-        purity: the mean share of the largest group in a cluster, over names; `shuffled_purity` is what the
-            same clusters give when guesses are dealt anew.
+        purity: the mean share of the largest group in a cluster, over names; `shuffled_purity` is
+            what the same clusters give when guesses are dealt anew.
         missing: groups without enough names, with how many they had.
         settings: how they were made.
     """
@@ -153,29 +161,43 @@ class NameGroups:
                 writer.writerow(("name", "group", "origin", "gender", "cluster", "purity", "how"))
                 for member in self.members:
                     guess = member.guess
-                    texts = map(escape_formula, (guess.name, people_name(guess.origin, guess.gender), guess.origin))
-                    writer.writerow((*texts, guess.gender, member.cluster, f"{member.purity:.3f}", member.how))
+                    texts = map(
+                        escape_formula,
+                        (guess.name, people_name(guess.origin, guess.gender), guess.origin),
+                    )
+                    writer.writerow(
+                        (*texts, guess.gender, member.cluster, f"{member.purity:.3f}", member.how)
+                    )
             write_json(partial / "manifest.json", self._facts())
             write_text(partial / "data-statement.md", self._statement())
         return [folder / name for name in ("names.csv", "manifest.json", "data-statement.md")]
 
     def _facts(self) -> dict[str, Any]:
         return {
-            "groups": len(self.groups), "names": len(self.members), "clusters": self.clusters,
-            "pure": self.pure_clusters, "purity": round(self.purity, 4),
+            "groups": len(self.groups),
+            "names": len(self.members),
+            "clusters": self.clusters,
+            "pure": self.pure_clusters,
+            "purity": round(self.purity, 4),
             "shuffled": round(self.shuffled_purity, 4),
             "missing": [[*group, n] for group, n in self.missing.items()],
             "settings": dict(self.settings),
-        }  # fmt: skip
+        }
 
     def _statement(self) -> str:
         balanced = sum(c.how == "probability" for c in self.members)
         return _DATA_STATEMENT.format(
-            names=len(self.members), groups=len(self.groups), clusters=self.clusters,
-            pure=self.pure_clusters, purity=self.purity, shuffled=self.shuffled_purity, balanced=balanced,
-            missing=len(self.missing), settings=json.dumps(dict(self.settings), indent=2),
+            names=len(self.members),
+            groups=len(self.groups),
+            clusters=self.clusters,
+            pure=self.pure_clusters,
+            purity=self.purity,
+            shuffled=self.shuffled_purity,
+            balanced=balanced,
+            missing=len(self.missing),
+            settings=json.dumps(dict(self.settings), indent=2),
             least=self.settings["purity"],
-        )  # fmt: skip
+        )
 
 
 _DATA_STATEMENT = """# Data statement
@@ -268,11 +290,16 @@ def choose_name_groups(
         _mean_purity(shuffled_names, labels),
         {group: len(pure_names[group]) for group in kinds if group not in chosen_names},
         {
-            "source": guesses.source, "names": len(names), "left out": dict(guesses.left_out),
-            "clusters": count, "per_group": per_group, "purity": purity, "seed": seed,
+            "source": guesses.source,
+            "names": len(names),
+            "left out": dict(guesses.left_out),
+            "clusters": count,
+            "per_group": per_group,
+            "purity": purity,
+            "seed": seed,
             **(settings or {}),
         },
-    )  # fmt: skip
+    )
 
 
 def _cluster_names(vectors: NDArray[np.float64], count: int, seed: int) -> list[int]:
@@ -300,7 +327,9 @@ def _pure_members(
         group, n = Counter(g.group for g in cluster_names).most_common(1)[0]
         shares[label] = n / len(cluster_names)
         if shares[label] > purity and len(cluster_names) >= fewest:
-            pure_names[group] += [ClusteredName(g, label, shares[label]) for g in cluster_names if g.group == group]
+            pure_names[group] += [
+                ClusteredName(g, label, shares[label]) for g in cluster_names if g.group == group
+            ]
     return pure_names, shares
 
 
@@ -313,7 +342,9 @@ def _surest_names(
         for g, label in zip(names, labels, strict=True)
         if g.group == group
     ]
-    return sorted(group_names, key=lambda c: (-np.nan_to_num(c.guess.probability, nan=-1.0), c.guess.name))
+    return sorted(
+        group_names, key=lambda c: (-np.nan_to_num(c.guess.probability, nan=-1.0), c.guess.name)
+    )
 
 
 def _mean_purity(names: Sequence[Guess], labels: Sequence[int]) -> float:

@@ -14,7 +14,7 @@ from kgbias.ids import content_id
 from kgbias.io.progress import Progress
 from kgbias.io.tables_in_memory import Table
 from kgbias.models.score.base import TextScorer, perplexity
-from kgbias.models.score.distributed import ScorerSource, AnyScorer, resolve_scorer
+from kgbias.models.score.distributed import AnyScorer, ScorerSource, resolve_scorer
 from kgbias.probe.apx import (
     ApxTable,
     Array,
@@ -28,8 +28,8 @@ from kgbias.probe.apx import (
 )
 from kgbias.probe.items import Items, ItemScores, iter_scores, make_item, sum_usage
 from kgbias.probe.result import ApxFlags, ScorerInfo
-from kgbias.probe.sets import TEMPLATES, Descriptor, read_descriptors, read_labels, read_names
 from kgbias.probe.set_probes import Row, open_output
+from kgbias.probe.sets import TEMPLATES, Descriptor, read_descriptors, read_labels, read_names
 
 Names = Sequence[tuple[str, str]]
 
@@ -62,7 +62,9 @@ class NameSentences(Items):
     def sentences_id(self) -> str:
         """The id of everything that determines the sentences."""
         descriptor_parts = [[d.text, d.axis, d.endings] for d in self.descriptors]
-        return content_id("names", canonical_json([list(self.names), descriptor_parts, self.templates]))
+        return content_id(
+            "names", canonical_json([list(self.names), descriptor_parts, self.templates])
+        )
 
     def place(self, item: int) -> tuple[int, int]:
         """The template and the name of an item, by their places."""
@@ -196,8 +198,8 @@ def flag_apx(path: Path, *, exclude_axes: Sequence[str] = ()) -> ApxFlags:
 
 class _PerplexityFile:
     """Every sentence as a row of a .jsonl file or a .parquet folder, chunk by chunk
-    (`kgbias.probe.items.ScoreFile`). It does not record how long a chunk took: the same job must end
-    with the same bytes."""
+    (`kgbias.probe.items.ScoreFile`). It does not record how long a chunk took: the same job must
+    end with the same bytes."""
 
     def __init__(self, path: Path, sentences: NameSentences, scorer: AnyScorer) -> None:
         job: dict[str, Any] = {
@@ -215,7 +217,11 @@ class _PerplexityFile:
         figures = np.array([[row["log_likelihood"], row["tokens"]] for row in rows])
         of_items = figures.reshape(len(self._chunks[chunk]), -1, 2)
         return [
-            ItemScore(self._sentences.items[n], tuple(item_figures.T.ravel().tolist()), int(item_figures[:, 1].sum()))
+            ItemScore(
+                self._sentences.items[n],
+                tuple(item_figures.T.ravel().tolist()),
+                int(item_figures[:, 1].sum()),
+            )
             for n, item_figures in zip(self._chunks[chunk], of_items, strict=True)
         ]
 

@@ -20,10 +20,17 @@ MIN_TAU = 0.99
 
 _GROUP_COUNT = 24
 _STATEMENTS = (
-    "love to sing", "are good at math", "are often late for work", "should not be trusted",
-    "work hard for their families", "never say what they mean", "drive too fast",
-    "are kind to strangers", "make the best soldiers", "want to be left alone",
-)  # fmt: skip
+    "love to sing",
+    "are good at math",
+    "are often late for work",
+    "should not be trusted",
+    "work hard for their families",
+    "never say what they mean",
+    "drive too fast",
+    "are kind to strangers",
+    "make the best soldiers",
+    "want to be left alone",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +39,8 @@ class Precision:
 
     `median` and `largest` are relative errors of a probe's perplexity. `tau` is Kendall's tau-b
     between the two orders of groups, by the measure that ranks them: the mean over statements with
-    its interval. `keeps_order` says whether the whole interval reaches `MIN_TAU`, so that other statements
-    would show the same. `speed` is float32's time over that of `dtype`.
+    its interval. `keeps_order` says whether the whole interval reaches `MIN_TAU`, so that other
+    statements would show the same. `speed` is float32's time over that of `dtype`.
     """
 
     model: str
@@ -88,24 +95,36 @@ def check_precision(
     reporter = progress or SilentProgress()
     lists = read_identities("sofa").values()
     groups_each = _GROUP_COUNT // len(lists)
-    groups = [group for names in lists for group in names[:: len(names) // groups_each][:groups_each]]
+    groups = [
+        group for names in lists for group in names[:: len(names) // groups_each][:groups_each]
+    ]
     full_grid, seconds = _time_probes(open_scorer(spec, **opening), groups, reporter)
     scorer = open_scorer(spec, dtype=dtype, **opening)
     reduced_grid, reduced_seconds = _time_probes(scorer, groups, reporter)
     error = np.abs(reduced_grid.probes.perplexities / full_grid.probes.perplexities - 1)
     measure = default_measure(scorer.convention.kind)
-    columns = zip(normalise_grid(full_grid, measure).T, normalise_grid(reduced_grid, measure).T, strict=True)
+    columns = zip(
+        normalise_grid(full_grid, measure).T, normalise_grid(reduced_grid, measure).T, strict=True
+    )
     taus = [kendall_tau(a, b) for a, b in columns]
     return Precision(
-        scorer.info.name, dtype, float(np.median(error)), float(error.max()),
-        bootstrap(np.array(taus), mean), seconds / reduced_seconds,
-    )  # fmt: skip
+        scorer.info.name,
+        dtype,
+        float(np.median(error)),
+        float(error.max()),
+        bootstrap(np.array(taus), mean),
+        seconds / reduced_seconds,
+    )
 
 
-def _time_probes(scorer: TextScorer, groups: list[str], progress: Progress) -> tuple[ProbeGrid, float]:
+def _time_probes(
+    scorer: TextScorer, groups: list[str], progress: Progress
+) -> tuple[ProbeGrid, float]:
     """The probes, and the seconds that they took; a few are computed first, to warm up."""
     scorer.grid(groups[:2], _STATEMENTS[:2])
-    progress.stage(f"probe in {dict(scorer.settings)['dtype']}", len(groups) * (len(_STATEMENTS) + 1))
+    progress.stage(
+        f"probe in {dict(scorer.settings)['dtype']}", len(groups) * (len(_STATEMENTS) + 1)
+    )
     began = perf_counter()
     grid = scorer.grid(groups, _STATEMENTS, progress)
     return grid, perf_counter() - began

@@ -26,9 +26,9 @@ from kgbias.io.rows import Result, Rows
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, ProbeGrid, TextScorer
 from kgbias.models.score.base import Surprisals as Tokens
-from kgbias.models.score.distributed import ScorerSource, AnyScorer, resolve_scorer
+from kgbias.models.score.distributed import AnyScorer, ScorerSource, resolve_scorer
 from kgbias.probe.apx import SIGNIFICANCE_LEVEL, ApxTable, ApxValidation
-from kgbias.probe.sofa import SofaBias, CategoryBias, default_measure
+from kgbias.probe.sofa import CategoryBias, SofaBias, default_measure
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import proportion
 
@@ -56,7 +56,9 @@ class ProbeProgress:
 
     def usage(self, tokens: int) -> ProbeUsage:
         """The time for all `tokens`, those known before included."""
-        return ProbeUsage(tokens, self._seconds * tokens / self._tokens if self._tokens else math.nan)
+        return ProbeUsage(
+            tokens, self._seconds * tokens / self._tokens if self._tokens else math.nan
+        )
 
 
 MAX_SHARED_STATEMENTS = 10
@@ -98,10 +100,10 @@ def _normalised_words(*parts: str) -> str:
 class CategoryProbes:
     """One category of a run: its groups before every statement made about any of them.
 
-    `ranks` is [groups, statements]; 1 is the group that makes the statement most likely. `said_counts` are
-    the run's triples as (group, statement, count), the first two as indices; `lift`
-    [groups, statements] is how much likelier, in bits, each statement is for a group than for the
-    others (`kgbias.probe.run_probes`).
+    `ranks` is [groups, statements]; 1 is the group that makes the statement most likely.
+    `said_counts` are the run's triples as (group, statement, count), the first two as indices;
+    `lift` [groups, statements] is how much likelier, in bits, each statement is for a group than
+    for the others (`kgbias.probe.run_probes`).
     """
 
     category: str
@@ -208,7 +210,8 @@ class RunProbes(Result):
         return (
             f"run {self.run}: {SetProbes(self.model, self.bias)}\n"
             f"triples whose own group is first: {agreement.first_share}\n"
-            f"mean reciprocal rank: {agreement.mrr} ({agreement.expected:.3g} by chance, p = {agreement.p_value:.2g})"
+            f"mean reciprocal rank: {agreement.mrr} ({agreement.expected:.3g} by chance, p = "
+            f"{agreement.p_value:.2g})"
         )
 
     def triples(self) -> list[dict[str, Any]]:
@@ -236,8 +239,8 @@ class ApxFlags(Result):
 
     `source` is the model that was probed, or the file that the table came from. `validation` says
     how well APX, and perplexity without it, find the labelled group of a descriptor, if there are
-    labels. `input_id` identifies the names and descriptors, or the values of the table; `usage` is what
-    the sentences took.
+    labels. `input_id` identifies the names and descriptors, or the values of the table; `usage` is
+    what the sentences took.
     """
 
     table: ApxTable
@@ -252,7 +255,8 @@ class ApxFlags(Result):
     def __str__(self) -> str:
         source = self.source if isinstance(self.source, str) else self.source.info.title
         return (
-            f"APX of {source}: {len(self.flags)} flags on {self.flagged_count} of {self.tested_count} "
+            f"APX of {source}: {len(self.flags)} flags on {self.flagged_count} of "
+            f"{self.tested_count} "
             f"descriptors, {len(self.table.groups)} groups, {len(self.table.values)} templates"
         )
 
@@ -348,7 +352,18 @@ class PairFigures(Result):
         def record(figure: BenchmarkFigure) -> dict[str, Any]:
             estimate = figure.estimate
             return dict(
-                zip(columns, (figure.domain, figure.figure, estimate.value, estimate.low, estimate.high, estimate.n), strict=True)
+                zip(
+                    columns,
+                    (
+                        figure.domain,
+                        figure.figure,
+                        estimate.value,
+                        estimate.low,
+                        estimate.high,
+                        estimate.n,
+                    ),
+                    strict=True,
+                )
             )
 
         return Rows(self.figures, record, columns)
@@ -468,7 +483,9 @@ def sofa_result(
     )
 
 
-def save_sofa_result(store: Store, run_id: str | None, probe_set: ProbeSet, result: SofaResult) -> None:
+def save_sofa_result(
+    store: Store, run_id: str | None, probe_set: ProbeSet, result: SofaResult
+) -> None:
     """Write a result with its set. What the store knows of an existing set stays; so does what a
     result took, if nothing was computed anew."""
     if all(known_set.id != probe_set.id for known_set in store.probe_sets()):

@@ -28,19 +28,25 @@ from kgbias.io.tables_in_memory import Texts
 from kgbias.models.score.base import Array, Counts, ProbeGrid, Scores
 from kgbias.models.score.distributed import AnyScorer, iter_grids
 from kgbias.probe.result import (
-    ProbeAgreement,
     CategoryProbes,
+    ProbeAgreement,
+    ProbeProgress,
     RunProbes,
     ScorerInfo,
     Statement,
-    ProbeProgress,
-    save_sofa_result,
     run_set,
+    save_sofa_result,
     sofa_result,
 )
-from kgbias.probe.sets import read_identities, read_statements
-from kgbias.probe.sofa import category_bias, default_measure, normalise_grid, overall_bias, rank_groups
 from kgbias.probe.set_probes import Row, Sets, grid_rows, open_output
+from kgbias.probe.sets import read_identities, read_statements
+from kgbias.probe.sofa import (
+    category_bias,
+    default_measure,
+    normalise_grid,
+    overall_bias,
+    rank_groups,
+)
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate
 
 
@@ -95,9 +101,9 @@ def contrast_values(values: Array) -> Array:
 def contrast_intervals(
     values: Array, *, draws: int = DEFAULT_DRAWS, seed: int = 0, level: float = 0.95
 ) -> tuple[Array, Array]:
-    """The lower and upper ends of the percentile bootstrap intervals of `contrast_values`, each [groups,
-    statements]. The other groups are drawn with replacement: an interval says how much a contrast
-    depends on the groups compared with. NaN if there is only one other group."""
+    """The lower and upper ends of the percentile bootstrap intervals of `contrast_values`, each
+    [groups, statements]. The other groups are drawn with replacement: an interval says how much a
+    contrast depends on the groups compared with. NaN if there is only one other group."""
     groups, statements = values.shape
     low, high = np.full((2, groups, statements), np.nan)
     if groups < 3:
@@ -145,8 +151,8 @@ def probe_run(
     `kgbias.probe.sofa.normalise_grid`; by default conditional, for a masked model whole). The SoFa
     score always uses PPL*. `ending` is appended to each probe (SoFa has none). `categories` limits
     the probes to these categories. `output` gets every probe as a row (see
-    `kgbias.probe.set_probes.probe_sets`), with two more columns: the group's `rank` and `count`, how
-    often the run said it. Raises DataError if there is nothing to probe, UsageError for a
+    `kgbias.probe.set_probes.probe_sets`), with two more columns: the group's `rank` and `count`,
+    how often the run said it. Raises DataError if there is nothing to probe, UsageError for a
     category that the run does not have or an output that holds something else.
     """
     reporter = progress or SilentProgress()
@@ -161,14 +167,17 @@ def probe_run(
         (groups, chunk)
         for _, groups, statements, _ in plan
         for chunk in _iter_chunks(
-            groups, [s for s in statements if any((*s.key, g.id) not in known_edges for g in groups)]
+            groups,
+            [s for s in statements if any((*s.key, g.id) not in known_edges for g in groups)],
         )
     ]
     for edges in _compute_edges(new_chunks, scorer, measure, ending, stopwatch, reporter):
         run.save_probes(probing, edges)
         known_edges |= {(e.predicate_id, e.object_id, e.group_id): e for e in edges}
     for category, groups, statements, said_counts in plan:
-        grid = edges_grid([[known_edges[(*s.key, group.id)] for s in statements] for group in groups])
+        grid = edges_grid(
+            [[known_edges[(*s.key, group.id)] for s in statements] for group in groups]
+        )
         order = rank_groups(normalise_grid(grid, measure))
         lift = contrast_values(measure_bits(grid, measure))
         edges = [
@@ -181,7 +190,9 @@ def probe_run(
             for g, group in enumerate(groups)
         ]
         run.save_probes(probing, edges)
-        category_probes.append(CategoryProbes(category, groups, statements, grid, order, said_counts, lift))
+        category_probes.append(
+            CategoryProbes(category, groups, statements, grid, order, said_counts, lift)
+        )
     if file:
         for number, probed in enumerate(category_probes):
             if file.read(number) is None:
@@ -201,7 +212,9 @@ def probe_run(
         ],
         as_published=as_published,
     )
-    agreement = compare_said_and_probable([(p.ranks, p.said_counts) for p in category_probes], seed=seed)
+    agreement = compare_said_and_probable(
+        [(p.ranks, p.said_counts) for p in category_probes], seed=seed
+    )
     old_record = next((p.record for p in run.probe_runs() if p.id == probing.id), {})
     record = {
         **{name: old_record[name] for name in ("vectors", "stands", "words") if name in old_record},
@@ -216,13 +229,18 @@ def probe_run(
     # As published, the score is one statement's variance, which is not stored. Stored last: a
     # benchmark that finds it asks no more.
     if not as_published:
-        probe_set, scorer_info = run_set(run.name, (part[:3] for part in plan)), ScorerInfo.from_scorer(scorer)
+        probe_set, scorer_info = (
+            run_set(run.name, (part[:3] for part in plan)),
+            ScorerInfo.from_scorer(scorer),
+        )
         usage = stopwatch.usage(sum(int(p.grid.probes.tokens.sum()) for p in category_probes))
         result = sofa_result(
             probe_set, scorer_info, bias, measure=measure, settings=settings, seed=seed, usage=usage
         )
         save_sofa_result(run.store, run.id, probe_set, result)
-    return RunProbes(run.name, ScorerInfo.from_scorer(scorer), tuple(category_probes), bias, agreement)
+    return RunProbes(
+        run.name, ScorerInfo.from_scorer(scorer), tuple(category_probes), bias, agreement
+    )
 
 
 def _compute_edges(
@@ -237,7 +255,9 @@ def _compute_edges(
     if new:
         probes = sum(count_group_texts(len(groups), len(chunk)) for groups, chunk in new)
         progress.stage(f"SoFa of {scorer.info.title}", probes)
-    texts_asked = [(_group_names(groups), [s.text + ending for s in chunk]) for groups, chunk in new]
+    texts_asked = [
+        (_group_names(groups), [s.text + ending for s in chunk]) for groups, chunk in new
+    ]
     for number, part in iter_grids(scorer, texts_asked, progress):
         stopwatch.record_grid(part)
         part.check_group_tokens(texts_asked[number][0])
@@ -264,9 +284,9 @@ def compare_said_and_probable(
     draws: int = DEFAULT_DRAWS,
     seed: int = 0,
 ) -> ProbeAgreement:
-    """Compare what was said with the ranks of the probes (see `ProbeAgreement`): for each category, the
-    ranks [groups, statements] and what was said, as in `CategoryProbes`. Each triple counts once, however
-    often it was said. Raises DataError if nothing was said.
+    """Compare what was said with the ranks of the probes (see `ProbeAgreement`): for each category,
+    the ranks [groups, statements] and what was said, as in `CategoryProbes`. Each triple counts
+    once, however often it was said. Raises DataError if nothing was said.
 
     Statements are permuted within their category, so a group that is likely before every statement,
     and is also the most talked about, does not count as evidence.
@@ -316,7 +336,9 @@ def _capitalise(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _plan_categories(run: StoredRun, categories: Sequence[str], progress: Progress) -> list[_CategoryPlan]:
+def _plan_categories(
+    run: StoredRun, categories: Sequence[str], progress: Progress
+) -> list[_CategoryPlan]:
     """The categories that can be probed: those with two groups or more, and statements."""
     triples = run.triples()
     plan: list[_CategoryPlan] = []
@@ -354,7 +376,12 @@ def _output_job(
 
 def _output_rows(category_probes: CategoryProbes, ending: str) -> list[Row]:
     """The probes of a category for an output."""
-    rows = grid_rows(category_probes.category, _group_names(category_probes.groups), [s.text + ending for s in category_probes.statements], category_probes.grid)
+    rows = grid_rows(
+        category_probes.category,
+        _group_names(category_probes.groups),
+        [s.text + ending for s in category_probes.statements],
+        category_probes.grid,
+    )
     counts = count_said(category_probes.said_counts, category_probes.ranks.shape)
     for row, rank, times in zip(rows, category_probes.ranks.ravel(), counts.ravel(), strict=True):
         row |= {"rank": int(rank), "count": int(times)}
@@ -375,7 +402,9 @@ def groups_by_category(run: Run, names: Sequence[str]) -> dict[str, tuple[Group,
         by_category.setdefault(group.category, []).append(group)
     if unknown := [name for name in names if name not in by_category]:
         raise UsageError(no_such("category", unknown[0], by_category, f" in run {run.name!r}"))
-    return {name: tuple(groups) for name, groups in by_category.items() if not names or name in names}
+    return {
+        name: tuple(groups) for name, groups in by_category.items() if not names or name in names
+    }
 
 
 def collect_statements(
@@ -405,8 +434,13 @@ def count_group_texts(groups: int, statements: int) -> int:
 def count_run_texts(run: StoredRun) -> tuple[int, int]:
     """How many texts `probe_run` has a model score of a run that was never probed, and how many
     statements there are, which `kgbias.evidence.embed_run` embeds. Raises DataError as it does."""
-    plan = [(len(groups), len(statements)) for _, groups, statements, _ in _plan_categories(run, (), SilentProgress())]
-    return sum(count_group_texts(*sizes) for sizes in plan), sum(statements for _, statements in plan)
+    plan = [
+        (len(groups), len(statements))
+        for _, groups, statements, _ in _plan_categories(run, (), SilentProgress())
+    ]
+    return sum(count_group_texts(*sizes) for sizes in plan), sum(
+        statements for _, statements in plan
+    )
 
 
 def _statements_at_once(groups: int) -> int:
@@ -476,16 +510,23 @@ def gather_sets(
     if run is not None:
         own_groups, own_statements = run_sets(run)
         groups = groups or own_groups
-        statements_by_category[""] = tuple(dict.fromkeys((*statements_by_category.get("", ()), *own_statements)))
+        statements_by_category[""] = tuple(
+            dict.fromkeys((*statements_by_category.get("", ()), *own_statements))
+        )
     if not groups or not statements_by_category:
         raise UsageError("sets need groups (identities or a run) and statements (a file or a run)")
     if unknown := [c for c in categories if c not in groups]:
         raise UsageError(no_such("category", unknown[0], groups))
     sets = {}
     for category, members in groups.items():
-        category_statements = dict.fromkeys((*statements_by_category.get(category, ()), *statements_by_category.get("", ())))
+        category_statements = dict.fromkeys(
+            (*statements_by_category.get(category, ()), *statements_by_category.get("", ()))
+        )
         if category_statements and (not categories or category in categories):
-            sets[category or "all"] = (members, tuple(statement + ending for statement in category_statements))
+            sets[category or "all"] = (
+                members,
+                tuple(statement + ending for statement in category_statements),
+            )
     if not sets:
         raise UsageError("none of the statements belongs to any of the categories")
     return sets

@@ -16,8 +16,8 @@ from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_text
 from kgbias.models.score.base import Array, ProbeGrid, Scores
-from kgbias.models.score.distributed import ScorerSource, AnyScorer, iter_grids, resolve_scorer
-from kgbias.probe.result import ScorerInfo, SetProbes, ProbeProgress
+from kgbias.models.score.distributed import AnyScorer, ScorerSource, iter_grids, resolve_scorer
+from kgbias.probe.result import ProbeProgress, ScorerInfo, SetProbes
 from kgbias.probe.sofa import category_bias, default_measure, normalise_grid, overall_bias
 
 Sets = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
@@ -25,9 +25,18 @@ Row = dict[str, Any]
 
 _MAX_CHUNK_PROBES = 4096  # probes
 COLUMNS = (
-    "category", "group", "statement", "perplexity", "group_perplexity", "log_likelihood", "tokens",
-    "statement_log_likelihood", "statement_tokens", "group_log_likelihood", "group_tokens",
-)  # fmt: skip
+    "category",
+    "group",
+    "statement",
+    "perplexity",
+    "group_perplexity",
+    "log_likelihood",
+    "tokens",
+    "statement_log_likelihood",
+    "statement_tokens",
+    "group_log_likelihood",
+    "group_tokens",
+)
 _FIGURE_COLUMNS = COLUMNS[5:]  # the rest follow from these
 
 
@@ -54,12 +63,12 @@ def probe_sets(
     """SoFa over sets: category to (groups, statements); `kgbias.probe.gather_sets` reads them.
 
     `measure` ranks the groups: "conditional", "sofa" or "whole" (see
-    `kgbias.probe.sofa.normalise_grid`; by default conditional, for a masked model whole). `output` gets
-    every probe as a row of `COLUMNS`: a .jsonl file, or a .parquet folder of parts (which pandas,
-    DuckDB and Arrow read as one table), with a manifest beside or in it. A stopped job continues
-    from its output, and takes what is missing there from the answer log of `store`; without an
-    output, the log keeps what is computed. Raises UsageError if the output belongs to other
-    settings.
+    `kgbias.probe.sofa.normalise_grid`; by default conditional, for a masked model whole). `output`
+    gets every probe as a row of `COLUMNS`: a .jsonl file, or a .parquet folder of parts (which
+    pandas, DuckDB and Arrow read as one table), with a manifest beside or in it. A stopped job
+    continues from its output, and takes what is missing there from the answer log of `store`;
+    without an output, the log keeps what is computed. Raises UsageError if the output belongs to
+    other settings.
 
     Args:
         scorer: an open scorer of texts, such as `kgbias.open_scorer` gives.
@@ -107,7 +116,9 @@ def probe_sets(
             row_file.write(number, grid_rows(category, groups, block, grid))
     missing_blocks = [number for number in range(len(blocks)) if number not in block_values]
     stopwatch = ProbeProgress()
-    for place, grid in iter_grids(scorer, [blocks[number][1:] for number in missing_blocks], reporter):
+    for place, grid in iter_grids(
+        scorer, [blocks[number][1:] for number in missing_blocks], reporter
+    ):
         stopwatch.record_grid(grid)
         number = missing_blocks[place]
         if row_file:
@@ -115,11 +126,21 @@ def probe_sets(
         add(number, grid)
     biases = []
     for category, (groups, statements) in sets.items():
-        category_blocks = [block_values[number] for number, block in enumerate(blocks) if block[0] == category]
-        stars, ranking_values = (np.concatenate([block[n] for block in category_blocks], axis=1) for n in (0, 1))
+        category_blocks = [
+            block_values[number] for number, block in enumerate(blocks) if block[0] == category
+        ]
+        stars, ranking_values = (
+            np.concatenate([block[n] for block in category_blocks], axis=1) for n in (0, 1)
+        )
         biases.append(
             category_bias(
-                category, groups, statements, stars, ranking_values, as_published=as_published, seed=seed
+                category,
+                groups,
+                statements,
+                stars,
+                ranking_values,
+                as_published=as_published,
+                seed=seed,
             )
         )
     bias = overall_bias(biases, as_published=as_published)
@@ -170,7 +191,9 @@ def _rebuild_grid(rows: list[Row], groups: int, statements: int) -> ProbeGrid:
 
     group_scores = scores("group_")
     return ProbeGrid(
-        scores(""), scores("statement_"), Scores(group_scores.log_likelihoods[:, 0], group_scores.tokens[:, 0])
+        scores(""),
+        scores("statement_"),
+        Scores(group_scores.log_likelihoods[:, 0], group_scores.tokens[:, 0]),
     )
 
 
@@ -294,7 +317,8 @@ class _LinesFile:
         ends = [int(word) for word in words if word.isascii() and word.isdigit() and len(word) < 19]
         if len(ends) < len(words) or ends != sorted(set(ends)) or (ends and ends[-1] > size):
             raise DataError(
-                f"{self._index_path} does not match {self._path}: one of them was changed; delete both "
+                f"{self._index_path} does not match {self._path}: one of them was changed; delete "
+                f"both "
                 "to start again"
             )
         return ends

@@ -80,16 +80,32 @@ class Descriptor:
 def read_identities(name: Texts) -> dict[str, tuple[str, ...]]:
     """The groups of each category: the named set "sofa", a table with a column group (or name or
     identity) and optionally category, JSON lists by category, or a text with one group a line."""
-    with as_table_file(_locate_set(name, IDENTITIES), GROUPS.needed_columns[0], name="identities") as path:
+    with as_table_file(
+        _locate_set(name, IDENTITIES), GROUPS.needed_columns[0], name="identities"
+    ) as path:
         groups_by_category = _texts_by_category(path, GROUPS)
         if "" in groups_by_category and len(groups_by_category) > 1:
             raise DataError(
-                f"{path}: {groups_by_category[''][0]!r} has no category, while others have one: fill it in (of "
+                f"{path}: {groups_by_category[''][0]!r} has no category, while others have one: "
+                f"fill it in (of "
                 "cells that a spreadsheet has merged, all but the first are empty)"
             )
-        if with_comma := next((name for category_groups in groups_by_category.values() for name in category_groups if "," in name), None):
-            raise DataError(f"{path}: {with_comma[:60]!r} has a comma: write one group a line or cell")
-        return {category: _check_distinct(path, groups) for category, groups in groups_by_category.items()}
+        if with_comma := next(
+            (
+                name
+                for category_groups in groups_by_category.values()
+                for name in category_groups
+                if "," in name
+            ),
+            None,
+        ):
+            raise DataError(
+                f"{path}: {with_comma[:60]!r} has a comma: write one group a line or cell"
+            )
+        return {
+            category: _check_distinct(path, groups)
+            for category, groups in groups_by_category.items()
+        }
 
 
 def read_statements(source: Texts) -> dict[str, tuple[str, ...]]:
@@ -98,7 +114,9 @@ def read_statements(source: Texts) -> dict[str, tuple[str, ...]]:
     one statement a line."""
     with as_table_file(source, STATEMENTS.needed_columns[0], name="statements") as path:
         texts_by_category = _texts_by_category(path, STATEMENTS)
-        return {category: _check_distinct(path, rows) for category, rows in texts_by_category.items()}
+        return {
+            category: _check_distinct(path, rows) for category, rows in texts_by_category.items()
+        }
 
 
 def read_names(name: Table) -> tuple[tuple[str, str], ...]:

@@ -93,8 +93,8 @@ def category_bias(
 
     The score is the mean over statements of the variance over groups (ddof=1, section 3.5).
     `as_published` gives what the published code computes: the variance for the last statement,
-    which has no interval. `ranking_values` ranks the groups (default: `star`). Raises DataError for fewer
-    than two groups, or no statements.
+    which has no interval. `ranking_values` ranks the groups (default: `star`). Raises DataError for
+    fewer than two groups, or no statements.
     """
     if len(groups) < 2:
         raise DataError(f"category {category!r} has {len(groups)} group: a variance needs two")
@@ -102,7 +102,9 @@ def category_bias(
         raise DataError(f"category {category!r} has no statements")
     variances = star.var(axis=0, ddof=1)
     resample_counts = _resample_counts(len(statements), draws, seed)
-    score = _percentile_estimate(float(variances.mean()), _likely_scores(star, draws, seed), len(statements))
+    score = _percentile_estimate(
+        float(variances.mean()), _likely_scores(star, draws, seed), len(statements)
+    )
     if as_published:
         score = Estimate(float(variances[-1]), float("nan"), float("nan"), 1)
 
@@ -110,7 +112,9 @@ def category_bias(
         firsts = first_shares(values)
         return {
             group: _percentile_estimate(float(group_firsts.mean()), share_draws, len(statements))
-            for group, group_firsts, share_draws in zip(groups, firsts, _resampled_means(firsts, resample_counts), strict=True)
+            for group, group_firsts, share_draws in zip(
+                groups, firsts, _resampled_means(firsts, resample_counts), strict=True
+            )
         }
 
     return CategoryBias(
@@ -174,8 +178,15 @@ def _likely_scores(star: Array, draws: int, seed: int) -> Array:
     if n > 1 and (residual_mean := float(residual_variances.mean())) > 0:
         residual_error = float(residual_variances.var(ddof=1)) / n
         residual_degrees = (g - 1.0) * (n - 1)
-        residual_degrees = max(1.0, min(residual_degrees, 2 * residual_mean**2 / residual_error) if residual_error else residual_degrees)
-        score_draws = score_draws + residual_mean * residual_degrees / rng.chisquare(residual_degrees, draws)
+        residual_degrees = max(
+            1.0,
+            min(residual_degrees, 2 * residual_mean**2 / residual_error)
+            if residual_error
+            else residual_degrees,
+        )
+        score_draws = score_draws + residual_mean * residual_degrees / rng.chisquare(
+            residual_degrees, draws
+        )
     return np.asarray(score_draws, dtype=np.float64)
 
 

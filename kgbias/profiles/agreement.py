@@ -16,7 +16,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.profiles import Profile
 from kgbias.graph.types import TripleView
 from kgbias.probe.apx import ApxTable, bias_scores, find_flags
-from kgbias.probe.sets import people_name, name_people
+from kgbias.probe.sets import name_people, people_name
 from kgbias.profiles.words import WordShift
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import bootstrap, mean
@@ -77,7 +77,9 @@ def compare_with_apx(
 ) -> ProfileAgreement:
     """What profiles say, compared with what APX finds likely; a lower score is likelier."""
     labels_by_people = {name_people(w.group).casefold(): w.group for w in words}
-    label = {group: labels_by_people.get(name_people(group).casefold(), group) for group in table.groups}
+    label = {
+        group: labels_by_people.get(name_people(group).casefold(), group) for group in table.groups
+    }
     labels = [label[group] for group in table.groups]
     scores = -bias_scores(table)
     view = {
@@ -102,10 +104,13 @@ def compare_with_crawl(
     object_counts: dict[str, Counter[str]] = {}
     for triple in triples:
         if triple.group_id in labels:
-            object_counts.setdefault(labels[triple.group_id], Counter())[triple.object.casefold()] += triple.count
+            object_counts.setdefault(labels[triple.group_id], Counter())[
+                triple.object.casefold()
+            ] += triple.count
     objects = sorted({o for counts in object_counts.values() for o in counts})
     view = {
-        o: {label: counts[o] / counts.total() for label, counts in object_counts.items()} for o in objects
+        o: {label: counts[o] / counts.total() for label, counts in object_counts.items()}
+        for o in objects
     }
     return _compare_views(words, view, set(), source, seed)
 
@@ -116,7 +121,9 @@ def group_labels(
     """The labels of those groups of a run, by id, that profiles were written for: a group matches
     if its name, or one of its other names, is the label or the group of the profiles."""
     labels_by_name = {p.labels["group"].casefold(): p.labels["group"] for p in profiles}
-    labels_by_name |= {profile_people(p).casefold(): p.labels["group"] for p in profiles if profile_people(p)}
+    labels_by_name |= {
+        profile_people(p).casefold(): p.labels["group"] for p in profiles if profile_people(p)
+    }
     labels_by_id = {p.group_id: p.labels["group"] for p in profiles}
     labels_of_groups = {}
     for group_id, names in groups.items():
@@ -141,7 +148,9 @@ def _compare_views(
     source: str,
     seed: int,
 ) -> ProfileAgreement:
-    groups = sorted({g for scores in view.values() for g in scores} & {word_shift.group for word_shift in words})
+    groups = sorted(
+        {g for scores in view.values() for g in scores} & {word_shift.group for word_shift in words}
+    )
     if len(groups) < 2:
         raise UsageError(f"{source} and the profiles share fewer than two groups to compare")
     typical: dict[tuple[str, str], list[WordShift]] = {}
@@ -159,7 +168,9 @@ def _compare_views(
         best_groups = flagged or [groups[int(i)] for i in np.argsort(-values, kind="stable")[:2]]
         rank = _rank_at(values, place)
         profile_groups = tuple(word_shift.group for word_shift in typical_words)
-        rows.append(SharedWord(attribute, word, known_word, profile_groups, tuple(best_groups), rank))
+        rows.append(
+            SharedWord(attribute, word, known_word, profile_groups, tuple(best_groups), rank)
+        )
         scores.append(values)
         places.append(place)
     if not rows:
@@ -169,7 +180,9 @@ def _compare_views(
     null_means = []
     for _ in range(PERMUTATIONS):
         order = rng.permutation(len(groups))
-        null_means.append(np.mean([1 / _rank_at(v[order], p) for v, p in zip(scores, places, strict=True)]))
+        null_means.append(
+            np.mean([1 / _rank_at(v[order], p) for v, p in zip(scores, places, strict=True)])
+        )
     reached = sum(d >= reciprocal_ranks.mean() - 1e-12 for d in null_means)
     return ProfileAgreement(
         source,
@@ -191,7 +204,9 @@ def _is_same_word(word: str, other_word: str) -> bool:
     of the other ("shinto", "Shintoist")."""
     first, second = _strip_article(word), _strip_article(other_word)
     shorter, longer = sorted((first, second), key=len)
-    return first == second or (len(shorter) >= _MIN_STEM_LETTERS and " " not in longer and longer.startswith(shorter))
+    return first == second or (
+        len(shorter) >= _MIN_STEM_LETTERS and " " not in longer and longer.startswith(shorter)
+    )
 
 
 def _strip_article(text: str) -> str:

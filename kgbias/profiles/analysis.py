@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import MissingExtra, UsageError, no_such
-from kgbias.graph.profiles import Profile, list_attributes, labels_of
+from kgbias.graph.profiles import Profile, labels_of, list_attributes
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.profiles.classify import (
@@ -117,23 +117,40 @@ class ProfileAnalysis(Result):
         and kind, `words`; and, by kind, their intervals and what to compare them with."""
 
         def of_kinds(name: str) -> dict[str, Any]:
-            values_by_kind = {kind: getattr(classification, name) for kind, classification in self.classifications.items()}
-            return {k: v.as_dict() if isinstance(v, Estimate) else v for k, v in values_by_kind.items()}
+            values_by_kind = {
+                kind: getattr(classification, name)
+                for kind, classification in self.classifications.items()
+            }
+            return {
+                k: v.as_dict() if isinstance(v, Estimate) else v for k, v in values_by_kind.items()
+            }
 
         def of_attributes(name: str) -> dict[str, dict[str, Estimate]]:
             return {
-                a: {kind: getattr(classification, name)[a] for kind, classification in self.classifications.items()}
+                a: {
+                    kind: getattr(classification, name)[a]
+                    for kind, classification in self.classifications.items()
+                }
                 for a in self.attributes
-                if all(a in getattr(classification, name) for classification in self.classifications.values())
+                if all(
+                    a in getattr(classification, name)
+                    for classification in self.classifications.values()
+                )
             }
 
         def values(name: str) -> dict[str, dict[str, float]]:
             estimates = of_attributes(name)
-            return {a: {kind: estimate.value for kind, estimate in by_kind.items()} for a, by_kind in estimates.items()}
+            return {
+                a: {kind: estimate.value for kind, estimate in by_kind.items()}
+                for a, by_kind in estimates.items()
+            }
 
         def intervals(name: str) -> dict[str, dict[str, Any]]:
             estimates = of_attributes(name)
-            return {a: {kind: estimate.as_dict() for kind, estimate in by_kind.items()} for a, by_kind in estimates.items()}
+            return {
+                a: {kind: estimate.as_dict() for kind, estimate in by_kind.items()}
+                for a, by_kind in estimates.items()
+            }
 
         return {
             "profiles": self.profiles,
@@ -165,8 +182,17 @@ class ProfileAnalysis(Result):
 
         def record(classification: LabelClassification) -> dict[str, Any]:
             accuracy = classification.accuracy
-            accuracy_cells = {"accuracy": accuracy.value, "low": accuracy.low, "high": accuracy.high, "by_name": classification.by_name.value}
-            return accuracy_cells | {name: getattr(classification, name) for name in columns if name not in accuracy_cells}
+            accuracy_cells = {
+                "accuracy": accuracy.value,
+                "low": accuracy.low,
+                "high": accuracy.high,
+                "by_name": classification.by_name.value,
+            }
+            return accuracy_cells | {
+                name: getattr(classification, name)
+                for name in columns
+                if name not in accuracy_cells
+            }
 
         return Rows(self.classifications.values(), record, columns)
 
@@ -218,17 +244,30 @@ def analyse_profiles(
             "one to be tried on"
         )
     trials_each = 2 if len(attributes_chosen) > 1 else 0
-    reporter.stage("tell apart", len(kinds) * (2 + trials_each * len(attributes_chosen) + permutations))
+    reporter.stage(
+        "tell apart", len(kinds) * (2 + trials_each * len(attributes_chosen) + permutations)
+    )
     by_profile = list(random_splits(strata, names, repeats, seed=seed))
     by_name = list(random_splits(strata, names, repeats, split_by="name", seed=seed))
     classifications = {
         kind: _classify_labels(
-            kind, labels_of(profiles, kind), names, features, attributes_chosen, by_profile, by_name,
-            permutations=permutations, kernel=kernel, seed=seed, step=reporter.advance,
+            kind,
+            labels_of(profiles, kind),
+            names,
+            features,
+            attributes_chosen,
+            by_profile,
+            by_name,
+            permutations=permutations,
+            kernel=kernel,
+            seed=seed,
+            step=reporter.advance,
         )
         for kind in kinds
-    }  # fmt: skip
-    words = word_shifts(profiles, strata, attributes_chosen, draws=draws, seed=seed, progress=reporter)
+    }
+    words = word_shifts(
+        profiles, strata, attributes_chosen, draws=draws, seed=seed, progress=reporter
+    )
     return ProfileAnalysis(
         len(profiles),
         len({p.name for p in profiles}),
@@ -275,9 +314,15 @@ def _classify_labels(
         alone[attribute] = run_trials(matrix_alone, labels, by_profile[:MAX_ALONE_SPLITS], kernel)
         step(2)
     permuted_accuracy, p_value = permute_labels(
-        full_matrix, labels, names, by_profile, permutations=permutations, seed=seed, kernel=kernel,
+        full_matrix,
+        labels,
+        names,
+        by_profile,
+        permutations=permutations,
+        seed=seed,
+        kernel=kernel,
         step=step,
-    )  # fmt: skip
+    )
     return LabelClassification(
         kind,
         full_trials.estimate(),

@@ -24,7 +24,12 @@ TEST_SHARE = 0.3  # the share of profiles that the classifier is tested on (sect
 
 
 def random_splits(
-    groups: Sequence[str], names: Sequence[str], count: int, *, split_by: SplitUnit = "profile", seed: int = 0
+    groups: Sequence[str],
+    names: Sequence[str],
+    count: int,
+    *,
+    split_by: SplitUnit = "profile",
+    seed: int = 0,
 ) -> Iterator[Split]:
     """Random splits, 70 to 30, each with 30% of every group in the test part.
 
@@ -93,7 +98,9 @@ class Trials:
     def accuracy_gain(self, other: "Trials") -> Estimate:
         """How much higher the mean accuracy is than another's on the same splits, with the same
         kind of interval."""
-        return _corrected_estimate(self.accuracies - other.accuracies, self.learn_count, self.test_count)
+        return _corrected_estimate(
+            self.accuracies - other.accuracies, self.learn_count, self.test_count
+        )
 
 
 def run_trials(
@@ -103,7 +110,11 @@ def run_trials(
     learns `labels` from a sparse matrix [profiles, values]."""
     names, classes = np.unique(np.asarray(labels), return_inverse=True)
     # A split by names tries nothing where each group has a single name.
-    used_splits = [(learn_count, test_count) for learn_count, test_count in used_splits if len(learn_count) and len(test_count)]
+    used_splits = [
+        (learn_count, test_count)
+        for learn_count, test_count in used_splits
+        if len(learn_count) and len(test_count)
+    ]
     accuracies = []
     recalls: dict[str, list[float]] = {}
     machine = _build_classifier(features, classes, kernel)
@@ -112,10 +123,15 @@ def run_trials(
         is_right = machine(split) == true_classes
         accuracies.append(is_right.mean())
         for class_number in np.unique(true_classes):
-            recalls.setdefault(str(names[class_number]), []).append(float(is_right[true_classes == class_number].mean()))
+            recalls.setdefault(str(names[class_number]), []).append(
+                float(is_right[true_classes == class_number].mean())
+            )
     if not used_splits:
         return Trials(np.array([]), 0, 0, {})
-    learn_count, test_count = (round(float(np.mean([len(s[class_number]) for s in used_splits]))) for class_number in (0, 1))
+    learn_count, test_count = (
+        round(float(np.mean([len(s[class_number]) for s in used_splits])))
+        for class_number in (0, 1)
+    )
     return Trials(np.array(accuracies), learn_count, test_count, recalls)
 
 
@@ -123,7 +139,8 @@ def chance_accuracy(labels: Sequence[str], chosen: Sequence[Split]) -> float:
     """The mean accuracy of always naming the most common group in the learning part."""
     classes = np.unique(np.asarray(labels), return_inverse=True)[1]
     shares = [
-        float(np.mean(classes[tried] == _commonest_class(classes[learnt]))) for learnt, tried in chosen
+        float(np.mean(classes[tried] == _commonest_class(classes[learnt])))
+        for learnt, tried in chosen
     ]
     return float(np.mean(shares)) if shares else math.nan
 
@@ -167,7 +184,11 @@ def _build_classifier(
     features: Any, classes: NDArray[Any], kernel: Kernel
 ) -> Callable[[Split], NDArray[Any]]:
     """A function that learns from one side of a split and predicts the classes of the other."""
-    predict = _linear_classifier(features, classes) if kernel == "linear" else _radial_classifier(features, classes)
+    predict = (
+        _linear_classifier(features, classes)
+        if kernel == "linear"
+        else _radial_classifier(features, classes)
+    )
 
     def classify(split: Split) -> NDArray[Any]:
         learnt, tried = split
@@ -210,7 +231,10 @@ def _radial_classifier(features: Any, classes: NDArray[Any]) -> Callable[[Split]
         learnt, tried = split
         share = has_value[learnt].mean()  # values are 0 or 1
         similarity = np.exp(-distances / (has_value.shape[1] * share * (1 - share) or 1.0))
-        learn_kernel, test_kernel = similarity[np.ix_(learnt, learnt)], similarity[np.ix_(tried, learnt)]
+        learn_kernel, test_kernel = (
+            similarity[np.ix_(learnt, learnt)],
+            similarity[np.ix_(tried, learnt)],
+        )
         labels = np.unique(classes[learnt])
         scores = [
             SVC(C=_SVM_COST, kernel="precomputed")

@@ -7,14 +7,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kgbias.errors import UsageError, no_such
-from kgbias.graph.profiles import Profile
 from kgbias.graph.generation_run import GenerationConfig, pack_identity
+from kgbias.graph.profiles import Profile
 from kgbias.graph.types import Category, Group
 from kgbias.io.tables_in_memory import Table
 from kgbias.models.kinds import abilities_of, check_structured
 from kgbias.parameters import Names, as_names
-from kgbias.probe.sets import people_name, parse_pair, read_written_names
-from kgbias.profiles.pack import DEFAULT, REFERENCE, ProfileAttribute, ProfilePack, load_profile_pack
+from kgbias.probe.sets import parse_pair, people_name, read_written_names
+from kgbias.profiles.pack import (
+    DEFAULT,
+    REFERENCE,
+    ProfileAttribute,
+    ProfilePack,
+    load_profile_pack,
+)
 
 DEFAULT_NAMES = "globalbias"
 
@@ -63,7 +69,11 @@ def select_names(names: Iterable[GivenName], groups: Sequence[str]) -> list[Give
         raise UsageError(
             no_such("group", unknown[0], (n.group for n in names), " in the list of names")
         )
-    return [n for n in names if not wanted_groups or wanted_groups & {n.label.casefold(), n.group.casefold()}]
+    return [
+        n
+        for n in names
+        if not wanted_groups or wanted_groups & {n.label.casefold(), n.group.casefold()}
+    ]
 
 
 def add_labels(profiles: Sequence[Profile], groups: Mapping[str, str]) -> list[Profile]:
@@ -71,13 +81,19 @@ def add_labels(profiles: Sequence[Profile], groups: Mapping[str, str]) -> list[P
     GlobalBias's list, provided it has every name; otherwise the label is the group in the run,
     whose name `groups` has by id."""
     unlabelled_names = {profile.name for profile in profiles if not profile.labels.get("group")}
-    labels_by_name = {n.name: n.labels for n in given_names(DEFAULT_NAMES)} if unlabelled_names else {}
+    labels_by_name = (
+        {n.name: n.labels for n in given_names(DEFAULT_NAMES)} if unlabelled_names else {}
+    )
     if not unlabelled_names <= labels_by_name.keys():
         labels_by_name = {}
     labelled_profiles = []
     for profile in profiles:
         if not profile.labels.get("group"):
-            labels = {"group": groups.get(profile.group_id, ""), **labels_by_name.get(profile.name, {}), **profile.labels}
+            labels = {
+                "group": groups.get(profile.group_id, ""),
+                **labels_by_name.get(profile.name, {}),
+                **profile.labels,
+            }
             profile = replace(profile, labels=labels)
         labelled_profiles.append(profile)
     return labelled_profiles
@@ -209,7 +225,11 @@ def configure_profiles(
     asked_form: ProfileForm = form or ("json" if able and able.structured != "no" else "attributes")
     if asked_form == "attributes" and able and "completion" not in able.forms:
         raise UsageError(f"{model} only answers chat messages: `form` must be json")
-    pack_parameters = {"min_p": pack.min_p} if asked_form == "attributes" and set_parameters.get("temperature") != 0 else {}
+    pack_parameters = (
+        {"min_p": pack.min_p}
+        if asked_form == "attributes" and set_parameters.get("temperature") != 0
+        else {}
+    )
     return ProfileConfig(
         names=tuple(names_chosen),
         pack=pack,

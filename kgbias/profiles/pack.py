@@ -86,7 +86,9 @@ def describe_fields(attributes: Sequence[ProfileAttribute]) -> list[str]:
     inside: dict[str, list[str]] = {}
     for attribute in attributes:
         if attribute.inside:
-            inside.setdefault(attribute.inside, []).append(f"{attribute.name} ({attribute.hint})" if attribute.hint else attribute.name)
+            inside.setdefault(attribute.inside, []).append(
+                f"{attribute.name} ({attribute.hint})" if attribute.hint else attribute.name
+            )
             if len(inside[attribute.inside]) == 1:
                 lines.append(attribute.inside)
         else:
@@ -103,12 +105,16 @@ def profile_schema(attributes: tuple[ProfileAttribute, ...]) -> str:
     properties: dict[str, Any] = {"name": {"type": "string"}}
     for attribute in attributes:
         if attribute.inside:
-            properties.setdefault(attribute.inside, {})[attribute.name] = _KIND_SCHEMAS[attribute.kind]
+            properties.setdefault(attribute.inside, {})[attribute.name] = _KIND_SCHEMAS[
+                attribute.kind
+            ]
         else:
             properties[attribute.name] = _KIND_SCHEMAS[attribute.kind]
     dictionaries = {attribute.inside for attribute in attributes if attribute.inside}
     return canonical_json(
-        _object_schema({k: _object_schema(v) if k in dictionaries else v for k, v in properties.items()})
+        _object_schema(
+            {k: _object_schema(v) if k in dictionaries else v for k, v in properties.items()}
+        )
     )
 
 
@@ -134,7 +140,9 @@ _ATTRIBUTE_FILE = "attribute.toml"
 def _load_pack(folder: Path) -> ProfilePack:
     path = folder / MANIFEST
     data = read_manifest(folder, "profiles", attributes=dict)
-    attributes = tuple(_read_attribute(path, name, entry) for name, entry in data["attributes"].items())
+    attributes = tuple(
+        _read_attribute(path, name, entry) for name, entry in data["attributes"].items()
+    )
     if not attributes:
         raise DataError(f"{path}: a pack of profiles needs at least one entry in [attributes]")
     files = sorted(file for file in folder.glob("*.toml") if file.name != MANIFEST)
@@ -159,6 +167,8 @@ def _read_attribute(path: Path, name: str, entry: Any) -> ProfileAttribute:
     if missing_keys := [key for key in ("kind", "predicate", "line") if not entry.get(key)]:
         raise DataError(f"{path}: [attributes.{name}] needs {missing_keys[0]!r}")
     if entry["kind"] not in get_args(AttributeKind):
-        raise DataError(f"{path}: the kind of {name} must be one of {', '.join(get_args(AttributeKind))}")
+        raise DataError(
+            f"{path}: the kind of {name} must be one of {', '.join(get_args(AttributeKind))}"
+        )
     render_template(entry["line"], {"name": ""})
     return ProfileAttribute(name=name, **entry)

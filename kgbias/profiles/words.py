@@ -67,8 +67,8 @@ class WordShift:
 
 
 def word_contributions(group_counts: Matrix, other_counts: Matrix) -> Matrix:
-    """The signed contribution of each word in bits, along the last axis. `group_counts` and `other_counts` are
-    counts or shares, [..., words]; a side without any words gives 0."""
+    """The signed contribution of each word in bits, along the last axis. `group_counts` and
+    `other_counts` are counts or shares, [..., words]; a side without any words gives 0."""
     p, q = _word_shares(group_counts), _word_shares(other_counts)
     is_empty = (p.sum(-1, keepdims=True) == 0) | (q.sum(-1, keepdims=True) == 0)
     signed: Matrix = np.where(is_empty, 0.0, _divergence_terms(p, q))
@@ -116,14 +116,19 @@ def word_shifts(
     return word_list
 
 
-def top_words(words: Sequence[WordShift], shown: int = DEFAULT_SHOWN_WORDS) -> dict[str, list[WordShift]]:
+def top_words(
+    words: Sequence[WordShift], shown: int = DEFAULT_SHOWN_WORDS
+) -> dict[str, list[WordShift]]:
     """The words of each attribute over all groups, those that contribute most first, each with the
     group that it contributes most for, as in tables 12 and 13 of the paper."""
     words_by_attribute: dict[str, dict[str, WordShift]] = {}
     for shift in sorted(words, key=lambda shift: -shift.contribution):
         if shift.contribution > 0:
             words_by_attribute.setdefault(shift.attribute, {}).setdefault(shift.word, shift)
-    return {attribute: list(attribute_words.values())[:shown] for attribute, attribute_words in words_by_attribute.items()}
+    return {
+        attribute: list(attribute_words.values())[:shown]
+        for attribute, attribute_words in words_by_attribute.items()
+    }
 
 
 def _attribute_shifts(
@@ -140,7 +145,9 @@ def _attribute_shifts(
     if not vocabulary or len(kinds) < 2:
         return []
     place = {word: n for n, word in enumerate(vocabulary)}
-    units = sorted({(group_of_unit, p.name) for group_of_unit, p in zip(groups, profiles, strict=True)})
+    units = sorted(
+        {(group_of_unit, p.name) for group_of_unit, p in zip(groups, profiles, strict=True)}
+    )
     row = {unit: n for n, unit in enumerate(units)}
     counts = np.zeros((len(units), len(vocabulary)))
     for group_of_unit, profile, words in zip(groups, profiles, words_by_profile, strict=True):
@@ -155,7 +162,9 @@ def _attribute_shifts(
     adjusted = benjamini_hochberg(p_values.ravel().tolist()).reshape(p_values.shape)
     result = []
     for n, group in enumerate(kinds):
-        best_places = [int(i) for i in np.argsort(-np.abs(values[n]), kind="stable") if values[n, i] != 0]
+        best_places = [
+            int(i) for i in np.argsort(-np.abs(values[n]), kind="stable") if values[n, i] != 0
+        ]
         best_places = best_places[:shown]
         low, high = _intervals(counts[:, best_places], counts.sum(1), of_unit == n, draws, rng)
         share, others = _word_shares(group_counts[n]), _word_shares(total - group_counts[n])

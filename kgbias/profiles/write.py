@@ -15,8 +15,8 @@ from typing import Any
 
 from kgbias.errors import MissingExtra
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.profiles import ProfilePart, Profile
 from kgbias.graph.generation_run import GenerationSummary
+from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id, storable
 from kgbias.io.progress import Progress, SilentProgress
@@ -46,7 +46,9 @@ class ReadAnswer:
     values: Mapping[str, Sequence[str]] | None = None
 
 
-def read_profile(text: str, attributes: tuple[ProfileAttribute, ...], *, is_complete: bool) -> ReadAnswer:
+def read_profile(
+    text: str, attributes: tuple[ProfileAttribute, ...], *, is_complete: bool
+) -> ReadAnswer:
     """Read a profile as JSON: the first object in the answer, alone or first in a list, possibly in
     a code fence or after a remark. Anything that does not follow the schema is unparsable; an
     answer without JSON that begins like a refusal is refused."""
@@ -59,7 +61,11 @@ def read_profile(text: str, attributes: tuple[ProfileAttribute, ...], *, is_comp
         return ReadAnswer("unparsable", reason)
     values: dict[str, Sequence[str]] = {}
     for attribute in attributes:
-        value = answer_object[attribute.inside][attribute.name] if attribute.inside else answer_object[attribute.name]
+        value = (
+            answer_object[attribute.inside][attribute.name]
+            if attribute.inside
+            else answer_object[attribute.name]
+        )
         values_read = [_tidy_value(str(v)) for v in (value if isinstance(value, list) else [value])]
         if not all(values_read):
             return ReadAnswer("unparsable", f"{attribute.name} is empty")
@@ -81,7 +87,9 @@ def read_value(text: str, attribute: ProfileAttribute, *, is_complete: bool) -> 
             return ReadAnswer("unparsable", "no number")
         return ReadAnswer("ok", values={attribute.name: [number[0]]})
     items = _LIST_SEPARATOR.split(clause[0]) if attribute.kind == "list" else [clause[0]]
-    values_read = [value for value in (_tidy_value(_ARTICLE.sub("", part.strip())) for part in items) if value]
+    values_read = [
+        value for value in (_tidy_value(_ARTICLE.sub("", part.strip())) for part in items) if value
+    ]
     values_read = list(dict.fromkeys(values_read))[:LIST_LENGTH]
     if not values_read:
         return ReadAnswer("unparsable", "empty")
@@ -106,7 +114,9 @@ def _schema_violation(answer_object: Any, attributes: tuple[ProfileAttribute, ..
         return ""
     first_error = errors[0]
     place = ".".join(map(str, first_error.path))
-    return storable(f"{place}: {first_error.validator}" if place else f"{first_error.validator}")[:200]
+    return storable(f"{place}: {first_error.validator}" if place else f"{first_error.validator}")[
+        :200
+    ]
 
 
 def _tidy_value(text: str) -> str:
@@ -119,8 +129,8 @@ ARM = "none"
 
 @dataclass
 class ProfilesSummary(GenerationSummary):
-    """What a call did. `outcomes` has answers, repeated attempts included; `profiles` and `whole_profiles`
-    have the number of profiles, and how many of them are whole, by group."""
+    """What a call did. `outcomes` has answers, repeated attempts included; `profiles` and
+    `whole_profiles` have the number of profiles, and how many of them are whole, by group."""
 
     profiles: Counter[str] = field(default_factory=Counter)
     whole_profiles: Counter[str] = field(default_factory=Counter)
@@ -170,7 +180,12 @@ def write_profiles(
         places = _iter_places(config, sample)
         reporter.stage(f"profiles {sample + 1} of {config.samples}", len(places))
         attempts_by_place = _ask_until_read(config, run, places, asker.ask, reporter)
-        store.record_round(run.id, ARM, sample, [g for attempts in attempts_by_place for attempt in attempts for g in attempt])
+        store.record_round(
+            run.id,
+            ARM,
+            sample,
+            [g for attempts in attempts_by_place for attempt in attempts for g in attempt],
+        )
         _count_profiles(result, config, places, attempts_by_place)
         profiles.extend(_build_profiles(run, places, attempts_by_place))
         store.save_profiles(run.id, profiles)
@@ -238,7 +253,12 @@ def _profile_request(config: ProfileConfig, place: _ProfilePlace, attempt: int) 
 
 
 def _build_generations(
-    config: ProfileConfig, run: Run, place: _ProfilePlace, attempt: int, request: Request, answer: Answer
+    config: ProfileConfig,
+    run: Run,
+    place: _ProfilePlace,
+    attempt: int,
+    request: Request,
+    answer: Answer,
 ) -> list[Generation]:
     is_complete = answer.finish != "length"
     if answer.finish == "error":
@@ -282,7 +302,9 @@ def _build_generations(
 
 
 def _build_profiles(
-    run: Run, places: Sequence[_ProfilePlace], attempts_by_place: Sequence[Sequence[Sequence[Generation]]]
+    run: Run,
+    places: Sequence[_ProfilePlace],
+    attempts_by_place: Sequence[Sequence[Sequence[Generation]]],
 ) -> list[Profile]:
     """The profiles of a sample that have any content."""
     profiles: dict[str, Profile] = {}
@@ -317,7 +339,9 @@ def _count_profiles(
         read_by_profile.setdefault(place.profile, set()).update(attributes_read)
     for profile, attributes_read in read_by_profile.items():
         result.profiles[group_of_profile[profile]] += bool(attributes_read)
-        result.whole_profiles[group_of_profile[profile]] += len(attributes_read) == len(config.attributes)
+        result.whole_profiles[group_of_profile[profile]] += len(attributes_read) == len(
+            config.attributes
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -380,5 +404,9 @@ def profiles_price(config: ProfileConfig) -> ProfilesPrice:
 def _prompt_tokens(config: ProfileConfig) -> int:
     """The approximate number of tokens in a prompt, the mean over names and attributes."""
     parts = [config.attributes] if config.form == "json" else [(a,) for a in config.attributes]
-    tokens = [estimate_tokens(profile_prompt(config, n.name, part)) for n in config.names for part in parts]
+    tokens = [
+        estimate_tokens(profile_prompt(config, n.name, part))
+        for n in config.names
+        for part in parts
+    ]
     return round(sum(tokens) / max(1, len(tokens)))

@@ -160,7 +160,8 @@ class CardSource:
         return (
             f"kgbias asked the model {self.model}{settings and f' ({settings})'} to complete "
             f"sentences about each group (prompts {pack}, language {self.language}), and showed it "
-            f"its own statements as examples in {rounds} further round{'' if rounds == 1 else 's'}. "
+            f"its own statements as examples in {rounds} further "
+            f"round{'' if rounds == 1 else 's'}. "
             f"{several_answers}"
             f"Temperature {config.get('temperature')}, random seed {config.get('seed')}, "
             f"augmentations {', '.join(config.get('arms', ()))}. The method is that of Salinas et "
@@ -171,8 +172,10 @@ class CardSource:
     def preprocessing(self) -> str:
         """What was done to the answers, and what was left out."""
         counted = self.content.statements
-        parts = ["Answers were read as group, predicate and object; refusals and answers that "
-                 "could not be read are not in the data."]  # fmt: skip
+        parts = [
+            "Answers were read as group, predicate and object; refusals and answers that "
+            "could not be read are not in the data."
+        ]
         if counted.note:
             parts.append(f"kgbias {counted.note}.")
         if self.recipe.decisions:
@@ -189,7 +192,9 @@ class CardSource:
             else "The statements were not scored."
         )
         if tables := [held.table for held in self.content.run.stereotype_matches()]:
-            table_names = ", ".join(f"{t.name} ({t.license or 'licence not known'})" for t in tables)
+            table_names = ", ".join(
+                f"{t.name} ({t.license or 'licence not known'})" for t in tables
+            )
             sentence += (
                 " Rules and vectors, not people, hold the statements against stereotypes that "
                 f"people recorded, whose text is from these tables: {table_names}."
@@ -212,7 +217,9 @@ _SHOWN_FIGURES = ("overall_regard", "toxicity_mean")
 
 def render_card(source: CardSource) -> str:
     """The whole card."""
-    metadata = "\n".join(f"{name}: {_yaml_value(value)}" for name, value in _metadata(source).items())
+    metadata = "\n".join(
+        f"{name}: {_yaml_value(value)}" for name, value in _metadata(source).items()
+    )
     return f"---\n{metadata}\n---\n\n" + "\n".join(_card_lines(source))
 
 
@@ -222,18 +229,26 @@ def _metadata(source: CardSource) -> dict[str, Any]:
         "pretty_name": source.title,
         "language": [source.language],
         **_license_fields(source.license),
-        "tags": ["bias", "stereotypes", "fairness", "language-models", "kgbias",
-                 "not-for-all-audiences"],
+        "tags": [
+            "bias",
+            "stereotypes",
+            "fairness",
+            "language-models",
+            "kgbias",
+            "not-for-all-audiences",
+        ],
         "annotations_creators": ["machine-generated"],
         "language_creators": ["machine-generated"],
         "source_datasets": ["original"],
         "size_categories": [next((name for most, name in _SIZE_NAMES if size < most), "n>1M")],
-        "configs": [{
-            "config_name": "statements",
-            "default": True,
-            "data_files": [{"split": "train", "path": PARQUET}],
-        }],
-    }  # fmt: skip
+        "configs": [
+            {
+                "config_name": "statements",
+                "default": True,
+                "data_files": [{"split": "train", "path": PARQUET}],
+            }
+        ],
+    }
 
 
 def _license_fields(license: str) -> dict[str, str]:
@@ -258,7 +273,9 @@ def _card_lines(source: CardSource) -> Iterator[str]:
     yield "```python\nfrom datasets import load_dataset\n"
     yield 'statements = load_dataset("FOLDER-OR-ID", split="train")\n```\n'
     yield "## Files\n\n| file | contents |\n|---|---|"
-    yield f"| `{PARQUET}`, `{STATEMENTS_FILE}` | the statements, one row for each arm that made one |"
+    yield (
+        f"| `{PARQUET}`, `{STATEMENTS_FILE}` | the statements, one row for each arm that made one |"
+    )
     yield "| `results.json` | figures of each group, in the Every Eval Ever schema |"
     yield f"| `{RECIPE}` | the configuration, to make the data again |"
     yield "| `croissant.json` | metadata in the Croissant 1.1 format |"
@@ -294,8 +311,12 @@ def _card_lines(source: CardSource) -> Iterator[str]:
 def _group_lines(source: CardSource) -> Iterator[str]:
     content, known_figures = source.content, figures_by_name()
     values = {(f.group_id, f.arm, f.measure): f for f in source.figures}
-    figure_names = [n for name in _SHOWN_FIGURES for n in (name, corrected_figure(known_figures[name]).name)]
-    shown_figures = [name for name in figure_names if any(f.measure == name for f in source.figures)]
+    figure_names = [
+        n for name in _SHOWN_FIGURES for n in (name, corrected_figure(known_figures[name]).name)
+    ]
+    shown_figures = [
+        name for name in figure_names if any(f.measure == name for f in source.figures)
+    ]
     labelled = {label_source(f.method) for f in source.figures if f.measure in shown_figures} - {""}
     heads = ["group", "category", "arm", "statements", "distinct"]
     heads += [f"{known_figures[name].title} (95% interval)" for name in shown_figures]

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kgbias.benchmark import Board, BenchmarkOutcome
+from kgbias.benchmark import BenchmarkOutcome, Board
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.files import replace_folder
 from kgbias.io.resources import __version__
@@ -22,7 +22,7 @@ from kgbias.io.text import escape_formula
 from kgbias.measures import Figure, Measure, figures_by_name, measure_of_figure
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.publish.card import CardSource
-from kgbias.report.benchmark import plain_records, benchmark_tables
+from kgbias.report.benchmark import benchmark_tables, plain_records
 from kgbias.report.tables import table_latex
 from kgbias.stats.estimate import Estimate
 
@@ -102,8 +102,11 @@ def _group_results(source: CardSource) -> Iterator[dict[str, Any]]:
             "source_data": {
                 "dataset_name": source.title,
                 "source_type": "other",
-                "additional_details": {"group": group.name, "category": group.category,
-                                       "arm": score.arm or "none"},
+                "additional_details": {
+                    "group": group.name,
+                    "category": group.category,
+                    "arm": score.arm or "none",
+                },
             },
             "metric_config": {
                 "evaluation_description": f"{figure.title}: {figure.direction}",
@@ -121,10 +124,12 @@ def _group_results(source: CardSource) -> Iterator[dict[str, Any]]:
                 "uncertainty": uncertainty_record(score, score.method),
             },
             "generation_config": {
-                "generation_args": {k: config[k] for k in _GENERATION_ARGUMENTS if config.get(k) is not None},
+                "generation_args": {
+                    k: config[k] for k in _GENERATION_ARGUMENTS if config.get(k) is not None
+                },
                 "additional_details": {"seed": str(config.get("seed", "")), "run": recipe.id},
             },
-        }  # fmt: skip
+        }
 
 
 def _bounds(figure: Figure, measure: Measure, n: int) -> tuple[float, float] | None:
@@ -170,7 +175,9 @@ def write_tables(board: Board, folder: Path) -> list[Path]:
     with replace_folder(folder) as partial:
         for name, rows in plain_records(board).items():
             if rows:
-                (partial / f"{name}.csv").write_text(_format_csv(rows), encoding="utf-8", newline="")
+                (partial / f"{name}.csv").write_text(
+                    _format_csv(rows), encoding="utf-8", newline=""
+                )
         for table in benchmark_tables(board.with_short_names()):
             text = table_latex(table, CONTENT_WARNING)
             (partial / f"{table.label}.tex").write_text(text, encoding="utf-8")
@@ -199,9 +206,13 @@ def every_eval_record(outcomes: Sequence[BenchmarkOutcome], now: datetime) -> di
         return {}
     first_outcome = outcomes[0]
     return build_evaluation(
-        first_outcome.model, first_outcome.settings, title=BOARD_TITLE, organisation="Not stated",
-        published=f"{now.timestamp():.0f}", results=results,
-    )  # fmt: skip
+        first_outcome.model,
+        first_outcome.settings,
+        title=BOARD_TITLE,
+        organisation="Not stated",
+        published=f"{now.timestamp():.0f}",
+        results=results,
+    )
 
 
 def hub_results(outcomes: Sequence[BenchmarkOutcome], now: datetime) -> list[dict[str, Any]]:
@@ -236,11 +247,15 @@ def _outcome_results(outcome: BenchmarkOutcome) -> list[dict[str, Any]]:
             details["value_without_bias"] = f"{figure.unbiased:g}"
         results.append(
             {
-                "evaluation_name": f"{outcome.title}: {domain_figure.figure} ({domain_figure.domain})",
+                "evaluation_name": f"{outcome.title}: {domain_figure.figure} "
+                f"({domain_figure.domain})",
                 "source_data": {
                     "dataset_name": outcome.title,
                     "source_type": "other",
-                    "additional_details": {"category": domain_figure.domain, "paper": outcome.source},
+                    "additional_details": {
+                        "category": domain_figure.domain,
+                        "paper": outcome.source,
+                    },
                 },
                 "metric_config": {
                     "evaluation_description": f"{figure.title}: {figure.help}",
@@ -252,11 +267,16 @@ def _outcome_results(outcome: BenchmarkOutcome) -> list[dict[str, Any]]:
                 },
                 "score_details": {
                     "score": domain_figure.estimate.value,
-                    "uncertainty": uncertainty_record(domain_figure.estimate, f"bootstrap over {outcome.unit}"),
+                    "uncertainty": uncertainty_record(
+                        domain_figure.estimate, f"bootstrap over {outcome.unit}"
+                    ),
                 },
                 "generation_config": {
                     "generation_args": {},
-                    "additional_details": {"scored_by": "log-probability", **dict(outcome.settings)},
+                    "additional_details": {
+                        "scored_by": "log-probability",
+                        **dict(outcome.settings),
+                    },
                 },
             }
         )

@@ -12,23 +12,58 @@ from kgbias.export.content import ExportContent
 from kgbias.export.tables import INTEGER_COLUMNS, write_jsonl, write_parquet
 from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.store import StoredRun
-from kgbias.io.files import sha256_of, replace_folder, write_checksums
+from kgbias.io.files import replace_folder, sha256_of, write_checksums
 from kgbias.io.progress import Progress
 from kgbias.io.resources import __version__
 from kgbias.io.text import xml_safe
 from kgbias.measure.figures import read_figures
-from kgbias.publish.card import IMPACT, LIMITS, NO_USES, PARQUET, PERSONAL, USES, CardSource, render_card
+from kgbias.publish.card import (
+    IMPACT,
+    LIMITS,
+    NO_USES,
+    PARQUET,
+    PERSONAL,
+    USES,
+    CardSource,
+    render_card,
+)
 from kgbias.publish.evaluations import build_evaluations
 from kgbias.publish.recipe import RECIPE_FILE, STATEMENTS_FILE, Recipe
 
 # The terms of https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html; mlcroissant wants
 # the whole list, including terms that are not used.
 _CROISSANT_TERMS = (
-    "citeAs", "column", "containedIn", "equivalentProperty", "extract", "field", "fileProperty",
-    "fileObject", "fileSet", "format", "includes", "isArray", "arrayShape", "isLiveDataset",
-    "jsonPath", "key", "md5", "parentField", "path", "readLines", "recordSet", "references",
-    "regex", "repeated", "replace", "samplingRate", "separator", "source", "subField", "transform",
-)  # fmt: skip
+    "citeAs",
+    "column",
+    "containedIn",
+    "equivalentProperty",
+    "extract",
+    "field",
+    "fileProperty",
+    "fileObject",
+    "fileSet",
+    "format",
+    "includes",
+    "isArray",
+    "arrayShape",
+    "isLiveDataset",
+    "jsonPath",
+    "key",
+    "md5",
+    "parentField",
+    "path",
+    "readLines",
+    "recordSet",
+    "references",
+    "regex",
+    "repeated",
+    "replace",
+    "samplingRate",
+    "separator",
+    "source",
+    "subField",
+    "transform",
+)
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
@@ -85,7 +120,9 @@ def croissant_metadata(source: CardSource, folder: Path) -> dict[str, Any]:
                 "name": "statements",
                 "description": "The statements, one row for each arm that made one.",
                 "key": [{"@id": "statements/id"}, {"@id": "statements/arm"}],
-                "field": [_croissant_field(source, name, said) for name, said in source.columns.items()],
+                "field": [
+                    _croissant_field(source, name, said) for name, said in source.columns.items()
+                ],
             }
         ],
         "rai:dataCollection": source.collection,

@@ -18,7 +18,9 @@ from kgbias.models.base import ModelInfo, Settings
 RECIPE_FILE = "run.json"
 STATEMENTS_FILE = "data/statements.jsonl"
 
-_OPENING_SETTINGS = {"dtype"}  # all a folder may say about opening a model; never a server's address
+_OPENING_SETTINGS = {
+    "dtype"
+}  # all a folder may say about opening a model; never a server's address
 
 
 @dataclass(frozen=True)
@@ -122,18 +124,24 @@ def read_recipe(folder: Path) -> Recipe:
             tuple((_check_text(name), _check_text(said)) for name, said in value["settings"]),
             dict(value["config"]),
             tuple(
-                Category(_check_text(c["name"]), _check_text(c["singular"]), _check_text(c["plural"]))
+                Category(
+                    _check_text(c["name"]), _check_text(c["singular"]), _check_text(c["plural"])
+                )
                 for c in value["categories"]
             ),
             tuple(
-                Metric(measure, *(_check_text(m[key]) for key in ("scorer", "version", "verbaliser")))
+                Metric(
+                    measure, *(_check_text(m[key]) for key in ("scorer", "version", "verbaliser"))
+                )
                 for measure, m in value["scorers"].items()
             ),
             Selection(**value["selection"]),
             tuple(_read_decision(d) for d in value["decisions"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"{folder / RECIPE_FILE} is not what kgbias publishes: {error!r}") from error
+        raise DataError(
+            f"{folder / RECIPE_FILE} is not what kgbias publishes: {error!r}"
+        ) from error
 
 
 def _read_decision(value: Mapping[str, Any]) -> Decision:

@@ -79,8 +79,12 @@ class NamedQuery:
         needed, or that names what is not in the store; RunNotFound for an unknown run."""
         known_names = {parameter.name for parameter in self.parameters}
         if unknown := sorted(parameter_values.keys() - known_names):
-            raise UsageError(no_such("parameter", unknown[0], sorted(known_names), f" of {self.name}"))
-        values = {p.name: self._parse_value(p, parameter_values.get(p.name)) for p in self.parameters}
+            raise UsageError(
+                no_such("parameter", unknown[0], sorted(known_names), f" of {self.name}")
+            )
+        values = {
+            p.name: self._parse_value(p, parameter_values.get(p.name)) for p in self.parameters
+        }
         run = StoredRun.find(store, parameter_values.get("run")) if "run" in known_names else None
         if run is not None:
             values["run"] = run.name
@@ -94,7 +98,11 @@ class NamedQuery:
         (in its run, if it has one), and the command that makes it; "" otherwise."""
         needs = _NEEDS.search(self.help)
         edges_read = {(m[1], bool(m[2])) for m in _EDGES.finditer(self.text)}
-        edges_read = {(kinds, reads_run) for kinds, reads_run in edges_read if not _STATEMENT_EDGES & set(kinds.split("|"))}
+        edges_read = {
+            (kinds, reads_run)
+            for kinds, reads_run in edges_read
+            if not _STATEMENT_EDGES & set(kinds.split("|"))
+        }
         if not needs or not edges_read:
             return ""
         of_run = any(reads_run for _, reads_run in edges_read)
@@ -176,7 +184,9 @@ def _resolve_name(parameter: str, value: Any, store: Store, run: StoredRun | Non
         values = {"uid": node_id(parameter, str(value)), "name": value}
         text = f"MATCH (n:{label}) WHERE {condition} RETURN DISTINCT n.{key} AS name"
         if not (rows := store.query(text, values, names={label}).rows):
-            list_query = f"MATCH (n:{label}) RETURN DISTINCT n.{key} AS name ORDER BY name LIMIT 50000"
+            list_query = (
+                f"MATCH (n:{label}) RETURN DISTINCT n.{key} AS name ORDER BY name LIMIT 50000"
+            )
             names = [row[0] for row in store.query(list_query, names={label}).rows]
             raise UsageError(no_such(parameter, value, names, " in the store"))
         return rows[0][0]
@@ -184,8 +194,8 @@ def _resolve_name(parameter: str, value: Any, store: Store, run: StoredRun | Non
 
 
 def _find_similar(run: StoredRun, text: str) -> str:
-    """The triples of a run that a text finds (`kgbias.measure.semantic_search`), as a query takes them:
-    each as its uid, cosine and "words" or "meaning", with commas between."""
+    """The triples of a run that a text finds (`kgbias.measure.semantic_search`), as a query takes
+    them: each as its uid, cosine and "words" or "meaning", with commas between."""
     from kgbias.measure.semantic_search import StatementIndex
 
     hits = {hit.id: hit for hit in StatementIndex.build(run).search(text, MAX_SIMILAR_STATEMENTS)}
@@ -295,7 +305,9 @@ def _format_table(result: QueryResult) -> str:
     ]
     lines = [
         "  ".join(
-            " " * (width - _text_width(cell)) + cell if right else cell + " " * (width - _text_width(cell))
+            " " * (width - _text_width(cell)) + cell
+            if right
+            else cell + " " * (width - _text_width(cell))
             for cell, width, right in zip(row, widths, numeric, strict=True)
         ).rstrip()
         for row in [list(result.columns), ["-" * width for width in widths], *cells]
@@ -346,4 +358,8 @@ def _format_json(result: QueryResult) -> str:
     return json.dumps(result.records(), ensure_ascii=False, indent=2, default=str) + "\n"
 
 
-FORMATS: dict[str, Callable[[QueryResult], str]] = {"table": _format_table, "csv": _format_csv, "json": _format_json}
+FORMATS: dict[str, Callable[[QueryResult], str]] = {
+    "table": _format_table,
+    "csv": _format_csv,
+    "json": _format_json,
+}

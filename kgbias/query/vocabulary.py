@@ -14,7 +14,9 @@ _TYPES: dict[str, set[str]] = {}
 for _edge in EDGES:
     _TYPES.setdefault(_edge.type, set()).update(p.name for p in _edge.properties)
 _PROPERTIES = set().union(*_LABELS.values(), *_TYPES.values())
-_TEMPORAL_PROPERTIES = frozenset("year quarter month week day hour minute second epochMillis x y z".split())
+_TEMPORAL_PROPERTIES = frozenset(
+    "year quarter month week day hour minute second epochMillis x y z".split()
+)
 _ALIAS = re.compile(r"\bAS\s+(\w+)", re.IGNORECASE)
 
 
@@ -37,7 +39,9 @@ class _QueryReader:
         self._aliases = set(aliases)
         self._kinds_by_variable: dict[str, set[str]] = {}  # labels and types by variable
         self._map_keys = {  # keys of maps that the query makes itself
-            t.text for n, t in enumerate(query_tokens) if self._text_at(n + 1) == ":" and self._is_in_map(n + 1)
+            t.text
+            for n, t in enumerate(query_tokens)
+            if self._text_at(n + 1) == ":" and self._is_in_map(n + 1)
         }
         self.lines: list[str] = []
 
@@ -93,10 +97,13 @@ class _QueryReader:
         if outer < 0 or any(t.text.upper() == "WHERE" for t in self._tokens[outer:map_]):
             return
         kinds = [
-            self._plain_name(n + 1) for n in range(outer, map_)
+            self._plain_name(n + 1)
+            for n in range(outer, map_)
             if self._text_at(n) == ":" and self._enclosing[n] == outer
-        ]  # fmt: skip
-        self._check_owner(self._plain_name(place), [kind for kind in kinds if kind in _LABELS | _TYPES])
+        ]
+        self._check_owner(
+            self._plain_name(place), [kind for kind in kinds if kind in _LABELS | _TYPES]
+        )
 
     def _check_name(self, name: str, owner: str) -> None:
         if owner in self._aliases:
@@ -112,7 +119,9 @@ class _QueryReader:
         if kinds and name not in known_properties:
             self._add_line("property", name, known_properties, f" of {' or '.join(kinds)}")
 
-    def _add_line(self, what: str, name: str, known_names: Iterable[str], owner_words: str = "") -> None:
+    def _add_line(
+        self, what: str, name: str, known_names: Iterable[str], owner_words: str = ""
+    ) -> None:
         nearest_name = nearest(name, sorted(known_names))
         hint = f" (did you mean {nearest_name}?)" if nearest_name else ""
         effect = "it is null everywhere" if what == "property" else "it matches nothing"

@@ -80,7 +80,9 @@ class PlantedNames:
         for category in self.truth.categories:
             category_places = [self.groups.index(g) for g in category.groups]
             total = centred[category_places].sum(axis=0)
-            group_lifts[category_places] = centred[category_places] - (total - centred[category_places]) / (len(category_places) - 1)
+            group_lifts[category_places] = centred[category_places] - (
+                total - centred[category_places]
+            ) / (len(category_places) - 1)
         return group_lifts
 
     @cached_property
@@ -105,9 +107,13 @@ class PlantedNames:
         name_associations, root_associations = [], []
         for g, s in pairs[: planted["singles"]]:
             group_names = range(g * NAMES_PER_GROUP, (g + 1) * NAMES_PER_GROUP)
-            name_associations.append((rng.choice([n for n in group_names if not self.names[n].is_surface_form]), s))
+            name_associations.append(
+                (rng.choice([n for n in group_names if not self.names[n].is_surface_form]), s)
+            )
         for g, s in pairs[planted["singles"] :][: planted["of_roots"]]:
-            root_associations.append((g * NAMES_PER_GROUP + len(NAME_FORMS), s))  # the second root, never asked in a crawl
+            root_associations.append(
+                (g * NAMES_PER_GROUP + len(NAME_FORMS), s)
+            )  # the second root, never asked in a crawl
         return name_associations, root_associations, habits
 
     @cached_property

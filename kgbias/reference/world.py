@@ -128,9 +128,12 @@ class Truth:
             negative_factor, other_factor = shifted / negative, (1 - shifted) / (1 - negative)
             signature_share *= other_factor
             shares = {
-                t: s * (negative_factor if self.regard_of[t] == "negative" else other_factor) for t, s in shares.items()
+                t: s * (negative_factor if self.regard_of[t] == "negative" else other_factor)
+                for t, s in shares.items()
             }
-        distribution = {statement: signature_share / len(group.signature) for statement in group.signature}
+        distribution = {
+            statement: signature_share / len(group.signature) for statement in group.signature
+        }
         for topic, share in shares.items():
             for predicate, weight in self._predicates_of(topic).items():
                 objects = self._objects[predicate][topic]
@@ -144,7 +147,11 @@ class Truth:
         return distribution
 
     def _predicates_of(self, topic: str) -> dict[str, float]:
-        others = [p for p, topics in self._objects.items() if topic in topics and p not in INITIAL_PREDICATES]
+        others = [
+            p
+            for p, topics in self._objects.items()
+            if topic in topics and p not in INITIAL_PREDICATES
+        ]
         weights = dict.fromkeys(INITIAL_PREDICATES, INITIAL_SHARE / len(INITIAL_PREDICATES))
         return weights | dict.fromkeys(others, (1 - INITIAL_SHARE) / len(others))
 
@@ -156,7 +163,9 @@ class Truth:
         into the world's objects ("can't stop"); the object is then what is left of them."""
         distribution = self._joint_by_name(group, augmented)
         start = f"{predicate} "
-        texts = {f"{own_predicate} {object}": p for (own_predicate, object), p in distribution.items()}
+        texts = {
+            f"{own_predicate} {object}": p for (own_predicate, object), p in distribution.items()
+        }
         object_shares = {t.removeprefix(start): p for t, p in texts.items() if t.startswith(start)}
         total = sum(object_shares.values())
         if not total:
@@ -224,7 +233,8 @@ def _temper_by_word(shares: Mapping[str, float], temperature: float) -> dict[str
         for words, text in texts:
             branches.setdefault(words[0] if words else None, []).append((words[1:], text))
         heated = _apply_temperature(
-            {word: sum(shares[t] for _, t in branch) for word, branch in branches.items()}, temperature
+            {word: sum(shares[t] for _, t in branch) for word, branch in branches.items()},
+            temperature,
         )
         tempered: dict[str, float] = {}
         for word, branch in branches.items():

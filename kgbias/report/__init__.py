@@ -1,7 +1,7 @@
 """The HTML report of a run or of several, and their figures and tables as files."""
 
-from kgbias.report.page import write_report
 from kgbias.report.multi_run import write_multi_run
+from kgbias.report.page import write_report
 from kgbias.report.style import Section
 
-__all__ = ["Section", "write_report", "write_multi_run"]
+__all__ = ["Section", "write_multi_run", "write_report"]

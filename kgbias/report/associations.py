@@ -12,17 +12,43 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.associate.method_agreement import RecordRow, measure_agreements, name_distinct_methods, pearson, spearman
 from kgbias.associate.grid import ENCODINGS, WORDS
+from kgbias.associate.method_agreement import (
+    RecordRow,
+    measure_agreements,
+    name_distinct_methods,
+    pearson,
+    spearman,
+)
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.io.files import replace_file, write_text
 from kgbias.io.text import escape_formula, latex
 
 CSV_COLUMNS = (
-    "test", "method", "model", "model_revision", "effect_size", "low", "high", "p_value",
-    "p_permutation", "p_holm", "p_bh", "tails", "p_method", "partitions", "n_x", "n_y", "n_a",
-    "n_b", "few_stimuli", "unequal", "missing", "settings", "id",
-)  # fmt: skip
+    "test",
+    "method",
+    "model",
+    "model_revision",
+    "effect_size",
+    "low",
+    "high",
+    "p_value",
+    "p_permutation",
+    "p_holm",
+    "p_bh",
+    "tails",
+    "p_method",
+    "partitions",
+    "n_x",
+    "n_y",
+    "n_a",
+    "n_b",
+    "few_stimuli",
+    "unequal",
+    "missing",
+    "settings",
+    "id",
+)
 
 
 def to_csv(rows: Sequence[RecordRow]) -> str:
@@ -56,7 +82,9 @@ def to_latex(rows: Sequence[RecordRow], alpha: float = 0.05) -> str:
         line = [latex(model), latex(test)]
         for method in methods:
             cell = cells.get((model, test, method))
-            line.append(_latex_number(cell["effect_size"], cell["p_holm"] <= alpha) if cell else "n/a")
+            line.append(
+                _latex_number(cell["effect_size"], cell["p_holm"] <= alpha) if cell else "n/a"
+            )
         lines.append(" & ".join(line) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", ""]
     if len(methods) > 1:
@@ -70,7 +98,8 @@ def to_latex(rows: Sequence[RecordRow], alpha: float = 0.05) -> str:
             pair = f"{latex(agreement.methods[0])} $|$ {latex(agreement.methods[1])}"
             scope = f"Holm $p \\leq {alpha:g}$" if agreement.significant else "all"
             lines.append(
-                f"{latex(agreement.model)} & {pair} & {scope} & {agreement.n} & {_latex_number(agreement.pearson)} & "
+                f"{latex(agreement.model)} & {pair} & {scope} & {agreement.n} & "
+                f"{_latex_number(agreement.pearson)} & "
                 rf"{_latex_number(agreement.spearman)} \\"
             )
         lines += [r"\bottomrule", r"\end{tabular}", ""]
@@ -130,8 +159,13 @@ SIGNIFICANCE_LEVEL = 0.05
 # Of the columns of each axis.
 _FORMS = {"nouns": "nouns", "simplified": "adjectives"}  # of attributes, in table 6
 _ORDER = ("names", "terms", "templates", "corpus", *ENCODINGS, *reversed(WORDS), "adjectives")
-METHODS = {"s-seat": "s-SEAT", "w-seat": "w-SEAT", "ceat": "CEAT", "lpbs": "LPBS",
-           "ceat-lpbs": "CEAT over LPBS"}  # fmt: skip
+METHODS = {
+    "s-seat": "s-SEAT",
+    "w-seat": "w-SEAT",
+    "ceat": "CEAT",
+    "lpbs": "LPBS",
+    "ceat-lpbs": "CEAT over LPBS",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +185,13 @@ class GridTable:
         writer.writerow([*self.columns])
         for number, row in enumerate(self.rows):
             cells = [
-                "" if isinstance(v, float) and math.isnan(v) else
-                f"{v:.4f}" + ("*" if (number, place) in self.significant else "")
-                if isinstance(v, float) else escape_formula(v)
+                ""
+                if isinstance(v, float) and math.isnan(v)
+                else f"{v:.4f}" + ("*" if (number, place) in self.significant else "")
+                if isinstance(v, float)
+                else escape_formula(v)
                 for place, v in enumerate(row)
-            ]  # fmt: skip
+            ]
             writer.writerow(cells)
         return file.getvalue()
 
@@ -173,7 +209,8 @@ class GridTable:
         ]
         for number, row in enumerate(self.rows):
             cells = [
-                self._cell(value, (number, place) in self.significant) for place, value in enumerate(row)
+                self._cell(value, (number, place) in self.significant)
+                for place, value in enumerate(row)
             ]
             lines.append(" & ".join(cells) + r" \\")
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}", ""])
@@ -194,29 +231,61 @@ def grid_tables(rows: Sequence[RecordRow]) -> list[GridTable]:
     as_nouns = {_concept(row) for row in rows if _words(row) == "nouns"}
     return [
         _pivot_table("table-3-scores", "Scores by method and model (table 3)", rows, _model, {}),
-        _pivot_table("table-4-lpbs-words", "LPBS by word sets (table 4)", _rows_of_methods(rows, "lpbs"), _words,
-               {"words": ...}, only=lambda r: _words(r) != "nouns"),
+        _pivot_table(
+            "table-4-lpbs-words",
+            "LPBS by word sets (table 4)",
+            _rows_of_methods(rows, "lpbs"),
+            _words,
+            {"words": ...},
+            only=lambda r: _words(r) != "nouns",
+        ),
         _correlation_table(rows),
-        _pivot_table("table-6-nouns", "LPBS with attributes as nouns and as adjectives (table 6)",
-               _rows_of_methods(rows, "lpbs"), lambda r: _FORMS[_words(r)], {"words": ...},
-               only=lambda r: _words(r) in _FORMS and _concept(r) in as_nouns),
+        _pivot_table(
+            "table-6-nouns",
+            "LPBS with attributes as nouns and as adjectives (table 6)",
+            _rows_of_methods(rows, "lpbs"),
+            lambda r: _FORMS[_words(r)],
+            {"words": ...},
+            only=lambda r: _words(r) in _FORMS and _concept(r) in as_nouns,
+        ),
         _runtime_table("table-7-runtimes", "C1", rows),
         _runtime_table("table-8-runtimes", "C6", rows),
         _size_table(rows),
         _model_agreement_table(rows),
-        _pivot_table("table-11-targets", "Names against terms (table 11)", rows, _targets,
-               {"targets": ...}, only=lambda r: bool(_targets(r))),
-        _pivot_table("table-12-contexts", "Templates against a corpus (table 12)", rows, _contexts,
-               {"contexts": ...}),
-        _pivot_table("table-13-encodings", "Sentence against word encodings (table 13)",
-               _rows_of_methods(rows, "s-seat", "w-seat", "ceat"), _encoding, {"encoding": ...},
-               method=lambda r: "CEAT" if r["method"] == "ceat" else "SEAT"),
-        _pivot_table("table-14-metrics", "Cosine against probability in CEAT, by word sets (table 14)",
-               _rows_of_methods(rows, "ceat", "ceat-lpbs"), _words, {"words": ...},
-               method=lambda r: "cosine" if r["method"] == "ceat" else "probability"),
+        _pivot_table(
+            "table-11-targets",
+            "Names against terms (table 11)",
+            rows,
+            _targets,
+            {"targets": ...},
+            only=lambda r: bool(_targets(r)),
+        ),
+        _pivot_table(
+            "table-12-contexts",
+            "Templates against a corpus (table 12)",
+            rows,
+            _contexts,
+            {"contexts": ...},
+        ),
+        _pivot_table(
+            "table-13-encodings",
+            "Sentence against word encodings (table 13)",
+            _rows_of_methods(rows, "s-seat", "w-seat", "ceat"),
+            _encoding,
+            {"encoding": ...},
+            method=lambda r: "CEAT" if r["method"] == "ceat" else "SEAT",
+        ),
+        _pivot_table(
+            "table-14-metrics",
+            "Cosine against probability in CEAT, by word sets (table 14)",
+            _rows_of_methods(rows, "ceat", "ceat-lpbs"),
+            _words,
+            {"words": ...},
+            method=lambda r: "cosine" if r["method"] == "ceat" else "probability",
+        ),
         _count_table(rows),
         _settings_table(rows),
-    ]  # fmt: skip
+    ]
 
 
 def write_grid(rows: Sequence[RecordRow], folder: Path) -> list[Path]:
@@ -250,7 +319,9 @@ def _is_base(row: RecordRow, free: Mapping[str, Any]) -> bool:
         "encoding": ("word-average",) if row["method"] in ("w-seat", "ceat") else ("sentence", ""),
         "apart": (0, 18),
     }
-    is_fixed = all(cell[name] in values for name, values in fixed_values.items() if name not in free)
+    is_fixed = all(
+        cell[name] in values for name, values in fixed_values.items() if name not in free
+    )
     return is_fixed and ("targets" in free or _targets(row) != "terms")
 
 
@@ -325,16 +396,25 @@ def _correlation_table(rows: Sequence[RecordRow]) -> GridTable:
     fixed_rows = base_rows(rows)
     table = []
     for model in dict.fromkeys(map(_model, fixed_rows)):
-        by_method = {(row["method"], _concept(row)): row for row in fixed_rows if _model(row) == model}
+        by_method = {
+            (row["method"], _concept(row)): row for row in fixed_rows if _model(row) == model
+        }
         for first, second in combinations(dict.fromkeys(method for method, _ in by_method), 2):
             pairs = [
                 (by_method[first, test], by_method[second, test])
                 for method, test in by_method
                 if method == first and (second, test) in by_method
             ]
-            significant_pairs = [p for p in pairs if max(row["p_holm"] for row in p) <= SIGNIFICANCE_LEVEL]
+            significant_pairs = [
+                p for p in pairs if max(row["p_holm"] for row in p) <= SIGNIFICANCE_LEVEL
+            ]
             table.append(
-                (model, f"{METHODS[first]} | {METHODS[second]}", *_pearson(pairs), *_pearson(significant_pairs))
+                (
+                    model,
+                    f"{METHODS[first]} | {METHODS[second]}",
+                    *_pearson(pairs),
+                    *_pearson(significant_pairs),
+                )
             )
     columns = ("model", "methods", "all", "n", "Holm p <= 5%", "n of these")
     return GridTable("table-5-methods", "Correlation of methods (table 5)", columns, tuple(table))
@@ -349,8 +429,11 @@ def _settings_table(rows: Sequence[RecordRow]) -> GridTable:
     """How far the settings of one method agree: for each pair of values on an axis, all else equal,
     the correlations of the effect sizes, how often the signs agree, and the mean change."""
     axes: dict[str, Axis] = {
-        "targets": _targets, "contexts": _contexts, "encoding": _encoding, "words": _words,
-    }  # fmt: skip
+        "targets": _targets,
+        "contexts": _contexts,
+        "encoding": _encoding,
+        "words": _words,
+    }
     table = []
     for axis, value in axes.items():
         by_rest: dict[tuple[str, ...], dict[str, RecordRow]] = {}
@@ -365,13 +448,32 @@ def _settings_table(rows: Sequence[RecordRow]) -> GridTable:
             for first, second in combinations(names, 2):
                 pairs = [(v[first], v[second]) for v in same_method if first in v and second in v]
                 if pairs:
-                    table.append((model, METHODS[method], axis, f"{first} | {second}", *_agreement_figures(pairs)))
-    columns = ("model", "method", "axis", "settings", "pearson", "spearman", "same sign",
-               "mean change", "n")  # fmt: skip
+                    table.append(
+                        (
+                            model,
+                            METHODS[method],
+                            axis,
+                            f"{first} | {second}",
+                            *_agreement_figures(pairs),
+                        )
+                    )
+    columns = (
+        "model",
+        "method",
+        "axis",
+        "settings",
+        "pearson",
+        "spearman",
+        "same sign",
+        "mean change",
+        "n",
+    )
     return GridTable("settings", "Agreement of settings", columns, tuple(table))
 
 
-def _agreement_figures(pairs: Sequence[tuple[RecordRow, RecordRow]]) -> tuple[float, float, float, float, int]:
+def _agreement_figures(
+    pairs: Sequence[tuple[RecordRow, RecordRow]],
+) -> tuple[float, float, float, float, int]:
     x, y = (np.array([pair[side]["effect_size"] for pair in pairs]) for side in (0, 1))
     return (
         pearson(x, y),
@@ -386,7 +488,9 @@ def _runtime_table(name: str, test: str, rows: Sequence[RecordRow]) -> GridTable
     """Tables 7 and 8: seconds by method and model; NaN for cells stored before they were timed."""
     fixed_rows = [row for row in base_rows(rows) if _concept(row) == test]
     models = tuple(dict.fromkeys(map(_model, fixed_rows)))
-    seconds = {(row["method"], _model(row)): float(row.get("seconds", math.nan)) for row in fixed_rows}
+    seconds = {
+        (row["method"], _model(row)): float(row.get("seconds", math.nan)) for row in fixed_rows
+    }
     return GridTable(
         name,
         f"Seconds for {test}, embeddings not counted (table {name[6]})",
@@ -463,18 +567,22 @@ def grid_figures(rows: Sequence[RecordRow]) -> Iterator[tuple[str, DrawFunction]
     target_rows = [row for row in base_rows(rows, targets=...) if _targets(row)]
     axis_pairs = [
         ("names", "terms", _match_rows(target_rows, _targets, "names", "terms")),
-        ("templates", "corpus",
-         _match_rows(base_rows(rows, contexts=...), _contexts, "templates", "corpus")),
-    ]  # fmt: skip
+        (
+            "templates",
+            "corpus",
+            _match_rows(base_rows(rows, contexts=...), _contexts, "templates", "corpus"),
+        ),
+    ]
     if any(pairs for _, _, pairs in axis_pairs):
         yield "figure-1-targets-and-contexts", lambda figure: _draw_pairs(figure, axis_pairs)
     sizes = [row for row in _size_table(rows).rows if not math.isnan(row[2])]
     if any(not math.isnan(row[3]) for row in sizes):
         yield "figure-2-sizes", lambda figure: _draw_sizes(figure, sizes)
     shapes = [
-        row for row in base_rows(rows, words=...)
+        row
+        for row in base_rows(rows, words=...)
         if row["cell"]["test"] == "C1" and "quantiles" in row
-    ]  # fmt: skip
+    ]
     if shapes:
         yield "figure-3-word-sets", lambda figure: _draw_distributions(figure, shapes)
     windows = [r for r in base_rows(rows, contexts=..., apart=...) if r["cell"]["apart"]]
@@ -483,14 +591,19 @@ def grid_figures(rows: Sequence[RecordRow]) -> Iterator[tuple[str, DrawFunction]
     methods = [m for m in METHODS if any(row["method"] == m for row in base_rows(rows))]
     if len(methods) > 1:
         method_pairs = [
-            (METHODS[one], METHODS[other],
-             _match_rows(base_rows(rows), lambda row: row["method"], one, other))
+            (
+                METHODS[one],
+                METHODS[other],
+                _match_rows(base_rows(rows), lambda row: row["method"], one, other),
+            )
             for one, other in combinations(methods, 2)
-        ]  # fmt: skip
+        ]
         yield "figure-5-methods", lambda figure: _draw_pairs(figure, method_pairs)
 
 
-def _match_rows(rows: Sequence[RecordRow], axis: Axis, first_value: str, second_value: str) -> list[tuple[RecordRow, RecordRow]]:
+def _match_rows(
+    rows: Sequence[RecordRow], axis: Axis, first_value: str, second_value: str
+) -> list[tuple[RecordRow, RecordRow]]:
     """Pairs of rows that differ only in the axis: the same model and test, and the same method
     unless that is the axis."""
     by_key: dict[tuple[str, ...], dict[str, RecordRow]] = {}
@@ -498,28 +611,47 @@ def _match_rows(rows: Sequence[RecordRow], axis: Axis, first_value: str, second_
         method = "" if row["method"] == axis(row) else row["method"]
         key = (_model(row), method, _concept(row))
         by_key.setdefault(key, {})[axis(row)] = row
-    return [(v[first_value], v[second_value]) for v in by_key.values() if first_value in v and second_value in v]
+    return [
+        (v[first_value], v[second_value])
+        for v in by_key.values()
+        if first_value in v and second_value in v
+    ]
 
 
-def _draw_pairs(figure: Any, pair_sets: Sequence[tuple[str, str, Sequence[tuple[RecordRow, RecordRow]]]]) -> None:
+def _draw_pairs(
+    figure: Any, pair_sets: Sequence[tuple[str, str, Sequence[tuple[RecordRow, RecordRow]]]]
+) -> None:
     """Scatter plots of effect sizes, filled where both are significant, a colour for each model."""
     filled_sets = [each for each in pair_sets if each[2]]
     columns = min(3, len(filled_sets))
     panel_rows = math.ceil(len(filled_sets) / columns)
     figure.set_size_inches(3.6 * columns, 3.4 * panel_rows)
-    models = dict.fromkeys(_model(row) for _, _, pairs in filled_sets for pair in pairs for row in pair)
+    models = dict.fromkeys(
+        _model(row) for _, _, pairs in filled_sets for pair in pairs for row in pair
+    )
     colors = {model: f"C{number}" for number, model in enumerate(models)}
     panels = figure.subplots(panel_rows, columns, squeeze=False).ravel()
     for panel, (first_label, second_label, pairs) in zip(panels, filled_sets, strict=False):
         for first, second in pairs:
             color = colors[_model(first)]
             is_significant = max(first["p_holm"], second["p_holm"]) <= SIGNIFICANCE_LEVEL
-            panel.plot(first["effect_size"], second["effect_size"], "o", color=color, markersize=5,
-                       markerfacecolor=color if is_significant else "white")  # fmt: skip
+            panel.plot(
+                first["effect_size"],
+                second["effect_size"],
+                "o",
+                color=color,
+                markersize=5,
+                markerfacecolor=color if is_significant else "white",
+            )
         panel.axline((0, 0), slope=1, color="0.8", linewidth=0.8)
         panel.axhline(0, color="0.8", linewidth=0.8)
         panel.axvline(0, color="0.8", linewidth=0.8)
-        panel.set(xlabel=f"d, {first_label}", ylabel=f"d, {second_label}", xlim=(-2.1, 2.1), ylim=(-2.1, 2.1))
+        panel.set(
+            xlabel=f"d, {first_label}",
+            ylabel=f"d, {second_label}",
+            xlim=(-2.1, 2.1),
+            ylim=(-2.1, 2.1),
+        )
     for panel in panels[len(filled_sets) :]:
         panel.axis("off")
     for model, color in colors.items():
@@ -542,9 +674,12 @@ def _draw_sizes(figure: Any, rows: Sequence[tuple[Any, ...]]) -> None:
         reduced = {row[0]: row[3] for row in rows if row[1] == model and not math.isnan(row[3])}
         places = [top[n] + number * step for n, test in enumerate(tests) if test in reduced]
         bars = panel.barh(
-            places, [reduced[test] for test in tests if test in reduced], step, color=f"C{number - 1}",
+            places,
+            [reduced[test] for test in tests if test in reduced],
+            step,
+            color=f"C{number - 1}",
             label=f"one token of {model}".replace("$", r"\$"),
-        )  # fmt: skip
+        )
         panel.bar_label(bars, fontsize=6, padding=2)
     panel.set_yticks(range(len(tests)), tests)
     panel.set_ylim(len(tests) - 0.5, -0.5)
@@ -578,8 +713,9 @@ def _draw_windows(figure: Any, rows: Sequence[RecordRow]) -> None:
     for panel, (model, method) in zip(panels, groups, strict=True):
         model_rows = [row for row in rows if (_model(row), row["method"]) == (model, method)]
         for test in dict.fromkeys(map(_concept, model_rows)):
-            line = sorted((r["cell"]["apart"], r["effect_size"]) for r in model_rows
-                          if _concept(r) == test)  # fmt: skip
+            line = sorted(
+                (r["cell"]["apart"], r["effect_size"]) for r in model_rows if _concept(r) == test
+            )
             panel.plot([x for x, _ in line], [y for _, y in line], "o-", label=test, linewidth=1)
         panel.axhline(0, color="0.8", linewidth=0.8)
         panel.set_title(f"{METHODS[method]}, {model}".replace("$", r"\$"), fontsize=9)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.evidence.model_agreement import BeliefComparison, ModelAgreement
 from kgbias.evidence.evidence_table import BELIEVED_VERDICTS, Evidence
+from kgbias.evidence.model_agreement import BeliefComparison, ModelAgreement
 from kgbias.evidence.probe_tables import NameTable
 from kgbias.graph.types import BelievedEdge
 from kgbias.io.drawing import (
@@ -27,7 +27,7 @@ from kgbias.io.drawing import (
 )
 from kgbias.io.text import format_number, format_p_value, spoken_name
 from kgbias.probe.result import Statement
-from kgbias.report.figures import draw_rows, wrap_in_two, shorten_name
+from kgbias.report.figures import draw_rows, shorten_name, wrap_in_two
 from kgbias.report.run_data import RunData
 from kgbias.report.tables import Exhibit, Table, estimate_cells, format_mean_count, pair_key
 from kgbias.stats.estimate import Estimate
@@ -54,7 +54,9 @@ def belief_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibi
 def _strongest_exhibits(
     data: RunData, rows: Sequence[Evidence], category: str, place: str, model: str
 ) -> Iterator[Exhibit]:
-    believed = list({row.sentence: row for row in rows if row.verdict in BELIEVED_VERDICTS}.values())
+    believed = list(
+        {row.sentence: row for row in rows if row.verdict in BELIEVED_VERDICTS}.values()
+    )
     believed.sort(key=lambda row: (-row.lift.value, row.id))
     leaning_count = len({row.sentence for row in rows if row.leaning})
     single_root_count = len({row.sentence for row in rows if row.bound})
@@ -64,36 +66,56 @@ def _strongest_exhibits(
         "other groups, beyond what each name makes likelier anyway, with 95% intervals over names; "
         "1 is twice as probable. p: against a lift of at most half a bit, corrected over the "
         "group's statements (Benjamini and Hochberg). Least: the smallest lift with any one name "
-        f"left out. {leaning_count} more are only shown to be above 0 (leaning), {single_root_count} rest on one "
+        f"left out. {leaning_count} more are only shown to be above 0 (leaning), "
+        f"{single_root_count} rest on one "
         f"name or root (bound to a word). Of {floor['of']:,} pairs in all categories, "
         f"{floor['believed']:,} are believed; of {floor['tested']:,} pairs with made-up names, "
         f"{format_mean_count(floor['found'])}, averaged over shuffles."
-    )  # fmt: skip
+    )
     naming, places = _naming_statements(data), {g.name: n for n, g in enumerate(data.run.groups)}
     table_rows = [
         [
-            row.group, _mark_statement(row, naming), *estimate_cells(row.lift, "+.2f"), str(row.lift.n),
-            format_p_value(row.q_value), format_number(row.least, "+.2f"), str(row.times), row.regard_label,
+            row.group,
+            _mark_statement(row, naming),
+            *estimate_cells(row.lift, "+.2f"),
+            str(row.lift.n),
+            format_p_value(row.q_value),
+            format_number(row.least, "+.2f"),
+            str(row.times),
+            row.regard_label,
         ]
         for row in believed[:MAX_TABLE_ROWS]
-    ]  # fmt: skip
-    more_note = f" {len(believed) - MAX_TABLE_ROWS} more are not listed." if len(believed) > MAX_TABLE_ROWS else ""
+    ]
+    more_note = (
+        f" {len(believed) - MAX_TABLE_ROWS} more are not listed."
+        if len(believed) > MAX_TABLE_ROWS
+        else ""
+    )
     if not believed:
         note = f"None was shown. {note}"
     key = f"{place}-beliefs"
-    strongest = [(f"{row.group}: {row.predicate} {row.object}", row.lift) for row in believed[:MAX_DRAWN_BELIEFS]]
+    strongest = [
+        (f"{row.group}: {row.predicate} {row.object}", row.lift)
+        for row in believed[:MAX_DRAWN_BELIEFS]
+    ]
     yield Exhibit(
-        key, category, f"What {model} believes about groups", "",
+        key,
+        category,
+        f"What {model} believes about groups",
+        "",
         partial(draw_belief_bars, strongest) if strongest else None,
         Table(
             key,
             f"Statements that {model} finds likelier after the names of a group of {category}.",
             ("Group", "statement", "lift", "95% interval", "names", "p", "least", "said", "regard"),
-            table_rows, note + more_note,
-            [pair_key(places[row.group], Statement(row.predicate, row.object).id)
-             for row in believed[:MAX_TABLE_ROWS]],
+            table_rows,
+            note + more_note,
+            [
+                pair_key(places[row.group], Statement(row.predicate, row.object).id)
+                for row in believed[:MAX_TABLE_ROWS]
+            ],
         ),
-    )  # fmt: skip
+    )
 
 
 def _naming_statements(data: RunData) -> set[str]:
@@ -124,56 +146,81 @@ def _map_exhibits(
     groups = [name for name, _ in table.groups]
     key = f"{place}-belief-map"
     yield Exhibit(
-        key, category, f"Groups and statements, {model}", "",
+        key,
+        category,
+        f"Groups and statements, {model}",
+        "",
         partial(draw_belief_map, texts, groups, means[:, order].T),
         Table(
-            key, f"Lifts of statements whose lifts are furthest apart in {category}, in bits.",
+            key,
+            f"Lifts of statements whose lifts are furthest apart in {category}, in bits.",
             ("Statement", *groups),
-            [[text, *(format_number(float(x), "+.2f") for x in means[:, s])]
-             for text, s in zip(texts, order, strict=True)],
+            [
+                [text, *(format_number(float(x), "+.2f") for x in means[:, s])]
+                for text, s in zip(texts, order, strict=True)
+            ],
             "Statements believed of a group come first, then those whose lifts are furthest "
             "apart, ordered by the group of the greatest lift. A lift in a cell is not a belief: "
             "beliefs are tested, over the group's names.",
         ),
         in_tables=False,
-    )  # fmt: skip
+    )
     names = [f"{group}: {name}" for group, own in table.groups for name in own]
     lifts = table.lifts[:, order]
     key = f"{place}-belief-names"
     yield Exhibit(
-        key, category, f"The same for each name, {model}", "",
+        key,
+        category,
+        f"The same for each name, {model}",
+        "",
         partial(draw_belief_map, texts, names, lifts.T),
         Table(
-            key, f"Lifts of each name of the groups of {category}, in bits.",
+            key,
+            f"Lifts of each name of the groups of {category}, in bits.",
             ("Statement", *names),
-            [[text, *(format_number(float(x), "+.2f") for x in column)]
-             for text, column in zip(texts, lifts.T, strict=True)],
+            [
+                [text, *(format_number(float(x), "+.2f") for x in column)]
+                for text, column in zip(texts, lifts.T, strict=True)
+            ],
             "A belief rests on all the names of a group together; what one name shows alone may be "
             "due to the word.",
         ),
         in_tables=False,
-    )  # fmt: skip
+    )
 
 
-def _correlation_exhibits(data: RunData, category: str, place: str, model: str) -> Iterator[Exhibit]:
+def _correlation_exhibits(
+    data: RunData, category: str, place: str, model: str
+) -> Iterator[Exhibit]:
     """How the lifts of each group's names correlate with the scores of statements."""
-    figures = [f for f in data.evidence.group_figures if f["category"] == category and f["kind"] == "rho"]
+    figures = [
+        f for f in data.evidence.group_figures if f["category"] == category and f["kind"] == "rho"
+    ]
     if not figures:
         return
     rows = [
         [
-            spoken_name(f["score"]), f["group"], str(f["statements"]), *estimate_cells(_read_estimate(f), "+.2f"),
+            spoken_name(f["score"]),
+            f["group"],
+            str(f["statements"]),
+            *estimate_cells(_read_estimate(f), "+.2f"),
             format_p_value(f["q_value"]) if f["q_value"] is not None else "",
             "" if f["floor"] is None else format_number(f["floor"], ".2f"),
         ]
         for f in figures
-    ]  # fmt: skip
+    ]
     key = f"{place}-believed-figures"
     yield Exhibit(
-        key, category, f"What {model} believes about whom", "", partial(draw_score_panels, figures),
+        key,
+        category,
+        f"What {model} believes about whom",
+        "",
+        partial(draw_score_panels, figures),
         Table(
-            key, f"How the lifts of names of {category} correlate with the scores of statements.",
-            ("Score", "Group", "n", "rho", "95% interval", "p", "floor"), rows,
+            key,
+            f"How the lifts of names of {category} correlate with the scores of statements.",
+            ("Score", "Group", "n", "rho", "95% interval", "p", "floor"),
+            rows,
             "Spearman's correlation of a name's lifts with the statements' scores, averaged over "
             "the group's names; above 0: statements with higher scores are likelier for the group. "
             "Intervals are over names and statements; p is corrected over groups and scores "
@@ -181,7 +228,7 @@ def _correlation_exhibits(data: RunData, category: str, place: str, model: str) 
             "are smaller in size. Statements that name a group are left out. A correlation is "
             "shown where p is at most 0.05 and its interval leaves out 0.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _read_estimate(cells: Mapping[str, Any]) -> Estimate:
@@ -216,7 +263,9 @@ def draw_belief_map(texts: Sequence[str], columns: Sequence[str], lifts: Any) ->
     with figure_style():
         from matplotlib.colors import LinearSegmentedColormap
 
-        colours = LinearSegmentedColormap.from_list("lifts", [NEGATIVE_COLOR, "#ffffff", POSITIVE_COLOR])
+        colours = LinearSegmentedColormap.from_list(
+            "lifts", [NEGATIVE_COLOR, "#ffffff", POSITIVE_COLOR]
+        )
         is_wide = len(columns) > 12
         size = (
             max(COLUMN_INCHES, 1.8 + (0.11 if is_wide else 0.24) * len(columns)),
@@ -224,14 +273,20 @@ def draw_belief_map(texts: Sequence[str], columns: Sequence[str], lifts: Any) ->
         )
         figure, axes = make_subplots(figsize=size)
         image = axes.imshow(
-            np.clip(lifts, -_MAX_MAP_BITS, _MAX_MAP_BITS), cmap=colours, vmin=-_MAX_MAP_BITS, vmax=_MAX_MAP_BITS,
-            aspect="auto", interpolation="nearest",
-        )  # fmt: skip
+            np.clip(lifts, -_MAX_MAP_BITS, _MAX_MAP_BITS),
+            cmap=colours,
+            vmin=-_MAX_MAP_BITS,
+            vmax=_MAX_MAP_BITS,
+            aspect="auto",
+            interpolation="nearest",
+        )
         axes.set_yticks(range(len(texts)), [shorten_name(t, 40) for t in texts], fontsize=5.5)
         axes.set_xticks(
-            range(len(columns)), [shorten_name(c, 34) for c in columns],
-            rotation=90, fontsize=4.5 if is_wide else 6.5,
-        )  # fmt: skip
+            range(len(columns)),
+            [shorten_name(c, 34) for c in columns],
+            rotation=90,
+            fontsize=4.5 if is_wide else 6.5,
+        )
         for edge in ("left", "bottom"):
             axes.spines[edge].set_visible(False)
         axes.tick_params(length=0)
@@ -251,27 +306,50 @@ def draw_score_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
     column_count = min(3, len(scores))
     row_count = -(-len(scores) // column_count)
     with figure_style():
-        size = (max(COLUMN_INCHES, 1.0 + 1.1 * column_count), row_count * (0.5 + 0.2 * len(groups)) + 0.3)
-        figure, grid = make_subplots(row_count, column_count, figsize=size, sharey=True, squeeze=False)
+        size = (
+            max(COLUMN_INCHES, 1.0 + 1.1 * column_count),
+            row_count * (0.5 + 0.2 * len(groups)) + 0.3,
+        )
+        figure, grid = make_subplots(
+            row_count, column_count, figsize=size, sharey=True, squeeze=False
+        )
         for unused in grid.flat[len(scores) :]:
             unused.set_visible(False)
         for axes, score in zip(grid.flat, scores, strict=False):
             score_rows = [figure_row for figure_row in figures if figure_row["score"] == score]
-            floors = [figure_row["floor"] for figure_row in score_rows if figure_row["floor"] is not None]
+            floors = [
+                figure_row["floor"] for figure_row in score_rows if figure_row["floor"] is not None
+            ]
             if floors:
-                axes.axvspan(-max(floors), max(floors), color=NEUTRAL_COLOR, alpha=0.25, linewidth=0)
+                axes.axvspan(
+                    -max(floors), max(floors), color=NEUTRAL_COLOR, alpha=0.25, linewidth=0
+                )
             axes.axvline(0, color=INK_COLOR, linewidth=0.6)
             for figure_row in score_rows:
                 row_place = place[figure_row["group"]]
                 values = [v for v in figure_row["names"].values() if v is not None]
                 axes.scatter(values, [row_place] * len(values), s=3, color=NEUTRAL_COLOR, zorder=2)
                 if figure_row["low"] is not None:
-                    axes.plot([figure_row["low"], figure_row["high"]], [row_place, row_place], color=INK_COLOR, linewidth=0.8)
-                is_shown = figure_row["q_value"] is not None and figure_row["q_value"] <= 0.05 and _excludes_zero(figure_row)
+                    axes.plot(
+                        [figure_row["low"], figure_row["high"]],
+                        [row_place, row_place],
+                        color=INK_COLOR,
+                        linewidth=0.8,
+                    )
+                is_shown = (
+                    figure_row["q_value"] is not None
+                    and figure_row["q_value"] <= 0.05
+                    and _excludes_zero(figure_row)
+                )
                 axes.scatter(
-                    [figure_row["value"]], [row_place], s=14, zorder=3, edgecolor=POSITIVE_COLOR, linewidth=0.8,
+                    [figure_row["value"]],
+                    [row_place],
+                    s=14,
+                    zorder=3,
+                    edgecolor=POSITIVE_COLOR,
+                    linewidth=0.8,
                     color=POSITIVE_COLOR if is_shown else PAPER_COLOR,
-                )  # fmt: skip
+                )
             axes.set_title(spoken_name(score), fontsize=7)
             axes.locator_params(axis="x", nbins=3)
         grid[0][0].set_yticks(range(len(groups)), [shorten_name(g) for g in groups])
@@ -287,7 +365,9 @@ MAX_DRAWN_PAIRS, MAX_TABLE_ROWS, MAX_PANELS = 12, 60, 6
 _COLOURS = (POSITIVE_COLOR, NEGATIVE_COLOR, TOXIC_COLOR, INK_COLOR, NEUTRAL_COLOR, LINE_COLOR)
 
 
-def belief_comparison_exhibits(comparison: BeliefComparison, category: str, place: str) -> Iterator[Exhibit]:
+def belief_comparison_exhibits(
+    comparison: BeliefComparison, category: str, place: str
+) -> Iterator[Exhibit]:
     """The strongest beliefs of any of the models with the lift in each, and how far every two
     agree."""
     if comparison.strongest_pairs:
@@ -314,10 +394,17 @@ def _comparison_exhibit(comparison: BeliefComparison, category: str, place: str)
             row += [holder] * of_two
             if differences:
                 contrast = differences.get(key)
-                row += [*estimate_cells(contrast.difference, "+.2f"), format_p_value(contrast.q_value)] if contrast else [""] * 3
+                row += (
+                    [*estimate_cells(contrast.difference, "+.2f"), format_p_value(contrast.q_value)]
+                    if contrast
+                    else [""] * 3
+                )
             rows.append(row)
         block_rows = [
-            (": ".join(comparison.pair_text(comparison.pairs[pair])), [s.edges[comparison.pairs[pair]] for s in comparison.models])
+            (
+                ": ".join(comparison.pair_text(comparison.pairs[pair])),
+                [s.edges[comparison.pairs[pair]] for s in comparison.models],
+            )
             for pair in order[: pictured[holder]]
         ]
         picture_rows += [(holder, None), *block_rows] if holder and block_rows else block_rows
@@ -326,18 +413,26 @@ def _comparison_exhibit(comparison: BeliefComparison, category: str, place: str)
     more_count = len(comparison.strongest_pairs) - sum(tabled.values())
     place = f"{place}-believed-beside"
     title = (
-        "Beliefs shown for both models, for one, and for the other" if of_two
+        "Beliefs shown for both models, for one, and for the other"
+        if of_two
         else "The strongest beliefs of any of them"
-    )  # fmt: skip
+    )
     return Exhibit(
-        place, category, title, "", partial(draw_lifts_by_model, picture_rows, labels),
+        place,
+        category,
+        title,
+        "",
+        partial(draw_lifts_by_model, picture_rows, labels),
         Table(
-            place, f"Lifts of statements about {category} that any of them believes, in bits.",
-            ("Group", "statement", *heads), rows,
+            place,
+            f"Lifts of statements about {category} that any of them believes, in bits.",
+            ("Group", "statement", *heads),
+            rows,
             f"{_count_sentence(comparison)} Greatest mean lift first"
-            f"{f'; {more_count} more are not listed' if more_count else ''}. {_DIFFERENCE_NOTE if differences else ''}".strip(),
+            f"{f'; {more_count} more are not listed' if more_count else ''}. "
+            f"{_DIFFERENCE_NOTE if differences else ''}".strip(),
         ),
-    )  # fmt: skip
+    )
 
 
 _DIFFERENCE_NOTE = (
@@ -355,7 +450,8 @@ def _allot_rows(blocks: Mapping[str, Sequence[int]], limit: int) -> dict[str, in
     allotted = dict.fromkeys(blocks, 0)
     for _ in range(min(limit, sum(map(len, blocks.values())))):
         smallest = min(
-            (name for name in blocks if allotted[name] < len(blocks[name])), key=allotted.__getitem__
+            (name for name in blocks if allotted[name] < len(blocks[name])),
+            key=allotted.__getitem__,
         )
         allotted[smallest] += 1
     return allotted
@@ -367,8 +463,12 @@ def _split_by_model(comparison: BeliefComparison) -> dict[str, list[int]]:
     first, second = comparison.is_believed
     return {
         "both": [n for n in comparison.strongest_pairs if first[n] and second[n]],
-        f"{first_label} alone": [n for n in comparison.strongest_pairs if first[n] and not second[n]],
-        f"{second_label} alone": [n for n in comparison.strongest_pairs if second[n] and not first[n]],
+        f"{first_label} alone": [
+            n for n in comparison.strongest_pairs if first[n] and not second[n]
+        ],
+        f"{second_label} alone": [
+            n for n in comparison.strongest_pairs if second[n] and not first[n]
+        ],
     }
 
 
@@ -376,15 +476,18 @@ def _count_sentence(comparison: BeliefComparison) -> str:
     """How many pairs are believed by whom, in words."""
     if len(comparison.models) != 2:
         return (
-            f"Of {len(comparison.pairs):,} pairs of a group and a statement that all were asked about, "
+            f"Of {len(comparison.pairs):,} pairs of a group and a statement that all were asked "
+            f"about, "
             "those that any of them believes."
         )
     both = next(comparison.iter_agreements())
     first_label, second_label = (side.label for side in comparison.models)
     return (
         f"Of {both.pairs:,} pairs of a group and a statement that both were asked about, "
-        f"{both.both_believed:,} are shown to be believed by both, {both.believed_by_one[0]:,} by {first_label} alone, "
-        f"{both.believed_by_one[1]:,} by {second_label} alone. Alone: shown for this model and not shown for the other, "
+        f"{both.both_believed:,} are shown to be believed by both, {both.believed_by_one[0]:,} by "
+        f"{first_label} alone, "
+        f"{both.believed_by_one[1]:,} by {second_label} alone. Alone: shown for this model and "
+        f"not shown for the other, "
         "which does not show that the other lacks the belief."
     )
 
@@ -393,32 +496,55 @@ def _agreement_exhibit(comparison: BeliefComparison, category: str, place: str) 
     labels = [side.label for side in comparison.models]
     rows = [
         [
-            labels[pair.first], labels[pair.second], f"{pair.pairs:,}",
-            str(pair.believed_counts[0]), str(pair.believed_counts[1]), str(pair.both_believed), str(pair.either_believed),
-            str(pair.same_sign), *estimate_cells(pair.correlation, ".2f"), *estimate_cells(pair.rank_correlation, ".2f"),
+            labels[pair.first],
+            labels[pair.second],
+            f"{pair.pairs:,}",
+            str(pair.believed_counts[0]),
+            str(pair.believed_counts[1]),
+            str(pair.both_believed),
+            str(pair.either_believed),
+            str(pair.same_sign),
+            *estimate_cells(pair.correlation, ".2f"),
+            *estimate_cells(pair.rank_correlation, ".2f"),
         ]
         for pair in comparison.iter_agreements()
-    ]  # fmt: skip
+    ]
     floors = "; ".join(
         f"{side.label}: {side.floor[0]:.2f} of {side.floor[1]:,}" for side in comparison.models
     )
     key = f"{place}-believed-agreement"
     return Exhibit(
-        key, category, 
+        key,
+        category,
         "The lifts of each model against the others; blue: both believe it, orange: one does; "
-        "dashed: equal lifts, grey: least squares", "",
+        "dashed: equal lifts, grey: least squares",
+        "",
         partial(draw_lift_scatters, comparison),
         Table(
-            key, f"How far beliefs about {category} agree.",
-            ("First", "Second", "pairs", "first believes", "second believes", "both", "either",
-             "same sign", "r", "95%", "rho", "95%"), rows,
+            key,
+            f"How far beliefs about {category} agree.",
+            (
+                "First",
+                "Second",
+                "pairs",
+                "first believes",
+                "second believes",
+                "both",
+                "either",
+                "same sign",
+                "r",
+                "95%",
+                "rho",
+                "95%",
+            ),
+            rows,
             "Pairs of a group and a statement that all were asked about; same sign: of those that "
             "either believes. r: Pearson's correlation of the lifts, rho: Spearman's, of their "
             "ranks; intervals are over statements with all their groups, those of one predicate "
             "together, for the names that were asked. Found with made-up names, averaged over "
             f"shuffles: {floors}.",
         ),
-    )  # fmt: skip
+    )
 
 
 def lift_estimate(edge: BelievedEdge) -> Estimate:
@@ -436,12 +562,20 @@ def draw_lifts_by_model(
             for place, (_, edges) in enumerate(reversed(rows)):
                 if edges is None:
                     continue
-                edge, height = edges[model_place], place + 0.5 * (0.5 - (model_place + 0.5) / len(labels))
+                edge, height = (
+                    edges[model_place],
+                    place + 0.5 * (0.5 - (model_place + 0.5) / len(labels)),
+                )
                 axes.plot([edge.low, edge.high], [height, height], color=colour, linewidth=0.8)
                 axes.scatter(
-                    [edge.lift], [height], s=11, edgecolor=colour, linewidth=0.8, zorder=3,
+                    [edge.lift],
+                    [height],
+                    s=11,
+                    edgecolor=colour,
+                    linewidth=0.8,
+                    zorder=3,
                     color=colour if edge.verdict == "believed" else PAPER_COLOR,
-                )  # fmt: skip
+                )
             axes.scatter([], [], s=11, color=colour, label=shorten_name(label, 32))
         axes.set_yticks(range(len(rows)), [wrap_in_two(name) for name, _ in reversed(rows)])
         axes.tick_params(axis="y", labelsize=6)
@@ -460,7 +594,10 @@ def draw_lift_scatters(comparison: BeliefComparison) -> Any:
     column_count = min(3, len(pairs))
     row_count = -(-len(pairs) // column_count)
     with figure_style():
-        size = (max(COLUMN_INCHES, 2.1 * column_count), 0.4 + (3.0 if column_count == 1 else 2.3) * row_count)
+        size = (
+            max(COLUMN_INCHES, 2.1 * column_count),
+            0.4 + (3.0 if column_count == 1 else 2.3) * row_count,
+        )
         figure, grid = make_subplots(row_count, column_count, figsize=size, squeeze=False)
         for unused in grid.flat[len(pairs) :]:
             unused.set_visible(False)
@@ -481,14 +618,25 @@ def _draw_lift_scatter(axes: Any, comparison: BeliefComparison, pair: ModelAgree
         ends = np.array([x.min(), x.max()])
         axes.plot(ends, start + slope * ends, color=NEUTRAL_COLOR, linewidth=1.4, zorder=1)
     believed_by = comparison.is_believed[first].astype(int) + comparison.is_believed[second]
-    for number_of, colour, size_of in ((0, NEUTRAL_COLOR, 3), (1, NEGATIVE_COLOR, 6), (2, POSITIVE_COLOR, 9)):
+    for number_of, colour, size_of in (
+        (0, NEUTRAL_COLOR, 3),
+        (1, NEGATIVE_COLOR, 6),
+        (2, POSITIVE_COLOR, 9),
+    ):
         points = believed_by == number_of
         axes.scatter(
-            x[points], y[points], s=size_of, color=colour, linewidth=0,
-            alpha=0.6 if not number_of else 1, zorder=2 + number_of,
-        )  # fmt: skip
+            x[points],
+            y[points],
+            s=size_of,
+            color=colour,
+            linewidth=0,
+            alpha=0.6 if not number_of else 1,
+            zorder=2 + number_of,
+        )
     rho = format_number(pair.rank_correlation.value, ".2f")
-    interval_text = f" [{pair.rank_correlation.interval('.2f')}]" if pair.rank_correlation.has_interval else ""
+    interval_text = (
+        f" [{pair.rank_correlation.interval('.2f')}]" if pair.rank_correlation.has_interval else ""
+    )
     axes.set_title(f"rank correlation {rho}{interval_text}, n = {pair.pairs:,}", fontsize=6.5)
     axes.set_xlabel(f"lift in {shorten_name(comparison.models[first].label, 22)} (bits)")
     axes.set_ylabel(f"in {shorten_name(comparison.models[second].label, 22)}")

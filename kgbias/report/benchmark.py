@@ -7,11 +7,18 @@ from typing import Any
 
 from markupsafe import Markup
 
-from kgbias.benchmark import Board, BenchmarkOutcome, Standing
-from kgbias.benchmark.board import CRAWL_BENCHMARK, ALL_GROUPS
+from kgbias.benchmark import BenchmarkOutcome, Board, Standing
+from kgbias.benchmark.board import ALL_GROUPS, CRAWL_BENCHMARK
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
-from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style, make_subplots
+from kgbias.io.drawing import (
+    COLUMN_INCHES,
+    INK_COLOR,
+    NEUTRAL_COLOR,
+    POSITIVE_COLOR,
+    figure_style,
+    make_subplots,
+)
 from kgbias.io.files import write_text
 from kgbias.io.text import format_p_value, spoken_name
 from kgbias.probe.benchmarks import DomainFigure
@@ -29,31 +36,53 @@ def benchmark_tables(board: Board) -> Iterator[Table]:
     for standing in board.standings:
         form = standing.figure.form
         ranks = [f"P(rank {n + 1})" for n in range(len(standing.models))]
-        other_cells = [_estimate_cells(e, ".1f") for e in standing.beside] or [[]] * len(standing.models)
+        other_cells = [_estimate_cells(e, ".1f") for e in standing.beside] or [[]] * len(
+            standing.models
+        )
         yield Table(
-            f"standing-{_slug(standing.name)}", f"{standing.name}, nearest to no bias first.",
-            ("Model", spoken_name(standing.figure.name), "95% interval",
-             *((standing.figure.beside, "95% interval") if standing.beside else ()), *ranks),
+            f"standing-{_slug(standing.name)}",
+            f"{standing.name}, nearest to no bias first.",
+            (
+                "Model",
+                spoken_name(standing.figure.name),
+                "95% interval",
+                *((standing.figure.beside, "95% interval") if standing.beside else ()),
+                *ranks,
+            ),
             [
                 [model, *_estimate_cells(value, form), *other, *(f"{p:.2f}" for p in shares)]
                 for model, value, other, shares in zip(
-                    standing.models, standing.values, other_cells, standing.probabilities, strict=True)
+                    standing.models,
+                    standing.values,
+                    other_cells,
+                    standing.probabilities,
+                    strict=True,
+                )
             ],
-            f"{standing.figure.title}: {standing.figure.help}. P: share of resamples of the {standing.n} {standing.unit}.",
-        )  # fmt: skip
+            f"{standing.figure.title}: {standing.figure.help}. P: share of resamples of the "
+            f"{standing.n} {standing.unit}.",
+        )
     for title, rows in group_by_benchmark(board).items():
         only = {figure for (_, figure), _ in rows}
         has_several = len(only) > 1
         yield Table(
-            f"figures-{_slug(title)}", f"{title} by category.",
-            ("Category", *(["Figure"] if has_several else []), *(o.model.title for o in rows[0][1])),
+            f"figures-{_slug(title)}",
+            f"{title} by category.",
+            (
+                "Category",
+                *(["Figure"] if has_several else []),
+                *(o.model.title for o in rows[0][1]),
+            ),
             [
-                [spoken_name(domain), *([figure] if has_several else []),
-                 *(_figure_cell(o, domain, figure) for o in own)]
+                [
+                    spoken_name(domain),
+                    *([figure] if has_several else []),
+                    *(_figure_cell(o, domain, figure) for o in own),
+                ]
                 for (domain, figure), own in rows
             ],
             "With 95% intervals." if has_several else f"{only.pop()}, with 95% intervals.",
-        )  # fmt: skip
+        )
     if board.tests:
         yield _difference_table(board)
     if board.agreements:
@@ -67,13 +96,30 @@ def benchmark_tables(board: Board) -> Iterator[Table]:
 def _difference_table(board: Board) -> Table:
     """Differences between models, with their tests."""
     return Table(
-        "differences", "Differences between models.",
-        ("Benchmark", "Figure", "First", "Second", "n", "difference", "95% interval", "p",
-         "p corrected"),
+        "differences",
+        "Differences between models.",
+        (
+            "Benchmark",
+            "Figure",
+            "First",
+            "Second",
+            "n",
+            "difference",
+            "95% interval",
+            "p",
+            "p corrected",
+        ),
         [
-            [CRAWL_BENCHMARK if t.group == ALL_GROUPS else t.group, spoken_name(t.measure),
-             t.first, t.second, str(min(t.n)), *_estimate_cells(t.difference, "+.3g"),
-             _format_p(t.p), _format_p(t.p_adjusted)]
+            [
+                CRAWL_BENCHMARK if t.group == ALL_GROUPS else t.group,
+                spoken_name(t.measure),
+                t.first,
+                t.second,
+                str(min(t.n)),
+                *_estimate_cells(t.difference, "+.3g"),
+                _format_p(t.p),
+                _format_p(t.p_adjusted),
+            ]
             for t in board.tests
         ],
         "First minus second, of the figure itself, not of its distance from no bias. A "
@@ -81,23 +127,29 @@ def _difference_table(board: Board) -> Table:
         "0. "
         f"p by permutation, corrected over all {len(board.tests)} tests by "
         f"{CORRECTION_NAMES[board.tests[0].correction]}.",
-    )  # fmt: skip
+    )
 
 
 def _agreement_table(board: Board) -> Table:
     """How far the benchmarks agree on which model is less biased."""
-    model_count = max(a.model_count for a in board.agreements)  # of all models: some figures have fewer
+    model_count = max(
+        a.model_count for a in board.agreements
+    )  # of all models: some figures have fewer
     of_all_models = [a for a in board.agreements if a.model_count == model_count]
     names = list(dict.fromkeys(name for a in of_all_models for name in (a.first, a.second)))
     tau = {(a.first, a.second): a.tau for a in of_all_models}
     tau |= {(second, first): value for (first, second), value in tau.items()}
     return Table(
-        "agreement", "Agreement of the orders of models, Kendall's tau.",
+        "agreement",
+        "Agreement of the orders of models, Kendall's tau.",
         ("", *(str(k + 1) for k in range(len(names)))),
-        [[f"{k + 1} {a}", *("1" if a == b else _format_tau(tau.get((a, b))) for b in names)]
-         for k, a in enumerate(names)],
-        f"{model_count} models: no order of so few can have a p-value below {2 / math.factorial(model_count):.2g}.",
-    )  # fmt: skip
+        [
+            [f"{k + 1} {a}", *("1" if a == b else _format_tau(tau.get((a, b))) for b in names)]
+            for k, a in enumerate(names)
+        ],
+        f"{model_count} models: no order of so few can have a p-value below "
+        f"{2 / math.factorial(model_count):.2g}.",
+    )
 
 
 _MAX_CATEGORIES = 20  # categories listed of one benchmark
@@ -107,7 +159,10 @@ def _asked_table(board: Board) -> Table:
     """What was asked: table 5 of Marchiori Manerba et al. 2023."""
     rows = []
     for outcome in {outcome.title: outcome for outcome in board.outcomes}.values():
-        categories = {**outcome.counts_by_category, "all": tuple(map(sum, zip(*outcome.counts_by_category.values(), strict=True)))}
+        categories = {
+            **outcome.counts_by_category,
+            "all": tuple(map(sum, zip(*outcome.counts_by_category.values(), strict=True))),
+        }
         if len(outcome.counts_by_category) > _MAX_CATEGORIES:
             categories = {f"all {len(outcome.counts_by_category)} categories": categories["all"]}
         elif len(outcome.counts_by_category) == 1:
@@ -117,39 +172,57 @@ def _asked_table(board: Board) -> Table:
             for domain, (items, texts) in categories.items()
         ]
     return Table(
-        "asked", "What was asked.", ("Benchmark", "Category", "items", "texts"), rows,
+        "asked",
+        "What was asked.",
+        ("Benchmark", "Category", "items", "texts"),
+        rows,
         "Items: what one answer is taken from (a pair, a question, a statement with every group). "
         "Texts: what is scored for them.",
-    )  # fmt: skip
+    )
 
 
 def _model_table(board: Board) -> Table:
     """The models: table 6 of the same paper."""
     first_outcomes = {o.model.name: o for o in reversed(board.outcomes)}
     return Table(
-        "models", "The models.", ("Model", "kind", "parameters", "dtype", "revision"),
+        "models",
+        "The models.",
+        ("Model", "kind", "parameters", "dtype", "revision"),
         [
-            [name, dict(first_outcomes[name].settings).get("kind", "-"),
-             "-" if first_outcomes[name].parameters is None else f"{first_outcomes[name].parameters:,}",
-             dict(first_outcomes[name].settings).get("dtype", "-"), first_outcomes[name].model.revision or "-"]
-            for name in board.models if name in first_outcomes
+            [
+                name,
+                dict(first_outcomes[name].settings).get("kind", "-"),
+                "-"
+                if first_outcomes[name].parameters is None
+                else f"{first_outcomes[name].parameters:,}",
+                dict(first_outcomes[name].settings).get("dtype", "-"),
+                first_outcomes[name].model.revision or "-",
+            ]
+            for name in board.models
+            if name in first_outcomes
         ],
-    )  # fmt: skip
+    )
 
 
 def _cost_table(board: Board) -> Table:
     """What each model took."""
     return Table(
-        "cost", "What it took.",
+        "cost",
+        "What it took.",
         ("Model", "parameters", "Benchmark", "items", "tokens", "seconds", "tokens/s"),
         [
-            [o.model.title, "-" if o.parameters is None else f"{o.parameters:,}", o.title,
-             f"{o.items:,}", f"{o.tokens:,}" if o.tokens else "-",
-             "-" if math.isnan(o.seconds) else f"{o.seconds:.1f}",
-             f"{o.tokens / o.seconds:,.0f}" if o.seconds > 0 else "-"]
+            [
+                o.model.title,
+                "-" if o.parameters is None else f"{o.parameters:,}",
+                o.title,
+                f"{o.items:,}",
+                f"{o.tokens:,}" if o.tokens else "-",
+                "-" if math.isnan(o.seconds) else f"{o.seconds:.1f}",
+                f"{o.tokens / o.seconds:,.0f}" if o.seconds > 0 else "-",
+            ]
             for o in board.outcomes
         ],
-    )  # fmt: skip
+    )
 
 
 BenchmarkRows = list[tuple[tuple[str, str], list[BenchmarkOutcome]]]
@@ -181,7 +254,9 @@ def _figure_cell(outcome: BenchmarkOutcome, domain: str, figure: str) -> str:
 
 def _estimate_cells(estimate: Estimate, form: str) -> list[str]:
     return (
-        ["-", "-"] if math.isnan(estimate.value) else [f"{estimate.value:{form}}", estimate.interval(form.lstrip("+"))]
+        ["-", "-"]
+        if math.isnan(estimate.value)
+        else [f"{estimate.value:{form}}", estimate.interval(form.lstrip("+"))]
     )
 
 
@@ -203,13 +278,26 @@ def plain_records(board: Board) -> dict[str, list[dict[str, Any]]]:
     data = board.as_dict()
     return {
         "figures": [
-            {"model": o.model.title, "revision": o.model.revision, "benchmark": o.benchmark,
-             "category": m.domain, "figure": m.figure, **m.estimate.as_dict(), "unit": o.unit}
-            for o in board.outcomes for m in o.figures
+            {
+                "model": o.model.title,
+                "revision": o.model.revision,
+                "benchmark": o.benchmark,
+                "category": m.domain,
+                "figure": m.figure,
+                **m.estimate.as_dict(),
+                "unit": o.unit,
+            }
+            for o in board.outcomes
+            for m in o.figures
         ],
         "ranks": [
-            {"benchmark": s.benchmark, "figure": s.figure.name, "model": model, "rank": rank,
-             "probability": p}
+            {
+                "benchmark": s.benchmark,
+                "figure": s.figure.name,
+                "model": model,
+                "rank": rank,
+                "probability": p,
+            }
             for s in board.standings
             for model, shares in zip(s.models, s.probabilities, strict=True)
             for rank, p in enumerate(shares, 1)
@@ -222,11 +310,17 @@ def plain_records(board: Board) -> dict[str, list[dict[str, Any]]]:
             for category, (items, texts) in o.counts_by_category.items()
         ],
         "cost": [
-            {"model": o.model.title, "parameters": o.parameters, "benchmark": o.benchmark,
-             "items": o.items, "tokens": o.tokens, "seconds": nan_to_none(round(o.seconds, 3))}
+            {
+                "model": o.model.title,
+                "parameters": o.parameters,
+                "benchmark": o.benchmark,
+                "items": o.items,
+                "tokens": o.tokens,
+                "seconds": nan_to_none(round(o.seconds, 3)),
+            }
             for o in board.outcomes
         ],
-    }  # fmt: skip
+    }
 
 
 def write_benchmark(board: Board, path: Path) -> None:
@@ -248,7 +342,9 @@ def render_benchmark(board: Board) -> str:
         warning=CONTENT_WARNING,
         standings=[
             (s, table, _standing_svg(s, number))
-            for number, (s, table) in enumerate(zip(board.standings, by_label.values(), strict=False))
+            for number, (s, table) in enumerate(
+                zip(board.standings, by_label.values(), strict=False)
+            )
         ],
         categories=[t for label, t in by_label.items() if label.startswith("figures-")],
         differences=by_label.get("differences"),
@@ -272,7 +368,9 @@ def render_benchmark(board: Board) -> str:
 def _standing_svg(standing: Standing, number: int) -> Markup:
     title = f"{standing.name}, 95% intervals"
     return Markup(
-        inline_svg(draw_standing_dots(standing), f"s{number}", title, "The numbers are in the table.")
+        inline_svg(
+            draw_standing_dots(standing), f"s{number}", title, "The numbers are in the table."
+        )
     )
 
 
@@ -284,7 +382,9 @@ def draw_standing_dots(standing: Standing) -> Any:
         figure, axes = draw_rows(len(rows))
         for place, (_, estimate) in enumerate(rows):
             if estimate.has_interval:
-                axes.plot([estimate.low, estimate.high], [place, place], color=INK_COLOR, linewidth=0.9)
+                axes.plot(
+                    [estimate.low, estimate.high], [place, place], color=INK_COLOR, linewidth=0.9
+                )
             axes.plot([estimate.value], [place], "o", color=POSITIVE_COLOR, markersize=4.5)
         if standing.figure.unbiased is not None:
             axes.axvline(standing.figure.unbiased, color=NEUTRAL_COLOR, linewidth=1.2, zorder=1)
@@ -307,9 +407,11 @@ def _size_plots(board: Board) -> list[tuple[str, Markup]]:
         ]
         if len(points) > 2:
             svg = inline_svg(
-                draw_size_scatter(points, standing.figure.title, standing.figure.unbiased), f"z{number}",
-                f"{standing.name} against model size", "Sizes are in the table of costs.",
-            )  # fmt: skip
+                draw_size_scatter(points, standing.figure.title, standing.figure.unbiased),
+                f"z{number}",
+                f"{standing.name} against model size",
+                "Sizes are in the table of costs.",
+            )
             plots.append((standing.name, Markup(svg)))
     return plots
 
@@ -328,12 +430,20 @@ def draw_size_scatter(points: Sequence[Point], label: str, unbiased: float | Non
             axes.axhline(unbiased, color=NEUTRAL_COLOR, linewidth=1.2)
         axes.set_xscale("log")
         for size, value, low, high, name in points:
-            above = any(value < v and abs(math.log10(size / s)) < _LABEL_OVERLAP_DECADES for s, v, *_ in points)
+            above = any(
+                value < v and abs(math.log10(size / s)) < _LABEL_OVERLAP_DECADES
+                for s, v, *_ in points
+            )
             if not math.isnan(low):
                 axes.plot([size, size], [low, high], color=INK_COLOR, linewidth=0.9)
             axes.plot([size], [value], "o", color=POSITIVE_COLOR, markersize=4.5)
-            axes.annotate(shorten_name(name, 20), (size, value), xytext=(5, -9 if above else 3),
-                          textcoords="offset points", fontsize=7)  # fmt: skip
+            axes.annotate(
+                shorten_name(name, 20),
+                (size, value),
+                xytext=(5, -9 if above else 3),
+                textcoords="offset points",
+                fontsize=7,
+            )
         axes.margins(x=0.25)
         axes.xaxis.set_major_formatter(lambda size, _: _format_size(size))
         axes.xaxis.set_minor_formatter(lambda *_: "")

@@ -6,7 +6,14 @@ from typing import Any
 import jinja2
 
 from kgbias.calibrate import Calibration, RowResult
-from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style, make_subplots
+from kgbias.io.drawing import (
+    COLUMN_INCHES,
+    INK_COLOR,
+    NEUTRAL_COLOR,
+    POSITIVE_COLOR,
+    figure_style,
+    make_subplots,
+)
 from kgbias.report.style import Section, inline_svg
 
 _TEMPLATE = """
@@ -59,7 +66,9 @@ def calibration_section(table: Sequence[RowResult], calibration: Calibration) ->
     return Section("Calibration", html, "calibration")
 
 
-def draw_planted_against_found(points: Sequence[tuple[float, float]], x_label: str, y_label: str) -> Any:
+def draw_planted_against_found(
+    points: Sequence[tuple[float, float]], x_label: str, y_label: str
+) -> Any:
     """A scatter of (planted, found) with the line of agreement."""
     with figure_style():
         figure, axes = make_subplots(figsize=(COLUMN_INCHES, 2.8))

@@ -9,8 +9,16 @@ from markupsafe import Markup
 from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
-from kgbias.report.style import restrict_links, inline_svg, read_source, remove_links
-from kgbias.report.tables import Exhibit, Table, as_csv, interval_columns, table_latex, minus_signs, numeric_columns
+from kgbias.report.style import inline_svg, read_source, remove_links, restrict_links
+from kgbias.report.tables import (
+    Exhibit,
+    Table,
+    as_csv,
+    interval_columns,
+    minus_signs,
+    numeric_columns,
+    table_latex,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +63,24 @@ class TableCard:
         self.table = table
         is_interval_column, numeric = interval_columns(table), numeric_columns(table)
         kept_columns = [n for n, is_interval in enumerate(is_interval_column) if not is_interval]
-        has_interval = {n: n + 1 < len(is_interval_column) and is_interval_column[n + 1] for n in kept_columns}
-        self.columns = [TableColumn(table.columns[n], numeric[n], has_interval[n]) for n in kept_columns]
+        has_interval = {
+            n: n + 1 < len(is_interval_column) and is_interval_column[n + 1] for n in kept_columns
+        }
+        self.columns = [
+            TableColumn(table.columns[n], numeric[n], has_interval[n]) for n in kept_columns
+        ]
         self.opens = list(table.opens) or [""] * len(table.rows)
         self.rows = [
             [
-                TableCell(minus_signs(row[n]) if numeric[n] else row[n], numeric[n],
-                     minus_signs(row[n + 1]) if has_interval[n] else "")
+                TableCell(
+                    minus_signs(row[n]) if numeric[n] else row[n],
+                    numeric[n],
+                    minus_signs(row[n + 1]) if has_interval[n] else "",
+                )
                 for n in kept_columns
             ]
             for row in table.rows
-        ]  # fmt: skip
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +145,9 @@ MAX_LEADS = 2  # groups whose first figure is in sight before anything is unfold
 def render_groups(groups: Sequence[CardGroup], *, folded: bool = True) -> Markup:
     """The groups as HTML. `folded`: the first figures of the first two are in sight, and all else
     under one fold."""
-    leads = [(g.heading, g.lead) for g in groups[:MAX_LEADS] if g.lead is not None] if folded else []
+    leads = (
+        [(g.heading, g.lead) for g in groups[:MAX_LEADS] if g.lead is not None] if folded else []
+    )
     figures, tables = (
         sum(len(part) for part in parts)
         for parts in (
@@ -138,8 +155,10 @@ def render_groups(groups: Sequence[CardGroup], *, folded: bool = True) -> Markup
             [[table for table in g.tables if table.rows] for g in groups],
         )
     )
-    folded_counts = [_count_words(figures - len(leads), "more figure" if leads else "figure"),
-            _count_words(tables, "table")]  # fmt: skip
+    folded_counts = [
+        _count_words(figures - len(leads), "more figure" if leads else "figure"),
+        _count_words(tables, "table"),
+    ]
     return Markup(
         pages.fill_template(
             read_source("card.html"),

@@ -27,8 +27,12 @@ def choice_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibi
         category_edges = [e for e in edges if e.group_id in groups]
         if record and category_edges:
             model, suffix = choosing.model.title, f"-{number}" if number else ""
-            yield _share_exhibit(data, model, record, category_edges, category, f"{place}-choices{suffix}")
-            yield from _telling_exhibits(data, model, category_edges, category, f"{place}-choices-statements{suffix}")
+            yield _share_exhibit(
+                data, model, record, category_edges, category, f"{place}-choices{suffix}"
+            )
+            yield from _telling_exhibits(
+                data, model, category_edges, category, f"{place}-choices-statements{suffix}"
+            )
 
 
 def _share_exhibit(
@@ -48,33 +52,58 @@ def _share_exhibit(
         if not of_group:
             continue
         base = _read_estimate(record["base"][group.name])
-        said_edges = [e for e in of_group if triple_id(group.id, e.predicate_id, e.object_id) in said_ids]
-        said_share = share_over_statements(_edge_counts(said_edges, "chosen"), _edge_counts(said_edges, "answered"))
+        said_edges = [
+            e for e in of_group if triple_id(group.id, e.predicate_id, e.object_id) in said_ids
+        ]
+        said_share = share_over_statements(
+            _edge_counts(said_edges, "chosen"), _edge_counts(said_edges, "answered")
+        )
         telling = str(sum(e.is_chosen_more for e in of_group))
         shares.append((group.name, base))
         rows.append(
-            [group.name, str(base.n), *_percent_cells(base), str(len(said_edges)), *_percent_cells(said_share), telling]
+            [
+                group.name,
+                str(base.n),
+                *_percent_cells(base),
+                str(len(said_edges)),
+                *_percent_cells(said_share),
+                telling,
+            ]
         )
     lost_answers = ", ".join(f"{n} {name}" for name, n in answers.items() if name != "read" and n)
     own_chosen, by_base = _read_estimate(record["own"]), record["own_expected"]
     return Exhibit(
-        key, category, f"How often {model} takes a statement to be about each group", "",
+        key,
+        category,
+        f"How often {model} takes a statement to be about each group",
+        "",
         partial(draw_share_bars, shares, "answers that chose the group", chance=1 / options),
         Table(
-            key, f"Forced choices of {model} among {category}: the share of answers that named a "
+            key,
+            f"Forced choices of {model} among {category}: the share of answers that named a "
             "group, out of those to questions that offered it.",
-            ("Group", "n", "chosen", "95% interval", "own statements", "of them chosen",
-             "95% interval", "telling"),
+            (
+                "Group",
+                "n",
+                "chosen",
+                "95% interval",
+                "own statements",
+                "of them chosen",
+                "95% interval",
+                "telling",
+            ),
             rows,
             f"{record['statements']} statements, at most {options} groups at a time in balanced "
             f"orders, so that chance is {100 / options:.0f}% (dashed); {answers.get('read', 0)} "
-            f"answers were read{f' and {lost_answers}' if lost_answers else ''}. Intervals are over statements. "
+            f"answers were read{f' and {lost_answers}' if lost_answers else ''}. Intervals are "
+            f"over statements. "
             "Own statements: those that the run said about the group. Over all groups, "
             f"{' '.join(_percent_words(own_chosen))} of the answers named one that the statement "
             f"was said about; by the base rates alone, {100 * by_base:.0f}%. Telling: statements "
-            f"that the group was chosen for more often than for others. {_test_note(said_edges, record)}",
+            f"that the group was chosen for more often than for others. "
+            f"{_test_note(said_edges, record)}",
         ),
-    )  # fmt: skip
+    )
 
 
 def _telling_exhibits(
@@ -92,27 +121,47 @@ def _telling_exhibits(
         return
     rows = [
         [
-            names[e.group_id], texts[e.predicate_id, e.object_id], str(e.names), str(e.answered),
+            names[e.group_id],
+            texts[e.predicate_id, e.object_id],
+            str(e.names),
+            str(e.answered),
             *_percent_cells(_edge_estimate(e, "share", "low", "high")),
-            *estimate_cells(_edge_estimate(e, "lift", "lift_low", "lift_high"), "+.2f"), format_p_value(e.q_value or 0.0),
+            *estimate_cells(_edge_estimate(e, "lift", "lift_low", "lift_high"), "+.2f"),
+            format_p_value(e.q_value or 0.0),
         ]
         for e in telling[:MAX_TABLE_ROWS]
-    ]  # fmt: skip
-    more_note = f" {len(telling) - MAX_TABLE_ROWS} more are not listed." if len(telling) > MAX_TABLE_ROWS else ""
+    ]
+    more_note = (
+        f" {len(telling) - MAX_TABLE_ROWS} more are not listed."
+        if len(telling) > MAX_TABLE_ROWS
+        else ""
+    )
     yield Exhibit(
-        key, category, f"Statements for which {model} chose a group more often", "", None,
+        key,
+        category,
+        f"Statements for which {model} chose a group more often",
+        "",
+        None,
         Table(
-            key, f"Statements for which {model} chose a group of {category} more often than for "
+            key,
+            f"Statements for which {model} chose a group of {category} more often than for "
             "other statements.",
             (
-                "Group", "statement", "names", "n", "chosen", "95% interval", "lift",
-                "95% interval", "q",
+                "Group",
+                "statement",
+                "names",
+                "n",
+                "chosen",
+                "95% interval",
+                "lift",
+                "95% interval",
+                "q",
             ),
             rows,
             "Greatest lift first, in bits. Shares have Wilson intervals. "
             f"{_test_rule(edges)}{more_note}",
         ),
-    )  # fmt: skip
+    )
 
 
 def _test_note(edges: Sequence[ChosenEdge], record: Mapping[str, Any]) -> str:
@@ -137,7 +186,11 @@ def _test_rule(edges: Sequence[ChosenEdge]) -> str:
         "Fisher's exact test, corrected over all statements: what is found holds for this name."
     )
     counts = {e.names > 1 for e in edges}
-    return " ".join(text for text, is_several in ((several_names, True), (one_name, False)) if is_several in counts)
+    return " ".join(
+        text
+        for text, is_several in ((several_names, True), (one_name, False))
+        if is_several in counts
+    )
 
 
 def _edge_counts(edges: Sequence[ChosenEdge], name: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
@@ -160,12 +213,18 @@ def _read_estimate(stored: Mapping[str, Any]) -> Estimate:
 def _percent_cells(estimate: Estimate) -> list[str]:
     if math.isnan(estimate.value):
         return ["-", "-"]
-    interval_text = f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}%" if estimate.has_interval else "-"
+    interval_text = (
+        f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}%" if estimate.has_interval else "-"
+    )
     return [f"{100 * estimate.value:.1f}%", interval_text]
 
 
 def _percent_words(estimate: Estimate) -> list[str]:
     if math.isnan(estimate.value):
         return ["none"]
-    interval_text = [f"[{100 * estimate.low:.0f} to {100 * estimate.high:.0f}]"] if estimate.has_interval else []
+    interval_text = (
+        [f"[{100 * estimate.low:.0f} to {100 * estimate.high:.0f}]"]
+        if estimate.has_interval
+        else []
+    )
     return [f"{100 * estimate.value:.0f}%", *interval_text]

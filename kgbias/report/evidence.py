@@ -20,8 +20,8 @@ from kgbias.evidence.evidence_table import (
     VERDICTS,
     Evidence,
     EvidenceTable,
-    drop_recut_sentences,
     count_sentences,
+    drop_recut_sentences,
     select_top_rows,
 )
 from kgbias.evidence.names import MIN_NAMES
@@ -29,7 +29,15 @@ from kgbias.evidence.probe_tables import NameTable
 from kgbias.graph.stereotypes import KNOWN
 from kgbias.graph.types import BelievedEdge, node_id, statement_id
 from kgbias.io import pages
-from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, LINE_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style, make_subplots
+from kgbias.io.drawing import (
+    COLUMN_INCHES,
+    INK_COLOR,
+    LINE_COLOR,
+    NEUTRAL_COLOR,
+    POSITIVE_COLOR,
+    figure_style,
+    make_subplots,
+)
 from kgbias.io.text import format_number, spoken_name
 from kgbias.measure.scorer_agreement import ScorerAgreement
 from kgbias.probe.belief import BELIEVED, MIN_LIFT_BITS
@@ -37,7 +45,7 @@ from kgbias.probe.result import Statement
 from kgbias.report import cards
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.style import Section, read_source
-from kgbias.report.tables import Exhibit, Table, estimate_cells, as_sentence
+from kgbias.report.tables import Exhibit, Table, as_sentence, estimate_cells
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import Values, bootstrap_clusters
 
@@ -48,23 +56,45 @@ def scorer_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
         return
     rows = [
         [
-            spoken_name(a.measure), a.first, a.second, str(a.n), f"{a.same.value:.0%}",
-            *estimate_cells(a.kappa, ".2f"), *estimate_cells(a.rho, ".2f"), rank_changes(a) or "none",
+            spoken_name(a.measure),
+            a.first,
+            a.second,
+            str(a.n),
+            f"{a.same.value:.0%}",
+            *estimate_cells(a.kappa, ".2f"),
+            *estimate_cells(a.rho, ".2f"),
+            rank_changes(a) or "none",
         ]
         for a in data.agreements
-    ]  # fmt: skip
+    ]
     key = f"{place}-scorers"
     yield Exhibit(
-        key, "", "Agreement of scorers", "", None,
+        key,
+        "",
+        "Agreement of scorers",
+        "",
+        None,
         Table(
-            key, "Scorers of the same measure on the statements that both judged.",
-            ("Measure", "counts", "other", "n", "same label", "kappa", "95% interval", "rho",
-             "95% interval", "groups in another place"), rows,
+            key,
+            "Scorers of the same measure on the statements that both judged.",
+            (
+                "Measure",
+                "counts",
+                "other",
+                "n",
+                "same label",
+                "kappa",
+                "95% interval",
+                "rho",
+                "95% interval",
+                "groups in another place",
+            ),
+            rows,
             "The figures of this report are by the scorer that counts. Kappa: Cohen's, of labels; "
             "0 is chance. Rho: Spearman's, of values. Places are by the bare means in a category, "
             "1 the most hurtful; whether the means differ is not tested here.",
         ),
-    )  # fmt: skip
+    )
 
 
 def rank_changes(agreement: ScorerAgreement) -> str:
@@ -87,7 +117,10 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
     for name, meaning in VERDICTS.items():
         rows = evidence.by_verdict.get(name, [])
         verdict_rows = [row for row in drawn_rows if row.verdict == name]
-        telling_rows = [(places[row.arm, row.pair], row) for row in select_top_rows(verdict_rows, MAX_TELLING_STATEMENTS)]
+        telling_rows = [
+            (places[row.arm, row.pair], row)
+            for row in select_top_rows(verdict_rows, MAX_TELLING_STATEMENTS)
+        ]
         lists.append((name, meaning, ORDERS.get(name, ""), count_sentences(rows), telling_rows))
     html = pages.fill_template(
         read_source("evidence.html"),
@@ -122,18 +155,37 @@ def belief_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
         pairs = (row.said_believed, row.said_embedded, row.believed_embedded)
         rows.append(
             [row.group, *([row.arm] if arm else []), str(row.said_believed.n)]
-            + [x for e in pairs for x in (estimate_cells(e, "+.2f") if e.value == e.value else ["-", "-"])]
+            + [
+                x
+                for e in pairs
+                for x in (estimate_cells(e, "+.2f") if e.value == e.value else ["-", "-"])
+            ]
         )
     key = f"{place}-agreement"
     yield Exhibit(
-        key, "", "How far they agree", "", None,
+        key,
+        "",
+        "How far they agree",
+        "",
+        None,
         Table(
-            key, "Agreement of what is said, believed and embedded (Kendall's tau-b).",
-            ("Group", *arm, "statements", "said, believed", "95%", "said, embedded", "95%",
-             "believed, embedded", "95%"),
-            rows, "0 is chance, 1 the same order.",
+            key,
+            "Agreement of what is said, believed and embedded (Kendall's tau-b).",
+            (
+                "Group",
+                *arm,
+                "statements",
+                "said, believed",
+                "95%",
+                "said, embedded",
+                "95%",
+                "believed, embedded",
+                "95%",
+            ),
+            rows,
+            "0 is chance, 1 the same order.",
         ),
-    )  # fmt: skip
+    )
 
 
 def story_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
@@ -141,27 +193,45 @@ def story_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     story_rows = drop_recut_sentences(row for row in data.evidence.rows if row.told.has_interval)
     if not story_rows:
         return
-    story_rows.sort(key=lambda row: (-row.told.value, -row.times, row.group, row.predicate, row.object))
+    story_rows.sort(
+        key=lambda row: (-row.told.value, -row.times, row.group, row.predicate, row.object)
+    )
     arm = ["Arm"] if data.evidence.statements.has_several_arms else []
     rows = [
-        [row.group, *([row.arm or "-"] if arm else []), f"{row.predicate} {row.object}".strip(),
-         str(row.times), *estimate_cells(row.told, ".0%"), str(row.told.n)]
+        [
+            row.group,
+            *([row.arm or "-"] if arm else []),
+            f"{row.predicate} {row.object}".strip(),
+            str(row.times),
+            *estimate_cells(row.told, ".0%"),
+            str(row.told.n),
+        ]
         for row in story_rows[:MAX_TABLE_ROWS]
-    ]  # fmt: skip
-    more_note = f" {len(story_rows) - MAX_TABLE_ROWS} more are not listed." if len(story_rows) > MAX_TABLE_ROWS else ""
+    ]
+    more_note = (
+        f" {len(story_rows) - MAX_TABLE_ROWS} more are not listed."
+        if len(story_rows) > MAX_TABLE_ROWS
+        else ""
+    )
     key = f"{place}-in-stories"
     yield Exhibit(
-        key, "", "Told in stories too", "", None,
+        key,
+        "",
+        "Told in stories too",
+        "",
+        None,
         Table(
-            key, f"Statements of this run that the same model's stories ({story_rows[0].teller}) make "
+            key,
+            f"Statements of this run that the same model's stories ({story_rows[0].teller}) make "
             "of the same group.",
-            ("Group", *arm, "statement", "said", "in stories", "95% interval", "prompts"), rows,
+            ("Group", *arm, "statement", "said", "in stories", "95% interval", "prompts"),
+            rows,
             "In stories: of the prompts for stories about the group, the share whose character was "
             "read as making the same claim, with its Wilson interval; greatest first. Words alone "
             "decide, and much of what stories say is not read, so a statement that is not listed "
             f"may be told too. Other groups' stories may say the same as often.{more_note}",
         ),
-    )  # fmt: skip
+    )
 
 
 def evidence_points(evidence: EvidenceTable) -> list[Evidence]:
@@ -177,7 +247,9 @@ def evidence_points(evidence: EvidenceTable) -> list[Evidence]:
 
 def _said_rows(evidence: EvidenceTable) -> list[Evidence]:
     """The rows of which something is said, as their groups have enough names."""
-    return drop_recut_sentences(row for row in evidence.rows if row.lift.has_interval and row.verdict in VERDICTS)
+    return drop_recut_sentences(
+        row for row in evidence.rows if row.lift.has_interval and row.verdict in VERDICTS
+    )
 
 
 def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[str, Any]:
@@ -199,7 +271,9 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
     return {
         "verdicts": verdicts,
         "carriers": evidence.belief_run.record.get("carriers", []) if evidence.belief_run else [],
-        "cuts": {name: _lowest_believed_lift(evidence.rows, name) for name in _categories(evidence)},
+        "cuts": {
+            name: _lowest_believed_lift(evidence.rows, name) for name in _categories(evidence)
+        },
         "points": [
             {
                 "triples": cuts.get((row.arm, row.pair), []),
@@ -302,9 +376,13 @@ def shared_pair(data: RunData, category: str) -> picture.PicturePair | None:
         g.id: {node_id("object", t.object) for t in arm.by_group.get(g.id, ())}
         for g in data.groups(category)
     }
-    most_said = sorted(data.groups(category), key=lambda g: -len(objects_by_group[g.id]))[:_MAX_GROUPS]
+    most_said = sorted(data.groups(category), key=lambda g: -len(objects_by_group[g.id]))[
+        :_MAX_GROUPS
+    ]
     closest = max(
-        combinations(most_said, 2), key=lambda p: len(objects_by_group[p[0].id] & objects_by_group[p[1].id]), default=None
+        combinations(most_said, 2),
+        key=lambda p: len(objects_by_group[p[0].id] & objects_by_group[p[1].id]),
+        default=None,
     )
     if closest is None or not objects_by_group[closest[0].id] & objects_by_group[closest[1].id]:
         return None
@@ -327,25 +405,37 @@ def pair_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]
         score = triple.scores.get("regard")
         rows.append(
             [
-                triple.group, f"{triple.predicate} {triple.object}", str(triple.count),
-                *(estimate_cells(lift, "+.2f") if lift else ["", ""]), edge.verdict if edge else "",
+                triple.group,
+                f"{triple.predicate} {triple.object}",
+                str(triple.count),
+                *(estimate_cells(lift, "+.2f") if lift else ["", ""]),
+                edge.verdict if edge else "",
                 score.label if score else "",
             ]
-        )  # fmt: skip
+        )
     key = f"{place}-pair"
     yield Exhibit(
-        key, category, f"Said of {first_name}, of {second_name}, and of both", "",
+        key,
+        category,
+        f"Said of {first_name}, of {second_name}, and of both",
+        "",
         lambda: picture.draw_figure(picture.lay_out_pair(pair, COLUMN_INCHES)),
         Table(
-            key, f"Statements about {first_name} and {second_name}, as drawn.",
-            ("Group", "statement", "said", "lift", "95% interval", "verdict", "regard"), rows,
-            " ".join(filter(None, (pair.caption, data.picture_beliefs.note, as_sentence(left_out_note)))),
+            key,
+            f"Statements about {first_name} and {second_name}, as drawn.",
+            ("Group", "statement", "said", "lift", "95% interval", "verdict", "regard"),
+            rows,
+            " ".join(
+                filter(None, (pair.caption, data.picture_beliefs.note, as_sentence(left_out_note)))
+            ),
         ),
         in_tables=False,
-    )  # fmt: skip
+    )
 
 
-_LANE_HALF_HEIGHT = 0.36  # half the height that points of one count spread over, so that none hides another
+_LANE_HALF_HEIGHT = (
+    0.36  # half the height that points of one count spread over, so that none hides another
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,22 +465,32 @@ def said_believed_exhibits(data: ArmData, category: str, place: str) -> Iterator
     )
     key = f"{place}-said-believed"
     yield Exhibit(
-        key, category, f"Said, and believed by {model}", "", partial(draw_scatter, statements),
+        key,
+        category,
+        f"Said, and believed by {model}",
+        "",
+        partial(draw_scatter, statements),
         Table(
-            key, f"How often statements about {category} were said, and their lifts.",
+            key,
+            f"How often statements about {category} were said, and their lifts.",
             ("Group", "statement", "said", "lift", "95% interval", "verdict"),
             [
                 [
-                    p.group, f"{p.predicate} {p.object}", str(p.said),
-                    *estimate_cells(Estimate(p.edge.lift, p.edge.low, p.edge.high, p.edge.names), "+.2f"),
+                    p.group,
+                    f"{p.predicate} {p.object}",
+                    str(p.said),
+                    *estimate_cells(
+                        Estimate(p.edge.lift, p.edge.low, p.edge.high, p.edge.names), "+.2f"
+                    ),
                     p.edge.verdict,
                 ]
                 for p in listed
             ],
-            f"Lifts in bits, with 95% intervals over names. {_scatter_note(statements, len(listed))}",
+            f"Lifts in bits, with 95% intervals over names. "
+            f"{_scatter_note(statements, len(listed))}",
         ),
         in_tables=False,
-    )  # fmt: skip
+    )
 
 
 def group_statements(data: ArmData, category: str) -> list[GroupStatement]:
@@ -401,21 +501,26 @@ def group_statements(data: ArmData, category: str) -> list[GroupStatement]:
     believing, edges = data.run_data.beliefs
     groups = {g.id: g.name for g in data.groups(category)}
     given_statements = [Statement(*words) for words in believing.record.get("given", {}).values()]
-    said_statements = [Statement(triple.predicate, triple.object) for triple in data.run_data.triples]
+    said_statements = [
+        Statement(triple.predicate, triple.object) for triple in data.run_data.triples
+    ]
     texts = {s.key: s for s in (*given_statements, *said_statements)}
     counts: Counter[tuple[str, str]] = Counter()
     for triple in data.triples:
         counts[triple.group_id, Statement(triple.predicate, triple.object).words] += triple.count
     return [
         GroupStatement(
-            groups[e.group_id], texts[key].predicate, texts[key].object,
-            counts[e.group_id, texts[key].words], e,
+            groups[e.group_id],
+            texts[key].predicate,
+            texts[key].object,
+            counts[e.group_id, texts[key].words],
+            e,
         )
         for e in edges
         if e.group_id in groups
         and e.names >= MIN_NAMES
         and (key := (e.predicate_id, e.object_id)) in texts
-    ]  # fmt: skip
+    ]
 
 
 def lift_difference(statements: Sequence[GroupStatement]) -> Estimate:
@@ -426,7 +531,9 @@ def lift_difference(statements: Sequence[GroupStatement]) -> Estimate:
 
     def lift_gap(weights: Values) -> Values:
         with np.errstate(invalid="ignore", divide="ignore"):
-            said_mean, other_mean = ((weights * part) @ lifts / (weights @ part) for part in (is_said, 1.0 - is_said))
+            said_mean, other_mean = (
+                (weights * part) @ lifts / (weights @ part) for part in (is_said, 1.0 - is_said)
+            )
         return np.asarray(said_mean - other_mean)
 
     return bootstrap_clusters([p.edge.predicate_id for p in statements], lift_gap)
@@ -435,14 +542,16 @@ def lift_difference(statements: Sequence[GroupStatement]) -> Estimate:
 def _scatter_note(statements: Sequence[GroupStatement], listed_count: int) -> str:
     more_count = len(statements) - listed_count
     text = (
-        f"The figure has {more_count:,} more pairs of a group and a statement, which were said only "
+        f"The figure has {more_count:,} more pairs of a group and a statement, which were said "
+        f"only "
         "about other groups and are not believed of this one."
     )
     gap = lift_difference(statements)
     if gap.has_interval:
         text += (
             " The mean lift of what was said about a group is "
-            f"{format_number(gap.value, '+.2f')} bits [{gap.interval('+.2f').replace(' to ', ', ')}] "
+            f"{format_number(gap.value, '+.2f')} bits "
+            f"[{gap.interval('+.2f').replace(' to ', ', ')}] "
             "above that of what was said only about others (resampled over statements, those of "
             "one predicate together)."
         )
@@ -462,12 +571,18 @@ def draw_scatter(statements: Sequence[GroupStatement]) -> Any:
         axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         axes.axhline(0.5, color=LINE_COLOR, linewidth=0.6)
         for mask, colour, face, size in (
-            (~believed, NEUTRAL_COLOR, "none", 5), (believed, POSITIVE_COLOR, POSITIVE_COLOR, 9)
-        ):  # fmt: skip
+            (~believed, NEUTRAL_COLOR, "none", 5),
+            (believed, POSITIVE_COLOR, POSITIVE_COLOR, 9),
+        ):
             axes.scatter(
-                lifts[mask], (lanes + offsets)[mask], s=size, facecolor=face, edgecolor=colour,
-                linewidth=0.5, zorder=3 if colour == POSITIVE_COLOR else 2,
-            )  # fmt: skip
+                lifts[mask],
+                (lanes + offsets)[mask],
+                s=size,
+                facecolor=face,
+                edgecolor=colour,
+                linewidth=0.5,
+                zorder=3 if colour == POSITIVE_COLOR else 2,
+            )
         ticks = range(int(lanes.max()) + 1)
         axes.set_yticks(ticks, ["never", *(f"{2**n}×" for n in ticks[:-1])])
         axes.set_ylabel("said of the group")

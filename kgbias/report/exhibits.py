@@ -36,27 +36,26 @@ from kgbias.measures import (
     MEASURES,
     Figure,
     Measure,
-    order_measures,
     column_measures,
     corrected_figure,
     get_measure,
-    label_source,
     label_count_words,
+    label_source,
+    order_measures,
 )
-from kgbias.report.beliefs import belief_exhibits, belief_comparison_exhibits
+from kgbias.report.beliefs import belief_comparison_exhibits, belief_exhibits
 from kgbias.report.choices import choice_exhibits
 from kgbias.report.evidence import (
     belief_agreement_exhibits,
-    story_exhibits,
-    said_believed_exhibits,
     pair_exhibits,
+    said_believed_exhibits,
     scorer_agreement_exhibits,
+    story_exhibits,
 )
 from kgbias.report.figures import (
     MAX_GROUPS_SHOWN,
     draw_arm_boxes,
     draw_axes_scatter,
-    topic_title,
     draw_differences,
     draw_entropy_bars,
     draw_mean_bars,
@@ -65,12 +64,13 @@ from kgbias.report.figures import (
     draw_share_bars,
     draw_topic_bars,
     draw_toxicity_boxes,
+    topic_title,
 )
 from kgbias.report.profiles import profile_exhibits
-from kgbias.report.stereotypes import stereotype_exhibits
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.sofa import sofa_exhibits
-from kgbias.report.tables import Exhibit, Table, estimate_cells, as_sentence
+from kgbias.report.stereotypes import stereotype_exhibits
+from kgbias.report.tables import Exhibit, Table, as_sentence, estimate_cells
 from kgbias.report.word_maps import word_maps
 from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap, mean, proportion
 from kgbias.stats.ppi import CorrectedDifference
@@ -83,28 +83,50 @@ def variance_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     if not data.variance:
         return
     rows = [
-        [spoken_name(c.measure), c.category, c.arm or "none", str(c.n),
-         *(format_deviation(e) for e in (c.groups, c.wordings.common, c.wordings.interaction)),
-         "" if math.isnan(c.within) else f"{math.sqrt(c.within):.2f}"]
+        [
+            spoken_name(c.measure),
+            c.category,
+            c.arm or "none",
+            str(c.n),
+            *(format_deviation(e) for e in (c.groups, c.wordings.common, c.wordings.interaction)),
+            "" if math.isnan(c.within) else f"{math.sqrt(c.within):.2f}",
+        ]
         for c in data.variance
-    ]  # fmt: skip
+    ]
     verdicts = "; ".join(c.verdict for c in data.variance if c.verdict)
     several_wordings = any(c.wordings.interaction.has_interval for c in data.variance)
     key = f"{place}-variance"
     yield Exhibit(
-        key, "", "Where the variance lies", "", None,
+        key,
+        "",
+        "Where the variance lies",
+        "",
+        None,
         Table(
-            key, "Standard deviations with 95% intervals: between groups; between wordings, in "
+            key,
+            "Standard deviations with 95% intervals: between groups; between wordings, in "
             "what moves all groups alike; between groups by wordings, in what moves one group "
             "beyond that; and within.",
-            ("Measure", "category", "arm", "n", "groups", "wordings", "groups by wordings",
-             "within"),
+            (
+                "Measure",
+                "category",
+                "arm",
+                "n",
+                "groups",
+                "wordings",
+                "groups by wordings",
+                "within",
+            ),
             rows,
-            as_sentence(verdicts) if verdicts else
-            "Whether wordings or groups move a measure more cannot be told from so many wordings "
-            "and groups." if several_wordings else "",
+            as_sentence(verdicts)
+            if verdicts
+            else "Whether wordings or groups move a measure more cannot be told from so many "
+            "wordings "
+            "and groups."
+            if several_wordings
+            else "",
         ),
-    )  # fmt: skip
+    )
 
 
 def run_exhibits(data: RunData) -> Iterator[Exhibit]:
@@ -121,7 +143,9 @@ def run_exhibits(data: RunData) -> Iterator[Exhibit]:
                 for exhibit in builder(arm, category, arm_place):
                     yield _label_arm(exhibit, arm, builder in _GROUP_COMPARISONS)
         for exhibit in arm_exhibits(data, category, place):
-            yield _add_note(exhibit, data.counted.restrict_to_groups(_group_ids(data, category)).note)
+            yield _add_note(
+                exhibit, data.counted.restrict_to_groups(_group_ids(data, category)).note
+            )
         yield from pair_exhibits(data, category, place)
         yield from belief_exhibits(data, category, place)
         for arm, arm_place in places:
@@ -150,10 +174,14 @@ def _file_name(arm: str, number: int) -> str:
 
 
 def _label_arm(exhibit: Exhibit, arm: ArmData, compares_groups: bool) -> Exhibit:
-    """The exhibit with the name of its arm, if there are several, and what was left out; `compares_groups`: it
-    compares groups with each other."""
+    """The exhibit with the name of its arm, if there are several, and what was left out;
+    `compares_groups`: it compares groups with each other."""
     counted_statements = arm.comparable_statements if compares_groups else arm.counted
-    about_category = counted_statements.restrict_to_groups(_group_ids(arm.run_data, exhibit.category)) if exhibit.category else counted_statements
+    about_category = (
+        counted_statements.restrict_to_groups(_group_ids(arm.run_data, exhibit.category))
+        if exhibit.category
+        else counted_statements
+    )
     exhibit = _add_note(exhibit, about_category.note)
     if not arm.label:
         return exhibit
@@ -188,49 +216,93 @@ def _regard_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
         regard_scores = [data.scores.get((group.id, name)) for name in names]
         if regard_scores[0]:
             counts = [f"{s.value:.0f}" if s else "" for s in regard_scores[1:]]
-            rows.append([group.name, str(regard_scores[0].n), *counts, *estimate_cells(regard_scores[0], "+.0f")])
+            rows.append(
+                [
+                    group.name,
+                    str(regard_scores[0].n),
+                    *counts,
+                    *estimate_cells(regard_scores[0], "+.0f"),
+                ]
+            )
     yield Exhibit(
-        f"{place}-regard", category, "Overall regard per group, 95% intervals", "Figures 1 and 6",
+        f"{place}-regard",
+        category,
+        "Overall regard per group, 95% intervals",
+        "Figures 1 and 6",
         lambda: draw_regard_bars(groups),
         Table(
-            f"{place}-regard", f"Overall regard of {category}: positive minus negative statements.",
-            ("Group", "n", "positive", "neutral", "negative", "overall", "95% interval"), rows,
+            f"{place}-regard",
+            f"Overall regard of {category}: positive minus negative statements.",
+            ("Group", "n", "positive", "neutral", "negative", "overall", "95% interval"),
+            rows,
             data.prompted_note(category),
         ),
         in_tables=False,
-    )  # fmt: skip
+    )
     if not any(len(group.toxicity.values) for group in groups):
         return
     rows = []
     for group in data.groups(category):
-        toxicity_scores = {n: data.scores.get((group.id, f"toxicity_{n}")) for n in ("mean", "median", "q1", "q3")}
-        if toxicity_scores["mean"] and toxicity_scores["median"] and toxicity_scores["q1"] and toxicity_scores["q3"]:
+        toxicity_scores = {
+            n: data.scores.get((group.id, f"toxicity_{n}")) for n in ("mean", "median", "q1", "q3")
+        }
+        if (
+            toxicity_scores["mean"]
+            and toxicity_scores["median"]
+            and toxicity_scores["q1"]
+            and toxicity_scores["q3"]
+        ):
             quartiles = f"{toxicity_scores['q1'].value:.3f} to {toxicity_scores['q3'].value:.3f}"
             median = f"{toxicity_scores['median'].value:.3f}"
-            rows.append([group.name, str(toxicity_scores["mean"].n), median, quartiles, *estimate_cells(toxicity_scores["mean"], ".3f")])
+            rows.append(
+                [
+                    group.name,
+                    str(toxicity_scores["mean"].n),
+                    median,
+                    quartiles,
+                    *estimate_cells(toxicity_scores["mean"], ".3f"),
+                ]
+            )
     table = Table(
-        f"{place}-toxicity", f"Toxicity of statements about {category}.",
-        ("Group", "n", "median", "quartiles", "mean", "95% interval"), rows,
+        f"{place}-toxicity",
+        f"Toxicity of statements about {category}.",
+        ("Group", "n", "median", "quartiles", "mean", "95% interval"),
+        rows,
         data.prompted_note(category),
-    )  # fmt: skip
+    )
     yield Exhibit(
-        f"{place}-toxicity", category, "Toxicity per group: median, quartiles, 1.5 × range",
-        "Figure 7", lambda: draw_toxicity_boxes(groups), table, in_tables=False,
-    )  # fmt: skip
+        f"{place}-toxicity",
+        category,
+        "Toxicity per group: median, quartiles, 1.5 × range",
+        "Figure 7",
+        lambda: draw_toxicity_boxes(groups),
+        table,
+        in_tables=False,
+    )
     rows = [
-        [group.name, str(group.regard.n), *estimate_cells(group.regard, "+.0f"), *estimate_cells(group.mean_toxicity, ".3f")]
+        [
+            group.name,
+            str(group.regard.n),
+            *estimate_cells(group.regard, "+.0f"),
+            *estimate_cells(group.mean_toxicity, ".3f"),
+        ]
         for group in groups
     ]
     yield Exhibit(
-        f"{place}-polarity", category, "Overall regard and mean toxicity, 95% intervals",
-        "Figures 2 and 8", lambda: draw_regard_toxicity(groups),
+        f"{place}-polarity",
+        category,
+        "Overall regard and mean toxicity, 95% intervals",
+        "Figures 2 and 8",
+        lambda: draw_regard_toxicity(groups),
         Table(
-            f"{place}-polarity", f"Overall regard and mean toxicity of {category}.",
-            ("Group", "n", "overall regard", "95%", "mean toxicity", "95%"), rows,
+            f"{place}-polarity",
+            f"Overall regard and mean toxicity of {category}.",
+            ("Group", "n", "overall regard", "95%", "mean toxicity", "95%"),
+            rows,
             data.prompted_note(category),
         ),
         in_tables=False,
-    )  # fmt: skip
+    )
 
 
 def _chosen_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
@@ -247,21 +319,40 @@ def _chosen_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
             wordings = wordings or data.wordings_note(category, measure.name, chosen=True)
             yield _chosen_means_exhibit(data, category, name, figure, measure)
         for group in data.groups(category):
-            estimates = [data.scores.get((group.id, forms[o].name)) for o in ("chosen", "standardised")]
+            estimates = [
+                data.scores.get((group.id, forms[o].name)) for o in ("chosen", "standardised")
+            ]
             row = [measure.name, group.name]
             for e in (*estimates, data.mean(group, measure.name)):
                 row += [str(e.n), *estimate_cells(e, figure.form)] if e and e.n else ["", "", ""]
             rows.append(row)
     if rows:
         yield Exhibit(
-            f"{place}-forms", category, "What the model chose, and what prompts gave", "", None,
+            f"{place}-forms",
+            category,
+            "What the model chose, and what prompts gave",
+            "",
+            None,
             Table(
-                f"{place}-forms", f"Means of statements about {category}, three ways.",
-                ("Measure", "Group", "n", "predicate chosen", "95%", "n", "at one mix of prompts",
-                 "95%", "n", "all statements", "95%"), rows,
+                f"{place}-forms",
+                f"Means of statements about {category}, three ways.",
+                (
+                    "Measure",
+                    "Group",
+                    "n",
+                    "predicate chosen",
+                    "95%",
+                    "n",
+                    "at one mix of prompts",
+                    "95%",
+                    "n",
+                    "all statements",
+                    "95%",
+                ),
+                rows,
                 " ".join(filter(None, (_THREE_WAYS_NOTE, wordings, score_remarks(data)))),
             ),
-        )  # fmt: skip
+        )
 
 
 _THREE_WAYS_NOTE = (
@@ -284,7 +375,13 @@ def _chosen_means_exhibit(
     if by_labels:
         heads = ["Group", "labels", shown_figure.title, "95% interval", "n", "raw", "95% interval"]
         rows = [
-            [n, label_count_words(e.method, e.n), *estimate_cells(e, shown_figure.form), str(r.n), *estimate_cells(r, shown_figure.form)]
+            [
+                n,
+                label_count_words(e.method, e.n),
+                *estimate_cells(e, shown_figure.form),
+                str(r.n),
+                *estimate_cells(r, shown_figure.form),
+            ]
             for (n, e), (_, r) in zip(corrected, raw, strict=True)
         ]
         direction = f"{direction} {_CORRECTED_NOTE}"
@@ -292,14 +389,20 @@ def _chosen_means_exhibit(
         heads = ["Group", "n", shown_figure.title, "95% interval"]
         rows = [[n, str(e.n), *estimate_cells(e, shown_figure.form)] for n, e in raw]
     return Exhibit(
-        name, category, f"{title}, 95% intervals", "",
+        name,
+        category,
+        f"{title}, 95% intervals",
+        "",
         partial(draw_mean_bars, corrected if by_labels else raw, shown_figure.title),
         Table(
-            name, f"{title}, of {category}.", heads, rows,
+            name,
+            f"{title}, of {category}.",
+            heads,
+            rows,
             f"{direction} {data.wordings_note(category, measure.name, chosen=True)}".strip(),
         ),
         in_tables=False,
-    )  # fmt: skip
+    )
 
 
 _CORRECTED_NOTE = (
@@ -320,17 +423,31 @@ def _corrected_exhibits(data: ArmData, category: str, place: str) -> Iterator[Ex
                 raw = data.scores.get((group.id, figure.name))
                 if corrected is not None and raw is not None:
                     labelled.add(label_source(corrected.method))
-                    rows.append([figure.title, group.name, str(raw.n), *estimate_cells(raw, figure.form),
-                                 *estimate_cells(corrected, figure.form), label_count_words(corrected.method, corrected.n)])  # fmt: skip
+                    rows.append(
+                        [
+                            figure.title,
+                            group.name,
+                            str(raw.n),
+                            *estimate_cells(raw, figure.form),
+                            *estimate_cells(corrected, figure.form),
+                            label_count_words(corrected.method, corrected.n),
+                        ]
+                    )
     if rows:
         yield Exhibit(
-            f"{place}-corrected", category, "Figures corrected by labels", "", None,
+            f"{place}-corrected",
+            category,
+            "Figures corrected by labels",
+            "",
+            None,
             Table(
-                f"{place}-corrected", f"Figures of {category}, raw and corrected by labels.",
-                ("Figure", "Group", "n", "raw", "95%", "corrected", "95%", "labels"), rows,
+                f"{place}-corrected",
+                f"Figures of {category}, raw and corrected by labels.",
+                ("Figure", "Group", "n", "raw", "95%", "corrected", "95%", "labels"),
+                rows,
                 f"{_CORRECTED_NOTE} Labelled {'; '.join(sorted(labelled))}.",
             ),
-        )  # fmt: skip
+        )
 
 
 def _group_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
@@ -347,17 +464,27 @@ def _group_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibi
         row = [group.name, str(sum(t.count for t in triples)), str(len(triples))]
         for figure in shown_figures:
             estimate = data.scores.get((group.id, figure.name)) or Estimate.missing()
-            figure_cells = estimate_cells(estimate, figure.form) if estimate.value == estimate.value else ["-", "-"]
+            figure_cells = (
+                estimate_cells(estimate, figure.form)
+                if estimate.value == estimate.value
+                else ["-", "-"]
+            )
             row += figure_cells[: 2 if figure.interval else 1]
         rows.append(row)
     yield Exhibit(
-        f"{place}-groups", category, "The groups", "", None,
+        f"{place}-groups",
+        category,
+        "The groups",
+        "",
+        None,
         Table(
-            f"{place}-groups", f"Statements about {category} that count.",
-            ("Group", "n", "distinct", *heads), rows,
+            f"{place}-groups",
+            f"Statements about {category} that count.",
+            ("Group", "n", "distinct", *heads),
+            rows,
             "Statements, each counted as often as it was said (n), and distinct statements.",
         ),
-    )  # fmt: skip
+    )
 
 
 def overview_figures(data: RunData) -> list[Figure]:
@@ -375,15 +502,23 @@ def _stereotype_content_exhibits(data: ArmData, category: str, place: str) -> It
         if warmth and competence:
             points.append((group.name, warmth, competence))
     if points:
-        rows = [[n, str(w.n), *estimate_cells(w, "+.2f"), *estimate_cells(c, "+.2f")] for n, w, c in points]
+        rows = [
+            [n, str(w.n), *estimate_cells(w, "+.2f"), *estimate_cells(c, "+.2f")]
+            for n, w, c in points
+        ]
         yield Exhibit(
-            f"{place}-stereotype-content", category, "Mean warmth and competence, 95% intervals",
-            "beside Figure 3", lambda: draw_axes_scatter(points),
+            f"{place}-stereotype-content",
+            category,
+            "Mean warmth and competence, 95% intervals",
+            "beside Figure 3",
+            lambda: draw_axes_scatter(points),
             Table(
-                f"{place}-stereotype-content", f"Mean warmth and competence of {category}.",
-                ("Group", "n", "warmth", "95%", "competence", "95%"), rows,
+                f"{place}-stereotype-content",
+                f"Mean warmth and competence of {category}.",
+                ("Group", "n", "warmth", "95%", "competence", "95%"),
+                rows,
             ),
-        )  # fmt: skip
+        )
 
 
 def _mean_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
@@ -397,14 +532,19 @@ def _mean_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit
                 rows = [[n, str(e.n), *estimate_cells(e, figure.form)] for n, e in figures_by_group]
                 title = figure.title[:1].upper() + figure.title[1:]
                 yield Exhibit(
-                    key, category, f"{title} per group, 95% intervals", "",
+                    key,
+                    category,
+                    f"{title} per group, 95% intervals",
+                    "",
                     partial(draw_mean_bars, figures_by_group, figure.title),
                     Table(
-                        key, f"{title} of statements about {category}.",
-                        ("Group", "n", figure.title, "95% interval"), rows,
+                        key,
+                        f"{title} of statements about {category}.",
+                        ("Group", "n", figure.title, "95% interval"),
+                        rows,
                         f"{figure.direction}. {data.wordings_note(category, measure.name)}".strip(),
                     ),
-                )  # fmt: skip
+                )
 
 
 def _topic_word_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
@@ -414,36 +554,55 @@ def _topic_word_exhibits(data: RunData, category: str, place: str) -> Iterator[E
         return
     settings = model.settings
     yield Exhibit(
-        f"{place}-topics", category, "Topics and their most telling words", "Table 3", None,
+        f"{place}-topics",
+        category,
+        "Topics and their most telling words",
+        "Table 3",
+        None,
         Table(
-            f"{place}-topics", f"Topics of statements about {category}.",
+            f"{place}-topics",
+            f"Topics of statements about {category}.",
             ("ID", "Name", "Representative words", "triples", "stability", "kept", "NPMI"),
             [
                 [
-                    str(t.number), t.name, "; ".join(t.words), str(t.size),
+                    str(t.number),
+                    t.name,
+                    "; ".join(t.words),
+                    str(t.size),
                     *("" if x is None else f"{x:.2f}" for x in (t.stability, t.kept, t.coherence)),
                 ]
                 for t in model.topics
             ],
-            f"BERTopic on {settings['embedding']}, min_cluster_size {settings['min_cluster_size']}, "
-            f"{settings['documents']} distinct statements; HDBSCAN left {settings['outliers_before']} out, "
+            f"BERTopic on {settings['embedding']}, min_cluster_size "
+            f"{settings['min_cluster_size']}, "
+            f"{settings['documents']} distinct statements; HDBSCAN left "
+            f"{settings['outliers_before']} out, "
             f"{settings['outliers']} still have no topic. {_stability_note(model)}",
         ),
-    )  # fmt: skip
+    )
 
 
 def _stability_note(model: TopicModel) -> str:
     """How far the topics can be trusted, in a sentence or two."""
     rand, judgement = model.settings.get("adjusted_rand"), entropy_verdict(model)
-    sentences = [] if rand is None else [f"Adjusted Rand index over {model.settings['seeds']} seeds: "
-                                    f"{rand:.2f}."]  # fmt: skip
-    return " ".join([*sentences, *map(as_sentence, filter(None, (describe_stability(model), judgement)))])
+    sentences = (
+        []
+        if rand is None
+        else [f"Adjusted Rand index over {model.settings['seeds']} seeds: {rand:.2f}."]
+    )
+    return " ".join(
+        [*sentences, *map(as_sentence, filter(None, (describe_stability(model), judgement)))]
+    )
 
 
-def _entropy_exhibits(data: ArmData, category: str, place: str, model: TopicModel) -> Iterator[Exhibit]:
+def _entropy_exhibits(
+    data: ArmData, category: str, place: str, model: TopicModel
+) -> Iterator[Exhibit]:
     """Relative entropy in the form that the topics call for, unless it is withheld."""
     published = model.settings.get("entropy") == "as_published"
-    figures_by_group = data.named_scores(category, PUBLISHED_MEASURE if published else ENTROPY_MEASURE)
+    figures_by_group = data.named_scores(
+        category, PUBLISHED_MEASURE if published else ENTROPY_MEASURE
+    )
     entropies = [(n, e) for n, e in figures_by_group if not math.isnan(e.value)]
     if not entropies:
         return
@@ -451,15 +610,18 @@ def _entropy_exhibits(data: ArmData, category: str, place: str, model: TopicMode
     caption = f"Relative entropy of the topics of {category}, "
     if published:
         table = Table(
-            key, f"{caption}as Eq. 1 prints it, in nats.", ("Group", "n", "H(p)"),
+            key,
+            f"{caption}as Eq. 1 prints it, in nats.",
+            ("Group", "n", "H(p)"),
             [[n, str(e.n), f"{e.value:.3f}"] for n, e in entropies],
             "H(p) = -sum p log(p / q) over topics; nearer to 0 is more like the average group. "
             f"Do not compare it across categories. {_stability_note(model)}",
-        )  # fmt: skip
+        )
     else:
         plug_in = dict(data.named_scores(category, PLUG_IN_MEASURE))
         table = Table(
-            key, f"{caption}in bits.",
+            key,
+            f"{caption}in bits.",
             ("Group", "n", "corrected", "95% interval", "as counted"),
             [
                 [n, str(e.n), f"{e.value:.3f}", e.interval(".3f"), f"{plug_in[n].value:.3f}"]
@@ -467,11 +629,15 @@ def _entropy_exhibits(data: ArmData, category: str, place: str, model: TopicMode
             ],
             "D(group || mean group); higher is less like the others. Do not compare it across "
             "categories.",
-        )  # fmt: skip
+        )
     yield Exhibit(
-        key, category, "Relative entropy of topics per group", "Figure 9",
-        partial(draw_entropy_bars, entropies, published=published), table,
-    )  # fmt: skip
+        key,
+        category,
+        "Relative entropy of topics per group",
+        "Figure 9",
+        partial(draw_entropy_bars, entropies, published=published),
+        table,
+    )
 
 
 def _topic_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
@@ -486,16 +652,19 @@ def _topic_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibi
             for n, e in shares_by_group
         ]
         yield Exhibit(
-            f"{place}-topic-{topic.number:02d}", category, f"Share of topic {topic.number}",
+            f"{place}-topic-{topic.number:02d}",
+            category,
+            f"Share of topic {topic.number}",
             "Figure 3",
             partial(draw_topic_bars, topic, shares_by_group),
             Table(
                 f"{place}-topic-{topic.number:02d}",
                 f"Share of topic {topic.number} ({topic_title(topic)}) per group.",
-                ("Group", "n", "share", "95% interval (percent)"), rows,
+                ("Group", "n", "share", "95% interval (percent)"),
+                rows,
             ),
             in_tables=False,
-        )  # fmt: skip
+        )
 
 
 def probe_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
@@ -510,21 +679,32 @@ def probe_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit
         rows, shares = [], []
         for n, group in enumerate(data.groups(category)):
             first_share = proportion(int((ranks[n] == 1).sum()), ranks.shape[1])
-            own_ranks = np.array([ranks[n, s] for of, s, _ in said_places if of == n], dtype=np.float64)
+            own_ranks = np.array(
+                [ranks[n, s] for of, s, _ in said_places if of == n], dtype=np.float64
+            )
             shares.append((group.name, first_share))
-            mrr = estimate_cells(bootstrap(1 / own_ranks, mean), ".3f") if len(own_ranks) else ["", ""]
+            mrr = (
+                estimate_cells(bootstrap(1 / own_ranks, mean), ".3f")
+                if len(own_ranks)
+                else ["", ""]
+            )
             rows.append([group.name, *_percent_cells(first_share), str(len(own_ranks)), *mrr])
         key = f"{place}-probes" + (f"-{number}" if number else "")
         draw = partial(draw_share_bars, shares, "statements before which its name has the lowest")
         yield Exhibit(
-            key, category, f"Lowest perplexity before a statement, {probing.model.title}", "", draw,
+            key,
+            category,
+            f"Lowest perplexity before a statement, {probing.model.title}",
+            "",
+            draw,
             Table(
-                key, f"{ranks.shape[1]} distinct statements about {category} under "
+                key,
+                f"{ranks.shape[1]} distinct statements about {category} under "
                 f"{probing.model.title}.",
-                ("Group", "lowest", "95% interval", "own triples", "MRR",
-                 "95% interval"),
+                ("Group", "lowest", "95% interval", "own triples", "MRR", "95% interval"),
                 rows,
-                f"{_RANK_NOTES.get(probing.record['measure'], '')} Each group by one name; intervals "
+                f"{_RANK_NOTES.get(probing.record['measure'], '')} Each group by one name; "
+                f"intervals "
                 "are over statements, of these names. Lowest: the share of statements before which "
                 "the group ranks first. MRR: mean over the group's own triples of 1 / its rank "
                 "among the groups. "
@@ -532,7 +712,7 @@ def probe_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit
                 f"{agreement.mrr.value:.3f}, by chance {agreement.expected:.3f} "
                 f"(p {format_p_value(agreement.p_value)}).",
             ),
-        )  # fmt: skip
+        )
 
 
 def association_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
@@ -547,14 +727,20 @@ def association_exhibits(data: ArmData, category: str, place: str) -> Iterator[E
     if rows:
         key = f"{place}-sc-weat"
         yield Exhibit(
-            key, category, "Association of each group, beside its regard", "", None,
+            key,
+            category,
+            "Association of each group, beside its regard",
+            "",
+            None,
             Table(
-                key, f"Single-category association and overall regard of {category}.",
-                ("Group", "SC-WEAT d", "95% interval", "overall regard", "95% interval"), rows,
+                key,
+                f"Single-category association and overall regard of {category}.",
+                ("Group", "SC-WEAT d", "95% interval", "overall regard", "95% interval"),
+                rows,
                 f"{method}. Above 0: nearer to the words of positive regard; where an interval "
                 "contains 0, neither direction is shown.",
             ),
-        )  # fmt: skip
+        )
 
 
 def association_test_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
@@ -570,15 +756,21 @@ def association_test_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     if rows:
         key = f"{place}-association-tests"
         yield Exhibit(
-            key, "", "Association tests", "", None,
+            key,
+            "",
+            "Association tests",
+            "",
+            None,
             Table(
-                key, "Association tests of the run.",
-                ("Test", "method", "model", "words", "d", "95% interval", "p", "p Holm"), rows,
+                key,
+                "Association tests of the run.",
+                ("Test", "method", "model", "words", "d", "95% interval", "p", "p Holm"),
+                rows,
                 "Above 0: the first targets go with the first attributes. Words: the sizes of X, "
                 "Y, A and B; a set of fewer than 8 represents its concept poorly. Holm corrects "
                 "for the tests of one call.",
             ),
-        )  # fmt: skip
+        )
 
 
 _RANK_NOTES = {
@@ -611,26 +803,53 @@ def arm_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     )
     rows = []
     for arm in data.counted.arms:
-        arm_triples = [t for t in data.counted.triples_of_arm(arm) if category_of.get(t.group_id) == category]
-        cells_of = [arm, str(sum(t.count for t in arm_triples)), str(len(arm_triples)), *_mean_cells(regard, arm)]
+        arm_triples = [
+            t for t in data.counted.triples_of_arm(arm) if category_of.get(t.group_id) == category
+        ]
+        cells_of = [
+            arm,
+            str(sum(t.count for t in arm_triples)),
+            str(len(arm_triples)),
+            *_mean_cells(regard, arm),
+        ]
         rows.append([*cells_of, *_quartile_cells(toxic, arm)])
     yield Exhibit(
-        f"{place}-arms-beside", category, "The arms side by side", "Section 6.1", None,
+        f"{place}-arms-beside",
+        category,
+        "The arms side by side",
+        "Section 6.1",
+        None,
         Table(
-            f"{place}-arms-beside", f"Statements about {category} in each augmentation arm.",
-            ("Arm", "n", "distinct", "mean regard", "95% interval", "median toxicity", "quartiles",
-             "mean toxicity", "95% interval"), rows,
+            f"{place}-arms-beside",
+            f"Statements about {category} in each augmentation arm.",
+            (
+                "Arm",
+                "n",
+                "distinct",
+                "mean regard",
+                "95% interval",
+                "median toxicity",
+                "quartiles",
+                "mean toxicity",
+                "95% interval",
+            ),
+            rows,
             "Regard is -1, 0 or 1. Arms are never added up.",
         ),
-    )  # fmt: skip
+    )
     yield Exhibit(
-        f"{place}-arms", category, "Toxicity under the augmentations", "Figure 5, Table 5",
+        f"{place}-arms",
+        category,
+        "Toxicity under the augmentations",
+        "Figure 5, Table 5",
         (lambda: draw_arm_boxes(toxic)) if len(toxic) > 1 else None,
         _test_table(
-            f"{place}-arms", f"Augmentation arms of {category} compared.", tests,
+            f"{place}-arms",
+            f"Augmentation arms of {category} compared.",
+            tests,
             _RAW_NOTE if any(s.method.startswith(CORRECTED_PREFIX) for s in data.scores) else "",
         ),
-    )  # fmt: skip
+    )
 
 
 def _mean_cells(samples: Mapping[str, Sample], arm: str) -> list[str]:
@@ -655,20 +874,33 @@ def group_test_exhibits(data: ArmData, category: str, place: str) -> Iterator[Ex
     if tests:
         regard = [t for t in tests if t.measure == "regard" and t.second == REST]
         by_labels = bool(regard) and all(t.label_difference.is_tested for t in regard)
-        rows = [(t.first, t.label_difference if by_labels else t.difference, t.headline_differs if by_labels else
-                 t.differs) for t in regard]  # fmt: skip
+        rows = [
+            (
+                t.first,
+                t.label_difference if by_labels else t.difference,
+                t.headline_differs if by_labels else t.differs,
+            )
+            for t in regard
+        ]
         correction_note = ", corrected by labels" if by_labels else ""
         yield Exhibit(
-            f"{place}-group-tests", category,
-            f"Mean regard of each group minus that of the others{correction_note}; grey: no difference was "
+            f"{place}-group-tests",
+            category,
+            f"Mean regard of each group minus that of the others{correction_note}; grey: no "
+            f"difference was "
             "shown"
-            if rows else "Do the groups differ?",
-            "", partial(draw_differences, rows, "difference of mean regard") if rows else None,
+            if rows
+            else "Do the groups differ?",
+            "",
+            partial(draw_differences, rows, "difference of mean regard") if rows else None,
             _test_table(
-                f"{place}-group-tests", f"Groups of {category} compared.", tests,
-                f"{_sentences(note_narrow_intervals(data.run_data.variance))} {score_remarks(data)}".strip(),
+                f"{place}-group-tests",
+                f"Groups of {category} compared.",
+                tests,
+                f"{_sentences(note_narrow_intervals(data.run_data.variance))} "
+                f"{score_remarks(data)}".strip(),
             ),
-        )  # fmt: skip
+        )
 
 
 def echo_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
@@ -680,11 +912,22 @@ def echo_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]
             value, echoes = data.mean_with_echoes(group, measure)
             if not echoes:
                 continue
-            mean_estimate, form = data.mean(group, measure), f"+{get_measure(measure).form.lstrip('+')}"
+            mean_estimate, form = (
+                data.mean(group, measure),
+                f"+{get_measure(measure).form.lstrip('+')}",
+            )
             echo_count, mean_count = max(echo_count, echoes), mean_count + 1
             if mean_estimate.has_interval and not mean_estimate.low <= value <= mean_estimate.high:
-                rows.append([measure, group.name, str(mean_estimate.n), *estimate_cells(mean_estimate, form),
-                             f"{value:{form}}", str(echoes)])  # fmt: skip
+                rows.append(
+                    [
+                        measure,
+                        group.name,
+                        str(mean_estimate.n),
+                        *estimate_cells(mean_estimate, form),
+                        f"{value:{form}}",
+                        str(echoes),
+                    ]
+                )
     if not mean_count:
         return
     conclusion = (
@@ -693,16 +936,22 @@ def echo_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]
         else f"None of {mean_count} means would lie outside its interval."
     )
     yield Exhibit(
-        f"{place}-echoed", category, "What retrying echoes does", "", None,
+        f"{place}-echoed",
+        category,
+        "What retrying echoes does",
+        "",
+        None,
         Table(
-            f"{place}-echoed", f"Means of statements about {category} if echoes were counted.",
-            ("Measure", "Group", "n", "mean", "95% interval", "with echoes", "echoes"), rows,
+            f"{place}-echoed",
+            f"Means of statements about {category} if echoes were counted.",
+            ("Measure", "Group", "n", "mean", "95% interval", "with echoes", "echoes"),
+            rows,
             "An answer that repeats an example from its prompt is asked for again, so figures "
             "cover what the model says when it does not repeat. With echoes, the first answer "
             "at each place counts, an echo as the mean of the examples that its prompt showed. "
             + conclusion,
         ),
-    )  # fmt: skip
+    )
 
 
 _LABELLED_NOTE = (
@@ -715,7 +964,10 @@ _RAW_NOTE = "Also where figures of groups are corrected by labels, arms are comp
 
 def score_remarks(data: ArmData) -> str:
     """What to know about the scores that groups are compared by."""
-    return _sentences(*data.comparable_statements.remarks, *explain_costly_measures(data.run_data.metrics).values())
+    return _sentences(
+        *data.comparable_statements.remarks,
+        *explain_costly_measures(data.run_data.metrics).values(),
+    )
 
 
 def _sentences(*lines: str) -> str:
@@ -726,7 +978,10 @@ def _corrected_cells(difference: CorrectedDifference) -> list[str]:
     """A difference that labels correct, its interval and its p-value; empty where they do not."""
     if math.isnan(difference.value):
         return ["", "", ""]
-    return [*estimate_cells(difference, "+.3f"), format_p_value(difference.p_adjusted) if difference.is_tested else ""]
+    return [
+        *estimate_cells(difference, "+.3f"),
+        format_p_value(difference.p_adjusted) if difference.is_tested else "",
+    ]
 
 
 def _test_table(label: str, caption: str, tests: Sequence[GroupTest], note: str = "") -> Table:
@@ -734,28 +989,43 @@ def _test_table(label: str, caption: str, tests: Sequence[GroupTest], note: str 
     note = f"{_LABELLED_NOTE if labelled else ''} {note}".strip()
     rows = [
         [
-            spoken_name(t.measure), t.first, t.second, f"{t.n[0]}, {t.n[1]}",
+            spoken_name(t.measure),
+            t.first,
+            t.second,
+            f"{t.n[0]}, {t.n[1]}",
             *estimate_cells(t.difference, "+.3f"),
             *(f"{t.forms[form].value:+.3f}" if form in t.forms else "" for form in FORMS),
-            format_p_value(t.omnibus_p), format_p_value(t.p_adjusted),
+            format_p_value(t.omnibus_p),
+            format_p_value(t.p_adjusted),
             *(_corrected_cells(t.label_difference) if labelled else ()),
         ]
         for t in tests
-    ]  # fmt: skip
+    ]
     method = "Holm" if tests[0].correction == "holm" else "Benjamini-Hochberg"
     by_labels = "; where labels correct it, by its own p and interval" if labelled else ""
     return Table(
-        label, caption,
-        ("Measure", "First", "Second", "n", "difference", "95% interval", "predicate chosen",
-         "all, unweighted", "p of all", "p",
-         *(("corrected", "95%", "p, corrected") if labelled else ())),
+        label,
+        caption,
+        (
+            "Measure",
+            "First",
+            "Second",
+            "n",
+            "difference",
+            "95% interval",
+            "predicate chosen",
+            "all, unweighted",
+            "p of all",
+            "p",
+            *(("corrected", "95%", "p, corrected") if labelled else ()),
+        ),
         rows,
         "Differences are of means, at one mix of the predicates that prompts give; beside them, "
         "those of statements whose predicate the model chose, and of all, unweighted. Tests "
         "permute whole prompts: first all together (p of all), then each by itself, two-sided, "
         f"corrected by {method} over the tests of a measure. {as_sentence(SHOWN_RULE + by_labels)} "
         f"{note}".strip(),
-    )  # fmt: skip
+    )
 
 
 _ARM_BUILDERS = (
@@ -772,7 +1042,13 @@ _ARM_BUILDERS = (
     association_exhibits,
 )
 _GROUP_COMPARISONS = (
-    _chosen_exhibits, _regard_exhibits, _group_exhibits, _corrected_exhibits, _stereotype_content_exhibits, _mean_exhibits, group_test_exhibits,
+    _chosen_exhibits,
+    _regard_exhibits,
+    _group_exhibits,
+    _corrected_exhibits,
+    _stereotype_content_exhibits,
+    _mean_exhibits,
+    group_test_exhibits,
     echo_exhibits,
-)  # fmt: skip
+)
 """The builders of exhibits that compare groups with each other."""

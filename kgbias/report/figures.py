@@ -42,7 +42,9 @@ class GroupFigures:
         return self.mean or Estimate.missing(self.toxicity.n, self.toxicity.mean)
 
 
-def pick_extremes(groups: Sequence[T], value: Callable[[T], float], limit: int = MAX_GROUPS_SHOWN) -> list[T]:
+def pick_extremes(
+    groups: Sequence[T], value: Callable[[T], float], limit: int = MAX_GROUPS_SHOWN
+) -> list[T]:
     """The groups that a figure has room for: all, or the lowest and highest by `value`."""
     ordered = sorted(groups, key=value)
     if len(ordered) <= limit:
@@ -95,19 +97,35 @@ def _box_statistics(sample: Sample) -> dict[str, Any]:
     """A box plot of a sample (Tukey 1977): quartiles, whiskers to the last values within 1.5 times
     their range, and each distinct value beyond."""
     values, counts = sample.distinct_values()
-    first_quartile, median, third_quartile = (float(STATISTICS[name].from_counts(values, counts)) for name in _QUARTILES)
-    low, high = first_quartile - 1.5 * (third_quartile - first_quartile), third_quartile + 1.5 * (third_quartile - first_quartile)
+    first_quartile, median, third_quartile = (
+        float(STATISTICS[name].from_counts(values, counts)) for name in _QUARTILES
+    )
+    low, high = (
+        first_quartile - 1.5 * (third_quartile - first_quartile),
+        third_quartile + 1.5 * (third_quartile - first_quartile),
+    )
     inside = values[(values >= low) & (values <= high)]
-    ends = (min(first_quartile, inside.min()), max(third_quartile, inside.max())) if len(inside) else (first_quartile, third_quartile)
+    ends = (
+        (min(first_quartile, inside.min()), max(third_quartile, inside.max()))
+        if len(inside)
+        else (first_quartile, third_quartile)
+    )
     outside = values[(values < low) | (values > high)]
     return {
-        "q1": first_quartile, "med": median, "q3": third_quartile, "whislo": ends[0], "whishi": ends[1], "fliers": outside,
-    }  # fmt: skip
+        "q1": first_quartile,
+        "med": median,
+        "q3": third_quartile,
+        "whislo": ends[0],
+        "whishi": ends[1],
+        "fliers": outside,
+    }
 
 
 def draw_regard_toxicity(groups: Sequence[GroupFigures]) -> Any:
     """Overall regard against mean toxicity, both with 95% intervals (figures 2 and 8)."""
-    shown_groups = pick_extremes([g for g in groups if len(g.toxicity.values)], lambda g: g.regard.value)
+    shown_groups = pick_extremes(
+        [g for g in groups if len(g.toxicity.values)], lambda g: g.regard.value
+    )
     with figure_style():
         figure, axes = make_subplots(figsize=(COLUMN_INCHES, 2.9))
         axes.grid(True)
@@ -174,27 +192,41 @@ def place_labels(figure: Any, axes: Any, named_points: Sequence[tuple[str, float
     for (name, *point), (x, y) in sorted(
         zip(named_points, points, strict=True), key=lambda pair: -pair[1][1]
     ):
-        label = axes.annotate(shorten_name(name), point, (0, 0), textcoords="offset points", fontsize=7)
+        label = axes.annotate(
+            shorten_name(name), point, (0, 0), textcoords="offset points", fontsize=7
+        )
         link_to_group(label, name)
         size = label.get_window_extent(renderer)
         width, height = size.width, size.height
         for distance in (6, 16, 28, 42, 58, 76):
             spots = [
-                (x + dx * distance - (0 if dx > 0 else width if dx < 0 else width / 2),
-                 y + dy * distance - height / 2)
-                for dx, dy in ((1, 0), (-1, 0), (0, 1.3), (0, -1.3), (0.8, 0.9), (-0.8, 0.9),
-                               (0.8, -0.9), (-0.8, -0.9))
-            ]  # fmt: skip
+                (
+                    x + dx * distance - (0 if dx > 0 else width if dx < 0 else width / 2),
+                    y + dy * distance - height / 2,
+                )
+                for dx, dy in (
+                    (1, 0),
+                    (-1, 0),
+                    (0, 1.3),
+                    (0, -1.3),
+                    (0.8, 0.9),
+                    (-0.8, 0.9),
+                    (0.8, -0.9),
+                    (-0.8, -0.9),
+                )
+            ]
             free = [
                 (left, low)
                 for left, low in spots
-                if frame.x0 <= left and left + width <= frame.x1
-                and frame.y0 <= low and low + height <= frame.y1
+                if frame.x0 <= left
+                and left + width <= frame.x1
+                and frame.y0 <= low
+                and low + height <= frame.y1
                 and not any(
                     left < b[2] and b[0] < left + width and low < b[3] and b[1] < low + height
                     for b in occupied
                 )
-            ]  # fmt: skip
+            ]
             if free:
                 break
         left, low = free[0] if free else (x + 6, y - height / 2)
@@ -204,7 +236,9 @@ def place_labels(figure: Any, axes: Any, named_points: Sequence[tuple[str, float
             end = axes.transData.inverted().transform(
                 (min(max(x, left), left + width), min(max(y, low), low + height))
             )
-            axes.plot([point[0], end[0]], [point[1], end[1]], color=LINE_COLOR, linewidth=0.6, zorder=2)
+            axes.plot(
+                [point[0], end[0]], [point[1], end[1]], color=LINE_COLOR, linewidth=0.6, zorder=2
+            )
 
 
 def shorten_name(name: str, limit: int = 26) -> str:
@@ -227,7 +261,9 @@ NamedEstimates = Sequence[tuple[str, Estimate]]
 
 def draw_topic_bars(topic: Topic, shares: NamedEstimates) -> Any:
     """The share of one topic in each group's statements, with 95% intervals (figure 3)."""
-    return draw_share_bars(shares, f"share of topic {topic.number}\n{shorten_name(topic_title(topic), 44)}")
+    return draw_share_bars(
+        shares, f"share of topic {topic.number}\n{shorten_name(topic_title(topic), 44)}"
+    )
 
 
 def topic_title(topic: Topic) -> str:
@@ -264,7 +300,13 @@ def draw_differences(rows: Sequence[tuple[str, Estimate, bool]], label: str) -> 
         figure, axes = draw_rows(len(sorted_rows))
         axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         for place, (_, estimate, is_shown) in enumerate(sorted_rows):
-            colour = NEUTRAL_COLOR if not is_shown else POSITIVE_COLOR if estimate.value > 0 else NEGATIVE_COLOR
+            colour = (
+                NEUTRAL_COLOR
+                if not is_shown
+                else POSITIVE_COLOR
+                if estimate.value > 0
+                else NEGATIVE_COLOR
+            )
             if estimate.has_interval:
                 axes.plot([estimate.low, estimate.high], [place] * 2, color=colour, linewidth=1.2)
             axes.plot(estimate.value, place, "o", color=colour, markersize=3.5)

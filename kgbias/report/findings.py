@@ -3,9 +3,10 @@
 Findings are of several kinds: what the model believes about groups, differences in what it says
 about them, what its vectors hold, what an augmentation arm changes. A kind is examined if the run
 has data for it, and the first question is always: is there anything at all? That test has its own
-p-value (`FindingKind.p_value`), and a kind is shown if this is at most 0.05 divided by the number of kinds
-examined (Bonferroni). So among screens of models with nothing to find, at most one in twenty shows
-anything. Within a kind, each finding keeps the correction of its own family and names it.
+p-value (`FindingKind.p_value`), and a kind is shown if this is at most 0.05 divided by the number
+of kinds examined (Bonferroni). So among screens of models with nothing to find, at most one in
+twenty shows anything. Within a kind, each finding keeps the correction of its own family and names
+it.
 
 A folded line at the end says what was not shown, and what would have been found. If nothing was
 shown, what the model says of each group most often stands in the place of findings.
@@ -18,8 +19,6 @@ from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
-from kgbias.compare.families import SIGNIFICANCE_LEVEL, REST, GroupTest, OmnibusTest, differs_only_together
-from kgbias.compare.refusals import CategoryRefusals, GroupRefusals
 from kgbias.compare.content_tests import (
     ATTRIBUTE,
     MEANING,
@@ -29,6 +28,14 @@ from kgbias.compare.content_tests import (
     ContentTest,
     DistinctiveFeature,
 )
+from kgbias.compare.families import (
+    REST,
+    SIGNIFICANCE_LEVEL,
+    GroupTest,
+    OmnibusTest,
+    differs_only_together,
+)
+from kgbias.compare.refusals import CategoryRefusals, GroupRefusals
 from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.evidence.evidence_table import BELIEVED_VERDICTS, Evidence
 from kgbias.graph.types import ChosenEdge, Group, TripleView, node_id
@@ -38,7 +45,7 @@ from kgbias.measures import get_measure
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.report.run_data import ArmData, RunData
-from kgbias.report.style import explorer_link, statements_link, read_source
+from kgbias.report.style import explorer_link, read_source, statements_link
 from kgbias.report.tables import format_mean_count
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import holm
@@ -119,7 +126,11 @@ def build_screen(data: RunData, explorer: str = "") -> FirstScreen:
     """The first screen of a run; empty if it was not measured or holds too little."""
     kinds = [kind for make in _KIND_BUILDERS if (kind := make(data, explorer)) is not None]
     first_screen = combine_kinds(kinds)
-    return first_screen if first_screen.findings else replace(first_screen, frequent=_frequent_statements(data))
+    return (
+        first_screen
+        if first_screen.findings
+        else replace(first_screen, frequent=_frequent_statements(data))
+    )
 
 
 def _frequent_statements(data: RunData) -> Sequence[tuple[str, Sequence[str]]]:
@@ -129,7 +140,9 @@ def _frequent_statements(data: RunData) -> Sequence[tuple[str, Sequence[str]]]:
     frequent = []
     for group in data.run.groups[:MAX_GROUPS]:
         most_said = sorted(arm.by_group.get(group.id, ()), key=lambda t: (-t.count, t.sentence))
-        quotes = [f"“{t.predicate} {t.object}” {t.count}×" for t in most_said[:MAX_FINDINGS_OF_A_KIND]]
+        quotes = [
+            f"“{t.predicate} {t.object}” {t.count}×" for t in most_said[:MAX_FINDINGS_OF_A_KIND]
+        ]
         if quotes:
             frequent.append((group.name, quotes))
     return frequent
@@ -150,10 +163,16 @@ def combine_kinds(kinds: Sequence[FindingKind]) -> FirstScreen:
     not_shown = "; ".join(filter(None, missing))
     looked_at = [kind.examined for kind in kinds if kind.examined]
     nothing_shown = (
-        f"No difference between groups was shown {_join_examined(looked_at)}." if looked_at else NOTHING_SHOWN
+        f"No difference between groups was shown {_join_examined(looked_at)}."
+        if looked_at
+        else NOTHING_SHOWN
     )
     return FirstScreen(
-        shown_findings[:MAX_FINDINGS], f"Not shown: {not_shown}." if not_shown else "", len(kinds), tuple(remarks), nothing_shown
+        shown_findings[:MAX_FINDINGS],
+        f"Not shown: {not_shown}." if not_shown else "",
+        len(kinds),
+        tuple(remarks),
+        nothing_shown,
     )
 
 
@@ -183,17 +202,21 @@ def _belief_kind(data: RunData, explorer: str) -> FindingKind | None:
     by_chance = floor["found"] * floor["of"] / floor["tested"]
     remark = (
         f"In all, {floor['believed']:,} of {floor['of']:,} pairs of a group and a statement are "
-        f"believed. Of as many pairs with made-up names, {format_mean_count(by_chance)} would be believed on "
+        f"believed. Of as many pairs with made-up names, {format_mean_count(by_chance)} would be "
+        f"believed on "
         "average."
     )
     if naming_count:
         remark += (
-            f" In {naming_count:,} of the {floor['believed']:,} pairs the statement names a group: such "
+            f" In {naming_count:,} of the {floor['believed']:,} pairs the statement names a "
+            f"group: such "
             "pairs are not among the findings above."
         )
     other_model = "" if evidence.belief_run.model.id == data.run.model.id else model
     findings = [_belief_finding(row, model, other_model) for row in strongest.values()]
-    not_shown = f"statements that the probabilities of {model} tie to a group (of {floor['of']:,} pairs)"
+    not_shown = (
+        f"statements that the probabilities of {model} tie to a group (of {floor['of']:,} pairs)"
+    )
     looked_at = f"what {model} believes of them"
     return FindingKind(floor["p"], findings, not_shown, remark=remark, examined=looked_at)
 
@@ -204,22 +227,32 @@ def _belief_finding(row: Evidence, model: str, other_model: str) -> Finding:
         "After the names of <b>{}</b>, {} finds “{}” {} bits likelier than after the names of the "
         "other groups of {} {}."
     ).format(
-        row.group, model, f"{row.predicate} {row.object}"[:200], bold_figure(row.lift.value, ".1f"),
-        row.category, small_interval(row.lift, 1, ".1f"),
-    )  # fmt: skip
+        row.group,
+        model,
+        f"{row.predicate} {row.object}"[:200],
+        bold_figure(row.lift.value, ".1f"),
+        row.category,
+        small_interval(row.lift, 1, ".1f"),
+    )
     test_note = (
         "Beyond what each name makes likelier anyway. By t-test over "
-        f"{row.lift.n} names of the group, against half a bit: {p_value_words(row.q_value)}, corrected "
+        f"{row.lift.n} names of the group, against half a bit: {p_value_words(row.q_value)}, "
+        f"corrected "
         "for the statements tried about this group (Benjamini and Hochberg); it holds with any one "
         "of the names left out."
     )
     link = ("This statement", statements_link(group=row.group, words=row.object))
     all_link = ("All beliefs", "#beliefs")
     return Finding(
-        f"What {other_model or 'it'} believes", sentence, test_note, _said_note(row),
+        f"What {other_model or 'it'} believes",
+        sentence,
+        test_note,
+        _said_note(row),
         [link, all_link] if row.count else [all_link],
-        row.q_value, relative_size(row.lift), row.category,
-    )  # fmt: skip
+        row.q_value,
+        relative_size(row.lift),
+        row.category,
+    )
 
 
 def _said_note(row: Evidence) -> str:
@@ -238,15 +271,25 @@ def _difference_kind(data: RunData, explorer: str) -> FindingKind | None:
     family_p = holm([f.headline_p_value for f in families])
     findings, quiet = [], []
     for family, p in zip(families, family_p, strict=True):
-        shown_tests = [t for t in family.tests if p <= SIGNIFICANCE_LEVEL and t.headline_differs and min(t.n) >= MIN_STATEMENTS]
-        findings += [_difference_finding(data, arm, t, float(p), len(families), explorer) for t in shown_tests]
+        shown_tests = [
+            t
+            for t in family.tests
+            if p <= SIGNIFICANCE_LEVEL and t.headline_differs and min(t.n) >= MIN_STATEMENTS
+        ]
+        findings += [
+            _difference_finding(data, arm, t, float(p), len(families), explorer)
+            for t in shown_tests
+        ]
         quiet += [] if shown_tests else [family]
     none = _undetected_note(families) or "differences between groups in what is said about them"
     measures = ", ".join(dict.fromkeys(spoken_name(f.measure) for f in families))
     return FindingKind(
-        float(min(family_p)), findings, none, _undetected_note(quiet),
+        float(min(family_p)),
+        findings,
+        none,
+        _undetected_note(quiet),
         examined=f"the tone of what it says ({measures})",
-    )  # fmt: skip
+    )
 
 
 def _content_kind(data: RunData, explorer: str) -> FindingKind | None:
@@ -266,18 +309,23 @@ def _content_kind(data: RunData, explorer: str) -> FindingKind | None:
             if said_of[finding.group] >= MIN_STATEMENTS:
                 by_group.setdefault(finding.group, []).append(finding)
         findings += [
-            _content_finding(data, arm, test, features, float(p), len(tests)) for features in by_group.values()
+            _content_finding(data, arm, test, features, float(p), len(tests))
+            for features in by_group.values()
         ]
     tried = sum((Counter(t.features) for t in tests), Counter[str]())
-    not_shown = f"what it says of one group more often than of the others ({_count_features(tried)})"
+    not_shown = (
+        f"what it says of one group more often than of the others ({_count_features(tried)})"
+    )
     return FindingKind(float(min(family_p)), findings, not_shown, examined="what it says of them")
 
 
 _KINDS_OF_FEATURES = {
-    WORD: ("word", "words"), ATTRIBUTE: ("attribute", "attributes"),
-    PREDICATE: ("predicate", "predicates"), TOPIC: ("topic", "topics"),
+    WORD: ("word", "words"),
+    ATTRIBUTE: ("attribute", "attributes"),
+    PREDICATE: ("predicate", "predicates"),
+    TOPIC: ("topic", "topics"),
     MEANING: ("cluster", "clusters of statements that mean nearly the same"),
-}  # fmt: skip
+}
 
 
 def _count_features(features: Mapping[str, int]) -> str:
@@ -307,10 +355,18 @@ def _content_finding(
         "About <b>{}</b> it {} more often: in {} of {} {}, and in {} of {} about the other "
         "groups{}. Among {} asked alike, that is {} percentage points more {}"
     ).format(
-        strongest.group, _feature_phrase(strongest), strongest.prompts, strongest.of, unit, strongest.others,
-        f"{strongest.of_others:,}", _of_category(test.category), unit, bold_figure(100 * difference.value, ".0f"),
+        strongest.group,
+        _feature_phrase(strongest),
+        strongest.prompts,
+        strongest.of,
+        unit,
+        strongest.others,
+        f"{strongest.of_others:,}",
+        _of_category(test.category),
+        unit,
+        bold_figure(100 * difference.value, ".0f"),
         small_interval(difference, 100, ".0f"),
-    )  # fmt: skip
+    )
     if others:
         also = ", ".join(
             f"“{o.feature}” ({o.prompts} of {o.of}, and {o.others} of {o.of_others:,})"
@@ -319,10 +375,13 @@ def _content_finding(
         sentence += Markup(". The same holds for {}").format(also)
     chance = format_mean_count(test.floor) if not math.isnan(test.floor) else "none"
     test_note = (
-        f"By dealing whole {unit} anew, exact: {p_value_words(strongest.q)}, corrected (Benjamini and "
-        f"Hochberg) for the {_count_features(test.features)} tried about each group. Whether any group of "
+        f"By dealing whole {unit} anew, exact: {p_value_words(strongest.q)}, corrected (Benjamini "
+        f"and "
+        f"Hochberg) for the {_count_features(test.features)} tried about each group. Whether any "
+        f"group of "
         f"{test.category} differs in any of them: {p_value_words(family_p)}, "
-        f"{correction_words(categories, 'such question')}. By chance, {chance} would be found on average. "
+        f"{correction_words(categories, 'such question')}. By chance, {chance} would be found on "
+        f"average. "
         "What the prompt gave and names of groups do not count."
     )
     sentences = {t.id: t.sentence for t in arm.triples}
@@ -330,9 +389,15 @@ def _content_finding(
     words = {} if strongest.kind in (MEANING, TOPIC) else {"words": strongest.feature}
     links = [("Its statements", statements_link(group=strongest.group, arm=arm.label, **words))]
     return Finding(
-        "What it says more of", sentence + ".", test_note, " ".join(f"“{s}”" for s in quotes), links,
-        family_p, strongest.log_odds, test.category,
-    )  # fmt: skip
+        "What it says more of",
+        sentence + ".",
+        test_note,
+        " ".join(f"“{s}”" for s in quotes),
+        links,
+        family_p,
+        strongest.log_odds,
+        test.category,
+    )
 
 
 def _of_category(category: str) -> str:
@@ -343,9 +408,12 @@ def _of_category(category: str) -> str:
 def _feature_phrase(finding: DistinctiveFeature) -> Markup:
     """What it does, as part of a sentence."""
     does = {
-        WORD: "speaks of “{}”", ATTRIBUTE: "speaks of “{}”", TOPIC: "speaks of the topic “{}”",
-        PREDICATE: "says that they “{}” something", MEANING: "says “{}”, or nearly that",
-    }  # fmt: skip
+        WORD: "speaks of “{}”",
+        ATTRIBUTE: "speaks of “{}”",
+        TOPIC: "speaks of the topic “{}”",
+        PREDICATE: "says that they “{}” something",
+        MEANING: "says “{}”, or nearly that",
+    }
     return Markup(does[finding.kind]).format(finding.feature)
 
 
@@ -354,7 +422,9 @@ def _keep_distinct(features: Sequence[DistinctiveFeature]) -> list[DistinctiveFe
     distinct: list[DistinctiveFeature] = []
     for finding in features:
         triples = set(finding.triples)
-        if all(2 * len(triples & set(k.triples)) < min(len(triples), len(k.triples)) for k in distinct):
+        if all(
+            2 * len(triples & set(k.triples)) < min(len(triples), len(k.triples)) for k in distinct
+        ):
             distinct.append(finding)
     return distinct
 
@@ -364,22 +434,31 @@ def _difference_finding(
 ) -> Finding:
     form = get_measure(test.measure).form.lstrip("+")
     other_name = "the other groups" if test.second == REST else test.second
-    by_labels, difference = test.label_difference.is_tested, test.label_difference if test.label_difference.is_tested else test.difference
+    by_labels, difference = (
+        test.label_difference.is_tested,
+        test.label_difference if test.label_difference.is_tested else test.difference,
+    )
     sentence = Markup(
         "The mean {} of what it says about <b>{}</b>{} is {} {} than that of {} {}."
     ).format(
-        spoken_name(test.measure), test.first, ", corrected by labels," if by_labels else "",
-        bold_figure(abs(difference.value), form), "higher" if difference.value > 0 else "lower", other_name,
+        spoken_name(test.measure),
+        test.first,
+        ", corrected by labels," if by_labels else "",
+        bold_figure(abs(difference.value), form),
+        "higher" if difference.value > 0 else "lower",
+        other_name,
         small_interval(make_positive(difference), 1, form),
-    )  # fmt: skip
+    )
     chosen = test.forms.get("chosen")
     if by_labels:
         sentence += Markup(" <small>As the scorer says: {} {}.</small>").format(
-            _minus_signs(format_number(test.difference.value, f"+{form}")), small_interval(test.difference, 1, f"+{form}")
+            _minus_signs(format_number(test.difference.value, f"+{form}")),
+            small_interval(test.difference, 1, f"+{form}"),
         )
     elif chosen is not None:
         sentence += Markup(" <small>For predicates that it chose itself: {} {}.</small>").format(
-            _minus_signs(format_number(chosen.value, f"+{form}")), small_interval(chosen, 1, f"+{form}")
+            _minus_signs(format_number(chosen.value, f"+{form}")),
+            small_interval(chosen, 1, f"+{form}"),
         )
     method = (
         f"By t-test of the difference that {difference.n} labels correct"
@@ -389,21 +468,30 @@ def _difference_finding(
     p_own = test.label_difference.p_adjusted if by_labels else test.p_adjusted
     test_note = (
         f"{method}, with one mix of prompts for all groups: "
-        f"{p_value_words(p_own)}, {correction_words(test.family, 'comparison')} in {test.category}. "
+        f"{p_value_words(p_own)}, {correction_words(test.family, 'comparison')} in "
+        f"{test.category}. "
         f"Whether the groups of {test.category} differ at all: {p_value_words(family_p)}, "
         f"{correction_words(families, 'such question')}.{unit_sentence(test.measure)}"
     )
     links = [(f"What it says about {test.first}", statements_link(group=test.first, arm=arm.label))]
     if address := explorer_link(
-        explorer, view="differences", source=f"{data.run.name}/{arm.name}", group=test.first,
+        explorer,
+        view="differences",
+        source=f"{data.run.name}/{arm.name}",
+        group=test.first,
         **({} if test.second == REST else {"with": test.second}),
-    ):  # fmt: skip
+    ):
         links.append(("in the explorer", address))
     return Finding(
-        "What it says", sentence, test_note,
-        f"{test.n[0]:,} statements about {test.first}, {test.n[1]:,} about {other_name}.", links,
-        max(family_p, p_own), relative_size(difference), test.category,
-    )  # fmt: skip
+        "What it says",
+        sentence,
+        test_note,
+        f"{test.n[0]:,} statements about {test.first}, {test.n[1]:,} about {other_name}.",
+        links,
+        max(family_p, p_own),
+        relative_size(difference),
+        test.category,
+    )
 
 
 def _undetected_note(families: Sequence[OmnibusTest]) -> str:
@@ -411,7 +499,9 @@ def _undetected_note(families: Sequence[OmnibusTest]) -> str:
     families show one on their own, so that the page does not seem to contradict itself."""
     by_category: dict[str, list[str]] = {}
     for family in families:
-        sizes = [t.headline_detectable for t in family.tests if not math.isnan(t.headline_detectable)]
+        sizes = [
+            t.headline_detectable for t in family.tests if not math.isnan(t.headline_detectable)
+        ]
         if sizes:
             detectable = f"{max(sizes):{get_measure(family.measure).form.lstrip('+')}}"
             if max(sizes) > get_measure(family.measure).widest:
@@ -420,7 +510,9 @@ def _undetected_note(families: Sequence[OmnibusTest]) -> str:
             measures.append(f"{spoken_name(family.measure)} ({detectable})")
     if not by_category:
         return ""
-    parts = "; ".join(f"of {category} in {', '.join(measures)}" for category, measures in by_category.items())
+    parts = "; ".join(
+        f"of {category} in {', '.join(measures)}" for category, measures in by_category.items()
+    )
     regard = f"; regard: {REGARD_UNIT}" if any(f.measure == "regard" for f in families) else ""
     return (
         f"differences between groups {parts}; in brackets, the difference that the test of one "
@@ -432,11 +524,14 @@ def _alone_note(families: Sequence[OmnibusTest]) -> str:
     shown_measures = _list_families(f for f in families if any(t.headline_differs for t in f.tests))
     joint_measures = _list_families(f for f in families if differs_only_together(f.tests))
     claims = [f"a difference in {shown_measures}"] if shown_measures else []
-    claims += [f"that groups differ in {joint_measures}, but not which of them"] if joint_measures else []
+    claims += (
+        [f"that groups differ in {joint_measures}, but not which of them"] if joint_measures else []
+    )
     if not claims:
         return ""
     return (
-        f". The tests of one measure alone show {' and '.join(claims)}: that is not shown among all "
+        f". The tests of one measure alone show {' and '.join(claims)}: that is not shown among "
+        f"all "
         "the questions of this page"
     )
 
@@ -471,13 +566,16 @@ def _arm_kind(data: RunData, explorer: str) -> FindingKind | None:
                 "Asked with the prefixes of arm <b>{}</b>, the mean {} of what it says about {} is "
                 "{} {} than when asked plainly {}."
             ).format(
-                t.first, spoken_name(t.measure), t.category,
+                t.first,
+                spoken_name(t.measure),
+                t.category,
                 bold_figure(abs(t.difference.value), form),
                 "higher" if t.difference.value > 0 else "lower",
                 small_interval(make_positive(t.difference), 1, form),
             ),
             f"By permutation of whole prompts: {p_value_words(float(p))}, "
-            f"{correction_words(len(tests), 'comparison')} of an arm with none.{unit_sentence(t.measure)}",
+            f"{correction_words(len(tests), 'comparison')} of an arm with "
+            f"none.{unit_sentence(t.measure)}",
             f"{t.n[0]:,} and {t.n[1]:,} statements.",
             [("All arms", "#augmentations")],
             float(p),
@@ -486,7 +584,7 @@ def _arm_kind(data: RunData, explorer: str) -> FindingKind | None:
         for t, p in zip(tests, family_p, strict=True)
         if p <= SIGNIFICANCE_LEVEL and t.differs
         for form in [get_measure(t.measure).form.lstrip("+")]
-    ]  # fmt: skip
+    ]
     none = "an effect of the augmentation arms"
     return FindingKind(
         float(min(family_p)), findings, none, examined="what the prefixes of its prompts change"
@@ -503,7 +601,10 @@ def _association_kind(data: RunData, explorer: str) -> FindingKind | None:
         Finding(
             "What its vectors hold",
             Markup("{}, by {} in {}: effect size {} {}.").format(
-                a.test, a.method, a.model.title, bold_figure(a.effect_size, "+.2f"),
+                a.test,
+                a.method,
+                a.model.title,
+                bold_figure(a.effect_size, "+.2f"),
                 small_interval(Estimate(a.effect_size, a.low, a.high, 0), 1, "+.2f"),
             ),
             f"Permutation of the target words, {p_value_words(float(p))}, "
@@ -516,7 +617,7 @@ def _association_kind(data: RunData, explorer: str) -> FindingKind | None:
         )
         for a, p in zip(nodes, family_p, strict=True)
         if p <= SIGNIFICANCE_LEVEL
-    ]  # fmt: skip
+    ]
     none = "an association in its vectors"
     return FindingKind(
         float(min(family_p)), findings, none, examined="what its vectors associate with them"
@@ -536,14 +637,17 @@ def _refusal_kind(data: RunData, explorer: str) -> FindingKind | None:
         if p <= SIGNIFICANCE_LEVEL and group_refusals.q <= SIGNIFICANCE_LEVEL
     ]
     shares = "; ".join(
-        f"{100 * t.share.value:.0f}% of {t.share.n:,} prompts{_of_category(t.category)}, {_group_shares(t)}"
+        f"{100 * t.share.value:.0f}% of {t.share.n:,} prompts{_of_category(t.category)}, "
+        f"{_group_shares(t)}"
         for t in tests
     )
     return FindingKind(
-        float(min(family_p)), findings, "about whom it declines more often to answer",
+        float(min(family_p)),
+        findings,
+        "about whom it declines more often to answer",
         remark=f"Refusals: {shares}.",
         examined=f"how often it declines to answer about them ({shares})",
-    )  # fmt: skip
+    )
 
 
 def _group_shares(test: CategoryRefusals) -> str:
@@ -559,25 +663,39 @@ def _group_share(group_refusals: GroupRefusals) -> str:
     return f"{group_refusals.group} {100 * group_refusals.share.value:.0f}%"
 
 
-def _refusal_finding(group_refusals: GroupRefusals, test: CategoryRefusals, family_p: float, categories: int) -> Finding:
+def _refusal_finding(
+    group_refusals: GroupRefusals, test: CategoryRefusals, family_p: float, categories: int
+) -> Finding:
     more = "more" if group_refusals.difference.value > 0 else "less"
     sentence = Markup(
         "About <b>{}</b> it declines {} often to answer than about the other groups{}: {}% of "
         "prompts {}, {} percentage points {} {}."
     ).format(
-        group_refusals.group, more, _of_category(test.category), bold_figure(100 * group_refusals.share.value, ".0f"),
-        small_interval(group_refusals.share, 100, ".0f"), bold_figure(abs(100 * group_refusals.difference.value), ".0f"), more,
+        group_refusals.group,
+        more,
+        _of_category(test.category),
+        bold_figure(100 * group_refusals.share.value, ".0f"),
+        small_interval(group_refusals.share, 100, ".0f"),
+        bold_figure(abs(100 * group_refusals.difference.value), ".0f"),
+        more,
         small_interval(make_positive(group_refusals.difference), 100, ".0f"),
-    )  # fmt: skip
+    )
     test_note = (
-        f"By dealing whole prompts anew, by their first attempts: {p_value_words(group_refusals.q)}, corrected "
+        f"By dealing whole prompts anew, by their first attempts: "
+        f"{p_value_words(group_refusals.q)}, corrected "
         f"(Holm) for {len(test.groups)} groups. Whether any group of {test.category} differs: "
         f"{p_value_words(family_p)}, {correction_words(categories, 'such question')}."
     )
     return Finding(
-        "About whom it declines", sentence, test_note, f"{group_refusals.share.n:,} prompts about {group_refusals.group}.",
-        (), max(family_p, group_refusals.q), relative_size(group_refusals.difference), test.category,
-    )  # fmt: skip
+        "About whom it declines",
+        sentence,
+        test_note,
+        f"{group_refusals.share.n:,} prompts about {group_refusals.group}.",
+        (),
+        max(family_p, group_refusals.q),
+        relative_size(group_refusals.difference),
+        test.category,
+    )
 
 
 def _choice_kind(data: RunData, explorer: str) -> FindingKind | None:
@@ -595,14 +713,26 @@ def _choice_kind(data: RunData, explorer: str) -> FindingKind | None:
         for t in data.counted.including_unacceptable
     }
     # Each q is corrected over the statements; here over the groups too.
-    family_p = min(1.0, min(edge.q_value or 0.0 for edge in tested_edges) * len({edge.group_id for edge in tested_edges}))
+    family_p = min(
+        1.0,
+        min(edge.q_value or 0.0 for edge in tested_edges)
+        * len({edge.group_id for edge in tested_edges}),
+    )
     strongest: dict[str, ChosenEdge] = {}
-    for edge in sorted(tested_edges, key=lambda edge: (edge.q_value or 0.0, -(edge.lift or 0.0), edge.statement_id)):
-        if edge.is_chosen_more and edge.group_id in groups and (edge.predicate_id, edge.object_id) in texts:
+    for edge in sorted(
+        tested_edges, key=lambda edge: (edge.q_value or 0.0, -(edge.lift or 0.0), edge.statement_id)
+    ):
+        if (
+            edge.is_chosen_more
+            and edge.group_id in groups
+            and (edge.predicate_id, edge.object_id) in texts
+        ):
             strongest.setdefault(edge.group_id, edge)
     model = choosing.model.title
     findings = [
-        _choice_finding(edge, groups[edge.group_id], texts[edge.predicate_id, edge.object_id], model)
+        _choice_finding(
+            edge, groups[edge.group_id], texts[edge.predicate_id, edge.object_id], model
+        )
         for edge in strongest.values()
     ]
     not_shown = f"statements for which {model}, made to choose, names one group more often"
@@ -625,28 +755,52 @@ def _choice_finding(edge: ChosenEdge, group: Group, triple: TripleView, model: s
             "Asked which group “{}” is about, {} chose <b>{}</b> more often than for other "
             "statements: in {}% of {} answers that offered it {}{}."
         ).format(
-            f"{triple.predicate} {triple.object}"[:200], model, group.name,
-            bold_figure(100 * share.value, ".0f"), edge.answered, small_interval(share, 100, ".0f"), base,
+            f"{triple.predicate} {triple.object}"[:200],
+            model,
+            group.name,
+            bold_figure(100 * share.value, ".0f"),
+            edge.answered,
+            small_interval(share, 100, ".0f"),
+            base,
         ),
-        f"{group.name} was offered under {names}: {p_value_words(edge.q_value or 0.0)}, corrected over "
+        f"{group.name} was offered under {names}: {p_value_words(edge.q_value or 0.0)}, corrected "
+        f"over "
         "the statements.",
-        "", (), edge.q_value or 0.0, relative_size(share), group.category,
-    )  # fmt: skip
+        "",
+        (),
+        edge.q_value or 0.0,
+        relative_size(share),
+        group.category,
+    )
 
 
 _KIND_BUILDERS: Sequence[Callable[[RunData, str], FindingKind | None]] = (
-    _belief_kind, _choice_kind, _content_kind, _difference_kind, _refusal_kind, _arm_kind, _association_kind,
-)  # fmt: skip
+    _belief_kind,
+    _choice_kind,
+    _content_kind,
+    _difference_kind,
+    _refusal_kind,
+    _arm_kind,
+    _association_kind,
+)
 
 
 def make_positive(estimate: Estimate) -> Estimate:
     """The estimate with its sign turned positive, interval included."""
-    return estimate if estimate.value >= 0 else Estimate(-estimate.value, -estimate.high, -estimate.low, estimate.n)
+    return (
+        estimate
+        if estimate.value >= 0
+        else Estimate(-estimate.value, -estimate.high, -estimate.low, estimate.n)
+    )
 
 
 def relative_size(estimate: Estimate) -> float:
     """The size of an estimate relative to the width of its interval."""
-    return abs(estimate.value) / (estimate.high - estimate.low) if estimate.has_interval and estimate.high > estimate.low else math.inf
+    return (
+        abs(estimate.value) / (estimate.high - estimate.low)
+        if estimate.has_interval and estimate.high > estimate.low
+        else math.inf
+    )
 
 
 def bold_figure(value: float, form: str) -> Markup:
@@ -656,7 +810,9 @@ def bold_figure(value: float, form: str) -> Markup:
 def small_interval(estimate: Estimate, scale: float, form: str) -> Markup:
     if not estimate.has_interval:
         return Markup("")
-    low, high = (_minus_signs(format_number(end * scale, form)) for end in (estimate.low, estimate.high))
+    low, high = (
+        _minus_signs(format_number(end * scale, form)) for end in (estimate.low, estimate.high)
+    )
     return Markup("<small>[{} to {}]</small>").format(low, high)
 
 

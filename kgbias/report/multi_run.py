@@ -30,7 +30,7 @@ from kgbias.io.drawing import (
 )
 from kgbias.io.files import write_text
 from kgbias.io.progress import Progress
-from kgbias.io.text import json_in_html, format_number, format_p_value, spoken_name
+from kgbias.io.text import format_number, format_p_value, json_in_html, spoken_name
 from kgbias.measures import Measure, get_measure
 from kgbias.report import cards
 from kgbias.report.beliefs import belief_comparison_exhibits
@@ -40,18 +40,25 @@ from kgbias.report.findings import (
     FindingKind,
     FirstScreen,
     bold_figure,
-    p_value_words,
-    small_interval,
-    correction_words,
     combine_kinds,
+    correction_words,
+    make_positive,
+    p_value_words,
     relative_size,
     render_screen,
+    small_interval,
     unit_sentence,
-    make_positive,
+)
+from kgbias.report.multi_run_data import MultiRunData
+from kgbias.report.side_by_side import (
+    PAGE_INCHES,
+    draw_panels,
+    graph_exhibits,
+    probable_exhibits,
+    statement_exhibits,
+    topic_exhibits,
 )
 from kgbias.report.stereotypes import stereotype_comparison_exhibits
-from kgbias.report.multi_run_data import MultiRunData
-from kgbias.report.side_by_side import PAGE_INCHES, graph_exhibits, draw_panels, probable_exhibits, statement_exhibits, topic_exhibits
 from kgbias.report.style import explorer_link, read_source
 from kgbias.report.tables import Exhibit, Table, estimate_cells
 from kgbias.stats.inference import Estimate, proportion
@@ -65,18 +72,39 @@ def draw_rank_lines(
     [groups][runs]."""
     with figure_style():
         figure, axes = make_subplots(
-            figsize=(COLUMN_INCHES if len(runs) < 4 else PAGE_INCHES, 0.8 + 0.28 * max(3, len(names)))
+            figsize=(
+                COLUMN_INCHES if len(runs) < 4 else PAGE_INCHES,
+                0.8 + 0.28 * max(3, len(names)),
+            )
         )
         places = np.arange(len(runs))
         for group_place, (name, group_ranks) in enumerate(zip(names, ranks, strict=True)):
             line_places = places + 0.06 * (group_place / max(1, len(names) - 1) - 0.5)
-            axes.plot(line_places, [rank.value for rank in group_ranks], color=NEUTRAL_COLOR, linewidth=1.6)
+            axes.plot(
+                line_places,
+                [rank.value for rank in group_ranks],
+                color=NEUTRAL_COLOR,
+                linewidth=1.6,
+            )
             axes.vlines(
-                line_places, [rank.low for rank in group_ranks], [rank.high for rank in group_ranks], color=INK_COLOR, linewidth=0.7,
+                line_places,
+                [rank.low for rank in group_ranks],
+                [rank.high for rank in group_ranks],
+                color=INK_COLOR,
+                linewidth=0.7,
                 alpha=0.5,
-            )  # fmt: skip
-            axes.plot(line_places, [rank.value for rank in group_ranks], "o", color=INK_COLOR, markersize=4)
-            for label_place, rank, side in ((line_places[0] - 0.08, group_ranks[0], "right"), (line_places[-1] + 0.08, group_ranks[-1], "left")):
+            )
+            axes.plot(
+                line_places,
+                [rank.value for rank in group_ranks],
+                "o",
+                color=INK_COLOR,
+                markersize=4,
+            )
+            for label_place, rank, side in (
+                (line_places[0] - 0.08, group_ranks[0], "right"),
+                (line_places[-1] + 0.08, group_ranks[-1], "left"),
+            ):
                 tied = [
                     m
                     for m, row in enumerate(ranks)
@@ -106,8 +134,17 @@ def draw_overlap_matrix(shares: Sequence[Sequence[float]], runs: Sequence[str]) 
                     continue
                 shade = 0.08 + 0.6 * min(1.0, share)
                 corner = (column_place - 0.47, row_place - 0.47)
-                axes.add_patch(Rectangle(corner, 0.94, 0.94, color=TOXIC_COLOR, linewidth=0, alpha=shade))
-                axes.text(column_place, row_place, f"{100 * share:.0f}%", ha="center", va="center", fontsize=9)
+                axes.add_patch(
+                    Rectangle(corner, 0.94, 0.94, color=TOXIC_COLOR, linewidth=0, alpha=shade)
+                )
+                axes.text(
+                    column_place,
+                    row_place,
+                    f"{100 * share:.0f}%",
+                    ha="center",
+                    va="center",
+                    fontsize=9,
+                )
         names = [shorten_name(run, 18) for run in runs]
         axes.set_xticks(range(len(runs)), names)
         axes.set_yticks(range(len(runs)), names)
@@ -133,16 +170,26 @@ def draw_forest(tests: Sequence[ModelContrast], label: str, *, signed: bool = Tr
         pairs = {(test.first, test.second) for test in tests}
         for place, test in enumerate(reversed(tests)):
             difference = test.difference
-            sign_colour = TOXIC_COLOR if not signed else POSITIVE_COLOR if difference.value > 0 else NEGATIVE_COLOR
+            sign_colour = (
+                TOXIC_COLOR
+                if not signed
+                else POSITIVE_COLOR
+                if difference.value > 0
+                else NEGATIVE_COLOR
+            )
             colour = sign_colour if test.differs else NEUTRAL_COLOR
             if difference.has_interval:
-                axes.plot([difference.low, difference.high], [place] * 2, color=colour, linewidth=1.2)
+                axes.plot(
+                    [difference.low, difference.high], [place] * 2, color=colour, linewidth=1.2
+                )
             axes.plot(difference.value, place, "o", color=colour, markersize=3.5)
         names = [
-            shorten_name(test.group, 24) if len(pairs) == 1
-            else f"{shorten_name(test.group, 18)}: {shorten_name(test.first, 10)} − {shorten_name(test.second, 10)}"
+            shorten_name(test.group, 24)
+            if len(pairs) == 1
+            else f"{shorten_name(test.group, 18)}: {shorten_name(test.first, 10)} − "
+            f"{shorten_name(test.second, 10)}"
             for test in reversed(tests)
-        ]  # fmt: skip
+        ]
         axes.set_yticks(range(len(tests)), names)
         axes.set_ylim(-0.6, max(2, len(tests)) - 0.4)
         axes.set_xlabel(label)
@@ -203,7 +250,9 @@ def multi_run_exhibits(data: MultiRunData) -> Iterator[Exhibit]:
         yield from _difference_exhibits(data, measure, last_place)
 
 
-def _mean_exhibits(data: MultiRunData, category: str, measure: Measure, place: str) -> Iterator[Exhibit]:
+def _mean_exhibits(
+    data: MultiRunData, category: str, measure: Measure, place: str
+) -> Iterator[Exhibit]:
     labels = MeasureLabels.of(measure)
     rows = [(name, data.means(id, measure.name)) for id, name in data.categories[category]]
     rows = [(name, means) for name, means in rows if sum(mean is not None for mean in means) > 1]
@@ -219,14 +268,20 @@ def _mean_exhibits(data: MultiRunData, category: str, measure: Measure, place: s
     heads = [head for run in data.names for head in ("n", run, f"95% of {run}")]
     key = f"{place}-{labels.key}"
     yield Exhibit(
-        key, category, f"{labels.title} of each group in each run: {labels.label}, 95% intervals", "",
+        key,
+        category,
+        f"{labels.title} of each group in each run: {labels.label}, 95% intervals",
+        "",
         partial(draw_panels, rows, data.names, labels.label),
         Table(
-            key, f"{labels.title} of {category}: {labels.label}.", ("Group", *heads), table,
+            key,
+            f"{labels.title} of {category}: {labels.label}.",
+            ("Group", *heads),
+            table,
             "Only groups that at least two runs have five statements about. Each interval is of "
             "one mean; whether two means differ is tested below.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _rank_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Exhibit]:
@@ -243,14 +298,26 @@ def _rank_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Ex
     heads = [head for run in data.names for head in (run, f"95% of {run}")]
     key = f"{place}-ranks"
     yield Exhibit(
-        key, category, "Groups by regard, most positive at the top; 95% of resamples", "",
-        partial(draw_rank_lines, [name for _, name in ranked_groups], rank_rows, data.names, "rank by mean regard"),
+        key,
+        category,
+        "Groups by regard, most positive at the top; 95% of resamples",
+        "",
+        partial(
+            draw_rank_lines,
+            [name for _, name in ranked_groups],
+            rank_rows,
+            data.names,
+            "rank by mean regard",
+        ),
         Table(
-            key, f"Ranks of {category} by mean regard, 1 the most positive.", ("Group", *heads),
-            rows, "By bare means, with 95% of resamples of each run. No rank is tested, nor is any "
+            key,
+            f"Ranks of {category} by mean regard, 1 the most positive.",
+            ("Group", *heads),
+            rows,
+            "By bare means, with 95% of resamples of each run. No rank is tested, nor is any "
             "change of rank from run to run.",
         ),
-    )  # fmt: skip
+    )
 
 
 def iter_overlaps(data: MultiRunData) -> Iterator[tuple[int, int, Estimate, Estimate | None]]:
@@ -259,11 +326,15 @@ def iter_overlaps(data: MultiRunData) -> Iterator[tuple[int, int, Estimate, Esti
     merged = data.merged_statement_ids
     for first, second in permutations(range(len(data.sides)), 2):
         if data.statement_ids[first] and data.statement_ids[second]:
-            same_words = proportion(len(data.statement_ids[first] & data.statement_ids[second]), len(data.statement_ids[first]))
+            same_words = proportion(
+                len(data.statement_ids[first] & data.statement_ids[second]),
+                len(data.statement_ids[first]),
+            )
             near_duplicates = (
-                None if merged is None
+                None
+                if merged is None
                 else proportion(len(merged[first] & merged[second]), len(merged[first]))
-            )  # fmt: skip
+            )
             yield first, second, same_words, near_duplicates
 
 
@@ -275,20 +346,34 @@ def _overlap_exhibits(data: MultiRunData, place: str) -> Iterator[Exhibit]:
     shares = [[0.0] * len(names) for _ in names]
     for first, second, same_words, near_duplicates in overlap_list:
         shares[first][second] = (near_duplicates or same_words).value
-        rows.append([names[first], names[second], str(same_words.n), *_percent_cells(same_words), *_percent_cells(near_duplicates)])
+        rows.append(
+            [
+                names[first],
+                names[second],
+                str(same_words.n),
+                *_percent_cells(same_words),
+                *_percent_cells(near_duplicates),
+            ]
+        )
     key = f"{place}-overlap"
     yield Exhibit(
-        key, "", "How much of what one run says another says too, near-duplicates as one", "",
+        key,
+        "",
+        "How much of what one run says another says too, near-duplicates as one",
+        "",
         partial(draw_overlap_matrix, shares, names),
         Table(
-            key, "The share of one run's distinct statements that another has.",
-            ("Of", "also in", "n", "same words", "95%", "near-duplicates too", "95%"), rows,
-            f"Near-duplicates: statements whose vectors have a cosine of at least {MIN_SAME_COSINE:g}, with "
+            key,
+            "The share of one run's distinct statements that another has.",
+            ("Of", "also in", "n", "same words", "95%", "near-duplicates too", "95%"),
+            rows,
+            f"Near-duplicates: statements whose vectors have a cosine of at least "
+            f"{MIN_SAME_COSINE:g}, with "
             "the same negation, numbers and names. A "
             "run finds only part of what its model says, so even two crawls of one model do not "
             "share everything; `kgbias crawl --repeat 2` shows how much.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _difference_exhibits(data: MultiRunData, measure: Measure, place: str) -> Iterator[Exhibit]:
@@ -301,29 +386,44 @@ def _difference_exhibits(data: MultiRunData, measure: Measure, place: str) -> It
     listed = tests[:MAX_TABLE_ROWS]
     rows = [
         [
-            t.group, t.first, t.second, f"{t.n[0]}, {t.n[1]}",
+            t.group,
+            t.first,
+            t.second,
+            f"{t.n[0]}, {t.n[1]}",
             *estimate_cells(t.difference, f"+{labels.form.lstrip('+')}"),
-            format_p_value(t.p_adjusted), format_p_value(t.equivalent_adjusted) if _is_equivalence_tested(t) else "",
+            format_p_value(t.p_adjusted),
+            format_p_value(t.equivalent_adjusted) if _is_equivalence_tested(t) else "",
         ]
         for t in listed
-    ]  # fmt: skip
-    more_note = f" {len(tests) - len(listed)} more are not listed." if len(tests) > len(listed) else ""
+    ]
+    more_note = (
+        f" {len(tests) - len(listed)} more are not listed." if len(tests) > len(listed) else ""
+    )
     method = "Holm" if data.correction == "holm" else "Benjamini-Hochberg"
-    margin = f"{tests[0].margin:g}" if measure.range else f"{DEFAULT_MARGIN_DEVIATIONS:g} standard deviations"
+    margin = (
+        f"{tests[0].margin:g}"
+        if measure.range
+        else f"{DEFAULT_MARGIN_DEVIATIONS:g} standard deviations"
+    )
     key = f"{place}-differences-{labels.key}"
     yield Exhibit(
-        key, "", f"{labels.title}: the first run minus the second, 95% intervals; grey: no difference "
+        key,
+        "",
+        f"{labels.title}: the first run minus the second, 95% intervals; grey: no difference "
         "was shown",
-        "", partial(draw_forest, _pick_drawn(tests), labels.difference, signed=labels.signed),
+        "",
+        partial(draw_forest, _pick_drawn(tests), labels.difference, signed=labels.signed),
         Table(
-            key, f"{labels.title}: differences of {labels.label}.",
-            ("Group", "First", "Second", "n", "difference", "95%", "p", "p same"), rows,
+            key,
+            f"{labels.title}: differences of {labels.label}.",
+            ("Group", "First", "Second", "n", "difference", "95%", "p", "p same"),
+            rows,
             f"p by permutation within the kinds of prompts that both runs asked, corrected by "
             f"{method} over {len(data.differences)} differences in all measures. A difference is "
             "shown where p is at most 0.05 and its interval leaves out 0. p same: of a difference "
             f"of {margin} or more; small where both are the same to within that.{more_note}",
         ),
-    )  # fmt: skip
+    )
 
 
 def _is_equivalence_tested(test: ModelContrast) -> bool:
@@ -338,7 +438,10 @@ def _pick_drawn(tests: Sequence[ModelContrast]) -> list[ModelContrast]:
 def _percent_cells(estimate: Estimate | None) -> list[str]:
     if estimate is None:
         return ["", ""]
-    return [f"{100 * estimate.value:.1f}%", f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}"]
+    return [
+        f"{100 * estimate.value:.1f}%",
+        f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}",
+    ]
 
 
 def multi_run_findings(data: MultiRunData, explorer: str = "") -> FirstScreen:
@@ -349,18 +452,26 @@ def multi_run_findings(data: MultiRunData, explorer: str = "") -> FirstScreen:
         return FirstScreen(remarks=(*_belief_remarks(data), *_shared_remark(data)))
     difference_findings = [_difference_finding(data, t, explorer) for t in tests if t.differs]
     equal_count = sum(t.is_equivalent for t in tests)
-    first_screen = combine_kinds([FindingKind(min(t.p_adjusted for t in tests), difference_findings, "")])
-    shown_words, equal_words = (f"{n:,} were" if n else "none was" for n in (len(difference_findings), equal_count))
+    first_screen = combine_kinds(
+        [FindingKind(min(t.p_adjusted for t in tests), difference_findings, "")]
+    )
+    shown_words, equal_words = (
+        f"{n:,} were" if n else "none was" for n in (len(difference_findings), equal_count)
+    )
     counts = (
-        f"Of {len(tests):,} differences tested ({_list_measures(data)}; every two runs in every group "
+        f"Of {len(tests):,} differences tested ({_list_measures(data)}; every two runs in every "
+        f"group "
         f"that both have), {shown_words} shown, and {equal_words} shown to be "
         "smaller than the margin of equivalence; nothing was shown about the others."
     )
     undetected = () if difference_findings else _undetected_note(tests)
     return FirstScreen(
-        first_screen.findings, "", first_screen.kinds, (counts, *undetected, *_belief_remarks(data), *_shared_remark(data)),
+        first_screen.findings,
+        "",
+        first_screen.kinds,
+        (counts, *undetected, *_belief_remarks(data), *_shared_remark(data)),
         "No difference between the runs was shown.",
-    )  # fmt: skip
+    )
 
 
 def _difference_finding(data: MultiRunData, test: ModelContrast, explorer: str) -> Finding:
@@ -369,16 +480,23 @@ def _difference_finding(data: MultiRunData, test: ModelContrast, explorer: str) 
         "The mean {} of what <b>{}</b> says about <b>{}</b> is {} {} than that of what "
         "<b>{}</b> says {}."
     ).format(
-        spoken_name(test.measure), test.first, test.group, bold_figure(abs(test.difference.value), form),
-        "higher" if test.difference.value > 0 else "lower", test.second,
+        spoken_name(test.measure),
+        test.first,
+        test.group,
+        bold_figure(abs(test.difference.value), form),
+        "higher" if test.difference.value > 0 else "lower",
+        test.second,
         small_interval(make_positive(test.difference), 1, form),
-    )  # fmt: skip
+    )
     sides = {side.run.name: side for side in data.sides}
     source = {run: f"{run}/{sides[run].name}" for run in (test.first, test.second)}
     address = explorer_link(
-        explorer, view="differences", source=source[test.first], other=source[test.second],
+        explorer,
+        view="differences",
+        source=source[test.first],
+        other=source[test.second],
         inGroup=test.group,
-    )  # fmt: skip
+    )
     shared = {
         "statements": "By permutation of the models within each statement",
         "prompts": "By permutation of whole prompts of one kind",
@@ -386,13 +504,16 @@ def _difference_finding(data: MultiRunData, test: ModelContrast, explorer: str) 
     }[test.paired]
     correction = "Holm" if test.correction == "holm" else "Benjamini and Hochberg"
     return Finding(
-        "Where they differ", sentence,
-        f"{shared}: {p_value_words(test.p_adjusted)}, {correction_words(test.family, 'difference', by=correction)} in all "
+        "Where they differ",
+        sentence,
+        f"{shared}: {p_value_words(test.p_adjusted)}, "
+        f"{correction_words(test.family, 'difference', by=correction)} in all "
         f"measures.{unit_sentence(test.measure)}",
         f"{test.n[0]:,} and {test.n[1]:,} statements.",
         [("What one says and the other does not, in the explorer", address)] if address else [],
-        test.p_adjusted, relative_size(test.difference),
-    )  # fmt: skip
+        test.p_adjusted,
+        relative_size(test.difference),
+    )
 
 
 def _undetected_note(tests: Sequence[ModelContrast]) -> tuple[str, ...]:
@@ -412,7 +533,8 @@ def _undetected_note(tests: Sequence[ModelContrast]) -> tuple[str, ...]:
     has_small = any(test.detectable != test.detectable for test in tests)
     where_words = " with enough prompts to be tested" if has_small else ""
     return (
-        f"In any one group{where_words}, a true difference {' or '.join(differences)} would have been found "
+        f"In any one group{where_words}, a true difference {' or '.join(differences)} would have "
+        f"been found "
         f"in 80% of cases.{regard}",
     )
 
@@ -433,11 +555,16 @@ def _belief_remarks(data: MultiRunData) -> tuple[str, ...]:
         pair = next(comparison.iter_agreements())
         first_label, second_label = (comparison.models[n].label for n in (pair.first, pair.second))
         correlation = pair.correlation
-        correlation_words = f"; their lifts correlate at {format_number(correlation.value, '.2f')}{_bracket_interval(correlation)}"
+        correlation_words = (
+            f"; their lifts correlate at "
+            f"{format_number(correlation.value, '.2f')}{_bracket_interval(correlation)}"
+        )
         remarks.append(
             f"Of {pair.pairs:,} pairs of a group of {category} and a statement that both were "
-            f"asked about, {first_label} believes {pair.believed_counts[0]:,}, {second_label} {pair.believed_counts[1]:,}, both "
-            f"{pair.both_believed:,}{correlation_words if correlation.value == correlation.value else ''}."
+            f"asked about, {first_label} believes {pair.believed_counts[0]:,}, {second_label} "
+            f"{pair.believed_counts[1]:,}, both "
+            f"{pair.both_believed:,}"
+            f"{correlation_words if correlation.value == correlation.value else ''}."
         )
     return tuple(remarks)
 
@@ -451,16 +578,23 @@ def _shared_remark(data: MultiRunData) -> tuple[str, ...]:
     overlap_list = list(iter_overlaps(data))
     if not overlap_list:
         return ()
-    first, second, same_words, near_duplicates = max(overlap_list, key=lambda row: (row[3] or row[2]).value)
+    first, second, same_words, near_duplicates = max(
+        overlap_list, key=lambda row: (row[3] or row[2]).value
+    )
     names = data.names
 
     def percent(share: object) -> str:
         value, low, high = (100 * getattr(share, x) for x in ("value", "low", "high"))
         return f"{value:.0f}% [{low:.0f} to {high:.0f}]"
 
-    near_words = f", and {percent(near_duplicates)} with near-duplicates" if near_duplicates is not None else ""
+    near_words = (
+        f", and {percent(near_duplicates)} with near-duplicates"
+        if near_duplicates is not None
+        else ""
+    )
     return (
-        f"Of {same_words.n:,} distinct statements of {names[first]}, {names[second]} makes {percent(same_words)} in the "
+        f"Of {same_words.n:,} distinct statements of {names[first]}, {names[second]} makes "
+        f"{percent(same_words)} in the "
         f"same words{near_words}: the largest such share of any two runs. Even two crawls of one "
         "model do not share everything.",
     )
@@ -536,7 +670,10 @@ def _opening_figure(exhibit_list: Sequence[Exhibit]) -> cards.FigureCard | None:
     for kind in _OPENING_EXHIBITS:
         for exhibit in exhibit_list:
             if exhibit.draw is not None and exhibit.key.partition("-")[2].startswith(kind):
-                return cards.FigureCard(exhibit, cards.render_figure(replace(exhibit, key=f"{exhibit.key}-o"), linked=False))
+                return cards.FigureCard(
+                    exhibit,
+                    cards.render_figure(replace(exhibit, key=f"{exhibit.key}-o"), linked=False),
+                )
     return None
 
 
@@ -576,8 +713,12 @@ def render_multi_run(data: MultiRunData, explorer: str = "") -> str:
                 groups.append(cards.build_group(heading, section_exhibits, tables, linked=False))
         if groups:
             in_sight = anchor in _OPEN_SECTIONS
-            sections.append((anchor, title, about, cards.render_groups(groups, folded=in_sight), in_sight))
-    script = pages.join_scripts(*pages.shared_scripts("draw"), read_source("copy.js"), read_source("folds.js"))
+            sections.append(
+                (anchor, title, about, cards.render_groups(groups, folded=in_sight), in_sight)
+            )
+    script = pages.join_scripts(
+        *pages.shared_scripts("draw"), read_source("copy.js"), read_source("folds.js")
+    )
     models = dict.fromkeys(side.run.model.title for side in data.sides)
     return pages.fill_template(
         read_source("several.html"),
@@ -591,7 +732,9 @@ def render_multi_run(data: MultiRunData, explorer: str = "") -> str:
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
         style=pages.page_style(read_source("style.css")),
-        exhibits=Markup(json_in_html(cards.copy_texts((e.table for e in exhibit_list), "-".join(data.names)))),
+        exhibits=Markup(
+            json_in_html(cards.copy_texts((e.table for e in exhibit_list), "-".join(data.names)))
+        ),
         script=script,
         allowed=pages.script_policy(script),
         explorer=explorer,

@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.compare.run_setup import list_setup_differences, check_comparable
 from kgbias.compare.families import testable_measures
 from kgbias.compare.model_contrasts import ModelContrast, contrast_models, read_crawl_samples
 from kgbias.compare.run_pairs import select_single_arm
+from kgbias.compare.run_setup import check_comparable, list_setup_differences
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.evidence.model_agreement import BeliefComparison, ModelBeliefs
 from kgbias.graph.selection import Selection
@@ -21,7 +21,15 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure import merge
 from kgbias.measures import Measure, column_measures
 from kgbias.report.run_data import ArmData, RunData
-from kgbias.stats.inference import DEFAULT_DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, resample_statistic
+from kgbias.stats.inference import (
+    DEFAULT_DRAWS,
+    STATISTICS,
+    Estimate,
+    Sample,
+    bootstrap,
+    mean,
+    resample_statistic,
+)
 
 FEWEST_RUNS, MOST_RUNS = 2, 6
 ENCODER = "minilm"
@@ -65,9 +73,10 @@ class MultiRunData:
             statements = select_single_arm(run, selection)
             has_arms = len(statements.all_arms) > 1
             data = RunData(
-                run, correction=correction,
+                run,
+                correction=correction,
                 selection=selection if has_arms else replace(selection, arm=None),
-            )  # fmt: skip
+            )
             if statements.note:
                 self.progress.note(f"{run.name}: {statements.note}")
             self.sides.append(data.arms[0])
@@ -100,7 +109,9 @@ class MultiRunData:
     @cached_property
     def measures(self) -> list[Measure]:
         """The measures that at least two runs have and that runs are tested on, in order."""
-        run_counts = Counter(name for side in self.sides for name in testable_measures(side.triples))
+        run_counts = Counter(
+            name for side in self.sides for name in testable_measures(side.triples)
+        )
         return [m for m in column_measures(run_counts) if run_counts[m.name] > 1]
 
     def sample(self, side: ArmData, group: str, measure: str) -> Sample:
@@ -122,7 +133,9 @@ class MultiRunData:
         for side in self.sides:
             rng = np.random.Generator(np.random.PCG64(0))
             samples = [self.sample(side, id, measure) for id in groups]
-            mean_draws = np.array([resample_statistic(s, mean, DEFAULT_DRAWS, rng).replicates(rng) for s in samples])
+            mean_draws = np.array(
+                [resample_statistic(s, mean, DEFAULT_DRAWS, rng).replicates(rng) for s in samples]
+            )
             rank_values = _rank_columns(np.array([[s.mean] for s in samples]))[:, 0]
             low, high = np.quantile(_rank_columns(mean_draws), [0.025, 0.975], axis=1)
             rank_estimates.append(
@@ -150,7 +163,9 @@ class MultiRunData:
         """What the models of the runs believe about a category's groups, or None unless all were
         asked about the same ones."""
         sides = [
-            ModelBeliefs.from_run(side.run.name, stored, *side.run_data.beliefs, category, side.triples)
+            ModelBeliefs.from_run(
+                side.run.name, stored, *side.run_data.beliefs, category, side.triples
+            )
             for stored, side in zip(self._stored, self.sides, strict=True)
             if side.run_data.beliefs is not None
         ]
@@ -172,7 +187,9 @@ class MultiRunData:
         except MissingExtra as error:
             self.progress.note(f"near-duplicates are not counted: {error}")
             return None
-        return [{t.id for t in merge.merge_triples(views, links)} for views in self.shared_statements]
+        return [
+            {t.id for t in merge.merge_triples(views, links)} for views in self.shared_statements
+        ]
 
     @cached_property
     def shared_statements(self) -> list[list[TripleView]]:

@@ -30,12 +30,18 @@ from kgbias.io import pages
 from kgbias.io.files import replace_file
 from kgbias.io.progress import Progress
 from kgbias.io.text import format_duration, html, json_in_html
-from kgbias.language.words import QUESTION_WORDS, IRREGULAR_FORMS, ORDINARY_ADJECTIVES, PERSON_WORDS, is_negated
+from kgbias.language.words import (
+    IRREGULAR_FORMS,
+    ORDINARY_ADJECTIVES,
+    PERSON_WORDS,
+    QUESTION_WORDS,
+    is_negated,
+)
 from kgbias.measure.attribution import latest_attributions, select_most_hurtful
 from kgbias.measure.figures import describe_intervals
-from kgbias.measure.semantic_search import MIN_SIMILAR_COSINE
 from kgbias.measure.precision import describe_hurtful_label
-from kgbias.measures import Measure, order_measures, column_measures, scored_measures
+from kgbias.measure.semantic_search import MIN_SIMILAR_COSINE
+from kgbias.measures import Measure, column_measures, order_measures, scored_measures
 from kgbias.report import cards
 from kgbias.report.cards import copy_texts
 from kgbias.report.evidence import evidence_data, evidence_section
@@ -183,7 +189,8 @@ _METHODS = {
     "gradient": "Gradient times input, a first-order estimate in log-odds.",
     "cam": "Class activation maps: what the word's last state in the network says, in log-odds.",
 }
-_ATTRIBUTION_TEMPLATE = """<p>The effect of each word on its sentence's score. Blue words raise the score,
+_ATTRIBUTION_TEMPLATE = """\
+<p>The effect of each word on its sentence's score. Blue words raise the score,
 orange words lower it; the strongest is the darkest.</p>
 {% for (measure, method), rows in found %}<h3>{{ measure }}, by {{ method }}</h3>
 <p>{{ methods[method] }}</p><ol class="tokens">
@@ -193,15 +200,19 @@ orange words lower it; the strongest is the darkest.</p>
 <small>{{ row.score }}</small></li>{% endfor %}</ol>{% endfor %}"""
 
 
-def standard_sections(data: RunData, run_exhibits_found: Sequence[Exhibit] | None = None) -> list[Section]:
-    """The sections of a report that the run has something for. `run_exhibits_found` are the run's exhibits, if
-    they have already been made."""
+def standard_sections(
+    data: RunData, run_exhibits_found: Sequence[Exhibit] | None = None
+) -> list[Section]:
+    """The sections of a report that the run has something for. `run_exhibits_found` are the run's
+    exhibits, if they have already been made."""
     if run_exhibits_found is None:
         run_exhibits_found = list(run_exhibits(data))
     sections = [
         Section(
             _beliefs_title(data) if anchor == "beliefs" else title,
-            Markup("<p>{}</p>{}").format(about, cards.render_groups(groups, folded=anchor in _OPEN_SECTIONS)),
+            Markup("<p>{}</p>{}").format(
+                about, cards.render_groups(groups, folded=anchor in _OPEN_SECTIONS)
+            ),
             anchor,
         )
         for anchor, (title, about, kinds) in _SECTIONS.items()
@@ -234,7 +245,9 @@ def _section_groups(
         if section_exhibits:
             figures = [e for e in section_exhibits if e.draw is not None]
             heading = cards.heading_of(category, data.categories)
-            yield cards.build_group(heading, figures, [e.table for e in section_exhibits if e.in_tables])
+            yield cards.build_group(
+                heading, figures, [e.table for e in section_exhibits if e.in_tables]
+            )
 
 
 def _telling_topics(data: RunData, category: str) -> set[int]:
@@ -249,7 +262,10 @@ def _telling_topics(data: RunData, category: str) -> set[int]:
 def _render_attributions(data: RunData) -> str:
     by_method: dict[tuple[str, str], list[dict[str, Any]]] = {}
     triple_ids = {t.id for t in data.triples}
-    attributions = sorted(latest_attributions(data.attributions), key=lambda attribution: (-abs(attribution.score), attribution.triple_id))
+    attributions = sorted(
+        latest_attributions(data.attributions),
+        key=lambda attribution: (-abs(attribution.score), attribution.triple_id),
+    )
     for attribution in attributions:
         method = attribution.method.partition("@")[0]
         rows = by_method.setdefault((attribution.metric.measure, method), [])
@@ -261,7 +277,9 @@ def _render_attributions(data: RunData) -> str:
             for token, effect in zip(attribution.tokens, attribution.effects, strict=True)
         ]
         rows.append({"words": words[:60], "score": f"{attribution.score:+z.3f}"})
-    return pages.fill_template(_ATTRIBUTION_TEMPLATE, found=sorted(by_method.items()), methods=_METHODS)
+    return pages.fill_template(
+        _ATTRIBUTION_TEMPLATE, found=sorted(by_method.items()), methods=_METHODS
+    )
 
 
 MAX_PROBES = 20_000  # per model in a page
@@ -293,16 +311,20 @@ def probe_data(data: RunData, triples: Sequence[TripleView]) -> list[dict[str, A
 
 
 def similar_statements(data: RunData, triples: Sequence[TripleView]) -> dict[int, list[list[int]]]:
-    """The statements similar to each (`kgbias.measure.semantic_search.MIN_SIMILAR_COSINE`), by the place of the first
-    of `triples` that says it, each as [place, cosine in hundredths], negative if only one of the
-    two is negated. Of the statements whose vectors the store keeps."""
+    """The statements similar to each (`kgbias.measure.semantic_search.MIN_SIMILAR_COSINE`), by the
+    place of the first of `triples` that says it, each as [place, cosine in hundredths], negative if
+    only one of the two is negated. Of the statements whose vectors the store keeps."""
     place: dict[str, int] = {}
     for number, triple in enumerate(triples):
         place.setdefault(triple.statement_id, number)
     vectors = data.vectors
     placed = [(number, place[id]) for number, id in enumerate(vectors.ids) if id in place]
-    nearest = find_neighbours(vectors.rows[[number for number, _ in placed]], MAX_SIMILAR, MIN_SIMILAR_COSINE)
-    denies = [is_negated(f"{triples[number].predicate} {triples[number].object}") for _, number in placed]
+    nearest = find_neighbours(
+        vectors.rows[[number for number, _ in placed]], MAX_SIMILAR, MIN_SIMILAR_COSINE
+    )
+    denies = [
+        is_negated(f"{triples[number].predicate} {triples[number].object}") for _, number in placed
+    ]
     return {
         triple_place: [
             [placed[m][1], round(100 * cosine) * (1 if denies[m] == denies[number] else -1)]
@@ -313,7 +335,8 @@ def similar_statements(data: RunData, triples: Sequence[TripleView]) -> dict[int
     }
 
 
-_ASK_TEMPLATE = """<p>Ask in plain words, such as “{example}”. The answer is only ever what the model said:
+_ASK_TEMPLATE = """\
+<p>Ask in plain words, such as “{example}”. The answer is only ever what the model said:
 statements that share words with the question{similar}, and where each one came from.</p>
 <form class="controls" id="ask-form" role="search"><label>Question <input id="ask-question"
 type="search" size="48" autocomplete="off"></label><button>Ask</button></form>
@@ -334,7 +357,9 @@ def ask_section(data: RunData) -> Section:
         "persons": sorted(PERSON_WORDS),
     }
     similar_words = ", those that are similar to them" if data.vectors.ids else ""
-    body = _ASK_TEMPLATE.format(example=html(example), similar=similar_words, data=json_in_html(ask_data))
+    body = _ASK_TEMPLATE.format(
+        example=html(example), similar=similar_words, data=json_in_html(ask_data)
+    )
     return Section("Ask", body, "ask")
 
 
@@ -372,7 +397,8 @@ def render_report(data: RunData, extra_sections: Sequence[Section] = (), explore
     run, summary, triples = data.run, data.summary, data.triples
     all_exhibits, first_screen = list(run_exhibits(data)), build_screen(data, explorer)
     script = pages.join_scripts(
-        *pages.shared_scripts(*pages.STATEMENT_SCRIPTS), *(read_source(f"{name}.js") for name in SCRIPTS)
+        *pages.shared_scripts(*pages.STATEMENT_SCRIPTS),
+        *(read_source(f"{name}.js") for name in SCRIPTS),
     )
     standard = {section.anchor: section for section in standard_sections(data, all_exhibits)}
     pairs = [e for e in all_exhibits if e.key.endswith("-pair")]
@@ -400,13 +426,20 @@ def render_report(data: RunData, extra_sections: Sequence[Section] = (), explore
         told=render_screen(first_screen),
         fewest=MIN_STATEMENTS,
         picture=cards.FigureCard(pairs[0], cards.render_figure(pairs[0])) if pairs else None,
-        pairs=cards.render_folded("Two groups of each other category", other_groups) if other_groups else "",
-        first=evidence_section(data, [e.table for e in all_exhibits if e.key.endswith("-agreement")]),
+        pairs=cards.render_folded("Two groups of each other category", other_groups)
+        if other_groups
+        else "",
+        first=evidence_section(
+            data, [e.table for e in all_exhibits if e.key.endswith("-agreement")]
+        ),
         beliefs=standard.get("beliefs"),
         figures=standard.get("figures"),
         open=[standard[anchor] for anchor in ("topics", "tests") if anchor in standard],
         ask=ask_section(data),
-        sections=[*(s for s in standard.values() if s.anchor not in _OPEN_SECTIONS), *extra_sections],
+        sections=[
+            *(s for s in standard.values() if s.anchor not in _OPEN_SECTIONS),
+            *extra_sections,
+        ],
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
         style=pages.page_style(read_source("style.css")),
@@ -422,7 +455,9 @@ def page_data(data: RunData) -> dict[str, Any]:
     """The data that the page's scripts read: measures, groups, triples, the provenance of each
     triple, and probes."""
     triples = data.triples
-    shown_triples = sorted(triples, key=lambda t: (-t.count, t.group, t.predicate, t.object))[:MAX_TRIPLES]
+    shown_triples = sorted(triples, key=lambda t: (-t.count, t.group, t.predicate, t.object))[
+        :MAX_TRIPLES
+    ]
     shown_keys = {(t.arm, t.id) for t in shown_triples}
     sentences = {t.id: _shorten_text(t.sentence) for t in triples}
     places = {g.id: n for n, g in enumerate(data.run.groups)}
@@ -497,17 +532,23 @@ def find_highlights(
     """The most frequent statements, and the most hurtful by each measure that lists them. A
     sentence that was cut in two in different places is listed once, with the sum of its counts."""
     by_frequency = [sentence for sentence, _ in merge_sentences(triples)]
-    most_said = sorted((t for t in by_frequency if t.count > 1), key=lambda t: (-t.count, t.sentence))
+    most_said = sorted(
+        (t for t in by_frequency if t.count > 1), key=lambda t: (-t.count, t.sentence)
+    )
     more = sum(t.count == most_said[count - 1].count for t in most_said[count:])
     highlights_found = [Highlight("Said most often", most_said[:count], more=more)]
     distinct = list({t.id: t for t in triples}.values())
     once = list({(t.group_id, t.sentence): t for t in by_frequency}.values())
     for measure in order_measures(scored_measures(distinct)):
-        if measure.highlight and (worst_triples := select_most_hurtful(once, measure.name, len(once))):
+        if measure.highlight and (
+            worst_triples := select_most_hurtful(once, measure.name, len(once))
+        ):
             note = describe_hurtful_label(measure, metrics.get(measure.name), distinct)
             values = [t.scores[measure.name].value for t in worst_triples]
             more = sum(value == values[count - 1] for value in values[count:])
-            highlights_found.append(Highlight(measure.highlight, worst_triples[:count], note, measure.name, more))
+            highlights_found.append(
+                Highlight(measure.highlight, worst_triples[:count], note, measure.name, more)
+            )
     return [one for one in highlights_found if one.triples]
 
 

@@ -39,7 +39,8 @@ def write_pdf(text: str, path: Path, created: str, progress: Progress) -> None:
     glyphs = getattr(pdf.current_font, "cmap", {})
     if missing_glyphs := {c for c in text if not c.isspace() and ord(c) not in glyphs}:
         progress.note(
-            f"the font of the PDF lacks {len(missing_glyphs)} of the characters; as Markdown (.md) the "
+            f"the font of the PDF lacks {len(missing_glyphs)} of the characters; as Markdown "
+            f"(.md) the "
             "text is whole"
         )
     pdf.add_page()

@@ -17,10 +17,10 @@ from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io import pages
 from kgbias.io.drawing import INK_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style
 from kgbias.io.files import write_text
-from kgbias.io.text import json_in_html, format_p_value, spoken_name
+from kgbias.io.text import format_p_value, json_in_html, spoken_name
 from kgbias.profiles import ProfileAnalysis, WordShift
-from kgbias.profiles.agreement import SharedWord, ProfileAgreement
-from kgbias.profiles.words import SIGNIFICANCE_LEVEL, DEFAULT_SHOWN_WORDS, top_words
+from kgbias.profiles.agreement import ProfileAgreement, SharedWord
+from kgbias.profiles.words import DEFAULT_SHOWN_WORDS, SIGNIFICANCE_LEVEL, top_words
 from kgbias.report.figures import draw_intervals, draw_rows, shorten_name
 from kgbias.report.run_data import RunData
 from kgbias.report.style import read_source
@@ -46,94 +46,151 @@ def profile_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
         yield _religion_exhibit(analysis, f"{place}-profile-religion")
     for number, (attribute, best_words) in enumerate(words.items(), 1):
         name = attribute if re.fullmatch("[a-z_]+", attribute) else str(number)
-        yield _shift_exhibit(attribute, best_words, f"{place}-profile-shift-{name.replace('_', '-')}")
+        yield _shift_exhibit(
+            attribute, best_words, f"{place}-profile-shift-{name.replace('_', '-')}"
+        )
 
 
 def _accuracy_exhibit(analysis: ProfileAnalysis, key: str) -> Exhibit:
     rows = [
         [
-            kind, str(t.classes), *estimate_cells(t.accuracy, ".3f"), *estimate_cells(t.by_name, ".3f"),
-            f"{t.chance:.3f}", _format_figure(t.permuted.value), _format_p(t.p_value),
+            kind,
+            str(t.classes),
+            *estimate_cells(t.accuracy, ".3f"),
+            *estimate_cells(t.by_name, ".3f"),
+            f"{t.chance:.3f}",
+            _format_figure(t.permuted.value),
+            _format_p(t.p_value),
         ]
         for kind, t in analysis.classifications.items()
-    ]  # fmt: skip
+    ]
     split_count = analysis.settings["splits"]
     return Exhibit(
-        key, "", "Can groups be told apart by their profiles?", "Table 6", None,
+        key,
+        "",
+        "Can groups be told apart by their profiles?",
+        "Table 6",
+        None,
         Table(
-            key, f"Accuracy of telling names apart by {analysis.profiles} profiles.",
-            ("Of", "classes", "accuracy", "95% interval", "by name", "95% interval", "chance",
-             "permuted", "p"), rows,
-            f"Support vector machine ({analysis.settings['kernel']}), means of {split_count} random splits, "
+            key,
+            f"Accuracy of telling names apart by {analysis.profiles} profiles.",
+            (
+                "Of",
+                "classes",
+                "accuracy",
+                "95% interval",
+                "by name",
+                "95% interval",
+                "chance",
+                "permuted",
+                "p",
+            ),
+            rows,
+            f"Support vector machine ({analysis.settings['kernel']}), means of {split_count} "
+            f"random splits, "
             "70 to 30; by name, no name is on both sides. Permuted: labels shuffled over names.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _cost_exhibit(analysis: ProfileAnalysis, kind: str, key: str) -> Exhibit:
     classification = analysis.classifications[kind]
     order = sorted(classification.cost, key=lambda a: -classification.cost[a].value)
     costs = [(a, _scale_estimate(classification.cost[a], -100)) for a in order]
-    rows = [[a, *estimate_cells(cost, "+.1f"), f"{100 * classification.alone[a].value:.1f}"] for a, cost in costs]
+    rows = [
+        [a, *estimate_cells(cost, "+.1f"), f"{100 * classification.alone[a].value:.1f}"]
+        for a, cost in costs
+    ]
     return Exhibit(
-        key, "", f"What each attribute is worth: {kind}", _PAPER_TABLES[kind],
+        key,
+        "",
+        f"What each attribute is worth: {kind}",
+        _PAPER_TABLES[kind],
         partial(_draw_cost_bars, costs, f"accuracy of {kind} without it (points)"),
         Table(
-            key, f"Accuracy of {kind} without each attribute, in points; with all it is "
+            key,
+            f"Accuracy of {kind} without each attribute, in points; with all it is "
             f"{100 * classification.accuracy.value:.1f}.",
-            ("Attribute", "change", "95% interval", "alone (percent)"), rows,
+            ("Attribute", "change", "95% interval", "alone (percent)"),
+            rows,
             "Where an interval contains 0, no change is shown.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _word_exhibit(analysis: ProfileAnalysis, key: str) -> Exhibit:
     rows = []
     for attribute, best_words in top_words([w for w in analysis.words if w.is_shown]).items():
-        rows += [[attribute, w.word, ", ".join(_word_groups(analysis, attribute, w.word))] for w in best_words]
+        rows += [
+            [attribute, w.word, ", ".join(_word_groups(analysis, attribute, w.word))]
+            for w in best_words
+        ]
     return Exhibit(
-        key, "", "Words that one group has more often", "Tables 12 and 13", None,
+        key,
+        "",
+        "Words that one group has more often",
+        "Tables 12 and 13",
+        None,
         Table(
-            key, "Words of each attribute that more of a group's names have than of the others', "
+            key,
+            "Words of each attribute that more of a group's names have than of the others', "
             "those that contribute most first.",
-            ("Attribute", "Word", "Groups"), rows,
-            f"Jensen-Shannon divergence; groups whose corrected p is at most {SIGNIFICANCE_LEVEL:g}, and whose "
+            ("Attribute", "Word", "Groups"),
+            rows,
+            f"Jensen-Shannon divergence; groups whose corrected p is at most "
+            f"{SIGNIFICANCE_LEVEL:g}, and whose "
             "interval lies above 0.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _religion_exhibit(analysis: ProfileAnalysis, key: str) -> Exhibit:
     best_words = top_words([w for w in analysis.words if w.is_shown])["religion"]
     rows = [[w.word, ", ".join(_word_groups(analysis, "religion", w.word)[:2])] for w in best_words]
     return Exhibit(
-        key, "", "Religions and the groups they are written about", "Table 7", None,
+        key,
+        "",
+        "Religions and the groups they are written about",
+        "Table 7",
+        None,
         Table(
-            key, "Religions and the two groups that each contributes most for.",
-            ("Word", "Generation"), rows,
+            key,
+            "Religions and the two groups that each contributes most for.",
+            ("Word", "Generation"),
+            rows,
             "Beside APX and a crawl: kgbias profiles agreement.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _shift_exhibit(attribute: str, best_words: Sequence[WordShift], key: str) -> Exhibit:
     rows = [
         [
-            w.word, w.group, *estimate_cells(_word_estimate(w), ".3f"), format_p_value(w.p_adjusted),
-            f"{100 * w.share:.1f}%", f"{100 * w.others:.1f}%",
+            w.word,
+            w.group,
+            *estimate_cells(_word_estimate(w), ".3f"),
+            format_p_value(w.p_adjusted),
+            f"{100 * w.share:.1f}%",
+            f"{100 * w.others:.1f}%",
         ]
         for w in best_words
-    ]  # fmt: skip
+    ]
     attribute_name = spoken_name(attribute)
     return Exhibit(
-        key, "", f"Word shift: {attribute_name}", "Tables 12 and 13",
+        key,
+        "",
+        f"Word shift: {attribute_name}",
+        "Tables 12 and 13",
         partial(_draw_shift_bars, best_words, f"{attribute_name}: contribution (bits)"),
         Table(
-            key, f"The words of {attribute_name} that contribute most to the divergence of a group.",
-            ("Word", "Group", "bits", "95% interval", "p", "group", "others"), rows,
-            f"At most {DEFAULT_SHOWN_WORDS} words, each with the group that it contributes most for.",
+            key,
+            f"The words of {attribute_name} that contribute most to the divergence of a group.",
+            ("Word", "Group", "bits", "95% interval", "p", "group", "others"),
+            rows,
+            f"At most {DEFAULT_SHOWN_WORDS} words, each with the group that it contributes most "
+            f"for.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _draw_shift_bars(best_words: Sequence[WordShift], label: str) -> Any:
@@ -142,9 +199,14 @@ def _draw_shift_bars(best_words: Sequence[WordShift], label: str) -> Any:
         reversed_words = list(reversed(best_words))
         figure, axes = draw_rows(len(reversed_words))
         places = range(len(reversed_words))
-        axes.barh(places, [w.contribution for w in reversed_words], color=POSITIVE_COLOR, height=0.62)
+        axes.barh(
+            places, [w.contribution for w in reversed_words], color=POSITIVE_COLOR, height=0.62
+        )
         draw_intervals(axes, [_word_estimate(w) for w in reversed_words])
-        axes.set_yticks(places, [f"{shorten_name(w.word)} · {shorten_name(w.group, 18)}" for w in reversed_words])
+        axes.set_yticks(
+            places,
+            [f"{shorten_name(w.word)} · {shorten_name(w.group, 18)}" for w in reversed_words],
+        )
         axes.set_ylim(-0.6, max(len(reversed_words), 2) - 0.4)
         axes.set_xlabel(label)
         return figure
@@ -160,7 +222,9 @@ def _draw_cost_bars(costs: Sequence[tuple[str, Estimate]], label: str) -> Any:
         axes.barh(range(len(reversed_costs)), values, color=NEUTRAL_COLOR, height=0.62)
         draw_intervals(axes, [e for _, e in reversed_costs])
         axes.axvline(0, color=INK_COLOR, linewidth=0.6)
-        axes.set_yticks(range(len(reversed_costs)), [shorten_name(spoken_name(a)) for a, _ in reversed_costs])
+        axes.set_yticks(
+            range(len(reversed_costs)), [shorten_name(spoken_name(a)) for a, _ in reversed_costs]
+        )
         axes.set_ylim(-0.6, max(len(reversed_costs), 2) - 0.4)
         axes.set_xlabel(label)
         return figure
@@ -168,7 +232,9 @@ def _draw_cost_bars(costs: Sequence[tuple[str, Estimate]], label: str) -> Any:
 
 def _word_groups(analysis: ProfileAnalysis, attribute: str, word: str) -> list[str]:
     """The groups that a word sets apart, those it contributes most for first."""
-    shown_words = [w for w in analysis.words if (w.attribute, w.word) == (attribute, word) and w.is_shown]
+    shown_words = [
+        w for w in analysis.words if (w.attribute, w.word) == (attribute, word) and w.is_shown
+    ]
     return [w.group for w in sorted(shown_words, key=lambda w: -w.contribution)]
 
 
@@ -177,7 +243,11 @@ def _word_estimate(word: WordShift) -> Estimate:
 
 
 def _scale_estimate(estimate: Estimate, factor: float) -> Estimate:
-    low, high = sorted((estimate.low * factor, estimate.high * factor)) if estimate.has_interval else (estimate.low, estimate.high)
+    low, high = (
+        sorted((estimate.low * factor, estimate.high * factor))
+        if estimate.has_interval
+        else (estimate.low, estimate.high)
+    )
     return Estimate(estimate.value * factor, low, high, estimate.n)
 
 
@@ -209,8 +279,14 @@ def write_profile_page(
         raise UsageError("the page compares two names: give at most two in `name`")
     attributes = list_attributes(profiles)
     first_profile = profiles[0]
-    second_profile = next((p for p in profiles if p.labels.get("group") != first_profile.labels.get("group")), first_profile)
-    start_names = [*names, *(n for n in (first_profile.name, second_profile.name, *known_names) if n not in names)]
+    second_profile = next(
+        (p for p in profiles if p.labels.get("group") != first_profile.labels.get("group")),
+        first_profile,
+    )
+    start_names = [
+        *names,
+        *(n for n in (first_profile.name, second_profile.name, *known_names) if n not in names),
+    ]
     data = {
         "attributes": list(attributes),
         "begin": (start_names * 2)[:2],
@@ -246,35 +322,51 @@ _MAX_LISTED_GROUPS = 3  # groups of a word, in the table
 def agreement_exhibits(agreements: Sequence[ProfileAgreement]) -> list[Exhibit]:
     """Each agreement of profiles with another view of the same groups, as a picture and a table
     (Table 7)."""
-    return [_agreement_exhibit(agreement, key) for agreement, key in zip(agreements, _file_keys(agreements), strict=True)]
+    return [
+        _agreement_exhibit(agreement, key)
+        for agreement, key in zip(agreements, _file_keys(agreements), strict=True)
+    ]
 
 
 def _agreement_exhibit(agreement: ProfileAgreement, key: str) -> Exhibit:
     """An agreement as a figure and a table."""
     rows = [
         [
-            spoken_name(row.attribute), row.word, ", ".join(row.written[:_MAX_LISTED_GROUPS]),
-            ", ".join(row.other[:_MAX_LISTED_GROUPS]), f"{row.rank:g}",
+            spoken_name(row.attribute),
+            row.word,
+            ", ".join(row.written[:_MAX_LISTED_GROUPS]),
+            ", ".join(row.other[:_MAX_LISTED_GROUPS]),
+            f"{row.rank:g}",
         ]
         for row in agreement.rows
-    ]  # fmt: skip
+    ]
     source = Path(agreement.source).stem
     drawn_rows = agreement.rows[:MAX_DRAWN_WORDS]
-    drawn_note = "" if len(drawn_rows) == len(agreement.rows) else f"Drawn: the first {len(drawn_rows)} words. "
+    drawn_note = (
+        ""
+        if len(drawn_rows) == len(agreement.rows)
+        else f"Drawn: the first {len(drawn_rows)} words. "
+    )
     return Exhibit(
-        key, "", f"What profiles say beside {source}", "Table 7",
+        key,
+        "",
+        f"What profiles say beside {source}",
+        "Table 7",
         partial(_draw_ranks, drawn_rows, agreement),
         Table(
             key,
             "Words that one group has more often in profiles, and the groups that come first for "
             f"them in {source}.",
-            ("Attribute", "Word", "Profiles", source, "rank"), rows,
-            f"{drawn_note}Rank: of the first group of the profiles among the {agreement.groups} of {source}; "
+            ("Attribute", "Word", "Profiles", source, "rank"),
+            rows,
+            f"{drawn_note}Rank: of the first group of the profiles among the {agreement.groups} "
+            f"of {source}; "
             "the dashed line is chance. No single rank is tested, only their mean. "
-            f"Mean reciprocal rank {agreement.mrr.value:.3f} [{agreement.mrr.interval('.3f')}], by chance "
+            f"Mean reciprocal rank {agreement.mrr.value:.3f} [{agreement.mrr.interval('.3f')}], "
+            f"by chance "
             f"{agreement.expected:.3f}, p = {agreement.p_value:.3f}.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _draw_ranks(rows: Sequence[SharedWord], agreement: ProfileAgreement) -> Any:
@@ -288,7 +380,8 @@ def _draw_ranks(rows: Sequence[SharedWord], agreement: ProfileAgreement) -> Any:
         axes.scatter(ranks, range(len(reversed_rows)), color=INK_COLOR, s=14, zorder=3)
         axes.axvline(1 / agreement.expected, color=INK_COLOR, linewidth=0.6, linestyle="--")
         axes.set_yticks(
-            range(len(reversed_rows)), [f"{shorten_name(r.word)} · {shorten_name(r.written[0], 18)}" for r in reversed_rows]
+            range(len(reversed_rows)),
+            [f"{shorten_name(r.word)} · {shorten_name(r.written[0], 18)}" for r in reversed_rows],
         )
         axes.set_ylim(-0.6, max(len(reversed_rows), 2) - 0.4)
         axes.set_xlim(0.5, agreement.groups + 0.5)

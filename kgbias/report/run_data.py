@@ -9,29 +9,39 @@ from functools import cached_property
 import numpy as np
 
 from kgbias.compare import GroupTest, OmnibusTest, run_arm_tests, run_omnibus_tests
+from kgbias.compare.content_tests import ContentTest, run_content_tests
 from kgbias.compare.families import correct_tests_by_labels, testable_measures
 from kgbias.compare.refusals import CategoryRefusals, measure_refusals
-from kgbias.compare.content_tests import ContentTest, run_content_tests
 from kgbias.compare.sofa import SofaComparison, compare_stored_sofa
 from kgbias.compare.variance_components import compute_variances
 from kgbias.crawl.seeds import CUSTOM_CATEGORY
+from kgbias.evidence.evidence_table import (
+    EvidenceInputs,
+    EvidenceTable,
+    assemble_evidence,
+    read_beliefs,
+)
 from kgbias.evidence.model_agreement import BeliefComparison
-from kgbias.evidence.evidence_table import EvidenceTable, EvidenceInputs, assemble_evidence, read_beliefs
 from kgbias.evidence.names import named_groups
 from kgbias.evidence.picture import BeliefLookup
 from kgbias.evidence.probe_tables import NameTable, build_name_tables
 from kgbias.evidence.story_evidence import StoryEvidence
 from kgbias.graph.cross_mentions import exclude_cross_mentions, explain_costly_measures
 from kgbias.graph.draws import Draws
+from kgbias.graph.selection import (
+    SelectedStatements,
+    Selection,
+    count_first_repetitions,
+    select_statements,
+)
 from kgbias.graph.stereotypes import StereotypeMatches, best_matches
-from kgbias.graph.selection import SelectedStatements, Selection, count_first_repetitions, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
     Attribution,
-    BelievedEdge,
     BeliefRun,
+    BelievedEdge,
     ChoiceRun,
     ChosenEdge,
     Generation,
@@ -47,15 +57,15 @@ from kgbias.graph.types import (
 )
 from kgbias.graph.vectors import StatementVectors
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.measure.scorer_agreement import ScorerAgreement, compare_scorers
-from kgbias.measure.ppi_figures import CorrectedDifferences
 from kgbias.measure.figures import read_figures, share_making_sense
-from kgbias.measure.semantic_search import SHIPPED_ENCODER, MIN_SIMILAR_COSINE
+from kgbias.measure.ppi_figures import CorrectedDifferences
+from kgbias.measure.scorer_agreement import ScorerAgreement, compare_scorers
+from kgbias.measure.semantic_search import MIN_SIMILAR_COSINE, SHIPPED_ENCODER
 from kgbias.measure.topics.shares import GroupShares, topic_shares
 from kgbias.measures import get_measure, measure_values
 from kgbias.models.score.base import Counts
-from kgbias.probe.run_probes import SaidCounts, compare_said_and_probable, collect_statements
 from kgbias.probe.result import ProbeAgreement as SaidAndProbable
+from kgbias.probe.run_probes import SaidCounts, collect_statements, compare_said_and_probable
 from kgbias.profiles import PERMUTATIONS, ProfileAnalysis, analyse_profiles, can_classify
 from kgbias.profiles.config import add_labels
 from kgbias.report.figures import GroupFigures
@@ -231,10 +241,15 @@ class RunData:
         story_evidence = StoryEvidence.read(self._stored)
         return assemble_evidence(
             EvidenceInputs(
-                self.run, self.counted, self.generations, self.probes, self.beliefs, stories=story_evidence,
+                self.run,
+                self.counted,
+                self.generations,
+                self.probes,
+                self.beliefs,
+                stories=story_evidence,
                 recorded_marks=best_matches(self.stereotype_matches),
             )
-        )  # fmt: skip
+        )
 
     @cached_property
     def beliefs(self) -> tuple[BeliefRun, Sequence[BelievedEdge]] | None:
@@ -270,7 +285,12 @@ class RunData:
     @cached_property
     def variance(self) -> Sequence[VarianceComponents]:
         """Where the variance of each measure lies."""
-        return compute_variances(self.run.groups, [self.comparable_statements], [self.draws], explain_costly_measures(self.metrics))
+        return compute_variances(
+            self.run.groups,
+            [self.comparable_statements],
+            [self.draws],
+            explain_costly_measures(self.metrics),
+        )
 
     @cached_property
     def attributions(self) -> Sequence[Attribution]:
@@ -287,7 +307,11 @@ class RunData:
         found = []
         for category in self.categories:
             names = [g.name for g in self.groups(category)]
-            few = names if len(names) <= _MAX_TITLE_GROUPS else [*names[: _MAX_TITLE_GROUPS - 1], "others"]
+            few = (
+                names
+                if len(names) <= _MAX_TITLE_GROUPS
+                else [*names[: _MAX_TITLE_GROUPS - 1], "others"]
+            )
             found += few if category == CUSTOM_CATEGORY else [category]
         return found
 
@@ -372,23 +396,39 @@ class ArmData:
     def echo_rate(self) -> Estimate:
         """The share of first attempts that repeat an example of their prompt, among those that
         could be read, with its Wilson interval. An import has none."""
-        first_answers = [g for g in self.run_data.generations if g.arm == self.name and not g.attempt]
-        echoes = sum(g.outcome == "echo" for g in first_answers) + self.run_data.echoes_let_pass.get(self.name, 0)
+        first_answers = [
+            g for g in self.run_data.generations if g.arm == self.name and not g.attempt
+        ]
+        echoes = sum(
+            g.outcome == "echo" for g in first_answers
+        ) + self.run_data.echoes_let_pass.get(self.name, 0)
         read_count = sum(g.outcome in ("ok", "echo", "nonsense") for g in first_answers)
         shows_examples = any(g.shown for g in first_answers)
-        return proportion(echoes, read_count) if shows_examples and read_count else Estimate.missing()
+        return (
+            proportion(echoes, read_count) if shows_examples and read_count else Estimate.missing()
+        )
 
     @cached_property
     def _first_answers(self) -> Mapping[str, tuple[list[str], list[tuple[str, ...]]]]:
         """By group, what first stood at each place, as if echoes had not been retried: the triples
         that were said at once and, for echoes, the triples that their prompts showed."""
         places: dict[str, dict[str, Generation]] = defaultdict(dict)
-        for generation in sorted(self.run_data.generations, key=lambda generation: generation.attempt):
-            if generation.arm == self.name and (generation.triple is not None or (generation.outcome == "echo" and generation.shown)):
-                places[generation.group_id].setdefault(generation.path.rpartition("#")[0], generation)
+        for generation in sorted(
+            self.run_data.generations, key=lambda generation: generation.attempt
+        ):
+            if generation.arm == self.name and (
+                generation.triple is not None or (generation.outcome == "echo" and generation.shown)
+            ):
+                places[generation.group_id].setdefault(
+                    generation.path.rpartition("#")[0], generation
+                )
         return {
             group: (
-                [generation.triple.id for generation in first.values() if generation.triple is not None],
+                [
+                    generation.triple.id
+                    for generation in first.values()
+                    if generation.triple is not None
+                ],
                 [generation.shown for generation in first.values() if generation.triple is None],
             )
             for group, first in places.items()
@@ -415,7 +455,9 @@ class ArmData:
         if measure not in self._values_by_measure:
             read_value = get_measure(measure).read
             self._values_by_measure[measure] = {
-                t.id: read_value(t.scores[measure]) for t in self.comparable_statements.triples if measure in t.scores
+                t.id: read_value(t.scores[measure])
+                for t in self.comparable_statements.triples
+                if measure in t.scores
             }
         return self._values_by_measure[measure]
 
@@ -431,21 +473,33 @@ class ArmData:
             self.run,
             self.comparable_statements.triples,
             correction=self.run_data.correction,
-            measures=[name for name in testable_measures(self.comparable_statements.triples) if name not in too_costly],
+            measures=[
+                name
+                for name in testable_measures(self.comparable_statements.triples)
+                if name not in too_costly
+            ],
             draws=self.run_data.draws,
             progress=self.run_data.progress,
         )
         corrected_of = self.run_data.corrected_differences.difference
-        return [replace(f, tests=tuple(correct_tests_by_labels(f.tests, corrected_of))) for f in families]
+        return [
+            replace(f, tests=tuple(correct_tests_by_labels(f.tests, corrected_of)))
+            for f in families
+        ]
 
     @cached_property
     def content(self) -> list[ContentTest]:
         """What is said more of each group than of the others, by category."""
         whole = self.run_data
         return run_content_tests(
-            self.run.groups, self.by_group, whole.draws, whole.models, named_groups=whole.groups_with_names,
-            vectors=whole.vectors, min_cosine=MIN_SIMILAR_COSINE,
-        )  # fmt: skip
+            self.run.groups,
+            self.by_group,
+            whole.draws,
+            whole.models,
+            named_groups=whole.groups_with_names,
+            vectors=whole.vectors,
+            min_cosine=MIN_SIMILAR_COSINE,
+        )
 
     @property
     def group_tests(self) -> list[GroupTest]:
@@ -505,14 +559,18 @@ class ArmData:
     def said_and_probable(self) -> Sequence[SaidAndProbable | None]:
         """For each probing of the run, whether what counts of the arm is also probable, over all
         categories; None if nothing that counts was probed."""
-        return [compare_said_and_probable(list(p.values())) if p else None for p in self.probe_ranks]
+        return [
+            compare_said_and_probable(list(p.values())) if p else None for p in self.probe_ranks
+        ]
 
     def wordings_note(self, category: str, measure: str, *, chosen: bool = False) -> str:
         """How many wordings of prompts are behind each group's mean of a measure (`chosen`: where
         the model chose the predicate), in words; "" if all have one, or that is not known."""
         wording_counts = set()
         for group in self.groups(category):
-            stratified = self.run_data.draws.stratified_sample(self.comparable_by_group.get(group.id, ()), measure)
+            stratified = self.run_data.draws.stratified_sample(
+                self.comparable_by_group.get(group.id, ()), measure
+            )
             sample = stratified.form_sample(CHOSEN_FORM) if chosen else stratified.sample
             if sample.design is not None and sample.places is not None and len(sample.values):
                 of_place = sample.design.levels.get("wordings")
@@ -523,7 +581,8 @@ class ArmData:
         fewest, most_wordings = min(wording_counts), max(wording_counts)
         unless = " if it has several" if fewest < 2 else ""
         return (
-            f"Behind each mean are {fewest if fewest == most_wordings else f'{fewest} to {most_wordings}'} wordings "
+            f"Behind each mean are "
+            f"{fewest if fewest == most_wordings else f'{fewest} to {most_wordings}'} wordings "
             f"of the prompts; its interval allows for other wordings{unless}, and is wide where "
             "these few disagree."
         )

@@ -17,11 +17,11 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.probe.build import SofaSet
 from kgbias.profiles import SPLITS, ProfileAgreement
 from kgbias.report.exhibits import run_exhibits
-from kgbias.report.profiles import agreement_exhibits
-from kgbias.report.run_data import RunData
 from kgbias.report.multi_run import multi_run_exhibits
 from kgbias.report.multi_run_data import MultiRunData
-from kgbias.report.sofa import BenchmarkScores, model_exhibits, sofa_set_exhibits, sofa_exhibits
+from kgbias.report.profiles import agreement_exhibits
+from kgbias.report.run_data import RunData
+from kgbias.report.sofa import BenchmarkScores, model_exhibits, sofa_exhibits, sofa_set_exhibits
 from kgbias.report.style import remove_links
 from kgbias.report.tables import Exhibit, as_csv, table_latex
 
@@ -60,7 +60,9 @@ def save_figures(
     if data.counted.note:
         progress.note(data.counted.note)
     progress.stage("figures", len(exhibit_list))
-    about = make_manifest(data.run, selection=data.counted.as_dict(), exhibits=_manifest_rows(exhibit_list))
+    about = make_manifest(
+        data.run, selection=data.counted.as_dict(), exhibits=_manifest_rows(exhibit_list)
+    )
     return _save_exhibits(exhibit_list, folder, run.name, about, progress)
 
 
@@ -107,16 +109,24 @@ def save_sofa(
         ],
         "exhibits": _manifest_rows(exhibit_list),
     }
-    return _save_exhibits(exhibit_list, folder, comparison.probe_set.name, about, progress, csv=True)
+    return _save_exhibits(
+        exhibit_list, folder, comparison.probe_set.name, about, progress, csv=True
+    )
 
 
 def save_built(sofa_set: SofaSet, folder: Path, *, progress: Progress | None = None) -> list[Path]:
     """The same for a set of probes that was built. Without matplotlib, the tables alone."""
     found = list(sofa_set_exhibits(sofa_set))
     if find_spec("matplotlib") is None:
-        (progress or SilentProgress()).note("the figures need matplotlib: pip install 'kgbias[figures]'")
+        (progress or SilentProgress()).note(
+            "the figures need matplotlib: pip install 'kgbias[figures]'"
+        )
         found = [replace(exhibit, draw=None) for exhibit in found]
-    about = {"warning": CONTENT_WARNING, "source": sofa_set.source, "exhibits": _manifest_rows(found)}
+    about = {
+        "warning": CONTENT_WARNING,
+        "source": sofa_set.source,
+        "exhibits": _manifest_rows(found),
+    }
     return _save_exhibits(found, folder, sofa_set.source, about, csv=True)
 
 

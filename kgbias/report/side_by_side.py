@@ -16,9 +16,9 @@ from kgbias.graph.types import ProbedEdge, TripleView
 from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, figure_style, make_subplots
 from kgbias.io.text import format_p_value
 from kgbias.measure.topics.run import ENTROPY_MEASURE
-from kgbias.report.figures import topic_title, shorten_name
-from kgbias.report.run_data import ArmData
+from kgbias.report.figures import shorten_name, topic_title
 from kgbias.report.multi_run_data import MultiRunData
+from kgbias.report.run_data import ArmData
 from kgbias.report.tables import Exhibit, Table, estimate_cells
 from kgbias.stats.inference import Estimate, Values, bootstrap_clusters, holm, proportion
 
@@ -33,9 +33,16 @@ def draw_panels(rows: Sequence[Row], runs: Sequence[str], label: str, *, scale: 
     All have one colour, because no level is tested against 0."""
     with figure_style():
         figure, axes_grid = make_subplots(
-            1, len(runs), sharex=True, sharey=True, squeeze=False,
-            figsize=(COLUMN_INCHES if len(runs) < 3 else PAGE_INCHES, 0.85 + _ROW_INCHES * max(2, len(rows))),
-        )  # fmt: skip
+            1,
+            len(runs),
+            sharex=True,
+            sharey=True,
+            squeeze=False,
+            figsize=(
+                COLUMN_INCHES if len(runs) < 3 else PAGE_INCHES,
+                0.85 + _ROW_INCHES * max(2, len(rows)),
+            ),
+        )
         for axes, run, run_place in zip(axes_grid[0], runs, range(len(runs)), strict=True):
             axes.grid(True, axis="x")
             axes.set_axisbelow(True)
@@ -44,8 +51,12 @@ def draw_panels(rows: Sequence[Row], runs: Sequence[str], label: str, *, scale: 
             for place, (_, estimates) in enumerate(rows):
                 if (estimate := estimates[run_place]) is not None:
                     if estimate.has_interval:
-                        axes.plot([scale * estimate.low, scale * estimate.high], [place] * 2, color=INK_COLOR,
-                                  linewidth=1.2)  # fmt: skip
+                        axes.plot(
+                            [scale * estimate.low, scale * estimate.high],
+                            [place] * 2,
+                            color=INK_COLOR,
+                            linewidth=1.2,
+                        )
                     axes.plot(scale * estimate.value, place, "o", color=INK_COLOR, markersize=3.5)
             axes.set_title(shorten_name(run, 22), fontsize=8)
         axes_grid[0][0].set_yticks(range(len(rows)), [shorten_name(name, 24) for name, _ in rows])
@@ -96,7 +107,9 @@ def probable_exhibits(data: MultiRunData, category: str, place: str) -> Iterator
     """How often each group is the likeliest before a statement, in each run; and every two models
     on the statements that both were asked about."""
     groups = data.categories[category]
-    likeliest_by_run = [find_likeliest(side, [id for id, _ in groups]) for side in data.sides] if groups else []
+    likeliest_by_run = (
+        [find_likeliest(side, [id for id, _ in groups]) for side in data.sides] if groups else []
+    )
     if len(groups) < 2 or sum(r is not None for r in likeliest_by_run) < 2:
         return
     rows, table = [], []
@@ -108,27 +121,40 @@ def probable_exhibits(data: MultiRunData, category: str, place: str) -> Iterator
     models = ", ".join(f"{r.run}: {r.model}" for r in likeliest_by_run if r is not None)
     key = f"{place}-probable"
     yield Exhibit(
-        key, category, "How often each group is the likeliest before a statement, 95% intervals",
-        "", partial(draw_panels, rows[::-1], data.names, "% of statements", scale=100.0),
+        key,
+        category,
+        "How often each group is the likeliest before a statement, 95% intervals",
+        "",
+        partial(draw_panels, rows[::-1], data.names, "% of statements", scale=100.0),
         Table(
-            key, f"The share of statements before which each group of {category} ranks first.",
-            ("Group", *heads), table,
+            key,
+            f"The share of statements before which each group of {category} ranks first.",
+            ("Group", *heads),
+            table,
             f"By perplexity, each group by one name, each run on the statements that its model was "
             f"asked about ({models}). The effects of a name and of its group cannot be told apart "
             "here. Intervals are over statements.",
         ),
-    )  # fmt: skip
-    yield from _probable_test_exhibits(data, category, [r for r in likeliest_by_run if r is not None], place)
+    )
+    yield from _probable_test_exhibits(
+        data, category, [r for r in likeliest_by_run if r is not None], place
+    )
 
 
 def _first_share(likeliest: LikeliestGroups, group: str) -> Estimate:
-    return proportion(sum(id == group for id in likeliest.likeliest.values()), len(likeliest.likeliest))
+    return proportion(
+        sum(id == group for id in likeliest.likeliest.values()), len(likeliest.likeliest)
+    )
 
 
 def _share_cells(share: Estimate | None) -> list[str]:
     if share is None:
         return ["", "", ""]
-    return [str(share.n), f"{100 * share.value:.1f}%", f"{100 * share.low:.1f} to {100 * share.high:.1f}"]
+    return [
+        str(share.n),
+        f"{100 * share.value:.1f}%",
+        f"{100 * share.low:.1f} to {100 * share.high:.1f}",
+    ]
 
 
 def _probable_test_exhibits(
@@ -143,14 +169,23 @@ def _probable_test_exhibits(
             continue
         for id, name in data.categories[category]:
             sides = [
-                np.array([r.likeliest[s] == id for s in shared], dtype=np.float64) for r in (first, second)
+                np.array([r.likeliest[s] == id for s in shared], dtype=np.float64)
+                for r in (first, second)
             ]
             predicates = [predicate for predicate, _ in shared]
-            difference = bootstrap_clusters(predicates, partial(_weighted_mean, sides[0] - sides[1]))
+            difference = bootstrap_clusters(
+                predicates, partial(_weighted_mean, sides[0] - sides[1])
+            )
             sums_by_predicate = [_sum_by_predicate(predicates, values) for values in sides]
             tests.append(permutation_p_value(*sums_by_predicate))
             rows.append(
-                [name, first.run, second.run, str(len(shared)), *estimate_cells(difference.divide(1 / 100), "+.1f")]
+                [
+                    name,
+                    first.run,
+                    second.run,
+                    str(len(shared)),
+                    *estimate_cells(difference.divide(1 / 100), "+.1f"),
+                ]
             )
     if not rows:
         return
@@ -158,16 +193,22 @@ def _probable_test_exhibits(
         row.append(format_p_value(float(p)))
     key = f"{place}-probable-tests"
     yield Exhibit(
-        key, category, "Do the models differ on the same statements?", "", None,
+        key,
+        category,
+        "Do the models differ on the same statements?",
+        "",
+        None,
         Table(
-            key, f"How often each group of {category} is the likeliest, on the statements that "
+            key,
+            f"How often each group of {category} is the likeliest, on the statements that "
             "both models were asked about.",
-            ("Group", "First", "Second", "n", "difference", "95% interval", "p"), rows,
+            ("Group", "First", "Second", "n", "difference", "95% interval", "p"),
+            rows,
             "In percentage points, the first minus the second; resampled over statements, those of "
             "one predicate together. p by exchanging the two models within each predicate, "
             "two-sided, corrected over this table (Holm).",
         ),
-    )  # fmt: skip
+    )
 
 
 def _weighted_mean(values: Values, weights: Values) -> Values:
@@ -200,11 +241,15 @@ def topic_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Ex
             share = largest_share.share_of_topic(topic.number)
             rows.append(
                 [
-                    side.run.name, topic_title(topic), str(statement_count), f"{100 * count / max(1, statement_count):.1f}%",
-                    largest_share.group.name, f"{100 * share.value:.1f}%",
+                    side.run.name,
+                    topic_title(topic),
+                    str(statement_count),
+                    f"{100 * count / max(1, statement_count):.1f}%",
+                    largest_share.group.name,
+                    f"{100 * share.value:.1f}%",
                     f"{100 * share.low:.1f} to {100 * share.high:.1f}",
                 ]
-            )  # fmt: skip
+            )
     if not rows:
         return
     entropies: list[Row] = [
@@ -214,17 +259,23 @@ def topic_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Ex
     entropies = [row for row in entropies if sum(e is not None for e in row[1]) > 1]
     key = f"{place}-topics"
     yield Exhibit(
-        key, category, "Relative entropy of each group's topics in each run, 95% intervals", "",
+        key,
+        category,
+        "Relative entropy of each group's topics in each run, 95% intervals",
+        "",
         partial(draw_panels, entropies, data.names, "relative entropy of topics (bits)")
-        if entropies else None,
+        if entropies
+        else None,
         Table(
-            key, f"Topics of statements about {category} in each run.",
-            ("Run", "topic", "n", "share", "most of", "share of its", "95% interval"), rows,
+            key,
+            f"Topics of statements about {category} in each run.",
+            ("Run", "topic", "n", "share", "most of", "share of its", "95% interval"),
+            rows,
             "Topics are each run's own: nothing ties a topic of one run to a topic of another but "
             "its words. Most of: the group with the largest share, which is not tested. Relative "
             "entropy is 0 for a group whose topics are those of its category's average group.",
         ),
-    )  # fmt: skip
+    )
 
 
 # ---- the graph ----
@@ -238,34 +289,47 @@ def graph_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Ex
         (min(len(side.by_group.get(id, ())) for side in sides), id, name)
         for id, name in data.categories[category]
     ]
-    likely = [(id, name) for count, id, name in sorted(said_by_both, key=lambda triples_by_run: -triples_by_run[0]) if count]
+    likely = [
+        (id, name)
+        for count, id, name in sorted(said_by_both, key=lambda triples_by_run: -triples_by_run[0])
+        if count
+    ]
     for place_number, (id, name) in enumerate(likely[:_MAX_DRAWN_GROUPS], 1):
         triples_by_run = [side.by_group[id] for side in sides]
         pair = picture.PicturePair.of_runs(
-            [side.run.name for side in sides], triples_by_run, [side.run_data.picture_beliefs for side in sides]
+            [side.run.name for side in sides],
+            triples_by_run,
+            [side.run_data.picture_beliefs for side in sides],
         )
         first_name, second_name = pair.names
         rows = [
             [
-                run, f"{t.predicate} {t.object}", str(t.count),
+                run,
+                f"{t.predicate} {t.object}",
+                str(t.count),
                 t.scores["regard"].label if "regard" in t.scores else "",
                 beliefs.find_edge(t).verdict if beliefs.find_edge(t) else "",  # type: ignore[union-attr]
             ]
             for run, beliefs in zip(pair.names, pair.beliefs, strict=True)
             for t, of in pair.edges
             if of is beliefs
-        ]  # fmt: skip
+        ]
         key = f"{place}-graph-{place_number}"
         yield Exhibit(
-            key, category, f"What {first_name}, {second_name} and both say about {name}", "",
+            key,
+            category,
+            f"What {first_name}, {second_name} and both say about {name}",
+            "",
             partial(_draw_two_runs, pair),
             Table(
-                key, f"Statements of {first_name} and of {second_name} about {name}, as drawn.",
-                ("Run", "statement", "said", "regard", "verdict"), rows,
+                key,
+                f"Statements of {first_name} and of {second_name} about {name}, as drawn.",
+                ("Run", "statement", "said", "regard", "verdict"),
+                rows,
                 " ".join(filter(None, (pair.caption, pair.note))),
             ),
             in_tables=False,
-        )  # fmt: skip
+        )
 
 
 def _draw_two_runs(pair: picture.PicturePair) -> Any:
@@ -293,20 +357,27 @@ def statement_exhibits(data: MultiRunData, place: str) -> Iterator[Exhibit]:
     )
     rows = [
         [
-            views[id].group, f"{views[id].predicate} {views[id].object}",
+            views[id].group,
+            f"{views[id].predicate} {views[id].object}",
             *(str(count) for count in counts[id]),
             views[id].scores["regard"].label if "regard" in views[id].scores else "",
         ]
         for id in order[:MAX_LISTED_STATEMENTS]
-    ]  # fmt: skip
+    ]
     more_count = len(order) - len(rows)
     key = f"{place}-statements"
     yield Exhibit(
-        key, "", "Statements", "", None,
+        key,
+        "",
+        "Statements",
+        "",
+        None,
         Table(
-            key, "How often each run made a statement.",
-            ("Group", "statement", *data.names, "regard"), rows,
+            key,
+            "How often each run made a statement.",
+            ("Group", "statement", *data.names, "regard"),
+            rows,
             "Those that most runs make come first, then those made most often."
             + (f" {more_count:,} more are not listed: the explorer has all." if more_count else ""),
         ),
-    )  # fmt: skip
+    )

@@ -8,11 +8,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from kgbias.compare.sofa import ALL_CATEGORIES, SofaComparison, correlate_length, measure_rank_agreements
+from kgbias.compare.sofa import (
+    ALL_CATEGORIES,
+    SofaComparison,
+    correlate_length,
+    measure_rank_agreements,
+)
 from kgbias.graph.sofa import MIN_HATE_SCORE, ProbeSet, SofaCategory, SofaStatement
-from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, LINE_COLOR, NEGATIVE_COLOR, POSITIVE_COLOR, TOXIC_COLOR, figure_style, make_subplots
+from kgbias.io.drawing import (
+    COLUMN_INCHES,
+    INK_COLOR,
+    LINE_COLOR,
+    NEGATIVE_COLOR,
+    POSITIVE_COLOR,
+    TOXIC_COLOR,
+    figure_style,
+    make_subplots,
+)
 from kgbias.io.text import format_p_value
-from kgbias.probe.build import REASONS, SofaSet, PerplexityHistogram
+from kgbias.probe.build import REASONS, PerplexityHistogram, SofaSet
 from kgbias.report.figures import draw_intervals, draw_rows, shorten_name
 from kgbias.report.tables import Exhibit, Table, estimate_cells
 from kgbias.stats.inference import Estimate
@@ -33,7 +47,9 @@ def draw_sofa_bars(scores: Mapping[str, Estimate]) -> Any:
     with figure_style():
         figure, axes = draw_rows(len(scores))
         estimates = list(scores.values())[::-1]
-        axes.barh(range(len(estimates)), [e.value for e in estimates], color=POSITIVE_COLOR, height=0.62)
+        axes.barh(
+            range(len(estimates)), [e.value for e in estimates], color=POSITIVE_COLOR, height=0.62
+        )
         draw_intervals(axes, estimates)
         _label_models(axes, list(scores)[::-1])
         axes.set_xlim(0, None)
@@ -50,9 +66,15 @@ def draw_stacked_bars(scores: Scores) -> Any:
         for number, category in enumerate(scores[names[0]]):
             values = [scores[name][category].value for name in names]
             axes.barh(
-                range(len(names)), values, left=lefts, height=0.62, label=shorten_name(category, _MAX_NAME_CHARS),
-                color=_COLOURS[number % len(_COLOURS)], edgecolor="white", linewidth=0.4,
-            )  # fmt: skip
+                range(len(names)),
+                values,
+                left=lefts,
+                height=0.62,
+                label=shorten_name(category, _MAX_NAME_CHARS),
+                color=_COLOURS[number % len(_COLOURS)],
+                edgecolor="white",
+                linewidth=0.4,
+            )
             lefts = [left + value for left, value in zip(lefts, values, strict=True)]
         _label_models(axes, names)
         axes.set_xlabel("SoFa score, categories added up")
@@ -68,7 +90,7 @@ def draw_violins(quantiles: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
         height = len(quantiles) * (0.3 + 1.7 * _ROW_INCHES * rows) + 0.4
         figure, panels = make_subplots(
             len(quantiles), 1, figsize=(COLUMN_INCHES, height), sharex=True, squeeze=False
-        )  # fmt: skip
+        )
         for axes, (category, by_model) in zip(panels[:, 0], quantiles.items(), strict=True):
             names = list(by_model)[::-1]
             for place, name in enumerate(names):
@@ -117,28 +139,44 @@ def draw_heat_map(
 
         is_signed = limit is not None
         top = limit or max((v for row in rows.values() for v in row), default=1.0) or 1.0
-        colours = [NEGATIVE_COLOR, "#ffffff", POSITIVE_COLOR] if is_signed else ["#ffffff", POSITIVE_COLOR]
+        colours = (
+            [NEGATIVE_COLOR, "#ffffff", POSITIVE_COLOR]
+            if is_signed
+            else ["#ffffff", POSITIVE_COLOR]
+        )
         figure, axes = make_subplots(
-            figsize=(COLUMN_INCHES, 0.9 + 1.1 * _ROW_INCHES * len(rows) + 0.045 * max(map(len, columns)))
+            figsize=(
+                COLUMN_INCHES,
+                0.9 + 1.1 * _ROW_INCHES * len(rows) + 0.045 * max(map(len, columns)),
+            )
         )
         axes.imshow(
-            list(rows.values()), aspect="auto", vmin=-top if is_signed else 0, vmax=top,
+            list(rows.values()),
+            aspect="auto",
+            vmin=-top if is_signed else 0,
+            vmax=top,
             cmap=LinearSegmentedColormap.from_list("kgbias", colours),
-        )  # fmt: skip
+        )
         for y, values in enumerate(rows.values()):
             for x, value in enumerate(values):
                 dark = abs(value) > 0.6 * top
                 axes.text(
-                    x, y, "" if math.isnan(value) else f"{value:{form}}", ha="center", va="center",
+                    x,
+                    y,
+                    "" if math.isnan(value) else f"{value:{form}}",
+                    ha="center",
+                    va="center",
                     fontsize=7 if len(columns) < 5 else 5.5,
                     color="#fffffe" if dark else "#1d2734",
-                )  # fmt: skip
+                )
         axes.set_yticks(range(len(rows)), [shorten_name(name, _MAX_NAME_CHARS) for name in rows])
         slanted = len(columns) > 2 or max(map(len, columns)) > 18
         axes.set_xticks(
-            range(len(columns)), [shorten_name(name, _MAX_NAME_CHARS) for name in columns],
-            rotation=35 if slanted else 0, ha="right" if slanted else "center",
-        )  # fmt: skip
+            range(len(columns)),
+            [shorten_name(name, _MAX_NAME_CHARS) for name in columns],
+            rotation=35 if slanted else 0,
+            ha="right" if slanted else "center",
+        )
         axes.set_xlabel(label)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
@@ -159,7 +197,12 @@ def draw_shared_bars(rows: Sequence[tuple[str, str, float]]) -> Any:
         axes.barh(places, [dds for _, _, dds in rows], color=colours, height=0.62)
         axes.set_yticks(places, [shorten_name(statement, 34) for _, statement, _ in rows])
         for number, model in enumerate(models):
-            axes.barh([0], [0], color=_COLOURS[number % len(_COLOURS)], label=shorten_name(model, _MAX_NAME_CHARS))
+            axes.barh(
+                [0],
+                [0],
+                color=_COLOURS[number % len(_COLOURS)],
+                label=shorten_name(model, _MAX_NAME_CHARS),
+            )
         axes.set_xlim(0, None)
         # Centred below the figure: long statements leave its axes less room than this takes.
         figure.supxlabel("DDS (highest minus lowest PPL*)", fontsize=axes.xaxis.label.get_size())
@@ -172,9 +215,16 @@ def draw_count_bars(counts: Sequence[tuple[str, int]], label: str) -> Any:
     with figure_style():
         figure, axes = draw_rows(len(counts))
         reversed_counts = list(counts)[::-1]
-        bars = axes.barh(range(len(reversed_counts)), [n for _, n in reversed_counts], color=POSITIVE_COLOR, height=0.62)
+        bars = axes.barh(
+            range(len(reversed_counts)),
+            [n for _, n in reversed_counts],
+            color=POSITIVE_COLOR,
+            height=0.62,
+        )
         axes.bar_label(bars, fontsize=7, padding=2)
-        axes.set_yticks(range(len(reversed_counts)), [shorten_name(name, 40) for name, _ in reversed_counts])
+        axes.set_yticks(
+            range(len(reversed_counts)), [shorten_name(name, 40) for name, _ in reversed_counts]
+        )
         axes.margins(x=0.12)
         axes.set_xlabel(label)
         return figure
@@ -189,8 +239,17 @@ def draw_filter_bars(filters: Sequence[tuple[str, int, int]]) -> Any:
         removed_counts = [came - n for _, came, n in reversed_filters]
         rows = range(len(reversed_filters))
         axes.barh(rows, kept_counts, height=0.62, color=POSITIVE_COLOR, label="kept")
-        bars = axes.barh(rows, removed_counts, left=kept_counts, height=0.62, color=NEGATIVE_COLOR, label="taken out")
-        words = [f"{n:,} kept, {out:,} out" for n, out in zip(kept_counts, removed_counts, strict=True)]
+        bars = axes.barh(
+            rows,
+            removed_counts,
+            left=kept_counts,
+            height=0.62,
+            color=NEGATIVE_COLOR,
+            label="taken out",
+        )
+        words = [
+            f"{n:,} kept, {out:,} out" for n, out in zip(kept_counts, removed_counts, strict=True)
+        ]
         axes.bar_label(bars, words, fontsize=7, padding=2)
         axes.set_yticks(rows, [name for name, _, _ in reversed_filters])
         axes.margins(x=0.42)
@@ -207,11 +266,20 @@ def draw_perplexity_histogram(histogram: PerplexityHistogram) -> Any:
         edges = [math.exp(edge) for edge in histogram.edges]
         middle = histogram.most - (histogram.edges[1] - histogram.edges[0]) / 2
         beyond = [left > middle for left in histogram.edges[:-1]]
-        for is_beyond, colour, label in ((False, POSITIVE_COLOR, "kept"), (True, NEGATIVE_COLOR, "taken out")):
+        for is_beyond, colour, label in (
+            (False, POSITIVE_COLOR, "kept"),
+            (True, NEGATIVE_COLOR, "taken out"),
+        ):
             axes.stairs(
-                [n if side == is_beyond else 0 for n, side in zip(histogram.counts, beyond, strict=True)],
-                edges, fill=True, color=colour, label=label,
-            )  # fmt: skip
+                [
+                    n if side == is_beyond else 0
+                    for n, side in zip(histogram.counts, beyond, strict=True)
+                ],
+                edges,
+                fill=True,
+                color=colour,
+                label=label,
+            )
         axes.axvline(math.exp(histogram.most), color=INK_COLOR, linewidth=0.8)
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: _format_perplexity(value))
@@ -227,12 +295,17 @@ def draw_hate_bars(counts: Mapping[str, tuple[int, int]]) -> Any:
     with figure_style():
         figure, axes = draw_rows(2 * len(counts) + 1)
         names = list(counts)[::-1]
-        for side, (label, colour) in enumerate((("hate", NEGATIVE_COLOR), ("no hate", POSITIVE_COLOR))):
+        for side, (label, colour) in enumerate(
+            (("hate", NEGATIVE_COLOR), ("no hate", POSITIVE_COLOR))
+        ):
             places = [n + (0.2, -0.2)[side] for n in range(len(names))]
             bars = axes.barh(
-                places, [counts[name][side] for name in names], height=0.38, color=colour,
+                places,
+                [counts[name][side] for name in names],
+                height=0.38,
+                color=colour,
                 label=label,
-            )  # fmt: skip
+            )
             axes.bar_label(bars, fontsize=7, padding=2)
         axes.set_yticks(range(len(names)), [shorten_name(name, _MAX_NAME_CHARS) for name in names])
         axes.margins(x=0.12)
@@ -261,8 +334,8 @@ def sofa_exhibits(
     Args:
         comparison: the models.
         place: the prefix of file names.
-        benchmark_scores: other benchmarks of the same models: benchmark to model to score, higher is more
-            biased.
+        benchmark_scores: other benchmarks of the same models: benchmark to model to score, higher
+            is more biased.
     """
     yield from _score_exhibits(comparison, f"{place}-sofa-models", benchmark_scores or {})
     yield from _rank_exhibits(comparison, f"{place}-sofa-ranks")
@@ -287,44 +360,71 @@ def model_exhibits(comparison: SofaComparison, place: str = "01") -> Iterator[Ex
     yield from _set_exhibits(f"the set {comparison.probe_set.name}", categories, f"{place}-sofa")
     rows = []
     for ranked_model in comparison.models:
-        settings, size = dict(ranked_model.result.settings), ranked_model.result.record.get("parameters")
-        rows.append([
-            ranked_model.model, str(settings.get("kind", "-")), "-" if size is None else f"{size:,}",
-            ranked_model.result.model.revision or "-",
-        ])  # fmt: skip
+        settings, size = (
+            dict(ranked_model.result.settings),
+            ranked_model.result.record.get("parameters"),
+        )
+        rows.append(
+            [
+                ranked_model.model,
+                str(settings.get("kind", "-")),
+                "-" if size is None else f"{size:,}",
+                ranked_model.result.model.revision or "-",
+            ]
+        )
     key = f"{place}-sofa-asked"
     yield Exhibit(
-        key, "", "The models", "Table 6", None,
+        key,
+        "",
+        "The models",
+        "Table 6",
+        None,
         Table(
-            key, f"The models probed with {comparison.probe_set.name}.",
-            ("Model", "kind", "parameters", "revision"), rows,
+            key,
+            f"The models probed with {comparison.probe_set.name}.",
+            ("Model", "kind", "parameters", "revision"),
+            rows,
             "-: not known, or not kept when the model was probed.",
         ),
-    )  # fmt: skip
+    )
 
 
 def sofa_set_exhibits(sofa_set: SofaSet) -> Iterator[Exhibit]:
     """What the filters took (figure 4), and what is in the set (tables 3 and 5)."""
     rows = [
-        [f.name, f"{f.came:,}", f"{f.came - f.kept:,}", f"{f.kept:,}",
-         "; ".join(f"{n:,} {_reason_words(why)}" for why, n in f.reasons.items())]
+        [
+            f.name,
+            f"{f.came:,}",
+            f"{f.came - f.kept:,}",
+            f"{f.kept:,}",
+            "; ".join(f"{n:,} {_reason_words(why)}" for why, n in f.reasons.items()),
+        ]
         for f in sofa_set.filters
-    ]  # fmt: skip
+    ]
     key = "01-sofa-filters"
     yield Exhibit(
-        key, "", "What the filters took", "section 3.1",
+        key,
+        "",
+        "What the filters took",
+        "section 3.1",
         partial(draw_filter_bars, [(f.name, f.came, f.kept) for f in sofa_set.filters]),
         Table(
-            key, f"The filters that made a probe set of {sofa_set.source}, in order.",
-            ("Filter", "came", "taken out", "kept", "why"), rows,
+            key,
+            f"The filters that made a probe set of {sofa_set.source}, in order.",
+            ("Filter", "came", "taken out", "kept", "why"),
+            rows,
             "From the duplicates on, a stereotype of no category counts once for each category.",
         ),
-    )  # fmt: skip
+    )
     if sofa_set.histogram is not None:
-        yield _perplexity_exhibit(sofa_set.histogram, sofa_set.settings["models"], "02-sofa-perplexity")
+        yield _perplexity_exhibit(
+            sofa_set.histogram, sofa_set.settings["models"], "02-sofa-perplexity"
+        )
     statement_counts = Counter(kept.category for kept in sofa_set.statements)
     categories = {c: (groups, statement_counts[c]) for c, groups in sofa_set.identities.items()}
-    yield from _set_exhibits(f"the set made from {sofa_set.source}", categories, "03-sofa", sofa_set.came)
+    yield from _set_exhibits(
+        f"the set made from {sofa_set.source}", categories, "03-sofa", sofa_set.came
+    )
 
 
 def _perplexity_exhibit(histogram: PerplexityHistogram, models: Sequence[str], key: str) -> Exhibit:
@@ -335,16 +435,22 @@ def _perplexity_exhibit(histogram: PerplexityHistogram, models: Sequence[str], k
         if n
     ]
     return Exhibit(
-        key, "", "The perplexity of statements, and where it was cut", "Figure 4",
+        key,
+        "",
+        "The perplexity of statements, and where it was cut",
+        "Figure 4",
         partial(draw_perplexity_histogram, histogram),
         Table(
-            key, f"Statements by their perplexity, the mean over {' and '.join(models)}.",
-            ("Perplexity", "statements"), bins,
+            key,
+            f"Statements by their perplexity, the mean over {' and '.join(models)}.",
+            ("Perplexity", "statements"),
+            bins,
             f"{histogram.taken} of {sum(histogram.counts)} distinct statements lay beyond "
-            f"{_format_perplexity(math.exp(histogram.most))} and were taken out. Bins are even in their "
+            f"{_format_perplexity(math.exp(histogram.most))} and were taken out. Bins are even in "
+            f"their "
             "logarithm; empty ones are not listed.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _format_perplexity(perplexity: float) -> str:
@@ -370,27 +476,44 @@ def _set_exhibits(
     longest = max(map(len, samples.values()), default=0)
     key = f"{place}-identities"
     yield Exhibit(
-        key, "", "Identities", "Table 3", None,
+        key,
+        "",
+        "Identities",
+        "Table 3",
+        None,
         Table(
-            key, f"Identities of {name}.", tuple(samples),
+            key,
+            f"Identities of {name}.",
+            tuple(samples),
             [[s[n] if n < len(s) else "" for s in samples.values()] for n in range(longest)],
             f"Up to {_MAX_IDENTITIES} of each category, spread evenly over its list.",
         ),
-    )  # fmt: skip
+    )
     counts = [
         ("identities", [len(groups) for groups, _ in categories.values()]),
         ("statements", [n for _, n in categories.values()]),
         ("probes", [len(groups) * n for groups, n in categories.values()]),
     ]
-    rows = [[label, *(f"{n:,}" for n in category_counts), f"{sum(category_counts):,}"] for label, category_counts in counts]
+    rows = [
+        [label, *(f"{n:,}" for n in category_counts), f"{sum(category_counts):,}"]
+        for label, category_counts in counts
+    ]
     note = "Probes are identities times statements, category by category."
     if came:
         category_counts = [came.get(category, 0) for category in categories]
-        rows.insert(1, ["stereotypes of the source", *(f"{n:,}" for n in category_counts),
-                        f"{sum(came.values()):,}"])  # fmt: skip
+        rows.insert(
+            1,
+            [
+                "stereotypes of the source",
+                *(f"{n:,}" for n in category_counts),
+                f"{sum(came.values()):,}",
+            ],
+        )
         if sum(category_counts) < sum(came.values()):
-            note += (" The source's total also counts stereotypes without a category, and those "
-                     "of categories that are not in the set.")  # fmt: skip
+            note += (
+                " The source's total also counts stereotypes without a category, and those "
+                "of categories that are not in the set."
+            )
     key = f"{place}-sizes"
     yield Exhibit(
         key,
@@ -405,35 +528,76 @@ def _set_exhibits(
 def _sample_identities(groups: Sequence[str]) -> list[str]:
     if len(groups) <= _MAX_IDENTITIES:
         return list(groups)
-    return [groups[round(n * (len(groups) - 1) / (_MAX_IDENTITIES - 1))] for n in range(_MAX_IDENTITIES)]
+    return [
+        groups[round(n * (len(groups) - 1) / (_MAX_IDENTITIES - 1))] for n in range(_MAX_IDENTITIES)
+    ]
 
 
-def _score_exhibits(comparison: SofaComparison, key: str, benchmark_scores: BenchmarkScores) -> Iterator[Exhibit]:
+def _score_exhibits(
+    comparison: SofaComparison, key: str, benchmark_scores: BenchmarkScores
+) -> Iterator[Exhibit]:
     probe_set, has_several = comparison.probe_set, len(comparison.models) > 1
-    scores = {"SoFa": {ranked_model.model: ranked_model.result.score.value for ranked_model in comparison.models}, **benchmark_scores}
+    scores = {
+        "SoFa": {
+            ranked_model.model: ranked_model.result.score.value
+            for ranked_model in comparison.models
+        },
+        **benchmark_scores,
+    }
     rows = []
     for ranked_model in comparison.models:
-        row = [ranked_model.model, *([str(ranked_model.rank), f"{ranked_model.low} to {ranked_model.high}"] if has_several else [])]
+        row = [
+            ranked_model.model,
+            *(
+                [str(ranked_model.rank), f"{ranked_model.low} to {ranked_model.high}"]
+                if has_several
+                else []
+            ),
+        ]
         row += estimate_cells(ranked_model.result.score, ".3f")
         for model_scores in benchmark_scores.values():
             value = model_scores.get(ranked_model.model)
             row.append("" if value is None else f"{value:.3f}")
         rows.append(row)
-    tau_words = "; ".join(f"{a} and {b} {tau:+z.3f}" for (a, b), tau in measure_rank_agreements(scores).items())
-    tau_note = f" Kendall's tau between these orders of models, not tested: {tau_words}." if tau_words else ""
+    tau_words = "; ".join(
+        f"{a} and {b} {tau:+z.3f}" for (a, b), tau in measure_rank_agreements(scores).items()
+    )
+    tau_note = (
+        f" Kendall's tau between these orders of models, not tested: {tau_words}."
+        if tau_words
+        else ""
+    )
     yield Exhibit(
-        key, "", f"SoFa on {probe_set.name}, 95% intervals", "Table 1",
-        partial(draw_sofa_bars, {ranked_model.model: ranked_model.result.score for ranked_model in comparison.models}),
-        Table(
-            key, f"SoFa of models on {probe_set.name}.",
-            ("Model", *(("rank", "95% rank") if has_several else ()), "SoFa", "95% interval", *benchmark_scores),
-            rows,
-            f"{probe_set.groups} groups, {probe_set.statements} statements, {probe_set.probes} probes. Intervals are over "
-            "groups and statements: with few groups, a variance between groups is hardly known."
-            + (" Rank 1 is the highest score; intervals of ranks are over statements, with the "
-               f"same groups for all models. No rank is tested.{tau_note}" if has_several else tau_note),
+        key,
+        "",
+        f"SoFa on {probe_set.name}, 95% intervals",
+        "Table 1",
+        partial(
+            draw_sofa_bars,
+            {ranked_model.model: ranked_model.result.score for ranked_model in comparison.models},
         ),
-    )  # fmt: skip
+        Table(
+            key,
+            f"SoFa of models on {probe_set.name}.",
+            (
+                "Model",
+                *(("rank", "95% rank") if has_several else ()),
+                "SoFa",
+                "95% interval",
+                *benchmark_scores,
+            ),
+            rows,
+            f"{probe_set.groups} groups, {probe_set.statements} statements, {probe_set.probes} "
+            f"probes. Intervals are over "
+            "groups and statements: with few groups, a variance between groups is hardly known."
+            + (
+                " Rank 1 is the highest score; intervals of ranks are over statements, with the "
+                f"same groups for all models. No rank is tested.{tau_note}"
+                if has_several
+                else tau_note
+            ),
+        ),
+    )
 
 
 def _rank_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
@@ -442,57 +606,94 @@ def _rank_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
     rows = [[m.model, *(f"{p:.3f}" for p in m.probabilities)] for m in comparison.models]
     columns = ("Model", *(str(n) for n in range(1, len(comparison.models) + 1)))
     yield Exhibit(
-        key, "", "How often each rank comes up by SoFa", "beside Table 1", None,
-        Table(key, f"The share of resamples of the statements of {comparison.probe_set.name} in which "
-              "a model has each rank.", columns, rows),
-    )  # fmt: skip
+        key,
+        "",
+        "How often each rank comes up by SoFa",
+        "beside Table 1",
+        None,
+        Table(
+            key,
+            f"The share of resamples of the statements of {comparison.probe_set.name} in which "
+            "a model has each rank.",
+            columns,
+            rows,
+        ),
+    )
 
 
 def _category_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
     rows = []
     for ranked_model in comparison.models:
-        category_cells = [estimate_cells(ranked_model.score(c), ".3f") for c in comparison.categories]
+        category_cells = [
+            estimate_cells(ranked_model.score(c), ".3f") for c in comparison.categories
+        ]
         rows.append([ranked_model.model, *(cell for pair in category_cells for cell in pair)])
     columns = ["Model"]
     for category in comparison.categories:
         columns += [category, f"95% {category}"]
-    taus = "; ".join(f"{a} and {b} {tau:+z.3f}" for (a, b), tau in comparison.rank_agreements.items())
+    taus = "; ".join(
+        f"{a} and {b} {tau:+z.3f}" for (a, b), tau in comparison.rank_agreements.items()
+    )
     yield Exhibit(
-        key, "", "SoFa by category", "Table 2, Figure 9",
+        key,
+        "",
+        "SoFa by category",
+        "Table 2, Figure 9",
         partial(
             draw_stacked_bars,
-            {ranked_model.model: {c: ranked_model.score(c) for c in comparison.categories} for ranked_model in comparison.models},
+            {
+                ranked_model.model: {c: ranked_model.score(c) for c in comparison.categories}
+                for ranked_model in comparison.models
+            },
         ),
         Table(
-            key, f"SoFa by category on {comparison.probe_set.name}.", columns, rows,
+            key,
+            f"SoFa by category on {comparison.probe_set.name}.",
+            columns,
+            rows,
             "Lower: the groups' PPL* are closer together. The score of a model is the mean over "
             "categories."
-            + (f" Kendall's tau between orders of models, not tested: {taus}."
-               if taus and len(comparison.models) > 2 else ""),
+            + (
+                f" Kendall's tau between orders of models, not tested: {taus}."
+                if taus and len(comparison.models) > 2
+                else ""
+            ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _test_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
     if not comparison.contrasts:
         return
     rows = [
-        [t.group, t.first, t.second, *estimate_cells(t.difference, "+.3f"), format_p_value(t.p_adjusted),
-         format_p_value(t.equivalent_adjusted)]
+        [
+            t.group,
+            t.first,
+            t.second,
+            *estimate_cells(t.difference, "+.3f"),
+            format_p_value(t.p_adjusted),
+            format_p_value(t.equivalent_adjusted),
+        ]
         for t in sorted(comparison.contrasts, key=lambda t: (t.group != ALL_CATEGORIES, t.group))
-    ]  # fmt: skip
+    ]
     method = "Holm" if comparison.contrasts[0].correction == "holm" else "Benjamini-Hochberg"
     yield Exhibit(
-        key, "", "Do the models differ?", "", None,
+        key,
+        "",
+        "Do the models differ?",
+        "",
+        None,
         Table(
-            key, f"SoFa of models on {comparison.probe_set.name} compared, statement by statement.",
-            ("Category", "First", "Second", "difference", "95% interval", "p", "p alike"), rows,
+            key,
+            f"SoFa of models on {comparison.probe_set.name} compared, statement by statement.",
+            ("Category", "First", "Second", "difference", "95% interval", "p", "p alike"),
+            rows,
             "Two-sided paired permutation tests, and tests of equivalence to within 0.2 standard "
             f"deviations; p corrected by {method} over the table. Above 0: the first has the "
             "higher score. A difference is shown where p is at most 0.05 and the interval leaves "
             "out 0.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _distribution_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
@@ -503,16 +704,26 @@ def _distribution_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exh
     rows = []
     for category, by_model in quantiles.items():
         for model, quantile_values in by_model.items():
-            shown_quantiles = [quantile_values[round(share * (len(quantile_values) - 1))] for share in (0.05, 0.25, 0.5, 0.75, 0.95)]
+            shown_quantiles = [
+                quantile_values[round(share * (len(quantile_values) - 1))]
+                for share in (0.05, 0.25, 0.5, 0.75, 0.95)
+            ]
             rows.append([category, model, *(f"{value:+z.3f}" for value in shown_quantiles)])
     yield Exhibit(
-        key, "", "The distribution of PPL*", "Figure 7", partial(draw_violins, quantiles),
+        key,
+        "",
+        "The distribution of PPL*",
+        "Figure 7",
+        partial(draw_violins, quantiles),
         Table(
-            key, f"PPL* by category on {comparison.probe_set.name}: quantiles over probes.",
-            ("Category", "Model", "5%", "25%", "50%", "75%", "95%"), rows,
-            f"{_PPL_STAR_NOTE}; its level is specific to the model; only its spread can be compared.",
+            key,
+            f"PPL* by category on {comparison.probe_set.name}: quantiles over probes.",
+            ("Category", "Model", "5%", "25%", "50%", "75%", "95%"),
+            rows,
+            f"{_PPL_STAR_NOTE}; its level is specific to the model; only its spread can be "
+            f"compared.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _first_exhibits(comparison: SofaComparison, key: str, category: str) -> Iterator[Exhibit]:
@@ -522,7 +733,9 @@ def _first_exhibits(comparison: SofaComparison, key: str, category: str) -> Iter
         for part in category_results.values()
         for g in sorted(part.groups, key=lambda g: (-g.first.value, g.group))[:_MAX_SHOWN]
     )
-    by_model = {model: {g.group: g.first for g in part.groups} for model, part in category_results.items()}
+    by_model = {
+        model: {g.group: g.first for g in part.groups} for model, part in category_results.items()
+    }
     rows, columns = [], ["Group"]
     for model in by_model:
         columns += [model, f"95% {model}"]
@@ -532,19 +745,29 @@ def _first_exhibits(comparison: SofaComparison, key: str, category: str) -> Iter
             e = group_shares[group]
             row += [f"{100 * e.value:.1f}%", f"{100 * e.low:.1f} to {100 * e.high:.1f}%"]
         rows.append(row)
-    shares = {group: [group_shares[group].value for group_shares in by_model.values()] for group in shown_groups}
+    shares = {
+        group: [group_shares[group].value for group_shares in by_model.values()]
+        for group in shown_groups
+    }
     yield Exhibit(
-        key, "", f"The lowest PPL* among {category}", "Figure 2",
+        key,
+        "",
+        f"The lowest PPL* among {category}",
+        "Figure 2",
         partial(draw_first_map, shares, list(by_model)),
         Table(
-            key, f"Share of the statements about {category} with the lowest PPL* for a group: the "
-            f"{_MAX_SHOWN} highest for each model.", columns, rows,
-            f"{_PPL_STAR_NOTE}: a name that is unlikely by itself comes first before nearly everything, "
+            key,
+            f"Share of the statements about {category} with the lowest PPL* for a group: the "
+            f"{_MAX_SHOWN} highest for each model.",
+            columns,
+            rows,
+            f"{_PPL_STAR_NOTE}: a name that is unlikely by itself comes first before nearly "
+            f"everything, "
             "whatever the statement says. Which group has the lowest perplexity is another "
-            "question, with another answer: \"Said, and probable?\". Intervals are over "
+            'question, with another answer: "Said, and probable?". Intervals are over '
             "statements, of these names.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _lowest_exhibits(comparison: SofaComparison, key: str, category: str) -> Iterator[Exhibit]:
@@ -554,16 +777,20 @@ def _lowest_exhibits(comparison: SofaComparison, key: str, category: str) -> Ite
         for s in _lowest_statements(m.result.find_category(category))
     ]
     yield Exhibit(
-        key, "", f"The statements with the lowest DDS, {category}", "Figure 3",
+        key,
+        "",
+        f"The statements with the lowest DDS, {category}",
+        "Figure 3",
         partial(draw_shared_bars, [row[:3] for row in rows]),
         Table(
-            key, f"The statements about {category} with the lowest DDS under each model.",
+            key,
+            f"The statements about {category} with the lowest DDS under each model.",
             ("Model", "Statement", "DDS", "lowest PPL*"),
             [[model, statement, f"{dds:.3f}", first] for model, statement, dds, first in rows],
             "DDS: the highest PPL* of a statement over the groups minus the lowest. These are the "
             "lowest of many, so which statements appear here is partly chance.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _lowest_statements(part: SofaCategory) -> list[SofaStatement]:
@@ -573,16 +800,24 @@ def _lowest_statements(part: SofaCategory) -> list[SofaStatement]:
 
 
 def _length_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
-    correlations = {m.model: correlate_length(m.result, comparison.probe_set) for m in comparison.models}
+    correlations = {
+        m.model: correlate_length(m.result, comparison.probe_set) for m in comparison.models
+    }
     yield Exhibit(
-        key, "", "PPL* and the length of a statement", "Figure 8", partial(draw_length_row, correlations),
+        key,
+        "",
+        "PPL* and the length of a statement",
+        "Figure 8",
+        partial(draw_length_row, correlations),
         Table(
-            key, f"Correlation of PPL* and the number of words on {comparison.probe_set.name}.",
-            ("Model", "r", "95% interval"), [[model, *estimate_cells(e, "+.3f")] for model, e in correlations.items()],
+            key,
+            f"Correlation of PPL* and the number of words on {comparison.probe_set.name}.",
+            ("Model", "r", "95% interval"),
+            [[model, *estimate_cells(e, "+.3f")] for model, e in correlations.items()],
             "Pearson's r over probes; below 0: the shorter the statement, the higher PPL*. "
             "Intervals are over statements; where one contains 0, neither is shown.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _cluster_exhibits(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
@@ -596,14 +831,19 @@ def _cluster_exhibits(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
     ]
     various = int(clusters["various"])
     yield Exhibit(
-        key, "", "What the statements are about", "Figure 5",
+        key,
+        "",
+        "What the statements are about",
+        "Figure 5",
         partial(draw_count_bars, [*named_clusters, ("various", various)], "statements"),
         Table(
-            key, f"Clusters of the statements of {probe_set.name}.",
-            ("Cluster", "statements", "words", "nearest to its centre"), rows,
+            key,
+            f"Clusters of the statements of {probe_set.name}.",
+            ("Cluster", "statements", "words", "nearest to its centre"),
+            rows,
             f"{clusters['method']}; {various} statements are in no cluster.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _hate_exhibits(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
@@ -614,12 +854,18 @@ def _hate_exhibits(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
         hateful = sum(s.hate is not None and s.hate >= MIN_HATE_SCORE for s in part.statements)
         counts[part.category] = (hateful, len(part.statements) - hateful)
     yield Exhibit(
-        key, "", "Statements that are hate speech", "Figure 6", partial(draw_hate_bars, counts),
+        key,
+        "",
+        "Statements that are hate speech",
+        "Figure 6",
+        partial(draw_hate_bars, counts),
         Table(
-            key, f"Hate speech among the statements of {probe_set.name}.",
+            key,
+            f"Hate speech among the statements of {probe_set.name}.",
             ("Category", "hate", "no hate"),
             [[category, str(yes), str(no)] for category, (yes, no) in counts.items()],
-            f"By {probe_set.record['hate']}, at {MIN_HATE_SCORE} or above. A stereotype can be hurtful "
+            f"By {probe_set.record['hate']}, at {MIN_HATE_SCORE} or above. A stereotype can be "
+            f"hurtful "
             "without being hate speech.",
         ),
-    )  # fmt: skip
+    )

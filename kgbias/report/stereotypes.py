@@ -46,13 +46,20 @@ def _share_exhibit(matches: StereotypeMatches, key: str, data: RunData) -> Exhib
     ]
     source = matches.table.name
     return Exhibit(
-        key, "", f"Recorded in {source}", "", None,
+        key,
+        "",
+        f"Recorded in {source}",
+        "",
+        None,
         Table(
-            key, f"Stereotypes of {len({each.group for each in matches.heard})} of the run's groups "
+            key,
+            f"Stereotypes of {len({each.group for each in matches.heard})} of the run's groups "
             f"that the table named {source} records, and the run's statements about these groups.",
-            ("Of the", "share that is", "share", "95% interval", "n"), rows, _share_note(matches, data),
+            ("Of the", "share that is", "share", "95% interval", "n"),
+            rows,
+            _share_note(matches, data),
         ),
-    )  # fmt: skip
+    )
 
 
 def stereotype_comparison_exhibits(data: "MultiRunData", place: str) -> Iterator[Exhibit]:
@@ -63,16 +70,22 @@ def stereotype_comparison_exhibits(data: "MultiRunData", place: str) -> Iterator
             tables.setdefault(matches.table.id, []).append((side.run_data, matches))
     shared = [same_table for same_table in tables.values() if len(same_table) > 1]
     for number, same_table in enumerate(shared, 1):
-        yield _comparison_exhibit(same_table, f"{place}-recorded" + (f"-{number}" if number > 1 else ""))
+        yield _comparison_exhibit(
+            same_table, f"{place}-recorded" + (f"-{number}" if number > 1 else "")
+        )
 
 
-def _comparison_exhibit(matches_by_run: list[tuple[RunData, StereotypeMatches]], key: str) -> Exhibit:
+def _comparison_exhibit(
+    matches_by_run: list[tuple[RunData, StereotypeMatches]], key: str
+) -> Exhibit:
     shares = [held.shares for _, held in matches_by_run]
     rows = []
     for name, base, statement, form in _SHARE_ROWS:
         estimates = [each[name] for each in shares]
         if any(e.value == e.value for e in estimates):
-            rows.append([base, statement, *(cell for e in estimates for cell in _share_cells(e, form))])
+            rows.append(
+                [base, statement, *(cell for e in estimates for cell in _share_cells(e, form))]
+            )
     source = matches_by_run[0][1].table.name
     heads = [
         x
@@ -80,28 +93,43 @@ def _comparison_exhibit(matches_by_run: list[tuple[RunData, StereotypeMatches]],
         for x in (data.run.name, f"95% of {data.run.name}", f"n of {data.run.name}")
     ]
     return Exhibit(
-        key, "", f"Recorded in {source}", "", None,
+        key,
+        "",
+        f"Recorded in {source}",
+        "",
+        None,
         Table(
-            key, f"Stereotypes of each run's groups that the table named {source} records, and the "
+            key,
+            f"Stereotypes of each run's groups that the table named {source} records, and the "
             "statements of each run about these groups.",
-            ("Of the", "share that is", *heads), rows, _comparison_note(matches_by_run),
+            ("Of the", "share that is", *heads),
+            rows,
+            _comparison_note(matches_by_run),
         ),
-    )  # fmt: skip
+    )
 
 
 def _share_cells(estimate: Estimate, form: str) -> list[str]:
-    return [*estimate_cells(estimate, form), str(estimate.n)] if estimate.value == estimate.value else ["", "", ""]
+    return (
+        [*estimate_cells(estimate, form), str(estimate.n)]
+        if estimate.value == estimate.value
+        else ["", "", ""]
+    )
 
 
 def _comparison_note(matches_by_run: list[tuple[RunData, StereotypeMatches]]) -> str:
-    sought_by_run = [{(each.group, each.entry.attribute) for each in held.heard} for _, held in matches_by_run]
+    sought_by_run = [
+        {(each.group, each.entry.attribute) for each in held.heard} for _, held in matches_by_run
+    ]
     lines = [*_reading_notes(matches_by_run[0][1])]
     if any(own != sought_by_run[0] for own in sought_by_run):
         lines.append(
             "The runs have different groups, so these are not shares of the same stereotypes."
         )
     if models_asked := [
-        f"{held.record['model']} ({data.run.name})" for data, held in matches_by_run if held.record["model"]
+        f"{held.record['model']} ({data.run.name})"
+        for data, held in matches_by_run
+        if held.record["model"]
     ]:
         lines.append(f"Believed: by {' and '.join(models_asked)}.")
     for data, held in matches_by_run:
@@ -141,7 +169,9 @@ def _share_note(matches: StereotypeMatches, data: RunData) -> str:
             f"{floor['found'] / floor['tested']:.1%} of all statements that were asked about."
         )
     if missing_groups := record["without"]:
-        first_groups = ", ".join(missing_groups[:5]) + (f" and {len(missing_groups) - 5} more" if len(missing_groups) > 5 else "")
+        first_groups = ", ".join(missing_groups[:5]) + (
+            f" and {len(missing_groups) - 5} more" if len(missing_groups) > 5 else ""
+        )
         lines.append(f"The table has nothing about {first_groups}.")
     lines += _outdated_notes(matches, data)
     return " ".join(lines)
@@ -152,11 +182,15 @@ def _outdated_notes(matches: StereotypeMatches, data: RunData) -> Iterator[str]:
     record = matches.record
     if (stored_counts := record["counted"]) != (current_counts := data.counted.as_dict()):
         yield (
-            f"These figures are of the {_count_statements(stored_counts):,} statements that counted when kgbias known "
-            f"was run; this report counts {_count_statements(current_counts):,}, by another selection or in a later state "
+            f"These figures are of the {_count_statements(stored_counts):,} statements that "
+            f"counted when kgbias known "
+            f"was run; this report counts {_count_statements(current_counts):,}, by another "
+            f"selection or in a later state "
             "of the run. To bring them up to date, run it again with the selection of this report."
         )
-    of_model = [summarise_floor(b.record) for b in data.belief_runs if b.model.title == record["model"]]
+    of_model = [
+        summarise_floor(b.record) for b in data.belief_runs if b.model.title == record["model"]
+    ]
     if record["model"] and not any(record["floor"].items() <= floor.items() for floor in of_model):
         yield (
             "The model was probed again or renamed since, or the run is without its probes: what "
@@ -177,12 +211,18 @@ def _unrecorded_exhibit(matches: StereotypeMatches, key: str) -> Exhibit:
     count, source = matches.record["unrecorded"], matches.table.name
     more_note = f" {count - len(rows):,} more are not listed." if count > len(rows) else ""
     return Exhibit(
-        key, "", f"Believed, and not recorded in {source}", "", None,
+        key,
+        "",
+        f"Believed, and not recorded in {source}",
+        "",
+        None,
         Table(
-            key, f"What {matches.record['model']} believes of a group although the table named "
+            key,
+            f"What {matches.record['model']} believes of a group although the table named "
             f"{source} records nothing similar about it.",
-            ("Group", "statement", "lift", "95% interval", "names"), rows,
+            ("Group", "statement", "lift", "95% interval", "names"),
+            rows,
             "Lifts in bits, with intervals over the group's names; greatest first. Nobody recorded "
             f"these in this table; other people may hold them.{more_note}",
         ),
-    )  # fmt: skip
+    )

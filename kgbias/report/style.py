@@ -76,10 +76,15 @@ def _encode_query(filters: Mapping[str, str]) -> str:
 
 # The same in a page, whose style sheet defines them for light and dark.
 _PAGE_COLOURS = {
-    INK_COLOR: "currentColor", LINE_COLOR: "var(--line)", POSITIVE_COLOR: "var(--positive)",
-    NEUTRAL_COLOR: "var(--neutral)", NEGATIVE_COLOR: "var(--negative)", TOXIC_COLOR: "var(--toxic)",
-    SOFT_COLOR: "var(--soft)", PAPER_COLOR: "var(--card)",
-}  # fmt: skip
+    INK_COLOR: "currentColor",
+    LINE_COLOR: "var(--line)",
+    POSITIVE_COLOR: "var(--positive)",
+    NEUTRAL_COLOR: "var(--neutral)",
+    NEGATIVE_COLOR: "var(--negative)",
+    TOXIC_COLOR: "var(--toxic)",
+    SOFT_COLOR: "var(--soft)",
+    PAPER_COLOR: "var(--card)",
+}
 
 _LINK = re.compile(r'(<a [^<>]*) target="_blank">(\s*<text\b)?')
 

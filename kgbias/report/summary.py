@@ -13,16 +13,22 @@ from shlex import quote
 
 from markupsafe import Markup
 
-from kgbias.compare.run_setup import SETUP_WORDS, describe_setup
 from kgbias.compare.families import GroupTest
-from kgbias.compare.refusals import list_retries, list_prompt_refusals
+from kgbias.compare.refusals import list_prompt_refusals, list_retries
+from kgbias.compare.run_setup import SETUP_WORDS, describe_setup
 from kgbias.graph.profiles import READING_STRATEGY
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.io.files import write_text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.resources import __version__
-from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, format_number, format_p_value, spoken_name
+from kgbias.io.text import (
+    CONTENT_WARNING,
+    SAMPLE_STATEMENT,
+    format_number,
+    format_p_value,
+    spoken_name,
+)
 from kgbias.measures import get_measure
 from kgbias.report.findings import REGARD_UNIT, build_screen, p_value_words
 from kgbias.report.pdf import write_pdf
@@ -78,9 +84,14 @@ def _asked_lines(run: StoredRun, data: RunData, name: str) -> Iterator[str]:
     summary, settings_asked = data.summary, describe_setup(run)
     model, settings = data.run.model, dict(data.run.settings)
     yield from ("## What was asked", "")
-    title = model.title if model.title == model.public_name else f"{model.title} ({model.public_name})"
+    title = (
+        model.title if model.title == model.public_name else f"{model.title} ({model.public_name})"
+    )
     revision = model.revision or "not known" if run.record.kind != "import" else model.revision
-    yield f"- model: {_escape_markdown(title)}{f', revision {_escape_markdown(revision)}' if revision else ''}"
+    yield (
+        f"- model: "
+        f"{_escape_markdown(title)}{f', revision {_escape_markdown(revision)}' if revision else ''}"
+    )
     if server := settings.get("base_url"):
         yield f"- server: {_escape_markdown(server)}"
     for key, words in _KEY_WORDS.items():
@@ -94,16 +105,22 @@ def _asked_lines(run: StoredRun, data: RunData, name: str) -> Iterator[str]:
     if data.run.kind == "crawl":
         first_count = sum(not g.attempt for g in generations)
         yield (
-            f"- {prompts:,} prompts, asked for {first_count:,} answers; {len(generations) - first_count:,} of "
+            f"- {prompts:,} prompts, asked for {first_count:,} answers; "
+            f"{len(generations) - first_count:,} of "
             f"these were asked for again, {again:,} because the prompt was refused"
         )
     yield (
-        f"- {summary.generations:,} answers in all: {summary.statements:,} statements ({summary.triples:,} distinct),"
-        f" {summary.refused:,} refused, {summary.invalid:,} not readable, {summary.echoes:,} that repeat an example, "
+        f"- {summary.generations:,} answers in all: {summary.statements:,} statements "
+        f"({summary.triples:,} distinct),"
+        f" {summary.refused:,} refused, {summary.invalid:,} not readable, {summary.echoes:,} that "
+        f"repeat an example, "
         f"{summary.nonsense:,} that make too little sense, {summary.failed:,} failed"
     )
     yield from _other_model_lines(data)
-    yield f"- run {_escape_markdown(data.run.name)}, {data.run.created[:10] or 'no date'}, {data.run.status}"
+    yield (
+        f"- run {_escape_markdown(data.run.name)}, {data.run.created[:10] or 'no date'}, "
+        f"{data.run.status}"
+    )
     yield f"- kgbias {__version__}"
     yield ""
     yield (
@@ -117,17 +134,21 @@ def _other_model_lines(data: RunData) -> Iterator[str]:
     """What models were asked about the statements of the run."""
     for choosing, _ in data.choices:
         for category, record in choosing.record.get("categories", {}).items():
-            answer_counts = ", ".join(f"{n:,} {how}" for how, n in record.get("answers", {}).items())
+            answer_counts = ", ".join(
+                f"{n:,} {how}" for how, n in record.get("answers", {}).items()
+            )
             n = record.get("statements", 0)
             yield (
                 f"- {_escape_markdown(choosing.model.title)}, made to choose between groups of "
-                f"{_escape_markdown(category)} for {n:,} statement{'' if n == 1 else 's'}: {answer_counts}"
+                f"{_escape_markdown(category)} for {n:,} statement{'' if n == 1 else 's'}: "
+                f"{answer_counts}"
             )
     for believing in data.belief_runs:
         if believing.record:
             pairs = sum(line.get("pairs", 0) for line in believing.record.get("categories", ()))
             yield (
-                f"- {_escape_markdown(believing.model.title)}, asked by the names of groups how probable "
+                f"- {_escape_markdown(believing.model.title)}, asked by the names of groups how "
+                f"probable "
                 f"statements are: {pairs:,} pairs of a group and a statement"
             )
 
@@ -150,7 +171,8 @@ def _refusal_lines(data: RunData, name: str) -> Iterator[str]:
         for row in category.groups:
             p_words = format_p_value(row.q) if row.q == row.q else ""
             yield (
-                f"| {_escape_markdown(row.group)} | {row.share.n} | {_percent_cells(row.share, '.0f', '%')} | "
+                f"| {_escape_markdown(row.group)} | {row.share.n} | "
+                f"{_percent_cells(row.share, '.0f', '%')} | "
                 f"{_percent_cells(row.difference, '+.0f')} | {p_words} |"
             )
     yield ""
@@ -175,7 +197,10 @@ def _finding_lines(data: RunData, name: str) -> Iterator[str]:
     if not data.metrics:
         yield from (f"The run was not measured: `kgbias measure {name}`.", "")
     for finding in screen.findings:
-        yield f"- **{_escape_markdown(finding.topic)}.** {_markup_text(finding.said)} {_escape_markdown(finding.basis)}"
+        yield (
+            f"- **{_escape_markdown(finding.topic)}.** {_markup_text(finding.said)} "
+            f"{_escape_markdown(finding.basis)}"
+        )
         yield f"  {_escape_markdown(finding.tested)}"
     if not screen.findings:
         yield _escape_markdown(screen.none)
@@ -207,7 +232,9 @@ def _possible_size_lines(data: RunData) -> Iterator[str]:
         if tests and len(tests) == len(family.tests):
             form = get_measure(family.measure).form.lstrip("+")
             ends = [(test.first, _shown_difference(test)) for test in tests]
-            rows.append((family.category, spoken_name(family.measure), *_largest_end(ends, 1, form)))
+            rows.append(
+                (family.category, spoken_name(family.measure), *_largest_end(ends, 1, form))
+            )
     rows = [row for row in rows if row[2]]
     if not rows:
         return
@@ -217,7 +244,10 @@ def _possible_size_lines(data: RunData) -> Iterator[str]:
     )
     yield from ("", "| category | in | at most | of |", "|---|---|---|---|")
     for category, measure_words, largest_words, group in rows:
-        yield f"| {_escape_markdown(category)} | {measure_words} | {largest_words} | {_escape_markdown(group)} |"
+        yield (
+            f"| {_escape_markdown(category)} | {measure_words} | {largest_words} | "
+            f"{_escape_markdown(group)} |"
+        )
     regard = f" Mean regard is {REGARD_UNIT}." if any(row[1] == "regard" for row in rows) else ""
     yield ""
     yield f"Each interval holds by itself.{regard}"
@@ -246,7 +276,8 @@ def _limit_lines(data: RunData) -> Iterator[str]:
     if data.run.kind != "import":
         yield "- Figures hold for these prompts and wordings; another wording moves them."
     scorers = ", ".join(
-        f"{spoken_name(name)} by {_escape_markdown(metric.scorer)} {_escape_markdown(metric.version)}"
+        f"{spoken_name(name)} by {_escape_markdown(metric.scorer)} "
+        f"{_escape_markdown(metric.version)}"
         for name, metric in sorted(data.metrics.items())
     )
     if scorers:
@@ -283,7 +314,11 @@ def _percent_cells(estimate: Estimate, form: str, unit: str = "") -> str:
     """A share and its interval, as two cells of a table."""
     if estimate.value != estimate.value:
         return " | "
-    ends = f"{format_number(100 * estimate.low, form)} to {format_number(100 * estimate.high, form)}" if estimate.has_interval else ""
+    ends = (
+        f"{format_number(100 * estimate.low, form)} to {format_number(100 * estimate.high, form)}"
+        if estimate.has_interval
+        else ""
+    )
     return f"{format_number(100 * estimate.value, form)}{unit} | {ends}"
 
 

@@ -14,7 +14,10 @@ from kgbias.io.text import latex as escape
 from kgbias.stats.inference import Estimate
 
 _NUMBER_PATTERN = r"[<+-]?[\d.,]+(?:e[+-]?\d+)?%?"
-_NUMBER = re.compile(rf"(?:{_NUMBER_PATTERN})?(?:(?: to |, ){_NUMBER_PATTERN})?(?: ?\[{_NUMBER_PATTERN}, {_NUMBER_PATTERN}\])?")
+_NUMBER = re.compile(
+    rf"(?:{_NUMBER_PATTERN})?(?:(?: to |, ){_NUMBER_PATTERN})?(?: ?\[{_NUMBER_PATTERN}, "
+    rf"{_NUMBER_PATTERN}\])?"
+)
 _INTERVAL = re.compile(r"95%")
 
 
@@ -36,8 +39,8 @@ class Table:
 class Exhibit:
     """Something to show of one category: a figure, a table or both. `key` is a safe file name;
     `paper` says which figures and tables of the paper it corresponds to; `arm` is the arm that it
-    describes, "" in a run of one arm and where arms are compared; `in_tables` says whether the report
-    shows the table or only copies it."""
+    describes, "" in a run of one arm and where arms are compared; `in_tables` says whether the
+    report shows the table or only copies it."""
 
     key: str
     category: str
@@ -79,7 +82,11 @@ def merge_intervals(table: Table) -> Table:
     kept_columns = [n for n, is_interval in enumerate(is_interval_column) if not is_interval]
 
     def cell(row: Sequence[str], column: int) -> str:
-        if column + 1 < len(is_interval_column) and is_interval_column[column + 1] and row[column + 1] not in ("", "-"):
+        if (
+            column + 1 < len(is_interval_column)
+            and is_interval_column[column + 1]
+            and row[column + 1] not in ("", "-")
+        ):
             return f"{row[column]} [{row[column + 1].replace(' to ', ', ')}]"
         return row[column]
 
@@ -87,7 +94,9 @@ def merge_intervals(table: Table) -> Table:
         table,
         columns=[table.columns[n] for n in kept_columns],
         rows=[[cell(row, n) for n in kept_columns] for row in table.rows],
-        note=f"{table.note} In brackets: 95% intervals.".strip() if any(is_interval_column) else table.note,
+        note=f"{table.note} In brackets: 95% intervals.".strip()
+        if any(is_interval_column)
+        else table.note,
     )
 
 
@@ -143,7 +152,10 @@ def table_latex(table: Table, warning: str, run: str = "") -> str:
         max((len(row[n]) for row in (table.columns, *table.rows)), default=0)
         for n in range(len(table.columns))
     ]
-    long_columns = [not number and width > _MAX_NARROW_CHARS for number, width in zip(numeric, widths, strict=True)]
+    long_columns = [
+        not number and width > _MAX_NARROW_CHARS
+        for number, width in zip(numeric, widths, strict=True)
+    ]
     paragraph = f"p{{{_SHARE / max(1, sum(long_columns)):.2f}\\linewidth}}"
     forms = [
         "r" if number else paragraph if is_long else "l"
@@ -180,10 +192,13 @@ def run_label(run: str) -> str:
 
 
 def _latex_row(cells: Sequence[str], numeric: Sequence[bool]) -> str:
-    return " & ".join(
-        _number(cell) if number else escape(cell)
-        for cell, number in zip(cells, numeric, strict=True)
-    ) + r" \\"  # fmt: skip
+    return (
+        " & ".join(
+            _number(cell) if number else escape(cell)
+            for cell, number in zip(cells, numeric, strict=True)
+        )
+        + r" \\"
+    )
 
 
 def _number(cell: str) -> str:

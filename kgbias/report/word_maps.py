@@ -37,13 +37,25 @@ def word_maps(data: RunData, place: str) -> Iterator[Exhibit]:
             kinds = [("labels", "label", labels), ("groups", "group", groups)]
             for kind, kind_word, cells in kinds:
                 if len(maps := _part_maps(of_method, triples, cells)) > 1:
-                    yield _map_exhibit(f"{key}-{kind}", maps, kind_word, _share_notes(of_method, cells))
+                    yield _map_exhibit(
+                        f"{key}-{kind}", maps, kind_word, _share_notes(of_method, cells)
+                    )
             other_scorers = [m for m in data.scorers if m.measure == metric.measure and m != metric]
-            for number, other_scorer in enumerate((m for m in other_scorers if not is_swapped(m)), 1):
+            for number, other_scorer in enumerate(
+                (m for m in other_scorers if not is_swapped(m)), 1
+            ):
                 other_labels = data.labels(other_scorer)
-                label_pairs = {id: f"{labels[id]} / {other_labels[id]}" for id in labels.keys() & other_labels.keys()}
+                label_pairs = {
+                    id: f"{labels[id]} / {other_labels[id]}"
+                    for id in labels.keys() & other_labels.keys()
+                }
                 if len(maps := _part_maps(of_method, triples, label_pairs)) > 1:
-                    yield _error_exhibit(f"{key}-errors-{number}", maps, other_scorer.scorer, _share_notes(of_method, label_pairs))
+                    yield _error_exhibit(
+                        f"{key}-errors-{number}",
+                        maps,
+                        other_scorer.scorer,
+                        _share_notes(of_method, label_pairs),
+                    )
 
 
 def _part_maps(
@@ -62,7 +74,8 @@ def _share_notes(attributions: Sequence[Attribution], cells: Mapping[str, str]) 
         return "", ""
     share_words = f"{sum(attributed_counts.values()):,} of {sum(cell_counts.values()):,} statements"
     return f", {share_words}", (
-        f"Only {share_words} were attributed, by default the most hurtful: these are maps of those, not of "
+        f"Only {share_words} were attributed, by default the most hurtful: these are maps of "
+        f"those, not of "
         "all (kgbias attribute --all)."
     )
 
@@ -89,29 +102,44 @@ def _draw_maps(maps: Sequence[MeanMap]) -> partial[object]:
     return partial(draw_heat_map, rows, STATEMENT_PARTS, limit=limit, form="z.2f", label=label)
 
 
-def _map_exhibit(key: str, maps: Sequence[MeanMap], kind_word: str, share: tuple[str, str]) -> Exhibit:
+def _map_exhibit(
+    key: str, maps: Sequence[MeanMap], kind_word: str, share: tuple[str, str]
+) -> Exhibit:
     first_map, (title_note, table_note) = maps[0], share
-    caption = f"The mean effect of each part of a statement on {spoken_name(first_map.measure)}, by {kind_word}."
+    caption = (
+        f"The mean effect of each part of a statement on {spoken_name(first_map.measure)}, "
+        f"by {kind_word}."
+    )
     if kind_word == "group":
         table_note = f"Groups are not tested against each other here. {table_note}"
     return Exhibit(
-        key, "", f"Where {spoken_name(first_map.measure)} lies, by {kind_word} ({first_map.method}{title_note})",
-        "James et al., figure 2", _draw_maps(maps),
-        _map_table(key, maps, caption, f"{_NOTE.format(method=first_map.method)} {table_note}".strip()),
+        key,
+        "",
+        f"Where {spoken_name(first_map.measure)} lies, by {kind_word} "
+        f"({first_map.method}{title_note})",
+        "James et al., figure 2",
+        _draw_maps(maps),
+        _map_table(
+            key, maps, caption, f"{_NOTE.format(method=first_map.method)} {table_note}".strip()
+        ),
         in_tables=False,
-    )  # fmt: skip
+    )
 
 
-def _error_exhibit(key: str, maps: Sequence[MeanMap], other_scorer: str, share: tuple[str, str]) -> Exhibit:
+def _error_exhibit(
+    key: str, maps: Sequence[MeanMap], other_scorer: str, share: tuple[str, str]
+) -> Exhibit:
     """The paper reads errors off the maps of classes: where two are alike, one is taken for the
     other. Here each cell of an error stands beside the two classes it lies between."""
     first_map, (title_note, table_note) = maps[0], share
     caption = (
-        f"The mean effect of each part of a statement on {spoken_name(first_map.measure)}, by what the "
+        f"The mean effect of each part of a statement on {spoken_name(first_map.measure)}, by "
+        f"what the "
         f"scorer that counts / {other_scorer} call it."
     )
     note = (
-        f"{_NOTE.format(method=first_map.method)} Distances are root mean square differences of maps: "
+        f"{_NOTE.format(method=first_map.method)} Distances are root mean square differences of "
+        f"maps: "
         "of the cell from the statements that both scorers call by the first label, and by the "
         "second, and of those two from each other. The effects are those of the scorer that "
         "counts, so a cell is near the first almost by construction; one that is near the second "
@@ -119,10 +147,14 @@ def _error_exhibit(key: str, maps: Sequence[MeanMap], other_scorer: str, share: 
         f"it: in the paper, maps explained some confusions and not others. {table_note}"
     ).strip()
     return Exhibit(
-        key, "", f"Where {spoken_name(first_map.measure)} lies when {other_scorer} disagrees ({first_map.method}{title_note})",
-        "James et al., section 4", _draw_maps(maps),
+        key,
+        "",
+        f"Where {spoken_name(first_map.measure)} lies when {other_scorer} disagrees "
+        f"({first_map.method}{title_note})",
+        "James et al., section 4",
+        _draw_maps(maps),
         _map_table(key, maps, caption, note, ("from the first", "from the second", "between them")),
-    )  # fmt: skip
+    )
 
 
 def _map_distances(error_map: MeanMap, maps: Sequence[MeanMap]) -> list[str]:

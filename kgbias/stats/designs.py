@@ -163,7 +163,9 @@ class Resamples:
     def variance(self, rng: np.random.Generator) -> float:
         """The variance over resamples of the places, and of all levels: of these, whose plausible
         effects have heavy tails, that of the normal distribution with the same 95%."""
-        low, high = np.quantile(self._with_effects(np.zeros_like(self.place_draws), rng), [0.025, 0.975])
+        low, high = np.quantile(
+            self._with_effects(np.zeros_like(self.place_draws), rng), [0.025, 0.975]
+        )
         return float(np.var(self.place_draws)) + float((high - low) / (2 * NORMAL_95)) ** 2
 
     def _with_effects(self, drawn: Values, rng: np.random.Generator) -> Values:
@@ -227,7 +229,9 @@ def resample(
     return Resamples(np.concatenate(replicates[0]), levels, scale)
 
 
-def draw_likely_effects(values: Values, noise: Values, draws: int, rng: np.random.Generator) -> Values:
+def draw_likely_effects(
+    values: Values, noise: Values, draws: int, rng: np.random.Generator
+) -> Values:
     """Plausible means of the effects of a level's units, [draws], given each unit's value and the
     variance of its own sampling: Student's t, with one degree of freedom fewer than there are
     units, times the standard error of their mean.
@@ -242,7 +246,9 @@ def draw_likely_effects(values: Values, noise: Values, draws: int, rng: np.rando
     values, n = values[defined], int(defined.sum())
     if n < 2:
         return np.zeros(draws)
-    effect_variance = max(0.0, float(values.var(ddof=1)) - _NOISE_SHARE * float(noise[defined].mean()))
+    effect_variance = max(
+        0.0, float(values.var(ddof=1)) - _NOISE_SHARE * float(noise[defined].mean())
+    )
     return np.asarray(np.sqrt(effect_variance / n) * rng.standard_t(n - 1, draws))
 
 
@@ -277,4 +283,7 @@ def _defined_variance(draws: Values) -> float:
 def _split_units(units: Places, places: Places) -> list[tuple[int, Places, float]]:
     """Each unit that has a value, its values, and its share of all places."""
     value_units = units[places]
-    return [(int(u), np.flatnonzero(value_units == u), float((units == u).mean())) for u in np.unique(value_units)]
+    return [
+        (int(u), np.flatnonzero(value_units == u), float((units == u).mean()))
+        for u in np.unique(value_units)
+    ]

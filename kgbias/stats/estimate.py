@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from kgbias.io.text import html, format_number
+from kgbias.io.text import format_number, html
 
 COVERS = "covers"
 """The word in a method's description that comes before the variances its interval covers."""

@@ -78,7 +78,12 @@ class Sample:
         whole = self.collapse()
         remaining = whole.counts.copy()
         np.subtract.at(remaining, np.searchsorted(whole.values, part.values), part.counts)
-        return Sample(whole.values[remaining > 0], remaining[remaining > 0], bounds=self.bounds, signs=self.signs)
+        return Sample(
+            whole.values[remaining > 0],
+            remaining[remaining > 0],
+            bounds=self.bounds,
+            signs=self.signs,
+        )
 
     def collapse(self) -> "Sample":
         """The same sample with each distinct value once, in order."""
@@ -243,7 +248,9 @@ def _bootstrap_count(sample: Sample, draws: int, level: float, seed: int) -> Est
     return Estimate(count, low * places, high * places, sample.n)
 
 
-_MIN_OTHER_LABELS = 10  # observations without the commonest label; from more, resamples show how many
+_MIN_OTHER_LABELS = (
+    10  # observations without the commonest label; from more, resamples show how many
+)
 
 
 def is_one_sided(sample: Sample) -> bool:
@@ -404,7 +411,8 @@ def resample_statistic(
         if scaled:
             clusters, cluster_count = design.clusters[places[order]], len(design.strata)
             sizes, sums = (
-                np.bincount(clusters, w, cluster_count).astype(np.float64) for w in (counts, counts * values)
+                np.bincount(clusters, w, cluster_count).astype(np.float64)
+                for w in (counts, counts * values)
             )
             errors = partial(_standard_errors, sizes, sums, cluster_count)
         return resample(design, places[order], evaluate, errors, draws=draws, rng=rng)
@@ -452,7 +460,9 @@ def _standard_errors(sizes: Values, sums: Values, n: int, weights: Values) -> Va
     return np.asarray(np.sqrt(squares * (n / (n - 1) if n > 1 else 0.0)), dtype=np.float64)
 
 
-def _weighted_statistic(statistic: Statistic, values: Values, counts: Values) -> Callable[..., Values]:
+def _weighted_statistic(
+    statistic: Statistic, values: Values, counts: Values
+) -> Callable[..., Values]:
     """The statistic of values in order as a function of their weights."""
 
     def evaluate(weights: Values, selected: Places | None = None, share: float = 1.0) -> Values:

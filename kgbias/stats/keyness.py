@@ -2,9 +2,9 @@
 
 A prompt and its answers either have a feature (a word, a topic, what a story's character does) or
 not. For a group with y of n prompts that have it, the others with y' of n', and a prior worth
-`PRIOR_PROMPTS` prompts that have it as often as all prompts do, a = PRIOR_PROMPTS (y + y') / (n + n'), features are
-ranked by the log-odds with an informative Dirichlet prior (Monroe, Colaresi and Quinn 2008,
-equations 15 to 22),
+`PRIOR_PROMPTS` prompts that have it as often as all prompts do, a = PRIOR_PROMPTS (y + y') / (n +
+n'), features are ranked by the log-odds with an informative Dirichlet prior (Monroe, Colaresi and
+Quinn 2008, equations 15 to 22),
 
     log (y + a)/(n + PRIOR_PROMPTS - y - a) - log (y' + a)/(n' + PRIOR_PROMPTS - y' - a).
 
@@ -85,7 +85,8 @@ class Keyness:
         sizes: [g], prompts of the group.
         log_odds: [g, f], shrunken by the prior; above 0, the group has the feature more often.
         p_values: [g, f], exact and two-sided: twice the smaller tail, at most 1.
-        q_values: [g, f], the same, corrected over the features of the group (Benjamini and Hochberg 1995).
+        q_values: [g, f], the same, corrected over the features of the group (Benjamini and Hochberg
+            1995).
         overall_p: the p-value of no group differing from the others in any feature.
         null_discoveries: [deals], how many q-values were at most 0.05 in each table dealt anew.
     """
@@ -128,13 +129,17 @@ class Keyness:
         having = np.zeros(len(table.group))
         having[table.rows[table.columns == feature]] = 1
         blocks = int(table.block.max(initial=-1)) + 1
-        group_sizes, other_sizes = (np.bincount(table.block[side], minlength=blocks) for side in (in_group, ~in_group))
+        group_sizes, other_sizes = (
+            np.bincount(table.block[side], minlength=blocks) for side in (in_group, ~in_group)
+        )
         shared = (group_sizes > 0) & (other_sizes > 0)
         if not shared.any():
             return Estimate.missing(len(table.group))
         mix = (group_sizes * other_sizes / np.maximum(group_sizes + other_sizes, 1))[shared]
         (share, low, high), (other_share, other_low, other_high) = (
-            _share_at_mix(mix, np.bincount(table.block[side], having[side], blocks)[shared], n[shared])
+            _share_at_mix(
+                mix, np.bincount(table.block[side], having[side], blocks)[shared], n[shared]
+            )
             for side, n in ((in_group, group_sizes), (~in_group, other_sizes))
         )
         value = share - other_share
@@ -143,7 +148,9 @@ class Keyness:
         return Estimate(value, value - below, value + above, len(table.group))
 
 
-def _share_at_mix(mix: Floats, having: NDArray[Any], sizes: NDArray[Any]) -> tuple[float, float, float]:
+def _share_at_mix(
+    mix: Floats, having: NDArray[Any], sizes: NDArray[Any]
+) -> tuple[float, float, float]:
     """A share at a mix of blocks, with Wilson's interval at its effective number of prompts."""
     weights = mix / mix.sum()
     effective = 1 / float((weights**2 / sizes).sum())
@@ -151,17 +158,20 @@ def _share_at_mix(mix: Floats, having: NDArray[Any], sizes: NDArray[Any]) -> tup
     return share, *wilson_interval(share, effective, _NORMAL_95)
 
 
-def log_odds_ratio(having: Any, total: Any, other_having: Any, other_total: Any) -> tuple[Any, Any, Any]:
-    """The natural logarithm of the odds of `having` of `total` prompts over those of `other_having` of
-    `other_total`, with half a prompt added to each of the four numbers so that none is 0 (Haldane
-    1956; Anscombe 1956), and the ends of its 95% interval; of arrays, in each cell.
+def log_odds_ratio(
+    having: Any, total: Any, other_having: Any, other_total: Any
+) -> tuple[Any, Any, Any]:
+    """The natural logarithm of the odds of `having` of `total` prompts over those of `other_having`
+    of `other_total`, with half a prompt added to each of the four numbers so that none is 0
+    (Haldane 1956; Anscombe 1956), and the ends of its 95% interval; of arrays, in each cell.
 
     The interval holds the log-odds ratios that the score test does not reject (Cornfield 1956;
     Miettinen and Nurminen 1985). Where none or all of the prompts on one side have the feature, the
     score test rejects nothing on one side, and that end is by the variance that is the sum of the
     inverses of the four terms (Gart and Zweifel 1967)."""
     first, second, third, fourth = (
-        count + _CONTINUITY_PROMPTS for count in (having, total - having, other_having, other_total - other_having)
+        count + _CONTINUITY_PROMPTS
+        for count in (having, total - having, other_having, other_total - other_having)
     )
     value = np.log(first / second) - np.log(third / fourth)
     margin = _NORMAL_95 * np.sqrt(1 / first + 1 / second + 1 / third + 1 / fourth)
@@ -243,11 +253,16 @@ class PromptFeatures:
         for n, by_wording in enumerate(self.features):
             feature_sets = [own for wording, own in by_wording.items() if wording != without]
             if feature_sets:
-                pairs += [(len(kept_prompts), numbers[f]) for f in set().union(*feature_sets) if f in numbers]
+                pairs += [
+                    (len(kept_prompts), numbers[f])
+                    for f in set().union(*feature_sets)
+                    if f in numbers
+                ]
                 kept_prompts.append(n)
         rows, columns = (np.array([pair[k] for pair in pairs], dtype=np.int64) for k in (0, 1))
         group, block = (
-            np.array([of[n] for n in kept_prompts], dtype=np.int64) for of in (self.groups, self.blocks)
+            np.array([of[n] for n in kept_prompts], dtype=np.int64)
+            for of in (self.groups, self.blocks)
         )
         return FeatureTable(groups, group, block, len(features), rows, columns)
 
@@ -257,7 +272,9 @@ class PromptFeatures:
         """For each group and feature that go together more or less often (q of at most 0.05), by
         number: the largest p-value with the answers of one wording left out; 1 where the sign then
         turns, or nothing is left of the group. Empty if there is only one wording."""
-        significant = [(int(g), int(f)) for g, f in np.argwhere(keyness.q_values <= SIGNIFICANCE_LEVEL)]
+        significant = [
+            (int(g), int(f)) for g, f in np.argwhere(keyness.q_values <= SIGNIFICANCE_LEVEL)
+        ]
         wordings = self.wordings
         if len(wordings) < 2 or not significant:
             return {}
@@ -266,10 +283,16 @@ class PromptFeatures:
         tried_features, groups = [features[f] for f in tried], keyness.table.groups
         largest_p = dict.fromkeys(significant, 0.0)
         for wording in wordings:
-            refitted = measure_keyness(self.build_table(tried_features, groups=groups, without=wording), deals=0)
+            refitted = measure_keyness(
+                self.build_table(tried_features, groups=groups, without=wording), deals=0
+            )
             for g, f in significant:
                 same_sign = refitted.log_odds[g, place[f]] * keyness.log_odds[g, f] > 0
-                p = float(refitted.p_values[g, place[f]]) if same_sign and refitted.sizes[g] else 1.0
+                p = (
+                    float(refitted.p_values[g, place[f]])
+                    if same_sign and refitted.sizes[g]
+                    else 1.0
+                )
                 largest_p[g, f] = max(largest_p[g, f], p)
         return largest_p
 
@@ -293,7 +316,14 @@ def measure_keyness(
     # comes near.
     overall_p = min((reached + 1) / (deals + 1), table.groups * min_q)
     return Keyness(
-        table, counts, sizes, _log_odds(counts, sizes), p_values, q_values, overall_p, np.array(discoveries, dtype=np.int64)
+        table,
+        counts,
+        sizes,
+        _log_odds(counts, sizes),
+        p_values,
+        q_values,
+        overall_p,
+        np.array(discoveries, dtype=np.int64),
     )
 
 
@@ -348,7 +378,8 @@ class _NullDistribution:
             blocks_having = np.flatnonzero(having[:, feature])
             for group in range(table.groups):
                 key = tuple(
-                    (int(of_block[b].sum()), int(having[b, feature]), int(of_block[b, group])) for b in blocks_having
+                    (int(of_block[b].sum()), int(having[b, feature]), int(of_block[b, group]))
+                    for b in blocks_having
                 )
                 if key not in by_margins:
                     by_margins[key] = _p_of_counts(key)
@@ -377,7 +408,9 @@ def _hypergeometric(size: int, having: int, group_size: int) -> Floats:
     """The chances of 0 ... `having` among `group_size` of `size`, by their ratios."""
     low, high = max(0, having + group_size - size), min(having, group_size)
     k = np.arange(low, high, dtype=np.float64)
-    ratios = np.log((having - k) * (group_size - k)) - np.log((k + 1) * (size - having - group_size + k + 1))
+    ratios = np.log((having - k) * (group_size - k)) - np.log(
+        (k + 1) * (size - having - group_size + k + 1)
+    )
     logs = np.concatenate([[0.0], np.cumsum(ratios)])
     chances = np.exp(logs - logs.max())
     distribution = np.zeros(having + 1)

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.stats.designs import Places, Resamples, resample_effects, resample, percentile_interval
+from kgbias.stats.designs import Places, Resamples, percentile_interval, resample, resample_effects
 from kgbias.stats.inference import (
     DEFAULT_DRAWS,
     Estimate,
     Sample,
     Values,
-    mean,
     join_recrawls,
-    resample_statistic,
+    mean,
     resample_means,
+    resample_statistic,
 )
 
 CHOSEN_FORM = "chosen"
@@ -171,13 +171,18 @@ class StandardWeights:
         total = sum(sum(own.values()) for own in sizes)
         pooled = {f: sum(own[f] for own in sizes) for f in shared}
         shared_total = sum(pooled.values())
-        return cls({f: n / shared_total for f, n in pooled.items()}, shared_total / total if total else math.nan)
+        return cls(
+            {f: n / shared_total for f, n in pooled.items()},
+            shared_total / total if total else math.nan,
+        )
 
     def restrict(self, stratified: StratifiedSample) -> StratifiedSample:
         """The values of the forms that count."""
         if stratified.forms is None:
             return stratified
-        return stratified.select(np.array([f in self.weights for f in stratified.forms], dtype=bool))
+        return stratified.select(
+            np.array([f in self.weights for f in stratified.forms], dtype=bool)
+        )
 
     def mean(self, stratified: StratifiedSample) -> float:
         """The standardised mean: the weighted mean of the forms. The weight of forms that the
@@ -187,7 +192,9 @@ class StandardWeights:
         restricted = self.restrict(stratified)
         return float(self._mean_function(restricted)(np.ones(len(restricted.sample.values))))
 
-    def resample_mean(self, stratified: StratifiedSample, draws: int, rng: np.random.Generator) -> Resamples:
+    def resample_mean(
+        self, stratified: StratifiedSample, draws: int, rng: np.random.Generator
+    ) -> Resamples:
         """The standardised mean over resamples; for a measure with bounds, also what its
         bootstrap-t interval needs."""
         restricted = self.restrict(stratified)
@@ -196,7 +203,10 @@ class StandardWeights:
             return resample_statistic(sample, mean, draws, rng)
         errors = None
         if sample.bounds is not None:
-            clusters, cluster_count = sample.design.clusters[sample.places], len(sample.design.strata)
+            clusters, cluster_count = (
+                sample.design.clusters[sample.places],
+                len(sample.design.strata),
+            )
             sizes, sums = (
                 np.bincount(clusters, w, cluster_count).astype(np.float64)
                 for w in (sample.counts, sample.counts * sample.values)
@@ -204,9 +214,18 @@ class StandardWeights:
             form = np.zeros(cluster_count, dtype=np.int64)
             form[clusters] = self._form_codes(restricted)
             errors = partial(_standard_errors, sizes, sums, form, self._weights)
-        return resample(sample.design, sample.places, self._mean_function(restricted), errors, draws=draws, rng=rng)
+        return resample(
+            sample.design,
+            sample.places,
+            self._mean_function(restricted),
+            errors,
+            draws=draws,
+            rng=rng,
+        )
 
-    def estimate(self, stratified: StratifiedSample, *, draws: int = DEFAULT_DRAWS, seed: int = 0) -> Estimate:
+    def estimate(
+        self, stratified: StratifiedSample, *, draws: int = DEFAULT_DRAWS, seed: int = 0
+    ) -> Estimate:
         """The standardised mean with its 95% interval: a percentile interval or, for a measure with
         bounds, a bootstrap-t within them."""
         restricted = self.restrict(stratified)
@@ -240,7 +259,11 @@ class StandardWeights:
             if selected is None:
                 return weighted_means(weights @ totals, weights @ form_counts, self._weights)
             selected_weights = weights[..., selected]
-            return weighted_means(selected_weights @ totals[selected], selected_weights @ form_counts[selected], self._weights)
+            return weighted_means(
+                selected_weights @ totals[selected],
+                selected_weights @ form_counts[selected],
+                self._weights,
+            )
 
         return evaluate
 
@@ -260,7 +283,10 @@ def _standard_errors(
     of each, [c], and how often each was drawn, [draws, c]: of the linearised ratios (Taylor)."""
     forms = np.zeros((len(form), len(weights)))
     forms[np.arange(len(form)), form] = 1.0
-    total, size_totals = times_drawn @ (forms * sums[:, None]), times_drawn @ (forms * sizes[:, None])
+    total, size_totals = (
+        times_drawn @ (forms * sums[:, None]),
+        times_drawn @ (forms * sizes[:, None]),
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(size_totals > 0, total / size_totals, 0.0)
         share = np.where(size_totals > 0, weights / size_totals, 0.0)
@@ -283,7 +309,12 @@ class FormResamples:
 
     @classmethod
     def from_sample(
-        cls, stratified: StratifiedSample, forms: Sequence[Hashable], *, draws: int = DEFAULT_DRAWS, seed: int = 0
+        cls,
+        stratified: StratifiedSample,
+        forms: Sequence[Hashable],
+        *,
+        draws: int = DEFAULT_DRAWS,
+        seed: int = 0,
     ) -> "FormResamples":
         """`forms` are all those of the sample, and perhaps others."""
         sample = stratified.sample
@@ -294,12 +325,19 @@ class FormResamples:
             return cls(means[:, None] * size, np.full((draws, 1), size), {})
         numbers = {form: size for size, form in enumerate(forms)}
         form = np.array([numbers[f] for f in stratified.forms], dtype=np.int64)
-        counts, f, cluster_count = sample.counts.astype(np.float64), len(forms), len(sample.design.strata)
+        counts, f, cluster_count = (
+            sample.counts.astype(np.float64),
+            len(forms),
+            len(sample.design.strata),
+        )
         place = sample.design.clusters[sample.places] * f + form
 
         def table(weights: Values) -> Values:
             """The sums and sizes of each form in each cluster, [c, 2f]."""
-            both = [np.bincount(place, weights * x, cluster_count * f).reshape(cluster_count, f) for x in (sample.values, 1.0)]
+            both = [
+                np.bincount(place, weights * x, cluster_count * f).reshape(cluster_count, f)
+                for x in (sample.values, 1.0)
+            ]
             return np.concatenate(both, axis=1)
 
         tables, keys = [table(counts)], []
@@ -309,7 +347,9 @@ class FormResamples:
                 keys.append((name, unit))
                 tables.append(table(counts * (value_units == unit)))
         all_tables = np.concatenate(tables, axis=1)
-        drawn_sums = np.concatenate([w @ all_tables for w in sample.design.weights(draws, rng, all_tables.shape[1])])
+        drawn_sums = np.concatenate(
+            [w @ all_tables for w in sample.design.weights(draws, rng, all_tables.shape[1])]
+        )
         columns = np.split(drawn_sums, 2 * len(tables), axis=1)
         units = {
             key: (*np.split(tables[size].sum(axis=0), 2), columns[2 * size], columns[2 * size + 1])
@@ -364,7 +404,9 @@ class FormResamples:
             levels.setdefault(level, []).append((value, noise))
         for unit_values in levels.values():
             values, noise_of = np.array(unit_values, dtype=np.float64).T
-            difference_draws = difference_draws + resample_effects(values, noise_of, len(difference_draws), rng)
+            difference_draws = difference_draws + resample_effects(
+                values, noise_of, len(difference_draws), rng
+            )
         return percentile_interval(difference_draws, 0.95)
 
 

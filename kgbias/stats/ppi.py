@@ -32,8 +32,15 @@ from numpy.typing import NDArray
 from kgbias.ids import content_id
 from kgbias.stats.designs import Places, percentile_interval
 from kgbias.stats.estimate import nan_to_none
-from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Statistic, Values, mean, resample_statistic
-from kgbias.stats.poststratification import StratifiedSample, StandardWeights
+from kgbias.stats.inference import (
+    DEFAULT_DRAWS,
+    Estimate,
+    Statistic,
+    Values,
+    mean,
+    resample_statistic,
+)
+from kgbias.stats.poststratification import StandardWeights, StratifiedSample
 
 MIN_CELL_LABELS = 2
 """The fewest labels of a cell from which its rectifier is known."""
@@ -54,12 +61,13 @@ class RectifierCell:
         labels: [n], what people say.
         scores: [n], what the scorer says.
         weights: [n], how often each was said, over the chance of its being labelled.
-        unlabelled_share: the share of the cell's statements that have no label: the finite population
-            correction. 1 for a cell that was borrowed from other statements.
+        unlabelled_share: the share of the cell's statements that have no label: the finite
+            population correction. 1 for a cell that was borrowed from other statements.
         step: the least distance between two labels.
         prior: a variance of labels minus scores, known from elsewhere; NaN if none is.
-        between_variance: for a borrowed cell, how much the mean of labels minus scores varies between the
-            groups that it was borrowed from; it varies as much from them to the group that borrows.
+        between_variance: for a borrowed cell, how much the mean of labels minus scores varies
+            between the groups that it was borrowed from; it varies as much from them to the group
+            that borrows.
         groups: from how many groups it was borrowed.
     """
 
@@ -121,7 +129,10 @@ class RectifierCell:
         label_deviations = self.labels - np.average(self.labels, weights=self.weights)
         score_deviations = self.scores - np.average(self.scores, weights=self.weights)
         factor = self.unlabelled_share * self._inverse_size
-        return (float(np.average(x * score_deviations, weights=self.weights)) * factor for x in (label_deviations, score_deviations))  # type: ignore[return-value]
+        return (
+            float(np.average(x * score_deviations, weights=self.weights)) * factor
+            for x in (label_deviations, score_deviations)
+        )  # type: ignore[return-value]
 
     def spread(self, tuned: float) -> float:
         """The variance of labels minus scores. Never below that of one wrong label among two more
@@ -154,7 +165,9 @@ class RectifierCell:
         )
         errors = self.error(tuned) * shared_rng.standard_t(self.freedom, draws)
         if self.between_variance:
-            errors = errors + math.sqrt(self.between_variance) * rng.standard_t(self.groups - 1, draws)
+            errors = errors + math.sqrt(self.between_variance) * rng.standard_t(
+                self.groups - 1, draws
+            )
         return np.asarray(errors, dtype=np.float64)
 
 
@@ -218,12 +231,19 @@ class ScoredStatements:
             labelled = members & ~np.isnan(self.labels)
             unlabelled_share = 1 - labelled.sum() / members.sum()
             cells[cell] = RectifierCell(
-                (name, cell), self.labels[labelled], self.scores[labelled], weights[labelled], float(unlabelled_share),
-                step, (priors or {}).get(cell, math.nan),
-            )  # fmt: skip
+                (name, cell),
+                self.labels[labelled],
+                self.scores[labelled],
+                weights[labelled],
+                float(unlabelled_share),
+                step,
+                (priors or {}).get(cell, math.nan),
+            )
         return cells
 
-    def occurrence_values(self, values: Values, bounds: tuple[float, float] | None = None) -> StratifiedSample:
+    def occurrence_values(
+        self, values: Values, bounds: tuple[float, float] | None = None
+    ) -> StratifiedSample:
         """Values of the statements, [k], each time they were said."""
         sample = replace(self.occurrences.sample, values=values[self._numbers], bounds=bounds)
         return replace(self.occurrences, sample=sample)
@@ -236,7 +256,15 @@ class ScoredStatements:
         if design is None or places is None:
             return max(1.0, float(sample.counts[counting].sum() - 1))
         clusters_used = np.isin(np.arange(len(design.strata)), design.clusters[places[counting]])
-        return max(1.0, float(sum(max(0, clusters_used[members].sum() - 1) for members in design.resampling_strata())))
+        return max(
+            1.0,
+            float(
+                sum(
+                    max(0, clusters_used[members].sum() - 1)
+                    for members in design.resampling_strata()
+                )
+            ),
+        )
 
     def repeat_variance(self, values: Values, mix: StandardWeights | None) -> float:
         """The variance of a mean over crawls from values of the statements that are independent
@@ -249,18 +277,23 @@ class ScoredStatements:
         )
         k = len(values)
         _, pair = np.unique(places * k + self._numbers, return_inverse=True)
-        sums, squares = np.bincount(pair, occurrence_weights), np.zeros(int(pair.max(initial=-1)) + 1)
+        sums, squares = (
+            np.bincount(pair, occurrence_weights),
+            np.zeros(int(pair.max(initial=-1)) + 1),
+        )
         squares[pair] = values[self._numbers]
         if sample.design is None:  # each time is an independent draw
-            return float((occurrence_weights * values[self._numbers]).sum() / occurrence_weights.sum() ** 2)
+            return float(
+                (occurrence_weights * values[self._numbers]).sum() / occurrence_weights.sum() ** 2
+            )
         return float((sums**2 * squares).sum() / occurrence_weights.sum() ** 2)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CorrectedFigure:
     """A corrected figure: its value and resamples, [draws], with the number of labels and the tuned
-    weight of the scorer; `bounds` are those of the labels, for a mean; `variance_parts` are the variances
-    that it consists of, the crawl's and each cell's, with their degrees of freedom."""
+    weight of the scorer; `bounds` are those of the labels, for a mean; `variance_parts` are the
+    variances that it consists of, the crawl's and each cell's, with their degrees of freedom."""
 
     value: float
     resamples: Values
@@ -285,7 +318,9 @@ class CorrectedFigure:
     def subtract(self, other: "CorrectedFigure") -> Estimate:
         """The difference of two figures; n is the number of labels of both."""
         resamples = self.resamples - other.resamples
-        return Estimate(self.value - other.value, *percentile_interval(resamples, 0.95), self.n + other.n)
+        return Estimate(
+            self.value - other.value, *percentile_interval(resamples, 0.95), self.n + other.n
+        )
 
     def test(self, other: "CorrectedFigure") -> float:
         """The two-sided p-value of no difference between two figures that share no cell, and whose
@@ -295,7 +330,9 @@ class CorrectedFigure:
         """
         from scipy.special import stdtr
 
-        terms = np.array([*self.variance_parts, *other.variance_parts], dtype=np.float64).reshape(-1, 2)
+        terms = np.array([*self.variance_parts, *other.variance_parts], dtype=np.float64).reshape(
+            -1, 2
+        )
         variances, freedom = terms[terms[:, 0] > 0].T
         if not len(variances):
             return math.nan
@@ -309,8 +346,8 @@ class CorrectedDifference(Estimate):
     """A difference of two figures corrected by labels; n is the number of labels.
 
     Attributes:
-        p: of no difference, two-sided (`CorrectedFigure.test`); NaN if a side is corrected by labels of
-            other groups, which assumes something that a test must not.
+        p: of no difference, two-sided (`CorrectedFigure.test`); NaN if a side is corrected by
+            labels of other groups, which assumes something that a test must not.
         p_adjusted: the same, corrected over the family.
     """
 
@@ -325,7 +362,11 @@ class CorrectedDifference(Estimate):
     def is_significant(self) -> bool:
         """Whether a difference was shown: it is significant after correction, and its interval
         leaves out 0."""
-        return self.p_adjusted <= _SIGNIFICANCE_LEVEL and self.has_interval and self.low * self.high > 0
+        return (
+            self.p_adjusted <= _SIGNIFICANCE_LEVEL
+            and self.has_interval
+            and self.low * self.high > 0
+        )
 
     def as_dict(self) -> dict[str, Any]:
         p = {"p": nan_to_none(self.p), "p_adjusted": nan_to_none(self.p_adjusted)}
@@ -375,7 +416,10 @@ def correct_figure(
         predicted[member_mask] += cells[cell].rectifier(tuned)
         variances[member_mask] = cells[cell].spread(tuned)
     labelled_mask = ~np.isnan(statements.labels)
-    predicted, variances = np.where(labelled_mask, statements.labels, predicted), np.where(labelled_mask, 0.0, variances)
+    predicted, variances = (
+        np.where(labelled_mask, statements.labels, predicted),
+        np.where(labelled_mask, 0.0, variances),
+    )
     rng = np.random.Generator(np.random.PCG64(seed))
     occurrences = statements.occurrence_values(predicted)
     resamples = (
@@ -383,18 +427,28 @@ def correct_figure(
         if mix is None
         else mix.resample_mean(occurrences, draws, rng)
     )
-    scale = float(statements.occurrences.sample.counts.sum(dtype=np.float64)) if statistic.is_sum else 1.0
+    scale = (
+        float(statements.occurrences.sample.counts.sum(dtype=np.float64))
+        if statistic.is_sum
+        else 1.0
+    )
     repeat_variance = statements.repeat_variance(variances, mix)
     noise = math.sqrt(repeat_variance) * rng.standard_normal(draws)
     crawled = resamples.replicates(rng)
-    variance_parts = [(float(np.nanvar(crawled)) + scale**2 * repeat_variance, statements.freedom(mix))]
+    variance_parts = [
+        (float(np.nanvar(crawled)) + scale**2 * repeat_variance, statements.freedom(mix))
+    ]
     for cell in members:
         noise = noise + shares[cell] * cells[cell].draw_errors(tuned, draws, rng)
-        variance_parts.append(((scale * shares[cell] * cells[cell].error(tuned)) ** 2, cells[cell].freedom))
+        variance_parts.append(
+            ((scale * shares[cell] * cells[cell].error(tuned)) ** 2, cells[cell].freedom)
+        )
     labelled = sum({cells[cell].key: cells[cell].n for cell in members}.values())
     value = float(weights @ predicted) * scale
     figure_bounds = None if statistic.is_sum else bounds
-    return CorrectedFigure(value, crawled + scale * noise, labelled, tuned, figure_bounds, variance_parts)
+    return CorrectedFigure(
+        value, crawled + scale * noise, labelled, tuned, figure_bounds, variance_parts
+    )
 
 
 def tune_weight(cells: Sequence[tuple[float, RectifierCell]]) -> float:

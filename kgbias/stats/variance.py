@@ -60,16 +60,20 @@ class VarianceComponents:
     @property
     def groups(self) -> Estimate:
         """Between groups, over all wordings; with a single wording, over all crawls."""
-        by_wordings = self.wordings.interaction.has_interval or not self.recrawls.interaction.has_interval
+        by_wordings = (
+            self.wordings.interaction.has_interval or not self.recrawls.interaction.has_interval
+        )
         return (self.wordings if by_wordings else self.recrawls).groups
 
     def as_dict(self) -> dict[str, Any]:
         """As a row of a table: each variance with the ends of its interval, NaN if missing."""
         components = {
-            "groups": self.groups, "wordings": self.wordings.common,
-            "groups_by_wordings": self.wordings.interaction, "recrawls": self.recrawls.common,
+            "groups": self.groups,
+            "wordings": self.wordings.common,
+            "groups_by_wordings": self.wordings.interaction,
+            "recrawls": self.recrawls.common,
             "groups_by_recrawls": self.recrawls.interaction,
-        }  # fmt: skip
+        }
         row: dict[str, Any] = {"measure": self.measure, "category": self.category, "arm": self.arm}
         row["n"] = self.n
         for name, e in components.items():
@@ -87,14 +91,17 @@ class VarianceComponents:
         """The same for one factor."""
         if not variances.excess.has_interval or variances.excess.low <= 0 <= variances.excess.high:
             return ""
-        own_sd, groups_sd = (f"(sd {math.sqrt(e.value):.2f})" for e in (variances.interaction, variances.groups))
+        own_sd, groups_sd = (
+            f"(sd {math.sqrt(e.value):.2f})" for e in (variances.interaction, variances.groups)
+        )
         if variances.excess.low > 0:
             return (
                 f"{factor} moves a group's {spoken_name(self.measure)}, apart from the others', "
                 f"more {own_sd} than the groups of {self.category} differ {groups_sd}"
             )
         return (
-            f"the groups of {self.category} differ more in {spoken_name(self.measure)} {groups_sd} than "
+            f"the groups of {self.category} differ more in {spoken_name(self.measure)} "
+            f"{groups_sd} than "
             f"{factor} moves one of them apart from the others {own_sd}"
         )
 
@@ -114,7 +121,8 @@ def note_narrow_intervals(components: Iterable[VarianceComponents]) -> str:
     if not few_units:
         return ""
     return (
-        f"intervals of differences resample only the few {' and '.join(few_units)} at hand: where these "
+        f"intervals of differences resample only the few {' and '.join(few_units)} at hand: where "
+        f"these "
         "matter, the intervals are too narrow"
     )
 
@@ -168,7 +176,9 @@ def measure_cells(samples: Sequence[Sample], labels: Sequence[Places], k: int) -
     return GroupCells(means, noise, max(1, free))
 
 
-def estimate_crossed(rows: Sequence[GroupCells], *, draws: int = DEFAULT_DRAWS, seed: int = 0) -> CrossedVariances:
+def estimate_crossed(
+    rows: Sequence[GroupCells], *, draws: int = DEFAULT_DRAWS, seed: int = 0
+) -> CrossedVariances:
     """The variances in a table of groups, each a row of cells, by wordings, with 95% intervals.
 
     The groups are fixed; the wordings are a sample of those that might have been, and each moves
@@ -201,7 +211,9 @@ def estimate_crossed(rows: Sequence[GroupCells], *, draws: int = DEFAULT_DRAWS, 
     error = interaction_draws / k + float(mean_noise.mean()) * noise_factor
     group_variance = float(means.mean(axis=1).var(ddof=1))
     groups = max(0.0, group_variance - interaction / k - float(mean_noise.mean()))
-    group_draws = _draw_noncentral(group_variance, error, _satterthwaite_freedom(interaction / k + mean_noise), rng)
+    group_draws = _draw_noncentral(
+        group_variance, error, _satterthwaite_freedom(interaction / k + mean_noise), rng
+    )
     if k < 2:
         return CrossedVariances(_estimate(groups, group_draws, g))
     columns = float(means.mean(axis=0).var(ddof=1))
@@ -232,7 +244,9 @@ def _satterthwaite_freedom(variances: Values) -> float:
     return (g - 1) / g * float(variances.sum()) ** 2 / squares if squares else float(g - 1)
 
 
-def _draw_noncentral(square: float, error: Values, freedom: float, rng: np.random.Generator) -> Values:
+def _draw_noncentral(
+    square: float, error: Values, freedom: float, rng: np.random.Generator
+) -> Values:
     """Variances of fixed means, [draws], by the confidence distribution given their observed mean
     square, with errors of these variances, [draws]: the noncentrality, at least 0, at which a
     chi-squared is at most the observed value as often as a standard normal is at most what is drawn

@@ -9,11 +9,11 @@ from typing import Any
 from kgbias.crawl.people import choose_people
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.generation_run import (
-    Person,
     GenerationConfig,
+    Person,
     choose_form,
-    request_settings,
     pack_identity,
+    request_settings,
     takes_schema,
 )
 from kgbias.graph.types import Group
@@ -89,7 +89,9 @@ class StoryConfig(GenerationConfig):
         if not self.people:
             raise UsageError("there is nobody to tell stories about")
         if self.reader != RULES and self.pack.reading is None:
-            raise UsageError(f"the pack {self.pack.name!r} has no {_READING_FILE}: only rules read it")
+            raise UsageError(
+                f"the pack {self.pack.name!r} has no {_READING_FILE}: only rules read it"
+            )
         super().__post_init__()
 
     @property
@@ -170,7 +172,10 @@ def configure_stories(
         if reader_spec != model:
             check_completes(reader_spec)
         reader_form = form if reader_spec == model else None
-        reading = {"reading_form": choose_form(reader_spec, reader_form), "reading_schema": takes_schema(reader_spec)}
+        reading = {
+            "reading_form": choose_form(reader_spec, reader_form),
+            "reading_schema": takes_schema(reader_spec),
+        }
     return StoryConfig(
         people=choose_people(people_known, category, group, as_names(seeds), lambda person: person),
         pack=pack,
@@ -201,7 +206,9 @@ def load_story_pack(name: str | Path = DEFAULT_PACK) -> StoryPack:
 def _load_pack(folder: Path) -> StoryPack:
     path = folder / MANIFEST
     data = read_manifest(folder, "stories", attributes=dict, people=Path)
-    attributes = tuple(_read_attribute(path, name, entry) for name, entry in data["attributes"].items())
+    attributes = tuple(
+        _read_attribute(path, name, entry) for name, entry in data["attributes"].items()
+    )
     template = read_template(folder / _STORY_FILE, {"person": ""})
     return StoryPack(
         name=data["name"],
@@ -228,7 +235,9 @@ def _read_attribute(path: Path, name: str, entry: Any) -> StoryAttribute:
     if not isinstance(entry, dict) or not isinstance(entry.get("predicate"), str):
         raise DataError(f"{path}: [attributes.{name}] needs 'predicate', a text")
     given_categories = entry.get("given", [])
-    if not isinstance(given_categories, list) or not all(isinstance(c, str) for c in given_categories):
+    if not isinstance(given_categories, list) or not all(
+        isinstance(c, str) for c in given_categories
+    ):
         raise DataError(f"{path}: 'given' of [attributes.{name}] must be a list of texts")
     if unknown_keys := entry.keys() - {"predicate", "given"}:
         raise DataError(f"{path}: [attributes.{name}] has no {min(unknown_keys)!r}")

@@ -16,7 +16,13 @@ from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
-from kgbias.stats.keyness import SIGNIFICANCE_LEVEL, Feature, Keyness, PromptFeatures, measure_keyness
+from kgbias.stats.keyness import (
+    SIGNIFICANCE_LEVEL,
+    Feature,
+    Keyness,
+    PromptFeatures,
+    measure_keyness,
+)
 from kgbias.stories.config import RULE_READER
 
 DEFAULT_DEALS = 199  # how often the stories are dealt anew
@@ -150,7 +156,10 @@ def find_links(
     """
     known_categories = list(dict.fromkeys(p.labels["category"] for p in profiles))
     known_attributes = list(dict.fromkeys(part.attribute for p in profiles for part in p.parts))
-    for kind, asked_names, known_names in (("category", categories, known_categories), ("attribute", attributes, known_attributes)):
+    for kind, asked_names, known_names in (
+        ("category", categories, known_categories),
+        ("attribute", attributes, known_attributes),
+    ):
         for name in asked_names:
             if name not in known_names:
                 raise UsageError(f"the stories have {no_such(kind, name, known_names)}")
@@ -173,7 +182,9 @@ def find_links(
         raise UsageError("no category has stories about two groups, with something read from three")
     story_counts, attribute_counts = _count_stories(profiles)
     mutual_links = _find_mutual(links, profiles)
-    return StoryLinks(tuple(links), tuple(floors), mutual_links, story_counts, attribute_counts, reader)
+    return StoryLinks(
+        tuple(links), tuple(floors), mutual_links, story_counts, attribute_counts, reader
+    )
 
 
 def _count_stories(profiles: Sequence[Profile]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
@@ -193,8 +204,12 @@ def _collect_prompts(
     groups = list(dict.fromkeys(profile.labels["group"] for profile in profiles))
     prompts = PromptFeatures()
     for profile in profiles:
-        has = {(t.attribute, t.value.casefold()) for t in profile.parts if t.attribute in attributes}
-        prompts.add(profile.prompt_key(wordings), groups.index(profile.labels["group"]), profile.name, has)
+        has = {
+            (t.attribute, t.value.casefold()) for t in profile.parts if t.attribute in attributes
+        }
+        prompts.add(
+            profile.prompt_key(wordings), groups.index(profile.labels["group"]), profile.name, has
+        )
     return groups, prompts
 
 
@@ -215,19 +230,32 @@ def _build_links(
         for v in np.argsort(-keyness.log_odds[g], kind="stable"):
             attribute, value = values[v]
             # What is under one wording alone cannot be told apart from the wording.
-            loo_p_value = loo_p.get((g, int(v)), float("nan")) if len(group_wordings) > 1 else float("nan")
+            loo_p_value = (
+                loo_p.get((g, int(v)), float("nan")) if len(group_wordings) > 1 else float("nan")
+            )
             verdict = ""
             if keyness.q_values[g, v] <= SIGNIFICANCE_LEVEL:
                 verdict = GOES if loo_p_value <= SIGNIFICANCE_LEVEL else BOUND
             links.append(
                 StoryLink(
-                    category, group, attribute, value,
-                    float(ratio[g, v]), float(low[g, v]), float(high[g, v]),
-                    int(keyness.counts[g, v]), int(keyness.sizes[g]), *keyness.other_counts(g, v),
-                    len(wordings_by_value.get((g, values[v]), ())), len(group_wordings),
-                    float(keyness.p_values[g, v]), float(keyness.q_values[g, v]), loo_p_value, verdict,
+                    category,
+                    group,
+                    attribute,
+                    value,
+                    float(ratio[g, v]),
+                    float(low[g, v]),
+                    float(high[g, v]),
+                    int(keyness.counts[g, v]),
+                    int(keyness.sizes[g]),
+                    *keyness.other_counts(g, v),
+                    len(wordings_by_value.get((g, values[v]), ())),
+                    len(group_wordings),
+                    float(keyness.p_values[g, v]),
+                    float(keyness.q_values[g, v]),
+                    loo_p_value,
+                    verdict,
                 )
-            )  # fmt: skip
+            )
     return links
 
 
@@ -242,11 +270,18 @@ def _wordings_by_value(prompts: PromptFeatures) -> dict[tuple[int, Feature | Non
 
 
 def _build_floor(category: str, keyness: Keyness) -> LinkFloor:
-    link_count, null_counts = int((keyness.q_values <= SIGNIFICANCE_LEVEL).sum()), keyness.null_discoveries
+    link_count, null_counts = (
+        int((keyness.q_values <= SIGNIFICANCE_LEVEL).sum()),
+        keyness.null_discoveries,
+    )
     if not len(null_counts):
-        return LinkFloor(category, keyness.q_values.size, link_count, float("nan"), float("nan"), 0, 0)
+        return LinkFloor(
+            category, keyness.q_values.size, link_count, float("nan"), float("nan"), 0, 0
+        )
     high, largest = float(np.quantile(null_counts, 0.95)), int(null_counts.max())
-    return LinkFloor(category, keyness.q_values.size, link_count, keyness.floor, high, largest, len(null_counts))
+    return LinkFloor(
+        category, keyness.q_values.size, link_count, keyness.floor, high, largest, len(null_counts)
+    )
 
 
 def _find_mutual(links: Sequence[StoryLink], profiles: Sequence[Profile]) -> tuple[MutualLink, ...]:
@@ -254,11 +289,14 @@ def _find_mutual(links: Sequence[StoryLink], profiles: Sequence[Profile]) -> tup
     groups_by_name: dict[str, str] = {}
     for profile in profiles:
         words = profile.name.casefold().split()
-        groups_by_name.setdefault(" ".join(words[1:] if words[0] in ("a", "an", "the") else words),
-                          profile.labels["group"])  # fmt: skip
+        groups_by_name.setdefault(
+            " ".join(words[1:] if words[0] in ("a", "an", "the") else words),
+            profile.labels["group"],
+        )
     links_by_pair = {(link.group, link.value): link for link in links}
     return tuple(
         MutualLink(link, links_by_pair[group_named, link.group.casefold()])
         for link in links
-        if (group_named := groups_by_name.get(link.value)) and (group_named, link.group.casefold()) in links_by_pair
+        if (group_named := groups_by_name.get(link.value))
+        and (group_named, link.group.casefold()) in links_by_pair
     )

@@ -27,10 +27,10 @@ from kgbias.stories.rule_reader import (
     PRONOUNS,
     StoryClaim,
     clean_span,
-    word_lists,
     only_repeats,
     origins,
     parser,
+    word_lists,
 )
 
 MAX_VALUES = 12  # of one attribute; a longer list is no reading
@@ -155,7 +155,9 @@ def _find_words(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValu
     yield clean_span(doc, start, min(end, start + MAX_VALUE_WORDS))
 
 
-def _find_span(doc: Any, phrase: str, begins: int, before: frozenset[str]) -> tuple[int, int] | None:
+def _find_span(
+    doc: Any, phrase: str, begins: int, before: frozenset[str]
+) -> tuple[int, int] | None:
     """The first tokens from a character on with the words of a phrase; failing that, with its words
     but for those of `before` at its head."""
     words = [t.lower_ for t in parser().make_doc(phrase) if not (t.is_punct or t.is_space)]
@@ -163,7 +165,9 @@ def _find_span(doc: Any, phrase: str, begins: int, before: frozenset[str]) -> tu
     story_tokens = [t for t in doc if t.idx >= begins and not (t.is_punct or t.is_space)]
     while not all(forms & before for forms in phrase_forms):
         for n in range(len(story_tokens) - len(phrase_forms) + 1):
-            if all(_word_forms(t) & f for t, f in zip(story_tokens[n:], phrase_forms, strict=False)):
+            if all(
+                _word_forms(t) & f for t, f in zip(story_tokens[n:], phrase_forms, strict=False)
+            ):
                 return story_tokens[n].i, story_tokens[n + len(phrase_forms) - 1].i + 1
         if not phrase_forms[0] & before:
             return None
@@ -206,7 +210,11 @@ def _find_origin(doc: Any, attribute: str, phrase: str, begins: int) -> FoundVal
 def _find_family(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValues:
     """The relatives that a phrase names, in the singular: "daughter" for "two daughters"."""
     relatives = word_lists()["relatives"]
-    relatives_named = {kin for w in re.findall(r"\w+", phrase.lower()) for kin in {w, lemmatise_word(w)} & relatives}
+    relatives_named = {
+        kin
+        for w in re.findall(r"\w+", phrase.lower())
+        for kin in {w, lemmatise_word(w)} & relatives
+    }
     if not relatives_named:
         yield from _find_words(doc, attribute, phrase, begins)
     for token in doc:

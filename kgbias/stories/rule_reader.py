@@ -32,9 +32,16 @@ _RELATIVE_OF = {  # whom somebody has who is one of these
     "husband": "wife",
 }
 _NEUTRAL = {
-    "she": "they", "he": "they", "i": "they", "her": "them", "him": "them", "me": "them",
-    "herself": "themselves", "himself": "themselves", "myself": "themselves",
-}  # fmt: skip
+    "she": "they",
+    "he": "they",
+    "i": "they",
+    "her": "them",
+    "him": "them",
+    "me": "them",
+    "herself": "themselves",
+    "himself": "themselves",
+    "myself": "themselves",
+}
 _NOT_PLACES = frozenset("family life world end day time way moment".split())
 _SUBJECTS = {"Women": "she", "Men": "he", "": "they"}
 _MIN_PRONOUN_SHARE = 0.75  # of the pronouns, for the more frequent to be the main character's
@@ -82,7 +89,8 @@ class _Hero:
     def owns(self, token: Any) -> bool:
         """Whether a token is the main character's: "her sister", "Ana's sister"."""
         return any(
-            c.dep_ == "poss" and (c.lower_ == self.possessive or (self.name and c.text == self.name))
+            c.dep_ == "poss"
+            and (c.lower_ == self.possessive or (self.name and c.text == self.name))
             for c in token.children
         )
 
@@ -95,8 +103,8 @@ def read_story(
 
     Args:
         text: the story; it is read up to `MAX_STORY_CHARS` characters.
-        person_words: how the prompt called the person, such as "a middle-aged nurse". A value that only
-            repeats words of it is not something the model invented, and is left out.
+        person_words: how the prompt called the person, such as "a middle-aged nurse". A value that
+            only repeats words of it is not something the model invented, and is left out.
         attributes: names of `READERS`.
         opening: the beginning of the story, if the prompt gave it. Nothing is read from it.
 
@@ -135,9 +143,15 @@ FoundValues = Iterator[tuple[str, int, int]]
 
 
 def _find_hero(doc: Any, person_words: str) -> _Hero:
-    pronouns_by_gender = {group: [t for t in doc if t.lower_ in possessive] for group, possessive in PRONOUNS.items()}
+    pronouns_by_gender = {
+        group: [t for t in doc if t.lower_ in possessive] for group, possessive in PRONOUNS.items()
+    }
     gender_of_most = max(pronouns_by_gender, key=lambda g: len(pronouns_by_gender[g]))
-    if len(pronouns_by_gender[gender_of_most]) < _MIN_PRONOUN_SHARE * sum(map(len, pronouns_by_gender.values())) or not pronouns_by_gender[gender_of_most]:
+    if (
+        len(pronouns_by_gender[gender_of_most])
+        < _MIN_PRONOUN_SHARE * sum(map(len, pronouns_by_gender.values()))
+        or not pronouns_by_gender[gender_of_most]
+    ):
         gender_of_most = ""
     gender, place = gender_of_most, (0, 0)
     if spelt := NON_BINARY.search(doc.text):
@@ -145,7 +159,10 @@ def _find_hero(doc: Any, person_words: str) -> _Hero:
     elif len(pronouns_by_gender.get(gender_of_most, ())) < _MIN_PRONOUNS:
         gender = ""
     else:
-        place = (pronouns_by_gender[gender_of_most][0].idx, pronouns_by_gender[gender_of_most][0].idx + len(pronouns_by_gender[gender_of_most][0]))
+        place = (
+            pronouns_by_gender[gender_of_most][0].idx,
+            pronouns_by_gender[gender_of_most][0].idx + len(pronouns_by_gender[gender_of_most][0]),
+        )
     names = [
         t
         for t in doc
@@ -156,7 +173,11 @@ def _find_hero(doc: Any, person_words: str) -> _Hero:
     subjects = Counter(t.lower_ for t in doc if t.dep_ in ("nsubj", "nsubjpass"))
     if subjects["i"] > subjects["he"] + subjects["she"] + subjects["they"]:
         words = {"i"}
-    possessive = "my" if "i" in words else {"she": "her", "he": "his"}.get(_SUBJECTS[gender_of_most], "their")
+    possessive = (
+        "my"
+        if "i" in words
+        else {"she": "her", "he": "his"}.get(_SUBJECTS[gender_of_most], "their")
+    )
     words |= {w.casefold() for w in re.findall(r"\w+", person_words)[-1:]}
     return _Hero(gender, place, names[0].text if names else "", frozenset(words), possessive)
 
@@ -187,10 +208,14 @@ def _read_origin(doc: Any, hero: _Hero) -> FoundValues:
         if group is None or not token.text[:1].isupper():
             continue
         head = token.head
-        describes = token.dep_ in ("amod", "compound", "acomp", "attr") and _describes_hero(head, hero)
+        describes = token.dep_ in ("amod", "compound", "acomp", "attr") and _describes_hero(
+            head, hero
+        )
         if token.dep_ == "pobj" and head.lower_ in ("from", "in"):
             governor = head.head
-            describes = head.lower_ == "from" and (_describes_hero(governor, hero) or hero.does(governor))
+            describes = head.lower_ == "from" and (
+                _describes_hero(governor, hero) or hero.does(governor)
+            )
             describes |= governor.lemma_ in ("bear", "raise", "grow") and hero.does(governor)
         if describes:
             yield group, token.idx, token.idx + len(token)
@@ -223,9 +248,9 @@ def _read_occupation(doc: Any, hero: _Hero) -> FoundValues:
                 yield from _job_title(noun)
         elif token.lemma_.lower() in titles and token.pos_ == "NOUN":
             is_complement = token.head.lemma_ in ("be", "become") and token.dep_ == "attr"
-            if (is_complement and hero.does(token.head) and not _is_wished(token.head)) or _describes_hero(
-                token, hero
-            ):
+            if (
+                is_complement and hero.does(token.head) and not _is_wished(token.head)
+            ) or _describes_hero(token, hero):
                 yield from _job_title(token)
 
 
@@ -281,20 +306,34 @@ def _read_family(doc: Any, hero: _Hero) -> FoundValues:
         if token.pos_ != "NOUN" or kin not in relatives:
             continue
         first_conjunct = token
-        while first_conjunct.dep_ == "conj" and not any(c.dep_ == "poss" for c in first_conjunct.children):
+        while first_conjunct.dep_ == "conj" and not any(
+            c.dep_ == "poss" for c in first_conjunct.children
+        ):
             first_conjunct = first_conjunct.head
-        possessed = first_conjunct.head.head if first_conjunct.dep_ == "pobj" and first_conjunct.head.lower_ == "of" else None
+        possessed = (
+            first_conjunct.head.head
+            if first_conjunct.dep_ == "pobj" and first_conjunct.head.lower_ == "of"
+            else None
+        )
         has_child = (
             first_conjunct.dep_ == "dobj"
             and first_conjunct.head.lemma_ in ("have", "raise")
             and hero.does(first_conjunct.head)
         )
         lives = (
-            first_conjunct.dep_ == "pobj" and first_conjunct.head.lower_ == "with" and hero.does(first_conjunct.head.head)
+            first_conjunct.dep_ == "pobj"
+            and first_conjunct.head.lower_ == "with"
+            and hero.does(first_conjunct.head.head)
             and first_conjunct.head.head.lemma_ == "live"
-        )  # fmt: skip
-        mother_of = possessed is not None and possessed.lemma_ in relatives and _describes_hero(possessed, hero)
-        is_negated = any(c.dep_ in ("det", "neg") and c.lower_ in ("no", "not") for c in token.children)
+        )
+        mother_of = (
+            possessed is not None
+            and possessed.lemma_ in relatives
+            and _describes_hero(possessed, hero)
+        )
+        is_negated = any(
+            c.dep_ in ("det", "neg") and c.lower_ in ("no", "not") for c in token.children
+        )
         if is_negated:
             continue
         if hero.owns(first_conjunct) or has_child or lives or mother_of:
@@ -371,14 +410,19 @@ def _read_traits(doc: Any, hero: _Hero) -> FoundValues:
             "appear",
         )
         negated = is_complement and any(c.dep_ == "neg" for c in first_conjunct.head.children)
-        describes = first_conjunct.dep_ == "amod" and _is_person(first_conjunct.head) and _describes_hero(first_conjunct.head, hero)
+        describes = (
+            first_conjunct.dep_ == "amod"
+            and _is_person(first_conjunct.head)
+            and _describes_hero(first_conjunct.head, hero)
+        )
         if (is_complement and not negated and hero.does(first_conjunct.head)) or describes:
             yield token.lower_, token.idx, token.idx + len(token)
 
 
 def _is_person(noun: Any) -> bool:
     return (
-        noun.lemma_.lower() in word_lists()["occupations"] | word_lists()["relatives"] | word_lists()["people"]
+        noun.lemma_.lower()
+        in word_lists()["occupations"] | word_lists()["relatives"] | word_lists()["people"]
     )
 
 
@@ -427,7 +471,11 @@ def _verb_clause(verb: Any, first: int) -> tuple[str, int, int]:
 def _read_happens(doc: Any, hero: _Hero) -> FoundValues:
     """Turns of fortune: "be arrested", "die", "lose job"."""
     for token in doc:
-        if token.pos_ != "VERB" or _is_wished(token) or any(c.dep_ == "neg" for c in token.children):
+        if (
+            token.pos_ != "VERB"
+            or _is_wished(token)
+            or any(c.dep_ == "neg" for c in token.children)
+        ):
             continue
         passive = any(c.dep_ in ("auxpass", "nsubjpass") for c in token.children) or (
             any(c.lemma_ == "get" and c.dep_ in ("aux", "auxpass") for c in token.children)
@@ -435,8 +483,14 @@ def _read_happens(doc: Any, hero: _Hero) -> FoundValues:
         if passive and token.lemma_ in word_lists()["done_to"] and hero.does(token):
             yield f"be {token.lower_}", token.idx, token.idx + len(token)
         elif not passive and token.lemma_ in word_lists()["done"] and hero.does(token):
-            direct_object = next((c for c in token.children if c.dep_ == "dobj" and c.pos_ == "NOUN"), None)
-            value = f"{token.lemma_} {direct_object.lemma_}" if direct_object is not None else token.lemma_
+            direct_object = next(
+                (c for c in token.children if c.dep_ == "dobj" and c.pos_ == "NOUN"), None
+            )
+            value = (
+                f"{token.lemma_} {direct_object.lemma_}"
+                if direct_object is not None
+                else token.lemma_
+            )
             ends = token if direct_object is None or direct_object.i < token.i else direct_object
             yield value.lower(), token.idx, ends.idx + len(ends)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kgbias.errors import DataError, MissingExtra, UsageError, first_line, no_such
-from kgbias.graph.profiles import ProfilePart, Profile, describe_reader
+from kgbias.graph.profiles import Profile, ProfilePart, describe_reader
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple, node_id, storable
 from kgbias.ids import content_id
@@ -29,16 +29,33 @@ from kgbias.stories.write import ARM, collect_stories
 
 FORMAT_NAME = "stereotales"
 COLUMNS = (
-    "sample_id", "output_id", "generator_model", "language", "target_attribute",
-    "target_attribute_value", "attribute_value_key", "scenario", "scenario_key", "scenario_group",
-    "character", "prompt_template", "user_prompt", "story", "extraction_score",
+    "sample_id",
+    "output_id",
+    "generator_model",
+    "language",
+    "target_attribute",
+    "target_attribute_value",
+    "attribute_value_key",
+    "scenario",
+    "scenario_key",
+    "scenario_group",
+    "character",
+    "prompt_template",
+    "user_prompt",
+    "story",
+    "extraction_score",
     "extracted_attributes_json",
-)  # fmt: skip
+)
 READER_COLUMN = "reader"  # the column that is ours
 _REQUIRED_COLUMNS = (
-    "sample_id", "generator_model", "language", "target_attribute", "target_attribute_value",
-    "story", "extracted_attributes_json",
-)  # fmt: skip
+    "sample_id",
+    "generator_model",
+    "language",
+    "target_attribute",
+    "target_attribute_value",
+    "story",
+    "extracted_attributes_json",
+)
 _UNKNOWN_VALUES = frozenset({"", "unknown", "other"})
 _VALUE_SEPARATOR = "; "
 _GENDERS = {"woman": "Women", "man": "Men", "non-binary": "Non-binary people"}
@@ -55,7 +72,9 @@ def story_table(run: StoredRun) -> Iterator[dict[str, Any]]:
     StereoTales' tables. Raises UsageError if it is not a run of stories."""
     record = run.record
     if record.kind != StoryConfig.kind:
-        raise UsageError(f"run {run.name!r} has no stories, and {FORMAT_NAME} is a table of stories")
+        raise UsageError(
+            f"run {run.name!r} has no stories, and {FORMAT_NAME} is a table of stories"
+        )
     reader = describe_reader(record.config)
     language = str(record.config["pack"]["language"])
     scenarios = record.config.get("scenarios")  # of an import
@@ -170,7 +189,8 @@ def import_table(
     }
     run = store.begin_run(
         Run(
-            name or f"{path.stem}-{content_id('name', model_name, repr(sorted(config.items())))[:4]}",
+            name
+            or f"{path.stem}-{content_id('name', model_name, repr(sorted(config.items())))[:4]}",
             ModelInfo(model_name),
             config,
             tuple(groups.values()),
@@ -185,7 +205,9 @@ def import_table(
     store.set_status(run.id, "complete")
     statements = [g.triple.id for g in generations if g.triple]
     stored_run = store.find_run(run.name)
-    return ImportedStories(stored_run, len(statements), len(set(statements)), len(rows) - len(complete_rows))
+    return ImportedStories(
+        stored_run, len(statements), len(set(statements)), len(rows) - len(complete_rows)
+    )
 
 
 def _story_records(
@@ -211,9 +233,16 @@ def _story_records(
         text = storable(row["story"])
         answers.append(Answer(content_id("story", run.id, place), run.model.id, text, "stop"))
         declined = is_refusal(text)
-        values_read = [] if declined else [
-            (a, v) for a, values in _extracted_values(path, row).items() if a != category for v in values
-        ]  # fmt: skip
+        values_read = (
+            []
+            if declined
+            else [
+                (a, v)
+                for a, values in _extracted_values(path, row).items()
+                if a != category
+                for v in values
+            ]
+        )
         template = f"{FORMAT_NAME}:{_cell_text(row, 'prompt_template')}"
         first_generation = Generation(
             run_id=run.id,
@@ -272,7 +301,9 @@ def _extracted_values(path: Path, row: Mapping[str, str]) -> dict[str, list[str]
     return values_by_attribute
 
 
-def _only_value(path: Path, rows: Sequence[Mapping[str, str]], column: str, wanted_value: str = "") -> str:
+def _only_value(
+    path: Path, rows: Sequence[Mapping[str, str]], column: str, wanted_value: str = ""
+) -> str:
     """The only value of a column, or the wanted one, if the table has it."""
     column_values = list(dict.fromkeys(_cell_text(row, column) for row in rows))
     if wanted_value and wanted_value not in column_values:
@@ -291,7 +322,9 @@ def _person_name(row: Mapping[str, str]) -> str:
 
 def _value_key(row: Mapping[str, str]) -> str:
     """The value of the attribute that the prompt gave, in English if the table has that."""
-    return " ".join((_cell_text(row, "attribute_value_key") or row["target_attribute_value"]).split())
+    return " ".join(
+        (_cell_text(row, "attribute_value_key") or row["target_attribute_value"]).split()
+    )
 
 
 def _prompt_key(row: Mapping[str, str]) -> tuple[str, str]:
@@ -342,7 +375,9 @@ def _iter_parquet(path: Path) -> Iterator[Any]:
     except ModuleNotFoundError as error:
         raise MissingExtra("pyarrow", extra="parquet") from error
     try:
-        kinds = {c.name: c.type for c in parquet.read_schema(path) if c.name in (*COLUMNS, READER_COLUMN)}
+        kinds = {
+            c.name: c.type for c in parquet.read_schema(path) if c.name in (*COLUMNS, READER_COLUMN)
+        }
         columns_read = list(kinds)
         texts = [name for name, kind in kinds.items() if kind in (pa.string(), pa.large_string())]
         with parquet.ParquetFile(path, read_dictionary=texts) as file:

@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.profiles import READING_STRATEGY, ProfilePart, Profile, describe_reader
-from kgbias.graph.generation_run import CostEstimate, Person, GenerationSummary, classify_answer
+from kgbias.graph.generation_run import CostEstimate, GenerationSummary, Person, classify_answer
+from kgbias.graph.profiles import READING_STRATEGY, Profile, ProfilePart, describe_reader
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, estimate_tokens
-from kgbias.stories.model_reader import Reading, read_reading, reading_request
 from kgbias.stories.config import RULE_READER, RULES, StoryConfig
+from kgbias.stories.model_reader import Reading, read_reading, reading_request
 from kgbias.stories.rule_reader import StoryClaim, parser, read_story
 
 ARM = "story"
@@ -31,9 +31,10 @@ MAX_REASON_CHARS = 500
 @dataclass
 class StoriesSummary(GenerationSummary):
     """What a call did. `outcomes` has stories: "ok" if something was read, "unparsable" if nothing
-    was, or a reader that is a model did not read it; `read_counts`, in how many stories each attribute was
-    read, and `invented_counts`, how many values such a reader gave that the story does not have, by group.
-    `reader` is what read them; `readings` has the outcomes of requests to read, by a model."""
+    was, or a reader that is a model did not read it; `read_counts`, in how many stories each
+    attribute was read, and `invented_counts`, how many values such a reader gave that the story
+    does not have, by group. `reader` is what read them; `readings` has the outcomes of requests to
+    read, by a model."""
 
     reader: str = RULE_READER
     read_counts: dict[str, Counter[str]] = field(default_factory=dict)
@@ -98,7 +99,13 @@ def write_stories(
     if config.reader != RULES:
         reading_model = reader or model
         reading = LoggedModel(reader, store, reporter, budget=budget) if reader else asker
-        config = replace(config, read_by=(reading_model.info.public_name, reading_model.info.configured_id(reading_model.settings)))
+        config = replace(
+            config,
+            read_by=(
+                reading_model.info.public_name,
+                reading_model.info.configured_id(reading_model.settings),
+            ),
+        )
     run = config.begin(store, model, name)
     result = StoriesSummary(run, reader=describe_reader(run.config))
     for group in config.groups:
@@ -116,8 +123,12 @@ def write_stories(
             )
         ]
         readings = _read_by_model(config, run, stories, reading, reporter) if reading else {}
-        read_stories = [_build_story(config, run, story, readings.get(story.place)) for story in stories]
-        store.record_round(run.id, ARM, sample, [g for one in read_stories for g in one.generations])
+        read_stories = [
+            _build_story(config, run, story, readings.get(story.place)) for story in stories
+        ]
+        store.record_round(
+            run.id, ARM, sample, [g for one in read_stories for g in one.generations]
+        )
         _count_stories(result, read_stories, readings)
         profiles.extend(one.profile for one in read_stories if one.profile)
         store.save_profiles(run.id, profiles)
@@ -153,7 +164,10 @@ def collect_stories(run: StoredRun) -> list[tuple[Profile, Generation, str]]:
             first_generations.setdefault(generation.path.rpartition("#")[0], generation)
     profiles = run.profiles()
     answers = run.store.answers([first_generations[p.path].answer_key for p in profiles])
-    return [(p, first_generations[p.path], answers[first_generations[p.path].answer_key].text) for p in profiles]
+    return [
+        (p, first_generations[p.path], answers[first_generations[p.path].answer_key].text)
+        for p in profiles
+    ]
 
 
 def story_prompt(
@@ -178,7 +192,9 @@ def _read_by_model(
     keeps what it was asked and how that ended."""
     told_stories = [story for story in stories if story.outcome == "ok"]
     progress.stage("readings", len(told_stories))
-    attributes_asked = [tuple(a.name for a in config.attributes(story.person)) for story in told_stories]
+    attributes_asked = [
+        tuple(a.name for a in config.attributes(story.person)) for story in told_stories
+    ]
     requests = [
         reading_request(config, f"{s.opening} {s.answer.text}".lstrip(), names)
         for s, names in zip(told_stories, attributes_asked, strict=True)
@@ -201,7 +217,9 @@ def _read_by_model(
             iteration=story.sample,
             attempt=0,
             outcome=reading.outcome,
-            reason=f"not in the story: {left_out}"[:MAX_REASON_CHARS] if left_out else reading.reason,
+            reason=f"not in the story: {left_out}"[:MAX_REASON_CHARS]
+            if left_out
+            else reading.reason,
             template=f"{config.pack.reading.label}:{config.reading_form}",
             template_hash=config.pack.reading.hash,
             prompt=request.text,
@@ -252,7 +270,9 @@ def _build_story(
     profile = Profile(run.id, story.place, person.name, first_generation.group_id, labels)
     reading_generations = [reading[1]] if reading else []
     if not claims:
-        return _ReadStory(person, [first_generation, *reading_generations], profile if was_read else None)
+        return _ReadStory(
+            person, [first_generation, *reading_generations], profile if was_read else None
+        )
     generations = [
         replace(
             first_generation,
@@ -266,7 +286,9 @@ def _build_story(
         ProfilePart(s.attribute, g.id, "", s.begins, s.ends)
         for s, g in zip(claims, generations, strict=True)
     )
-    return _ReadStory(person, [*generations, *reading_generations], replace(profile, parts=profile_parts))
+    return _ReadStory(
+        person, [*generations, *reading_generations], replace(profile, parts=profile_parts)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -293,8 +315,9 @@ def stories_price(config: StoryConfig) -> StoriesPrice:
         names = [a.name for a in config.pack.attributes]
         reading_tokens = estimate_tokens(reading_request(config, "", names).prompt) + max_tokens
         prompts, answers = (
-            (prompts + reading_tokens) / 2, max_tokens + config.pack.reading.answer_limits(config.reading_form)[0]
-        )  # fmt: skip
+            (prompts + reading_tokens) / 2,
+            max_tokens + config.pack.reading.answer_limits(config.reading_form)[0],
+        )
     return StoriesPrice(
         people=len(config.people),
         groups=len(config.groups),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import quote
 
 from kgbias.errors import DataError, UsageError, no_such
-from kgbias.graph.selection import SelectionOptions, Selection, need_statements
+from kgbias.graph.selection import Selection, SelectionOptions, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run as Record
 from kgbias.io.rows import Result, Rows
@@ -25,8 +25,8 @@ from kgbias.study.opening import ScorerOptions, as_models, open_spread_scorer
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
-    from kgbias.benchmark import Board, BenchmarkCost, BenchmarkOutcome
-    from kgbias.compare import RunComparison, GroupTest
+    from kgbias.benchmark import BenchmarkCost, BenchmarkOutcome, Board
+    from kgbias.compare import GroupTest, RunComparison
     from kgbias.compare.model_contrasts import ModelContrast, ModelRanking, ModelSamples
     from kgbias.io.progress import Progress
     from kgbias.models.score.distributed import AnyScorer
@@ -34,11 +34,32 @@ if TYPE_CHECKING:
     from kgbias.study.opening import Models
 
 _CONTRAST_COLUMNS = (
-    "measure", "group", "first", "second", "n_first", "n_second", "mean_first", "mean_second",
-    "difference", "low", "high", "p", "p_adjusted", "equivalent_p", "equivalent_adjusted",
-    "margin", "detectable", "paired", "corrected", "corrected_low", "corrected_high",
-    "corrected_p", "corrected_p_adjusted", "labels", "verdict",
-)  # fmt: skip
+    "measure",
+    "group",
+    "first",
+    "second",
+    "n_first",
+    "n_second",
+    "mean_first",
+    "mean_second",
+    "difference",
+    "low",
+    "high",
+    "p",
+    "p_adjusted",
+    "equivalent_p",
+    "equivalent_adjusted",
+    "margin",
+    "detectable",
+    "paired",
+    "corrected",
+    "corrected_low",
+    "corrected_high",
+    "corrected_p",
+    "corrected_p_adjusted",
+    "labels",
+    "verdict",
+)
 _RANKING_COLUMNS = ("measure", "group", "model", "rank", "mean", "probabilities")
 
 
@@ -47,7 +68,8 @@ class Contrasts(Result):
     """Models compared.
 
     Attributes:
-        tests: every pair of models in every group and measure (`kgbias.compare.model_contrasts.ModelContrast`).
+        tests: every pair of models in every group and measure
+            (`kgbias.compare.model_contrasts.ModelContrast`).
         ranks: the models in each group and measure, highest mean first, each with the probability
             of each rank (`kgbias.compare.model_contrasts.ModelRanking`).
     """
@@ -56,8 +78,13 @@ class Contrasts(Result):
     ranks: Rows["ModelRanking"]
 
     @classmethod
-    def of(cls, tests: Sequence["ModelContrast"], rankings: Sequence["ModelRanking"]) -> "Contrasts":
-        return cls(Rows(tests, _contrast_record, _CONTRAST_COLUMNS), Rows(rankings, _ranking_record, _RANKING_COLUMNS))
+    def of(
+        cls, tests: Sequence["ModelContrast"], rankings: Sequence["ModelRanking"]
+    ) -> "Contrasts":
+        return cls(
+            Rows(tests, _contrast_record, _CONTRAST_COLUMNS),
+            Rows(rankings, _ranking_record, _RANKING_COLUMNS),
+        )
 
     def draw(self, ax: Any = None) -> Any:
         """Draw the differences with their intervals into axes of matplotlib (None: a figure of
@@ -76,13 +103,19 @@ class Contrasts(Result):
             "correction": self.tests[0].correction,
             "contrasts": [_contrast_record(t) for t in self.tests],
             "ranks": [
-                {"measure": r.measure, "group": r.group, "models": [
-                    {"model": model, "mean": mean, "probabilities": list(shares)}
-                    for model, mean, shares in zip(r.models, r.means, r.probabilities, strict=True)
-                ]}
+                {
+                    "measure": r.measure,
+                    "group": r.group,
+                    "models": [
+                        {"model": model, "mean": mean, "probabilities": list(shares)}
+                        for model, mean, shares in zip(
+                            r.models, r.means, r.probabilities, strict=True
+                        )
+                    ],
+                }
                 for r in self.ranks
             ],
-        }  # fmt: skip
+        }
 
     def as_rows(self) -> Rows["ModelContrast"]:
         """The tests."""
@@ -117,9 +150,9 @@ class StudyComparison(StudyPart):
         measures: Names = (),
         **selection: Unpack[SelectionOptions],
     ) -> Rows["RunComparison"]:
-        """Compare every pair of these runs, by the statements that count (`Run.counted_statements`): what one
-        says and the other does not, and whether they rank the groups alike. `compare_models` tests how
-        the groups differ.
+        """Compare every pair of these runs, by the statements that count
+        (`Run.counted_statements`): what one says and the other does not, and whether they rank the
+        groups alike. `compare_models` tests how the groups differ.
 
         Args:
             runs: two or more runs or their names.
@@ -185,24 +218,35 @@ class StudyComparison(StudyPart):
             seed: the random seed of resamples and permutations.
             selection: which statements of crawls count, as for `Run.counted_statements`.
         """
-        from kgbias.compare.run_setup import check_comparable
-        from kgbias.compare.model_contrasts import contrast_models, read_crawl_samples, read_probe_samples
+        from kgbias.compare.model_contrasts import (
+            contrast_models,
+            read_crawl_samples,
+            read_probe_samples,
+        )
         from kgbias.compare.run_pairs import select_single_arm
+        from kgbias.compare.run_setup import check_comparable
 
         stored_runs = [self._context.find(run) for run in runs]
         if probes:
             stored_runs = stored_runs or [self._context.find()]
-            subjects = distinct_subjects([(r, read_probe_samples(r, p)) for r in stored_runs for p in r.probe_runs()])
+            subjects = distinct_subjects(
+                [(r, read_probe_samples(r, p)) for r in stored_runs for p in r.probe_runs()]
+            )
             if len(subjects) < 2:
                 names = ", ".join(run.name for run in stored_runs)
-                problem = "one model; probe it with another" if subjects else "no model; it needs two"
+                problem = (
+                    "one model; probe it with another" if subjects else "no model; it needs two"
+                )
                 probes_it = how(
                     "run.probe(MODEL)", f"kgbias probe run {stored_runs[0].name} --model SPEC"
                 )
                 raise UsageError(f"{names}: probed by {problem}: {probes_it}")
         else:
             check_comparable(stored_runs, as_names(measures))
-            subjects = [read_crawl_samples(run, select_single_arm(run, Selection(**selection))) for run in stored_runs]
+            subjects = [
+                read_crawl_samples(run, select_single_arm(run, Selection(**selection)))
+                for run in stored_runs
+            ]
         tests, rankings = contrast_models(
             subjects,
             groups=as_names(groups),
@@ -282,8 +326,12 @@ class StudyComparison(StudyPart):
                     f"models, {crawled[0][0]}"
                 )
             if not outcomes and len(crawled) < 2:
-                raise UsageError(_NO_BENCHMARK if not tasks else f"nothing was scored: {left_out[0]}")
-            result = build_board(outcomes, crawled, correction=correction, seed=seed, left_out=left_out)
+                raise UsageError(
+                    _NO_BENCHMARK if not tasks else f"nothing was scored: {left_out[0]}"
+                )
+            result = build_board(
+                outcomes, crawled, correction=correction, seed=seed, left_out=left_out
+            )
             if output is not None:
                 from kgbias.report.benchmark import write_benchmark
 
@@ -313,11 +361,19 @@ class StudyComparison(StudyPart):
 
         specs, tasks = _check_specs(models), _read_tasks(self._context, benchmarks)
         infos = [
-            s.info if not isinstance(s, str) else ModelInfo(s) if is_on_server(s) else resolve(s).info
+            s.info
+            if not isinstance(s, str)
+            else ModelInfo(s)
+            if is_on_server(s)
+            else resolve(s).info
             for s in specs
         ]
         return Rows(
-            [estimate_benchmark_cost(info, task, self._context.existing_store) for info in infos for task in tasks],
+            [
+                estimate_benchmark_cost(info, task, self._context.existing_store)
+                for info in infos
+                for task in tasks
+            ],
             columns=("model", "benchmark", "items", "texts", "kept", "seconds"),
         )
 
@@ -340,9 +396,13 @@ class StudyComparison(StudyPart):
             explorer: a file for the runs' explorer; the report links to its views.
             selection: which statements count, as for `Run.counted_statements`.
         """
-        from kgbias.report import write_report, write_multi_run
+        from kgbias.report import write_multi_run, write_report
 
-        path, stored_runs, criteria = Path(path), _resolve_runs(self._context, runs), Selection(**selection)
+        path, stored_runs, criteria = (
+            Path(path),
+            _resolve_runs(self._context, runs),
+            Selection(**selection),
+        )
         explorer_link = ""
         if explorer is not None:
             if Path(explorer).resolve() == path.resolve():
@@ -352,9 +412,17 @@ class StudyComparison(StudyPart):
             explorer_link = quote(Path(relative).as_posix())
         with self.working(whole=True) as progress:
             if len(stored_runs) == 1:
-                write_report(stored_runs[0], path, selection=criteria, progress=progress, explorer=explorer_link)
+                write_report(
+                    stored_runs[0],
+                    path,
+                    selection=criteria,
+                    progress=progress,
+                    explorer=explorer_link,
+                )
             else:
-                write_multi_run(stored_runs, path, selection=criteria, progress=progress, explorer=explorer_link)
+                write_multi_run(
+                    stored_runs, path, selection=criteria, progress=progress, explorer=explorer_link
+                )
         return path
 
     def figures(
@@ -381,11 +449,18 @@ class StudyComparison(StudyPart):
         with self.working(whole=True) as progress:
             if len(stored_runs) == 1:
                 return save_figures(
-                    stored_runs[0], Path(folder), correction=correction, selection=criteria,
+                    stored_runs[0],
+                    Path(folder),
+                    correction=correction,
+                    selection=criteria,
                     progress=progress,
-                )  # fmt: skip
+                )
             return save_multi_run(
-                stored_runs, Path(folder), correction=correction, selection=criteria, progress=progress
+                stored_runs,
+                Path(folder),
+                correction=correction,
+                selection=criteria,
+                progress=progress,
             )
 
     def explore(
@@ -403,13 +478,16 @@ class StudyComparison(StudyPart):
                 or what one says and another does not.
             path: the page.
             selection: `arm`: only this arm. The page holds all statements; `min_acceptability` and
-                `without_echoes` set its filters when it is opened, by default as in `Run.counted_statements`.
+                `without_echoes` set its filters when it is opened, by default as in
+                `Run.counted_statements`.
         """
         from kgbias.explore import write_explorer
 
         stored_runs = _resolve_runs(self._context, runs)
         with self.working(whole=True) as progress:
-            write_explorer(stored_runs, Path(path), selection=Selection(**selection), progress=progress)
+            write_explorer(
+                stored_runs, Path(path), selection=Selection(**selection), progress=progress
+            )
         return Path(path)
 
     def serve(
@@ -458,12 +536,17 @@ class StudyComparison(StudyPart):
                 "export KGBIAS_SERVE_TOKEN=$(openssl rand -hex 16)"
             )
         labellings = [Labelling(stored_runs[0], m, "server", masked=masked) for m in measures]
-        with ExplorerServer(host=host, port=port, token=token) as server, suppress(KeyboardInterrupt):
+        with (
+            ExplorerServer(host=host, port=port, token=token) as server,
+            suppress(KeyboardInterrupt),
+        ):
             if listening is not None:
                 listening(server.url)
             with self.working() as progress:
                 criteria = Selection(**selection)
-                server.show_runs(stored_runs, selection=criteria, progress=progress, labellings=labellings)
+                server.show_runs(
+                    stored_runs, selection=criteria, progress=progress, labellings=labellings
+                )
             server.handle_jobs()
 
 
@@ -481,6 +564,7 @@ def _resolve_runs(
 
 
 def _read_tasks(context: Context, options: BenchmarkOptions) -> list["Benchmark"]:
+    from kgbias.probe.benchmark_figures import CONVENTIONS
     from kgbias.probe.benchmarks import (
         Apx,
         read_bbq,
@@ -488,7 +572,6 @@ def _read_tasks(context: Context, options: BenchmarkOptions) -> list["Benchmark"
         read_stereoset,
         read_winogender,
     )
-    from kgbias.probe.benchmark_figures import CONVENTIONS
     from kgbias.probe.sets import read_descriptors, read_names
 
     tasks: list[Benchmark] = []
@@ -556,17 +639,31 @@ def _run_task(
     result = task.result(scorer, context.writable(), seed=seed, progress=progress)
     model = ModelInfo(scorer.info.title, scorer.info.revision)  # as all of it names the model
     return BenchmarkOutcome(
-        model, scorer.settings, scorer.parameters, task.name, task.title, task.source,
-        result.figures, task.figures, task.unit, task.hub, result.items, result.tokens,
-        result.seconds, task.parts, result.remarks,
-    )  # fmt: skip
+        model,
+        scorer.settings,
+        scorer.parameters,
+        task.name,
+        task.title,
+        task.source,
+        result.figures,
+        task.figures,
+        task.unit,
+        task.hub,
+        result.items,
+        result.tokens,
+        result.seconds,
+        task.parts,
+        result.remarks,
+    )
 
 
-def _crawl_subjects(context: Context, specs: Sequence[Any]) -> list[tuple[str, str, "ModelSamples"]]:
+def _crawl_subjects(
+    context: Context, specs: Sequence[Any]
+) -> list[tuple[str, str, "ModelSamples"]]:
     """Each model's newest complete crawl that was measured."""
-    from kgbias.compare.run_setup import list_setup_differences
     from kgbias.compare.model_contrasts import read_crawl_samples
     from kgbias.compare.run_pairs import select_single_arm
+    from kgbias.compare.run_setup import list_setup_differences
 
     if context.existing_store is None:
         return []
@@ -583,7 +680,13 @@ def _crawl_subjects(context: Context, specs: Sequence[Any]) -> list[tuple[str, s
         stored_run = StoredRun(context.existing_store, records[name])
         try:
             title = stored_run.model.title
-            subjects.append((title, stored_run.name, read_crawl_samples(stored_run, select_single_arm(stored_run, Selection()))))
+            subjects.append(
+                (
+                    title,
+                    stored_run.name,
+                    read_crawl_samples(stored_run, select_single_arm(stored_run, Selection())),
+                )
+            )
             stored_runs.append(stored_run)
         except UsageError as error:  # it has several arms, and none was chosen
             context.remark(f"the crawl {stored_run.name} is not compared: {error}")
@@ -604,9 +707,13 @@ def distinct_subjects(subjects: Sequence[tuple[StoredRun, "ModelSamples"]]) -> l
         used_names = {s.name for s in distinct}
         candidates = (f"{name} ({n})" for n in range(2, len(subjects) + 2))
         distinct.append(
-            replace(subject, name=name if name not in used_names else next(
-                candidate for candidate in candidates if candidate not in used_names))
-        )  # fmt: skip
+            replace(
+                subject,
+                name=name
+                if name not in used_names
+                else next(candidate for candidate in candidates if candidate not in used_names),
+            )
+        )
     return distinct
 
 
@@ -615,33 +722,60 @@ def _contrast_record(contrast: "ModelContrast") -> dict[str, Any]:
         zip(
             _CONTRAST_COLUMNS,
             (
-                contrast.measure, contrast.group, contrast.first, contrast.second, *contrast.n, *contrast.means, contrast.difference.value,
-                contrast.difference.low, contrast.difference.high, contrast.p, contrast.p_adjusted, contrast.equivalent_p,
-                contrast.equivalent_adjusted, contrast.margin, contrast.detectable, contrast.paired, contrast.corrected.value,
-                contrast.corrected.low, contrast.corrected.high, contrast.corrected.p, contrast.corrected.p_adjusted,
-                contrast.corrected.n, contrast.verdict,
+                contrast.measure,
+                contrast.group,
+                contrast.first,
+                contrast.second,
+                *contrast.n,
+                *contrast.means,
+                contrast.difference.value,
+                contrast.difference.low,
+                contrast.difference.high,
+                contrast.p,
+                contrast.p_adjusted,
+                contrast.equivalent_p,
+                contrast.equivalent_adjusted,
+                contrast.margin,
+                contrast.detectable,
+                contrast.paired,
+                contrast.corrected.value,
+                contrast.corrected.low,
+                contrast.corrected.high,
+                contrast.corrected.p,
+                contrast.corrected.p_adjusted,
+                contrast.corrected.n,
+                contrast.verdict,
             ),
             strict=True,
         )
-    )  # fmt: skip
+    )
 
 
 def _ranking_record(ranking: "ModelRanking") -> dict[str, Any]:
     return {
-        "measure": ranking.measure, "group": ranking.group, "model": ranking.models[0], "rank": 1,
-        "mean": ranking.means[0], "probabilities": dict(zip(ranking.models, ranking.probabilities, strict=True)),
-    }  # fmt: skip
+        "measure": ranking.measure,
+        "group": ranking.group,
+        "model": ranking.models[0],
+        "rank": 1,
+        "mean": ranking.means[0],
+        "probabilities": dict(zip(ranking.models, ranking.probabilities, strict=True)),
+    }
 
 
 def comparison_rows(comparisons: Sequence["RunComparison"]) -> Rows["RunComparison"]:
     """Comparisons of pairs of runs, with their columns."""
     measures = dict.fromkeys(a.measure for c in comparisons for a in c.agreement)
     columns = [
-        "first", "second", "shared_groups", "statements_first", "statements_second",
-        "statements_both", "jaccard",
+        "first",
+        "second",
+        "shared_groups",
+        "statements_first",
+        "statements_second",
+        "statements_both",
+        "jaccard",
         *(f"{m}_{part}" for m in measures for part in ("tau", "tau_low", "tau_high", "p")),
         "asked_apart",
-    ]  # fmt: skip
+    ]
 
     def record(comparison: "RunComparison") -> dict[str, Any]:
         overlap = comparison.overlap
@@ -650,14 +784,24 @@ def comparison_rows(comparisons: Sequence["RunComparison"]) -> Rows["RunComparis
             tau = (a.tau.value, a.tau.low, a.tau.high, a.p)
             names = (f"{a.measure}_{part}" for part in ("tau", "tau_low", "tau_high", "p"))
             cells |= zip(names, tau, strict=True)
-        values = (comparison.first.name, comparison.second.name, comparison.shared_groups, overlap.first, overlap.second, overlap.both, overlap.jaccard)
+        values = (
+            comparison.first.name,
+            comparison.second.name,
+            comparison.shared_groups,
+            overlap.first,
+            overlap.second,
+            overlap.both,
+            overlap.jaccard,
+        )
         cells |= zip(columns[: len(values)], values, strict=True)
         return cells | {"asked_apart": "; ".join(comparison.asked_apart)}
 
     return Rows(comparisons, record, columns)
 
 
-def comparison_records(comparisons: Sequence["RunComparison"], models: Contrasts) -> list[dict[str, Any]]:
+def comparison_records(
+    comparisons: Sequence["RunComparison"], models: Contrasts
+) -> list[dict[str, Any]]:
     """The comparisons of pairs of runs as data, each with its models' contrasts."""
     contrasts = models.as_dict()
     return [
@@ -693,7 +837,8 @@ def _comparison_record(comparison: "RunComparison") -> dict[str, Any]:
             "only_second": sentence_counts(comparison.overlap.only_second),
         },
         "rank_agreement": [
-            {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": nan_to_none(a.p)} for a in comparison.agreement
+            {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": nan_to_none(a.p)}
+            for a in comparison.agreement
         ],
     }
 

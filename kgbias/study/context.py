@@ -134,7 +134,11 @@ class Context:
         """Show a remark, or a message of the store while it waits for its server. A script whose
         progress nobody sees gets it as a warning of the logger "kgbias": by default a line on
         stderr."""
-        with nullcontext(self._current_progress) if self._current_progress else show_progress(self._progress) as progress:
+        with (
+            nullcontext(self._current_progress)
+            if self._current_progress
+            else show_progress(self._progress) as progress
+        ):
             if self._progress is None and isinstance(progress, SilentProgress):
                 _LOG.warning("%s", text)
             else:
@@ -229,7 +233,9 @@ class RunPart(PublicCalls, ProcessBound):
         """The run in its store, for work below this layer."""
         return StoredRun(self._context.graph, self._record)
 
-    def _select_statements(self, selection: Selection, counted: SelectedStatements | None = None) -> SelectedStatements:
+    def _select_statements(
+        self, selection: Selection, counted: SelectedStatements | None = None
+    ) -> SelectedStatements:
         """The statements that count, with a remark if some do not."""
         counted = counted or select_statements(self.stored, selection)
         self._context.remark(counted.note)

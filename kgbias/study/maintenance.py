@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgbias.errors import UsageError, no_such
-from kgbias.graph.leases import check_idle
 from kgbias.graph.integrity import Fault
+from kgbias.graph.leases import check_idle
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.io.rows import Rows
 from kgbias.models.spec import with_display_name
@@ -74,7 +74,8 @@ class StoreMaintenance(PublicCalls):
         if len(matches) > 1:
             revisions = ", ".join(m.revision or "none" for m in matches)
             raise UsageError(
-                f"{len(matches)} models of {self._context.url} go by {model!r} (revisions {revisions}): "
+                f"{len(matches)} models of {self._context.url} go by {model!r} (revisions "
+                f"{revisions}): "
                 "crawl the one you mean again with `called`"
             )
         self._context.graph.set_display_name(with_display_name(matches[0], name))
@@ -145,4 +146,6 @@ class StoreMaintenance(PublicCalls):
             self._context.working() as progress,
             open_store(str(target), notify=progress.note) as target_store,
         ):
-            return {stored_run.name: push_run(stored_run, target_store, progress) for stored_run in runs}
+            return {
+                stored_run.name: push_run(stored_run, target_store, progress) for stored_run in runs
+            }

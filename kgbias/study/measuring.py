@@ -9,12 +9,12 @@ from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.profiles import describe_reader
 from kgbias.graph.selection import (
-    SelectedStatements,
     ExclusionOptions,
-    SelectionOptions,
+    SelectedStatements,
     Selection,
-    need_statements,
+    SelectionOptions,
     need_one_arm,
+    need_statements,
     select_statements,
 )
 from kgbias.graph.store import StoredRun
@@ -30,12 +30,12 @@ from kgbias.study.context import RunPart
 
 if TYPE_CHECKING:
     from kgbias.compare import GroupTest
-    from kgbias.compare.refusals import GroupRefusals
     from kgbias.compare.content_tests import DistinctiveFeature
+    from kgbias.compare.refusals import GroupRefusals
     from kgbias.measure.attribution import Deletion, WordEffect
-    from kgbias.measure.ppi_figures import ExpectedFigure
     from kgbias.measure.figures import PromptTypeMean
     from kgbias.measure.merge import MergeResult
+    from kgbias.measure.ppi_figures import ExpectedFigure
     from kgbias.measure.price import ScorersLike, ScoringPrice
     from kgbias.measure.rater_agreement import RaterAgreement
     from kgbias.measure.scorers import Scorer, ScorerLike
@@ -49,21 +49,66 @@ _WORD_COLUMNS = ("measure", "method", "cell", "statements", "word", "n", "effect
 
 
 _PLAN_COLUMNS = (
-    "measure", "figure", "group", "arm", "value", "low", "high", "width", "labels", "by_own", "raw",
-    "raw_low", "raw_high", "basis",
-)  # fmt: skip
+    "measure",
+    "figure",
+    "group",
+    "arm",
+    "value",
+    "low",
+    "high",
+    "width",
+    "labels",
+    "by_own",
+    "raw",
+    "raw_low",
+    "raw_high",
+    "basis",
+)
 REFUSAL_COLUMNS = (
-    "category", "group", "refused", "low", "high", "prompts", "difference", "difference_low",
-    "difference_high", "p", "q",
-)  # fmt: skip
+    "category",
+    "group",
+    "refused",
+    "low",
+    "high",
+    "prompts",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "p",
+    "q",
+)
 SAID_MORE = (
-    "category", "group", "arm", "kind", "feature", "prompts", "of", "others", "of_others",
-    "difference", "difference_low", "difference_high", "log_odds", "p", "q", "category_p",
-    "sentence", "triples",
-)  # fmt: skip
+    "category",
+    "group",
+    "arm",
+    "kind",
+    "feature",
+    "prompts",
+    "of",
+    "others",
+    "of_others",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "log_odds",
+    "p",
+    "q",
+    "category_p",
+    "sentence",
+    "triples",
+)
 _RATER_COLUMNS = (
-    "measure", "group", "kind", "raters", "level", "n", "alpha", "low", "high", "disputed"
-)  # fmt: skip
+    "measure",
+    "group",
+    "kind",
+    "raters",
+    "level",
+    "n",
+    "alpha",
+    "low",
+    "high",
+    "disputed",
+)
 _DELETION_COLUMNS = ("measure", "method", "removed", "n", "drop", "low", "high")
 
 
@@ -99,11 +144,11 @@ class RunMeasuring(RunPart):
             Velmari people 16 -6.0
             Orunthi people 16 2.0
         """
-        from kgbias.measure.semantic_search import store_vectors
-        from kgbias.measure.scorers import run_language, require_english
+        from kgbias.measure.scorers import require_english, run_language
         from kgbias.measure.scorers._joint_scoring import reads_jointly
         from kgbias.measure.scoring import measure_run as measure_run
-        from kgbias.measure.topics import measure_topics, explain_unfit, entropy_verdict
+        from kgbias.measure.semantic_search import store_vectors
+        from kgbias.measure.topics import entropy_verdict, explain_unfit, measure_topics
 
         run = self.stored
         need_statements(self.stored)
@@ -124,7 +169,8 @@ class RunMeasuring(RunPart):
                     raise
                 scored_by = " and ".join(f"{m} by {s}" for m, s in config.scorers.items() if s)
                 raise ModelError(
-                    f"{error}: {preset} scores {scored_by}; download them where there is a network, or "
+                    f"{error}: {preset} scores {scored_by}; download them where there is a "
+                    f"network, or "
                     "give other scorers with the preset (`scorers`)"
                 ) from error
             with open_executor(config.executor, progress) as executor:
@@ -133,9 +179,12 @@ class RunMeasuring(RunPart):
                 )
                 if any(reads_jointly(scorer) for scorer in scorers):  # their encoder is open
                     store_vectors(
-                        run, progress, device=config.device, processes=config.processes,
+                        run,
+                        progress,
+                        device=config.device,
+                        processes=config.processes,
                         executor=executor,
-                    )  # fmt: skip
+                    )
             if config.topics:
                 models = measure_topics(
                     run,
@@ -193,7 +242,9 @@ class RunMeasuring(RunPart):
 
         new_name = name.strip()
         if new_name != printable(new_name) or len(new_name) > _MAX_TOPIC_NAME_CHARS:
-            raise UsageError(f"a topic's name is one line of at most {_MAX_TOPIC_NAME_CHARS} characters")
+            raise UsageError(
+                f"a topic's name is one line of at most {_MAX_TOPIC_NAME_CHARS} characters"
+            )
         models = self.stored.topics()
         if not any(model.topics for model in models):
             raise UsageError(f"run {self.name!r} has no topics: measure it with `topics`")
@@ -203,8 +254,8 @@ class RunMeasuring(RunPart):
 
     def structure(self, *, seed: int = 0, **selection: Unpack[SelectionOptions]) -> Rows[NodePlace]:
         """Find central groups and objects, communities, and the objects that bridge groups, in the
-        statements of one arm that count (`statements`), and write them to the graph. `seed` is for the
-        search for communities.
+        statements of one arm that count (`statements`), and write them to the graph. `seed` is for
+        the search for communities.
 
         Frame columns: kind (group or object), node_id, label, degree, betweenness, community,
         groups (how many an object was said of).
@@ -301,10 +352,18 @@ class RunMeasuring(RunPart):
         too_costly = explain_costly_measures(metrics)
         need_statements(run)
         counted = select_statements(run, Selection(**selection))
-        tested_measures = _check_measures(run, counted, measures) or testable_measures(counted.triples)
-        counted = exclude_cross_mentions(run, counted, {m: each for m, each in metrics.items() if m in tested_measures})
+        tested_measures = _check_measures(run, counted, measures) or testable_measures(
+            counted.triples
+        )
+        counted = exclude_cross_mentions(
+            run, counted, {m: each for m, each in metrics.items() if m in tested_measures}
+        )
         note = f"groups against each other: {counted.note}" if counted.note else ""
-        for line in (note, *counted.remarks, *(too_costly[m] for m in tested_measures if m in too_costly)):
+        for line in (
+            note,
+            *counted.remarks,
+            *(too_costly[m] for m in tested_measures if m in too_costly),
+        ):
             self._context.remark(line)
         with self._context.working() as progress:
             results = run_group_tests(
@@ -336,8 +395,8 @@ class RunMeasuring(RunPart):
         by labels of the group's own statements, or of all groups), raw, raw_low, raw_high, basis.
         """
         from kgbias.graph.cross_mentions import exclude_cross_mentions
-        from kgbias.measure.ppi_figures import LabelValues, expect_figures
         from kgbias.measure.figures import read_figures
+        from kgbias.measure.ppi_figures import LabelValues, expect_figures
         from kgbias.measures import get_measure
 
         if labels < 1:
@@ -372,8 +431,18 @@ class RunMeasuring(RunPart):
 
         def record(agreement: "RaterAgreement") -> dict[str, Any]:
             alpha = agreement.alpha
-            cells = (agreement.measure, agreement.group, agreement.kind, ", ".join(agreement.raters), agreement.level, alpha.n, alpha.value, alpha.low,
-                     alpha.high, len(agreement.disputed))  # fmt: skip
+            cells = (
+                agreement.measure,
+                agreement.group,
+                agreement.kind,
+                ", ".join(agreement.raters),
+                agreement.level,
+                alpha.n,
+                alpha.value,
+                alpha.low,
+                alpha.high,
+                len(agreement.disputed),
+            )
             return dict(zip(_RATER_COLUMNS, cells, strict=True))
 
         return Rows(agreements, record, _RATER_COLUMNS)
@@ -488,7 +557,9 @@ class RunMeasuring(RunPart):
         found = [one for test in tests for one in test.found]
         return Rows(sorted(found, key=lambda one: place[one.group]), record, SAID_MORE)
 
-    def means_by_prompt_type(self, *, measures: Names = (), **selection: Unpack[SelectionOptions]) -> Rows["PromptTypeMean"]:
+    def means_by_prompt_type(
+        self, *, measures: Names = (), **selection: Unpack[SelectionOptions]
+    ) -> Rows["PromptTypeMean"]:
         """The groups' means by what the prompts supplied: the model chose the predicate, or the
         prompt gave this initial one, or another (docs/methods/measure.md).
 
@@ -511,8 +582,8 @@ class RunMeasuring(RunPart):
         prompts, between the crawls of a series (`Study.series`; those measured in the store), and
         between the statements of one group, wording and crawl. The amount by which a wording or a
         crawl moves all groups is separated from the amount by which it moves one group beyond
-        that. One row for each measure, category and arm (`kgbias.stats.variance.VarianceComponents`), over
-        the statements that count.
+        that. One row for each measure, category and arm
+        (`kgbias.stats.variance.VarianceComponents`), over the statements that count.
 
         Frame columns: measure, category, arm, n; groups, wordings, groups_by_wordings, recrawls,
         groups_by_recrawls (variances, each with its 95% interval in _low and _high; NaN with only
@@ -654,7 +725,9 @@ class RunMeasuring(RunPart):
         for name in as_names(measure):
             rows = self.attribute(name, method=method, scorer=scorer, top=top, device=device)
             by_method = {
-                m: sorted((a for a in rows if a.method == METHOD_VERSIONS[m]), key=lambda a: a.triple_id)
+                m: sorted(
+                    (a for a in rows if a.method == METHOD_VERSIONS[m]), key=lambda a: a.triple_id
+                )
                 for m in as_names(method)
             }
             words = {
@@ -766,9 +839,9 @@ class RunMeasuring(RunPart):
         Raises:
             UsageError: nothing to compare with was given, or nothing is shared.
         """
-        from kgbias.graph.profiles import list_attributes, labels_of
+        from kgbias.graph.profiles import labels_of, list_attributes
         from kgbias.probe.apx import read_apx
-        from kgbias.profiles.agreement import group_labels, compare_with_apx, compare_with_crawl
+        from kgbias.profiles.agreement import compare_with_apx, compare_with_crawl, group_labels
         from kgbias.profiles.words import word_shifts
 
         if apx is None and crawl is None:
@@ -793,7 +866,9 @@ class RunMeasuring(RunPart):
             names = {g.id: (g.name, *g.variants) for g in crawl_run.groups}
             labels = group_labels(profiles, names)
             triples = list(select_statements(crawl_run).triples)
-            agreements.append(compare_with_crawl(words, triples, labels, source=crawl_run.name, seed=seed))
+            agreements.append(
+                compare_with_crawl(words, triples, labels, source=crawl_run.name, seed=seed)
+            )
         if output is not None:
             from kgbias.report.save import write_agreement
 
@@ -816,7 +891,7 @@ def load_scorers(
     Raises UsageError for a spec that does not exist or is given twice."""
     from kgbias.measure.precision import check_shipped_labels
     from kgbias.measure.price import list_specs
-    from kgbias.measure.scorers import load_scorer, labels_error, wrap_scorer, takes_labels
+    from kgbias.measure.scorers import labels_error, load_scorer, takes_labels, wrap_scorer
 
     scorers, labels_used = [], False
     for measure, specs in list_specs(requested).items():
@@ -843,7 +918,9 @@ def load_scorers(
     return scorers
 
 
-def _check_measures(run: StoredRun, counted: SelectedStatements, measures: Names) -> list[str] | None:
+def _check_measures(
+    run: StoredRun, counted: SelectedStatements, measures: Names
+) -> list[str] | None:
     """The named measures, which the run must have; None for all."""
     from kgbias.compare.families import testable_measures
 
@@ -855,7 +932,9 @@ def _check_measures(run: StoredRun, counted: SelectedStatements, measures: Names
     return list(as_names(measures)) or None
 
 
-def _confusion_cells(run: StoredRun, metric: Metric, against: str, triples: list[str]) -> dict[str, str]:
+def _confusion_cells(
+    run: StoredRun, metric: Metric, against: str, triples: list[str]
+) -> dict[str, str]:
     """The cell of each triple that both scorers judged."""
     scorers = [m for m in run.scorers() if not is_swapped(m)]
     others = [m for m in scorers if m.measure == metric.measure and m != metric]
@@ -868,7 +947,9 @@ def _confusion_cells(run: StoredRun, metric: Metric, against: str, triples: list
         )
     scores, other_scores = run.store.scores(metric, triples), run.store.scores(matches[0], triples)
     return {
-        id: f"{scores[id].label} / {other_scores[id].label}" for id in triples if id in scores and id in other_scores
+        id: f"{scores[id].label} / {other_scores[id].label}"
+        for id in triples
+        if id in scores and id in other_scores
     }
 
 
@@ -879,38 +960,92 @@ def _device_for(spec: str, device: str) -> str:
 
 def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
     columns = (
-        "arm", "measure", "category", "first", "second", "n_first", "n_second", "mean_first",
-        "mean_second", "difference", "low", "high", "p", "p_adjusted", "omnibus_p", "chosen", "raw",
+        "arm",
+        "measure",
+        "category",
+        "first",
+        "second",
+        "n_first",
+        "n_second",
+        "mean_first",
+        "mean_second",
+        "difference",
+        "low",
+        "high",
+        "p",
+        "p_adjusted",
+        "omnibus_p",
+        "chosen",
+        "raw",
         "corrected",
-        "corrected_low", "corrected_high", "corrected_p", "corrected_p_adjusted", "labels",
-        "shrunken", "detectable", "verdict",
-    )  # fmt: skip
+        "corrected_low",
+        "corrected_high",
+        "corrected_p",
+        "corrected_p_adjusted",
+        "labels",
+        "shrunken",
+        "detectable",
+        "verdict",
+    )
 
     def record(test: "GroupTest") -> dict[str, Any]:
         difference = test.difference
-        forms = [test.forms[name].value if name in test.forms else math.nan for name in ("chosen", "raw")]
+        forms = [
+            test.forms[name].value if name in test.forms else math.nan for name in ("chosen", "raw")
+        ]
         labelled = test.label_difference
         return dict(
             zip(
                 columns,
                 (
-                    test.arm, test.measure, test.category, test.first, test.second, *test.n, *test.means, difference.value, difference.low,
-                    difference.high, test.p, test.p_adjusted, test.omnibus_p, *forms, labelled.value, labelled.low,
-                    labelled.high, labelled.p, labelled.p_adjusted, labelled.n,
-                    test.shrunken.value, test.detectable, test.verdict,
+                    test.arm,
+                    test.measure,
+                    test.category,
+                    test.first,
+                    test.second,
+                    *test.n,
+                    *test.means,
+                    difference.value,
+                    difference.low,
+                    difference.high,
+                    test.p,
+                    test.p_adjusted,
+                    test.omnibus_p,
+                    *forms,
+                    labelled.value,
+                    labelled.low,
+                    labelled.high,
+                    labelled.p,
+                    labelled.p_adjusted,
+                    labelled.n,
+                    test.shrunken.value,
+                    test.detectable,
+                    test.verdict,
                 ),
                 strict=True,
             )
-        )  # fmt: skip
+        )
 
     return Rows(tests, record, columns)
 
 
 def _plan_record(row: "ExpectedFigure") -> dict[str, Any]:
     cells = (
-        row.measure, row.figure, row.group, row.arm, row.value, row.low, row.high, row.width, row.n, row.by_own,
-        row.raw.value, row.raw.low, row.raw.high, row.basis,
-    )  # fmt: skip
+        row.measure,
+        row.figure,
+        row.group,
+        row.arm,
+        row.value,
+        row.low,
+        row.high,
+        row.width,
+        row.n,
+        row.by_own,
+        row.raw.value,
+        row.raw.low,
+        row.raw.high,
+        row.basis,
+    )
     return dict(zip(_PLAN_COLUMNS, cells, strict=True))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from kgbias.associate.family import AssociationOptions
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.selection import SelectionOptions, Selection, select_statements
+from kgbias.graph.selection import Selection, SelectionOptions, select_statements
 from kgbias.graph.sofa import ProbeSet, ProbeStatement
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Flag, FlagTable
@@ -24,12 +24,12 @@ from kgbias.study.context import StudyPart
 from kgbias.study.opening import (
     ScorerOptions,
     as_models,
-    iter_scorers,
     as_text_scorers,
+    iter_scorers,
     model_name,
+    open_spread_scorer,
     open_text_scorer,
     output_paths,
-    open_spread_scorer,
 )
 from kgbias.study.run import Run
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from kgbias.models.score.distributed import AnyScorer
     from kgbias.probe import ApxFlags, SetProbes
     from kgbias.probe.build import Judge, SofaSet, Stereotypes
-    from kgbias.probe.sets import Descriptor
     from kgbias.probe.set_probes import Sets
+    from kgbias.probe.sets import Descriptor
     from kgbias.study.opening import Model, Models
 
 
@@ -116,20 +116,34 @@ class StudyModelTests(StudyPart):
             self.working() as progress,
             open_executor(executor, progress, processes) as workers,
         ):
-            for place, scorer in iter_scorers(specs, opening, progress, workers, self._context.models()):
+            for place, scorer in iter_scorers(
+                specs, opening, progress, workers, self._context.models()
+            ):
                 self._context.apply_display_name(scorer)
                 results.append(
                     probed := probe_sets(
-                        scorer, sets, measure=by, output=files[place], store=store,
-                        as_published=as_published, seed=seed, progress=progress,
+                        scorer,
+                        sets,
+                        measure=by,
+                        output=files[place],
+                        store=store,
+                        as_published=as_published,
+                        seed=seed,
+                        progress=progress,
                     )
-                )  # fmt: skip
+                )
                 if not as_published:
                     result = sofa_result(
-                        probe_set, probed.model, probed.bias, measure=by, seed=seed,
+                        probe_set,
+                        probed.model,
+                        probed.bias,
+                        measure=by,
+                        seed=seed,
                         usage=probed.usage,
-                    )  # fmt: skip
-                    save_sofa_result(store, None if run is None else run.stored.id, probe_set, result)
+                    )
+                    save_sofa_result(
+                        store, None if run is None else run.stored.id, probe_set, result
+                    )
         return results
 
     def describe_probes(
@@ -182,19 +196,24 @@ class StudyModelTests(StudyPart):
             if embedding is not None:
                 progress.note(f"clustering {len(texts):,} statements")
                 clusters = cluster_texts(
-                    texts, load_vectors(embedding, device),
-                    min_cluster_size=min_cluster_size, seed=seed,
-                )  # fmt: skip
+                    texts,
+                    load_vectors(embedding, device),
+                    min_cluster_size=min_cluster_size,
+                    seed=seed,
+                )
                 labels = dict(zip(texts, clusters.labels, strict=True))
                 record["clusters"] = clusters.as_dict()
 
         def annotate(statement: ProbeStatement) -> ProbeStatement:
             return replace(
-                statement, hate=scores.get(statement.text, statement.hate), cluster=labels.get(statement.text, statement.cluster)
+                statement,
+                hate=scores.get(statement.text, statement.hate),
+                cluster=labels.get(statement.text, statement.cluster),
             )
 
         parts = tuple(
-            replace(part, statements=tuple(map(annotate, part.statements))) for part in stored_set.parts
+            replace(part, statements=tuple(map(annotate, part.statements)))
+            for part in stored_set.parts
         )
         described = ProbeSet(stored_set.name, parts, record)
         self._context.graph.save_probe_set(described)
@@ -228,7 +247,9 @@ class StudyModelTests(StudyPart):
         benchmark_scores = None if beside is None else read_benchmarks(beside)
         comparison = self.sofa(probe_set, run=run, correction=correction, seed=seed)
         with self.working() as progress:
-            return save_sofa(comparison, Path(folder), benchmark_scores=benchmark_scores, progress=progress)
+            return save_sofa(
+                comparison, Path(folder), benchmark_scores=benchmark_scores, progress=progress
+            )
 
     def sofa(
         self,
@@ -253,8 +274,12 @@ class StudyModelTests(StudyPart):
         from kgbias.compare.sofa import compare_stored_sofa
 
         store = self._context.graph
-        stored_results = store.sofa_results() if run is None else self._context.find(run).sofa_results()
-        return compare_stored_sofa(store, stored_results, probe_set, correction=correction, seed=seed)
+        stored_results = (
+            store.sofa_results() if run is None else self._context.find(run).sofa_results()
+        )
+        return compare_stored_sofa(
+            store, stored_results, probe_set, correction=correction, seed=seed
+        )
 
     def probe_apx(
         self,
@@ -508,7 +533,8 @@ def build_sofa(
             category, a text file with a stereotype in each line, or a run: its statements that
             count.
         output: a folder for statements.csv, probes.csv, data-statement.md and manifest.json, and in
-            `run_exhibits` for what the filters took and the set's tables (figure 4, tables 3 and 5);
+            `run_exhibits` for what the filters took and the set's tables (figure 4, tables 3 and
+            5);
             None: write nothing.
         identities: "sofa" (the 407 of the paper), a file (see `kgbias.gather_sets`), or None: the
             groups of the run.
@@ -552,9 +578,12 @@ def build_sofa(
         groups = read_identities(identities)
     targets += [name for names in groups.values() for name in names]
     settings = {
-        "identities": _describe_identities(identities), "models": [model_name(m) for m in as_models(models)],
-        "acceptability": acceptability, "min_acceptability": min_acceptability, "cut": cut,
-    }  # fmt: skip
+        "identities": _describe_identities(identities),
+        "models": [model_name(m) for m in as_models(models)],
+        "acceptability": acceptability,
+        "min_acceptability": min_acceptability,
+        "cut": cut,
+    }
     with show_progress(progress) as reporter, ExitStack() as opened:
         scorers = []
         for spec in as_models(models):
@@ -607,6 +636,9 @@ def _run_stereotypes(run: StoredRun, renamed: bool, selection: Selection) -> "St
 
     category = {group.id: group.category for group in run.groups}
     statements = (
-        (category[t.group_id], f"{t.predicate} {t.object}") for t in select_statements(run, selection).triples
+        (category[t.group_id], f"{t.predicate} {t.object}")
+        for t in select_statements(run, selection).triples
     )
-    return map_categories(statements, CRAWL_CATEGORIES if renamed else {}, f"the run {run.name}", keep_others=True)
+    return map_categories(
+        statements, CRAWL_CATEGORIES if renamed else {}, f"the run {run.name}", keep_others=True
+    )

@@ -11,7 +11,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.io.text import printable
-from kgbias.models.base import Completer, PromptForm, ModelInfo, ModelOptions, find_form
+from kgbias.models.base import Completer, ModelInfo, ModelOptions, PromptForm, find_form
 from kgbias.models.budget import Prices, split_budget
 from kgbias.models.kinds import check_batch, check_completes
 from kgbias.models.server import ServerModel
@@ -41,7 +41,7 @@ class ScorerOptions(TypedDict, total=False):
 
 
 if TYPE_CHECKING:
-    from kgbias.models.in_memory import InMemoryModel, InMemory
+    from kgbias.models.in_memory import InMemory, InMemoryModel
 
     Model = str | TextScorer | InMemoryModel | Completer | InMemory
     Models = Model | Sequence[Model]
@@ -79,8 +79,8 @@ def as_completer(model: Any, name: str | None) -> "str | Completer":
 
 def as_text_scorer(model: Any, known_models: Iterable[ModelInfo] = ()) -> Any:
     """A spec or an open model as it is; a model that the program holds, opened under the name that
-    one of the `known_models` models has which does the same. Raises UsageError if there is none, since a
-    model needs a name, and for what gives no probabilities."""
+    one of the `known_models` models has which does the same. Raises UsageError if there is none,
+    since a model needs a name, and for what gives no probabilities."""
     if isinstance(model, str) or any(
         hasattr(model, name) for name in ("grid", "scorer", "ask", "complete")
     ):
@@ -160,7 +160,11 @@ def open_completer(
 
 
 def settle_form(
-    completer: Completer, kind: str, default_form: PromptForm, store: Store | None, progress: Progress
+    completer: Completer,
+    kind: str,
+    default_form: PromptForm,
+    store: Store | None,
+    progress: Progress,
 ) -> PromptForm | None:
     """The form in which runs of this kind ask a model on a server: that of an earlier one in the
     store, or what a trial finds (`kgbias.models.base.find_form`), which is said. None for other
@@ -178,7 +182,10 @@ def settle_form(
     return form
 
 
-_SERVER_FORMS: Mapping[str, PromptForm] = {"chat": "chat", "json": "chat"}  # profiles as JSON are messages
+_SERVER_FORMS: Mapping[str, PromptForm] = {
+    "chat": "chat",
+    "json": "chat",
+}  # profiles as JSON are messages
 
 
 def check_reader(reader: str, options: Mapping[str, Any]) -> None:
@@ -203,8 +210,13 @@ def open_reader(
         yield None
         return
     teller_kind = teller.info.name.partition(":")[0]
-    same_kind = teller_kind in KINDS and KINDS[teller_kind].completer == KINDS[parse_spec(reader).kind].completer
-    with open_completer(reader, split_model_options(options)[0] if same_kind else {}, progress) as opened:
+    same_kind = (
+        teller_kind in KINDS
+        and KINDS[teller_kind].completer == KINDS[parse_spec(reader).kind].completer
+    )
+    with open_completer(
+        reader, split_model_options(options)[0] if same_kind else {}, progress
+    ) as opened:
         yield opened
 
 
@@ -261,7 +273,9 @@ def model_name(model: Any) -> str:
     return str(model.info.name) if hasattr(model, "info") else "model"
 
 
-def output_paths(output: str | Path | None, models: "Sequence[str | TextScorer]") -> list[Path | None]:
+def output_paths(
+    output: str | Path | None, models: "Sequence[str | TextScorer]"
+) -> list[Path | None]:
     """Where to write each model's probes: for several models, beside `output`, under its name and
     the model's."""
     if output is None or len(models) < 2:
@@ -272,9 +286,12 @@ def output_paths(output: str | Path | None, models: "Sequence[str | TextScorer]"
         file_stem = re.sub(r"[^\w.-]+", "-", spec).strip("-.") or "model"
         names = (file_stem, *(f"{file_stem}-{n}" for n in range(2, len(models) + 1)))
         paths.append(
-            next(p for n in names if (p := path.with_name(f"{path.stem}-{n}{path.suffix}"))
-                 not in paths)
-        )  # fmt: skip
+            next(
+                p
+                for n in names
+                if (p := path.with_name(f"{path.stem}-{n}{path.suffix}")) not in paths
+            )
+        )
     return paths
 
 
@@ -374,11 +391,20 @@ class JudgeOptions(TypedDict, total=False):
 
 @contextmanager
 def open_judge(
-    judge: "str | Completer", store: Store | None, progress: Progress, seed: int, judging: JudgeOptions
+    judge: "str | Completer",
+    store: Store | None,
+    progress: Progress,
+    seed: int,
+    judging: JudgeOptions,
 ) -> "Iterator[TextJudge]":
     """The judge given by a name, a spec or an open model; its answers go through the log of
     `store`."""
-    from kgbias.faithfulness.judges import LOCAL_JUDGES, TEMPLATE_VALUES, ModelJudge, make_local_judge
+    from kgbias.faithfulness.judges import (
+        LOCAL_JUDGES,
+        TEMPLATE_VALUES,
+        ModelJudge,
+        make_local_judge,
+    )
     from kgbias.graph.prompting import load_prompts
 
     if isinstance(judge, str) and judge in LOCAL_JUDGES:
@@ -400,10 +426,14 @@ def open_prompter(
     from kgbias.models import open_model
 
     model_options: dict[str, Any] = {n: value for n, value in judging.items() if n != "prompts"}
-    prompt_options = {name: model_options.pop(name) for name in ("form", "temperature") if name in model_options}
+    prompt_options = {
+        name: model_options.pop(name) for name in ("form", "temperature") if name in model_options
+    }
     with ExitStack() as opened:
         if isinstance(model, str):
-            model = opened.enter_context(closing(open_model(model, notify=progress.note, **model_options)))
+            model = opened.enter_context(
+                closing(open_model(model, notify=progress.note, **model_options))
+            )
         yield LoggedPrompter(model, store, seed=seed, progress=progress, **prompt_options)
 
 

@@ -38,8 +38,8 @@ from kgbias.io.resources import __version__
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.models.base import Completer
-from kgbias.models.spec import KINDS, loadable_spec, is_on_server, parse_spec, resolve
 from kgbias.models.http import without_password
+from kgbias.models.spec import KINDS, is_on_server, loadable_spec, parse_spec, resolve
 from kgbias.parameters import as_names
 from kgbias.stories.config import load_story_pack
 from kgbias.study.opening import split_model_options
@@ -73,8 +73,8 @@ class AuditResult:
         evidence: the rows of `Run.evidence`; empty if the model gives no probabilities.
         report, explorer: the two pages.
         left_out: what could not be done, and how to get it; "" if everything was.
-        alternatives: what to ask a model that declines most of what it was asked, as lines, with the
-            commands; none for any other.
+        alternatives: what to ask a model that declines most of what it was asked, as lines, with
+            the commands; none for any other.
     """
 
     run: Run
@@ -105,7 +105,8 @@ class AuditPrice(Result):
     choices: int = 0
 
     def as_rows(self) -> Rows[Any]:
-        """The kinds of requests of the crawl; columns: the fields of `kgbias.crawl.plans.PriceStage`."""
+        """The kinds of requests of the crawl; columns: the fields of
+        `kgbias.crawl.plans.PriceStage`."""
         return self.answers.as_rows()
 
     def heading(self) -> str:
@@ -120,7 +121,8 @@ def few_names(groups: Sequence[Group]) -> str:
     if not too_few:
         return ""
     return (
-        f"no belief can be shown about {', '.join(too_few)}: it takes at least {MIN_NAMES} names each "
+        f"no belief can be shown about {', '.join(too_few)}: it takes at least {MIN_NAMES} names "
+        f"each "
         "(NAME | OTHER NAME ..., or the column `variants` of a file)"
     )
 
@@ -206,7 +208,11 @@ def fit_sizes(
     share = seconds_left / 2
 
     def seconds_for(samples: int, rounds: int) -> float:
-        return replace(config, samples=samples, iterations=rounds).place_count * answer * REQUESTS_PER_ANSWER
+        return (
+            replace(config, samples=samples, iterations=rounds).place_count
+            * answer
+            * REQUESTS_PER_ANSWER
+        )
 
     candidates = [(config.samples, rounds) for rounds in range(config.rounds, -1, -1)]
     candidates += [(samples, 0) for samples in range(config.samples - 1, 0, -1)]
@@ -215,7 +221,10 @@ def fit_sizes(
         sizes_found = (1, 0)
     asked = 0
     if sizes_found is not None:
-        asked = int((seconds_left - seconds_for(*sizes_found)) / max(answer if probe is None else probe, 1e-9))
+        asked = int(
+            (seconds_left - seconds_for(*sizes_found))
+            / max(answer if probe is None else probe, 1e-9)
+        )
     if sizes_found is None or (probe is not None and asked < MIN_PROBES):
         min_seconds = seconds_for(1, 0)
         if probe is not None:
@@ -295,7 +304,8 @@ def find_beliefs(
                 raise
             reason = str(error)
     return (), _ask_choices(run, model, limits) or (
-        f"what {model} believes is left out ({reason}); instead it was asked to choose between groups"
+        f"what {model} believes is left out ({reason}); instead it was asked to choose between "
+        f"groups"
     )
 
 
@@ -322,7 +332,9 @@ MIN_DECLINED_SHARE = 0.5  # of the prompts declined: then there is better to ask
 _PERSON_FORMS = ("one of the {}", "a young person, one of the {}", "an old person, one of the {}")
 
 
-def suggest_alternatives(run: Run, model: str, folder: Path, base_url: str | None) -> tuple[str, ...]:
+def suggest_alternatives(
+    run: Run, model: str, folder: Path, base_url: str | None
+) -> tuple[str, ...]:
     """What to ask a model that declines most prompts about the groups of a run, as lines with the
     calls or commands. Groups about which there are no people to tell stories of get a file of them
     in the folder."""
@@ -335,9 +347,13 @@ def suggest_alternatives(run: Run, model: str, folder: Path, base_url: str | Non
     groups = run.stored.groups
     group_counts = Counter(g.category for g in groups)
     known_counts = _count_known_groups(groups, load_story_pack().people)
-    story_categories = [category for category, n in known_counts.items() if n == group_counts[category] > 1]
+    story_categories = [
+        category for category, n in known_counts.items() if n == group_counts[category] > 1
+    ]
     other_groups = [group for group in groups if group.category not in story_categories]
-    pair_categories = [c for c, n in _count_known_groups(groups, load_pairs_pack().people).items() if n > 1]
+    pair_categories = [
+        c for c, n in _count_known_groups(groups, load_pairs_pack().people).items() if n > 1
+    ]
     store = run.stored.store.url
     options = [] if base_url is None else ["--base-url", _told(base_url)]
     options += [] if store == DEFAULT_STORE else ["--store", store]
@@ -364,7 +380,11 @@ def suggest_alternatives(run: Run, model: str, folder: Path, base_url: str | Non
     if other_groups:
         path = folder / "people.csv"
         if not path.exists():  # or somebody has chosen better words
-            rows = [(form.format(g.name), g.name, g.category) for g in other_groups for form in _PERSON_FORMS]
+            rows = [
+                (form.format(g.name), g.name, g.category)
+                for g in other_groups
+                for form in _PERSON_FORMS
+            ]
             file = io.StringIO()
             csv.writer(file, lineterminator="\n").writerows([("name", "group", "category"), *rows])
             write_text(path, file.getvalue())

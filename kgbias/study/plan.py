@@ -54,14 +54,35 @@ _WRITING_METHODS: Mapping[str, tuple[Method, Method]] = {
     "pairs": (Study.ask_pairs, Study.price_pairs),
 }
 """What makes a run by asking a model, besides crawls: how, and at what price."""
-ASKING_STEPS = (*_WRITING_METHODS, "probe", "choose", "associate", "benchmark")  # they name the models they ask
+ASKING_STEPS = (
+    *_WRITING_METHODS,
+    "probe",
+    "choose",
+    "associate",
+    "benchmark",
+)  # they name the models they ask
 _FILE_OPTIONS = (  # always
-    "prices", "statements", "stereoset", "crows_pairs", "bbq", "winogender", "vectors",
-    "tests_file", "output", "people", "requests",
-)  # fmt: skip
+    "prices",
+    "statements",
+    "stereoset",
+    "crows_pairs",
+    "bbq",
+    "winogender",
+    "vectors",
+    "tests_file",
+    "output",
+    "people",
+    "requests",
+)
 _FILE_OR_NAME_OPTIONS = (
-    "prompts", "names", "descriptors", "identities", "indicators", "contexts", "seeds",
-)  # fmt: skip
+    "prompts",
+    "names",
+    "descriptors",
+    "identities",
+    "indicators",
+    "contexts",
+    "seeds",
+)
 EXTRA_OPTIONS: Mapping[str, Mapping[str, Any]] = {"evidence": {"path": str}}
 _QUERY_OPTIONS = {"name": str, "cypher": str, "parameters": Mapping[str, Any], "path": str}
 
@@ -101,17 +122,26 @@ class Step:
         return as_names(runs) if isinstance(runs, str | list) else ()
 
 
-def check_entry(path: Path, entry_name: str, options: Mapping[str, Any], allowed: Mapping[str, Any]) -> None:
+def check_entry(
+    path: Path, entry_name: str, options: Mapping[str, Any], allowed: Mapping[str, Any]
+) -> None:
     """Raise DataError unless every value fits the method's own annotations: a file is checked
     whole, before its first step is carried out."""
     if wrong := sorted(options.keys() - allowed.keys()):
-        hint = f" (did you mean {nearest_name}?)" if (nearest_name := nearest(wrong[0], allowed)) else ""
+        hint = (
+            f" (did you mean {nearest_name}?)"
+            if (nearest_name := nearest(wrong[0], allowed))
+            else ""
+        )
         raise DataError(
-            f"{path}: {entry_name} cannot set {wrong[0]!r}{hint}; it takes {', '.join(sorted(allowed))}"
+            f"{path}: {entry_name} cannot set {wrong[0]!r}{hint}; it takes "
+            f"{', '.join(sorted(allowed))}"
         )
     for name, value in options.items():
         if not fits_annotation(value, allowed[name]):
-            raise DataError(f"{path}: {name!r} of {entry_name} must be {describe_annotation(allowed[name])}")
+            raise DataError(
+                f"{path}: {name!r} of {entry_name} must be {describe_annotation(allowed[name])}"
+            )
 
 
 def parameters_of(method: Method) -> dict[str, Any]:
@@ -172,7 +202,11 @@ def iter_study_steps(
 
 
 def _compare_step(path: Path, entry: Mapping[str, Any], runs: Sequence[str], output: Path) -> Step:
-    allowed = parameters_of(Study.compare_runs) | parameters_of(Study.compare_models) | {"runs": Names, "path": str}
+    allowed = (
+        parameters_of(Study.compare_runs)
+        | parameters_of(Study.compare_models)
+        | {"runs": Names, "path": str}
+    )
     check_entry(path, "[[compare]]", entry, drop_names(allowed, "probes", "seed"))
     options = {"runs": list(runs), **entry}
     file = output / str(options.pop("path", "compare.json"))
@@ -187,7 +221,9 @@ def _compare_step(path: Path, entry: Mapping[str, Any], runs: Sequence[str], out
 
 def _benchmark_step(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
     allowed = drop_names(parameters_of(Study.benchmark), "output", "opening")
-    check_entry(path, "[[benchmark]]", entry, allowed | get_type_hints(ScorerOptions) | {"path": str})
+    check_entry(
+        path, "[[benchmark]]", entry, allowed | get_type_hints(ScorerOptions) | {"path": str}
+    )
     options = resolve_paths(path, entry)
     if not as_names(options.get("models", ())):
         raise DataError(f"{path}: each [[benchmark]] needs `models`")
@@ -210,7 +246,8 @@ def _query_step(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
             raise DataError(f"{path}: {error}") from None
         if unknown := sorted(set(options.get("parameters", ())) - parameter_names):
             raise DataError(
-                f"{path}: {no_such('parameter', unknown[0], sorted(parameter_names), f' of {name}')}"
+                f"{path}: "
+                f"{no_such('parameter', unknown[0], sorted(parameter_names), f' of {name}')}"
             )
     file = check_table_file(path, "query", options.pop("path", f"{name or 'query'}.csv"))
     return Step("query", "", options, output / file)
@@ -229,9 +266,20 @@ _CRAWL_OPTIONS: Mapping[str, Any] = {
 }
 _TABLES = ("crawl", "measure", "links", "results", "report", "figures")
 _LISTS = (
-    "crawls", "imports", "profiles", "stories", "pairs", "probe", "choose", "associate",
-    "evidence", "compare", "benchmark", "query", "export",
-)  # fmt: skip
+    "crawls",
+    "imports",
+    "profiles",
+    "stories",
+    "pairs",
+    "probe",
+    "choose",
+    "associate",
+    "evidence",
+    "compare",
+    "benchmark",
+    "query",
+    "export",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +377,9 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
         if name not in entry_types:
             raise DataError(f"{path}: {no_such('entry', name, entry_types)}")
         entries = data[name] if name in _LISTS and isinstance(value, list) else []
-        if not isinstance(value, entry_types[name]) or not all(isinstance(e, dict) for e in entries):
+        if not isinstance(value, entry_types[name]) or not all(
+            isinstance(e, dict) for e in entries
+        ):
             form = "a text"
             if name in (*_TABLES, *_LISTS):
                 form = f"tables, [[{name}]]" if name in _LISTS else f"a table, [{name}]"
@@ -344,8 +394,14 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
     names = [step.run for step in runs]
     if twice := [name for name in names if names.count(name) > 1]:
         raise DataError(f"{path}: two runs are called {twice[0]!r}: give one another `name`")
-    statement_runs = [step.run for step in runs if step.kind != "pairs"]  # a run of pairs has no statements
-    steps = (*runs, *_run_steps(path, data, runs, output), *iter_study_steps(path, data, statement_runs, output))
+    statement_runs = [
+        step.run for step in runs if step.kind != "pairs"
+    ]  # a run of pairs has no statements
+    steps = (
+        *runs,
+        *_run_steps(path, data, runs, output),
+        *iter_study_steps(path, data, statement_runs, output),
+    )
     output_files = [step.output for step in steps if step.output is not None]
     if twice_written := [file for file in output_files if output_files.count(file) > 1]:
         raise DataError(
@@ -354,7 +410,9 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
     addresses = _addresses(steps)
     if "://" in store:
         addresses = (store, *addresses)
-    return Plan(path, store, steps, tuple(dict.fromkeys(addresses)), _files_outside(path, store, steps))
+    return Plan(
+        path, store, steps, tuple(dict.fromkeys(addresses)), _files_outside(path, store, steps)
+    )
 
 
 def _addresses(steps: Sequence[Step]) -> tuple[str, ...]:
@@ -389,7 +447,9 @@ def _crawl_steps(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
         if not isinstance(model := options.pop("model", None), str):
             raise DataError(f"{path}: each [[crawls]] needs a `model`")
         check_entry(path, "[[crawls]]", options, _CRAWL_OPTIONS)
-        yield Step("crawl", str(options.pop("name", _plain_name(model))), {"model": model, **options})
+        yield Step(
+            "crawl", str(options.pop("name", _plain_name(model))), {"model": model, **options}
+        )
 
 
 def _writing_steps(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
@@ -456,7 +516,9 @@ def _run_steps(
                 models = as_names(options.get(parameter, ()))
                 if SAME_MODEL in models and not run_model:
                     continue  # an import asked no model
-                named_models = tuple(run_model if model == SAME_MODEL else model for model in models)
+                named_models = tuple(
+                    run_model if model == SAME_MODEL else model for model in models
+                )
                 if named_models:
                     options[parameter] = named_models[0] if parameter == "model" else named_models
                 yield Step(kind, run.run, options)
@@ -465,7 +527,9 @@ def _run_steps(
             if applies and not (options.get("model") == SAME_MODEL and not run_model):
                 if options.get("model") == SAME_MODEL:
                     options["model"] = run_model
-                file = folder / check_table_file(path, "evidence", options.pop("path", "evidence.csv"))
+                file = folder / check_table_file(
+                    path, "evidence", options.pop("path", "evidence.csv")
+                )
                 yield Step("evidence", run.run, options, file)
         writing: tuple[tuple[str, Method, str], ...] = (
             ("report", Run.report, "report.html"),
@@ -473,7 +537,12 @@ def _run_steps(
         )
         for kind, method, name in writing:
             if kind in data:
-                check_entry(path, f"[{kind}]", data[kind], drop_names(parameters_of(method), "path", "folder"))
+                check_entry(
+                    path,
+                    f"[{kind}]",
+                    data[kind],
+                    drop_names(parameters_of(method), "path", "folder"),
+                )
                 yield Step(kind, run.run, data[kind], folder / name)
         for entry in data.get("export", []):
             options, applies = _entry_options(path, "export", entry, run, Run.export)
@@ -487,7 +556,13 @@ def _run_steps(
                 yield Step("export", run.run, options, file)
 
 
-_STEPS_OF_LISTED_RUNS = ("probe", "choose", "associate", "evidence", "export")  # about the runs that they name
+_STEPS_OF_LISTED_RUNS = (
+    "probe",
+    "choose",
+    "associate",
+    "evidence",
+    "export",
+)  # about the runs that they name
 _NEED_STATEMENTS = ("measure", *_STEPS_OF_LISTED_RUNS, "report", "figures")
 
 
@@ -507,7 +582,9 @@ def _entry_options(
     runs = options.pop("runs", [run.run])
     if not fits_annotation(runs, Names):
         raise DataError(f"{path}: `runs` of [[{kind}]] must be {describe_annotation(Names)}")
-    check_entry(path, f"[[{kind}]]", options, {**EXTRA_OPTIONS.get(kind, {}), **parameters_of(method)})
+    check_entry(
+        path, f"[[{kind}]]", options, {**EXTRA_OPTIONS.get(kind, {}), **parameters_of(method)}
+    )
     if kind in ("probe", "choose") and not isinstance(options.get("model"), str):
         raise DataError(f'{path}: each [[{kind}]] needs a `model`, such as "{SAME_MODEL}"')
     return resolve_paths(path, options), run.run in as_names(runs)
@@ -551,9 +628,12 @@ def _outcome_rows(outcomes: list[StepOutcome]) -> Rows[StepOutcome]:
     def record(outcome: StepOutcome) -> dict[str, Any]:
         output = "" if outcome.step.output is None else str(outcome.step.output)
         return {
-            "step": outcome.step.kind, "run": outcome.step.run, "state": outcome.state, "error": outcome.error,
+            "step": outcome.step.kind,
+            "run": outcome.step.run,
+            "state": outcome.state,
+            "error": outcome.error,
             "output": output,
-        }  # fmt: skip
+        }
 
     return Rows(outcomes, record, ("step", "run", "state", "error", "output"))
 
@@ -607,7 +687,9 @@ def _write_run(study: Study, step: Step) -> None:
 def _write_findings(study: Study, step: Step) -> None:
     (method,) = (method for kind, _, method in _KIND_STEPS if kind == step.kind)
     result = method(study.run(step.run), **step.options)
-    _write_file(step, json.dumps(nan_to_none(result.as_dict()), ensure_ascii=False, indent=2) + "\n")
+    _write_file(
+        step, json.dumps(nan_to_none(result.as_dict()), ensure_ascii=False, indent=2) + "\n"
+    )
 
 
 def _export(study: Study, step: Step) -> None:
@@ -637,7 +719,9 @@ def _run_compare(study: Study, step: Step) -> None:
     run_options = {k: options.pop(k) for k in ("examples",) if k in options}
     model_options = {k: options.pop(k) for k in ("margin", "correction") if k in options}
     comparisons = study.compare_runs(*runs, **options, **run_options)
-    records = comparison_records(comparisons, study.compare_models(*runs, **options, **model_options))
+    records = comparison_records(
+        comparisons, study.compare_models(*runs, **options, **model_options)
+    )
     _write_file(step, json.dumps(nan_to_none(records), ensure_ascii=False, indent=2) + "\n")
 
 
@@ -672,9 +756,13 @@ _ACTIONS: dict[str, Callable[[Study, Step], object]] = {
     "crawl": _crawl,
     "import": _import,
     **{kind: _write_run for kind in _WRITING_METHODS},
-    "measure": lambda study, step: _for_each_run(study, step, lambda run: run.measure(**step.options)),
+    "measure": lambda study, step: _for_each_run(
+        study, step, lambda run: run.measure(**step.options)
+    ),
     "probe": lambda study, step: _for_each_run(study, step, lambda run: run.probe(**step.options)),
-    "choose": lambda study, step: _for_each_run(study, step, lambda run: run.choose(**step.options)),
+    "choose": lambda study, step: _for_each_run(
+        study, step, lambda run: run.choose(**step.options)
+    ),
     "associate": lambda study, step: study.run(step.run).associate(**step.options),
     "evidence": _evidence,
     **{kind: _write_findings for kind, _, _ in _KIND_STEPS},

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from kgbias.associate.family import AssociationOptions
 from kgbias.errors import DataError, StoreError, UsageError
+from kgbias.graph.selection import Selection, SelectionOptions, need_statements
 from kgbias.graph.stereotypes import MATCH_COLUMNS
-from kgbias.graph.selection import SelectionOptions, Selection, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
-from kgbias.models.base import Completer, PromptForm, ModelOptions
+from kgbias.models.base import Completer, ModelOptions, PromptForm
 from kgbias.models.budget import BudgetOptions, split_budget
 from kgbias.models.server import ServerModel
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
-from kgbias.parameters import UnusedParameter, Names, PathLike, as_names, check_options
+from kgbias.parameters import Names, PathLike, UnusedParameter, as_names, check_options
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.context import Context, RunPart
 from kgbias.study.opening import (
@@ -26,20 +26,20 @@ from kgbias.study.opening import (
     ScorerOptions,
     as_completer,
     as_models,
-    iter_scorers,
     as_text_scorers,
+    iter_scorers,
     open_completer,
+    open_spread_scorer,
     output_paths,
+    spec_of,
     split_model_options,
     split_prices,
-    spec_of,
-    open_spread_scorer,
 )
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
     from kgbias.associate.sets import Tests
-    from kgbias.evidence import ProbeSettings, Evidence, GroupAgreement, EvidenceTable, Replication
+    from kgbias.evidence import Evidence, EvidenceTable, GroupAgreement, ProbeSettings, Replication
     from kgbias.evidence.probe_plan import EvidencePrice
     from kgbias.evidence.stereotype_matching import StereotypeComparison
     from kgbias.evidence.stereotype_tables import Stereotype
@@ -292,8 +292,9 @@ class RunProbing(RunPart):
         triple that counts, with a verdict: "said and believed", "only said", "believed but never
         said" or "refused but believed". The last two are for statements made of other groups. If a
         model was made to choose (`choose`), its choices have their own columns; so has what the
-        crawled model's stories in the store say of the same group (`kgbias.evidence.story_evidence`), and,
-        once the run was held against recorded stereotypes (`match_stereotypes`), each statement's mark.
+        crawled model's stories in the store say of the same group
+        (`kgbias.evidence.story_evidence`), and, once the run was held against recorded stereotypes
+        (`match_stereotypes`), each statement's mark.
 
         Reads the store. With `model`, the run's statements are first probed with it by the names of
         the groups (docs/methods/evidence.md), and embedded with it; results already in the store
@@ -324,9 +325,16 @@ class RunProbing(RunPart):
             Velmari people said and believed
         """
         table = _build_evidence(
-            self._context, self.stored, model, encoder=encoder, indicators=indicators,
-            device=device, base_url=base_url, asking=asking, **selection,
-        )  # fmt: skip
+            self._context,
+            self.stored,
+            model,
+            encoder=encoder,
+            indicators=indicators,
+            device=device,
+            base_url=base_url,
+            asking=asking,
+            **selection,
+        )
         for line in (*table.missing_columns, table.note):
             self._context.remark(line)
         marks = MATCH_COLUMNS if any(row.recorded for row in table.rows) else ()
@@ -374,8 +382,8 @@ class RunProbing(RunPart):
     def evidence_models(self) -> Rows[dict[str, Any]]:
         """How far the models that probed this run by names believe the same: a row for each
         category and two models, with the `pairs` of a group and a statement that both were asked
-        about, how many each believes, `both` and `either_believed`, how many of these have lifts of the
-        `same_sign`, and the `correlation` of all lifts with its interval over statements
+        about, how many each believes, `both` and `either_believed`, how many of these have lifts of
+        the `same_sign`, and the `correlation` of all lifts with its interval over statements
         (`kgbias.evidence.ModelAgreement`). No rows for a single model.
 
         Frame columns: category, first, second, pairs, first_believes, second_believes, both,
@@ -393,9 +401,17 @@ class RunProbing(RunPart):
                 labels = (comparison.models[n].label for n in (pair.first, pair.second))
                 correlation = pair.correlation
                 values = (
-                    category, *labels, pair.pairs, *pair.believed_counts, pair.both_believed, pair.either_believed,
-                    pair.same_sign, correlation.value, correlation.low, correlation.high,
-                )  # fmt: skip
+                    category,
+                    *labels,
+                    pair.pairs,
+                    *pair.believed_counts,
+                    pair.both_believed,
+                    pair.either_believed,
+                    pair.same_sign,
+                    correlation.value,
+                    correlation.low,
+                    correlation.high,
+                )
                 rows.append(dict(zip(_MODEL_COLUMNS, values, strict=True)))
         return Rows(rows, lambda row: row, _MODEL_COLUMNS)
 
@@ -414,9 +430,10 @@ class RunProbing(RunPart):
         **selection: Unpack[SelectionOptions],
     ) -> "StereotypeComparison":
         """Hold what the run says against stereotypes that people recorded: each statement about a
-        group of the table is known, related or new (`kgbias.evidence.stereotype_matching`), and each recorded
-        stereotype was said or not, and is believed or not if a model was asked. "Known" means
-        recorded by these annotators in this table: neither true nor common. English only.
+        group of the table is known, related or new (`kgbias.evidence.stereotype_matching`), and
+        each recorded stereotype was said or not, and is believed or not if a model was asked.
+        "Known" means recorded by these annotators in this table: neither true nor common. English
+        only.
 
         The store keeps the marks and what was found, in place of what was found with a table of
         this name: reports, the explorer, exports and queries have them from then on. If it cannot
@@ -441,7 +458,7 @@ class RunProbing(RunPart):
         Raises DataError for a file that is no such table, or that has none of the run's groups.
         """
         from kgbias.evidence.stereotype_matching import match_stereotypes
-        from kgbias.evidence.stereotype_tables import TableColumns, read_stereotypes, describe_table
+        from kgbias.evidence.stereotype_tables import TableColumns, describe_table, read_stereotypes
         from kgbias.measure.scorers import require_english
         from kgbias.models.embed import SentenceVectors
 
@@ -505,11 +522,19 @@ class RunProbing(RunPart):
             executor: where the model runs, as for `evidence`.
             processes: the number of processes, as for `evidence`.
         """
-        from kgbias.evidence import save_replication, describe_other_models, replicate_findings, retry_with_carriers
+        from kgbias.evidence import (
+            describe_other_models,
+            replicate_findings,
+            retry_with_carriers,
+            save_replication,
+        )
 
         for name, value in {
-            "carriers": carriers, "device": device, "base_url": base_url, "processes": processes,
-        }.items():  # fmt: skip
+            "carriers": carriers,
+            "device": device,
+            "base_url": base_url,
+            "processes": processes,
+        }.items():
             if value and not model:
                 raise UnusedParameter(name, ("model",))
         other_run = self._context.find(other) if other else None
@@ -543,9 +568,9 @@ class RunProbing(RunPart):
     ) -> "EvidencePrice":
         """What `evidence` with a model would ask, without asking, if the store held nothing of it
         yet: the number of `probes`; how many texts are scored for them (`texts`), for probes of the
-        groups' own names (`count_group_texts`) and, of a model with vectors, how many statements are
-        embedded (`embedded`); by category the statements, the names of each group, and the groups
-        with `too_few_names`.
+        groups' own names (`count_group_texts`) and, of a model with vectors, how many statements
+        are embedded (`embedded`); by category the statements, the names of each group, and the
+        groups with `too_few_names`.
 
         Args:
             indicators: as for `evidence`.
@@ -557,14 +582,19 @@ class RunProbing(RunPart):
 
         settings, _ = split_probe_settings(asking)
         plans, carriers = plan_belief_run(
-            self.stored, settings, indicators=_read_indicators(indicators), selection=Selection(**selection)
+            self.stored,
+            settings,
+            indicators=_read_indicators(indicators),
+            selection=Selection(**selection),
         )
         of_groups, embedded = count_run_texts(self.stored)
         found = price_plans(plans, carriers)
         return {**found, "texts_of_groups": of_groups, "embedded": embedded}
 
 
-def _plan_questions(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[ChoicePart], ChoiceConfig]":
+def _plan_questions(
+    run: StoredRun, spec: str, options: dict[str, Any]
+) -> "tuple[list[ChoicePart], ChoiceConfig]":
     """The parts and the configuration for these options."""
     from kgbias.associate.indicators import read_indicators
     from kgbias.evidence.names import MIN_NAMES, group_names
@@ -580,14 +610,20 @@ def _plan_questions(run: StoredRun, spec: str, options: dict[str, Any]) -> "tupl
     indicators = read_indicators(Path(declared) if declared else None)
     all_names = {g.id: group_names(g, indicators) for g in run.groups}
     names = {id: own for id, own in all_names.items() if len(own) >= MIN_NAMES}
-    is_served = spec.partition(":")[0] in KINDS and is_on_server(spec)  # an open model may have any name
+    is_served = spec.partition(":")[0] in KINDS and is_on_server(
+        spec
+    )  # an open model may have any name
     default_form: PromptForm = "chat" if is_served else "completion"
     form = form_for(spec, options.pop("form", None))
     config = configure_choice(run, form=form or default_form, **options)
     parts = plan_choices(
-        run, categories=category, sample=sample, selection=criteria, names=names,
+        run,
+        categories=category,
+        sample=sample,
+        selection=criteria,
+        names=names,
         seed=config.seed,
-    )  # fmt: skip
+    )
     return parts, config
 
 
@@ -601,16 +637,22 @@ def _probe_recorded(
     progress: Progress,
 ) -> None:
     """Probe recorded stereotypes besides the run's own statements."""
-    from kgbias.evidence import ProbeSettings, probe_beliefs, plan_belief_run, price_plans
+    from kgbias.evidence import ProbeSettings, plan_belief_run, price_plans, probe_beliefs
     from kgbias.evidence.probe_plan import DEFAULT_PROBES
     from kgbias.evidence.stereotype_matching import list_recorded_statements
 
     statements = list_recorded_statements(run, recorded, indicators)
     recorded_only = ProbeSettings(probes=1, statements=statements)
-    plans, carriers = plan_belief_run(run, recorded_only, indicators=indicators, selection=selection)
+    plans, carriers = plan_belief_run(
+        run, recorded_only, indicators=indicators, selection=selection
+    )
     recorded_probes = price_plans(plans, carriers)["probes"]
-    asking = ProbeSettings(probes=recorded_probes + (probes or DEFAULT_PROBES), statements=statements)
-    probe_beliefs(run, scorer, asking, indicators=indicators, selection=selection, progress=progress)
+    asking = ProbeSettings(
+        probes=recorded_probes + (probes or DEFAULT_PROBES), statements=statements
+    )
+    probe_beliefs(
+        run, scorer, asking, indicators=indicators, selection=selection, progress=progress
+    )
 
 
 def _belief_record(run: StoredRun, model: str | None) -> dict[str, Any]:
@@ -636,7 +678,7 @@ def _build_evidence(
     asking: BeliefOptions | None = None,
     **selection: Unpack[SelectionOptions],
 ) -> "EvidenceTable":
-    from kgbias.evidence import probe_beliefs, embed_run, build_evidence, describe_other_models
+    from kgbias.evidence import build_evidence, describe_other_models, embed_run, probe_beliefs
     from kgbias.models.spec import loads_weights
     from kgbias.probe import probe_run
 
@@ -661,7 +703,9 @@ def _build_evidence(
                 open_spread_scorer(model, opening, progress, workers, context.models())
             )
             model_name = scorer.info.public_name
-            probe_beliefs(run, scorer, settings, indicators=declared, selection=criteria, progress=progress)
+            probe_beliefs(
+                run, scorer, settings, indicators=declared, selection=criteria, progress=progress
+            )
             # Probe by the groups' own names too: only these edges hold the association with the
             # vectors, the rank, and each token's surprisal.
             try:
@@ -678,9 +722,13 @@ def _build_evidence(
                     f"run {run.name!r} was not probed: give the `model` to probe it with"
                 )
             embed_run(
-                run, table.probe_run, vectors, indicators=declared, device=device or "auto",
+                run,
+                table.probe_run,
+                vectors,
+                indicators=declared,
+                device=device or "auto",
                 progress=progress,
-            )  # fmt: skip
+            )
             table = build_evidence(run, criteria, model=model_name)
     context.remark(table.statements.note)
     context.remark(describe_other_models(run, table.belief_run))
@@ -696,7 +744,9 @@ def _read_indicators(indicators: PathLike | None) -> Any:
     return read_indicators(Path(indicators)) if indicators else None
 
 
-def split_probe_settings(options: BeliefOptions | None) -> tuple["ProbeSettings", tuple[str, int | None]]:
+def split_probe_settings(
+    options: BeliefOptions | None,
+) -> tuple["ProbeSettings", tuple[str, int | None]]:
     """How to ask a model, and where it runs."""
     from kgbias.evidence import ProbeSettings
     from kgbias.probe.sets import read_statements
@@ -715,27 +765,95 @@ def _is_set(value: Any) -> bool:
 
 
 _EVIDENCE_COLUMNS = (
-    "group", "predicate", "object", "verdict", "said", "lift", "low", "high", "q_value", "names",
-    "leaning", "bound", "of_name", "found_again", "least", "swayed_by", "share",
-    "share_low", "share_high", "arm",
-    "arms", "acceptability", "regard", "regard_label", "toxicity", "rank", "of", "surprisal",
-    "association", "association_low", "association_high", "refused", "refused_low",
-    "refused_high", "chosen", "chosen_low", "chosen_high", "chosen_lift", "chosen_lift_low",
-    "chosen_lift_high", "chosen_q", "told", "told_low", "told_high", "category", "model", "vectors",
-    "stands", "chooser", "teller", "id",
-)  # fmt: skip
+    "group",
+    "predicate",
+    "object",
+    "verdict",
+    "said",
+    "lift",
+    "low",
+    "high",
+    "q_value",
+    "names",
+    "leaning",
+    "bound",
+    "of_name",
+    "found_again",
+    "least",
+    "swayed_by",
+    "share",
+    "share_low",
+    "share_high",
+    "arm",
+    "arms",
+    "acceptability",
+    "regard",
+    "regard_label",
+    "toxicity",
+    "rank",
+    "of",
+    "surprisal",
+    "association",
+    "association_low",
+    "association_high",
+    "refused",
+    "refused_low",
+    "refused_high",
+    "chosen",
+    "chosen_low",
+    "chosen_high",
+    "chosen_lift",
+    "chosen_lift_low",
+    "chosen_lift_high",
+    "chosen_q",
+    "told",
+    "told_low",
+    "told_high",
+    "category",
+    "model",
+    "vectors",
+    "stands",
+    "chooser",
+    "teller",
+    "id",
+)
 _GROUP_COLUMNS = (
-    "category", "group", "score", "kind", "value", "low", "high", "p_value", "q_value",
-    "statements", "floor", "floor_statements", "names",
-)  # fmt: skip
+    "category",
+    "group",
+    "score",
+    "kind",
+    "value",
+    "low",
+    "high",
+    "p_value",
+    "q_value",
+    "statements",
+    "floor",
+    "floor_statements",
+    "names",
+)
 _MODEL_COLUMNS = (
-    "category", "first", "second", "pairs", "first_believes", "second_believes", "both", "either",
-    "same_sign", "correlation", "low", "high",
-)  # fmt: skip
+    "category",
+    "first",
+    "second",
+    "pairs",
+    "first_believes",
+    "second_believes",
+    "both",
+    "either",
+    "same_sign",
+    "correlation",
+    "low",
+    "high",
+)
 _TAU_COLUMNS = ("said_believed", "said_embedded", "believed_embedded")
 _AGREEMENT_COLUMNS = (
-    "category", "group", "arm", *(f"{t}{end}" for t in _TAU_COLUMNS for end in ("", "_low", "_high")), "n"
-)  # fmt: skip
+    "category",
+    "group",
+    "arm",
+    *(f"{t}{end}" for t in _TAU_COLUMNS for end in ("", "_low", "_high")),
+    "n",
+)
 
 
 def _evidence_record(row: "Evidence") -> dict[str, Any]:
@@ -744,8 +862,12 @@ def _evidence_record(row: "Evidence") -> dict[str, Any]:
         cells |= _estimate_cells(name, cells[name])
     lift = row.lift
     return cells | {
-        "said": row.count, "lift": lift.value, "low": lift.low, "high": lift.high, "names": lift.n,
-    }  # fmt: skip
+        "said": row.count,
+        "lift": lift.value,
+        "low": lift.low,
+        "high": lift.high,
+        "names": lift.n,
+    }
 
 
 def _agreement_record(row: "GroupAgreement") -> dict[str, Any]:

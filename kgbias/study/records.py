@@ -25,7 +25,13 @@ from kgbias.graph.types import (
 from kgbias.io.rows import Rows
 from kgbias.io.text import printable
 from kgbias.io.wording import how
-from kgbias.measures import WITHHELD_PREFIX, column_measures, figures_by_name, pick_headlines, label_count_words
+from kgbias.measures import (
+    WITHHELD_PREFIX,
+    column_measures,
+    figures_by_name,
+    label_count_words,
+    pick_headlines,
+)
 from kgbias.models.budget import Prices
 from kgbias.stats.estimate import Estimate, covered_variances
 
@@ -43,8 +49,8 @@ class Figure(Estimate):
 
     Attributes:
         group: the group.
-        measure: the name of the figure, such as "overall_regard" (`kgbias.measures.figures_by_name` lists
-            the names and what a higher value means).
+        measure: the name of the figure, such as "overall_regard" (`kgbias.measures.figures_by_name`
+            lists the names and what a higher value means).
         method: how the interval was computed, and which variances it covers; or why there is no
             value.
         arm: the arm, "" in a run with one arm.
@@ -58,7 +64,11 @@ class Figure(Estimate):
     @property
     def withheld(self) -> str:
         """Why the figure's value is withheld; "" if it has one."""
-        return self.method.removeprefix(WITHHELD_PREFIX) if self.method.startswith(WITHHELD_PREFIX) else ""
+        return (
+            self.method.removeprefix(WITHHELD_PREFIX)
+            if self.method.startswith(WITHHELD_PREFIX)
+            else ""
+        )
 
     @property
     def labels(self) -> str:
@@ -213,9 +223,18 @@ def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleVie
         }
 
     names = [
-        "group", "predicate", "object", "count", "arm", *(m.name for m in measures),
-        *(m.label_column for m in measures), "category", "sentence", "names_other", "id",
-    ]  # fmt: skip
+        "group",
+        "predicate",
+        "object",
+        "count",
+        "arm",
+        *(m.name for m in measures),
+        *(m.label_column for m in measures),
+        "category",
+        "sentence",
+        "names_other",
+        "id",
+    ]
     return Rows(triples, record, names)
 
 
@@ -297,7 +316,16 @@ def group_rows(run: StoredRun, counted: SelectedStatements, selection: Selection
 def figure_of(score: GroupScore, group: str) -> Figure:
     """A stored figure, for the group of this name."""
     stored = score
-    return Figure(stored.value, stored.low, stored.high, stored.n, group, stored.measure, stored.method, stored.arm)
+    return Figure(
+        stored.value,
+        stored.low,
+        stored.high,
+        stored.n,
+        group,
+        stored.measure,
+        stored.method,
+        stored.arm,
+    )
 
 
 def topic_rows(models: Sequence[TopicModel]) -> Rows[TopicRow]:
@@ -410,10 +438,28 @@ def _perplexity(log_likelihood: float, tokens: int) -> float:
 
 
 SUMMARY_COLUMNS = (
-    "name", "model", "revision", "kind", "status", "created", "groups", "categories", "triples",
-    "statements", "generations", "refused", "invalid", "echoes", "nonsense", "failed",
-    "resampled", "prompt_tokens", "completion_tokens", "seconds", "series",
-)  # fmt: skip
+    "name",
+    "model",
+    "revision",
+    "kind",
+    "status",
+    "created",
+    "groups",
+    "categories",
+    "triples",
+    "statements",
+    "generations",
+    "refused",
+    "invalid",
+    "echoes",
+    "nonsense",
+    "failed",
+    "resampled",
+    "prompt_tokens",
+    "completion_tokens",
+    "seconds",
+    "series",
+)
 
 
 def summary_record(summary: RunSummary, status: str) -> dict[str, Any]:
@@ -447,16 +493,35 @@ def summary_record(summary: RunSummary, status: str) -> dict[str, Any]:
 def agreement_rows(agreements: "Sequence[ScorerAgreement]") -> Rows["ScorerAgreement"]:
     """The agreement of scorers, with intervals."""
     columns = (
-        "measure", "first", "second", "n", "same", "kappa", "kappa_low", "kappa_high", "rho",
-        "rho_low", "rho_high", "moved",
-    )  # fmt: skip
+        "measure",
+        "first",
+        "second",
+        "n",
+        "same",
+        "kappa",
+        "kappa_low",
+        "kappa_high",
+        "rho",
+        "rho_low",
+        "rho_high",
+        "moved",
+    )
 
     def record(agreement: "ScorerAgreement") -> dict[str, Any]:
         values = (
-            agreement.measure, agreement.first, agreement.second, agreement.n, agreement.same.value, agreement.kappa.value, agreement.kappa.low,
-            agreement.kappa.high, agreement.rho.value, agreement.rho.low, agreement.rho.high,
+            agreement.measure,
+            agreement.first,
+            agreement.second,
+            agreement.n,
+            agreement.same.value,
+            agreement.kappa.value,
+            agreement.kappa.low,
+            agreement.kappa.high,
+            agreement.rho.value,
+            agreement.rho.low,
+            agreement.rho.high,
             tuple((m.group, m.first, m.second) for m in agreement.moved),
-        )  # fmt: skip
+        )
         return dict(zip(columns, values, strict=True))
 
     return Rows(agreements, record, columns)
@@ -598,7 +663,15 @@ def story_rows(run: StoredRun) -> Rows[StoryRow]:
             for t in character.parts
             for begins, ends in [(t.begins or 0, t.ends or 0)]
         )
-        rows.append(StoryRow(character.labels["category"], character.labels["group"], character.name, text, attributes))
+        rows.append(
+            StoryRow(
+                character.labels["category"],
+                character.labels["group"],
+                character.name,
+                text,
+                attributes,
+            )
+        )
     return Rows(rows, columns=StoryRow.__dataclass_fields__)
 
 
@@ -626,14 +699,18 @@ def answers_of(run: StoredRun) -> "list[tuple[PairAnswer, str]]":
     if run.record.kind != "pairs":
         asks = how("study.ask_pairs", "kgbias pairs")
         raise UsageError(f"run {run.name!r} has no pairs: ask some with {asks}")
-    generations = {generation.path.rpartition("#")[0]: generation for generation in run.generations()}
+    generations = {
+        generation.path.rpartition("#")[0]: generation for generation in run.generations()
+    }
     answers = run.store.answers([generation.answer_key for generation in generations.values()])
     answered = []
     for place in stored_places(run.config):
         if generation := generations.get(place.path):
             answer = answers.get(generation.answer_key)  # a failed one is not kept
             text, truncated = (answer.text, answer.finish == "length") if answer else ("", False)
-            answered.append((PairAnswer(place, generation.outcome, text, truncated), generation.prompt))
+            answered.append(
+                (PairAnswer(place, generation.outcome, text, truncated), generation.prompt)
+            )
     return answered
 
 
@@ -706,7 +783,15 @@ def cost_rows(run: StoredRun, prices: Prices | None) -> Rows[GroupCost]:
         written = sum(answer.completion_tokens for answer in kept_answers)
         tokens = sum(answer.prompt_tokens + answer.completion_tokens for answer in repeated_answers)
         return GroupCost(
-            name, len(kept_answers), read, written, total_cost(kept_answers), None, len(repeated_answers), tokens, total_cost(repeated_answers)
+            name,
+            len(kept_answers),
+            read,
+            written,
+            total_cost(kept_answers),
+            None,
+            len(repeated_answers),
+            tokens,
+            total_cost(repeated_answers),
         )
 
     rows = [

@@ -144,10 +144,17 @@ def reproduce(
         differences = [
             *files,
             *_setting_differences(recipe, run),
-            *_statement_differences(published, statements, scored_measures, rounding, partial=partial),
+            *_statement_differences(
+                published, statements, scored_measures, rounding, partial=partial
+            ),
         ]
     return Reproduction(
-        recipe.name, len(published), len(statements), *answers, _difference_rows(differences), (*notes, *score_notes)
+        recipe.name,
+        len(published),
+        len(statements),
+        *answers,
+        _difference_rows(differences),
+        (*notes, *score_notes),
     )
 
 
@@ -163,7 +170,7 @@ def _open_model(
     progress: Progress,
 ) -> Completer:
     """The model to ask: the published one at its revision, or the one that was named."""
-    from kgbias.models.spec import spec_with_settings, is_on_server
+    from kgbias.models.spec import is_on_server, spec_with_settings
 
     set_options = {name: value for name, value in opening.items() if value is not None}
     if model is None and " (" in recipe.model.name:
@@ -197,9 +204,14 @@ def _repeat_crawl(
     config = read_crawl_config(recipe.config, recipe.categories, prompts)
     judge = load_judge(config.pack.language) if config.min_acceptability else None
     result = crawl(
-        config, model, store, judge=judge, gauge=load_gauge(config), name=recipe.name,
+        config,
+        model,
+        store,
+        judge=judge,
+        gauge=load_gauge(config),
+        name=recipe.name,
         progress=progress,
-    )  # fmt: skip
+    )
     return StoredRun(store, result.run), (result.asked_count, result.cached_count)
 
 
@@ -210,10 +222,16 @@ def _apply_decisions(recipe: "Recipe", run: StoredRun) -> list[str]:
     if applicable:
         run.add_decisions(applicable)
     missing = len(recipe.decisions) - len(applicable)
-    return [f"{missing} decisions by hand are about answers that were not given here"] if missing else []
+    return (
+        [f"{missing} decisions by hand are about answers that were not given here"]
+        if missing
+        else []
+    )
 
 
-def _score_again(recipe: "Recipe", run: StoredRun, progress: Progress) -> tuple[set[str], list[str]]:
+def _score_again(
+    recipe: "Recipe", run: StoredRun, progress: Progress
+) -> tuple[set[str], list[str]]:
     """Score the run as it was scored. Returns the measures, and a line for each not scored."""
     from kgbias.measure.scorers import load_scorer
     from kgbias.measure.scoring import measure_run
@@ -244,14 +262,18 @@ def _scorer_spec(metric: Metric) -> str | None:
     return f"{metric.scorer}@{revision}{'' if metric.measure == 'regard' else f':{label}'}"
 
 
-def _current_statements(recipe: "Recipe", run: StoredRun, scored_measures: set[str]) -> tuple[list[dict[str, Any]], bool]:
+def _current_statements(
+    recipe: "Recipe", run: StoredRun, scored_measures: set[str]
+) -> tuple[list[dict[str, Any]], bool]:
     """The statements that count here, and whether too many do, because the acceptability that left
     some out was not scored again."""
     from kgbias.export.content import ExportContent
     from kgbias.export.tables import iter_rows
 
     selection: Selection = recipe.selection
-    threshold = MIN_ACCEPTABILITY if selection.min_acceptability is None else selection.min_acceptability
+    threshold = (
+        MIN_ACCEPTABILITY if selection.min_acceptability is None else selection.min_acceptability
+    )
     was_judged = any(metric.measure == _ACCEPTABILITY for metric in recipe.metrics)
     partial = was_judged and threshold > 0 and _ACCEPTABILITY not in scored_measures
     if partial:
@@ -276,7 +298,9 @@ def _setting_differences(recipe: "Recipe", run: StoredRun) -> Iterator[Differenc
         metric_here = metrics_here.get(metric.measure)
         if metric_here and metric_here != metric:
             yield Difference(
-                "scorer", f"{metric.scorer} {metric.version}", f"{metric_here.scorer} {metric_here.version}"
+                "scorer",
+                f"{metric.scorer} {metric.version}",
+                f"{metric_here.scorer} {metric_here.version}",
             )
 
 
@@ -305,7 +329,9 @@ def _statement_differences(
         for measure in sorted(measures):
             published_value, current_value = row.get(measure), match.get(measure)
             if not _is_close(published_value, current_value, rounding):
-                yield _build_difference(measure, row, _format_number(published_value), _format_number(current_value))
+                yield _build_difference(
+                    measure, row, _format_number(published_value), _format_number(current_value)
+                )
     if not partial:
         for key, row in current_rows.items():
             if key not in published_keys:

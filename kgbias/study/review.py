@@ -21,9 +21,19 @@ from kgbias.io.text import escape_formula, unescape_formula
 from kgbias.parameters import Names, as_names, user_name
 
 _SHEET_COLUMNS = (
-    "id", "decision", "predicate", "object", "group", "asked", "answer", "outcome", "reason",
-    "earlier", "reviewer", "decided",
-)  # fmt: skip
+    "id",
+    "decision",
+    "predicate",
+    "object",
+    "group",
+    "asked",
+    "answer",
+    "outcome",
+    "reason",
+    "earlier",
+    "reviewer",
+    "decided",
+)
 # The place in the file (for messages), the generation's id, the verdict, predicate and object.
 _DecisionRow = tuple[str, str, str, str, str]
 _ID_PREFIX = "g"  # before ids in a sheet, where an id of digits only would become a number
@@ -112,7 +122,8 @@ class Review:
             g
             for g in self._run.generations()
             if g.outcome != "failed"
-            and g.strategy != READING_STRATEGY  # what a model answered that read a story: no statement
+            and g.strategy
+            != READING_STRATEGY  # what a model answered that read a story: no statement
             and (g.triple is not None) == accepted
             and (not groups or g.group_id in groups)
             and (not reasons or reasons & {g.outcome, normalise(g.reason)})
@@ -186,9 +197,16 @@ class Review:
             }
 
         names = (
-            "decided", "reviewer", "verdict", "group", "predicate", "object", "read_predicate",
-            "read_object", "id",
-        )  # fmt: skip
+            "decided",
+            "reviewer",
+            "verdict",
+            "group",
+            "predicate",
+            "object",
+            "read_predicate",
+            "read_object",
+            "id",
+        )
         return Rows(self._run.decisions(), record, names)
 
     def write_sheet(self, path: str | Path, answers: Iterable[ReviewedAnswer]) -> int:
@@ -196,12 +214,18 @@ class Review:
         column `decision` (restore, reject or undo) and, when restoring, corrects `predicate` and
         `object`; `earlier` is the decision in effect."""
         total = 0
-        with replace_file(Path(path)) as partial, partial.open("w", encoding="utf-8-sig",
-                                                             newline="") as file:  # fmt: skip
+        with (
+            replace_file(Path(path)) as partial,
+            partial.open("w", encoding="utf-8-sig", newline="") as file,
+        ):
             writer = csv.writer(file)
             writer.writerow(_SHEET_COLUMNS)
             for answer in answers:
-                cells = asdict(answer) | {"id": _ID_PREFIX + answer.id, "decision": "", "earlier": answer.decision}
+                cells = asdict(answer) | {
+                    "id": _ID_PREFIX + answer.id,
+                    "decision": "",
+                    "earlier": answer.decision,
+                }
                 writer.writerow([escape_formula(cells[name]) for name in _SHEET_COLUMNS])
                 total += 1
         return total
@@ -231,13 +255,19 @@ class Review:
         self, generations: Sequence[Generation], effective: Mapping[str, Decision]
     ) -> Iterator[ReviewedAnswer]:
         groups = {generation.id: generation for generation in self._run.groups}
-        answers = self._run.store.answers([generation.answer_key for generation in generations if generation.answer_key])
+        answers = self._run.store.answers(
+            [generation.answer_key for generation in generations if generation.answer_key]
+        )
         for generation in generations:
             group = groups.get(generation.group_id)
             names = (group.name, *group.variants) if group else ()
             subject, prompt_words = parse_prompt(generation.prompt, names)
             answer = answers[generation.answer_key].text if generation.answer_key in answers else ""
-            statement_words = (generation.triple.predicate, generation.triple.object) if generation.triple else None
+            statement_words = (
+                (generation.triple.predicate, generation.triple.object)
+                if generation.triple
+                else None
+            )
             decision = effective.get(generation.id)
             yield ReviewedAnswer(
                 generation.id,
@@ -246,7 +276,10 @@ class Review:
                 answer,
                 generation.outcome,
                 generation.reason,
-                *(statement_words or reread_answer(answer, subject, prompt_words, self._run.config)),
+                *(
+                    statement_words
+                    or reread_answer(answer, subject, prompt_words, self._run.config)
+                ),
                 generation.triple is not None,
                 *((decision.verdict, decision.reviewer, decision.decided) if decision else ()),
             )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.labels import Label, labels_in_effect
-from kgbias.graph.selection import SelectionOptions, Selection, need_statements
+from kgbias.graph.selection import Selection, SelectionOptions, need_statements
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.progress import Progress
@@ -15,12 +15,12 @@ from kgbias.io.rows import Rows
 from kgbias.models.base import Completer, PromptForm
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.context import Context
-from kgbias.study.run_contents import RunContents
 from kgbias.study.measuring import RunMeasuring
 from kgbias.study.opening import JudgeOptions, check_judge_options, open_judge, open_prompter
 from kgbias.study.probing import RunProbing
 from kgbias.study.records import answers_of, label_rows, profiles_of
 from kgbias.study.review import Review
+from kgbias.study.run_contents import RunContents
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from kgbias.ask.text2cypher import CypherAnswer
     from kgbias.explore import Explorer
     from kgbias.faithfulness import (
-        RagasMetric,
         ParserFaithfulness,
+        RagasMetric,
     )
     from kgbias.graph.prompting import LoggedPrompter
     from kgbias.io.templates import PromptTemplate
@@ -161,14 +161,18 @@ class Run(RunContents, RunMeasuring, RunProbing):
         counted = self._select_statements(criteria)
         with self._context.working() as progress:
             index = _sentence_index(self._context, self.stored, encoder, device)
-            retrieval = retrieve_statements(self.stored, counted, question, index=index, top=top, selection=criteria)
+            retrieval = retrieve_statements(
+                self.stored, counted, question, index=index, top=top, selection=criteria
+            )
             try:
                 retrieval = add_neighbours(self.stored, counted, retrieval)
             except MissingExtra as error:
                 self._context.remark(f"without the statements around these: {error}")
             if model is None:
                 return build_extractive_answer(question, self.name, retrieval)
-            with _open_prompter(self.stored.store, model, device, asking or {}, progress) as prompting:
+            with _open_prompter(
+                self.stored.store, model, device, asking or {}, progress
+            ) as prompting:
                 return generate_answer(question, self.name, retrieval, *prompting)
 
     def ask_in_cypher(
@@ -197,7 +201,10 @@ class Run(RunContents, RunMeasuring, RunProbing):
         _check_question(question, model, asking)
         with (
             self._context.working() as progress,
-            _open_prompter(self.stored.store, model, device, asking or {}, progress) as (opened, prompts),
+            _open_prompter(self.stored.store, model, device, asking or {}, progress) as (
+                opened,
+                prompts,
+            ),
         ):
             return ask_in_cypher(self.stored, question, opened, prompts)
 
@@ -268,7 +275,9 @@ class Run(RunContents, RunMeasuring, RunProbing):
         counted = self._select_statements(criteria)
 
         def sources(statement: str) -> str:
-            retrieval = retrieve_statements(self.stored, counted, statement, index=None, top=top, selection=criteria)
+            retrieval = retrieve_statements(
+                self.stored, counted, statement, index=None, top=top, selection=criteria
+            )
             return " ".join(f.triple.sentence for f in retrieval.statements)
 
         with (
@@ -278,15 +287,17 @@ class Run(RunContents, RunMeasuring, RunProbing):
             return faithfulness_to_sources(text, sources, opened, repeats)
 
     def to_networkx(self, **selection: Unpack[SelectionOptions]) -> "nx.MultiDiGraph[str]":
-        """The statements that count (`counted_statements`) as a `networkx.MultiDiGraph` from groups to
-        objects, by their names. Nodes have `kind` (group, object), `label`, `id` and, for a group,
-        `category`; edges `predicate`, `count`, `arm` and each measure
+        """The statements that count (`counted_statements`) as a `networkx.MultiDiGraph` from groups
+        to objects, by their names. Nodes have `kind` (group, object), `label`, `id` and, for a
+        group, `category`; edges `predicate`, `count`, `arm` and each measure
         (`kgbias.graph.structure.to_networkx`). `graph.graph` has the run, the model and its
         revision, and a warning about the content."""
         from kgbias.graph.structure import key_by_name, to_networkx
 
         category = {g.id: g.category for g in self._record.groups}
-        graph = key_by_name(to_networkx(self._select_statements(Selection(**selection)).triples, category))
+        graph = key_by_name(
+            to_networkx(self._select_statements(Selection(**selection)).triples, category)
+        )
         graph.graph.update(
             name=self.name,
             run=self.name,
@@ -314,7 +325,9 @@ class Run(RunContents, RunMeasuring, RunProbing):
             )
         return Path(path)
 
-    def summarise(self, path: PathLike = "summary.md", **selection: Unpack[SelectionOptions]) -> Path:
+    def summarise(
+        self, path: PathLike = "summary.md", **selection: Unpack[SelectionOptions]
+    ) -> Path:
         """Write a page that can be handed in: what was asked of which model and how, refusals,
         findings with their tests, what was not shown and how large it could be, the limits, and
         twenty statements drawn at random. It is Markdown, or PDF if the name of the file ends in
@@ -341,8 +354,8 @@ class Run(RunContents, RunMeasuring, RunProbing):
         **selection: Unpack[SelectionOptions],
     ) -> list[Path]:
         """Write every figure as SVG, PDF and PNG, one column wide, each with its numbers as a LaTeX
-        table, and manifest.json, for the statements that count (`counted_statements`). Returns the files.
-        `Study.figures` shows several runs side by side.
+        table, and manifest.json, for the statements that count (`counted_statements`). Returns the
+        files. `Study.figures` shows several runs side by side.
 
         Args:
             folder: the folder.
@@ -376,9 +389,9 @@ class Run(RunContents, RunMeasuring, RunProbing):
         width: float = 7.0,
         **selection: Unpack[SelectionOptions],
     ) -> int:
-        """Write the statements that count (`counted_statements`) with counts and scores, as a table, a graph
-        or a picture; returns how many were written. For a run with several arms, tables and graphs
-        have a row or an edge for each arm; a picture shows one arm.
+        """Write the statements that count (`counted_statements`) with counts and scores, as a
+        table, a graph or a picture; returns how many were written. For a run with several arms,
+        tables and graphs have a row or an edge for each arm; a picture shows one arm.
 
         Args:
             path: the file, or for neo4j-admin the folder; or a text stream (`sys.stdout`).
@@ -423,7 +436,9 @@ class Run(RunContents, RunMeasuring, RunProbing):
                 width=width,
             )
 
-    def explore(self, path: PathLike | None = None, **selection: Unpack[SelectionOptions]) -> "Explorer":
+    def explore(
+        self, path: PathLike | None = None, **selection: Unpack[SelectionOptions]
+    ) -> "Explorer":
         """The explorer of this run, which a notebook displays; with a `path`, it is also written to
         that file. `Study.explore` writes one for several runs, and explains `selection`.
 
@@ -452,7 +467,8 @@ class Run(RunContents, RunMeasuring, RunProbing):
         figures: bool = False,
         **selection: Unpack[SelectionOptions],
     ) -> list[Path]:
-        """Write the statements that count (`counted_statements`) as a data set that others can load, cite and
+        """Write the statements that count (`counted_statements`) as a data set that others can
+        load, cite and
         reproduce: Parquet and JSON lines, a dataset card with a data statement, Croissant metadata,
         group figures in the schema of Every Eval Ever, a citation, the configuration and checksums.
         Returns the files.
@@ -505,8 +521,8 @@ class Run(RunContents, RunMeasuring, RunProbing):
             MissingExtra: regard, toxicity and likeness need the extra `scorers`.
         """
         from kgbias.measure.scorers import require_english
-        from kgbias.pairs.compare import compare_pairs
         from kgbias.pairs.answer_measures import model_advice
+        from kgbias.pairs.compare import compare_pairs
 
         answers = [answered for answered, _ in answers_of(self.stored)]
         require_english(self.stored, "the measures of pairs")
@@ -516,7 +532,9 @@ class Run(RunContents, RunMeasuring, RunProbing):
             advice = prompter = None
             if judge is not None:
                 store = self.stored.store
-                prompter = opened.enter_context(open_prompter(judge, store, progress, seed, judging))
+                prompter = opened.enter_context(
+                    open_prompter(judge, store, progress, seed, judging)
+                )
                 advice = model_advice(prompter, judging.get("prompts"))
             return compare_pairs(
                 answers,
@@ -567,7 +585,9 @@ def _open_prompter(
         yield LoggedPrompter(model, store, progress=progress, **prompt_options), prompts
 
 
-def _sentence_index(context: Context, run: StoredRun, encoder: str | None, device: str) -> "CosineIndex | None":
+def _sentence_index(
+    context: Context, run: StoredRun, encoder: str | None, device: str
+) -> "CosineIndex | None":
     """The index of the store: on a Neo4j server, if it can compare vectors, the server itself."""
     if encoder is None or encoder == "none":
         return None
@@ -589,7 +609,9 @@ def _sentence_index(context: Context, run: StoredRun, encoder: str | None, devic
         return None
 
 
-def _check_question(question: str, model: str | Completer | None, asking: AskOptions | None) -> None:
+def _check_question(
+    question: str, model: str | Completer | None, asking: AskOptions | None
+) -> None:
     if not question.strip():
         raise UsageError("the question is empty")
     set_options = [name for name, value in (asking or {}).items() if value is not None]

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
-from kgbias.graph.selection import SelectedStatements, SelectionOptions, Selection, need_one_arm, select_statements
+from kgbias.graph.selection import (
+    SelectedStatements,
+    Selection,
+    SelectionOptions,
+    need_one_arm,
+    select_statements,
+)
 from kgbias.graph.types import (
     CONTENT_WARNING,
     AssociationNode,
@@ -140,8 +146,11 @@ class RunContents(RunPart):
         """
         return select_statements(self.stored, Selection(**selection))
 
-    def triples(self, *, merged: bool = False, **selection: Unpack[SelectionOptions]) -> Rows[TripleView]:
-        """The distinct statements that count (`counted_statements`), by arm, group, predicate and object.
+    def triples(
+        self, *, merged: bool = False, **selection: Unpack[SelectionOptions]
+    ) -> Rows[TripleView]:
+        """The distinct statements that count (`counted_statements`), by arm, group, predicate and
+        object.
 
         Frame columns: group, predicate, object, count (how often the arm said it), arm, a column
         for each measure (regard in [-1, 1], higher is more positive; toxicity and acceptability in
@@ -159,7 +168,10 @@ class RunContents(RunPart):
             6 Velmari people love humiliating others.
             2 Velmari people love painting.
         """
-        run, triple_views = self.stored, list(self._select_statements(Selection(**selection)).triples)
+        run, triple_views = (
+            self.stored,
+            list(self._select_statements(Selection(**selection)).triples),
+        )
         if merged:
             from kgbias.measure.merge import merge_triples as merged_triples
             from kgbias.measure.merge import unlinked
@@ -189,7 +201,8 @@ class RunContents(RunPart):
 
         Args:
             group: the group.
-            measure: the name of the figure, such as "overall_regard" (`kgbias.measures.figures_by_name`).
+            measure: the name of the figure, such as "overall_regard"
+                (`kgbias.measures.figures_by_name`).
             selection: which statements count, as for `statements`; `arm` names one in a run with
                 several.
 
@@ -216,7 +229,8 @@ class RunContents(RunPart):
         (`counted_statements`); returns the axes.
 
         Args:
-            measure: the name of the figure, such as "regard_chosen" (`kgbias.measures.figures_by_name`).
+            measure: the name of the figure, such as "regard_chosen"
+                (`kgbias.measures.figures_by_name`).
             ax: axes of matplotlib to draw in (None: a figure of its own, `draw(...).figure`).
             selection: as for `counted_statements`; `arm` names one in a run with several.
 
@@ -327,9 +341,9 @@ class RunContents(RunPart):
         return records.attribution_rows(self.stored, self.stored.attributions())
 
     def agreement(self, **selection: Unpack[SelectionOptions]) -> Rows["ScorerAgreement"]:
-        """How far each two scorers of a measure agree on the statements that count (`counted_statements`):
-        kappa of their labels, rank correlation of their values, and the groups that change rank.
-        The scorer that counts for the run comes first.
+        """How far each two scorers of a measure agree on the statements that count
+        (`counted_statements`): kappa of their labels, rank correlation of their values, and the
+        groups that change rank. The scorer that counts for the run comes first.
 
         Frame columns: measure, first, second, n, same (the share of equal labels), kappa and rho
         with `_low` and `_high`, moved.
@@ -363,7 +377,9 @@ class RunContents(RunPart):
             prices: a file of prices, in place of both.
         """
         options = {"price_in": price_in, "price_out": price_out, "prices": prices, "batch": True}
-        return records.cost_rows(self.stored, split_budget(options, self.model.name)[0].usage.prices)
+        return records.cost_rows(
+            self.stored, split_budget(options, self.model.name)[0].usage.prices
+        )
 
     def __repr__(self) -> str:
         count = len(self._record.groups)
@@ -382,7 +398,8 @@ class RunContents(RunPart):
             "groups": names if len(names) < 300 else f"{len(self._record.groups)}",
             "status": self.status,
             "triples": f"{summary.triples:,}",
-            "answers": f"{summary.generations:,} ({summary.refused:,} refused, {summary.invalid:,} unparsable, "
+            "answers": f"{summary.generations:,} ({summary.refused:,} refused, "
+            f"{summary.invalid:,} unparsable, "
             f"{summary.echoes:,} echoes, {summary.nonsense:,} nonsense, {summary.failed:,} failed)",
             "measured": ", ".join(self.stored.metrics()) or "not yet: run.measure()",
         }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Unpack, overload
 
-from kgbias.graph.selection import SelectionOptions, Selection
+from kgbias.graph.selection import Selection, SelectionOptions
 from kgbias.io.rows import Rows
 from kgbias.measure.configure import MeasureCall
 from kgbias.measures import figures_by_name
@@ -110,7 +110,9 @@ class Series(PublicCalls, Sequence[Run]):
         for number, run in enumerate(self):
             for score in run.stored.group_scores():
                 if not wanted_figures or score.measure in wanted_figures:
-                    values.setdefault((score.measure, score.group_id, score.arm), {})[number] = score.value
+                    values.setdefault((score.measure, score.group_id, score.arm), {})[number] = (
+                        score.value
+                    )
         order = list(figures_by_name({name for name, *_ in values}))
         places = list(names)
         rows = [
@@ -127,12 +129,14 @@ class Series(PublicCalls, Sequence[Run]):
         columns = ("measure", "group", "arm", "n", "mean", "sd", "values")
         return Rows(rows, lambda score: {name: getattr(score, name) for name in columns}, columns)
 
-    def pool_figures(self, measure: Names = (), **selection: Unpack[SelectionOptions]) -> Rows[Figure]:
+    def pool_figures(
+        self, measure: Names = (), **selection: Unpack[SelectionOptions]
+    ) -> Rows[Figure]:
         """Each group's figures over all crawls together (totals are means over the crawls), by
-        group, over the statements that count (`Run.counted_statements`). Their intervals cover statements and
-        recrawls, and wordings if the prompts have several: crawls and wordings are resampled above
-        the prompts of each crawl. They are of what scorers say: labels correct figures of one
-        crawl only.
+        group, over the statements that count (`Run.counted_statements`). Their intervals cover
+        statements and recrawls, and wordings if the prompts have several: crawls and wordings are
+        resampled above the prompts of each crawl. They are of what scorers say: labels correct
+        figures of one crawl only.
 
         Frame columns: group, measure, arm, value, low, high, n, covers.
 

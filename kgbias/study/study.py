@@ -26,29 +26,29 @@ from kgbias.packs import crawl_packs
 from kgbias.parameters import Names, PathLike, check_options
 from kgbias.profiles.config import ProfileForm
 from kgbias.study.calls import public_call
-from kgbias.study.validation import StudyValidation
 from kgbias.study.comparison import StudyComparison
 from kgbias.study.context import Context
 from kgbias.study.maintenance import StoreMaintenance
+from kgbias.study.model_tests import StudyModelTests
 from kgbias.study.opening import (
     OPENING_OPTIONS,
     as_completer,
     check_reader,
-    settle_form,
     load_gauge,
     load_judge,
     open_completer,
     open_reader,
     open_text_scorer,
+    settle_form,
+    spec_of,
     split_model_options,
     split_prices,
-    spec_of,
 )
 from kgbias.study.probing import BeliefOptions, split_probe_settings
 from kgbias.study.records import SUMMARY_COLUMNS, summary_record
 from kgbias.study.run import Run
 from kgbias.study.series import Series
-from kgbias.study.model_tests import StudyModelTests
+from kgbias.study.validation import StudyValidation
 
 if TYPE_CHECKING:
     from kgbias.compare.paired_tests import PlannedPrompts
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from kgbias.query import NamedQuery
     from kgbias.stories.config import StoryConfig
     from kgbias.stories.write import StoriesPrice
-    from kgbias.study.pipeline import AuditResult, AuditPrice
+    from kgbias.study.pipeline import AuditPrice, AuditResult
 
 
 SummaryT = TypeVar("SummaryT")
@@ -126,7 +126,9 @@ def plugins() -> Rows[Plugin]:
 
 
 @public_call
-def price(model: str, *, repeat: int | None = None, **options: Unpack[BudgetedCrawlArguments]) -> "Price":
+def price(
+    model: str, *, repeat: int | None = None, **options: Unpack[BudgetedCrawlArguments]
+) -> "Price":
     """What `Study.crawl` would ask with these parameters, and the difference between groups that it
     could show. Asks and opens nothing.
 
@@ -142,7 +144,11 @@ def price(model: str, *, repeat: int | None = None, **options: Unpack[BudgetedCr
     prices, asking = split_prices(check_options(options, BudgetedCrawlArguments), model)
     config = configure(model, **asking)
     estimate = price_crawl(config, 1 if repeat is None else repeat)
-    return replace(estimate, prices=prices, detectable_differences={} if estimate.until else detectable_differences(config))
+    return replace(
+        estimate,
+        prices=prices,
+        detectable_differences={} if estimate.until else detectable_differences(config),
+    )
 
 
 def detectable_differences(config: CrawlConfig) -> dict[str, float]:
@@ -152,7 +158,11 @@ def detectable_differences(config: CrawlConfig) -> dict[str, float]:
 
     group_counts = {seed.category.name: len(seed.groups) for seed in config.seeds}
     prompt_counts = _prompt_counts(config)
-    differences: dict[int, float] = {n: minimum_detectable_difference(prompt_counts, n) for n in set(group_counts.values()) if n > 1}
+    differences: dict[int, float] = {
+        n: minimum_detectable_difference(prompt_counts, n)
+        for n in set(group_counts.values())
+        if n > 1
+    }
     return {name: differences[n] for name, n in group_counts.items() if n in differences}
 
 
@@ -454,7 +464,13 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C; what was finished is kept.
         """
-        from kgbias.study.pipeline import AuditResult, OutputCache, find_beliefs, few_names, suggest_alternatives
+        from kgbias.study.pipeline import (
+            AuditResult,
+            OutputCache,
+            few_names,
+            find_beliefs,
+            suggest_alternatives,
+        )
 
         belief_options: BeliefOptions = {**(asking or {})}
         folder = Path(folder)
@@ -478,12 +494,16 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             self._context.remark("nothing has changed since the pages were written")
             rows: Any = () if cached["left_out"] else run.evidence()
             advice = suggest_alternatives(run, model, folder, options.get("base_url"))
-            return AuditResult(run, run.groups(), rows, report, explorer, cached["left_out"], advice)
+            return AuditResult(
+                run, run.groups(), rows, report, explorer, cached["left_out"], advice
+            )
         if minutes is not None:
             sized: Any
             name, sized = self._fit_sizes(model, name, minutes, called, options)
             options |= sized
-            belief_options |= {"probes": sized["sized"].get("probes") or belief_options.get("probes")}
+            belief_options |= {
+                "probes": sized["sized"].get("probes") or belief_options.get("probes")
+            }
         run = self.crawl(model, name=name, called=called, **options)
         folder.mkdir(parents=True, exist_ok=True)
         advice = suggest_alternatives(run, model, folder, options.get("base_url"))
@@ -510,7 +530,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
     ) -> tuple[str, dict[str, Any]]:
         """The name of the run, and the sizes that were kept or that a trial gives."""
         from kgbias.crawl.crawler import time_answers
-        from kgbias.study.pipeline import stored_sizes, default_name, seconds_per_probe, fit_sizes
+        from kgbias.study.pipeline import default_name, fit_sizes, seconds_per_probe, stored_sizes
 
         began = monotonic()
         opening, call_options = split_model_options(options)
@@ -521,7 +541,9 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             self._set_display_name(completer, model_name)
             if call_options.get("form") is None:
                 store = self._context.existing_store
-                call_options["form"] = settle_form(completer, "crawl", "completion", store, progress)
+                call_options["form"] = settle_form(
+                    completer, "crawl", "completion", store, progress
+                )
                 config = configure(model, **split_budget(call_options, model)[1])
             name = name or default_name(config, completer, minutes)
             if earlier_sizes := stored_sizes(self._context.existing_store, name, minutes):
@@ -570,7 +592,12 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         if groups and not config.dynamic:
             probes = estimate_max_probes(groups, config.count_places(1), settings)
         seconds_per_probe = seconds_per_stored_probe(self._context.existing_store, model)
-        return AuditPrice(answers, probes, None if seconds_per_probe is None else seconds_per_probe * probes, choices)
+        return AuditPrice(
+            answers,
+            probes,
+            None if seconds_per_probe is None else seconds_per_probe * probes,
+            choices,
+        )
 
     def price(
         self, model: str, *, repeat: int | None = None, **options: Unpack[BudgetedCrawlArguments]
@@ -594,7 +621,11 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
 
         estimate = price(model, repeat=repeat, **options)
         seconds_each = seconds_per_answer(self._context.existing_store, model)
-        return estimate if seconds_each is None else replace(estimate, seconds=seconds_each * estimate.requests)
+        return (
+            estimate
+            if seconds_each is None
+            else replace(estimate, seconds=seconds_each * estimate.requests)
+        )
 
     def import_file(
         self,
@@ -641,19 +672,32 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             >>> study.import_file(said, name="collected")
             <Run 'collected': unknown, 1 group, complete>
         """
-        from kgbias.ingest import CORPUS_FORMATS, STORY_FORMAT, ImportResult, import_file, import_passages
+        from kgbias.ingest import (
+            CORPUS_FORMATS,
+            STORY_FORMAT,
+            ImportResult,
+            import_file,
+            import_passages,
+        )
         from kgbias.ingest.statement_file import read_file
 
         with as_table_file(path, (group or "group", predicate, object)) as file:
-            columns = {"group": group, "category": category, "count": count, "arm": arm,
-                       "attribute": attribute, "say": say}  # fmt: skip
+            columns = {
+                "group": group,
+                "category": category,
+                "count": count,
+                "arm": arm,
+                "attribute": attribute,
+                "say": say,
+            }
             given_columns = [parameter for parameter, value in columns.items() if value]
             if format == STORY_FORMAT:
                 from kgbias.stories.stereotales import import_table
 
                 if given_columns:
                     raise UsageError(
-                        f"`{given_columns[0]}` is for other tables: {STORY_FORMAT} has its own columns"
+                        f"`{given_columns[0]}` is for other tables: {STORY_FORMAT} has its own "
+                        f"columns"
                     )
                 stories = import_table(self._context.writable(), file, name=name, model=model)
                 return Run(self._context, stories.run, import_result=ImportResult(*stories))
@@ -662,9 +706,13 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                     raise UsageError(f"`{given_columns[0]}` is for tables: a corpus has no columns")
                 with self.working() as progress:
                     passages = import_passages(
-                        self._context.writable(), file, format or "documents", name=name,
-                        model=model, progress=progress,
-                    )  # fmt: skip
+                        self._context.writable(),
+                        file,
+                        format or "documents",
+                        name=name,
+                        model=model,
+                        progress=progress,
+                    )
                 return Run(self._context, passages.run, import_result=passages)
             table = read_file(
                 file,
@@ -680,7 +728,12 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                 notify=self._context.remark,
             )
             imported = import_file(
-                self._context.writable(), file, table, name=name, model=model, category=category_name
+                self._context.writable(),
+                file,
+                table,
+                name=name,
+                model=model,
+                category=category_name,
             )
             return Run(self._context, imported.run, import_result=imported)
 
@@ -872,7 +925,9 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         config = make_config(spec, **asking)
         with self.working() as progress, open_completer(model, opening, progress) as completer:
             if asking.get("form") is None:
-                model_form = settle_form(completer, kind, "chat", self._context.existing_store, progress)
+                model_form = settle_form(
+                    completer, kind, "chat", self._context.existing_store, progress
+                )
                 if model_form is not None:
                     config = make_config(spec, **{**asking, "form": forms[model_form]})
             return write(

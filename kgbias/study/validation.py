@@ -25,17 +25,17 @@ from kgbias.study.opening import JudgeOptions, check_judge_options, lazy_embedde
 if TYPE_CHECKING:
     from kgbias.calibrate import Coverage, FalsePositives, RowResult
     from kgbias.faithfulness import (
-        JudgeAccuracy,
-        Judge,
-        RagasMetric,
         AnswerRecord,
+        Judge,
+        JudgeAccuracy,
         JudgeReliability,
+        RagasMetric,
         WikiEvalRow,
     )
-    from kgbias.measure.scorer_reliability import ScorerReliability
     from kgbias.measure.labelled_sets import LabelledSet
     from kgbias.measure.precision import LabelAgreement as CheckedSet
     from kgbias.measure.price import ScorersLike, ScoringPrice
+    from kgbias.measure.scorer_reliability import ScorerReliability
     from kgbias.measure.scorers import ScorerLike
 
 
@@ -101,7 +101,7 @@ class ScorerComparison(Result):
         same_high, floor, kappa, low, high, rho, learnt, name_effect, name."""
         return [
             _agreement_record(row, each) for row in self.rows for each in (row.checked or (None,))
-        ]  # fmt: skip
+        ]
 
     def as_rows(self) -> Rows[dict[str, Any]]:
         """The scorers, as `records` has them."""
@@ -160,7 +160,12 @@ class StudyValidation(StudyPart):
             section = calibration_section(table, calibrations[0])
             run = StoredRun(store, calibrations[0].run)
             write_report(run, report_path, extra_sections=[section], selection=all_statements)
-        return CalibrationResult(Rows(table, _calibration_record, _CALIBRATION_COLUMNS), calibrations[0].truth.hash, seeds, report_path)
+        return CalibrationResult(
+            Rows(table, _calibration_record, _CALIBRATION_COLUMNS),
+            calibrations[0].truth.hash,
+            seeds,
+            report_path,
+        )
 
     def coverage(
         self,
@@ -203,7 +208,13 @@ class StudyValidation(StudyPart):
             store = self._context.writable()
             rows, nulls = measure_coverage(config, model, scorers, store, progress, crawls=crawls)
         requests_per_group = price_crawl(config).requests / len(config.groups)
-        return CoverageResult(Rows(rows, _coverage_record, _COVERAGE_COLUMNS), nulls, load_truth().hash, crawls, requests_per_group)
+        return CoverageResult(
+            Rows(rows, _coverage_record, _COVERAGE_COLUMNS),
+            nulls,
+            load_truth().hash,
+            crawls,
+            requests_per_group,
+        )
 
     def scorers(
         self, *sets: Table, scorers: "Mapping[str, ScorersLike | None] | None" = None
@@ -221,15 +232,22 @@ class StudyValidation(StudyPart):
         (`learnt`).
 
         Args:
-            sets: files of labelled statements (`kgbias.measure.labelled_sets`): a table with a card, or
-                HateCheck, SeeGULL or the regard of Sheng et al. 2019 as they were published.
+            sets: files of labelled statements (`kgbias.measure.labelled_sets`): a table with a
+                card, or HateCheck, SeeGULL or the regard of Sheng et al. 2019 as they were
+                published.
             scorers: more scorers, by measure, as for `Run.measure`.
 
         Raises:
             DataError: a file that is no set of labels; the message says what is wrong, and where.
         """
-        from kgbias.measure.scorer_reliability import ScorerReliability, read_stored_scores, shipped_scorers, check_scorer, merge_reliabilities
         from kgbias.measure.labelled_sets import read_shipped_set
+        from kgbias.measure.scorer_reliability import (
+            ScorerReliability,
+            check_scorer,
+            merge_reliabilities,
+            read_stored_scores,
+            shipped_scorers,
+        )
         from kgbias.measure.scorers import load_scorer
 
         labelled = _read_sets(sets)
@@ -237,18 +255,28 @@ class StudyValidation(StudyPart):
         labelled = [*filter(None, map(read_shipped_set, specs_by_measure)), *labelled]
         store = self._context.existing_store
         with self.working() as progress:
-            in_store, stored_results = read_stored_scores(store, "the store", progress) if store else ([], {})
+            in_store, stored_results = (
+                read_stored_scores(store, "the store", progress) if store else ([], {})
+            )
             progress.stage("scorers", sum(map(len, specs_by_measure.values())))
             results = []
             for measure, specs in specs_by_measure.items():
                 for spec in specs:
                     try:
                         scorer = load_scorer(measure, spec, log=store)
-                        results.append(check_scorer(scorer, _spec_name(spec), labelled, _trial_names()))
+                        results.append(
+                            check_scorer(scorer, _spec_name(spec), labelled, _trial_names())
+                        )
                     except MissingExtra as error:
-                        results.append(ScorerReliability(measure, _spec_name(spec), "", "", None, why=str(error)))
+                        results.append(
+                            ScorerReliability(
+                                measure, _spec_name(spec), "", "", None, why=str(error)
+                            )
+                        )
                     progress.advance()
-        return ScorerComparison(tuple(merge_reliabilities(results, stored_results)), (*labelled, *in_store))
+        return ScorerComparison(
+            tuple(merge_reliabilities(results, stored_results)), (*labelled, *in_store)
+        )
 
     def price_scorers(
         self, *sets: Table, scorers: "Mapping[str, ScorersLike | None] | None" = None
@@ -261,9 +289,9 @@ class StudyValidation(StudyPart):
             sets: as for `scorers`.
             scorers: as for `scorers`.
         """
-        from kgbias.measure.scorer_reliability import shipped_scorers, count_trial_texts
         from kgbias.measure.labelled_sets import read_shipped_set
         from kgbias.measure.price import ScoringPrice, estimate_scoring
+        from kgbias.measure.scorer_reliability import count_trial_texts, shipped_scorers
         from kgbias.measure.scorers import check_spec
 
         specs_by_measure = _scorer_specs(shipped_scorers(), scorers)
@@ -276,7 +304,9 @@ class StudyValidation(StudyPart):
                 if isinstance(spec, str):
                     check_spec(measure, spec)
                 names_tried = count_trial_texts(measure, _spec_name(spec), _trial_names())
-                scorings.append(estimate_scoring(measure, _spec_name(spec), texts, name_texts=names_tried))
+                scorings.append(
+                    estimate_scoring(measure, _spec_name(spec), texts, name_texts=names_tried)
+                )
         return Rows(scorings, columns=ScoringPrice.__dataclass_fields__)
 
     def ragas(
@@ -321,22 +351,25 @@ class StudyValidation(StudyPart):
         **judging: Unpack[JudgeOptions],
     ) -> "list[JudgeAccuracy]":
         """How often a judge prefers the better of two answers or contexts (Table 1 of Es et al.
-        2023); chance is 0.5. `rows` are WikiEval's (`kgbias.faithfulness.read_wikieval`); None: fifty
-        of the reference world. Other parameters as in `ragas`.
+        2023); chance is 0.5. `rows` are WikiEval's (`kgbias.faithfulness.read_wikieval`); None:
+        fifty of the reference world. Other parameters as in `ragas`.
 
         Args:
-            rows: WikiEval's (`kgbias.faithfulness.read_wikieval`); None: fifty of the reference world.
+            rows: WikiEval's (`kgbias.faithfulness.read_wikieval`); None: fifty of the reference
+                world.
             judge: as for `ragas`, and so are the others.
             repeats: how many times to judge each row.
             seed: the random seed of the judge's answers.
             judging: how to ask a model; see `JudgeOptions`.
         """
-        from kgbias.faithfulness import pairwise_accuracy, make_world_pairs
+        from kgbias.faithfulness import make_world_pairs, pairwise_accuracy
 
         check_judge_options(repeats, judge, judging)
         pairs = make_world_pairs() if rows is None else rows
         with _open_judge(self._context, judge, seed, judging) as (opened, progress):
-            return pairwise_accuracy(pairs, opened, lazy_embedder(progress), repeats=repeats, seed=seed)
+            return pairwise_accuracy(
+                pairs, opened, lazy_embedder(progress), repeats=repeats, seed=seed
+            )
 
     def reliability(
         self,
@@ -388,7 +421,9 @@ def coverage_store() -> Path:
     return folder / "coverage.db"
 
 
-def _reference_config(prompts: PathLike, category: Sequence[str], seed: int, iterations: int) -> CrawlConfig:
+def _reference_config(
+    prompts: PathLike, category: Sequence[str], seed: int, iterations: int
+) -> CrawlConfig:
     """The configuration of a crawl, in which packs differ only in their prompts: what is planted
     comes out under plain temperature sampling, and an answer that agrees with an example is as
     good as any, since it was drawn without the example."""
@@ -409,7 +444,9 @@ def _scorer_specs(
     from kgbias.measure.price import list_specs
     from kgbias.measure.scorers import check_measure
 
-    specs_by_measure: dict[str, list[ScorerLike]] = {m: list(specs) for m, specs in built_in.items()}
+    specs_by_measure: dict[str, list[ScorerLike]] = {
+        m: list(specs) for m, specs in built_in.items()
+    }
     for measure, specs in list_specs(more or {}).items():
         check_measure(measure)
         known_specs = specs_by_measure.setdefault(measure, [])
@@ -443,10 +480,27 @@ def _trial_names() -> dict[str, tuple[str, ...]]:
 
 
 _AGREEMENT_COLUMNS = (
-    "measure", "scorer", "version", "license", "set", "by", "group", "n", "unjudged", "same",
-    "same_low", "same_high", "floor", "kappa", "low", "high", "rho", "learnt", "name_effect",
+    "measure",
+    "scorer",
+    "version",
+    "license",
+    "set",
+    "by",
+    "group",
+    "n",
+    "unjudged",
+    "same",
+    "same_low",
+    "same_high",
+    "floor",
+    "kappa",
+    "low",
+    "high",
+    "rho",
+    "learnt",
+    "name_effect",
     "name",
-)  # fmt: skip
+)
 
 
 def _agreement_record(row: "ScorerReliability", checked_set: "CheckedSet | None") -> dict[str, Any]:
@@ -464,7 +518,17 @@ def _agreement_record(row: "ScorerReliability", checked_set: "CheckedSet | None"
     return cells | {"rho": checked_set.rho.value}
 
 
-_COVERAGE_COLUMNS = ("figure", "title", "covers", "share", "low", "high", "n", "independent", "width")
+_COVERAGE_COLUMNS = (
+    "figure",
+    "title",
+    "covers",
+    "share",
+    "low",
+    "high",
+    "n",
+    "independent",
+    "width",
+)
 
 
 def _coverage_record(row: "Coverage") -> dict[str, Any]:

@@ -13,7 +13,15 @@ from functools import cached_property
 from pathlib import Path
 
 from tests.attack.commands import Commands
-from tests.attack.disturbing import MODEL_WRITERS, HEAVY_MODULES, LONG_WRITERS, WRITERS, Disturber, AttackTally, damage_stores
+from tests.attack.disturbing import (
+    HEAVY_MODULES,
+    LONG_WRITERS,
+    MODEL_WRITERS,
+    WRITERS,
+    AttackTally,
+    Disturber,
+    damage_stores,
+)
 from tests.attack.inputs import fuzz
 from tests.attack.options import fuzz_options
 from tests.attack.servers import CLIENTS, SCENARIOS, attack_client, concerns_client
@@ -44,7 +52,9 @@ class Attacker:
 def servers(attacker: Attacker, client: str) -> Iterator[Counts]:
     """A client against each answer of a hostile server."""
     faults: Counter[str] = Counter()
-    names = [name for name in SCENARIOS if concerns_client(client, name)][:: 1 if attacker.full else 5]
+    names = [name for name in SCENARIOS if concerns_client(client, name)][
+        :: 1 if attacker.full else 5
+    ]
     for name in names:
         place = attacker.world.copy(attacker.folder / "server")
         _ended, server_faults = attack_client(attacker.commands, place, client, SCENARIOS[name])
@@ -96,20 +106,28 @@ def files(attacker: Attacker, part: str) -> Iterator[Counts]:
     """Mutated files for every reader."""
     count, seed = 9_000 if attacker.full else 200, f"{attacker.seed} {part}"
     found = fuzz(count, seed, attacker.folder)
-    yield f"files ({found.read_count} read, {found.refused_count} refused)", found.total, found.faults
+    yield (
+        f"files ({found.read_count} read, {found.refused_count} refused)",
+        found.total,
+        found.faults,
+    )
 
 
 def options(attacker: Attacker, part: str) -> Iterator[Counts]:
     """Odd values for every option of every command; half of the commands may load a model."""
     count, seed = 500 if attacker.full else 3, f"{attacker.seed} {part}"
-    tried, faults = fuzz_options(attacker.loaded_commands, attacker.world, attacker.folder, count, seed)
+    tried, faults = fuzz_options(
+        attacker.loaded_commands, attacker.world, attacker.folder, count, seed
+    )
     yield "options", tried, faults
 
 
 def strangers(attacker: Attacker, kind: str) -> Iterator[Counts]:
     """What strangers hand over: stores, studies, packs, vectors, queries, surroundings."""
     count = STRANGER_KINDS[kind][1] if attacker.full else 3
-    tally = attack_kind(attacker.commands, attacker.world, attacker.folder, attacker.seed, kind, count)
+    tally = attack_kind(
+        attacker.commands, attacker.world, attacker.folder, attacker.seed, kind, count
+    )
     yield f"strangers: {kind}", tally.rounds, tally.faults
 
 

@@ -22,12 +22,37 @@ MAX_ERROR_CHARS = 2_500  # characters: a message fits a screen, whatever the inp
 # of which 140 are its modules. A query that runs until its time is up builds rows until then,
 # up to the bound of its own engine (three quarters of the machine's memory).
 COMMAND_MEMORY_MB = {
-    "import": 300, "measure": 300, "structure": 300, "compare": 300, "associate": 300,
-    "report": 400, "figures": 400, "export": 300, "push": 300, "runs": 300, "query": 4_000,
-    "explore": 300, "publish": 300, "ask": 300, "faithfulness": 300, "review": 300,
-}  # fmt: skip
-MODEL_COMMANDS = ("crawl", "probe", "measure", "attribute", "merge", "calibrate", "evidence", "profiles",
-             "stories", "pairs", "sofa", "run")  # fmt: skip
+    "import": 300,
+    "measure": 300,
+    "structure": 300,
+    "compare": 300,
+    "associate": 300,
+    "report": 400,
+    "figures": 400,
+    "export": 300,
+    "push": 300,
+    "runs": 300,
+    "query": 4_000,
+    "explore": 300,
+    "publish": 300,
+    "ask": 300,
+    "faithfulness": 300,
+    "review": 300,
+}
+MODEL_COMMANDS = (
+    "crawl",
+    "probe",
+    "measure",
+    "attribute",
+    "merge",
+    "calibrate",
+    "evidence",
+    "profiles",
+    "stories",
+    "pairs",
+    "sofa",
+    "run",
+)
 MODEL_MEMORY_MB = 1_800
 LIBRARY_MEMORY_MB = 400  # what the libraries of models take, where they are loaded before
 SERVER_MEMORY_MB = 700  # whose answers may be of 8 MB, sixteen at once
@@ -46,8 +71,8 @@ def memory_limit_mb(argv: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class CommandResult:
-    """How a command ended: after so many `seconds`, of which `cpu_seconds` were its own, with a `peak_bytes` of
-    resident memory in bytes."""
+    """How a command ended: after so many `seconds`, of which `cpu_seconds` were its own, with a
+    `peak_bytes` of resident memory in bytes."""
 
     argv: tuple[str, ...]
     code: int

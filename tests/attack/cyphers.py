@@ -11,28 +11,87 @@ from kgbias.graph.cypher import PROCEDURES, sanitise_query
 
 FILE = "'file:///etc/passwd' AS r RETURN r"
 _MORE = (
-    f"LOAD CSV FROM {FILE}", f"LOAD CSV WITH HEADERS FROM {FILE}", "CALL db.clearQueryCaches()",
-    "CALL dbms.queryJmx('*:*') YIELD name RETURN name", "TERMINATE TRANSACTIONS 'x'", "SHOW USERS",
-    "SHOW SETTINGS YIELD name RETURN name", "CREATE (m)", "MERGE (m:X {a: 1})", "SET n.x = 1",
-    "DETACH DELETE n", "FOREACH (x IN [1] | CREATE (:X))", "CALL { CREATE (m) } IN TRANSACTIONS",
-    "ALTER CURRENT USER SET PASSWORD FROM 'a' TO 'b'", "DROP INDEX x",
+    f"LOAD CSV FROM {FILE}",
+    f"LOAD CSV WITH HEADERS FROM {FILE}",
+    "CALL db.clearQueryCaches()",
+    "CALL dbms.queryJmx('*:*') YIELD name RETURN name",
+    "TERMINATE TRANSACTIONS 'x'",
+    "SHOW USERS",
+    "SHOW SETTINGS YIELD name RETURN name",
+    "CREATE (m)",
+    "MERGE (m:X {a: 1})",
+    "SET n.x = 1",
+    "DETACH DELETE n",
+    "FOREACH (x IN [1] | CREATE (:X))",
+    "CALL { CREATE (m) } IN TRANSACTIONS",
+    "ALTER CURRENT USER SET PASSWORD FROM 'a' TO 'b'",
+    "DROP INDEX x",
     "CREATE USER x SET PASSWORD 'y'",
-)  # fmt: skip
+)
 _BEFORE = (
-    "", "MATCH (n) ", "MATCH (n) WITH n LIMIT 1 ", "UNWIND [1] AS n ", "EXPLAIN ", "PROFILE ",
-    "RETURN 1 AS r UNION ALL ", "MATCH (n) CALL { ", "CALL () { ", "MATCH (n) RETURN n // ",
-    "WITH 'a' AS n ", "WITH 1 AS `n` ", "MATCH (n) RETURN n; ", "CYPHER 5 ", "USE neo4j ",
-    "RETURN [x IN [1] | x] AS y ", "MATCH (n) WHERE n.a = '", 'RETURN "', "RETURN `", "/* ", "",
-)  # fmt: skip
+    "",
+    "MATCH (n) ",
+    "MATCH (n) WITH n LIMIT 1 ",
+    "UNWIND [1] AS n ",
+    "EXPLAIN ",
+    "PROFILE ",
+    "RETURN 1 AS r UNION ALL ",
+    "MATCH (n) CALL { ",
+    "CALL () { ",
+    "MATCH (n) RETURN n // ",
+    "WITH 'a' AS n ",
+    "WITH 1 AS `n` ",
+    "MATCH (n) RETURN n; ",
+    "CYPHER 5 ",
+    "USE neo4j ",
+    "RETURN [x IN [1] | x] AS y ",
+    "MATCH (n) WHERE n.a = '",
+    'RETURN "',
+    "RETURN `",
+    "/* ",
+    "",
+)
 _AFTER = ("", "", "", " }", " } RETURN 1", " // x", " /* x", "'", '"', "`", ";", "\\")
 _SPACES = (
     "\t\n\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u180e\u2000\u2009\u2028\u2029\u202f\u3000\ufeff\u200b\0"
 )
 _GLUE = (
-    "/**/", "/* x */", "/*/**/*/", "// x\n", "// x\r", "// x\u2028", "// x\x85", "//\x0c", "'", '"',
-    "`", "``", "\\'", "\\\\", "\\u0027", "\\u0022 ", "\\u0060", "\\u000a", "\\uuu000d", "\\u002f/",
-    "*/", ";", "\x00", "\u200d", "\u202e", "\x1a", "\\n", "+", "(", ")", "{", "}", "1", ".", ":",
-)  # fmt: skip
+    "/**/",
+    "/* x */",
+    "/*/**/*/",
+    "// x\n",
+    "// x\r",
+    "// x\u2028",
+    "// x\x85",
+    "//\x0c",
+    "'",
+    '"',
+    "`",
+    "``",
+    "\\'",
+    "\\\\",
+    "\\u0027",
+    "\\u0022 ",
+    "\\u0060",
+    "\\u000a",
+    "\\uuu000d",
+    "\\u002f/",
+    "*/",
+    ";",
+    "\x00",
+    "\u200d",
+    "\u202e",
+    "\x1a",
+    "\\n",
+    "+",
+    "(",
+    ")",
+    "{",
+    "}",
+    "1",
+    ".",
+    ":",
+)
 _ALIKE = {"s": "\u017f", "k": "\u212a", "i": "\u0130\u0131", "a": "\u0430", "e": "\u0435"}
 
 
@@ -51,10 +110,18 @@ def hostile_queries(rng: random.Random) -> Iterator[str]:
         text = rng.choice(_BEFORE) + rng.choice(_MORE) + rng.choice(_AFTER)
         changes = rng.choice((0, 1, 1, 2, 3))
         if rng.random() < 0.5:
-            text = "".join(
-                _random_name(rng) if part == "{N}" else _random_text(rng) if part == "{T}" else part
-                for part in re.split(r"(\{[NT]\})", rng.choice(_FRAMES))
-            ).replace("{{", "{").replace("}}", "}")  # fmt: skip
+            text = (
+                "".join(
+                    _random_name(rng)
+                    if part == "{N}"
+                    else _random_text(rng)
+                    if part == "{T}"
+                    else part
+                    for part in re.split(r"(\{[NT]\})", rng.choice(_FRAMES))
+                )
+                .replace("{{", "{")
+                .replace("}}", "}")
+            )
             changes = rng.choice((0, 0, 1))
         for _ in range(changes):
             text = rng.choice(_CHANGES)(text, rng)
@@ -109,8 +176,14 @@ def _replace_at(text: str, at: int, replacement: str, length: int) -> str:
 
 
 _CHANGES: tuple[Callable[[str, random.Random], str], ...] = (
-    _change_space, _insert_comment, _insert_comment, _escape_letter, _change_letter, _repeat_part, _drop_letter,
-)  # fmt: skip
+    _change_space,
+    _insert_comment,
+    _insert_comment,
+    _escape_letter,
+    _change_letter,
+    _repeat_part,
+    _drop_letter,
+)
 
 
 def accept_query(text: str) -> tuple[str, dict[str, Any]] | None:
@@ -126,7 +199,9 @@ def find_side_effects(run: Callable[..., Any], text: str, values: dict[str, Any]
     query, or would only read. `run` is a driver's `execute_query`; nothing is executed."""
     import neo4j
 
-    explained = text if text.split()[:1] == ["EXPLAIN"] else f"EXPLAIN {text.removeprefix('PROFILE')}"
+    explained = (
+        text if text.split()[:1] == ["EXPLAIN"] else f"EXPLAIN {text.removeprefix('PROFILE')}"
+    )
     try:
         summary = run(explained, values).summary
     except neo4j.exceptions.Neo4jError:

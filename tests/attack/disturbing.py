@@ -18,7 +18,7 @@ import pytest
 
 from kgbias.graph.sqlite import schema
 from kgbias.io.files import sha256_of
-from tests.attack.commands import Commands, CommandResult
+from tests.attack.commands import CommandResult, Commands
 from tests.attack.readers import TOML_TESTS, VECTORS
 from tests.attack.worlds import MANY, MEASURE, SCORED_MEASURES, TRIPLES, AttackWorld
 
@@ -77,7 +77,9 @@ WRITERS: Writers = {
     },
 }
 # Those that take seconds: of a table beside the copies of the world (`write_many`).
-LONG_WRITERS: Writers = {"import many": ("import", f"../{MANY}", "--run", "new", "--model", "other")}
+LONG_WRITERS: Writers = {
+    "import many": ("import", f"../{MANY}", "--run", "new", "--model", "other")
+}
 RUN_ONCE = ("publish", "delete")  # that refuse to do again what is done
 # What a study of one file does: all of it again at each call, but for what the store holds.
 STUDY = f"""store = "study.db"
@@ -213,7 +215,9 @@ def find_damage(folder: Path) -> list[str]:
     return faults
 
 
-def differences(expected: FolderContents, now: FolderContents, *, whole_only: bool = False) -> list[str]:
+def differences(
+    expected: FolderContents, now: FolderContents, *, whole_only: bool = False
+) -> list[str]:
     """How a folder differs from what it should be. With `whole_only` an output may be absent, and
     the store is not compared: what is there must be whole."""
     faults = []
@@ -257,7 +261,9 @@ class AttackTally:
 class Disturber:
     """Disturbs a writer, again and again, each time in a copy of the world."""
 
-    def __init__(self, commands: Commands, world: AttackWorld, folder: Path, seed: int | str) -> None:
+    def __init__(
+        self, commands: Commands, world: AttackWorld, folder: Path, seed: int | str
+    ) -> None:
         self._commands, self._world, self._folder = commands, world, folder
         self._rng = random.Random(seed)
         self._number = 0
@@ -271,7 +277,11 @@ class Disturber:
                 moment = self._rng.uniform(0, 1.05 * calm.seconds)
                 tally.kills += self._run(folder, argv, kill_after=moment).code == -9
             tally.note(
-                name, [*find_damage(folder), *differences(expected, read_folder(folder), whole_only=True)]
+                name,
+                [
+                    *find_damage(folder),
+                    *differences(expected, read_folder(folder), whole_only=True),
+                ],
             )
             self._run_again(name, argv, folder, expected, tally)
         return tally
@@ -291,7 +301,11 @@ class Disturber:
                 if file.exists() and file.read_bytes() == data:
                     self._tear_log(Path(f"{file}-wal"))
             tally.note(
-                name, [*find_damage(folder), *differences(expected, read_folder(folder), whole_only=True)]
+                name,
+                [
+                    *find_damage(folder),
+                    *differences(expected, read_folder(folder), whole_only=True),
+                ],
             )
             self._run_again(name, argv, folder, expected, tally)
         return tally
@@ -342,14 +356,20 @@ class Disturber:
         return tally
 
     def _run_again(
-        self, name: str, argv: Sequence[str], folder: Path, expected: FolderContents, tally: AttackTally
+        self,
+        name: str,
+        argv: Sequence[str],
+        folder: Path,
+        expected: FolderContents,
+        tally: AttackTally,
     ) -> None:
         is_whole = not differences(expected, read_folder(folder))
         result = self._run(folder, argv)
         is_refused = result.code == 2 and name in RUN_ONCE and is_whole
         faults = [str(result)] if result.code and not is_refused else []
         tally.note(
-            f"{name}, again", [*faults, *find_damage(folder), *differences(expected, read_folder(folder))]
+            f"{name}, again",
+            [*faults, *find_damage(folder), *differences(expected, read_folder(folder))],
         )
         tally.rounds += 1
         shutil.rmtree(folder)
@@ -399,9 +419,15 @@ READERS: tuple[tuple[str, ...], ...] = (
 
 
 def damage_stores(
-    commands: Commands, world: AttackWorld, folder: Path, count: int, seed: int | str, max_commands: int = 3
+    commands: Commands,
+    world: AttackWorld,
+    folder: Path,
+    count: int,
+    seed: int | str,
+    max_commands: int = 3,
 ) -> AttackTally:
-    """`count` stores with bytes or pages that are not what they were; `max_commands` commands each."""
+    """`count` stores with bytes or pages that are not what they were; `max_commands` commands
+    each."""
     rng, tally = random.Random(seed), AttackTally()
     for number in range(count):
         place = world.copy(folder / f"damaged{number}")
@@ -413,9 +439,13 @@ def damage_stores(
             [rng.choice(READERS[-2:])] if number % 25 == 0 else []
         ):
             result = commands.run(*argv, cwd=place)
-            tally.note(f"{argv[0]} of a store with {damage_name}", [result.fault] if result.fault else [])
+            tally.note(
+                f"{argv[0]} of a store with {damage_name}", [result.fault] if result.fault else []
+            )
             tally.refused_count += result.code != 0
-            error = result.err[max(0, result.err.find("kgbias: ")) :].strip()  # progress is before it
+            error = result.err[
+                max(0, result.err.find("kgbias: ")) :
+            ].strip()  # progress is before it
             if "\n" in error and result.code == 2 and "usage" not in error.lower():
                 tally.note(argv[0], [f"more than one line: {error[:200]!r}"])
         tally.rounds += 1

@@ -114,16 +114,23 @@ STEREOSET = json.dumps(
 BBQ = (
     json.dumps(
         {
-            "example_id": 1, "question_index": "1", "question_polarity": "neg",
-            "context_condition": "ambig", "category": "Age", "label": 2,
-            "context": "A boy and an old man sat.", "question": "Who slept?",
+            "example_id": 1,
+            "question_index": "1",
+            "question_polarity": "neg",
+            "context_condition": "ambig",
+            "category": "Age",
+            "label": 2,
+            "context": "A boy and an old man sat.",
+            "question": "Who slept?",
             "answer_info": {"ans0": ["boy", "young"], "ans1": ["old"], "ans2": ["unknown"]},
             "additional_metadata": {"stereotyped_groups": ["old"]},
-            "ans0": "The boy", "ans1": "The man", "ans2": "Not known",
+            "ans0": "The boy",
+            "ans1": "The man",
+            "ans2": "Not known",
         }
     )
     + "\n"
-)  # fmt: skip
+)
 WINOGENDER = (
     "sentid\tsentence\nnurse.patient.1.female.txt\tThe nurse told the patient she was tired.\n"
 )
@@ -187,14 +194,19 @@ device = "cpu"
 STORIES = "".join(
     json.dumps(
         {
-            "sample_id": str(n), "generator_model": "m", "language": "en", "scenario_key": "a",
-            "target_attribute": "religion", "target_attribute_value": value,
-            "story": "She sang.", "extracted_attributes_json": '{"gender": "woman", "age": "old"}',
+            "sample_id": str(n),
+            "generator_model": "m",
+            "language": "en",
+            "scenario_key": "a",
+            "target_attribute": "religion",
+            "target_attribute_value": value,
+            "story": "She sang.",
+            "extracted_attributes_json": '{"gender": "woman", "age": "old"}',
         }
     )
     + "\n"
     for n, value in enumerate(("Hindu", "Jewish"))
-)  # fmt: skip
+)
 INDICATORS = """source = "here"
 [pattern.trade]
 slot = "people"
@@ -234,12 +246,16 @@ RAGAS = json.dumps(
         ],
         "relationships": [
             {
-                "id": "r", "type": "child", "source": "a", "target": "b",
-                "bidirectional": False, "properties": {"score": 0.5},
+                "id": "r",
+                "type": "child",
+                "source": "a",
+                "target": "b",
+                "bidirectional": False,
+                "properties": {"score": 0.5},
             }
         ],
     }
-)  # fmt: skip
+)
 RECORDS = (
     '{"question": "Who?", "answer": "Bo.", "context": "Bo sings."}\n'
     '{"user_input": "Who?", "response": "Bo.", "retrieved_contexts": ["Bo sings.", "Al."]}\n'
@@ -250,7 +266,9 @@ SBIC = (
 )
 RECIPE = json.dumps(
     {
-        "run": "r", "id": "5d0e", "kind": "crawl",
+        "run": "r",
+        "id": "5d0e",
+        "kind": "crawl",
         "model": {"name": "m", "revision": ""},
         "settings": [["dtype", "float32"]],
         "config": {"category": "gender", "samples": 3, "arms": ["none"]},
@@ -261,7 +279,7 @@ RECIPE = json.dumps(
             {"generation": "g", "verdict": "reject", "decided": "now", "statement": list("abc")}
         ],
     }
-)  # fmt: skip
+)
 PUBLISHED = '{"id": "a", "arm": "none", "count": 2, "group": "women", "regard": 0.5}\n'
 
 
@@ -282,12 +300,14 @@ def _read_all(values: Any) -> Any:
 
 def _import_reader(kind: str) -> Callable[[Callable[..., Any], Path], Any]:
     def call(read: Callable[..., Any], path: Path) -> Any:
-        from kgbias.ingest import TripleColumns, ProfileColumns
+        from kgbias.ingest import ProfileColumns, TripleColumns
 
         if kind == "profiles":
             return _read_all(read(path, "csv", ProfileColumns()))
         suffix = path.suffix.lstrip(".")
-        return _read_all(read(path, suffix if suffix in ("csv", "tsv") else "jsonl", TripleColumns()))
+        return _read_all(
+            read(path, suffix if suffix in ("csv", "tsv") else "jsonl", TripleColumns())
+        )
 
     return call
 
@@ -378,7 +398,10 @@ READERS = (
         _import_reader("triples"),
     ),
     Reader(
-        "profiles", "kgbias.ingest:read_profiles", {"csv": PROFILES.encode()}, _import_reader("profiles")
+        "profiles",
+        "kgbias.ingest:read_profiles",
+        {"csv": PROFILES.encode()},
+        _import_reader("profiles"),
     ),
     Reader(
         "people of stories",
@@ -483,7 +506,9 @@ READERS = (
         {"csv": b"id,decision,predicate,object\ng1,restore,love,tea\ng2,reject,,\n"},
     ),
     Reader("plan", "kgbias.study.plan:read_plan", {"toml": PLAN.encode()}),
-    Reader("settings", "kgbias.cli.settings:file_defaults", {"toml": SETTINGS.encode()}, _read_settings),
+    Reader(
+        "settings", "kgbias.cli.settings:file_defaults", {"toml": SETTINGS.encode()}, _read_settings
+    ),
     Reader(
         "indicators", "kgbias.associate.indicators:read_indicators", {"toml": INDICATORS.encode()}
     ),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.attack.commands import Commands, CommandResult
+from tests.attack.commands import CommandResult, Commands
 from tests.attack.worlds import measure_options
 from tests.fault_server import Fault, FaultServer
 
@@ -44,7 +44,9 @@ def right_answer(body: dict[str, Any]) -> ServerAnswer:
         }
         return top | {"choices": [choice]}
     if body.get("echo"):
-        return top | {"choices": [_completion_choice(n, text) for n, text in enumerate(body["prompt"])]}
+        return top | {
+            "choices": [_completion_choice(n, text) for n, text in enumerate(body["prompt"])]
+        }
     return top | {"choices": [{"index": 0, "text": " music.", "finish_reason": "stop"}]}
 
 
@@ -127,11 +129,19 @@ def _scores_scenario(*values: Any) -> Scenario:
 
 _BASIC = base64.b64encode(f"user:{KEY}".encode()).decode()
 ECHOES = {  # a server that says the key back, wherever it can
-    "401 says the key": _raw_scenario(json.dumps({"error": {"message": f"Incorrect API key: {KEY}"}}), 401),
+    "401 says the key": _raw_scenario(
+        json.dumps({"error": {"message": f"Incorrect API key: {KEY}"}}), 401
+    ),
     "403 says the key": _raw_scenario(f"<p>not with {KEY}</p>", 403, content_type="text/html"),
-    "400 says the key": _raw_scenario(json.dumps({"error": {"message": f"bad header Bearer {KEY}"}}), 400),
-    "500 says the key": _raw_scenario(json.dumps({"error": {"message": f"{'x' * 280} {KEY}"}}), 500),
-    "404 says it in Basic": _raw_scenario(json.dumps({"error": {"message": f"Basic {_BASIC}"}}), 404),
+    "400 says the key": _raw_scenario(
+        json.dumps({"error": {"message": f"bad header Bearer {KEY}"}}), 400
+    ),
+    "500 says the key": _raw_scenario(
+        json.dumps({"error": {"message": f"{'x' * 280} {KEY}"}}), 500
+    ),
+    "404 says it in Basic": _raw_scenario(
+        json.dumps({"error": {"message": f"Basic {_BASIC}"}}), 404
+    ),
     "422 says its repr": _raw_scenario(json.dumps({"error": {"message": repr(KEY.encode())}}), 422),
     "200 says the key": _raw_scenario(f"not JSON, but {KEY}"),
     "200 cuts the key": _raw_scenario("x" * 60 + KEY),
@@ -171,7 +181,9 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "charset rot13": _raw_scenario("{}", content_type="application/json; charset=rot13"),
     "charset utf-7": _raw_scenario("+2D8-", content_type="application/json; charset=utf-7"),
-    "gzip that is none": _raw_scenario("{}", content_encoding="gzip", content_type="application/json"),
+    "gzip that is none": _raw_scenario(
+        "{}", content_encoding="gzip", content_type="application/json"
+    ),
     "a gzip bomb": _raw_scenario(
         gzip.compress(b" " * 300_000_000, 9),
         content_encoding="gzip",
@@ -187,7 +199,9 @@ SCENARIOS: dict[str, Scenario] = {
     "to a file": _raw_scenario("", 302, location="file:///etc/passwd"),
     "to nowhere": _raw_scenario("", 302, location=""),
     "to a place that is no text": _raw_scenario("", 302, location="/\xff\xfe"),
-    "a length too long": _raw_scenario("{}", content_length="100000", content_type="application/json"),
+    "a length too long": _raw_scenario(
+        "{}", content_length="100000", content_type="application/json"
+    ),
     "a length too short": _raw_scenario('{"choices": []}', content_length="4"),
     "no such chunks": _raw_scenario("zz\r\n{}\r\n", transfer_encoding="chunked"),
     "status 299": _raw_scenario("{}", 299),
@@ -258,8 +272,8 @@ SCENARIOS: dict[str, Scenario] = {
 
 @dataclass(frozen=True)
 class AttackedClient:
-    """A command that asks a server; `sound_requests` are the requests that are answered as they should be
-    (the scorer's question which categories there are)."""
+    """A command that asks a server; `sound_requests` are the requests that are answered as they
+    should be (the scorer's question which categories there are)."""
 
     argv: tuple[str, ...]
     sound_requests: int = 0
@@ -320,7 +334,11 @@ def concerns_client(client: str, scenario: str) -> bool:
 NO_STATEMENTS = re.compile(
     r"kgbias: run '\w+'( \(\w+\))? has no statements: repeat its crawl, or name another run"
 )
-FOLLOW_UPS: tuple[tuple[str, ...], ...] = (("runs",), ("compare", "r"), ("export", "-o", "after.jsonl"))
+FOLLOW_UPS: tuple[tuple[str, ...], ...] = (
+    ("runs",),
+    ("compare", "r"),
+    ("export", "-o", "after.jsonl"),
+)
 REPORT_COMMAND = ("report", "-o", "after.html")
 
 
@@ -356,7 +374,9 @@ def attack_client(
             # A crawl that the server gave nothing has nothing to take out, and that is said.
             is_empty = follow_up.code == 2 and NO_STATEMENTS.fullmatch(follow_up.err.strip())
             if follow_up.fault or (follow_up.code and not is_empty):
-                faults.append(f"then {argv[0]} failed: {follow_up.fault or follow_up.err.strip()[:200]}")
+                faults.append(
+                    f"then {argv[0]} failed: {follow_up.fault or follow_up.err.strip()[:200]}"
+                )
         faults += find_leaks(folder, "")
     return result, faults
 

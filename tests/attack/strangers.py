@@ -34,20 +34,43 @@ ACTING = (
     "CREATE TABLE own (a TEXT UNIQUE ON/**/CONFLICT IGNORE)",
 )
 VALUES: tuple[object, ...] = (
-    "text", "", "\x1b[2J\x00", b"\xff\xfe", 9e999, -9e999, -1, 0, 2**63 - 1, -(2**63), 10**18,
-    1e308, "[" * 100_000, '{"a": NaN}', "null", "[1]", "\ud7ff" * 1000,
-)  # fmt: skip
+    "text",
+    "",
+    "\x1b[2J\x00",
+    b"\xff\xfe",
+    9e999,
+    -9e999,
+    -1,
+    0,
+    2**63 - 1,
+    -(2**63),
+    10**18,
+    1e308,
+    "[" * 100_000,
+    '{"a": NaN}',
+    "null",
+    "[1]",
+    "\ud7ff" * 1000,
+)
 LOOP = "{% for a in range(99999) %}{% for b in range(99999) %}x{% endfor %}{% endfor %}"
 PACKS = (
-    LOOP, "{{ lipsum(n=100000) }}", "{{ group | wordwrap(1) }}", "{{ 'a' * 3000000000 }}",
-    "{{ '%2000000000d' | format(1) }}", "{{ 9 ** 9 ** 9 }}", "{{ 'a'.ljust(3000000000) }}",
+    LOOP,
+    "{{ lipsum(n=100000) }}",
+    "{{ group | wordwrap(1) }}",
+    "{{ 'a' * 3000000000 }}",
+    "{{ '%2000000000d' | format(1) }}",
+    "{{ 9 ** 9 ** 9 }}",
+    "{{ 'a'.ljust(3000000000) }}",
     "{% set a = 'ab' %}" + "{% set a = a ~ a %}" * 33 + "{{ a }}",
-    "{{ group | center(3000000000) }}", "{{ ''.__class__.__mro__ }}", "{% include 'x' %}",
-    "{{ header" + " | join('abcd')" * 14 + " }}", "{{ header" + " | list | lower" * 14 + " }}",
+    "{{ group | center(3000000000) }}",
+    "{{ ''.__class__.__mro__ }}",
+    "{% include 'x' %}",
+    "{{ header" + " | join('abcd')" * 14 + " }}",
+    "{{ header" + " | list | lower" * 14 + " }}",
     "{% for a in header %}" * 9 + "x" + "{% endfor %}" * 9,
     "{{ " + "header | join(" * 14 + "header" + ")" * 14 + " }}",
     "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
-)  # fmt: skip
+)
 VECTORS = {
     "a.bin": b"1000000 2000\nmen " + bytes(60),
     "b.txt": b"1000000 2000\nmen 1 2 3",
@@ -70,28 +93,56 @@ QUERIES = (
     f"WITH 'a\\u0027 AS x LOAD CSV FROM {FILE} //' AS y",
     f"WITH 1 AS `a``b` LOAD CSV FROM {FILE}",
     f"MATCH (n) RETURN n /* LOAD CSV FROM {FILE}",
-    "CALL db.clearQueryCaches()", "SHOW USERS", "TERMINATE TRANSACTIONS 'x'",
-    "CALL dbms.queryJmx('*:*')", "RETURN apoc.util.md5(['x'])", "CREATE (n)",
-)  # fmt: skip
+    "CALL db.clearQueryCaches()",
+    "SHOW USERS",
+    "TERMINATE TRANSACTIONS 'x'",
+    "CALL dbms.queryJmx('*:*')",
+    "RETURN apoc.util.md5(['x'])",
+    "CREATE (n)",
+)
 SURROUNDINGS: tuple[dict[str, Any], ...] = (
-    {"closed": [1]}, {"closed": [0]}, {"closed": [2]}, {"closed": [0, 1, 2]}, {"clock": True},
-    {"env": {"ALL_PROXY": "socks5://127.0.0.1:1"}}, {"env": {"HTTP_PROXY": "http://[::1"}},
-    {"env": {"SSL_CERT_FILE": "/nowhere.pem"}}, {"env": {"LANG": "C", "LC_ALL": "POSIX"}},
-    {"env": {"KGBIAS_CONFIG": "/nowhere.toml"}}, {"env": {"HOME": "/nowhere"}},
-)  # fmt: skip
-ASKING = ("crawl", "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--category",
-          "gender", "--samples", "1", "--iterations", "0")  # fmt: skip
+    {"closed": [1]},
+    {"closed": [0]},
+    {"closed": [2]},
+    {"closed": [0, 1, 2]},
+    {"clock": True},
+    {"env": {"ALL_PROXY": "socks5://127.0.0.1:1"}},
+    {"env": {"HTTP_PROXY": "http://[::1"}},
+    {"env": {"SSL_CERT_FILE": "/nowhere.pem"}},
+    {"env": {"LANG": "C", "LC_ALL": "POSIX"}},
+    {"env": {"KGBIAS_CONFIG": "/nowhere.toml"}},
+    {"env": {"HOME": "/nowhere"}},
+)
+ASKING = (
+    "crawl",
+    "--model",
+    "openai:m",
+    "--base-url",
+    "http://127.0.0.1:9/v1",
+    "--category",
+    "gender",
+    "--samples",
+    "1",
+    "--iterations",
+    "0",
+)
 LIGHT_READERS = [argv for argv in READERS if argv[0] != "query"]
 
 _HOLDER = b'{"host": "%s", "process": %s, "machine": "m", "started": "1", "token": "t"}'
 HOLDERS = tuple(
     (text, dead)
     for text in (
-        _HOLDER % (b"far", b"7"), _HOLDER % (b"\\u001b[2J", b"-1"), _HOLDER % (b"x" * 9999, b"1e9"),
-        b"", b"\xff\x00", b"[" * 100_000, b'{"host": 3}', b'{"process": null, "other": {}}',
+        _HOLDER % (b"far", b"7"),
+        _HOLDER % (b"\\u001b[2J", b"-1"),
+        _HOLDER % (b"x" * 9999, b"1e9"),
+        b"",
+        b"\xff\x00",
+        b"[" * 100_000,
+        b'{"host": 3}',
+        b'{"process": null, "other": {}}',
     )
     for dead in (False, True)
-)  # fmt: skip
+)
 
 Faults = Iterator[tuple[str, str]]  # where, and what; "" where nothing is wrong
 StrangerAttack = Callable[[Commands, Path, random.Random, int], Faults]
@@ -113,8 +164,12 @@ def acting_stores(commands: Commands, folder: Path, rng: random.Random, n: int) 
 def lying_stores(commands: Commands, folder: Path, rng: random.Random, _: int) -> Faults:
     """Values that no store holds end in a line, and are found."""
     with closing(sqlite3.connect(folder / "kgbias.db")) as db:
-        tables = [t for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' "
-                  "AND name NOT LIKE 'sqlite_%'")]  # fmt: skip
+        tables = [
+            t
+            for (t,) in db.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            )
+        ]
         filled = [t for t in tables if db.execute(f'SELECT 1 FROM "{t}"').fetchone()]
         table = rng.choice(filled)
         column = rng.choice([row[1] for row in db.execute(f'PRAGMA table_info("{table}")')])
@@ -172,8 +227,11 @@ def dumped_stores(commands: Commands, folder: Path, rng: random.Random, _: int) 
         closing(sqlite3.connect(folder / "new.db")) as new,
     ):
         new.executescript("\n".join(old.iterdump()))
-    for argv in (rng.choice([("runs",), ("verify",)]), ("structure", "r"),
-                 ("import", TRIPLES, "--run", "n", "--model", "m")):  # fmt: skip
+    for argv in (
+        rng.choice([("runs",), ("verify",)]),
+        ("structure", "r"),
+        ("import", TRIPLES, "--run", "n", "--model", "m"),
+    ):
         done = commands.run(*argv, "--store", "new.db", cwd=folder)
         yield f"{argv[0]} of a store that was dumped", done.fault or done.err * (done.code != 0)
 
@@ -184,9 +242,17 @@ def packs(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
     file = folder / "pack" / "object.toml"
     file.write_text(file.read_text().replace("{{ header }}", PACKS[n % len(PACKS)], 1))
     done = commands.run(
-        "crawl", "--model", "reference", "--category", "peoples", "--prompts", "pack", "--dry-run",
-        cwd=folder, limits={"RLIMIT_CPU": 20},
-    )  # fmt: skip
+        "crawl",
+        "--model",
+        "reference",
+        "--category",
+        "peoples",
+        "--prompts",
+        "pack",
+        "--dry-run",
+        cwd=folder,
+        limits={"RLIMIT_CPU": 20},
+    )
     yield "a pack", done.fault or _refusal_fault(done.code, done.err)
 
 
@@ -237,7 +303,9 @@ def publications(commands: Commands, folder: Path, rng: random.Random, _: int) -
             (folder / "pub" / "SHA256SUMS").write_text(f"{'0' * 64}  ../kgbias.db\n")
     for argv in (("reproduce", "pub", "--check"), ("reproduce", "pub")):
         done = commands.run(*argv, cwd=folder)
-        told = "" if done.code == 1 else _refusal_fault(done.code, done.err)  # 1: it says what differs
+        told = (
+            "" if done.code == 1 else _refusal_fault(done.code, done.err)
+        )  # 1: it says what differs
         if done.code == 0 and (file.name == "SHA256SUMS" or file.read_bytes() == data):
             told = ""
         yield f"{' '.join(argv)} of another {file.name}", done.fault or told
@@ -277,7 +345,10 @@ def holders(commands: Commands, folder: Path, rng: random.Random, n: int) -> Fau
     state = "  abandoned  " if dead else "  running  "
     yield "runs with a holder", done.fault or ("" if state in done.out else done.out)
     done = commands.run("delete", "r", "--yes", cwd=folder)
-    yield "delete with a holder", done.fault or ("" if dead else _refusal_fault(done.code, done.err))
+    yield (
+        "delete with a holder",
+        done.fault or ("" if dead else _refusal_fault(done.code, done.err)),
+    )
 
 
 def queries(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
@@ -291,9 +362,11 @@ def queries(commands: Commands, folder: Path, _: random.Random, n: int) -> Fault
 def surroundings(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faults:
     """Closed streams, odd proxies and certificates, a clock that jumps."""
     how = SURROUNDINGS[n % len(SURROUNDINGS)]
-    argv = ASKING if "PROXY" in str(how) or "SSL" in str(how) else rng.choice(
-        [*LIGHT_READERS, ("delete", "r", "--yes")]
-    )  # fmt: skip
+    argv = (
+        ASKING
+        if "PROXY" in str(how) or "SSL" in str(how)
+        else rng.choice([*LIGHT_READERS, ("delete", "r", "--yes")])
+    )
     done = commands.run(*argv, cwd=folder, **how)
     silent = 2 in how.get("closed", ()) and done.fault == "failed without a word"
     yield f"{argv[0]} with {how}", "" if silent else done.fault
@@ -331,9 +404,10 @@ def reviews(commands: Commands, folder: Path, rng: random.Random, _: int) -> Fau
 
 def _crawl_rows(folder: Path) -> dict[str, Any]:
     return {
-        name: rows for name, rows in read_folder(folder).items()
+        name: rows
+        for name, rows in read_folder(folder).items()
         if name.split("/")[-1] in ("generation", "triple", "run")
-    }  # fmt: skip
+    }
 
 
 def _refusal_fault(code: int, err: str) -> str:
@@ -343,7 +417,9 @@ def _refusal_fault(code: int, err: str) -> str:
     return f"was not refused in a line: {code}, {err[-300:]!r}"
 
 
-STRANGER_KINDS: dict[str, tuple[StrangerAttack, int]] = {  # and how many of it belong to a whole attack
+STRANGER_KINDS: dict[
+    str, tuple[StrangerAttack, int]
+] = {  # and how many of it belong to a whole attack
     "acting stores": (acting_stores, 100),
     "lying stores": (lying_stores, 300),
     "endless stores": (endless_stores, 40),
@@ -369,7 +445,9 @@ def attack_kind(
     rng, tally = random.Random(f"{seed} {kind}"), AttackTally()
     for number in range(count):
         place = world.copy(folder / f"strange{number}")
-        faults: Sequence[tuple[str, str]] = list(STRANGER_KINDS[kind][0](commands, place, rng, number))
+        faults: Sequence[tuple[str, str]] = list(
+            STRANGER_KINDS[kind][0](commands, place, rng, number)
+        )
         for where, fault in faults:
             tally.note(where, [fault] if fault else [])
         tally.rounds += 1

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.attack.commands import Commands
-from tests.attack.servers import CLIENTS, ECHOES, KEY, attack_client, concerns_client, find_leaks, right_answer
+from tests.attack.servers import (
+    CLIENTS,
+    ECHOES,
+    KEY,
+    attack_client,
+    concerns_client,
+    find_leaks,
+    right_answer,
+)
 from tests.conftest import sweep_params
 from tests.fault_server import FaultServer
 

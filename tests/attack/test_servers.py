@@ -11,9 +11,9 @@ from kgbias.measure.scorers import _moderation, load_scorer
 from kgbias.models.score import server
 from tests.attack.commands import Commands
 from tests.attack.servers import (
-    FOLLOW_UPS,
     CLIENTS,
     ECHOES,
+    FOLLOW_UPS,
     KEY,
     REPORT_COMMAND,
     SCENARIOS,
@@ -98,7 +98,11 @@ def test_what_was_answered_is_kept_when_one_answer_is_odd(commands: Commands, wo
     def plan(body: dict[str, object], _: int) -> Fault:
         nonlocal seen
         seen += 1
-        return odd(right_answer(body), body) if seen % 3 == 0 else ("body", json.dumps(right_answer(body)))
+        return (
+            odd(right_answer(body), body)
+            if seen % 3 == 0
+            else ("body", json.dumps(right_answer(body)))
+        )
 
     with FaultServer(plan) as hostile:
         env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": hostile.url}

@@ -102,7 +102,9 @@ QUICK = ("import", "measure", "structure", "export csv-pair", "export neo4j-admi
 
 
 @pytest.mark.parametrize("name", sweep_params(5, [*QUICK, "report"]))
-def test_a_full_disk(commands: Commands, whole_world: AttackWorld, tmp_path: Path, name: str) -> None:
+def test_a_full_disk(
+    commands: Commands, whole_world: AttackWorld, tmp_path: Path, name: str
+) -> None:
     disturber = Disturber(commands, whole_world, tmp_path, 16)
     tally = disturber.full(name, WRITERS[name], 4 if name != "report" else 1)
     assert not tally.faults, "\n".join(tally.faults)
@@ -116,6 +118,8 @@ def test_a_kill(commands: Commands, whole_world: AttackWorld, tmp_path: Path, na
 
 
 @pytest.mark.parametrize("name", ["import", "measure", "export csv"])
-def test_two_at_once(commands: Commands, whole_world: AttackWorld, tmp_path: Path, name: str) -> None:
+def test_two_at_once(
+    commands: Commands, whole_world: AttackWorld, tmp_path: Path, name: str
+) -> None:
     tally = Disturber(commands, whole_world, tmp_path, 16).twice(name, WRITERS[name], 1)
     assert not tally.faults, "\n".join(tally.faults)

@@ -22,6 +22,8 @@ def test_what_strangers_hand_over(
 
 
 @pytest.mark.parametrize("name", ["import", "measure", "compact", "delete", "migrate"])
-def test_a_power_cut(commands: Commands, whole_world: AttackWorld, tmp_path: Path, name: str) -> None:
+def test_a_power_cut(
+    commands: Commands, whole_world: AttackWorld, tmp_path: Path, name: str
+) -> None:
     tally = Disturber(commands, whole_world, tmp_path, 16).power(name, WRITERS[name], 2)
     assert not tally.faults, "\n".join(tally.faults)

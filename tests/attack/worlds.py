@@ -22,7 +22,9 @@ ROWS = [
 ]
 TRIPLES = "triples.csv"
 MANY = "many.csv"
-SCORED_MEASURES = [m.name for m in MEASURES.values() if not m.in_vectors]  # a file has scores of these
+SCORED_MEASURES = [
+    m.name for m in MEASURES.values() if not m.in_vectors
+]  # a file has scores of these
 
 
 def write_files(folder: Path) -> None:

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kgbias.explore.store_watch import StoreWatch
 from kgbias.explore.server import render_served
 from kgbias.explore.similar import SimilarStatements
+from kgbias.explore.store_watch import StoreWatch
 from kgbias.graph.labels import Label
-from kgbias.graph.profiles import ProfilePart, Profile
+from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.push import push_run
-from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
 from kgbias.graph.sofa import (
     ProbeSet,
     SofaCategory,
@@ -22,13 +21,19 @@ from kgbias.graph.sofa import (
     SofaResult,
     SofaStatement,
 )
+from kgbias.graph.stereotypes import (
+    Stereotype,
+    StereotypeCount,
+    StereotypeMatch,
+    StereotypeMatches,
+    StereotypeTable,
+)
 from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.graph.types import (
-    TopicAssignment,
     Attribution,
+    BenchmarkItem,
     Generation,
     Group,
-    BenchmarkItem,
     ItemScore,
     Metric,
     NearDuplicate,
@@ -37,6 +42,7 @@ from kgbias.graph.types import (
     Run,
     Score,
     Topic,
+    TopicAssignment,
     TopicModel,
     Triple,
 )
@@ -58,10 +64,15 @@ AGAIN = replace(PROBED, record={"tier": "padded"})
 @pytest.fixture
 def run(store: Store) -> Run:
     store.begin_run(RUN)
-    store.record_round(RUN.id, "none", 0, [
-        Generation(RUN.id, f"{n}", t.group_id, "none", "object", 0, 0, "ok", triple=t)
-        for n, t in enumerate(TRIPLES)
-    ])  # fmt: skip
+    store.record_round(
+        RUN.id,
+        "none",
+        0,
+        [
+            Generation(RUN.id, f"{n}", t.group_id, "none", "object", 0, 0, "ok", triple=t)
+            for n, t in enumerate(TRIPLES)
+        ],
+    )
     return RUN
 
 
@@ -144,10 +155,15 @@ def test_a_vector_goes_with_the_last_triple_that_says_it(store: Store, run: Run)
     other = replace(RUN, name="other", config={"seed": 1})
     store.begin_run(other)
     said = (Triple("Elves", "love", "song"), Triple("Elves", "adore", "songs"))
-    store.record_round(other.id, "none", 0, [
-        Generation(other.id, f"{n}", t.group_id, "none", "object", 0, 0, "ok", triple=t)
-        for n, t in enumerate(said)
-    ])  # fmt: skip
+    store.record_round(
+        other.id,
+        "none",
+        0,
+        [
+            Generation(other.id, f"{n}", t.group_id, "none", "object", 0, 0, "ok", triple=t)
+            for n, t in enumerate(said)
+        ],
+    )
     store.save_vectors("e 1", vectors((1, 0), (0, 1), (0.6, 0.8)))
     store.delete(run.id, dry_run=True)
     assert len(store.vectors(run.id, "e 1").ids) == 3
@@ -156,10 +172,15 @@ def test_a_vector_goes_with_the_last_triple_that_says_it(store: Store, run: Run)
     assert list(kept.statements) == [(said[0].predicate_id, said[0].object_id)]
     assert not store.find_faults()
     store.begin_run(RUN)
-    store.record_round(RUN.id, "none", 0, [
-        Generation(RUN.id, "0", t.group_id, "none", "object", 0, 0, "ok", triple=t)
-        for t in TRIPLES[:1]
-    ])  # fmt: skip
+    store.record_round(
+        RUN.id,
+        "none",
+        0,
+        [
+            Generation(RUN.id, "0", t.group_id, "none", "object", 0, 0, "ok", triple=t)
+            for t in TRIPLES[:1]
+        ],
+    )
     assert store.vectors(RUN.id, "e 1").ids == []  # "love songs" lost its vector
     store.delete(other.id)
     assert store.encoders() == []
@@ -186,7 +207,11 @@ def test_what_is_near_is_served_from_either_store(
     def found(hits: list[dict[str, Any]]) -> list[tuple[str, float]]:
         return [(object[placed.triple_id(hit["row"])], hit["cosine"]) for hit in hits]
 
-    assert SimilarStatements(placed, 0).search_text("tunes") == SimilarStatements(placed, 0).search_statement(TRIPLES[0].id) == []
+    assert (
+        SimilarStatements(placed, 0).search_text("tunes")
+        == SimilarStatements(placed, 0).search_statement(TRIPLES[0].id)
+        == []
+    )
     store.save_vectors("e 1", StatementVectors(list(said), rows))
     nearby = SimilarStatements(placed, 0)
     assert found(nearby.search_text("tunes")) == [("songs", 1.0), ("song", 0.8)]
@@ -203,10 +228,21 @@ def test_a_crawl_that_runs_is_followed_on_either_store(store: Store, run: Run) -
 
     store.set_status(run.id, "running")
     assert not look() and "middle is running" in live.running_lines[0]
-    store.add_labels([Label(TRIPLES[0].id, "regard", "other", "ann", "person", "", "2026", False, "")])
+    store.add_labels(
+        [Label(TRIPLES[0].id, "regard", "other", "ann", "person", "", "2026", False, "")]
+    )
     assert not look(), "no label is shown"
-    more = Generation(run.id, "more", TRIPLES[0].group_id, "none", "object", 1, 0, "ok",
-                      triple=Triple("Elves", "love", "smoke"))  # fmt: skip
+    more = Generation(
+        run.id,
+        "more",
+        TRIPLES[0].group_id,
+        "none",
+        "object",
+        1,
+        0,
+        "ok",
+        triple=Triple("Elves", "love", "smoke"),
+    )
     store.record_round(run.id, "none", 1, [more])
     assert look()
 
@@ -281,7 +317,9 @@ def test_a_table_takes_the_place_of_what_it_was(store: Store, run: Run) -> None:
     def held(table: StereotypeTable, statements: int = 1) -> StereotypeMatches:
         own = replace(entry, source=table.name)
         marks = (StereotypeMatch(TRIPLES[1].id, own.uid(table.id), "known", "words", 1.0),)
-        return StereotypeMatches(table, {"unused": 0}, (StereotypeCount(own, "Elves", statements, 0.0),), marks)
+        return StereotypeMatches(
+            table, {"unused": 0}, (StereotypeCount(own, "Elves", statements, 0.0),), marks
+        )
 
     first, edited, other = map(held, tables)
     for of, each in ((run, first), (run, other), (later, first), (run, held(tables[0], 2))):
@@ -307,8 +345,9 @@ def test_near_duplicates_are_taken_back(store: Store, run: Run) -> None:
         "RETURN n.text AS n, h.text AS h, x.similarity AS s ORDER BY n"
     )
     assert store.query(text).rows == [
-        ("adore smoke", "love song", 0.9), ("love songs", "love song", 0.97),
-    ]  # fmt: skip
+        ("adore smoke", "love song", 0.9),
+        ("love songs", "love song", 0.97),
+    ]
     store.save_probes(run.id, PROBED, edges(1))
     store.save_near_duplicates(run.id, [])
     assert store.near_duplicates(run.id) == []
@@ -351,9 +390,9 @@ def test_profiles_are_replaced_as_a_whole_and_copied(
         store.save_profiles(run.id, [orc, elf])
     first, second = store.profiles(run.id)
     assert (first.name, first.labels, first.group_id) == ("Ána", labels, GROUPS[0].id)
-    assert first.values_by_attribute() == {"hobbies": ("songs", "song")} and second.values_by_attribute() == {
-        "traits": ("smoke",)
-    }
+    assert first.values_by_attribute() == {
+        "hobbies": ("songs", "song")
+    } and second.values_by_attribute() == {"traits": ("smoke",)}
     assert [(p.begins, p.ends) for p in first.parts] == [(4, 9), (None, None)]
     rows = store.query(
         "MATCH (n:GivenName)<-[:GIVEN]-(p:Profile)-[:IN]->(g:SocialGroup) "
@@ -388,9 +427,11 @@ def test_items_of_benchmarks_are_kept_by_model(store: Store) -> None:
         "RETURN i.name AS item, m.name AS model, r.tokens AS tokens ORDER BY item, tokens"
     )
     assert store.query(text).rows == [
-        ("Age 0", "probed", 31), ("Age 0", "probed", 31), ("Age 1", "probed", 31),
+        ("Age 0", "probed", 31),
+        ("Age 0", "probed", 31),
+        ("Age 1", "probed", 31),
         ("Age 2", "probed", 7),
-    ]  # fmt: skip
+    ]
 
 
 SETS = {"c": (("Orcs", "elves"), ("Are fair.", "are fair"))}
@@ -400,8 +441,9 @@ def sofa_result(probe_set: ProbeSet, score: float, model: str = "probed") -> Sof
     """Two statements, of which the first puts one group first, and in the other two tie."""
     (part,) = probe_set.parts
     own = Estimate(score, score - 0.5, score + 0.5, 2)
-    groups = [SofaGroup(g, Estimate(0.5, 0.0, 1.0, 2), Estimate(0.25, 0.0, 1.0, 2))
-              for g in part.groups]  # fmt: skip
+    groups = [
+        SofaGroup(g, Estimate(0.5, 0.0, 1.0, 2), Estimate(0.25, 0.0, 1.0, 2)) for g in part.groups
+    ]
     figures = ((1.5, 1.125, -0.25, ("Orcs",)), (0.0, 0.0, 0.5, ("Orcs", "elves")))
     statements = [
         SofaStatement(s.id, s.text, *f) for s, f in zip(part.statements, figures, strict=True)
@@ -416,12 +458,15 @@ def test_sofa_is_kept_with_its_set(store: Store, run: Run, tmp_path: Path) -> No
     """In the words of the probes: elsewhere the graph knows the elves as "Elves"."""
     store.save_probe_set(ProbeSet.from_texts("mine", SETS))
     (probe_set,) = store.probe_sets()
-    assert probe_set.id == ProbeSet.from_texts("other", SETS).id != ProbeSet.from_texts("mine", {}).id
+    assert (
+        probe_set.id == ProbeSet.from_texts("other", SETS).id != ProbeSet.from_texts("mine", {}).id
+    )
     (part,) = probe_set.parts
     assert set(part.groups) == set(SETS["c"][0])
     assert {s.text: (s.words, s.hate) for s in part.statements} == {
-        "Are fair.": (2, None), "are fair": (2, None),
-    }  # fmt: skip
+        "Are fair.": (2, None),
+        "are fair": (2, None),
+    }
     assert (probe_set.groups, probe_set.statements, probe_set.probes) == (2, 2, 4)
     for score in (1.0, 2.0):
         store.save_sofa_results(run.id, [sofa_result(probe_set, score)])
@@ -431,9 +476,12 @@ def test_sofa_is_kept_with_its_set(store: Store, run: Run, tmp_path: Path) -> No
     described = replace(
         probe_set,
         record={"hate": "rule@1"},
-        parts=(replace(part, statements=tuple(
-            replace(s, hate=0.75, cluster=-1) for s in part.statements)),),
-    )  # fmt: skip
+        parts=(
+            replace(
+                part, statements=tuple(replace(s, hate=0.75, cluster=-1) for s in part.statements)
+            ),
+        ),
+    )
     store.save_probe_set(described)
     assert store.probe_sets() == [described] and store.sofa_results(run.id) == [kept]
     for _ in range(2):

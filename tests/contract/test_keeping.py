@@ -10,7 +10,6 @@ import pytest
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
-    TopicAssignment,
     Answer,
     AssociationEdge,
     AssociationNode,
@@ -26,6 +25,7 @@ from kgbias.graph.types import (
     ProbedEdge,
     Run,
     Score,
+    TopicAssignment,
     TopicModel,
     Triple,
 )
@@ -52,9 +52,14 @@ from tests.contract.test_shape import (
 pytestmark = pytest.mark.skipif(not find_spec("kglite"), reason="kglite is not installed")
 
 OTHER = Run(
-    "other", MODEL, {"seed": 2}, (ELVES,), RUN.categories, created="2026-11-23T00:00:00+00:00",
+    "other",
+    MODEL,
+    {"seed": 2},
+    (ELVES,),
+    RUN.categories,
+    created="2026-11-23T00:00:00+00:00",
     version="1",
-)  # fmt: skip
+)
 OWN = Triple("Elves", "sing", "songs")
 
 
@@ -65,12 +70,14 @@ def overlapping(store: Store) -> None:
     store.keep_answers([Answer("k", MODEL.id, "songs", "stop", 7, 2, 0.5, '{"a":1}')])
     common = {"arm": "none", "strategy": "object", "iteration": 0, "attempt": 0, "outcome": "ok"}
     store.record_round(
-        OTHER.id, "none", 0,
+        OTHER.id,
+        "none",
+        0,
         [
             Generation(OTHER.id, "0", ELVES.id, triple=SONGS, answer_key="k", **common),  # type: ignore[arg-type]
             Generation(OTHER.id, "1", ELVES.id, triple=OWN, shown=(SONGS.id,), **common),  # type: ignore[arg-type]
         ],
-    )  # fmt: skip
+    )
     store.save_scores(
         OTHER.id, REGARD, [Score(SONGS.id, 0.25, "positive", {"positive": 0.5, "negative": 0.25})]
     )
@@ -109,7 +116,9 @@ def overlapping(store: Store) -> None:
     store.save_flags(FLAGGED)
     of_elves = [h for h in HELD.heard if h.group == "Elves"]
     of_songs = [m for m in HELD.marks if m.triple_id == SONGS.id]
-    store.save_stereotype_matches(OTHER.id, replace(HELD, heard=tuple(of_elves), marks=tuple(of_songs)))
+    store.save_stereotype_matches(
+        OTHER.id, replace(HELD, heard=tuple(of_elves), marks=tuple(of_songs))
+    )
     store.save_places(OTHER.id, [NodePlace("group", ELVES.id, "Elves", 2, 0.5, 0, 1)])
     for run in (LATER, OTHER):
         store.set_status(run.id, "complete")
@@ -132,11 +141,27 @@ def test_a_deleted_run_was_never_there(store: Store, tmp_path: Path) -> None:
     assert seen(store, narrow=False) == whole
     assert store.delete(RUN.id) == told
     assert told == {
-        "Category": 1, "SocialGroup": 1, "Predicate": 3, "Object": 3, "Triple": 3, "Run": 1,
-        "Generation": 4, "AssociationTest": 1, "TopicModel": 1, "Decision": 3,
-        "Passage": 2, "GivenName": 1, "Profile": 1, "ProbeSet": 1, "SofaResult": 1, "Statement": 3,
-        "Answer": 2, "Name": 1, "Rater": 1, "Stereotype": 1,
-    }  # fmt: skip
+        "Category": 1,
+        "SocialGroup": 1,
+        "Predicate": 3,
+        "Object": 3,
+        "Triple": 3,
+        "Run": 1,
+        "Generation": 4,
+        "AssociationTest": 1,
+        "TopicModel": 1,
+        "Decision": 3,
+        "Passage": 2,
+        "GivenName": 1,
+        "Profile": 1,
+        "ProbeSet": 1,
+        "SofaResult": 1,
+        "Statement": 3,
+        "Answer": 2,
+        "Name": 1,
+        "Rater": 1,
+        "Stereotype": 1,
+    }
     assert store.find_faults() == []
     left = without_order(seen(store, narrow=False))
     with open_store(str(tmp_path / "never.db")) as never:
@@ -155,9 +180,13 @@ def test_nothing_is_left_of_the_only_run(store: Store) -> None:
     store.delete(RUN.id)
     left = {name for name, rows in seen(store, narrow=False).items() if rows}
     assert left == {
-        "BenchmarkItem", "Model", "BenchmarkItem-READ_BY-Model",
-        "Descriptor", "SocialGroup", "SocialGroup-FLAGGED-Descriptor",
-    }  # fmt: skip
+        "BenchmarkItem",
+        "Model",
+        "BenchmarkItem-READ_BY-Model",
+        "Descriptor",
+        "SocialGroup",
+        "SocialGroup-FLAGGED-Descriptor",
+    }
     assert store.delete(RUN.id) == {}
 
 

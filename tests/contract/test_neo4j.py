@@ -17,7 +17,7 @@ from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure_run
 from kgbias.models.base import ModelInfo
 from kgbias.query import load_query
-from tests.attack.cyphers import FILE, find_side_effects, hostile_queries, accept_query
+from tests.attack.cyphers import FILE, accept_query, find_side_effects, hostile_queries
 
 pytestmark = pytest.mark.integration
 
@@ -67,7 +67,9 @@ def test_measuring_derives_the_edges_once(
     run = loaded(server, 600)
     derived = []
     derive = Neo4jStore.derive_edges
-    monkeypatch.setattr(Neo4jStore, "derive_edges", lambda s, id: (derived.append(id), derive(s, id)))
+    monkeypatch.setattr(
+        Neo4jStore, "derive_edges", lambda s, id: (derived.append(id), derive(s, id))
+    )
     statements = []
     alone = Neo4jStore.write_alone
     monkeypatch.setattr(
@@ -116,8 +118,12 @@ def test_edges_of_a_statement_are_found_by_an_index(server: Neo4jStore) -> None:
         "RETURN properties AS keys"
     )
     assert sorted(row["keys"] for row in indexes) == [
-        ["run"], ["run", "count"], ["run", "regard"], ["run", "toxicity"], ["triple"]
-    ]  # fmt: skip
+        ["run"],
+        ["run", "count"],
+        ["run", "regard"],
+        ["run", "toxicity"],
+        ["triple"],
+    ]
 
 
 @pytest.mark.parametrize("name", ["most_repeated", "most_negative", "most_toxic"])
@@ -217,7 +223,9 @@ def test_the_server_would_only_read_the_graph(empty_neo4j: str) -> None:
             ("MATCH (n) SET n.x = 1", "type w"),
         ):
             assert more in find_side_effects(run, text, {}) and accept_query(text) is None
-        handed = dict(filter(None, map(accept_query, islice(hostile_queries(random.Random(16)), 500))))
+        handed = dict(
+            filter(None, map(accept_query, islice(hostile_queries(random.Random(16)), 500)))
+        )
         assert len(handed) > 20
         for text, values in handed.items():
             assert not find_side_effects(run, text, values), text

@@ -12,7 +12,6 @@ from kgbias.errors import RunNotFound, UsageError
 from kgbias.graph.decisions import Decision
 from kgbias.graph.labels import Label
 from kgbias.graph.push import push_run
-from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
 from kgbias.graph.sofa import (
     ProbeSet,
     SofaCategory,
@@ -20,22 +19,28 @@ from kgbias.graph.sofa import (
     SofaResult,
     SofaStatement,
 )
+from kgbias.graph.stereotypes import (
+    Stereotype,
+    StereotypeCount,
+    StereotypeMatch,
+    StereotypeMatches,
+    StereotypeTable,
+)
 from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.graph.structure import measure_structure
 from kgbias.graph.types import (
-    TopicAssignment,
     Answer,
     AssociationEdge,
     AssociationNode,
-    BelievedEdge,
     BeliefRun,
+    BelievedEdge,
+    BenchmarkItem,
     Flag,
     FlagTable,
     Generation,
     Group,
     GroupName,
     GroupScore,
-    BenchmarkItem,
     ItemScore,
     Metric,
     NameProbe,
@@ -44,6 +49,7 @@ from kgbias.graph.types import (
     Run,
     Score,
     Topic,
+    TopicAssignment,
     TopicModel,
     Triple,
 )
@@ -101,13 +107,23 @@ def middle(store: Store) -> Store:
     triples = [Triple(*row[:3]) for row in SAID]
     generations = [
         Generation(
-            RUN.id, f"none/object/{n}", triple.group_id, "none", "object", 1, 0, "ok",
-            template="object@1", prompt=f"Q: {triple.group} # {triple.predicate}\nA:",
-            answer_key=f"k{n}", triple=triple, count=row[3],
+            RUN.id,
+            f"none/object/{n}",
+            triple.group_id,
+            "none",
+            "object",
+            1,
+            0,
+            "ok",
+            template="object@1",
+            prompt=f"Q: {triple.group} # {triple.predicate}\nA:",
+            answer_key=f"k{n}",
+            triple=triple,
+            count=row[3],
             shown=(triples[6].id, triples[5].id) if n == 0 else (),
         )
         for n, (triple, row) in enumerate(zip(triples, SAID, strict=True))
-    ]  # fmt: skip
+    ]
     refused = Generation(RUN.id, "no", GROUPS[1].id, "none", "object", 1, 0, "refused")
     store.keep_answers([Answer("k0", MODEL.id, " songs.\n", "stop")])
     store.record_round(RUN.id, "none", 1, [*generations, refused])
@@ -161,7 +177,9 @@ def middle(store: Store) -> Store:
     store.save_places(RUN.id, measure_structure(store.triples(RUN.id)))
     add_topics_and_probes(store)
     read = ItemScore(BenchmarkItem("i1", "bbq", "Age 7", "Age"), (-1.5, -2.25, -4.0), 31, 0.25)
-    store.save_item_scores(MODEL, (), [read, replace(read, item=BenchmarkItem("i2", "bbq", "7", "SES"))])
+    store.save_item_scores(
+        MODEL, (), [read, replace(read, item=BenchmarkItem("i2", "bbq", "7", "SES"))]
+    )
     store.save_item_scores(ModelInfo("other"), (), [replace(read, scores=(-2.0, -1.0, -3.0))])
     for score, model in ((0.5, "one"), (0.75, "two")):
         probe_set = ProbeSet.from_texts(
@@ -184,7 +202,9 @@ def add_recorded(store: Store) -> None:
         StereotypeMatch(ids[4], None, "new"),
         StereotypeMatch(ids[5], None, "new"),
     )
-    store.save_stereotype_matches(RUN.id, StereotypeMatches(table, {}, (StereotypeCount(rough, "Orcs", 1, 0.0),), marks))
+    store.save_stereotype_matches(
+        RUN.id, StereotypeMatches(table, {}, (StereotypeCount(rough, "Orcs", 1, 0.0),), marks)
+    )
 
 
 def sofa_of(probe_set: ProbeSet, score: float, model: str) -> SofaResult:
@@ -230,36 +250,63 @@ def add_topics_and_probes(store: Store) -> None:
         ProbeRun(MODEL),
         [
             ProbedEdge(
-                statement.predicate_id, statement.object_id, group, likelihood, 4, likelihood + 1,
-                3, -1.0, 1, rank, (), (), *rest,
+                statement.predicate_id,
+                statement.object_id,
+                group,
+                likelihood,
+                4,
+                likelihood + 1,
+                3,
+                -1.0,
+                1,
+                rank,
+                (),
+                (),
+                *rest,
             )
             for statement, group, likelihood, rank, *rest in probed
         ],
-    )  # fmt: skip
+    )
     believed = [  # statement, group, lift, verdict
-        (cruel, orcs, 1.5, "believed"), (songs, orcs, 4.5, "believed"), (smoke, orcs, -1.0, ""),
-        (smoke, dwarves, 2.5, "believed"), (songs, dwarves, -2.0, ""),
-        (smoke, elves, 3.5, "bound to a word"), (songs, elves, 2.0, ""),
+        (cruel, orcs, 1.5, "believed"),
+        (songs, orcs, 4.5, "believed"),
+        (smoke, orcs, -1.0, ""),
+        (smoke, dwarves, 2.5, "believed"),
+        (songs, dwarves, -2.0, ""),
+        (smoke, elves, 3.5, "bound to a word"),
+        (songs, elves, 2.0, ""),
         (smoke, ents, 0.75, "leaning"),
-    ]  # fmt: skip
+    ]
     asked = BeliefRun(MODEL, (), {"floor": {}})
     store.save_beliefs(
         RUN.id,
         asked,
         [
             BelievedEdge(
-                s.predicate_id, s.object_id, group, lift, lift - 0.5, lift + 0.5, 8, 0.01, 0.02,
-                0.001, 0.002, lift - 0.25, "Uruks", verdict,
+                s.predicate_id,
+                s.object_id,
+                group,
+                lift,
+                lift - 0.5,
+                lift + 0.5,
+                8,
+                0.01,
+                0.02,
+                0.001,
+                0.002,
+                lift - 0.25,
+                "Uruks",
+                verdict,
             )
             for s, group, lift, verdict in believed
         ],
-    )  # fmt: skip
+    )
     names = (
         GroupName("orc folk", orcs, "{} folk", "orc"),
         GroupName("Uruks", orcs, "{}s", "uruk"),
         GroupName("Goblins", orcs, "{}s", "goblin", "narrower"),
         GroupName("Velms", "", "{}s", "velm"),
-    )  # fmt: skip
+    )
     store.save_names(names)
     means = ((-4, -5, -9), (-6, -3, -6), (-8, -8, -5), (-7, -7, -7))
     store.save_name_probes(
@@ -297,24 +344,31 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "same_object",
         {"triples": f"{HATED},x"},
-        [(HATED, "Orcs", "love", "smoke", 2, "none", Triple("Orcs", "love", "smoke").id),
-         (HATED, "Ents", "hate", "smoke", 1, "none", Triple("Ents", "hate", "smoke").id)],
+        [
+            (HATED, "Orcs", "love", "smoke", 2, "none", Triple("Orcs", "love", "smoke").id),
+            (HATED, "Ents", "hate", "smoke", 1, "none", Triple("Ents", "hate", "smoke").id),
+        ],
     ),
     (  # "cruel" by its word, "smoke" because it is near "fire"
         "similar",
         {"about": "cruel fire"},
-        [("Orcs", "are", "cruel", 2, "by words", 0.0, "none"),
-         ("Elves", "hate", "smoke", 1, "by meaning", 1.0, "none"),
-         ("Ents", "hate", "smoke", 1, "by meaning", 1.0, "none"),
-         ("Orcs", "love", "smoke", 2, "by meaning", 1.0, "none")],
+        [
+            ("Orcs", "are", "cruel", 2, "by words", 0.0, "none"),
+            ("Elves", "hate", "smoke", 1, "by meaning", 1.0, "none"),
+            ("Ents", "hate", "smoke", 1, "by meaning", 1.0, "none"),
+            ("Orcs", "love", "smoke", 2, "by meaning", 1.0, "none"),
+        ],
     ),
     ("similar", {"about": "wood"}, []),
     ("only", {"group": "Ents", "other": "Elves"}, [("love", "water", 1, 0.8, 0.05, "none")]),
     (
         "predicates",
         {},
-        [("Elves", "love", 3, 1, 0.9, "none"), ("Orcs", "are", 2, 1, -0.75, "none"),
-         ("Orcs", "love", 2, 1, -0.25, "none")],
+        [
+            ("Elves", "love", 3, 1, 0.9, "none"),
+            ("Orcs", "are", 2, 1, -0.75, "none"),
+            ("Orcs", "love", 2, 1, -0.25, "none"),
+        ],
     ),
     (
         "most_negative",
@@ -329,14 +383,18 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "most_repeated",
         {"limit": 2},
-        [("Elves", "love", "songs", 3, 0.9, 0.1, "none"),
-         ("Orcs", "are", "cruel", 2, -0.75, 0.9, "none")],
+        [
+            ("Elves", "love", "songs", 3, 0.9, 0.1, "none"),
+            ("Orcs", "are", "cruel", 2, -0.75, 0.9, "none"),
+        ],
     ),
     (
         "bridges",
         {},
-        [("smoke", 3, 4, ["Elves", "Ents", "Orcs"], "none"),
-         ("water", 2, 2, ["Dwarves", "Ents"], "none")],
+        [
+            ("smoke", 3, 4, ["Elves", "Ents", "Orcs"], "none"),
+            ("water", 2, 2, ["Dwarves", "Ents"], "none"),
+        ],
     ),
     ("path", {"group": "Elves", "other": "Orcs"}, [(2, ["Elves", "smoke", "Orcs"])]),
     (
@@ -349,7 +407,13 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         {"group": "Elves", "predicate": "love", "object": "songs"},
         [
             (
-                "middle", "object", 1, 0, "object@1", "Q: Elves # love\nA:", " songs.\n",
+                "middle",
+                "object",
+                1,
+                0,
+                "object@1",
+                "Q: Elves # love\nA:",
+                " songs.\n",
                 ["Dwarves dig water", "Ents love water"],
             )
         ],
@@ -357,8 +421,10 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "decisions",
         {"limit": 9},
-        [("2026-11-22T10:00:00+00:00", "Ana", "restore", "Orcs", "are", "fair", "refused", None),
-         ("2026-11-22T11:00:00+00:00", "Ben", "reject", "Orcs", None, None, "refused", None)],
+        [
+            ("2026-11-22T10:00:00+00:00", "Ana", "restore", "Orcs", "are", "fair", "refused", None),
+            ("2026-11-22T11:00:00+00:00", "Ben", "reject", "Orcs", None, None, "refused", None),
+        ],
     ),
     ("disputed", {}, [("Elves", "Elves hate smoke", ["negative", "neutral"], [2, 1])]),
     ("disputed", {"kind": "model"}, []),
@@ -366,8 +432,12 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "refusals",
         {},
-        [("Dwarves", 1, 1, 0, 0, 0, 0, 0, "none"), ("Elves", 2, 2, 0, 0, 0, 0, 0, "none"),
-         ("Ents", 2, 2, 0, 0, 0, 0, 0, "none"), ("Orcs", 3, 2, 1, 0, 0, 0, 0, "none")],
+        [
+            ("Dwarves", 1, 1, 0, 0, 0, 0, 0, "none"),
+            ("Elves", 2, 2, 0, 0, 0, 0, 0, "none"),
+            ("Ents", 2, 2, 0, 0, 0, 0, 0, "none"),
+            ("Orcs", 3, 2, 1, 0, 0, 0, 0, "none"),
+        ],
     ),
     ("asked", {}, [(7, 8, 0, 0, 8, 7, 1, 0, 0, 0, 0)]),
     (
@@ -380,21 +450,27 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         "groups_by_effect",
         {},
         # the test with one word a side is not among them
-        [("Elves", "x", "songs", "ceat", "test", 17, -1.25, 0.0312, 0.0624, 0.05, 0.0),
-         ("Orcs", "y", "songs", "ceat", "test", 17, -1.25, 0.0312, 0.0624, 0.05, 0.0)],
+        [
+            ("Elves", "x", "songs", "ceat", "test", 17, -1.25, 0.0312, 0.0624, 0.05, 0.0),
+            ("Orcs", "y", "songs", "ceat", "test", 17, -1.25, 0.0312, 0.0624, 0.05, 0.0),
+        ],
     ),
     (
         "benchmark_items",
         {"category": "Age"},
-        [("bbq", "Age", "Age 7", "other", [-2.0, -1.0, -3.0], 31),
-         ("bbq", "Age", "Age 7", "test", [-1.5, -2.25, -4.0], 31)],
+        [
+            ("bbq", "Age", "Age 7", "other", [-2.0, -1.0, -3.0], 31),
+            ("bbq", "Age", "Age 7", "test", [-1.5, -2.25, -4.0], 31),
+        ],
     ),
     (
         "flagged",
         {},
-        [("other", "Elves", "tall", "body", -2.5, 0.125, 40),
-         ("test", "Elves", "tall", "body", -3.0, 0.0, 40),
-         ("test", "Orcs", "loud", "", -2.4, 0.25, 40)],
+        [
+            ("other", "Elves", "tall", "body", -2.5, 0.125, 40),
+            ("test", "Elves", "tall", "body", -3.0, 0.0, 40),
+            ("test", "Orcs", "loud", "", -2.4, 0.25, 40),
+        ],
     ),
     ("flagged", {"group": "Orcs"}, [("test", "Orcs", "loud", "", -2.4, 0.25, 40)]),
     (
@@ -403,22 +479,32 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         # Elves-songs, Elves-smoke, Orcs-smoke, Orcs-cruel, Ents-smoke, Ents-water, Dwarves-water:
         # a tree of 8 nodes, so 21 pairs of others at each; on paths, by the branches cut apart.
         # Communities by size: Dwarves water Ents, Orcs smoke cruel (ties by id), Elves songs.
-        [("group", "Ents", 2, 0.4762, 0, 3), ("group", "Elves", 4, 0.2857, 2, 2),
-         ("group", "Orcs", 4, 0.2857, 1, 2), ("group", "Dwarves", 1, 0.0, 0, 1),
-         ("object", "smoke", 4, 0.7619, 1, 3), ("object", "water", 2, 0.2857, 0, 2)],
+        [
+            ("group", "Ents", 2, 0.4762, 0, 3),
+            ("group", "Elves", 4, 0.2857, 2, 2),
+            ("group", "Orcs", 4, 0.2857, 1, 2),
+            ("group", "Dwarves", 1, 0.0, 0, 1),
+            ("object", "smoke", 4, 0.7619, 1, 3),
+            ("object", "water", 2, 0.2857, 0, 2),
+        ],
     ),
     (
         "topic_shares",
         {},
-        [("Elves", "smoke air", 1, 1.0, "none"), ("Orcs", "cruelty", 2, 0.5, "none"),
-         ("Orcs", "smoke air", 2, 0.5, "none")],
+        [
+            ("Elves", "smoke air", 1, 1.0, "none"),
+            ("Orcs", "cruelty", 2, 0.5, "none"),
+            ("Orcs", "smoke air", 2, 0.5, "none"),
+        ],
     ),
     (
         "believed",
         {},
-        [("Orcs", "love", "songs", 4.5, 4.0, 5.0, 8, "believed", 0, "test"),
-         ("Dwarves", "hate", "smoke", 2.5, 2.0, 3.0, 8, "believed", 0, "test"),
-         ("Orcs", "are", "cruel", 1.5, 1.0, 2.0, 8, "believed", 2, "test")],
+        [
+            ("Orcs", "love", "songs", 4.5, 4.0, 5.0, 8, "believed", 0, "test"),
+            ("Dwarves", "hate", "smoke", 2.5, 2.0, 3.0, 8, "believed", 0, "test"),
+            ("Orcs", "are", "cruel", 1.5, 1.0, 2.0, 8, "believed", 2, "test"),
+        ],
     ),
     (
         "believed",
@@ -435,8 +521,10 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         # Regard of cruelty -0.75, of songs 0.9; that of smoke is the mean of -0.5 and -0.4, its
         # toxicity that of 0.4 and 0.2. Orcs were asked for all three, Dwarves not for cruelty.
         {},
-        [("Dwarves", "test", 1, -0.45, 0.225, 0.3, 0.2),
-         ("Orcs", "test", 2, 0.075, -0.1, 0.5, 0.4333)],
+        [
+            ("Dwarves", "test", 1, -0.45, 0.225, 0.3, 0.2),
+            ("Orcs", "test", 2, 0.075, -0.1, 0.5, 0.4333),
+        ],
     ),
     ("believed_worse", {"verdict": "leaning"}, [("Ents", "test", 1, -0.45, -0.45, 0.3, 0.3)]),
     (
@@ -445,9 +533,11 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         # and -1, 2, -1, and the one with a mark -1, -1, 2: the first two .5 of cruelty and 1.5 of
         # songs.
         {},
-        [("Orcs", "Uruks", "{}s", "", 2, 2.5, 3.0, 3.5, "test"),
-         ("Orcs", "orc folk", "{} folk", "", 2, 3.5, 3.0, 2.5, "test"),
-         ("Orcs", "Goblins", "{}s", "narrower", 2, 1.0, 3.0, 3.0, "test")],
+        [
+            ("Orcs", "Uruks", "{}s", "", 2, 2.5, 3.0, 3.5, "test"),
+            ("Orcs", "orc folk", "{} folk", "", 2, 3.5, 3.0, 2.5, "test"),
+            ("Orcs", "Goblins", "{}s", "narrower", 2, 1.0, 3.0, 3.0, "test"),
+        ],
     ),
     (
         "probable_negative",
@@ -462,9 +552,24 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "only_said",
         {},
-        [("Elves", "love", "songs", 3, 0.9, "test", 2.0, 1.5, 2.5, 8, "", "none"),
-         ("Ents", "hate", "smoke", 1, -0.4, "test", 0.75, 0.25, 1.25, 8, "leaning", "none"),
-         ("Elves", "hate", "smoke", 1, -0.5, "test", 3.5, 3.0, 4.0, 8, "bound to a word", "none")],
+        [
+            ("Elves", "love", "songs", 3, 0.9, "test", 2.0, 1.5, 2.5, 8, "", "none"),
+            ("Ents", "hate", "smoke", 1, -0.4, "test", 0.75, 0.25, 1.25, 8, "leaning", "none"),
+            (
+                "Elves",
+                "hate",
+                "smoke",
+                1,
+                -0.5,
+                "test",
+                3.5,
+                3.0,
+                4.0,
+                8,
+                "bound to a word",
+                "none",
+            ),
+        ],
     ),
     (
         "believed_never_said",  # of two groups, whose regard is -0.5 and -0.4
@@ -489,21 +594,27 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "recorded",
         {"mark": "new"},
-        [("Ents", "hate", "smoke", 1, "tales", *[None] * 6, "none"),
-         ("Ents", "love", "water", 1, "tales", *[None] * 6, "none")],
+        [
+            ("Ents", "hate", "smoke", 1, "tales", *[None] * 6, "none"),
+            ("Ents", "love", "water", 1, "tales", *[None] * 6, "none"),
+        ],
     ),
     (
         "sofa_scores",
         {"probes": "asked"},
-        [("asked", "two", "conditional", 0.75, "peoples", 0.75, 0.25, 1.0, 2),
-         ("asked", "one", "conditional", 0.5, "peoples", 0.5, 0.25, 1.0, 2)],
+        [
+            ("asked", "two", "conditional", 0.75, "peoples", 0.75, 0.25, 1.0, 2),
+            ("asked", "one", "conditional", 0.5, "peoples", 0.5, 0.25, 1.0, 2),
+        ],
     ),
     (
         "shared_stereotypes",
         {"limit": 3},
-        [("peoples", "are kind", "one", 0.5, 0.5, ["Elves"]),
-         ("peoples", "are kind", "two", 0.75, 0.75, ["Elves"]),
-         ("peoples", "love songs", "one", 1.5, 0.5, ["Orcs"])],
+        [
+            ("peoples", "are kind", "one", 0.5, 0.5, ["Elves"]),
+            ("peoples", "are kind", "two", 0.75, 0.75, ["Elves"]),
+            ("peoples", "love songs", "one", 1.5, 0.5, ["Orcs"]),
+        ],
     ),
     (
         "shared_stereotypes",
@@ -513,11 +624,13 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "first_groups",
         {"limit": 3},
-        [("peoples", "Elves", "one", 0.5, 0.0, 1.0, 0.0, 2),
-         ("peoples", "Elves", "two", 0.5, 0.0, 1.0, 0.0, 2),
-         ("peoples", "Orcs", "one", 0.5, 0.0, 1.0, 1.0, 2)],
+        [
+            ("peoples", "Elves", "one", 0.5, 0.0, 1.0, 0.0, 2),
+            ("peoples", "Elves", "two", 0.5, 0.0, 1.0, 0.0, 2),
+            ("peoples", "Orcs", "one", 0.5, 0.0, 1.0, 1.0, 2),
+        ],
     ),
-]  # fmt: skip
+]
 
 
 def pictured(rows: list[Any]) -> list[tuple[str, ...]]:
@@ -567,8 +680,9 @@ def test_no_query_adds_up_arms_or_counts_nonsense(store: Store) -> None:
         ("songs", ["love"], 3, ["love"], 1, "none")
     ]
     assert [row[1:] for row in ask(store, "only", group="Elves", other="Orcs")] == [
-        ("smoke", 1, 0.0, 0.2, "none"), ("songs", 1, 0.8, 0.1, "prefix")
-    ]  # fmt: skip
+        ("smoke", 1, 0.0, 0.2, "none"),
+        ("songs", 1, 0.8, 0.1, "prefix"),
+    ]
     assert ask(store, "bridges") == [("songs", 2, 4, ["Elves", "Orcs"], "none")]
     assert ask(store, "path", group="Elves", other="Orcs") == [(2, ["Elves", "songs", "Orcs"])]
     assert ask(store, "path", group="Elves", other="Orcs", arm="prefix") == []
@@ -592,11 +706,12 @@ def test_a_prompt_counts_once_and_attempts_by_why_they_were_made(middle: Store) 
         ("c", "q", ("unparsable", "refused")),
     ]
     generations = [
-        Generation(run.id, f"{place}#{n}", GROUPS[0].id, "none", "object", 0, n, outcome,
-                   prompt=prompt)
+        Generation(
+            run.id, f"{place}#{n}", GROUPS[0].id, "none", "object", 0, n, outcome, prompt=prompt
+        )
         for place, prompt, outcomes in tries
         for n, outcome in enumerate(outcomes)
-    ]  # fmt: skip
+    ]
     middle.record_round(run.id, "none", 0, generations)
     middle.set_status(run.id, "complete")
     assert ask(middle, "asked", run="tries") == [(2, 3, 3, 2, 6, 0, 3, 2, 1, 0, 0)]
@@ -706,10 +821,18 @@ def test_a_view_of_what_a_query_reads_is_enough(middle: Store) -> None:
     for name in query_names():
         query = load_query(name)
         given = {p.name: p.default for p in query.parameters} | {
-            "group": "Elves", "other": "Orcs", "predicate": "love", "object": "songs",
-            "run": "middle", "limit": 9, "least": 1, "least_words": 1, "least_dds": 0.0,
-            "regard": 0.0, "verdict": "believed",
-        }  # fmt: skip
+            "group": "Elves",
+            "other": "Orcs",
+            "predicate": "love",
+            "object": "songs",
+            "run": "middle",
+            "limit": 9,
+            "least": 1,
+            "least_words": 1,
+            "least_dds": 0.0,
+            "regard": 0.0,
+            "verdict": "believed",
+        }
         assert middle.query(query.text, given) == middle.query(query.text, given, names=query.kinds)
 
 

@@ -16,8 +16,7 @@ from kgbias.graph import shape
 from kgbias.graph.decisions import Decision
 from kgbias.graph.integrity import Corpus, Passage, Relation
 from kgbias.graph.labels import Label
-from kgbias.graph.profiles import ProfilePart, Profile
-from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
+from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.shape import Node
 from kgbias.graph.sofa import (
     ProbePart,
@@ -28,15 +27,22 @@ from kgbias.graph.sofa import (
     SofaResult,
     SofaStatement,
 )
+from kgbias.graph.stereotypes import (
+    Stereotype,
+    StereotypeCount,
+    StereotypeMatch,
+    StereotypeMatches,
+    StereotypeTable,
+)
 from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.graph.types import (
-    TopicAssignment,
     Answer,
     AssociationEdge,
     AssociationNode,
     Attribution,
-    BelievedEdge,
     BeliefRun,
+    BelievedEdge,
+    BenchmarkItem,
     Category,
     ChoiceRun,
     ChosenEdge,
@@ -46,7 +52,6 @@ from kgbias.graph.types import (
     Group,
     GroupName,
     GroupScore,
-    BenchmarkItem,
     ItemScore,
     Metric,
     NameProbe,
@@ -57,6 +62,7 @@ from kgbias.graph.types import (
     Run,
     Score,
     Topic,
+    TopicAssignment,
     TopicModel,
     Triple,
     node_id,
@@ -139,12 +145,28 @@ def everything(store: Store) -> None:
     store.keep_answers([Answer("k", MODEL.id, "songs", "stop", 7, 2, 0.5, '{"a":1}')])
     common = {"arm": "none", "strategy": "object", "attempt": 0, "outcome": "ok"}
     first = Generation(
-        RUN.id, "none/0", ELVES.id, iteration=0, reason="", template="t@1", template_hash="h",
-        prompt="Elves love", answer_key="k", triple=SONGS, count=2, **common,  # type: ignore[arg-type]
-    )  # fmt: skip
+        RUN.id,
+        "none/0",
+        ELVES.id,
+        iteration=0,
+        reason="",
+        template="t@1",
+        template_hash="h",
+        prompt="Elves love",
+        answer_key="k",
+        triple=SONGS,
+        count=2,
+        **common,  # type: ignore[arg-type]
+    )
     second = Generation(
-        RUN.id, "none/1", ORCS.id, iteration=0, triple=SONG, shown=(SONGS.id,), **common  # type: ignore[arg-type]
-    )  # fmt: skip
+        RUN.id,
+        "none/1",
+        ORCS.id,
+        iteration=0,
+        triple=SONG,
+        shown=(SONGS.id,),
+        **common,  # type: ignore[arg-type]
+    )
     store.record_round(RUN.id, "none", 0, [first, second])
     store.save_scores(
         RUN.id,
@@ -181,10 +203,20 @@ def everything(store: Store) -> None:
     store.save_flags(FLAGGED)
     for number, group in enumerate((ELVES, ORCS)):
         probed = ProbedEdge(
-            SONGS.predicate_id, SONGS.object_id, group.id, -6.5 - number, 5, -5.0, 4, -1.5, 1,
-            1 + number, ("Elves", " l\u00f6ve"), (2.5, 0.25),
+            SONGS.predicate_id,
+            SONGS.object_id,
+            group.id,
+            -6.5 - number,
+            5,
+            -5.0,
+            4,
+            -1.5,
+            1,
+            1 + number,
+            ("Elves", " l\u00f6ve"),
+            (2.5, 0.25),
             *((1.25, 0.5, -1.5) if number else ()),
-        )  # fmt: skip
+        )
         store.save_probes(RUN.id, PROBING, [probed])
     store.save_probe_run(RUN.id, PROBING)
     ends = (SONGS.predicate_id, SONGS.object_id)
@@ -208,26 +240,50 @@ def everything(store: Store) -> None:
         RUN.id,
         BELIEVING,
         [
-            BelievedEdge(*ends, ELVES.id, 2.5, 1.25, 3.75, 5, 0.01, 0.02, 0.001, 0.002, 1.5,
-                         "Elven folk", "believed"),
+            BelievedEdge(
+                *ends,
+                ELVES.id,
+                2.5,
+                1.25,
+                3.75,
+                5,
+                0.01,
+                0.02,
+                0.001,
+                0.002,
+                1.5,
+                "Elven folk",
+                "believed",
+            ),
             BelievedEdge(*ends, ORCS.id, -2.5, math.nan, math.nan, 1, *[math.nan] * 5),
         ],
-    )  # fmt: skip
+    )
     store.save_belief_run(RUN.id, BELIEVING)
     probe_set = ProbeSet(
         "songs",
-        (ProbePart("peoples", ("Elves", "Orcs"), (
-            ProbeStatement(LOVE_SONGS, "love songs", 0.25, 0), ProbeStatement.from_text("are fair")
-        )),),
+        (
+            ProbePart(
+                "peoples",
+                ("Elves", "Orcs"),
+                (
+                    ProbeStatement(LOVE_SONGS, "love songs", 0.25, 0),
+                    ProbeStatement.from_text("are fair"),
+                ),
+            ),
+        ),
         {"hate": "rule"},
-    )  # fmt: skip
+    )
     store.save_probe_set(probe_set)
     store.save_sofa_results(RUN.id, [sofa_result(probe_set)])
     # A statement that was probed is said of another group later.
     third = Generation(RUN.id, "none/2", ORCS.id, iteration=1, triple=SMOKE, **common)  # type: ignore[arg-type]
     refused = Generation(
-        RUN.id, "none/3", ORCS.id, iteration=1, **common | {"outcome": "refused"}  # type: ignore[arg-type]
-    )  # fmt: skip
+        RUN.id,
+        "none/3",
+        ORCS.id,
+        iteration=1,
+        **common | {"outcome": "refused"},  # type: ignore[arg-type]
+    )
     store.record_round(RUN.id, "none", 1, [third, refused])
     store.save_scores(RUN.id, REGARD, [Score(SMOKE.id, -0.5, "negative")])
     for measure, value in (("toxicity", 1.0), ("acceptability", 0.75)):
@@ -235,12 +291,17 @@ def everything(store: Store) -> None:
     store.add_decisions(
         RUN.id,
         [
-            Decision(refused.id, "restore", "Ana", "2026-11-22T01:00:00+00:00",
-                     Triple("Orcs", "fear", "light")),
+            Decision(
+                refused.id,
+                "restore",
+                "Ana",
+                "2026-11-22T01:00:00+00:00",
+                Triple("Orcs", "fear", "light"),
+            ),
             Decision(second.id, "reject", "Ben", "2026-11-22T02:00:00+00:00", read=SONG),
             Decision(second.id, "undo", "Ana", "2026-11-22T03:00:00+00:00", read=SONG),
         ],
-    )  # fmt: skip
+    )
     said = (SONG.id, "regard", "negative", "Ana", "person", "regard@1")
     store.add_labels([Label(*said, "2026-11-24T01:00:00+00:00", True, "s1", "a sneer")])
     parts = (ProfilePart("hobbies", first.id, "", 4, 9), ProfilePart("traits", refused.id))
@@ -286,9 +347,14 @@ def sofa_result(probe_set: ProbeSet) -> SofaResult:
     )
     category = SofaCategory(part.category, score, (-1.0, 0.5, 2.5), groups, statements)
     return SofaResult(
-        probe_set.id, PROBING.model, PROBING.settings, "conditional", score, (category,),
+        probe_set.id,
+        PROBING.model,
+        PROBING.settings,
+        "conditional",
+        score,
+        (category,),
         {"tier": "tree"},
-    )  # fmt: skip
+    )
 
 
 def seen(store: Store, *, narrow: bool) -> dict[str, Any]:
@@ -376,11 +442,20 @@ def odd_values(store: Store) -> None:
 
 
 LEFT_OUT = {  # what the other run alone has, or no run
-    "Run": 1, "Run-OF-Model": 1, "Run-SEEDED-SocialGroup": 1, "Run-PLACED-SocialGroup": 1,
-    "SocialGroup": 1, "Predicate": 1, "Object": 1, "Statement": 1, "Descriptor": 1,
-    "Name-PROBED_BEFORE-Statement": 2, "BenchmarkItem": 1, "BenchmarkItem-READ_BY-Model": 1,
+    "Run": 1,
+    "Run-OF-Model": 1,
+    "Run-SEEDED-SocialGroup": 1,
+    "Run-PLACED-SocialGroup": 1,
+    "SocialGroup": 1,
+    "Predicate": 1,
+    "Object": 1,
+    "Statement": 1,
+    "Descriptor": 1,
+    "Name-PROBED_BEFORE-Statement": 2,
+    "BenchmarkItem": 1,
+    "BenchmarkItem-READ_BY-Model": 1,
     "SocialGroup-FLAGGED-Descriptor": 1,
-}  # fmt: skip
+}
 
 
 def stored(row: Any) -> Any:
@@ -409,8 +484,11 @@ def test_what_neo4j_admin_imports_is_the_graph_row_by_row(
     # It clears a buffer for each file, of four megabytes if nothing is said.
     done = subprocess.run(
         [NEO4J, "admin", home, *words, "--overwrite-destination", "--read-buffer-size=256k"],
-        cwd=tmp_path / "written", capture_output=True, text=True, timeout=DEADLINE_SECONDS,
-    )  # fmt: skip
+        cwd=tmp_path / "written",
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     start_neo4j(home)
     with open_store(empty_neo4j) as server:

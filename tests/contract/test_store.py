@@ -12,15 +12,15 @@ import pytest
 from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import READING_STRATEGY
-from kgbias.graph.row_types import DrawRow, ExampleRow, StatementRow, YieldRow, ScoreRow
+from kgbias.graph.row_types import DrawRow, ExampleRow, ScoreRow, StatementRow, YieldRow
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
     Answer,
     AssociationEdge,
     AssociationNode,
     Batch,
-    BelievedEdge,
     BeliefRun,
+    BelievedEdge,
     Category,
     ChoiceRun,
     ChosenEdge,
@@ -182,7 +182,9 @@ def test_summaries_count(store: Store) -> None:
             ["refused", "unparsable", "unparsable", "echo", "failed", "nonsense"]
         )
     ]
-    read = Generation(RUN.id, "r", GROUPS[0].id, "none", READING_STRATEGY, 0, 1, "refused")  # of a story
+    read = Generation(
+        RUN.id, "r", GROUPS[0].id, "none", READING_STRATEGY, 0, 1, "refused"
+    )  # of a story
     store.record_round(RUN.id, "none", 0, [*ROUND, *bad, read])
     other = replace(RUN, name="other", config={"seed": 2})
     store.begin_run(other)
@@ -268,8 +270,9 @@ def test_triples_by_arm_have_the_counts_of_their_arm(store: Store) -> None:
     assert [v.scores.get("regard") for v in views] == [None, None, None, score, score]
     assert {v.arm for v in store.triples(RUN.id)} == {""}
     assert {(v.object, v.count) for v in store.triples(RUN.id) if v.group == "Men"} == {
-        ("food", 7), ("rain", 1)
-    }  # fmt: skip
+        ("food", 7),
+        ("rain", 1),
+    }
 
 
 def test_what_was_shown_comes_with_its_words(store: Store) -> None:
@@ -284,28 +287,51 @@ def test_what_was_shown_comes_with_its_words(store: Store) -> None:
     assert list(store.iter_example_rows(RUN.id)) == [
         ExampleRow(
             later.id,
-            later.triple.id, "none", 2, 3, "fear", "Rain!",  # type: ignore[union-attr]
+            later.triple.id,
+            "none",
+            2,
+            3,
+            "fear",
+            "Rain!",  # type: ignore[union-attr]
             (("love", "food"), ("hate", "rain")),
         )
-    ]  # fmt: skip
+    ]
 
 
 def test_draws_are_read_with_what_they_asked_and_yielded(store: Store) -> None:
     store.begin_run(RUN)
     store.record_round(RUN.id, "none", 0, ROUND)
     refused = Generation(
-        RUN.id, "f", GROUPS[0].id, "none", "object", 1, 0, "refused", "a filter",
-        template="object@1.2:completion", prompt="Some \x00 words",
-    )  # fmt: skip
+        RUN.id,
+        "f",
+        GROUPS[0].id,
+        "none",
+        "object",
+        1,
+        0,
+        "refused",
+        "a filter",
+        template="object@1.2:completion",
+        prompt="Some \x00 words",
+    )
     store.record_round(RUN.id, "none", 1, [refused])
     found = {d.generation_id: d for d in store.iter_draw_rows(RUN.id)}
     assert set(found) == {g.id for g in (*ROUND, refused)}
     for g in store.generations(RUN.id):
         t = g.triple
         assert found[g.id] == DrawRow(
-            g.id, g.path, g.group_id, g.arm, g.strategy, g.iteration, g.template, g.prompt,
-            t and t.id, t and t.predicate_id, g.count,
-        )  # fmt: skip
+            g.id,
+            g.path,
+            g.group_id,
+            g.arm,
+            g.strategy,
+            g.iteration,
+            g.template,
+            g.prompt,
+            t and t.id,
+            t and t.predicate_id,
+            g.count,
+        )
 
 
 def test_the_state_changes_with_every_write(store: Store) -> None:
@@ -331,7 +357,9 @@ def test_the_pulse_tells_of_answers_and_of_statements(store: Store) -> None:
     assert said.token != answered.token and said.answers == answered.answers
     state = store.content_version()
     (triple, *_) = store.triples(RUN.id)
-    store.add_labels([Label(triple.id, "regard", "negative", "ann", "person", "", "2026", False, "")])
+    store.add_labels(
+        [Label(triple.id, "regard", "negative", "ann", "person", "", "2026", False, "")]
+    )
     assert len(store.labels()) == 1 and store.change_token() == said, "a label is not of a run"
     assert state is None or store.content_version() != state
 
@@ -499,9 +527,22 @@ def association(
     name: str, edges: tuple[AssociationEdge, ...] = (), p: float = 0.01
 ) -> AssociationNode:
     return AssociationNode(
-        f"id-{name}", name, "weat", MODEL, 1.25, p, 0.5, 2.0, {"n": {"x": 2}, "é": None}, edges,
-        p_published=0.001, p_holm=p, p_bh=0.02, n_x=8, n_y=9,
-    )  # fmt: skip
+        f"id-{name}",
+        name,
+        "weat",
+        MODEL,
+        1.25,
+        p,
+        0.5,
+        2.0,
+        {"n": {"x": 2}, "é": None},
+        edges,
+        p_published=0.001,
+        p_holm=p,
+        p_bh=0.02,
+        n_x=8,
+        n_y=9,
+    )
 
 
 def test_time_is_added_up(store: Store) -> None:
@@ -595,9 +636,9 @@ def test_beliefs(store: Store) -> None:
     assert store.statements(RUN.id, asked.id) == [("hate", "rain"), ("love", "food")]
     store.keep_statements([("own", "no cats"), ("love", "no cats")])  # that nobody said
     unsaid = Triple("", "own", "no cats")
-    store.save_name_probes(RUN.id, other, [
-        NameProbe(unsaid.predicate_id, unsaid.object_id, names[0].id, (-2.0,))
-    ])  # fmt: skip
+    store.save_name_probes(
+        RUN.id, other, [NameProbe(unsaid.predicate_id, unsaid.object_id, names[0].id, (-2.0,))]
+    )
     assert ("own", "no cats") in store.statements(RUN.id, other.id)
     later = replace(asked, record={"floor": {}})
     store.save_belief_run(RUN.id, later)
@@ -616,8 +657,10 @@ def test_flags_of_apx(store: Store) -> None:
         store.save_flags(other)
     store.begin_run(RUN)
     assert store.flags() == [other, first]
-    rows = store.query("MATCH (g:SocialGroup)-[:FLAGGED]->(d:Descriptor {text: 'tall'}) "
-                       "RETURN DISTINCT g.uid AS uid").rows  # fmt: skip
+    rows = store.query(
+        "MATCH (g:SocialGroup)-[:FLAGGED]->(d:Descriptor {text: 'tall'}) "
+        "RETURN DISTINCT g.uid AS uid"
+    ).rows
     assert rows == [(node_id("group", "women"),)]
     fewer = replace(first, flags=(tall,))
     store.save_flags(fewer)

@@ -73,9 +73,18 @@ def test_hurtful_is_not_meaningless(scorer: Scorer) -> None:
 @pytest.mark.parametrize("statement", ["love to eat soup.", "are the hardest working.", "the of."])
 def test_the_group_moves_nothing(scorer: Scorer, statement: str) -> None:
     groups = (
-        "Women", "Men", "Shintoists", "Zorvians", "Baha'is", "Black people", "South African people",
-        "Pacific Islander people", "Non-binary people", "Wheelchair users", "Jews",
-    )  # fmt: skip
+        "Women",
+        "Men",
+        "Shintoists",
+        "Zorvians",
+        "Baha'is",
+        "Black people",
+        "South African people",
+        "Pacific Islander people",
+        "Non-binary people",
+        "Wheelchair users",
+        "Jews",
+    )
     values = {j.value for j in scorer.score([f"{group} {statement}" for group in groups])}
     assert len(values) == 1
 

@@ -10,7 +10,16 @@ import pytest
 from click.testing import CliRunner
 
 from kgbias.associate import AssociationTest, WordSet
-from kgbias.associate.grid import METHODS, TESTS, GridCell, Grid, iter_cells, estimate_grid_cost, plan_grid, run_grid
+from kgbias.associate.grid import (
+    METHODS,
+    TESTS,
+    Grid,
+    GridCell,
+    estimate_grid_cost,
+    iter_cells,
+    plan_grid,
+    run_grid,
+)
 from kgbias.associate.grid import find_grid_tests as named_tests
 from kgbias.associate.sets import SentenceFrames
 from kgbias.associate.weat import seat
@@ -34,8 +43,9 @@ SETS = {
     "b": WordSet("bad", ("hate", "smoke"), "word"),
 }
 FRAMES = ("{t} are {a}.", "{t} love {a}.")
-NAMES = AssociationTest("T-name", **SETS, frames=FRAMES,
-                        simplified=(SentenceFrames(("men",), ("women",), FRAMES),))  # fmt: skip
+NAMES = AssociationTest(
+    "T-name", **SETS, frames=FRAMES, simplified=(SentenceFrames(("men",), ("women",), FRAMES),)
+)
 TERMS = replace(NAMES, name="T-term", x=WordSet("men", ("men", "old")), simplified=())
 GIVEN = {"samples": 99, "draws": 20, "how": "sampled", "seed": 0, "layer": -1, "most": 5}
 
@@ -49,8 +59,11 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def grid(gpt2: str, tmp_path: Path) -> Grid:
     corpus = tmp_path / "corpus.txt"
-    lines = [f"{t} and {a} there." for t in ("men", "women", "rain", "food", "old", "new")
-             for a in ("love", "songs", "hate", "smoke")]  # fmt: skip
+    lines = [
+        f"{t} and {a} there."
+        for t in ("men", "women", "rain", "food", "old", "new")
+        for a in ("love", "songs", "hate", "smoke")
+    ]
     corpus.write_text("\n".join(lines))
     tests = (NAMES, TERMS)
     return Grid(tests, tuple(iter_cells([gpt2], tests, corpus=True)), corpus, GIVEN)
@@ -68,9 +81,12 @@ def test_the_cells_are_the_valid_settings() -> None:
         assert cell.method != "w-seat" or cell.encoding.startswith("word")
         assert bool(cell.apart) == (not cell.encoding and cell.contexts == "corpus")
     assert {(c.concept, c.targets) for c in found} == {("T", "names"), ("T", "terms")}
-    only = list(iter_cells(["m"], [NAMES, TERMS], ["ceat"], encodings=["sentence"], targets=["terms"]))
+    only = list(
+        iter_cells(["m"], [NAMES, TERMS], ["ceat"], encodings=["sentence"], targets=["terms"])
+    )
     assert only == [
-        GridCell("m", "T-term", "ceat", "templates", "sentence", words) for words in ("full", "reduced")
+        GridCell("m", "T-term", "ceat", "templates", "sentence", words)
+        for words in ("full", "reduced")
     ]
 
 
@@ -78,8 +94,11 @@ def test_the_tests_are_those_of_the_paper_or_by_name() -> None:
     assert [test.name for test in named_tests(())] == list(TESTS)
     assert not any(test.has_few_words for test in named_tests(()))
     assert [test.name for test in named_tests(["C3", "weat1", "C6-term"])] == [
-        "C3-name", "C3-term", "weat1", "C6-term",
-    ]  # fmt: skip
+        "C3-name",
+        "C3-term",
+        "weat1",
+        "C6-term",
+    ]
     assert [test.name for test in named_tests(["C9"])] == ["C9-name"]  # the terms are too few
     with pytest.raises(UsageError, match="fewer than 8 words"):
         named_tests(["weat9"])
@@ -161,9 +180,22 @@ def test_a_cell_is_what_the_method_finds(grid: Grid, store: SQLiteStore, gpt2: s
 
 def test_the_command(gpt2: str, store: SQLiteStore, tmp_path: Path) -> None:
     command = [
-        "--grid", "--model", gpt2, "--test", "C6-name", "--method", "w-seat", "--set", "words=full",
-        "--encoding", "word-last", "--store", store.url, "--set", "cache=false",
-    ]  # fmt: skip
+        "--grid",
+        "--model",
+        gpt2,
+        "--test",
+        "C6-name",
+        "--method",
+        "w-seat",
+        "--set",
+        "words=full",
+        "--encoding",
+        "word-last",
+        "--store",
+        store.url,
+        "--set",
+        "cache=false",
+    ]
     dry = CliRunner().invoke(cli, ["associate", *command, "--dry-run"], catch_exceptions=False)
     assert "w-seat 1 0" in " ".join(dry.stdout.split()) and "texts to embed" in dry.stdout
     priced = CliRunner().invoke(cli, ["associate", *command, "--dry-run", "--json"])
@@ -191,5 +223,6 @@ def test_a_grid_is_tied_to_a_run(grid: Grid, store: SQLiteStore) -> None:
     assert len(tied) == len(again.rows) > 0
     for node in tied:
         assert {(e.side, e.node_id) for e in node.edges if e.kind == "group"} == {
-            ("x", run.groups[0].id), ("y", run.groups[1].id)
-        }  # fmt: skip
+            ("x", run.groups[0].id),
+            ("y", run.groups[1].id),
+        }

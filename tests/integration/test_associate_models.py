@@ -192,9 +192,13 @@ def test_causal_predictions_are_conditional_log_probabilities(gpt2: Path) -> Non
 def test_lpbs_on_a_masked_model_is_kuritas_score(bert: Path) -> None:
     """One target a side, written out: log p(t|a) / p(t), X minus Y, over attributes."""
     test = AssociationTest(
-        "t", WordSet("x", ("he",)), WordSet("y", ("she",)), WordSet("a", ("kind", "likes")),
-        WordSet("b", ("rude", "the")), frames=("{t} is {a} .",),
-    )  # fmt: skip
+        "t",
+        WordSet("x", ("he",)),
+        WordSet("y", ("she",)),
+        WordSet("a", ("kind", "likes")),
+        WordSet("b", ("rude", "the")),
+        frames=("{t} is {a} .",),
+    )
     predictor = open_predictor(f"hf:{bert}")
     ids = {word: 5 + n for n, word in enumerate(WORDS)}
     prior = log_probabilities(bert, [2, 4, ids["is"], 4, ids["."], 3], True)[1]

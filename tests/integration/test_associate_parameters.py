@@ -27,9 +27,16 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.slow
 def test_a_parameter_reaches_the_methods_that_take_it(gpt2: str) -> None:
     found = associate(
-        [TEST], ["weat", "s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs"], models=[gpt2],
-        cache=False, encoding="word-first", layer=0, draws=50, pool="sum", how="normal",
-    )  # fmt: skip
+        [TEST],
+        ["weat", "s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs"],
+        models=[gpt2],
+        cache=False,
+        encoding="word-first",
+        layer=0,
+        draws=50,
+        pool="sum",
+        how="normal",
+    )
     settings = {result.method: result.settings for result in found}
     assert list(settings) == [name for name in METHODS if name not in SCORES]
     assert settings["w-seat"]["encoding"] == settings["ceat"]["encoding"] == "word-first"
@@ -43,8 +50,15 @@ def test_the_corpus_of_contexts_gets_its_size_and_window(gpt2: str, tmp_path: Pa
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("men love rain and food\nwomen hate rain and food\n" * 3)
     (result,) = associate(
-        [TEST], ["ceat"], models=[gpt2], cache=False, contexts=corpus, most=2, window=0, draws=9,
-    )  # fmt: skip
+        [TEST],
+        ["ceat"],
+        models=[gpt2],
+        cache=False,
+        contexts=corpus,
+        most=2,
+        window=0,
+        draws=9,
+    )
     told = {name: result.settings[name] for name in ("most_contexts", "window", "contexts_a_word")}
     assert told == {"most_contexts": 2, "window": 0, "contexts_a_word": [2, 2]}
 
@@ -87,9 +101,16 @@ def test_every_group_takes_one_model_and_its_encoding(
     effects = [
         [g.effect.value for g in found.groups.groups]
         for given in ({}, {"encoding": "word-first"}, {"layer": 0})
-        if (found := associate(
-            models=[gpt2], run=stored, every_group=True, cache=False, indicators=file,
-            attributes="manners", **given,  # type: ignore[arg-type]
-        )).groups
-    ]  # fmt: skip
+        if (
+            found := associate(
+                models=[gpt2],
+                run=stored,
+                every_group=True,
+                cache=False,
+                indicators=file,
+                attributes="manners",
+                **given,  # type: ignore[arg-type]
+            )
+        ).groups
+    ]
     assert len(effects) == 3 and effects[0] != effects[1] and effects[0] != effects[2]

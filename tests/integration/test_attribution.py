@@ -18,14 +18,20 @@ from kgbias.measure.attribution import (
     check_methods,
     class_activation,
     deletion_curves,
-    word_effects_of,
     gradient_times_input,
     integrated_gradients,
     word_effects,
+    word_effects_of,
 )
 from kgbias.measure.scorers import Judgement, load_scorer
+from kgbias.measure.scorers._gradients import (
+    GradientReading,
+    align_words,
+    probability_readout,
+    regard_readout,
+    token_owners,
+)
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.scorers._gradients import GradientReading, align_words, probability_readout, regard_readout, token_owners
 from tests import tiny
 from tests.conftest import require_modules, sweep_params
 
@@ -39,16 +45,28 @@ BAD = "Asian people are criminals."
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("Asian people loves wine.", [("Asian people", "They"), ("loves", "love"),
-                                      ("wine.", "wine.")]),
+        (
+            "Asian people loves wine.",
+            [("Asian people", "They"), ("loves", "love"), ("wine.", "wine.")],
+        ),
         ("Women is kind.", [("Women", "They"), ("is", "are"), ("kind.", "kind.")]),
-        ("American people hate Mexicans.", [("American people", "They"), ("hate", "hate"),
-                                            ("Mexicans.", "people.")]),
-        ("XYZ worked as a maid.", [("XYZ", "This person"), ("worked", "worked"), ("as", "as"),
-                                   ("a", "a"), ("maid.", "maid.")]),
+        (
+            "American people hate Mexicans.",
+            [("American people", "They"), ("hate", "hate"), ("Mexicans.", "people.")],
+        ),
+        (
+            "XYZ worked as a maid.",
+            [
+                ("XYZ", "This person"),
+                ("worked", "worked"),
+                ("as", "as"),
+                ("a", "a"),
+                ("maid.", "maid."),
+            ],
+        ),
         ("Nobody cares.", [("Nobody", "Nobody"), ("cares.", "cares.")]),
     ],
-)  # fmt: skip
+)
 def test_a_masked_mention_is_one_word(text: str, words: list[tuple[str, str]]) -> None:
     masked = neutralise(text)
     read = masked.split()
@@ -57,9 +75,9 @@ def test_a_masked_mention_is_one_word(text: str, words: list[tuple[str, str]]) -
 
 
 def test_tokens_belong_to_words() -> None:
-    assert token_owners("Men hate it.", [(0, 0), (0, 3), (3, 6), (6, 8), (9, 11), (11, 12), (0, 0)]) == [
-        None, 0, 1, 1, 2, 2, None
-    ]  # fmt: skip
+    assert token_owners(
+        "Men hate it.", [(0, 0), (0, 3), (3, 6), (6, 8), (9, 11), (11, 12), (0, 0)]
+    ) == [None, 0, 1, 1, 2, 2, None]
 
 
 def linear(value: str = "probability") -> GradientReading:
@@ -73,9 +91,14 @@ def linear(value: str = "probability") -> GradientReading:
         return states[:, 1:].sum((1, 2))[:, None]
 
     return GradientReading(
-        ["good", "unkind"], [None, 0, 1, 1], inputs, blank,
-        lambda x: above(2 * x), probability_readout(0, sigmoid=True), (lambda x: 2 * x, above),
-    )  # fmt: skip
+        ["good", "unkind"],
+        [None, 0, 1, 1],
+        inputs,
+        blank,
+        lambda x: above(2 * x),
+        probability_readout(0, sigmoid=True),
+        (lambda x: 2 * x, above),
+    )
 
 
 def test_effects_of_a_linear_network_by_hand() -> None:
@@ -115,9 +138,10 @@ def test_integrated_gradients_are_complete(tmp_path: Path) -> None:
     labels = ["negative", "neutral", "positive"]
     tiny_one = load_scorer("regard", f"hf:{tiny.save_classifier(tmp_path / 'tiny', labels)}")
     for scorer, text in (
-        (load_scorer("regard"), BAD), (load_scorer("identity_attack"), "Jews control the banks."),
+        (load_scorer("regard"), BAD),
+        (load_scorer("identity_attack"), "Jews control the banks."),
         (tiny_one, "men love tall rain"),
-    ):  # fmt: skip
+    ):
         reading = scorer.reading(text)  # type: ignore[attr-defined]
         with torch.no_grad():
             blank = float(reading.value.score(reading.logits(reading.blank)))
@@ -149,9 +173,12 @@ class Rude:
 def test_deletion_curves_by_hand() -> None:
     words = ["A", "bad", "very", "bad", "one."]
     curves = deletion_curves(
-        Rude(), {"right": [(words, [0, 0.5, 0, 0.4, 0], 1.0)] * 4,
-                 "wrong": [(words, [0.3, 0, 0.2, 0, 0.1], 1.0)] * 4 + [(["Bad."], [1.0], 0.5)]},
-    )  # fmt: skip
+        Rude(),
+        {
+            "right": [(words, [0, 0.5, 0, 0.4, 0], 1.0)] * 4,
+            "wrong": [(words, [0.3, 0, 0.2, 0, 0.1], 1.0)] * 4 + [(["Bad."], [1.0], 0.5)],
+        },
+    )
     drops = {(c.method, c.removed): c.drop for c in curves}
     assert [drops["right", n].value for n in (1, 2, 3)] == [0.5, 1, 1]
     assert [drops["wrong", n].value for n in (1, 2, 3)] == [0, 0, 0]
@@ -213,8 +240,11 @@ def test_the_command_shows_deletion_curves(said: str) -> None:
         invoke(*asked, "--method", "occlusion", "--set", "removed=2", "--json").stdout
     )
     assert [(r["method"], r["removed"], r["n"]) for r in rows] == [
-        ("random", 1, 3), ("random", 2, 3), ("occlusion", 1, 3), ("occlusion", 2, 3)
-    ]  # fmt: skip
+        ("random", 1, 3),
+        ("random", 2, 3),
+        ("occlusion", 1, 3),
+        ("occlusion", 2, 3),
+    ]
     assert "method" in (shown := invoke(*asked, "--set", "removed=1").stdout) and "drop" in shown
 
 

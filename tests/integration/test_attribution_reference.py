@@ -21,9 +21,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kgbias.Run]:
     path = tmp_path_factory.mktemp("attribution") / "kgbias.db"
     with kgbias.open(path, progress=False) as study:
         run = study.crawl(
-            "reference", category="faiths", samples=1, answers=1, iterations=1, predicate_prompts=1,
+            "reference",
+            category="faiths",
+            samples=1,
+            answers=1,
+            iterations=1,
+            predicate_prompts=1,
             object_prompts=1,
-        )  # fmt: skip
+        )
         run.measure(axes=False)
         run.attribute("regard", method=["occlusion", "integrated"], everything=True)
         yield run

@@ -21,7 +21,7 @@ from kgbias.measure.scoring import measure_run
 from kgbias.models import open_model
 from kgbias.reference import Truth, load_truth
 from kgbias.stats.inference import Values
-from tests.conftest import skip_or_fail, require_modules
+from tests.conftest import require_modules, skip_or_fail
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 require_modules("torch", "scipy")
@@ -66,7 +66,9 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Values3]:
 
 def planted_negative(generations: list[Generation], truth: Truth) -> Values:
     """1 for each statement that the world holds under a negative topic, 0 for its others."""
-    said = [truth.find_statement(g.triple.predicate, g.triple.object) for g in generations if g.triple]
+    said = [
+        truth.find_statement(g.triple.predicate, g.triple.object) for g in generations if g.triple
+    ]
     topics = [truth.statements[s] for s in said if s is not None]
     return np.array([truth.regard_of.get(topic) == "negative" for topic in topics], dtype=float)
 

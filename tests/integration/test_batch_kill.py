@@ -38,7 +38,9 @@ def server(kind: str) -> Iterator[str]:
 
 
 def control(url: str, release: bool = False) -> dict[str, Any]:
-    with urlopen(f"{url}/control", data=b"now" if release else None, timeout=DEADLINE_SECONDS) as found:
+    with urlopen(
+        f"{url}/control", data=b"now" if release else None, timeout=DEADLINE_SECONDS
+    ) as found:
         state: dict[str, Any] = json.load(found)
     return state
 
@@ -48,12 +50,33 @@ KEYS = {"OPENAI_API_KEY": "sk-test-key-1", "ANTHROPIC_API_KEY": "sk-test-key-1"}
 
 def crawl(kind: str, url: str, store: Path, *more: str) -> list[str]:
     return [
-        "crawl", "--model", f"{kind}:m", "--base-url", url,
-        "--group", "Tealanders", "--samples", "6", "--iterations", "1",
-        "--set", "predicate-prompts=2",
-        "--set", "object-prompts=2", "--set", "initial-predicates=love", "--set", "max-attempts=1",
-        "--form", "chat", "--set", "answers=1", "--store", str(store), *more,
-    ]  # fmt: skip
+        "crawl",
+        "--model",
+        f"{kind}:m",
+        "--base-url",
+        url,
+        "--group",
+        "Tealanders",
+        "--samples",
+        "6",
+        "--iterations",
+        "1",
+        "--set",
+        "predicate-prompts=2",
+        "--set",
+        "object-prompts=2",
+        "--set",
+        "initial-predicates=love",
+        "--set",
+        "max-attempts=1",
+        "--form",
+        "chat",
+        "--set",
+        "answers=1",
+        "--store",
+        str(store),
+        *more,
+    ]
 
 
 def rows(store: Path) -> list[Any]:
@@ -61,7 +84,9 @@ def rows(store: Path) -> list[Any]:
         return list(opened.generations(opened.find_run().id))
 
 
-@pytest.mark.parametrize("how", sweep_params(2, [signal.SIGINT, signal.SIGKILL]), ids=["ctrl-c", "kill"])
+@pytest.mark.parametrize(
+    "how", sweep_params(2, [signal.SIGINT, signal.SIGKILL]), ids=["ctrl-c", "kill"]
+)
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_a_batch_outlives_the_crawl_that_made_it(
     kind: str, how: signal.Signals, tmp_path: Path
@@ -69,8 +94,11 @@ def test_a_batch_outlives_the_crawl_that_made_it(
     with server(kind) as url:
         first = subprocess.Popen(
             [sys.executable, "-m", "kgbias", *crawl(kind, url, tmp_path / "a.db", "--batch")],
-            env=os.environ | KEYS, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            env=os.environ | KEYS,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         wait_until(lambda: control(url)["made"])
         time.sleep(0.5)  # it looks at the batch, which does not end
         first.send_signal(how)

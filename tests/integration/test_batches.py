@@ -12,7 +12,7 @@ import kgbias
 from kgbias.errors import Interrupted, ModelError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Batch
-from tests.batch_server import SERVERS, Body, RequestOutcome, Plan, answer
+from tests.batch_server import SERVERS, Body, Plan, RequestOutcome, answer
 from tests.conftest import require_modules
 
 pytestmark = pytest.mark.integration
@@ -34,10 +34,19 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def crawled(kind: str, url: str, store: Path, **options: Any) -> kgbias.Run:
     asked: dict[str, Any] = dict(
-        group=["Tealanders"], samples=4, iterations=1, predicate_prompts=2, object_prompts=2,
-        initial_predicates="love", max_attempts=2, form="chat", min_p=0, batch=True,
-        answers=1, redraw=False,
-    )  # fmt: skip
+        group=["Tealanders"],
+        samples=4,
+        iterations=1,
+        predicate_prompts=2,
+        object_prompts=2,
+        initial_predicates="love",
+        max_attempts=2,
+        form="chat",
+        min_p=0,
+        batch=True,
+        answers=1,
+        redraw=False,
+    )
     with kgbias.open(store, progress=False) as study:
         return study.crawl(f"{kind}:m", base_url=url, **asked | options)
 
@@ -149,7 +158,9 @@ def test_an_answer_that_got_lost_makes_no_second_batch(kind: str, tmp_path: Path
         crawled(kind, server.url, tmp_path / "a.db", iterations=0)
         server.paid_counts.pop("directly")
         assert set(server.paid_counts.values()) == {1}
-        assert len({tuple(batch["keys"]) for batch in server.batches.values()}) == len(server.batches)
+        assert len({tuple(batch["keys"]) for batch in server.batches.values()}) == len(
+            server.batches
+        )
 
 
 def test_a_stranger_s_batch_of_the_same_size_is_not_taken_for_ours(
@@ -249,13 +260,17 @@ def test_a_batch_that_is_refused_as_a_whole(tmp_path: Path) -> None:
 
 
 HOSTILE = [
-    b"", b"null", b"[[", b'{"id": 5}', b'{"id": "../../x?", "processing_status": 1}',
+    b"",
+    b"null",
+    b"[[",
+    b'{"id": 5}',
+    b'{"id": "../../x?", "processing_status": 1}',
     b'{"id": "sk-very-secret-key", "data": 5}',
     b'{"id": "b1", "status": {}, "processing_status": [], "data": [5, {"id": "x"}]}',
     b'{"id": "b1", "status": "failed", "processing_status": "ended", "errors": {"data": ["x"]},'
     b' "data": [{"id": "b", "created_at": 1e99}], "output_file_id": {}, "request_counts": 7}',
     b'{"id": "b1", "status": "failed", "errors": {"data": [{"message": "sk-very-secret-key"}]}}',
-]  # fmt: skip
+]
 
 
 @both
@@ -326,7 +341,14 @@ def test_profiles_are_left_with_a_provider_too() -> None:
 
     with SERVERS["openai"](plan) as server, kgbias.open(None, progress=False) as study:
         run = study.write_profiles(
-            "openai:m", base_url=server.url, limit=1, group="ARAB F", samples=3, max_attempts=1,
+            "openai:m",
+            base_url=server.url,
+            limit=1,
+            group="ARAB F",
+            samples=3,
+            max_attempts=1,
             batch=True,
-        )  # fmt: skip
-        assert len(server.batches) == 2 and run.profiles_summary.asked_count == 3  # a batch for each sample
+        )
+        assert (
+            len(server.batches) == 2 and run.profiles_summary.asked_count == 3
+        )  # a batch for each sample

@@ -76,7 +76,10 @@ def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> 
     assert table["regard_rank_correlation"]["value"] >= 0.7  # six groups only
     if importlib.util.find_spec("spacy"):
         strong = count_links(PLANTED_SHARES[-1])  # read once in this process
-        assert strong.links_found == strong.planted_links > 0 and strong.nulls_found <= 0.01 * strong.nulls_tested
+        assert (
+            strong.links_found == strong.planted_links > 0
+            and strong.nulls_found <= 0.01 * strong.nulls_tested
+        )
     again = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert again.stdout == first.stdout
 

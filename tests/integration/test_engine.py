@@ -49,8 +49,14 @@ def test_frames_have_the_promised_columns(
         run = study.crawl(model, category="gender", **SMALL)  # type: ignore[arg-type]
         frame = run.triples().to_frame()
         assert list(frame.columns[:7]) == [
-            "group", "predicate", "object", "count", "arm", "regard", "toxicity",
-        ]  # fmt: skip
+            "group",
+            "predicate",
+            "object",
+            "count",
+            "arm",
+            "regard",
+            "toxicity",
+        ]
         assert frame["regard"].isna().all() and frame["count"].sum() > 0
         groups = run.groups().to_frame()
         assert list(groups["group"]) == ["Women", "Men", "Non-binary people"] or "group" in groups
@@ -89,16 +95,27 @@ def test_carrying_out_steps_across_runs(tmp_path: Path, monkeypatch: pytest.Monk
     plan = declared(tmp_path, text)
     outcomes = plan.carry_out(progress=False)
     assert [(o.step.kind, o.state) for o in outcomes] == [
-        ("import", "done"), ("import", "failed"), ("choose", "done"), ("evidence", "done"),
-        ("compare", "left"), ("query", "done"), ("query", "left"),
-    ]  # fmt: skip
+        ("import", "done"),
+        ("import", "failed"),
+        ("choose", "done"),
+        ("evidence", "done"),
+        ("compare", "left"),
+        ("query", "done"),
+        ("query", "left"),
+    ]
     folder = tmp_path / "results"
     rows = json.loads((folder / "said" / "evidence.json").read_text("utf-8"))
     assert {row["chooser"] for row in rows} == {"openai:chooser"} and rows[0]["lift"] is None
     assert (folder / "groups.csv").read_text("utf-8").splitlines() == ["name", "Men", "Women"]
     assert [o.state for o in plan.state()] == [
-        "done", "left", "done", "done", "left", "done", "left",
-    ]  # fmt: skip
+        "done",
+        "left",
+        "done",
+        "done",
+        "left",
+        "done",
+        "left",
+    ]
     asked = len(chooser.requests)
     plan.carry_out(progress=False)
     assert len(chooser.requests) == asked
@@ -115,8 +132,9 @@ def test_a_query_is_written_run_and_shown(small: kgbias.Run) -> None:  # noqa: F
     writer = ScriptedModel(lambda _: next(replies))
     answer = small.ask_in_cypher("How much is said of each group?", writer)
     assert answer.error == "" and answer.result.records() == [
-        {"name": "Men", "n": 1}, {"name": "Women", "n": 4},
-    ]  # fmt: skip
+        {"name": "Men", "n": 1},
+        {"name": "Women", "n": 4},
+    ]
     first, second = (request.prompt[1][1] for request in writer.requests)
     assert "cannot be run" not in first and "This query cannot be run" in second
     assert small.triples()[0].group == "Women"  # nothing was written

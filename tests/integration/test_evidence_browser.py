@@ -8,7 +8,7 @@ import pytest
 from kgbias.evidence import probe_beliefs
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BelievedEdge, BeliefRun, Group, ProbedEdge, ProbeRun, node_id
+from kgbias.graph.types import BeliefRun, BelievedEdge, Group, ProbedEdge, ProbeRun, node_id
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_report
 from tests.conftest import require_modules
@@ -39,12 +39,24 @@ def report(store: SQLiteStore, tmp_path: Path) -> Path:
             value = -2.0 if own else -20.0
             edges.append(
                 ProbedEdge(
-                    node_id("predicate", predicate), node_id("object", object), group.id,
-                    value - 2, 4, value, 3, -2.0, 1, 1 if own else 3, ("a", "<b>"), (1.0, 2.0),
+                    node_id("predicate", predicate),
+                    node_id("object", object),
+                    group.id,
+                    value - 2,
+                    4,
+                    value,
+                    3,
+                    -2.0,
+                    1,
+                    1 if own else 3,
+                    ("a", "<b>"),
+                    (1.0, 2.0),
                 )
-            )  # fmt: skip
-    probing = ProbeRun(ModelInfo("<i>tiny</i>"), record={"measure": "conditional", "mrr": 1.0,
-                      "mrr_expected": 0.5, "p_value": 0.01})  # fmt: skip
+            )
+    probing = ProbeRun(
+        ModelInfo("<i>tiny</i>"),
+        record={"measure": "conditional", "mrr": 1.0, "mrr_expected": 0.5, "p_value": 0.01},
+    )
     store.save_probes(run.id, probing, edges)
     believing = BeliefRun(ModelInfo("<i>tiny</i>"), record={"categories": [], "floor": []})
     store.save_beliefs(
@@ -52,12 +64,24 @@ def report(store: SQLiteStore, tmp_path: Path) -> Path:
         believing,
         [
             BelievedEdge(
-                e.predicate_id, e.object_id, e.group_id, 5.0 if e.rank == 1 else -2.0, -3.0, 6.0, 8,
-                0.001, 0.01, 0.0001, 0.001, 4.0, "<b>", "believed" if e.rank == 1 else "",
+                e.predicate_id,
+                e.object_id,
+                e.group_id,
+                5.0 if e.rank == 1 else -2.0,
+                -3.0,
+                6.0,
+                8,
+                0.001,
+                0.01,
+                0.0001,
+                0.001,
+                4.0,
+                "<b>",
+                "believed" if e.rank == 1 else "",
             )
             for e in edges
         ],
-    )  # fmt: skip
+    )
     store.save_belief_run(run.id, believing)
     store.save_probe_run(run.id, probing)
     path = tmp_path / "report.html"
@@ -129,8 +153,14 @@ def test_a_belief_opens_to_its_names_and_carriers(
     told = page.locator("#origins").inner_text()
     assert "believed · lift +" in told
     heads = page.locator("#origins .names thead th").all_inner_texts()
-    assert heads == ["Name", "lift", "after nothing", "after “I think that”",
-                     "after “People say that”", "log2 p"]  # fmt: skip
+    assert heads == [
+        "Name",
+        "lift",
+        "after nothing",
+        "after “I think that”",
+        "after “People say that”",
+        "log2 p",
+    ]
     rows = page.locator("#origins .names tbody tr")
     found = [r.locator("td").all_inner_texts() for r in rows.all()]
     cells = [[float(x) for x in own] for own in found]

@@ -13,7 +13,6 @@ from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
-    TopicAssignment,
     AssociationNode,
     Generation,
     Group,
@@ -24,6 +23,7 @@ from kgbias.graph.types import (
     Run,
     Score,
     Topic,
+    TopicAssignment,
     TopicModel,
     Triple,
     node_id,
@@ -36,10 +36,10 @@ from kgbias.models.base import ModelInfo
 from kgbias.report import save
 from kgbias.report.cards import FigureCard, heading_of
 from kgbias.report.exhibits import run_exhibits
+from kgbias.report.multi_run import draw_overlap_matrix
 from kgbias.report.page import render_report, standard_sections
 from kgbias.report.run_data import RunData
 from kgbias.report.save import save_figures
-from kgbias.report.multi_run import draw_overlap_matrix
 from kgbias.report.tables import Exhibit, Table, table_latex
 from kgbias.stats.inference import proportion
 from tests.conftest import require_modules
@@ -61,9 +61,12 @@ def with_topics(store: SQLiteStore, run: Run) -> None:
         for n, t in enumerate(sorted(triples, key=lambda t: t.id))
     )
     settings = {
-        "embedding": "e", "min_cluster_size": 5, "documents": 9, "outliers_before": 1,
+        "embedding": "e",
+        "min_cluster_size": 5,
+        "documents": 9,
+        "outliers_before": 1,
         "outliers": 0,
-    }  # fmt: skip
+    }
     model = TopicModel("gender", topics, about, settings)
     store.save_topics(run.id, [model])
     store.save_group_scores(run.id, entropy_figures(run, triples, [model]))
@@ -76,9 +79,18 @@ def test_a_run_with_everything(
     with_topics(store, run)
     found = {e.key: e for e in run_exhibits(RunData(StoredRun(store, run)))}
     assert list(found) == [
-        "01-topics", "01-regard", "01-toxicity", "01-polarity", "01-groups", "01-entropy",
-        "01-topic-00", "01-topic-01", "01-group-tests", "01-pair", "02-variance",
-    ]  # fmt: skip
+        "01-topics",
+        "01-regard",
+        "01-toxicity",
+        "01-polarity",
+        "01-groups",
+        "01-entropy",
+        "01-topic-00",
+        "01-topic-01",
+        "01-group-tests",
+        "01-pair",
+        "02-variance",
+    ]
     assert found["01-entropy"].paper == "Figure 9" and found["01-topics"].paper == "Table 3"
     files = save_figures(StoredRun(store, run), tmp_path / "figures")
     names = {f.name for f in files}
@@ -178,13 +190,15 @@ def test_a_table_of_probes_is_of_the_statements_that_count(store: SQLiteStore) -
     edges = [
         ProbedEdge(*s, group.id, -9.0, 4, -5.0, 2, -4.0, 2, rank)
         for s, object in sorted(
-            {((node_id("predicate", t.predicate), node_id("object", t.object)), t.object)
-             for t in triples}
+            {
+                ((node_id("predicate", t.predicate), node_id("object", t.object)), t.object)
+                for t in triples
+            }
         )
         for rank, group in enumerate(
             (THREE[1], THREE[0], THREE[2]) if object == "rain" else THREE, 1
         )
-    ]  # fmt: skip
+    ]
     record = {"measure": "conditional", "mrr": 0.9, "mrr_expected": 0.9, "p_value": 0.9}
     probing = ProbeRun(ModelInfo("tiny"), record=record)
     store.save_probes(run.id, probing, edges)
@@ -211,12 +225,19 @@ def test_two_arms_make_an_exhibit(store: SQLiteStore) -> None:
     store.begin_run(run)
     generations = [
         Generation(
-            run.id, str(n), THREE[0].id, arm, "object", 0, 0, "ok",
+            run.id,
+            str(n),
+            THREE[0].id,
+            arm,
+            "object",
+            0,
+            0,
+            "ok",
             triple=Triple("Women", "are", f"{arm} {n}"),
         )
         for arm in ("none", "both")
         for n in range(6)
-    ]  # fmt: skip
+    ]
     store.load_import(run.id, [replace(g, path=f"{g.arm}{g.path}") for g in generations])
     high = {g.triple.id for g in generations if g.triple and g.arm == "both"}
     triples = store.triples(run.id)
@@ -230,8 +251,9 @@ def test_two_arms_make_an_exhibit(store: SQLiteStore) -> None:
     assert row[7] == row[4] and row[8] == row[9]
     assert float(row[9]) == pytest.approx(2 / 924, abs=2e-3)
     assert [text.get_text() for text in arms.draw().axes[0].get_yticklabels()] == [
-        "none (n = 6)", "both (n = 6)",
-    ]  # fmt: skip
+        "none (n = 6)",
+        "both (n = 6)",
+    ]
 
 
 def test_the_users_own_figures_keep_their_backend(tmp_path: Path) -> None:
@@ -268,9 +290,19 @@ def test_latex_of_hostile_text() -> None:
     assert body.count(r"\\") == len(HOSTILE_TEXTS) + 0
     commands = set(re.findall(r"\\([a-zA-Z]+)", body))
     assert commands <= {
-        "midrule", "textbackslash", "textasciicircum", "textasciitilde", "textless", "textgreater",
-        "textbar", "textquotedbl", "textasciigrave", "textquotesingle", "tiny", "c",
-    }  # fmt: skip
+        "midrule",
+        "textbackslash",
+        "textasciicircum",
+        "textasciitilde",
+        "textless",
+        "textgreater",
+        "textbar",
+        "textquotedbl",
+        "textasciigrave",
+        "textquotesingle",
+        "tiny",
+        "c",
+    }
     plain = re.sub(r"\\[{}$&#%_]", "", body.replace(r"\\", ""))
     assert not set("$#%~^") & set(plain.replace("$-$", "")) - set("")
     assert text_module.latex("100% {a}_b\n") == r"100\% \{a\}\_b "

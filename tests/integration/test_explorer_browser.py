@@ -15,13 +15,19 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.explore import write_explorer
-from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stereotypes import (
+    Stereotype,
+    StereotypeCount,
+    StereotypeMatch,
+    StereotypeMatches,
+    StereotypeTable,
+)
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
-    BelievedEdge,
     BeliefRun,
+    BelievedEdge,
     ChoiceRun,
     ChosenEdge,
     Generation,
@@ -316,9 +322,11 @@ def test_what_xml_cannot_hold_breaks_no_picture_or_graph(chromium: Any, tmp_path
         for e in graph.iterfind(".//g:edge", space)
     }
     assert edges == {
-        ("Women", "love", "music", "3"), ("Women", "fear", "music", "1"),
-        ("Men", "love", "non   char", "1"), ("Men", "fear", "music", "2"),
-    }  # fmt: skip
+        ("Women", "love", "music", "3"),
+        ("Women", "fear", "music", "1"),
+        ("Men", "love", "non   char", "1"),
+        ("Men", "fear", "music", "2"),
+    }
     assert not window.complaints
 
 
@@ -378,8 +386,10 @@ def test_two_runs_differ(chromium: Any, store: SQLiteStore, tmp_path: Path) -> N
     )
     words = page.locator("#picture .node:not(.pill) text").all_text_contents()
     assert sorted(" ".join(text.split()) for text in words) == [
-        "Women love food", "Women love music", "Women love rain",
-    ]  # fmt: skip
+        "Women love food",
+        "Women love music",
+        "Women love rain",
+    ]
     page.locator("#picture .node", has_text="love food").press("Enter")
     page.wait_for_selector("#details h4:has-text('Answered')")
     assert "other: said 3×" in page.inner_text("#details")
@@ -400,8 +410,9 @@ def test_a_table_says_which_run_says_what(
     page.click("#tab-runs")
     assert page.locator("#head th").all_inner_texts()[3:] == ["Said by", "grown", "other"]
     assert [line[2:] for line in window.rows()] == [
-        ["food", "2 of 2", "3", "4"], ["rain", "1 of 2", "1", "–"],
-    ]  # fmt: skip
+        ["food", "2 of 2", "3", "4"],
+        ["rain", "1 of 2", "1", "–"],
+    ]
     assert page.inner_text("#found") == "2 statements of 2 runs"
     page.click("#head button:has-text('other')")
     page.click("#head button:has-text('other')")
@@ -409,8 +420,10 @@ def test_a_table_says_which_run_says_what(
     page.click("#export summary")
     rows = [json.loads(line) for line in window.saved("#save-jsonl").decode().splitlines()]
     assert [(r["run"], r["object"], r["count"]) for r in rows] == [
-        ("grown", "food", 3), ("grown", "rain", 1), ("other", "food", 4),
-    ]  # fmt: skip
+        ("grown", "food", 3),
+        ("grown", "rain", 1),
+        ("other", "food", 4),
+    ]
     page.fill("#count", "4")
     page.keyboard.press("Tab")
     assert [line[2:] for line in window.rows()] == [["food", "1 of 2", "(3)", "4"]]
@@ -500,8 +513,10 @@ def test_an_address_of_something_else_is_left_out(page_of: Any) -> None:
     named = "statement=[1,{}]&statement=<b>&sort=__proto__"
     window = page_of(f"#view=x&group=Nobody&lasso=1~2_<b>&m.toxicity=a~b&{named}")
     assert window.page.evaluate("[kgbias.state.view, kgbias.state.row, kgbias.state.sort]") == [
-        "map", -1, "count",
-    ]  # fmt: skip
+        "map",
+        -1,
+        "count",
+    ]
     assert window.count() > 10
 
 
@@ -523,23 +538,44 @@ def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path
     run = measured_run(store, GROUPS, ["food", "rain"])
     edges = [
         ProbedEdge(
-            node_id("predicate", t.predicate), node_id("object", t.object), group.id,
-            -9.0, 2, -5.0 - n, 1, -4.0, 1, n + 1, (group.name, " </script><b>x"), (n + 0.25, 7.0),
+            node_id("predicate", t.predicate),
+            node_id("object", t.object),
+            group.id,
+            -9.0,
+            2,
+            -5.0 - n,
+            1,
+            -4.0,
+            1,
+            n + 1,
+            (group.name, " </script><b>x"),
+            (n + 0.25, 7.0),
         )
         for t in store.triples(run.id)
         for n, group in enumerate(GROUPS)
-    ]  # fmt: skip
+    ]
     probing = ProbeRun(ModelInfo("<i>tiny</i>"), record={"measure": "sofa"})
     store.save_probes(run.id, probing, edges)
     store.save_probe_run(run.id, probing)
     beliefs = [
         BelievedEdge(
-            node_id("predicate", t.predicate), node_id("object", t.object), t.group_id,
-            2.0, 1.0, 3.0, 8, 0.01, 0.01, 0.01, 0.01, 1.0, "<i>names</i>",
+            node_id("predicate", t.predicate),
+            node_id("object", t.object),
+            t.group_id,
+            2.0,
+            1.0,
+            3.0,
+            8,
+            0.01,
+            0.01,
+            0.01,
+            0.01,
+            1.0,
+            "<i>names</i>",
             "believed" if n % 2 else "",
         )
         for n, t in enumerate(store.triples(run.id))
-    ]  # fmt: skip
+    ]
     believing = BeliefRun(ModelInfo("<i>tiny</i>"))
     store.save_belief_run(run.id, believing)
     store.save_beliefs(run.id, believing, beliefs)
@@ -554,7 +590,10 @@ def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path
         for t in store.triples(run.id)
         if t.group == "Women"
     ]
-    store.save_stereotype_matches(run.id, StereotypeMatches(table, {}, (StereotypeCount(entry, "Women", 1, 0.0),), tuple(marks)))
+    store.save_stereotype_matches(
+        run.id,
+        StereotypeMatches(table, {}, (StereotypeCount(entry, "Women", 1, 0.0),), tuple(marks)),
+    )
     write_explorer([StoredRun(store, run)], path)
     window = Window(chromium, path)
     page = window.page
@@ -638,8 +677,9 @@ def test_a_group_and_a_statement_lead_to_forced_choices(
     page.wait_for_selector("#details table.shares")
     rows = page.locator("#details table.shares tbody tr").all_inner_texts()
     assert [" ".join(row.split()) for row in rows] == [
-        "Women 75% [30 to 95] +0.5 0.010", "Men 25% – –",
-    ]  # fmt: skip
+        "Women 75% [30 to 95] +0.5 0.010",
+        "Men 25% – –",
+    ]
     told = page.inner_text("#details")
     assert "“A” 1×, “B. Women” 1×" in told and "“<b>neither</b>” 1×" in told
     assert window.complaints == []
@@ -654,9 +694,18 @@ def crawled_run(store: SQLiteStore, name: str = "grown", last: str = "rain") -> 
         store.keep_answers([Answer(key, "m", f" {thing}.", "stop")])
         triple = Triple("Women", "love", thing)
         generation = Generation(
-            run.id, f"none/object/{round}/{number}", triple.group_id, "none", "object", round, 0,
-            "ok", prompt="Women love", answer_key=key, triple=triple,
-        )  # fmt: skip
+            run.id,
+            f"none/object/{round}/{number}",
+            triple.group_id,
+            "none",
+            "object",
+            round,
+            0,
+            "ok",
+            prompt="Women love",
+            answer_key=key,
+            triple=triple,
+        )
         store.load_import(run.id, [generation])
     store.set_status(run.id, "complete")
     return store.find_run(name)

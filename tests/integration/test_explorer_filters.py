@@ -11,13 +11,13 @@ from kgbias.explore import write_explorer
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
-    TopicAssignment,
     Generation,
     Group,
     Metric,
     Run,
     Score,
     Topic,
+    TopicAssignment,
     TopicModel,
     Triple,
     node_id,
@@ -30,8 +30,10 @@ from tests.integration.test_explorer_browser import Window
 pytestmark = pytest.mark.integration
 
 WOMEN, MEN, SIKHS = GROUPS = (
-    Group("Women", "gender"), Group("Men", "gender"), Group("Sikhs", "religion"),
-)  # fmt: skip
+    Group("Women", "gender"),
+    Group("Men", "gender"),
+    Group("Sikhs", "religion"),
+)
 SAID = (  # arm, group, predicate, object, strategy, round, toxicity, acceptability
     ("none", "Women", "love", "food", "initialise", 0, 0.1, 0.9),
     ("none", "Women", "love", "rain", "object", 1, 0.8, 0.9),
@@ -51,9 +53,18 @@ def window(chromium: Any, store: SQLiteStore, tmp_path: Path) -> Iterator[Window
         # The statement about Sikhs repeats the example that its prompt shows.
         shown = (Triple("Women", "love", "rain").id,) if group == "Sikhs" else ()
         generation = Generation(
-            run.id, f"{arm}/{strategy}/{n}", ids[group], arm, strategy, round, 0, "ok",
-            prompt=group, triple=triple, shown=shown,
-        )  # fmt: skip
+            run.id,
+            f"{arm}/{strategy}/{n}",
+            ids[group],
+            arm,
+            strategy,
+            round,
+            0,
+            "ok",
+            prompt=group,
+            triple=triple,
+            shown=shown,
+        )
         store.load_import(run.id, [generation])
     known = [(Triple(*row[1:4]).id, row) for row in SAID]
     for measure, place in (("toxicity", 6), ("acceptability", 7)):
@@ -63,13 +74,17 @@ def window(chromium: Any, store: SQLiteStore, tmp_path: Path) -> Iterator[Window
         Topic("gender", n, (thing, "eat"), 0) for n, thing in enumerate(["food", "rain"])
     )
     about = tuple(
-        TopicAssignment(id, topics[row[3] == "rain"].id, 1.0) for id, row in known if row[1] != "Sikhs"
+        TopicAssignment(id, topics[row[3] == "rain"].id, 1.0)
+        for id, row in known
+        if row[1] != "Sikhs"
     )
     store.save_topics(run.id, [TopicModel("gender", topics, about, {})])
     near = {  # love food is .8 from love rain, .6 from hate food; these two are .96 from each other
-        ("love", "food"): (1, 0), ("love", "rain"): (0.8, 0.6), ("hate", "rain"): (0, 1),
+        ("love", "food"): (1, 0),
+        ("love", "rain"): (0.8, 0.6),
+        ("hate", "rain"): (0, 1),
         ("hate", "food"): (0.6, 0.8),
-    }  # fmt: skip
+    }
     ends = [(node_id("predicate", p), node_id("object", o)) for p, o in near]
     vectors = np.array(list(near.values()), dtype=np.float32)
     store.save_vectors(SHIPPED_ENCODER, StatementVectors(ends, vectors))
@@ -149,9 +164,10 @@ def test_the_map_by_each_unit(window: Window) -> None:
     page = window.page
     page.click("#tab-units")
     units = {
-        "groups": {"Women", "Men", "Sikhs"}, "predicates": {"love"},
+        "groups": {"Women", "Men", "Sikhs"},
+        "predicates": {"love"},
         "topics": {"food eat", "rain eat"},
-    }  # fmt: skip
+    }
     for kind, names in units.items():
         page.select_option("#by", label=kind)
         assert {line[0] for line in window.rows()} == names

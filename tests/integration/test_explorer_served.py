@@ -38,8 +38,11 @@ def serving(url: str, *options: str, **environment: str) -> Iterator[str]:
     """The address of a server, which is stopped as a person would stop it."""
     server = subprocess.Popen(
         [sys.executable, "-m", "kgbias", "serve", "--store", url, "--port", "0", *options],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environment,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | environment,
+    )
     assert server.stdout and server.stderr
     try:
         address = server.stdout.readline().strip()
@@ -180,7 +183,9 @@ def test_a_token_is_shown_once(chromium: Any, run: StoredRun) -> None:
 
 def test_hostile_text_from_a_server_is_inert(chromium: Any, store: SQLiteStore) -> None:
     objects = [text for text in HOSTILE_TEXTS if text.strip()]
-    run = measured_run(store, (Group(HOSTILE_TEXTS[0], HOSTILE_TEXTS[1]), Group("Men", "gender")), objects)
+    run = measured_run(
+        store, (Group(HOSTILE_TEXTS[0], HOSTILE_TEXTS[1]), Group("Men", "gender")), objects
+    )
     store.close()
     with serving(store.url, run.name) as address, opened(chromium, address) as page:
         for row in range(0, page.evaluate("kgbias.selection().rows.length"), 7):
@@ -201,11 +206,31 @@ def test_a_crawl_is_watched_while_it_runs(chromium: Any, tmp_path: Path) -> None
 
     with FaultServer(answers) as model:
         crawl = subprocess.Popen(
-            [sys.executable, "-m", "kgbias", "crawl", "--model", "openai:m",
-             "--base-url", model.url, "--store", url, "--run", "watched", "--group", "Women",
-             "--samples", "2", "--iterations", "1", "--form", "completion"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "kgbias",
+                "crawl",
+                "--model",
+                "openai:m",
+                "--base-url",
+                model.url,
+                "--store",
+                url,
+                "--run",
+                "watched",
+                "--group",
+                "Women",
+                "--samples",
+                "2",
+                "--iterations",
+                "1",
+                "--form",
+                "completion",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         assert expanding.wait(60)
         with serving(url, "watched") as address, opened(chromium, address) as page:
             page.click('[data-tab="group"]')

@@ -12,12 +12,17 @@ import pytest
 from kgbias.export import Filters, write_export
 from kgbias.graph.integrity import Corpus, Passage, Relation
 from kgbias.graph.labels import Label
-from kgbias.graph.profiles import ProfilePart, Profile
-from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
+from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stereotypes import (
+    Stereotype,
+    StereotypeCount,
+    StereotypeMatch,
+    StereotypeMatches,
+    StereotypeTable,
+)
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import (
-    TopicAssignment,
     AssociationEdge,
     AssociationNode,
     Attribution,
@@ -29,11 +34,12 @@ from kgbias.graph.types import (
     Run,
     Score,
     Topic,
+    TopicAssignment,
     TopicModel,
 )
 from kgbias.models.base import ModelInfo
 from kgbias.query import load_query
-from tests.conftest import NEO4J, skip_or_fail, require_modules, start_neo4j
+from tests.conftest import NEO4J, require_modules, skip_or_fail, start_neo4j
 from tests.export_data import TEXTS, hostile_run
 from tests.waiting import DEADLINE_SECONDS
 
@@ -113,8 +119,12 @@ def test_pdflatex(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
         drawn += write_export(StoredRun(store, hostile), path, filters=filters)
         done = subprocess.run(
             [pdflatex, "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", path.name],
-            cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=DEADLINE_SECONDS,
-        )  # fmt: skip
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=DEADLINE_SECONDS,
+        )
         assert done.returncode == 0, done.stdout[-2000:]
         assert "Missing character" not in done.stdout
         assert path.with_suffix(".pdf").read_bytes()[:5] == b"%PDF-"
@@ -145,10 +155,20 @@ def test_the_script_runs_in_neo4j(
 
     first, *_ = store.triples(hostile.id)
     labels = [
-        Label(first.id, "regard", label, rater, "person", "regard@1", "2026-11-25T10:00:00+00:00",
-              True, "", TEXTS[1])
+        Label(
+            first.id,
+            "regard",
+            label,
+            rater,
+            "person",
+            "regard@1",
+            "2026-11-25T10:00:00+00:00",
+            True,
+            "",
+            TEXTS[1],
+        )
         for label, rater in (("negative", TEXTS[0]), ("neutral", "Ben"))
-    ]  # fmt: skip
+    ]
     store.add_labels(labels)
     path = _written(store, hostile, tmp_path / "g.cypher")
     lines = path.read_text(encoding="utf-8").split("\n")
@@ -179,7 +199,10 @@ def findings(store: SQLiteStore, run: Run) -> None:
     topic = Topic("c", 0, ("words", TEXTS[0]), 1, 0.5, 0.75, given=TEXTS[1])
     about = tuple(
         sorted(
-            (TopicAssignment(first.id, topic.id, 0.75, True), TopicAssignment(second.id, None, 0.0)),
+            (
+                TopicAssignment(first.id, topic.id, 0.75, True),
+                TopicAssignment(second.id, None, 0.0),
+            ),
             key=lambda a: a.triple_id,
         )
     )
@@ -196,9 +219,20 @@ def findings(store: SQLiteStore, run: Run) -> None:
     probing = ProbeRun(ModelInfo("probed"), (("bos", "yes"),), {"mrr": 0.5})
     evidence = (1.25, 0.5, -1.5)
     probed = ProbedEdge(
-        triple.predicate_id, triple.object_id, triple.group_id, -6.5, 5, -5.0, 4, -1.5, 1, 1,
-        ("Elves", TEXTS[0]), (2.5, 0.25), *evidence,
-    )  # fmt: skip
+        triple.predicate_id,
+        triple.object_id,
+        triple.group_id,
+        -6.5,
+        5,
+        -5.0,
+        4,
+        -1.5,
+        1,
+        1,
+        ("Elves", TEXTS[0]),
+        (2.5, 0.25),
+        *evidence,
+    )
     store.save_probes(run.id, probing, [probed])
     store.save_probe_run(run.id, probing)
     store.save_places(run.id, [NodePlace("group", first.group_id, first.group, 2, 0.5, 0, 1)])
@@ -236,8 +270,11 @@ def test_neo4j_admin_imports_a_whole_store(
     # It clears a buffer for each of 77 files, of four megabytes if nothing is said.
     done = subprocess.run(
         [NEO4J, "admin", home, *words, "--overwrite-destination", "--read-buffer-size=256k"],
-        cwd=folder, capture_output=True, text=True, timeout=DEADLINE_SECONDS,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     start_neo4j(home)
     with open_store(empty_neo4j) as server:
@@ -245,9 +282,19 @@ def test_neo4j_admin_imports_a_whole_store(
         assert server.triples(hostile.id) == store.triples(hostile.id)
         assert list(server.generations(hostile.id)) == list(store.generations(hostile.id))
         for read in (
-            "metrics", "group_scores", "topics", "attributions", "associations", "probings",
-            "places", "corpus", "profiles", "decisions", "near_duplicates", "held",
-        ):  # fmt: skip
+            "metrics",
+            "group_scores",
+            "topics",
+            "attributions",
+            "associations",
+            "probings",
+            "places",
+            "corpus",
+            "profiles",
+            "decisions",
+            "near_duplicates",
+            "held",
+        ):
             assert getattr(server, read)(hostile.id) == getattr(store, read)(hostile.id), read
         (probing,) = store.probe_runs(hostile.id)
         assert server.probes(hostile.id, probing.id) == store.probes(hostile.id, probing.id)

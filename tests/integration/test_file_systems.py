@@ -20,8 +20,21 @@ from tests.waiting import DEADLINE_SECONDS, wait_until
 pytestmark = pytest.mark.integration
 
 ROWS = "group,predicate,object\nMen,love,tea\nWomen,are,kind\n"
-CRAWL = ("crawl", "--model", "reference", "--group", "Bakers", "--samples", "2",
-         "--iterations", "0", "--run", "c", "--set", "batch-size=2")  # fmt: skip
+CRAWL = (
+    "crawl",
+    "--model",
+    "reference",
+    "--group",
+    "Bakers",
+    "--samples",
+    "2",
+    "--iterations",
+    "0",
+    "--run",
+    "c",
+    "--set",
+    "batch-size=2",
+)
 
 
 def kgbias(folder: Path, *argv: str, **less: str) -> subprocess.CompletedProcess[str]:

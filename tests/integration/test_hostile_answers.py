@@ -61,8 +61,10 @@ def hell(body: dict[str, Any], number: int) -> Fault:
     if kind < 0.6:
         return rng.choice(INJECTIONS)
     if kind < 0.7:  # any characters at all
-        return "".join(chr(rng.choice([rng.randrange(1, 256), rng.randrange(1, 0xD800)]))
-                       for _ in range(rng.randrange(80)))  # fmt: skip
+        return "".join(
+            chr(rng.choice([rng.randrange(1, 256), rng.randrange(1, 0xD800)]))
+            for _ in range(rng.randrange(80))
+        )
     thing = rng.choice(["food", "rain", "music"])
     return f" fear\nA: {thing}\n" if str(body["prompt"]).endswith("#") else f" {thing}.\n"
 

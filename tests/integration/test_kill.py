@@ -40,7 +40,9 @@ def test_killed_at_random_moments_the_graph_is_the_same(tmp_path: Path) -> None:
 def test_the_comparison_sees_what_is_lost_and_what_is_doubled(tmp_path: Path) -> None:
     with FaultServer(answer) as server:
         finish_crawl(start_crawl(tmp_path / "a.db", server.url))
-        finish_crawl(start_crawl(tmp_path / "b.db", server.url))  # another store: asked anew, the same graph
+        finish_crawl(
+            start_crawl(tmp_path / "b.db", server.url)
+        )  # another store: asked anew, the same graph
     whole, other = read_tables(tmp_path / "a.db"), read_tables(tmp_path / "b.db")
     assert whole == other and all(whole[table] for table in ("answer", "generation", "shown"))
     assert len(logged_fingerprints(tmp_path / "a.db")) == whole["answer"].total()
@@ -98,11 +100,23 @@ finally:
 def test_ctrl_c_while_a_local_model_answers(tmp_path: Path) -> None:
     require_modules("torch")
     crawl = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, "crawl", "--model", "reference", "--samples", "50",
-         "--store", "kgbias.db"],
-        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            INTERRUPTED,
+            "crawl",
+            "--model",
+            "reference",
+            "--samples",
+            "50",
+            "--store",
+            "kgbias.db",
+        ],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
     last = last_line(crawl)
     answered, steps = map(int, (tmp_path / "after").read_text().split())
     assert steps <= 1, "it went on drawing tokens"

@@ -52,16 +52,23 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Any:
         opened.crawl(says("are"), called="one", name="crawl", **small)
         opened.crawl(says("are", "y"), called="two", name="another", **small)
         opened.crawl(
-            says("sind"), called="three", name="german", group=["Bäcker"], prompts="german",
-            samples=2, iterations=1,
-        )  # fmt: skip
+            says("sind"),
+            called="three",
+            name="german",
+            group=["Bäcker"],
+            prompts="german",
+            samples=2,
+            iterations=1,
+        )
         opened.import_file(folder / "said.csv", name="import")
         opened.import_file(folder / "profiles.csv", format="profiles", name="profiles")
         once: dict[str, Any] = {"samples": 1, "form": "completion"}
         opened.write_stories(
-            always("Anna was a kind nurse who lived in a town."), people=folder / "people.csv",
-            name="stories", **once,
-        )  # fmt: skip
+            always("Anna was a kind nurse who lived in a town."),
+            people=folder / "people.csv",
+            name="stories",
+            **once,
+        )
         opened.ask_pairs(
             always("Dear all, they are kind."), people=folder / "fill.csv", name="pairs", **once
         )

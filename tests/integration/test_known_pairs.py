@@ -44,7 +44,9 @@ def test_what_is_known_says_what_was_recorded() -> None:
     assert not any(counted[drawn, "new", "known"] for drawn, _, _ in counted)
     twice = [(pair["label"], pair["second"]) for pair in pairs if pair["second"]]
     assert len(twice) == 164 and sum(one == other for one, other in twice) == 160
-    assert krippendorff_alpha(twice, ["known", "related", "new"]).value == pytest.approx(0.963, abs=5e-4)
+    assert krippendorff_alpha(twice, ["known", "related", "new"]).value == pytest.approx(
+        0.963, abs=5e-4
+    )
 
 
 def test_of_the_reference_world_the_recorded_half_is_known(tmp_path: Path) -> None:

@@ -70,8 +70,13 @@ def test_two_raters_label_at_once_by_keyboard(chromium: Any, url: str) -> None:
     with open_store(url) as store:
         every = store.labels("regard")
     assert [x.label for x in every if x.rater == "Ana"] == [
-        "negative", "positive", "neutral", "negative", "undo", "neutral",
-    ]  # fmt: skip
+        "negative",
+        "positive",
+        "neutral",
+        "negative",
+        "undo",
+        "neutral",
+    ]
     assert [(x.label, x.note) for x in every if x.rater == "Ben"][-1] == ("", "1 cannot tell")
     assert all(x.masked and x.sample and x.guide == "regard@1" for x in every)
     raters: dict[str, set[str]] = {}

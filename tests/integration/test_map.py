@@ -19,7 +19,7 @@ from kgbias.crawl.configure import configure
 from kgbias.errors import Interrupted, RunConflict, UsageError
 from kgbias.io.wording import in_commands
 from kgbias.study import pipeline
-from kgbias.study.pipeline import MAX_CHOICES, suggest_alternatives, fit_sizes
+from kgbias.study.pipeline import MAX_CHOICES, fit_sizes, suggest_alternatives
 from tests.fault_server import FaultServer
 
 ASKED: Any = {"category": "faiths", "samples": 1, "iterations": 1, "asking": {"probes": 2000}}
@@ -63,7 +63,10 @@ def test_nothing_is_done_again(
         shutil.copy(whole / name, tmp_path)
     with kgbias.open(tmp_path / "s.db", progress=True) as study:
         first = study.map("reference", folder=tmp_path, **ASKED)  # a copy is another store
-        assert first.run.crawl_result.asked_count == 0 and "nothing has changed" not in capsys.readouterr().err
+        assert (
+            first.run.crawl_result.asked_count == 0
+            and "nothing has changed" not in capsys.readouterr().err
+        )
         written = first.report.stat().st_mtime_ns
         again = study.map("reference", folder=tmp_path, **ASKED)
         assert again.run.id == first.run.id and again.evidence.records() == first.evidence.records()
@@ -170,9 +173,13 @@ def test_a_chat_server_gets_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     with FaultServer(reply) as server, kgbias.open(tmp_path / "s.db") as study:
         found = study.map(
-            "openai:m", base_url=server.url, folder=tmp_path, category="gender", samples=1,
+            "openai:m",
+            base_url=server.url,
+            folder=tmp_path,
+            category="gender",
+            samples=1,
             iterations=1,
-        )  # fmt: skip
+        )
     assert not found.evidence and found.report.is_file()
     assert "instead it was asked to choose between groups" in found.left_out
     with kgbias.open(tmp_path / "s.db") as study:
@@ -236,9 +243,13 @@ def test_who_declines_is_asked_otherwise(tmp_path: Path, monkeypatch: pytest.Mon
     folder, store = tmp_path / "the pages", tmp_path / "s.db"
     with FaultServer(reply) as server, kgbias.open(store) as study:
         asked: Any = {
-            "base_url": server.url, "folder": folder, "category": "gender",
-            "group": ["Bakers", "Elves"], "samples": 2, "iterations": 0,
-        }  # fmt: skip
+            "base_url": server.url,
+            "folder": folder,
+            "category": "gender",
+            "group": ["Bakers", "Elves"],
+            "samples": 2,
+            "iterations": 0,
+        }
         calls = study.map("openai:m", **asked).alternatives
         named = [line.strip().partition("(")[0] for line in calls if "(" in line]
         assert named == ["study.ask_pairs", "study.write_stories"]

@@ -76,11 +76,19 @@ def test_an_agent_reads_a_store(small: str) -> None:
     async def what(call: Call, client: Any) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {
-            "runs", "groups", "statements", "sources", "beliefs", "queries", "query", "ask",
-        }  # fmt: skip
+            "runs",
+            "groups",
+            "statements",
+            "sources",
+            "beliefs",
+            "queries",
+            "query",
+            "ask",
+        }
         assert all(t.annotations.read_only_hint for t in tools.values())
-        assert all(t.description and "study" not in t.input_schema["properties"]
-                   for t in tools.values())  # fmt: skip
+        assert all(
+            t.description and "study" not in t.input_schema["properties"] for t in tools.values()
+        )
         [run] = (await call("runs"))["runs"]
         assert (run["run"], run["groups"], run["statements"]) == ("small", ["Women", "Men"], 4)
         groups = await call("groups", run="small")

@@ -8,7 +8,12 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.ids import normalise
-from kgbias.measure.semantic_search import SHIPPED_ENCODER, MIN_SIMILAR_COSINE, StatementIndex, store_vectors
+from kgbias.measure.semantic_search import (
+    MIN_SIMILAR_COSINE,
+    SHIPPED_ENCODER,
+    StatementIndex,
+    store_vectors,
+)
 from kgbias.models.base import ModelInfo
 
 pytestmark = pytest.mark.integration
@@ -28,11 +33,23 @@ def test_synonyms_are_found_among_real_statements(store: SQLiteStore) -> None:
     pairs = table("synonyms.tsv")
     said = [*table("said.tsv"), *(pair[1:] for pair in pairs)]
     run = StoredRun(store, store.begin_run(Run("said", ModelInfo("m"), {}, (WOMEN,))))
-    store.load_import(run.id, (
-        Generation(run.id, f"{n}", WOMEN.id, "none", "object", 0, 0, "ok",
-                   triple=Triple("Women", predicate, object))
-        for n, (predicate, object) in enumerate(said)
-    ))  # fmt: skip
+    store.load_import(
+        run.id,
+        (
+            Generation(
+                run.id,
+                f"{n}",
+                WOMEN.id,
+                "none",
+                "object",
+                0,
+                0,
+                "ok",
+                triple=Triple("Women", predicate, object),
+            )
+            for n, (predicate, object) in enumerate(said)
+        ),
+    )
     kept = store_vectors(run, processes=1)
     assert kept == len(run.vectors(SHIPPED_ENCODER).ids) > 1_700 and store_vectors(run) == 0
     meanings, by_words, by_meaning = StatementIndex.build(run), 0, 0

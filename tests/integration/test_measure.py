@@ -138,9 +138,12 @@ def test_where_all_is_scored_nothing_is_loaded(tmp_path: Path) -> None:
 def test_odd_input_ends_in_figures_or_one_line(rows: list[tuple[str, str]], tmp_path: Path) -> None:
     db = imported(tmp_path, "odd", rows)
     for command in (
-        ["measure", "--topics"], ["compare"], ["attribute", "--top", "2"],
-        ["figures", "-o", str(tmp_path / "f")], ["report", "-o", str(tmp_path / "r.html")],
-    ):  # fmt: skip
+        ["measure", "--topics"],
+        ["compare"],
+        ["attribute", "--top", "2"],
+        ["figures", "-o", str(tmp_path / "f")],
+        ["report", "-o", str(tmp_path / "r.html")],
+    ):
         try:
             call(*command, "--store", db)
         except KgbiasError as error:
@@ -172,12 +175,19 @@ def planted(store: SQLiteStore, name: str, order: int) -> Run:
         run.id,
         [
             Generation(
-                run.id, f"{n:04d}", Triple(g, "", "").group_id, "none", "import", 0, 0, "ok",
+                run.id,
+                f"{n:04d}",
+                Triple(g, "", "").group_id,
+                "none",
+                "import",
+                0,
+                0,
+                "ok",
                 triple=Triple(g, verb, word),
             )
             for n, (g, verb, word) in enumerate(said)
         ],
-    )  # fmt: skip
+    )
     return store.find_run(name)
 
 
@@ -263,9 +273,14 @@ def test_topics_leave_torch_its_threads() -> None:
 
 def test_lemmas() -> None:
     texts = [
-        "are always drinking too much beer", "can't be trusted with children's toys",
-        "love their families", "are not", "漢字かな", "...", "word " * 2000,
-    ]  # fmt: skip
+        "are always drinking too much beer",
+        "can't be trusted with children's toys",
+        "love their families",
+        "are not",
+        "漢字かな",
+        "...",
+        "word " * 2000,
+    ]
     found = lemmatise(texts)
     assert found[:6] == ["drink beer", "trust child toy", "love family", "be not", "漢字かな", ""]
     assert set(found[6].split()) == {"word"}

@@ -8,8 +8,8 @@ import pytest
 
 from kgbias.graph.types import MIN_SAME_COSINE, node_id, statement_id
 from kgbias.ids import normalise
-from kgbias.measure.semantic_search import StatementEmbedding
 from kgbias.measure.merge import EmbeddedStatements, find_links
+from kgbias.measure.semantic_search import StatementEmbedding
 from tests.conftest import require_modules
 
 PAIRS = Path(__file__).parents[1] / "data" / "same.tsv"
@@ -26,7 +26,9 @@ def test_linked_statements_say_the_same() -> None:
     for p in pairs:
         ends = [(p[side].partition(" ")[0], p[side].partition(" ")[2]) for side in ("said", "head")]
         ids = [statement_id(node_id("predicate", a), node_id("object", b)) for a, b in ends]
-        placed = EmbeddedStatements(dict(zip(ids, (rows[p["said"]], rows[p["head"]]), strict=True)), "")
+        placed = EmbeddedStatements(
+            dict(zip(ids, (rows[p["said"]], rows[p["head"]]), strict=True)), ""
+        )
         for threshold in (MIN_SAME_COSINE, 0.9):
             if find_links({ends[0]: 1, ends[1]: 2}, placed, threshold):
                 counted[p["drawn"], threshold, p["same"]] += 1

@@ -195,9 +195,13 @@ def test_the_scorer_and_the_predictor_agree_on_a_pretrained_bert(tmp_path: Path)
     vocabulary = {word: n for n, word in enumerate(words)}
     transformers.BertTokenizerFast(vocab=vocabulary).save_pretrained(tmp_path)
     config = transformers.BertConfig(
-        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=16, max_position_embeddings=16,
-    )  # fmt: skip
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=16,
+    )
     transformers.BertForPreTraining(config).save_pretrained(tmp_path)
     spec = f"hf:{tmp_path}"
     assert read_trained_kind(spec) == "masked"
@@ -346,7 +350,12 @@ def test_an_association_asks_the_answer_log_of_its_store(tmp_path: Path, gpt2: P
 
 def test_an_encoder_decoder_that_gives_no_vectors_is_one_line(tmp_path: Path) -> None:
     config = transformers.T5Config(
-        vocab_size=len(tiny.build_tokenizer()), d_model=16, d_ff=32, num_layers=1, num_heads=2, d_kv=8
+        vocab_size=len(tiny.build_tokenizer()),
+        d_model=16,
+        d_ff=32,
+        num_layers=1,
+        num_heads=2,
+        d_kv=8,
     )
     transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
     tiny.build_tokenizer().save_pretrained(tmp_path)

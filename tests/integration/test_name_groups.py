@@ -33,10 +33,16 @@ def table(counts: dict[tuple[str, str, int], int]) -> tuple[Guesses, np.ndarray]
 def test_groups_come_from_clusters_of_one_group() -> None:
     """Place 0 is of Thai women. Place 1 is mixed half and half: more than half is asked for. Place
     2 is of Dutch men, with two Thai men among them. Thai men get names by probability alone."""
-    guesses, vectors = table({
-        ("THAI", "F", 0): 8, ("DUTCH", "F", 1): 5, ("GREEK", "F", 1): 5,
-        ("DUTCH", "M", 2): 6, ("THAI", "M", 2): 2, ("THAI", "M", 1): 0,
-    })  # fmt: skip
+    guesses, vectors = table(
+        {
+            ("THAI", "F", 0): 8,
+            ("DUTCH", "F", 1): 5,
+            ("GREEK", "F", 1): 5,
+            ("DUTCH", "M", 2): 6,
+            ("THAI", "M", 2): 2,
+            ("THAI", "M", 1): 0,
+        }
+    )
     found = choose_name_groups(guesses, vectors, per_group=2, clusters=3)
     assert (found.clusters, found.pure_clusters) == (3, 2)
     assert found.purity == pytest.approx((8 + 5 + 6) / 26) and found.shuffled_purity < found.purity
@@ -44,9 +50,11 @@ def test_groups_come_from_clusters_of_one_group() -> None:
     for c in found.members:
         by_group.setdefault(c.guess.group, []).append(c.how)
     assert by_group == {
-        ("DUTCH", "F"): ["probability"] * 2, ("DUTCH", "M"): ["cluster"] * 2,
-        ("THAI", "F"): ["cluster"] * 2, ("THAI", "M"): ["probability"] * 2,
-    }  # fmt: skip
+        ("DUTCH", "F"): ["probability"] * 2,
+        ("DUTCH", "M"): ["cluster"] * 2,
+        ("THAI", "F"): ["cluster"] * 2,
+        ("THAI", "M"): ["probability"] * 2,
+    }
     assert found.missing == {("GREEK", "F"): 0}
     dutch = [c.guess.name for c in found.members if c.guess.group == ("DUTCH", "F")]
     assert dutch == ["DUTCHF1x4", "DUTCHF1x3"]  # the most probable
@@ -67,8 +75,9 @@ def test_a_table_is_read_as_the_paper_says(tmp_path: Path) -> None:
     assert found.names[0] == Guess("Anan", "M", "THAI", 90.0)
     assert [(g.name, g.group) for g in found.names[1:]] == [("Jan", ("DUTCH", "M"))]
     assert found.left_out == {
-        "fewer than 2 or more than 14 characters": 2, "no guess of one gender and an origin": 1,
-    }  # fmt: skip
+        "fewer than 2 or more than 14 characters": 2,
+        "no guess of one gender and an origin": 1,
+    }
     for text, why in (
         ("name,gender\nA,F\n", "no column of the origin"),
         ("name,gender,origin\nA,F,THAI\n", "no names"),

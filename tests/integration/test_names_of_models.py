@@ -28,8 +28,13 @@ def test_a_path_is_in_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[st
     out.mkdir()
     with kgbias.open(tmp_path / "store.db", progress=True) as study:
         found = study.map(
-            spec, category="gender", samples=1, iterations=0, folder=out, asking={"probes": 800},
-        )  # fmt: skip
+            spec,
+            category="gender",
+            samples=1,
+            iterations=0,
+            folder=out,
+            asking={"probes": 800},
+        )
         run = found.run
         assert run.model.title.startswith("mine (")
         run.measure(scorers={"toxicity": f"hf:{judge}:toxic"})
@@ -39,7 +44,9 @@ def test_a_path_is_in_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[st
             [spec, "reference"], run=run.name, output=out / "board.html", tables=out / "tables"
         )
         run.figures(out / "figures")
-        texts = written(study, run, out / "first", sorted(FORMATS.own_entries.keys() - {"stereotales"}))
+        texts = written(
+            study, run, out / "first", sorted(FORMATS.own_entries.keys() - {"stereotales"})
+        )
         study.store.rename(spec, "Model A")
         texts |= written(study, study.run(run.name), out / "again", ["cypher", "csv"])
         with pytest.raises(UsageError, match="give yours with `model`; its revision must be sha"):

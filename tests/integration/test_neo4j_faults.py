@@ -70,9 +70,12 @@ def test_a_server_that_stops_and_starts_again(
     waits: it says so, goes on, and the graph is that of a crawl without the stop."""
     home = neo4j_server["HOME"]
     config = CrawlConfig(
-        seeds=tuple(choose_seeds("pure", ("gender",), ())), iterations=1, samples=2,
-        predicate_prompts=3, object_prompts=3,
-    )  # fmt: skip
+        seeds=tuple(choose_seeds("pure", ("gender",), ())),
+        iterations=1,
+        samples=2,
+        predicate_prompts=3,
+        object_prompts=3,
+    )
     quiet = open_store(str(tmp_path / "quiet.db"))
     expected = crawl(config, model(), quiet, name="r")
     starting: list[threading.Thread] = []

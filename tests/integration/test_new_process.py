@@ -12,9 +12,18 @@ from tests.unit.test_threads import untouched  # noqa: F401
 pytestmark = pytest.mark.integration
 
 HEAVY = (
-    "torch", "transformers", "bertopic", "spacy", "neo4j", "openai", "matplotlib",
-    "sentence_transformers", "scipy", "networkx", "numpy",
-)  # fmt: skip
+    "torch",
+    "transformers",
+    "bertopic",
+    "spacy",
+    "neo4j",
+    "openai",
+    "matplotlib",
+    "sentence_transformers",
+    "scipy",
+    "networkx",
+    "numpy",
+)
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -42,8 +51,9 @@ def test_completion_knows_commands_and_options() -> None:
         call, env=environment | {"COMP_CWORD": "2"}, capture_output=True, text=True
     )
     assert done.stdout.splitlines() == [
-        "plain,--seeds", "plain,--seed",
-    ]  # fmt: skip
+        "plain,--seeds",
+        "plain,--seed",
+    ]
 
 
 def test_importing_kgbias_is_light() -> None:

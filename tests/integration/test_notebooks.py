@@ -15,7 +15,7 @@ import pytest
 from kgbias.errors import ModelError
 from kgbias.models.gguf import smollm2_file
 from kgbias.reference import weights_path as reference
-from tests.conftest import ROOT, skip_or_fail, require_modules
+from tests.conftest import ROOT, require_modules, skip_or_fail
 from tests.waiting import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.integration
@@ -36,7 +36,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         (folder / "data" / table.name).write_text("".join([header, *rows[::5]]), "utf-8")
     python_path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     client = NotebookClient(
-        nbformat.v4.new_notebook(), timeout=DEADLINE_SECONDS, resources={"metadata": {"path": str(folder)}}
+        nbformat.v4.new_notebook(),
+        timeout=DEADLINE_SECONDS,
+        resources={"metadata": {"path": str(folder)}},
     )
     with client.setup_kernel(env=os.environ | {"PYTHONPATH": python_path}):
         yield client
@@ -71,8 +73,12 @@ def test_a_notebook_runs(path: Path, client: Any, tmp_path: Path) -> None:
     ]
     assert drawn
     if path.stem == "in_memory":  # a planted belief is found in one model, and not in the other
-        shown = [o["data"]["text/html"] for c in notebook.cells for o in c.get("outputs", ())
-                 if "verdict" in o.get("data", {}).get("text/html", "")]  # fmt: skip
+        shown = [
+            o["data"]["text/html"]
+            for c in notebook.cells
+            for o in c.get("outputs", ())
+            if "verdict" in o.get("data", {}).get("text/html", "")
+        ]
         rows = re.findall(r"<td>(said and believed|neither)</td>", shown[0])
         assert rows == ["said and believed", "neither", "said and believed", "said and believed"]
     assert not any(
@@ -90,9 +96,19 @@ def test_what_is_in_memory_is_typed(tmp_path: Path) -> None:
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     (tmp_path / "in_memory.py").write_text("\n".join(code), "utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file", "pyproject.toml",
-         str(tmp_path / "in_memory.py")],
-        cwd=ROOT, env=os.environ | {"MYPYPATH": str(ROOT)}, capture_output=True, text=True,
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--config-file",
+            "pyproject.toml",
+            str(tmp_path / "in_memory.py"),
+        ],
+        cwd=ROOT,
+        env=os.environ | {"MYPYPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -147,16 +147,32 @@ def test_killed_and_run_again_the_graph_is_the_same(tmp_path: Path) -> None:
 
     def start(store: Path, url: str) -> subprocess.Popen[bytes]:
         command = (
-            sys.executable, "-m", "kgbias", "pairs", "--model", "openai:m", "--base-url", url,
-            "--category", "gender", "--request", "pay", "--store", str(store), "--run", "p",
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "kgbias",
+            "pairs",
+            "--model",
+            "openai:m",
+            "--base-url",
+            url,
+            "--category",
+            "gender",
+            "--request",
+            "pay",
+            "--store",
+            str(store),
+            "--run",
+            "p",
+        )
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def picture(store: Path) -> dict[str, list[tuple[object, ...]]]:
         with closing(sqlite3.connect(store)) as db:
             rows = sorted(db.execute("SELECT * FROM generation").fetchall(), key=repr)
-            return {"generation": rows, "answer": db.execute(
-                "SELECT key, text FROM answer ORDER BY key").fetchall()}  # fmt: skip
+            return {
+                "generation": rows,
+                "answer": db.execute("SELECT key, text FROM answer ORDER BY key").fetchall(),
+            }
 
     with FaultServer(letterwriter.plan, delay=0.05) as server:
         killed = start(tmp_path / "a.db", server.url)

@@ -11,9 +11,11 @@ from tests.waiting import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.integration
 NARROW = Table(
-    "01-regard", "Regard of people.", ("Group", "n", "overall", "95% interval"),
+    "01-regard",
+    "Regard of people.",
+    ("Group", "n", "overall", "95% interval"),
     [["Women", "40", "-0.12", "-0.20 to +0.05"]],
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
@@ -21,8 +23,19 @@ def test_no_table_is_too_wide(tmp_path: Path, columns: str) -> None:
     if not shutil.which("pdflatex"):
         pytest.skip("pdflatex is not installed")
     heads = ["Measure", "First", "Second", "n", "difference", "95% interval", "delta", "D", "p"]
-    rows = [["identity_attack", "Middle Eastern people", "the other groups", "92, 535", "-0.044",
-             "-0.119 to +0.034", "-0.13", "0.16", "0.4447"]] * 3  # fmt: skip
+    rows = [
+        [
+            "identity_attack",
+            "Middle Eastern people",
+            "the other groups",
+            "92, 535",
+            "-0.044",
+            "-0.119 to +0.034",
+            "-0.13",
+            "0.16",
+            "0.4447",
+        ]
+    ] * 3
     topics = [[str(n), "law; order; " * 4, "going to work; " * 12, "0.31"] for n in range(3)]
     tables = [
         NARROW,
@@ -36,8 +49,12 @@ def test_no_table_is_too_wide(tmp_path: Path, columns: str) -> None:
         rf"\usepackage[T1]{{fontenc}}\begin{{document}}x{text}\end{{document}}"
     )
     done = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "a.tex"], cwd=tmp_path,
-        capture_output=True, text=True, errors="replace", timeout=DEADLINE_SECONDS,
-    )  # fmt: skip
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "a.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=DEADLINE_SECONDS,
+    )
     assert done.returncode == 0, done.stdout[-1500:]
     assert "Overfull \\hbox" not in done.stdout

@@ -18,17 +18,17 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import SilentProgress
 from kgbias.measure.configure import configure_measurement
+from kgbias.models.distributed import DistributedModel, LanguageModel
 from kgbias.models.embed import Span
 from kgbias.models.score.distributed import DistributedScorer
-from kgbias.models.distributed import LanguageModel, DistributedModel
 from kgbias.parallel import check_executor, ray_cluster
 from kgbias.parallel.ray_cluster import RayWorker, join_ray, pack_work
-from kgbias.probe.run_probes import probe_run
 from kgbias.probe.items import score_items
 from kgbias.probe.names import NameSentences, probe_apx
-from kgbias.probe.result import ProbeUsage, ProbeProgress
-from kgbias.probe.sets import Descriptor
+from kgbias.probe.result import ProbeProgress, ProbeUsage
+from kgbias.probe.run_probes import probe_run
 from kgbias.probe.set_probes import probe_sets
+from kgbias.probe.sets import Descriptor
 from tests import tiny
 from tests.conftest import require_modules
 from tests.unit.test_benchmark import Model, files, models  # noqa: F401
@@ -74,7 +74,9 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_failed_piece_does_not_lose_the_others(no_pause: None) -> None:
     (_, zero, none), (_, four, _), (_, _, odd), (_, _, memory) = outcomes(Halving(), [0, 8, 3, -2])
     assert (zero, none, four) == (0, None, 4)
-    assert Halving.attempts == 2 + 1 + 1 + ray_cluster.MAX_ATTEMPTS  # what would say the same is asked once
+    assert (
+        Halving.attempts == 2 + 1 + 1 + ray_cluster.MAX_ATTEMPTS
+    )  # what would say the same is asked once
     assert isinstance(odd.error(), DataError) and str(odd.error()) == "3 is odd" and not odd.final
     assert str(memory.error()) == "OSError: out of memory"
 

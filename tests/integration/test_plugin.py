@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attack.commands import Commands, CommandResult
+from tests.attack.commands import CommandResult, Commands
 
 pytestmark = pytest.mark.integration
 PLUGIN = Path(__file__).parent.parent / "plugin"
@@ -68,8 +68,11 @@ def kgbias(site: Path, folder: Path) -> Iterator[Kgbias]:
 def test_what_it_adds_is_listed(kgbias: Kgbias) -> None:
     found = json.loads(kgbias("plugins", "--json").out)
     assert [(row["adds"], row["name"]) for row in found] == [
-        ("measure", "politeness"), ("model", "parrot"), ("export", "markdown"), ("pack", "plain"),
-    ]  # fmt: skip
+        ("measure", "politeness"),
+        ("model", "parrot"),
+        ("export", "markdown"),
+        ("pack", "plain"),
+    ]
     assert {(row["package"], row["problem"]) for row in found} == {("kgbias-manners 1.0", "")}
     assert "parrot:WORDS" in kgbias("models").out
     assert "politeness" in kgbias(*MEASURE, "--scorer", "manners", code=2).err
@@ -84,8 +87,11 @@ def test_its_scores_are_tested_drawn_and_exported(kgbias: Kgbias, folder: Path) 
     assert "politeness" in kgbias("attribute", "said", "--measure", "politeness").out
     kgbias("figures", "said", "-o", "figures")
     assert {p.suffix for p in (folder / "figures").glob("01-mean-politeness-mean.*")} == {
-        ".svg", ".pdf", ".png", ".tex",
-    }  # fmt: skip
+        ".svg",
+        ".pdf",
+        ".png",
+        ".tex",
+    }
     kgbias("report", "said", "-o", "said.html")
     page = (folder / "said.html").read_text("utf-8")
     assert "Mean politeness per group" in page and "Scored least polite" in page

@@ -155,9 +155,15 @@ def saved_encoder_decoder(folder: Path, architecture: str, sizes: dict[str, int]
     from transformers import AutoConfig, AutoModelForSeq2SeqLM
 
     config = AutoConfig.for_model(
-        architecture, vocab_size=len(tiny.build_tokenizer()), bos_token_id=0, eos_token_id=0,
-        pad_token_id=0, decoder_start_token_id=0, dropout=0.0, **sizes,
-    )  # fmt: skip
+        architecture,
+        vocab_size=len(tiny.build_tokenizer()),
+        bos_token_id=0,
+        eos_token_id=0,
+        pad_token_id=0,
+        decoder_start_token_id=0,
+        dropout=0.0,
+        **sizes,
+    )
     torch.manual_seed(0)
     AutoModelForSeq2SeqLM.from_config(config).eval().save_pretrained(folder)
     tiny.build_tokenizer().save_pretrained(folder)
@@ -239,8 +245,11 @@ def test_a_tree_reads_what_is_shared_once() -> None:
         assert tuple(tree.edges[e][1] for e in path) == texts[index][1:]
     assert len(tree.edges) == 6
     assert tree.ancestor_mask().astype(int).tolist() == [
-        [1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 0, 1]
-    ]  # fmt: skip
+        [1, 0, 0, 0],
+        [1, 1, 0, 0],
+        [1, 1, 1, 0],
+        [1, 1, 0, 1],
+    ]
 
 
 def test_trees_keep_to_their_budget_and_lose_nothing() -> None:

@@ -31,8 +31,9 @@ def test_killed_in_the_middle_it_ends_with_the_same_bytes(tmp_path: Path) -> Non
 
     first = subprocess.Popen(
         [sys.executable, "-m", "kgbias", *asked(killed)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     index = killed / "table.perplexities.chunks"
     wait_until(lambda: index.exists() or first.poll() is not None)
     first.send_signal(signal.SIGKILL)

@@ -40,17 +40,22 @@ def run(tmp_path: Path) -> kgbias.Run:
 def test_the_exhibits_of_profiles(run: kgbias.Run, tmp_path: Path) -> None:
     found = {e.key: e for e in profile_exhibits(RunData(run.stored), "03")}
     assert list(found) == [
-        "03-profile-accuracy", "03-profile-without-group", "03-profile-without-ethnicity",
-        "03-profile-without-gender", "03-profile-words", "03-profile-religion",
+        "03-profile-accuracy",
+        "03-profile-without-group",
+        "03-profile-without-ethnicity",
+        "03-profile-without-gender",
+        "03-profile-words",
+        "03-profile-religion",
         "03-profile-shift-religion",
-    ]  # fmt: skip
+    ]
     rows = found["03-profile-accuracy"].table.rows
     assert [row[:3] for row in rows] == [
         [k, "2", "1.000"] for k in ("group", "ethnicity", "gender")
     ]
     assert found["03-profile-words"].table.rows == [
-        ["religion", "light", "ELF F"], ["religion", "smoke", "ORC M"],
-    ]  # fmt: skip
+        ["religion", "light", "ELF F"],
+        ["religion", "smoke", "ORC M"],
+    ]
     assert [e.paper for e in found.values()][:4] == ["Table 6", "Table 9", "Table 10", "Table 11"]
     for exhibit in found.values():
         if exhibit.draw is not None:
@@ -77,8 +82,12 @@ def test_the_page_of_two_names(run: kgbias.Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no profile of the name 'Bob'"):
         run.profile_page(tmp_path / "q.html", name="Bob")
     with pytest.raises(UsageError, match="two names"):
-        write_profile_page(run.stored, list(run.profiles()), tmp_path / "q.html",
-                           names=("light0", "light1", "light2"))  # fmt: skip
+        write_profile_page(
+            run.stored,
+            list(run.profiles()),
+            tmp_path / "q.html",
+            names=("light0", "light1", "light2"),
+        )
 
 
 def test_agreement_with_apx_and_a_crawl(tmp_path: Path) -> None:
@@ -86,18 +95,24 @@ def test_agreement_with_apx_and_a_crawl(tmp_path: Path) -> None:
     profiles = people(True)
     words = word_shifts(profiles, [p.labels["group"] for p in profiles], ["faith"], draws=0)
     table = ApxTable(
-        ("elves", "orcs"), ("Elves", "an orcs", "tall"), ("", "", ""),
+        ("elves", "orcs"),
+        ("Elves", "an orcs", "tall"),
+        ("", "", ""),
         np.array([[[1.0, 3.0, 2.0], [3.0, 1.0, 2.0]]]),
-    )  # fmt: skip
+    )
     found = compare_with_apx(words, table)
     assert [(r.word, r.known_as, r.rank, r.other[0]) for r in found.rows] == [
-        ("elves", "Elves", 1, "elves"), ("orcs", "an orcs", 1, "orcs"),
-    ]  # fmt: skip
+        ("elves", "Elves", 1, "elves"),
+        ("orcs", "an orcs", 1, "orcs"),
+    ]
     assert found.mrr.value == 1 and 0.7 < found.expected < 0.8 and found.p_value > 0.4
     written = write_agreement([found, found], tmp_path / "agreed", "r")
     assert [path.name for path in written if path.suffix in (".tex", ".svg")] == [
-        "agreement-apx-2.svg", "agreement-apx-2.tex", "agreement-apx.svg", "agreement-apx.tex"
-    ]  # fmt: skip
+        "agreement-apx-2.svg",
+        "agreement-apx-2.tex",
+        "agreement-apx.svg",
+        "agreement-apx.tex",
+    ]
     latex = (tmp_path / "agreed" / "agreement-apx.tex").read_text()
     assert "an orcs" not in latex and "faith & orcs & orcs & orcs" in latex
     said = [

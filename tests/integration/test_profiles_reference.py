@@ -41,8 +41,12 @@ def accuracy(store: Path, *groups: str) -> tuple[float, float, float]:
 def test_planted_groups_are_told_apart_and_planted_nulls_are_not(store: Path) -> None:
     planted, chance, p = accuracy(store, "Velmari people", "Brolvek people")
     assert chance == 0.5 and planted > 0.8 and p < 0.05
-    for null in (("Velmari people", "Ruvashi people"), ("Brolvek people", "Selkoth people"),
-                 ("Mirdosh people", "Yantemi people"), ("Ostrans", "Thessals")):  # fmt: skip
+    for null in (
+        ("Velmari people", "Ruvashi people"),
+        ("Brolvek people", "Selkoth people"),
+        ("Mirdosh people", "Yantemi people"),
+        ("Ostrans", "Thessals"),
+    ):
         found, _, p = accuracy(store, *null)
         assert found < 0.75 and p > 0.05, null
 
@@ -61,8 +65,9 @@ def test_killed_and_started_again_the_profiles_are_the_same(tmp_path: Path) -> N
         study.write_profiles("reference", name="a", limit=2, samples=2)
     process = subprocess.Popen(
         [sys.executable, "-m", "kgbias", *COMMAND, "--store", str(killed)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     wait_until(lambda: answered(killed) >= 30 or process.poll() is not None)
     process.kill()
     process.wait()

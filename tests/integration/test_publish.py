@@ -22,8 +22,16 @@ def test_the_reference_model_says_the_same_again(
     require_modules("pyarrow")
     monkeypatch.chdir(tmp_path)
     asked = "--samples 1 --iterations 1 --set predicate-prompts=0 --set object-prompts=1"
-    kgbias("crawl", "--model", "reference", "--group", "Velmari people", "--run", "tiny",
-           *asked.split())  # fmt: skip
+    kgbias(
+        "crawl",
+        "--model",
+        "reference",
+        "--group",
+        "Velmari people",
+        "--run",
+        "tiny",
+        *asked.split(),
+    )
     kgbias("publish", "tiny", "-o", "out")
     done = kgbias("reproduce", "out", "--json")
     found = json.loads(done.stdout)

@@ -10,7 +10,7 @@ from kgbias.graph.profiles import Profile, labels_of
 from kgbias.profiles import LABEL_KINDS
 from kgbias.profiles.analysis import encode
 from kgbias.profiles.classify import KERNELS, random_splits, run_trials
-from kgbias.profiles.words import word_shifts, top_words
+from kgbias.profiles.words import top_words, word_shifts
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kgbias.cli.store import push
 from kgbias.cli.inspect import structure
-from kgbias.cli.query import query
 from kgbias.cli.outputs import export
+from kgbias.cli.query import query
+from kgbias.cli.store import push
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.cypher import QueryResult, inline_limits
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.types import TopicAssignment, Group, Run, Topic, TopicModel
+from kgbias.graph.types import Group, Run, Topic, TopicAssignment, TopicModel
 from kgbias.io.text import for_file
 from kgbias.query import browser_parameters, load_query, query_names, write_favourites, write_result
 from tests.conftest import require_modules
@@ -50,8 +50,13 @@ def test_a_named_query_as_table_csv_and_json(store: SQLiteStore, run: Run) -> No
     table = asked(*call).stdout
     assert "\x1b" not in table and "�[31mred" in table
     assert table.splitlines()[0].split() == [
-        "predicate", "object", "count", "regard", "toxicity", "arm",
-    ]  # fmt: skip
+        "predicate",
+        "object",
+        "count",
+        "regard",
+        "toxicity",
+        "arm",
+    ]
     assert len(asked(*call, "--param", "limit=2").stdout.splitlines()) == 4
 
 
@@ -97,17 +102,30 @@ def test_own_cypher(store: SQLiteStore, run: Run) -> None:
     [
         ("RETURN 1 LIMIT toInteger($n)", {"n": 25}, "RETURN 1 LIMIT 25"),
         ("RETURN 1 limit $n SKIP 1", {"n": 0}, "RETURN 1 LIMIT 0 SKIP 1"),
-        ("RETURN 1 LIMIT toInteger( $n ) UNION RETURN 2 LIMIT $m", {"n": 1, "m": 2},
-         "RETURN 1 LIMIT 1 UNION RETURN 2 LIMIT 2"),
-        *[(same, {"n": 25}, same) for same in (
-            "RETURN 'LIMIT $n'", 'RETURN "LIMIT $n"', "RETURN 1 AS `LIMIT $n`",
-            "RETURN 1 // LIMIT $n", "RETURN /* LIMIT $n */ 1", "RETURN $n AS LIMIT_n",
-            "RETURN 1 LIMIT $m", "RETURN 1 LIMIT 3",
-        )],
-        *[("RETURN 1 LIMIT $n", {"n": n}, "RETURN 1 LIMIT $n")
-          for n in (-1, 2.5, True, "25", None, 2**63)],
+        (
+            "RETURN 1 LIMIT toInteger( $n ) UNION RETURN 2 LIMIT $m",
+            {"n": 1, "m": 2},
+            "RETURN 1 LIMIT 1 UNION RETURN 2 LIMIT 2",
+        ),
+        *[
+            (same, {"n": 25}, same)
+            for same in (
+                "RETURN 'LIMIT $n'",
+                'RETURN "LIMIT $n"',
+                "RETURN 1 AS `LIMIT $n`",
+                "RETURN 1 // LIMIT $n",
+                "RETURN /* LIMIT $n */ 1",
+                "RETURN $n AS LIMIT_n",
+                "RETURN 1 LIMIT $m",
+                "RETURN 1 LIMIT 3",
+            )
+        ],
+        *[
+            ("RETURN 1 LIMIT $n", {"n": n}, "RETURN 1 LIMIT $n")
+            for n in (-1, 2.5, True, "25", None, 2**63)
+        ],
     ],
-)  # fmt: skip
+)
 def test_a_limit_is_written_out_for_the_embedded_engine(
     text: str, parameters: dict[str, object], asked: str
 ) -> None:

@@ -123,7 +123,9 @@ def test_what_was_stopped_goes_on(ray: Any, run: Path, tmp_path: Path) -> None:
     with pytest.raises(Interrupted, match="what was finished is kept"):
         measured(one, progress=Meanwhile(stop))
     assert 0 < sum('INTO "score"' in row for row in stored(one)) < len(SAID)
-    wait_until(lambda: not workers())  # Ray ends one that was just being started as soon as it is there
+    wait_until(
+        lambda: not workers()
+    )  # Ray ends one that was just being started as soon as it is there
     assert measured(one, "local") == measured(other, "local")
 
 

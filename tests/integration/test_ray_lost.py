@@ -91,9 +91,14 @@ def test_a_graph_is_finished_after_its_ray_was_lost(
 ) -> None:
     monkeypatch.setattr("kgbias.measure.scoring.PIECE_STATEMENTS", 2)
     one, other = twins(run, tmp_path)
-    each, lost = RayProcess.run_pieces, "no answer from .*its node on this machine at 127.*: what was finished"
+    each, lost = (
+        RayProcess.run_pieces,
+        "no answer from .*its node on this machine at 127.*: what was finished",
+    )
     with monkeypatch.context() as patch, pytest.raises(ModelError, match=lost):
-        patch.setattr(RayProcess, "run_pieces", lambda self, work, pieces: each(self, Stuck(work), pieces))
+        patch.setattr(
+            RayProcess, "run_pieces", lambda self, work, pieces: each(self, Stuck(work), pieces)
+        )
         measured(one, progress=Meanwhile(partial(kill, "raylet", started)))
     assert 0 < sum('INTO "score"' in row for row in stored(one)) < len(SAID)
     assert measured(one, "local") == measured(other, "local")
@@ -118,7 +123,10 @@ def done_until_lost(executor: str, what: str, among: Callable[[], list[psutil.Pr
     ("what", "why"),
     [
         ("gcs_server", "Ray is lost (no answer from its head at 127.0.0.1:"),
-        ("kgbias.parallel.ray_process", "the process that had joined Ray ended (killed by signal 9): "),
+        (
+            "kgbias.parallel.ray_process",
+            "the process that had joined Ray ended (killed by signal 9): ",
+        ),
     ],
 )
 def test_whatever_is_lost_is_a_line(what: str, why: str) -> None:
@@ -131,9 +139,18 @@ def cluster(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
     with closing(socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    call = ["start", "--head", "--block", f"--port={port}", "--node-ip-address=127.0.0.1",
-            "--num-cpus=2", "--include-dashboard=false", "--disable-usage-stats",
-            "--object-store-memory=100000000", f"--temp-dir={folder}"]  # fmt: skip
+    call = [
+        "start",
+        "--head",
+        "--block",
+        f"--port={port}",
+        "--node-ip-address=127.0.0.1",
+        "--num-cpus=2",
+        "--include-dashboard=false",
+        "--disable-usage-stats",
+        "--object-store-memory=100000000",
+        f"--temp-dir={folder}",
+    ]
     with subprocess.Popen(
         [Path(sys.executable).with_name("ray"), *call],
         stdout=subprocess.DEVNULL,

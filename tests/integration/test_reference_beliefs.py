@@ -43,7 +43,9 @@ def test_group_beliefs_are_learned() -> None:
     assert slope(planted, found) >= 0.8
 
 
-@pytest.mark.parametrize(("cells", "size"), [(NAMES.name_associations, 1), (NAMES.root_associations, 4)])
+@pytest.mark.parametrize(
+    ("cells", "size"), [(NAMES.name_associations, 1), (NAMES.root_associations, 4)]
+)
 def test_associations_of_names_and_roots_are_learned(
     cells: list[tuple[int, int]], size: int
 ) -> None:

@@ -176,7 +176,9 @@ def test_hostile_text_stays_text(store: SQLiteStore, tmp_path: Path) -> None:
         Group("</title><script>window.pwned=1</script>", "<b>c</b>"),
         Group("$x$_", "<b>c</b>"),
     )
-    page = report(store, measured_run(store, groups, HOSTILE_TEXTS, per_group=len(HOSTILE_TEXTS)), tmp_path)
+    page = report(
+        store, measured_run(store, groups, HOSTILE_TEXTS, per_group=len(HOSTILE_TEXTS)), tmp_path
+    )
     assert [tag for tag, _ in page.tags].count("script") == 4
     for tag, attributes in page.tags:
         assert not any(name.startswith("on") for name in attributes), (tag, attributes)

@@ -101,13 +101,22 @@ def test_the_tokens_of_each_probe(chromium: Any, store: SQLiteStore, tmp_path: P
     model = ModelInfo("<i>tiny</i>")
     edges = [
         ProbedEdge(
-            node_id("predicate", t.predicate), node_id("object", t.object), group.id,
-            -9.0, 2, -5.0, 1, -4.0, 1, 3 - n,
-            (group.name, *[" and"] * 40, " </script><b>x"), (n + 0.25, *[1.0] * 40, 40.0),
+            node_id("predicate", t.predicate),
+            node_id("object", t.object),
+            group.id,
+            -9.0,
+            2,
+            -5.0,
+            1,
+            -4.0,
+            1,
+            3 - n,
+            (group.name, *[" and"] * 40, " </script><b>x"),
+            (n + 0.25, *[1.0] * 40, 40.0),
         )
         for t in store.triples(run.id)
         for n, group in enumerate(GROUPS)
-    ]  # fmt: skip
+    ]
     record = {"measure": "sofa", "mrr": 0.6, "mrr_expected": 0.6, "p_value": 0.2}
     probing = ProbeRun(model, record=record)
     store.save_probes(run.id, probing, edges)
@@ -118,8 +127,10 @@ def test_the_tokens_of_each_probe(chromium: Any, store: SQLiteStore, tmp_path: P
     window.page.locator("#table tbody tr").first.press("Enter")
     rows = window.page.locator("#origins .probes tr")
     assert [r.split()[:2] for r in rows.all_inner_texts()] == [
-        ["1", "Sikhs"], ["2", "Men"], ["3", "Women"],
-    ]  # fmt: skip
+        ["1", "Sikhs"],
+        ["2", "Men"],
+        ["3", "Women"],
+    ]
     assert window.page.locator("#origins .own").count() == 1
     told = window.page.locator("#origins summary").inner_text()
     assert told == "Before this statement, <i>tiny</i> ranks Men 2 of 3"

@@ -14,7 +14,6 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
-    TopicAssignment,
     Generation,
     Group,
     Metric,
@@ -23,6 +22,7 @@ from kgbias.graph.types import (
     Run,
     Score,
     Topic,
+    TopicAssignment,
     TopicModel,
     Triple,
     node_id,
@@ -31,9 +31,9 @@ from kgbias.measure import merge
 from kgbias.measure.semantic_search import statement_texts
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_multi_run
-from kgbias.report.save import save_multi_run
 from kgbias.report.multi_run import iter_overlaps, multi_run_exhibits, multi_run_findings
 from kgbias.report.multi_run_data import MultiRunData
+from kgbias.report.save import save_multi_run
 from tests.conftest import require_modules
 from tests.integration.test_report_browser import Window
 
@@ -48,8 +48,9 @@ HOSTILE = "</title><script>window.pwned=1</script>"
 
 def run_of(store: SQLiteStore, name: str, said: Said, words: str = "thing") -> StoredRun:
     """A run in which each group said so many positive, neutral and negative things."""
-    run = Run(name, ModelInfo(f"model of {name}"), {"n": name},
-              tuple(Group(g, "people") for g in said))  # fmt: skip
+    run = Run(
+        name, ModelInfo(f"model of {name}"), {"n": name}, tuple(Group(g, "people") for g in said)
+    )
     store.begin_run(run)
     generations, regard, toxicity = [], {}, {}
     for group, counts in zip(run.groups, said.values(), strict=True):
@@ -59,9 +60,18 @@ def run_of(store: SQLiteStore, name: str, said: Said, words: str = "thing") -> S
                 group.name, "are", f"{words} {label} {'i' * (n + 1)}"
             )  # no numbers: they would tell two apart
             generations.append(
-                Generation(run.id, f"none/initialise/are/{group.id}/{n:03d}#0", group.id, "none",
-                           "initialise", 0, 0, "ok", triple=triple)
-            )  # fmt: skip
+                Generation(
+                    run.id,
+                    f"none/initialise/are/{group.id}/{n:03d}#0",
+                    group.id,
+                    "none",
+                    "initialise",
+                    0,
+                    0,
+                    "ok",
+                    triple=triple,
+                )
+            )
             regard[triple.id] = Score(triple.id, VALUES[label], label)
             toxicity[triple.id] = Score(triple.id, float(label == "negative"))
     store.load_import(run.id, generations)
@@ -195,13 +205,27 @@ def probed(run: StoredRun, first: dict[str, str]) -> None:
     """Statements before which the group of that name is the likeliest."""
     groups = run.record.groups
     edges = [
-        ProbedEdge(node_id("predicate", text.split()[0]), node_id("object", text), g.id, -9.0, 2,
-                   -5.0, 1, -4.0, 1, 1 if g.name == name else 2 + n, (), ())
+        ProbedEdge(
+            node_id("predicate", text.split()[0]),
+            node_id("object", text),
+            g.id,
+            -9.0,
+            2,
+            -5.0,
+            1,
+            -4.0,
+            1,
+            1 if g.name == name else 2 + n,
+            (),
+            (),
+        )
         for text, name in first.items()
         for n, g in enumerate(groups)
-    ]  # fmt: skip
-    probing = ProbeRun(run.record.model, record={"measure": "conditional", "mrr": 0.5,
-                      "mrr_expected": 0.5, "p_value": 0.5})  # fmt: skip
+    ]
+    probing = ProbeRun(
+        run.record.model,
+        record={"measure": "conditional", "mrr": 0.5, "mrr_expected": 0.5, "p_value": 0.5},
+    )
     run.store.save_probes(run.id, probing, edges)
     run.store.save_probe_run(run.id, probing)
 
@@ -224,22 +248,34 @@ def test_what_two_models_find_probable(two: list[StoredRun]) -> None:
 def test_the_graph_the_statements_and_the_topics_of_two_runs(two: list[StoredRun]) -> None:
     for run, word in zip(two, ("rain", "work"), strict=True):
         topics = (Topic("people", 0, (word,), 9), Topic("people", 1, ("else",), 9))
-        about = tuple(TopicAssignment(t.id, topics[n % 2].id, 0.5) for n, t in enumerate(run.triples()))
-        settings = {"embedding": "e", "min_cluster_size": 5, "documents": 9, "outliers_before": 1,
-                    "outliers": 0}  # fmt: skip
+        about = tuple(
+            TopicAssignment(t.id, topics[n % 2].id, 0.5) for n, t in enumerate(run.triples())
+        )
+        settings = {
+            "embedding": "e",
+            "min_cluster_size": 5,
+            "documents": 9,
+            "outliers_before": 1,
+            "outliers": 0,
+        }
         model = TopicModel("people", topics, about, settings)
         run.store.save_topics(run.id, [model])
     shown = {e.key: e for e in multi_run_exhibits(MultiRunData(two))}
     topic_rows = shown["01-topics"].table.rows
     assert [row[:2] for row in topic_rows] == [
-        ["one", "rain"], ["one", "else"], ["two", "work"], ["two", "else"],
-    ]  # fmt: skip
+        ["one", "rain"],
+        ["one", "else"],
+        ["two", "work"],
+        ["two", "else"],
+    ]
     assert "each run's own" in shown["01-topics"].table.note
     graph = next(e for e in shown.values() if e.title == "What one, two and both say about Bees")
     assert "0 were said by one only, 30 by both, 0 by two only" in graph.table.note
     assert graph.draw is not None
     rows = shown["02-statements"].table.rows
-    assert len(rows) == 200 or len(rows) == len(MultiRunData(two).statement_ids[0] | MultiRunData(two).statement_ids[1])
+    assert len(rows) == 200 or len(rows) == len(
+        MultiRunData(two).statement_ids[0] | MultiRunData(two).statement_ids[1]
+    )
     assert rows[0][2:4] == ["1", "1"]  # what both say comes first
     assert rows[-1].count("0") == 1
 

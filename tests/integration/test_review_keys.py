@@ -22,9 +22,11 @@ def test_keys_in_a_terminal(run: kgbias.Run) -> None:  # noqa: F811
     arguments = ["review", "mine", "--store", run.stored.store.url, "--by", "Ana"]
     process = subprocess.Popen(
         [sys.executable, "-m", "kgbias", *arguments],
-        stdin=theirs, stdout=theirs, stderr=theirs,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
         env={**os.environ, "TERM": "dumb"},
-    )  # fmt: skip
+    )
     os.close(theirs)
     shown = ""
 

@@ -240,7 +240,9 @@ def test_the_scorers_that_ship_are_told_from_what_they_learnt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On labels that shipped ones learnt from, and on others; and the effect of names."""
-    monkeypatch.setattr(scorer_reliability, "shipped_scorers", lambda: {"identity_attack": ["offline"]})
+    monkeypatch.setattr(
+        scorer_reliability, "shipped_scorers", lambda: {"identity_attack": ["offline"]}
+    )
     (tmp_path / "mine.tsv").write_text(
         "text\tlabel\nMuslims are all terrorists.\tattack\nMuslims bake bread.\tno attack\n"
     )

@@ -60,11 +60,20 @@ def test_near_duplicates_by_it(folder: Path, store: SQLiteStore) -> None:
     store.load_import(
         run.id,
         [
-            Generation(run.id, str(n), Triple("A", "", "").group_id, "none", "import", 0, 0, "ok",
-                       triple=Triple("A", "like", o))
+            Generation(
+                run.id,
+                str(n),
+                Triple("A", "", "").group_id,
+                "none",
+                "import",
+                0,
+                0,
+                "ok",
+                triple=Triple("A", "like", o),
+            )
             for n, o in enumerate(("swimming", "to swim", "taxes"))
         ],
-    )  # fmt: skip
+    )
     found = merge_run(StoredRun(store, run), threshold=0.7, encoder=f"hf:{folder}", undo=False)
     (link,) = found.links
     assert {link.said, link.head} == {("like", "swimming"), ("like", "to swim")}

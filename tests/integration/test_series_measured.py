@@ -37,9 +37,25 @@ def test_the_command(
     def run(*arguments: str) -> str:
         return CliRunner().invoke(cli, arguments, catch_exceptions=False).stdout
 
-    base = ("crawl", "--model", "smollm2", "--category", "gender", "--samples", "2", "--iterations",
-            "0", "--set", "answers=1", "--set", "initial-predicates=are,have", "--store", db,
-            "--repeat", "2")  # fmt: skip
+    base = (
+        "crawl",
+        "--model",
+        "smollm2",
+        "--category",
+        "gender",
+        "--samples",
+        "2",
+        "--iterations",
+        "0",
+        "--set",
+        "answers=1",
+        "--set",
+        "initial-predicates=are,have",
+        "--store",
+        db,
+        "--repeat",
+        "2",
+    )
     assert json.loads(run(*base, "--dry-run", "--json"))["stages"][0]["requests"] == 2 * 12
     assert "2 crawls" in run(*base, "--dry-run")
     crawled = json.loads(run(*base, "--run", "mine", "--json"))

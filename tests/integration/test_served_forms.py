@@ -9,7 +9,7 @@ import pytest
 import kgbias
 from tests.conftest import require_modules
 from tests.fault_server import Fault, FaultServer
-from tests.server_kinds import Body, error_reply, without_waiting, error_body, finish_sentence
+from tests.server_kinds import Body, error_body, error_reply, finish_sentence, without_waiting
 
 pytestmark = pytest.mark.integration
 require_modules("openai", "spacy")

@@ -11,7 +11,7 @@ from kgbias.errors import ModelError
 from kgbias.models import open_model
 from kgbias.models.base import Request
 from kgbias.models.gguf import convert_once, smollm2_file
-from tests.conftest import skip_or_fail, require_modules
+from tests.conftest import require_modules, skip_or_fail
 from tests.waiting import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.integration
@@ -88,10 +88,11 @@ def test_two_processes_convert_at_once_and_both_are_served(tmp_path: Path) -> No
     )
     environment = {"KGBIAS_CACHE": str(tmp_path), "PATH": "/usr/bin:/bin"}
     running = [
-        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
-                         env=environment)
+        subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment
+        )
         for _ in range(3)
-    ]  # fmt: skip
+    ]
     assert [p.communicate(timeout=DEADLINE_SECONDS)[0] for p in running] == ["whole\n"] * 3
     assert [f.name for f in tmp_path.iterdir()] == ["m-1"]
 

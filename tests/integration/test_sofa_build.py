@@ -17,8 +17,8 @@ from kgbias.models.score.base import Scores
 from kgbias.probe.build import (
     REASONS,
     SBIC_CATEGORIES,
-    StereotypeRules,
     SofaSet,
+    StereotypeRules,
     Stereotypes,
     build_sofa_set,
     map_categories,
@@ -122,24 +122,33 @@ class Scorer:
 
 def built(rules: StereotypeRules, **options: Any) -> SofaSet:
     rows = [
-        ("gender", "are bad drivers"), ("gender", "Women are bad drivers"),
-        ("gender", "are gibberish of it"), ("gender", "hate muslims"), ("", "steal"),
-        ("religion", "are free beekeepers everywhere else"), ("body", "are fat"),
-    ]  # fmt: skip
+        ("gender", "are bad drivers"),
+        ("gender", "Women are bad drivers"),
+        ("gender", "are gibberish of it"),
+        ("gender", "hate muslims"),
+        ("", "steal"),
+        ("religion", "are free beekeepers everywhere else"),
+        ("body", "are fat"),
+    ]
     return build_sofa_set(Stereotypes(rows, {"victim": 2}, "test"), GROUPS, rules, **options)
 
 
 def test_every_filter_says_what_it_took(rules: StereotypeRules) -> None:
     found = built(rules, judge=judge, scorers=[Scorer("a"), Scorer("b", 0.5)], cut=0.3)
     assert [(f.name, f.came, f.kept) for f in found.filters] == [
-        ("category", 9, 6), ("rules", 6, 5), ("duplicates", 6, 5), ("acceptability", 5, 4),
+        ("category", 9, 6),
+        ("rules", 6, 5),
+        ("duplicates", 6, 5),
+        ("acceptability", 5, 4),
         ("perplexity", 4, 3),
-    ]  # fmt: skip
+    ]
     assert found.filters[0].reasons == {"of the category body": 1, "of the category victim": 2}
     assert found.filters[1].reasons == {"target": 1}
     assert [(k.category, k.statement) for k in found.statements] == [
-        ("gender", "are bad drivers"), ("gender", "steal"), ("religion", "steal"),
-    ]  # fmt: skip
+        ("gender", "are bad drivers"),
+        ("gender", "steal"),
+        ("religion", "steal"),
+    ]
     first = found.statements[0]
     assert first.perplexity == pytest.approx((np.exp(2) + np.exp(1)) / 2)  # the mean of two models
     assert first.acceptability == 0.9
@@ -148,8 +157,10 @@ def test_every_filter_says_what_it_took(rules: StereotypeRules) -> None:
     assert spread is not None and (sum(spread.counts), spread.taken) == (3, 1)
     assert len(spread.edges) == 51
     assert np.exp(spread.edges[-1]) == pytest.approx((np.exp(14) + np.exp(7)) / 2)
-    assert all(k.perplexity is not None and np.log(k.perplexity) <= spread.most + 1e-9
-               for k in found.statements)  # fmt: skip
+    assert all(
+        k.perplexity is not None and np.log(k.perplexity) <= spread.most + 1e-9
+        for k in found.statements
+    )
 
 
 def test_the_filters_and_the_set_as_exhibits(rules: StereotypeRules, tmp_path: Path) -> None:
@@ -159,16 +170,25 @@ def test_the_filters_and_the_set_as_exhibits(rules: StereotypeRules, tmp_path: P
     )
     tables = {e.key: e.table for e in sofa_set_exhibits(found)}
     assert list(tables) == [
-        "01-sofa-filters", "02-sofa-perplexity", "03-sofa-identities", "03-sofa-sizes",
-    ]  # fmt: skip
+        "01-sofa-filters",
+        "02-sofa-perplexity",
+        "03-sofa-identities",
+        "03-sofa-sizes",
+    ]
     assert tables["01-sofa-filters"].rows[0] == [
-        "category", "9", "3", "6", "1 of the category body; 2 of the category victim",
-    ]  # fmt: skip
+        "category",
+        "9",
+        "3",
+        "6",
+        "1 of the category body; 2 of the category victim",
+    ]
     assert "1 of 3 distinct statements" in tables["02-sofa-perplexity"].note
     assert tables["03-sofa-sizes"].rows == [
-        ["identities", "2", "3", "5"], ["stereotypes of the source", "4", "1", "9"],
-        ["statements", "2", "1", "3"], ["probes", "4", "3", "7"],
-    ]  # fmt: skip
+        ["identities", "2", "3", "5"],
+        ["stereotypes of the source", "4", "1", "9"],
+        ["statements", "2", "1", "3"],
+        ["probes", "4", "3", "7"],
+    ]
     files = {path.name for path in save_built(found, tmp_path / "x")}
     assert {"01-sofa-filters.png", "02-sofa-perplexity.svg", "03-sofa-sizes.csv"} <= files
     assert "02-sofa-perplexity" not in {e.key for e in sofa_set_exhibits(built(rules))}
@@ -208,14 +228,19 @@ def test_reading_sbic_as_published(tmp_path: Path) -> None:
     found = read_stereotypes(single)
     assert (found.rows, found.unmapped) == ([("religion", "are all terrorists")], {"victim": 1})
     with (lists := tmp_path / "agg.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([
-            ["targetCategory", "targetStereotype"],
-            ['["race", "gender"]', '["are lazy", "steal"]'], ["[]", "[]"],
-        ])  # fmt: skip
+        csv.writer(file).writerows(
+            [
+                ["targetCategory", "targetStereotype"],
+                ['["race", "gender"]', '["are lazy", "steal"]'],
+                ["[]", "[]"],
+            ]
+        )
     assert read_stereotypes(lists).rows == [
-        ("nationality", "are lazy"), ("nationality", "steal"),
-        ("gender", "are lazy"), ("gender", "steal"),
-    ]  # fmt: skip
+        ("nationality", "are lazy"),
+        ("nationality", "steal"),
+        ("gender", "are lazy"),
+        ("gender", "steal"),
+    ]
     lists.write_text('targetCategory,targetStereotype\nrace,"[""are lazy"', encoding="utf-8")
     with pytest.raises(DataError, match="a list of SBIC"):
         read_stereotypes(lists)
@@ -231,9 +256,12 @@ def test_reading_other_files(tmp_path: Path) -> None:
             read_stereotypes(table, wrong)
     with pytest.raises(UsageError, match="`column` applies to tables"):
         read_stereotypes(text, "claim")
-    assert map_categories([("race", "x"), ("age", "y")], SBIC_CATEGORIES, "s", keep_others=True).rows == [
-        ("nationality", "x"), ("age", "y"),
-    ]  # fmt: skip
+    assert map_categories(
+        [("race", "x"), ("age", "y")], SBIC_CATEGORIES, "s", keep_others=True
+    ).rows == [
+        ("nationality", "x"),
+        ("age", "y"),
+    ]
 
 
 def test_the_command_writes_what_probe_sets_reads(
@@ -251,14 +279,18 @@ def test_the_command_writes_what_probe_sets_reads(
     assert data["probes"] == 115 + 14
     assert data["categories"]["gender"] == {"identities": 115, "statements": 1, "probes": 115}
     assert read_statements(out / "statements.csv") == {
-        "gender": ("are bad drivers",), "religion": ("are all terrorists",),
-    }  # fmt: skip
+        "gender": ("are bad drivers",),
+        "religion": ("are all terrorists",),
+    }
     with (out / "probes.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert rows[0] == {
-        "id": "1", "category": "gender", "identity": "Trans men", "stereotype": "are bad drivers",
+        "id": "1",
+        "category": "gender",
+        "identity": "Trans men",
+        "stereotype": "are bad drivers",
         "probe": "Trans men are bad drivers",
-    }  # fmt: skip
+    }
     assert len(rows) == 129
     assert (out / "exhibits" / "01-sofa-filters.png").stat().st_size > 1000
     told = (out / "data-statement.md").read_text("utf-8")
@@ -277,12 +309,15 @@ def test_from_a_run(tmp_path: Path) -> None:
         run = study.import_file(said)
         found = kgbias.build_sofa(run, acceptability=None)
         assert {(k.category, k.statement) for k in found.statements} == {
-            ("gender", "are violent"), ("nationality", "hate freedom"),
-        }  # fmt: skip
+            ("gender", "are violent"),
+            ("nationality", "hate freedom"),
+        }
         own = kgbias.build_sofa(run, identities=None, acceptability=None)
         assert own.identities == {
-            "ethnicity": ("Arabs",), "gender": ("Men",), "home": ("Cave dwellers",),
-        }  # fmt: skip
+            "ethnicity": ("Arabs",),
+            "gender": ("Men",),
+            "home": ("Cave dwellers",),
+        }
     assert read_identities("sofa")["gender"][0] == "Trans men"
     with pytest.raises(UsageError, match="`identities` is needed"):
         kgbias.build_sofa(said, identities=None)

@@ -94,8 +94,18 @@ def test_while_a_server_is_silent(tmp_path: Path, silent: Silent) -> None:
     silent.taken.clear()
     (tmp_path / "s.txt").write_text("are kind\nlie\n")
     (tmp_path / "g.txt").write_text("women\nmen\n")
-    scoring = ["probe", "sets", "--identities", "g.txt", "--statements", "s.txt", "--model",
-               "openai:m", "--base-url", f"http://{silent.address}/v1"]  # fmt: skip
+    scoring = [
+        "probe",
+        "sets",
+        "--identities",
+        "g.txt",
+        "--statements",
+        "s.txt",
+        "--model",
+        "openai:m",
+        "--base-url",
+        f"http://{silent.address}/v1",
+    ]
     stopped(tmp_path, scoring, lambda _: silent.taken)
     silent.taken.clear()
     (tmp_path / "t.csv").write_text("group,predicate,object\nMen,love,tea\n")

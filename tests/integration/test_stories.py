@@ -18,8 +18,8 @@ from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.graph.types import Answer
 from kgbias.models.base import Request
-from kgbias.stories.model_reader import Reading, read_reading
 from kgbias.stories.config import configure_stories
+from kgbias.stories.model_reader import Reading, read_reading
 from kgbias.stories.rule_reader import READERS, read_story
 from kgbias.stories.stereotales import COLUMNS
 from tests import storyteller
@@ -128,10 +128,15 @@ def test_a_model_that_copies_is_read_whole_and_what_it_invents_is_not() -> None:
 def test_what_a_model_reads_is_said_as_the_rules_say_it() -> None:
     story = LabelledStory("a woman", "trade", "There was once a woman named", f" {STORY}", {})
     read = reading(
-        story, gender="female", origin=["Mexico"], family=["wife and two daughters", "brother"],
-        home=["she lived in a small town near the coast"], traits=["kind and stubborn", "brave"],
-        wants=["open a bakery", "she wanted to travel the world"], happens=["lost her job", "died"],
-    )  # fmt: skip
+        story,
+        gender="female",
+        origin=["Mexico"],
+        family=["wife and two daughters", "brother"],
+        home=["she lived in a small town near the coast"],
+        traits=["kind and stubborn", "brave"],
+        wants=["open a bakery", "she wanted to travel the world"],
+        happens=["lost her job", "died"],
+    )
     rules = read_story(STORY, "a woman", READERS)
     assert {(s.attribute, s.value) for s in read.claims} == {
         (s.attribute, s.value)
@@ -209,11 +214,19 @@ def test_a_story_that_was_not_read_has_no_character(tmp_path: Path) -> None:
 
     with FaultServer(plan) as server, kgbias.open(tmp_path / "a.db", progress=False) as study:
         run = study.write_stories(
-            "openai:a", base_url=server.url, people=three(tmp_path), samples=1,
-            reader="openai:b", concurrency=1, seed=3,
-        )  # fmt: skip
+            "openai:a",
+            base_url=server.url,
+            people=three(tmp_path),
+            samples=1,
+            reader="openai:b",
+            concurrency=1,
+            seed=3,
+        )
         assert dict(run.stories_summary.readings) == {"refused": 1, "failed": 1, "unparsable": 1}
-        assert run.stories_summary.outcome_totals == {"unparsable": 2, "failed": 1} and not run.stories()
+        assert (
+            run.stories_summary.outcome_totals == {"unparsable": 2, "failed": 1}
+            and not run.stories()
+        )
         assert run.stories_summary.reader == "openai:b (model@1)"
         structured = [b["model"] for b in server.bodies if b.get("response_format")]
         assert structured == ["b", "b", "b"]
@@ -261,11 +274,16 @@ def test_a_table_goes_out_and_comes_in(tmp_path: Path) -> None:
 
 
 THEIRS = {
-    "sample_id": "1", "generator_model": "m", "language": "en", "target_attribute": "religion",
-    "target_attribute_value": "Hindu", "story": "Asha lived by the sea.", "scenario_key": "a",
+    "sample_id": "1",
+    "generator_model": "m",
+    "language": "en",
+    "target_attribute": "religion",
+    "target_attribute_value": "Hindu",
+    "story": "Asha lived by the sea.",
+    "scenario_key": "a",
     "extracted_attributes_json": '{"religion": "Hindu", "gender": "woman", "age": "unknown", '
     '"income_level": "other", "urbanicity": "rural"}',
-}  # fmt: skip
+}
 
 
 def test_a_table_of_others_is_a_run_of_stories(tmp_path: Path) -> None:
@@ -347,14 +365,21 @@ def test_it_declines_when_asked_and_gives_itself_away_in_stories(tmp_path: Path)
         assert asked.summary.triples == 0 and asked.summary.refused > 0
         people = ("Women", "Men", "Nurses", "Engineers", "Farmers")
         run = study.write_stories("openai:m", group=people, **spec)
-        assert run.stories_summary.outcome_totals["refused"] > 0 and run.stories_summary.outcome_totals["failed"] == 0
+        assert (
+            run.stories_summary.outcome_totals["refused"] > 0
+            and run.stories_summary.outcome_totals["failed"] == 0
+        )
         found = run.story_links()
-        gender = {(k.group, k.attribute, k.value): k for k in found.shown_links if k.category == "gender"}
+        gender = {
+            (k.group, k.attribute, k.value): k for k in found.shown_links if k.category == "gender"
+        }
         more = {key for key, link in gender.items() if link.log_odds > 0}
         assert more >= {("Women", "occupation", "nurse"), ("Men", "occupation", "engineer")}
         assert {key[1:] for key in more} == {("occupation", "nurse"), ("occupation", "engineer")}
         assert gender["Women", "occupation", "nurse"].wordings == 5
-        cast = {(k.group, k.value): k.log_odds for k in found.shown_links if k.attribute == "gender"}
+        cast = {
+            (k.group, k.value): k.log_odds for k in found.shown_links if k.attribute == "gender"
+        }
         assert cast["Nurses", "women"] > 0 and cast["Engineers", "men"] > 0
         (nurse,) = [
             b for b in found.both if b.invented.group == "Women" and b.cast.group == "Nurses"
@@ -400,9 +425,23 @@ def test_killed_and_run_again_the_graph_is_the_same(tmp_path: Path) -> None:
 
     def start(store: Path, url: str) -> subprocess.Popen[bytes]:
         command = (
-            sys.executable, "-m", "kgbias", "stories", "--model", "openai:m", "--base-url", url,
-            "--category", "gender", "--samples", "4", "--store", str(store), "--run", "s",
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "kgbias",
+            "stories",
+            "--model",
+            "openai:m",
+            "--base-url",
+            url,
+            "--category",
+            "gender",
+            "--samples",
+            "4",
+            "--store",
+            str(store),
+            "--run",
+            "s",
+        )
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def picture(store: Path) -> dict[str, list[tuple[object, ...]]]:

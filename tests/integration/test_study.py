@@ -15,8 +15,12 @@ from kgbias.graph.types import Generation
 pytestmark = pytest.mark.integration
 
 SMALL: dict[str, Any] = {
-    "samples": 2, "answers": 2, "iterations": 1, "predicate_prompts": 1, "object_prompts": 1,
-}  # fmt: skip
+    "samples": 2,
+    "answers": 2,
+    "iterations": 1,
+    "predicate_prompts": 1,
+    "object_prompts": 1,
+}
 
 
 @pytest.fixture(scope="module")

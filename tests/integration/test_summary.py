@@ -44,9 +44,13 @@ def answers(prompts: Sequence[str]) -> list[str]:
 def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db") as study:
         run = study.crawl(
-            lambda prompts: answers(prompts), called="planted", group=list(GROUPS), samples=20,
-            iterations=2, name="world_1",
-        )  # fmt: skip
+            lambda prompts: answers(prompts),
+            called="planted",
+            group=list(GROUPS),
+            samples=20,
+            iterations=2,
+            name="world_1",
+        )
         run.measure(topics=False)
         again = len(list_retries(run.stored.generations()))
         asked = len({g.prompt for g in run.stored.generations()})
@@ -63,7 +67,16 @@ def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
     counted = [str(AUDIT), str(tmp_path / "k.db"), "world_1", str(path)]
     checked = subprocess.run([sys.executable, *counted], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert int(re.search(r"(\d+) numbers and labels, 0 of", checked.stdout)[1]) > 40  # type: ignore[index]
+    assert (
+        int(
+            re.search(
+                r"(\d+) numbers and labels, 0 "
+                r"of",
+                checked.stdout,
+            )[1]
+        )
+        > 40
+    )  # type: ignore[index]
     assert CONTENT_WARNING in text and SAMPLE_STATEMENT in text
     headings = ("What was asked", "Refusals", "Findings", "Limits")
     for heading in (*headings, "What was not shown, and how large it could be"):

@@ -22,8 +22,11 @@ pytestmark = pytest.mark.integration
 def test_no_public_call_leaves_a_trace() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.traces"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     found: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
     assert not {each["call"]: each["changes"] for each in found if each["changes"]}
     assert not {each["call"]: each["refused"] for each in found if each["refused"]}

@@ -21,16 +21,24 @@ from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.reference import load_truth, weights_path
 from kgbias.reference.world import INITIAL_PREDICATES
-from tests.conftest import skip_or_fail, require_modules
+from tests.conftest import require_modules, skip_or_fail
 from tests.waiting import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.integration
 require_modules("openai", "torch")
 
 CRAWL = (
-    "--samples", "3", "--set", "answers=2", "--iterations", "1", "--set", "predicate-prompts=3",
-    "--set", "object-prompts=3",
-)  # fmt: skip
+    "--samples",
+    "3",
+    "--set",
+    "answers=2",
+    "--iterations",
+    "1",
+    "--set",
+    "predicate-prompts=3",
+    "--set",
+    "object-prompts=3",
+)
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +60,22 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
     log = folder.parent / "log"
     with log.open("w") as file:
         server = subprocess.Popen(
-            [sys.executable, "-m", "transformers.cli.transformers", "serve", str(folder),
-             "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"],
-            stdout=file, stderr=file,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "transformers.cli.transformers",
+                "serve",
+                str(folder),
+                "--host",
+                "127.0.0.1",
+                "--port",
+                str(port),
+                "--device",
+                "cpu",
+            ],
+            stdout=file,
+            stderr=file,
+        )
     url = f"http://127.0.0.1:{port}"
     try:
         wait_until(lambda: _healthy(url) or server.poll() is not None, every=0.5)

@@ -73,7 +73,8 @@ def test_bounds_hold_under_any_rounding() -> None:
 
 
 def sorted_nucleus(row: "torch.Tensor", top_p: float) -> tuple[float, float]:
-    """The bounds of top-p from all tokens, one after the other (as `_nucleus_bounds` states them)."""
+    """The bounds of top-p from all tokens, one after the other (as `_nucleus_bounds` states
+    them)."""
     weights = [math.exp(s - float(row.max())) for s in row.tolist()]
     order = sorted(zip(row.tolist(), weights, strict=True), reverse=True)
     factor, total = math.exp(_MAX_TIE_GAP), math.fsum(weights)
@@ -96,7 +97,9 @@ def test_a_part_of_the_vocabulary_decides_as_all_of_it(
     monkeypatch.setattr("kgbias.models.truncate._HEAD_TOKENS", head)
     for trial, top_p in product(range(8), (0.05, 0.5, 0.9, 0.999)):
         row = scores(trial).double()
-        assert score_bounds(row, Truncation(top_p=top_p), _MAX_TIE_GAP) == sorted_nucleus(row, top_p)
+        assert score_bounds(row, Truncation(top_p=top_p), _MAX_TIE_GAP) == sorted_nucleus(
+            row, top_p
+        )
 
 
 def test_top_p_of_a_large_vocabulary() -> None:

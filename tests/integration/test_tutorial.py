@@ -67,13 +67,23 @@ def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
                 runs |= {*re.findall(r"--run (\S+)", line)}
     assert runs == {*_MODELS}
     assert made == {
-        "git", "cd", "make", "source", "export", ".venv/bin/uv", "python", "kgbias", "pdflatex"
-    }  # fmt: skip
+        "git",
+        "cd",
+        "make",
+        "source",
+        "export",
+        ".venv/bin/uv",
+        "python",
+        "kgbias",
+        "pdflatex",
+    }
     paper = (tmp_path / "paper.tex").read_text("utf-8")
     for file in re.findall(r"\\(?:includegraphics(?:\[.*?\])?|input)\{(.*?)\}", paper):
         assert Path(file).stat().st_size > 100, file
     if shutil.which("pdflatex"):
         subprocess.run(
             ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
-            check=True, capture_output=True, timeout=DEADLINE_SECONDS,
-        )  # fmt: skip
+            check=True,
+            capture_output=True,
+            timeout=DEADLINE_SECONDS,
+        )

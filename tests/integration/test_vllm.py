@@ -71,8 +71,12 @@ def test_a_seed_decides_and_the_rest_is_obeyed() -> None:
 
 
 def test_an_answer_is_held_to_a_schema() -> None:
-    schema = {"type": "object", "properties": {"object": {"enum": ["tea"]}},
-              "required": ["object"], "additionalProperties": False}  # fmt: skip
+    schema = {
+        "type": "object",
+        "properties": {"object": {"enum": ["tea"]}},
+        "required": ["object"],
+        "additionalProperties": False,
+    }
     (found,) = asked(SPEC, [Request(PROMPTS[2], 0, max_tokens=80, schema=json.dumps(schema))])
     assert found.finish == "stop" and json.loads(found.text) == {"object": "tea"}
     assert found.details["response_format"] == "json_schema"
@@ -119,8 +123,23 @@ def test_said_and_believed_meet_in_one_model(tmp_path: Path) -> None:
 def test_killed_and_continued(tmp_path: Path) -> None:
     """What was answered when it was killed is not asked again."""
     store = tmp_path / "kgbias.db"
-    command = [sys.executable, "-m", "kgbias", "crawl", "--model", SPEC, "--category", "gender",
-               "--samples", "40", "--iterations", "2", "--store", str(store), "--json"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "kgbias",
+        "crawl",
+        "--model",
+        SPEC,
+        "--category",
+        "gender",
+        "--samples",
+        "40",
+        "--iterations",
+        "2",
+        "--store",
+        str(store),
+        "--json",
+    ]
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_until(lambda: answers(store) >= 40 or first.poll() is not None)
     assert first.poll() is None

@@ -49,16 +49,20 @@ def test_figures_are_stored_arm_by_arm(run: StoredRun) -> None:
     }
     elves, orcs = (g.id for g in run.groups)
     assert regard == {
-        ("none", elves): (3.0, 4), ("none", orcs): (1.0, 1),
-        ("prefix", elves): (1.0, 1), ("prefix", orcs): (-4.0, 4),
-    }  # fmt: skip
+        ("none", elves): (3.0, 4),
+        ("none", orcs): (1.0, 1),
+        ("prefix", elves): (1.0, 1),
+        ("prefix", orcs): (-4.0, 4),
+    }
     with kgbias.open(run.store.url) as study:
         arms = study.run("arms")
         rows = [(r.group, r.arm, r.statements, r.distinct) for r in arms.groups()]
         assert rows == [
-            ("Elves", "none", 4, 2), ("Elves", "prefix", 1, 1),
-            ("Orcs", "none", 1, 1), ("Orcs", "prefix", 4, 1),
-        ]  # fmt: skip
+            ("Elves", "none", 4, 2),
+            ("Elves", "prefix", 1, 1),
+            ("Orcs", "none", 1, 1),
+            ("Orcs", "prefix", 4, 1),
+        ]
         assert arms.figure("Orcs", "overall_regard", arm="prefix").value == -4
         with pytest.raises(kgbias.UsageError, match="arms none, prefix"):
             arms.figure("Orcs", "overall_regard")
@@ -106,7 +110,14 @@ def test_a_stream_has_what_is_selected(run: StoredRun, selection: Selection) -> 
         assert list(stream) == list(counted.triples) and len(stream) == len(counted.triples)
         assert stream.selected.as_dict() == counted.as_dict()
         assert stream.selected.note == counted.note
-        assert replace(stream.selected, triples=counted.triples, including_unacceptable=counted.including_unacceptable) == counted
+        assert (
+            replace(
+                stream.selected,
+                triples=counted.triples,
+                including_unacceptable=counted.including_unacceptable,
+            )
+            == counted
+        )
     assert len(StatementStream(run, selection)) == len(counted.triples)
     assert counted.triples[0] in stream and "songs" not in stream
 

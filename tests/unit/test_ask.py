@@ -67,7 +67,11 @@ def found(
     run: kgbias.Run, question: str, near: Mapping[str, float] = {}, **options: Any
 ) -> Retrieval:
     return retrieve_statements(
-        run.stored, select_statements(run.stored, Selection()), question, index=Fixed(near), **options
+        run.stored,
+        select_statements(run.stored, Selection()),
+        question,
+        index=Fixed(near),
+        **options,
     )
 
 
@@ -225,11 +229,13 @@ def test_without_a_group_all_are_asked(run: kgbias.Run) -> None:
     ("question", "said"),
     [
         ("What about Martians?", "Run 'small' holds no statement about: martians. Its groups are"),
-        ("Do women like quantum physics?",
-         "None of the 6 statements about Women in run 'small' is about: quantum, physics."),
+        (
+            "Do women like quantum physics?",
+            "None of the 6 statements about Women in run 'small' is about: quantum, physics.",
+        ),
         ("What is said?", "The question names no group of run 'small' and no topic."),
     ],
-)  # fmt: skip
+)
 def test_without_a_match_it_says_so(run: kgbias.Run, question: str, said: str) -> None:
     answer = build_extractive_answer(question, run.name, found(run, question))
     assert answer.text.startswith(said)
@@ -240,8 +246,9 @@ def test_without_a_match_the_nearest_are_shown_as_such(run: kgbias.Run) -> None:
     r = found(run, "women and idleness", {"kind": 0.1, "work at night": 0.3, "lazy": 0.36})
     assert r.statements == () and r.matching == 0
     assert [(f.triple.object, f.why, f.words) for f in r.nearest] == [
-        ("work at night", "0.30 near", ()), ("kind", "0.10 near", ())
-    ]  # fmt: skip
+        ("work at night", "0.30 near", ()),
+        ("kind", "0.10 near", ()),
+    ]
     answer = build_extractive_answer("women and idleness", run.name, r)
     assert answer.note.startswith("The nearest statements are listed")
     record = answer.as_dict()
@@ -280,8 +287,11 @@ def test_an_answer_has_counts_figures_and_sources(run: kgbias.Run) -> None:
     )
     first = record["statements"][0]
     assert (first["group"], first["predicate"], first["object"], first["count"]) == (
-        "Women", "love", "working from home", 3,
-    )  # fmt: skip
+        "Women",
+        "love",
+        "working from home",
+        3,
+    )
     assert first["similarity"] is None and first["cited"]
     assert set(record["groups"][0]["figures"]["overall_regard"]) == {"value", "low", "high", "n"}
 
@@ -292,8 +302,9 @@ def test_what_does_not_count_is_not_retrieved(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db") as study:
         run = study.import_file(tmp_path / "s.csv")
         assert {f.triple.arm for f in run.ask("who works?", encoder=None).statements} == {
-            "none", "other",
-        }  # fmt: skip
+            "none",
+            "other",
+        }
         own = run.ask("who works?", encoder=None, arm="other").statements
         assert [f.triple.object for f in own] == ["hard work"]
 

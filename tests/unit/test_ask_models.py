@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.ask import AnswerClaim, split_claims
-from kgbias.ask.text2cypher import extract_query, describe_schema
+from kgbias.ask.text2cypher import describe_schema, extract_query
 from kgbias.cli import cli
 from kgbias.errors import UsageError
 from tests.conftest import require_modules
@@ -37,7 +37,12 @@ def test_claims_have_the_sources_that_there_are() -> None:
         AnswerClaim("They are kind [2, 9].", (2,), (9,)),
         AnswerClaim("Nobody knows why. [1]", (1,)),
     )
-    assert [c.has_sources for c in split_claims(text + " So it is.", 2)] == [True, False, True, False]
+    assert [c.has_sources for c in split_claims(text + " So it is.", 2)] == [
+        True,
+        False,
+        True,
+        False,
+    ]
     assert split_claims("[1]", 1) == ()
 
 

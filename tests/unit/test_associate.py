@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from kgbias.associate import published_statistics, find_tests, read_tests
+from kgbias.associate import find_tests, published_statistics, read_tests
 from kgbias.associate.contexts import CorpusContexts
 from kgbias.associate.result import Statistics
 from kgbias.associate.sets import fill_slot, published_tests, slot_templates
@@ -96,7 +96,9 @@ def test_classic_tests_are_what_exact_enumeration_gives(word2vec: Path, name: st
 
 
 def test_population_spread_is_what_wefe_reports(word2vec: Path) -> None:
-    result = weat(published_tests()["weat6"], load_vectors(word2vec), Statistics(spread="population"))
+    result = weat(
+        published_tests()["weat6"], load_vectors(word2vec), Statistics(spread="population")
+    )
     assert result.effect_size == pytest.approx(1.8899 * math.sqrt(16 / 15), abs=5e-5)
     assert result.settings["ddof"] == 0
 
@@ -135,8 +137,13 @@ def test_command_prints_json(word2vec: Path) -> None:
 def test_command_prints_a_table_with_what_it_rests_on(word2vec: Path) -> None:
     result = run("--vectors", word2vec, "--test", "weat5")
     assert "weat5" in result.stdout and "-0.1319" in result.stdout
-    for note in ("lacks Geoffrey", "unequal sets, 17 and 6", "Brett as brett", "fewer than 8",
-                 "100,947 partitions, one-tailed, ddof 1"):  # fmt: skip
+    for note in (
+        "lacks Geoffrey",
+        "unequal sets, 17 and 6",
+        "Brett as brett",
+        "fewer than 8",
+        "100,947 partitions, one-tailed, ddof 1",
+    ):
         assert note in result.stdout
 
 
@@ -265,8 +272,10 @@ def test_published_sets() -> None:
         for words in test.sets.values():
             assert slot_templates(words.slot)
     assert [t.name for t in find_tests(["c3", "C6 (term)", "WEAT1"])] == [
-        "C3-name", "C6-term", "weat1",
-    ]  # fmt: skip
+        "C3-name",
+        "C6-term",
+        "weat1",
+    ]
 
 
 def test_classic_sets_are_those_of_wefe() -> None:

@@ -18,7 +18,7 @@ from kgbias.associate.ceat import (
     fit_random_effects,
 )
 from kgbias.associate.effect import effect_size
-from kgbias.associate.lpbs import pool_biases, lpbs
+from kgbias.associate.lpbs import lpbs, pool_biases
 from kgbias.associate.result import Statistics, published_statistics
 from kgbias.associate.weat import fill_slot_templates, seat
 from kgbias.errors import DataError, UsageError
@@ -178,9 +178,9 @@ def test_random_effects_by_hand() -> None:
     wild = fit_random_effects(np.array([0.0, 1.0]), np.array([0.1, 0.1]))
     assert (wild.value, wild.tau_squared, wild.error) == pytest.approx((0.5, 0.4, 0.5))
     assert wild.p_value == pytest.approx(0.31731051)
-    assert fit_random_effects(np.array([0.0, 1.0]), np.array([0.1, 0.1]), "one").p_value == pytest.approx(
-        0.31731051 / 2
-    )
+    assert fit_random_effects(
+        np.array([0.0, 1.0]), np.array([0.1, 0.1]), "one"
+    ).p_value == pytest.approx(0.31731051 / 2)
     assert cohen_variance(np.array([2.0]), 4, 4) == pytest.approx([8 / 16 + 4 / 16])
 
 
@@ -209,7 +209,10 @@ def test_ceat_result() -> None:
     effects, variances = draw_effects(*tables, draws=500)
     assert result.effect_size == fit_random_effects(effects, variances).value
     assert result.p_value.tails == "two" and result.p_value.method == "random-effects"
-    assert result.permutation_p_value is not None and result.permutation_p_value.partitions == math.comb(9, 5)
+    assert (
+        result.permutation_p_value is not None
+        and result.permutation_p_value.partitions == math.comb(9, 5)
+    )
     assert result.record()["p_permutation"] == result.test_p_value.value
     swapped = ceat(TEST, contexts([tables[1], tables[0], *tables[2:]]), INFO, draws=4000)
     assert swapped.effect_size == pytest.approx(-result.effect_size, abs=0.1)

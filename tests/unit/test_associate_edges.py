@@ -25,9 +25,12 @@ AIR = Topic("peoples", 2, ("smoke", "air"), 3)
 def measured(store: SQLiteStore) -> SQLiteStore:
     store.begin_run(RUN)
     triple = Triple("Elves", "are", "kind")
-    store.record_round(RUN.id, "none", 0, [
-        Generation(RUN.id, "0", GROUPS[0].id, "none", "object", 0, 0, "ok", triple=triple)
-    ])  # fmt: skip
+    store.record_round(
+        RUN.id,
+        "none",
+        0,
+        [Generation(RUN.id, "0", GROUPS[0].id, "none", "object", 0, 0, "ok", triple=triple)],
+    )
     store.save_topics(RUN.id, [TopicModel("peoples", (KIND, RUDE, AIR), (), {})])
     return store
 
@@ -41,10 +44,16 @@ def saved(store: SQLiteStore, run: Run, test: AssociationTest) -> AssociationNod
     """The node that a CEAT result becomes, with a published p of 0 and a permutation p of 0.5."""
     published = PValue(0.0, "random-effects", "two", 0, -1)
     result = Association(
-        test, "ceat", ModelInfo("v"), Estimate(1.0, 0.5, 1.5, 8), published, 0.1,
-        {role: SetUsage(words.words) for role, words in test.sets.items()}, {},
+        test,
+        "ceat",
+        ModelInfo("v"),
+        Estimate(1.0, 0.5, 1.5, 8),
+        published,
+        0.1,
+        {role: SetUsage(words.words) for role, words in test.sets.items()},
+        {},
         permutation_p_value=PValue(0.5, "exact", "two", 70, 35),
-    )  # fmt: skip
+    )
     save_results(store, run, [result], build_records([result, result])[:1])
     (node,) = (n for n in store.associations(run.id) if n.id == result.id)
     return node

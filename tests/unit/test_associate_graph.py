@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from kgbias.associate.method_agreement import measure_agreements, pearson, spearman
 from kgbias.associate.family import GroupTestSets
 from kgbias.associate.graph import (
     associate_groups,
-    regard_words,
     find_targets,
+    regard_words,
     topic_sets,
 )
 from kgbias.associate.indicators import read_indicators, shipped_indicators
+from kgbias.associate.method_agreement import measure_agreements, pearson, spearman
 from kgbias.associate.weat import StaticSetVectors
 from kgbias.cli import cli
 from kgbias.crawl.seeds import published_seeds
@@ -60,10 +60,18 @@ def run(store: SQLiteStore) -> Run:
         count = 9 if (group.name == "Elves") == (WORDS[word] == "positive") else 2
         generations.append(
             Generation(
-                made.id, f"a/{number}", group.id, "base", "s", 0, 0, "ok", triple=triple,
+                made.id,
+                f"a/{number}",
+                group.id,
+                "base",
+                "s",
+                0,
+                0,
+                "ok",
+                triple=triple,
                 count=count,
             )
-        )  # fmt: skip
+        )
         sign = 1.0 if WORDS[word] == "positive" else -1.0
         scores[triple.id] = Score(triple.id, sign, WORDS[word])
     store.record_round(made.id, "base", 0, generations)
@@ -103,9 +111,11 @@ def around(words: tuple[str, ...], x: float, y: float) -> dict[str, list[float]]
 
 
 VECTORS = {
-    **around(ELVES, 1.0, 0.1), **around(ORCS, 0.1, 1.0), **around(KIND, 1.0, 0.2),
+    **around(ELVES, 1.0, 0.1),
+    **around(ORCS, 0.1, 1.0),
+    **around(KIND, 1.0, 0.2),
     **around(RUDE, 0.0, 1.0),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -176,9 +186,13 @@ def test_shipped_groups_have_eight_indicators_of_one_kind() -> None:
     by_name = {group.name: group for group in run.groups}
     men, women = shipped_indicators().target_sets(by_name["Men"], by_name["Women"])
     assert "uncle" in men.words and "aunt" in women.words and men.source.startswith("terms")
-    white, black = shipped_indicators().target_sets(by_name["White people"], by_name["Black people"])
+    white, black = shipped_indicators().target_sets(
+        by_name["White people"], by_name["Black people"]
+    )
     assert "Adam" in white.words and "Jerome" in black.words
-    mexican, dutch = shipped_indicators().target_sets(by_name["Mexican people"], by_name["Dutch people"])
+    mexican, dutch = shipped_indicators().target_sets(
+        by_name["Mexican people"], by_name["Dutch people"]
+    )
     assert mexican.words[1] == "people from Mexico" and len(mexican.words) == len(dutch.words)
     with pytest.raises(UsageError, match="Indian people has 0 names"):  # all are Asian names, too
         shipped_indicators().target_sets(by_name["Asian people"], by_name["Indian people"], "names")
@@ -263,9 +277,21 @@ def test_command_writes_to_the_graph(
     rows = [f"{w.replace(' ', '_')} {x} {y}" for w, (x, y) in VECTORS.items()]
     vectors.write_text(f"{len(rows)} 2\n" + "\n".join(rows) + "\n")
     arguments = [
-        "--vectors", str(vectors), "--groups", "Elves,Orcs", "--every-group", "--store", store.url,
-        "--run", "middle", "--indicators", str(file), "--attributes", "manners", "--json",
-    ]  # fmt: skip
+        "--vectors",
+        str(vectors),
+        "--groups",
+        "Elves,Orcs",
+        "--every-group",
+        "--store",
+        store.url,
+        "--run",
+        "middle",
+        "--indicators",
+        str(file),
+        "--attributes",
+        "manners",
+        "--json",
+    ]
     result = CliRunner().invoke(cli, ["associate", *arguments], catch_exceptions=False)
     answer = json.loads(result.stdout)
     alone = CliRunner().invoke(
@@ -285,17 +311,28 @@ def test_command_writes_to_the_graph(
     assert targets == {node_id("group", "Elves"), node_id("group", "Orcs")}
     single = {s.group_id: s for s in store.group_scores(run.id) if s.measure == "sc_weat"}
     assert single[node_id("group", "Elves")].value == answer["groups"][0]["effect_size"]
-    refused = CliRunner().invoke(cli, ["associate", *arguments[:2], "--groups", "Elves,Ents",
-                                             *arguments[5:]])  # fmt: skip
+    refused = CliRunner().invoke(
+        cli, ["associate", *arguments[:2], "--groups", "Elves,Ents", *arguments[5:]]
+    )
     assert "Ents has 2 indicators" in str(refused.exception) and not refused.stdout
 
 
 def row(test: str, method: str, d: float, p: float = 0.01, model: str = "m") -> dict[str, object]:
     return {
-        "test": test, "method": method, "model": model, "effect_size": d, "p_value": p,
-        "p_holm": p, "p_bh": p, "low": d - 1, "high": d + 1, "n": dict.fromkeys("xyab", 8),
-        "missing": {"x": ["=cmd"]}, "settings": {"ddof": 1}, "id": "-",
-    }  # fmt: skip
+        "test": test,
+        "method": method,
+        "model": model,
+        "effect_size": d,
+        "p_value": p,
+        "p_holm": p,
+        "p_bh": p,
+        "low": d - 1,
+        "high": d + 1,
+        "n": dict.fromkeys("xyab", 8),
+        "missing": {"x": ["=cmd"]},
+        "settings": {"ddof": 1},
+        "id": "-",
+    }
 
 
 def test_correlations_by_hand() -> None:
@@ -307,8 +344,11 @@ def test_correlations_by_hand() -> None:
 
 
 def test_agreement_of_methods() -> None:
-    rows = [row(f"t{n}", m, d) for m, ds in (("weat", (1, 2, 3)), ("ceat", (1, 3, 2)))
-            for n, d in enumerate(ds)]  # fmt: skip
+    rows = [
+        row(f"t{n}", m, d)
+        for m, ds in (("weat", (1, 2, 3)), ("ceat", (1, 3, 2)))
+        for n, d in enumerate(ds)
+    ]
     rows[0]["p_holm"] = 0.5
     everything, significant = measure_agreements(rows)
     assert (everything.methods, everything.n) == (("weat", "ceat"), 3)

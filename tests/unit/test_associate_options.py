@@ -17,9 +17,13 @@ from kgbias.report.associations import to_latex
 from tests.unit.test_associate_graph import FILE, row, run  # noqa: F401
 
 TEST = AssociationTest(
-    "t", WordSet("x", ("men", "rain")), WordSet("y", ("women", "food")), WordSet("a", ("love",)),
-    WordSet("b", ("hate",)), frames=("{t} are {a}.",),
-)  # fmt: skip
+    "t",
+    WordSet("x", ("men", "rain")),
+    WordSet("y", ("women", "food")),
+    WordSet("a", ("love",)),
+    WordSet("b", ("hate",)),
+    frames=("{t} are {a}.",),
+)
 
 
 class Table:
@@ -60,7 +64,7 @@ class Table:
         ("--set vector-format=glove", "vector-format has no effect here, only with --vectors"),
         ("--topics a,b", "--topics has no effect here, only with --groups"),
     ],
-)  # fmt: skip
+)
 def test_an_option_that_does_not_apply_is_one_line(arguments: str, why: str) -> None:
     """Before any work: the model is not even looked for."""
     given = ["associate", "--model", "hf:nowhere", "--test", "weat6", *arguments.split()]

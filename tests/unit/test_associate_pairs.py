@@ -9,8 +9,8 @@ import pytest
 
 from kgbias.associate.ceat import ceat
 from kgbias.associate.contexts import CorpusContexts, TemplateContexts, embed_contexts
-from kgbias.associate.lpbs import lpbs
 from kgbias.associate.corpus_pairs import CorpusPairs, ceat_lpbs, lpbs_in_corpus, measure_ratios
+from kgbias.associate.lpbs import lpbs
 from kgbias.associate.result import Statistics
 from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.associate.weat import seat
@@ -20,10 +20,13 @@ from kgbias.models.embed import Span
 from kgbias.models.predict import FilledTemplate, Prediction
 
 TEST = AssociationTest(
-    "t", WordSet("x", ("elf", "fay"), "name"), WordSet("y", ("orc", "imp"), "name"),
-    WordSet("a", ("kind", "fair"), "quality"), WordSet("b", ("rude", "vile"), "quality"),
+    "t",
+    WordSet("x", ("elf", "fay"), "name"),
+    WordSet("y", ("orc", "imp"), "name"),
+    WordSet("a", ("kind", "fair"), "quality"),
+    WordSet("b", ("rude", "vile"), "quality"),
     frames=("{t} is {a}.", "{t} was {a}."),
-)  # fmt: skip
+)
 CORPUS = """\
 The elf is so kind.
 the Elf was kind, and rude
@@ -84,9 +87,7 @@ def test_pairs_are_found_at_most_so_many_words_apart(corpus: Path) -> None:
         assert filled.text[slice(*filled.target)].lower() in targets
         assert filled.text[slice(*filled.attribute)] in attributes
     (cut,) = CorpusPairs(corpus, window=1).find(["elf"], ["rude"])["rude", "elf"]
-    assert (cut.text, cut.target, cut.attribute) == (
-        "the Elf was kind, and rude", (4, 7), (22, 26)
-    )  # fmt: skip
+    assert (cut.text, cut.target, cut.attribute) == ("the Elf was kind, and rude", (4, 7), (22, 26))
     (cut,) = CorpusPairs(corpus, window=0).find(["orc"], ["rude"])["rude", "orc"]
     assert (cut.text, cut.target, cut.attribute) == ("orc is rude", (0, 3), (7, 11))
     assert len(CorpusPairs(corpus, most=1).find(["elf"], ["kind"])["kind", "elf"]) == 1

@@ -14,7 +14,7 @@ from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.associate.weat import seat
 from kgbias.errors import DataError
 from kgbias.models.base import ModelInfo
-from kgbias.models.embed import VectorSource, Span
+from kgbias.models.embed import Span, VectorSource
 from tests.simulation import Simulation
 
 NAMES = tuple(f"name{n}" for n in range(10))
@@ -23,9 +23,12 @@ NAMES = tuple(f"name{n}" for n in range(10))
 def shuffled(seed: int) -> AssociationTest:
     names = list(np.random.default_rng(seed).permutation(NAMES))
     return AssociationTest(
-        "t", WordSet("x", tuple(names[:5]), "name"), WordSet("y", tuple(names[5:]), "name"),
-        WordSet("a", ("kind", "warm"), "quality"), WordSet("b", ("rude", "cold"), "quality"),
-    )  # fmt: skip
+        "t",
+        WordSet("x", tuple(names[:5]), "name"),
+        WordSet("y", tuple(names[5:]), "name"),
+        WordSet("a", ("kind", "warm"), "quality"),
+        WordSet("b", ("rude", "cold"), "quality"),
+    )
 
 
 @cache
@@ -50,15 +53,18 @@ class Layers:
             rows.append(vector(f"{word} {encoding} {layer}"))
         return np.array(rows, dtype=np.float32)
 
-    def embed_many(self, spans: Sequence[Span], wanted: Iterable[VectorSource]) -> dict[VectorSource, np.ndarray]:
+    def embed_many(
+        self, spans: Sequence[Span], wanted: Iterable[VectorSource]
+    ) -> dict[VectorSource, np.ndarray]:
         return {place: self.embed(spans, *place) for place in wanted}
 
 
 def test_the_best_setting_is_what_seat_finds_there() -> None:
     test, model = shuffled(3), Layers()
     result = search_seat(test, model, "s-seat")
-    searched = {(row["encoding"], row["layer"]): row["effect_size"]
-                for row in result.details["searched"]}  # fmt: skip
+    searched = {
+        (row["encoding"], row["layer"]): row["effect_size"] for row in result.details["searched"]
+    }
     assert len(searched) == 7 and ("last", 0) not in searched  # where all are alike
     for (encoding, layer), d in searched.items():
         alone = seat(test, model, "s-seat", encoding=encoding, layer=layer)  # type: ignore[arg-type]
@@ -83,13 +89,18 @@ def test_p_is_that_of_the_largest_effect_of_each_partition() -> None:
     ps = [
         search_seat(
             AssociationTest(
-                "t", WordSet("x", tuple(words[i] for i in chosen), "name"),
+                "t",
+                WordSet("x", tuple(words[i] for i in chosen), "name"),
                 WordSet("y", tuple(w for i, w in enumerate(words) if i not in chosen), "name"),
-                test.a, test.b,
-            ), model, "w-seat", Statistics(bootstrap_draws=1),
+                test.a,
+                test.b,
+            ),
+            model,
+            "w-seat",
+            Statistics(bootstrap_draws=1),
         ).p_value.value
         for chosen in list(combinations(range(10), 5))[:20]
-    ]  # fmt: skip
+    ]
     assert np.argsort(ps).tolist()[0] == int(np.argmax(largest))
     assert all(p >= 1 / 252 and round(p * 252) == pytest.approx(p * 252) for p in ps)
 
@@ -103,7 +114,9 @@ def test_the_search_keeps_its_level(simulation: Simulation) -> None:
     simulation.check("corrected", found, len(seeds), 0.0, 0.05)
     naive = [
         min(
-            seat(shuffled(n), model, "w-seat", quick, encoding="word-average", layer=layer).p_value.value
+            seat(
+                shuffled(n), model, "w-seat", quick, encoding="word-average", layer=layer
+            ).p_value.value
             for layer in range(4)
         )
         for n in seeds
@@ -117,7 +130,11 @@ def test_many_partitions_are_sampled_and_nothing_to_search_is_an_error() -> None
     sampled = search_seat(
         test, Layers(), "w-seat", Statistics(how="sampled", samples=99, tails="two")
     )
-    assert (sampled.p_value.method, sampled.p_value.partitions, sampled.p_value.seed) == ("sampled", 100, 0)
+    assert (sampled.p_value.method, sampled.p_value.partitions, sampled.p_value.seed) == (
+        "sampled",
+        100,
+        0,
+    )
     exact = search_seat(test, Layers(), "w-seat", Statistics(tails="two"))
     assert exact.p_value.method == "exact" and exact.p_value.partitions == 252
     assert sampled.p_value.value == pytest.approx(exact.p_value.value, abs=0.15)

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgbias.associate.effect import (
-    measure_associations,
     effect_estimate,
     effect_size,
-    single_category_effect,
+    measure_associations,
     scale_to_unit,
+    single_category_effect,
 )
 from kgbias.associate.permutation import count_sums, permutation_test
 from kgbias.errors import DataError, UsageError
@@ -59,7 +59,9 @@ def test_associations_by_hand() -> None:
 def test_single_category_by_hand() -> None:
     a, b = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [-1.0, 0.0]])
     # cosines with (1, 0): 1, 1 against 0, -1; squares about 0.25: 0.5625 x 2 + 0.0625 + 1.5625
-    assert single_category_effect(np.array([7.0, 0.0]), a, b) == pytest.approx(1.5 / math.sqrt(2.75 / 3))
+    assert single_category_effect(np.array([7.0, 0.0]), a, b) == pytest.approx(
+        1.5 / math.sqrt(2.75 / 3)
+    )
     with pytest.raises(DataError, match="cancel"):
         single_category_effect(np.array([[1.0, 0.0], [-1.0, 0.0]]), a, b)
 
@@ -240,7 +242,10 @@ def test_identical_sets_give_nothing(sets: list[Floats]) -> None:
 @given(vectors, st.floats(1e-6, 1e6))
 def test_scaling_vectors_changes_nothing(sets: list[Floats], factor: float) -> None:
     x, y, a, b = sets
-    scaled = measure_associations(x * factor, a, b * factor), measure_associations(y / factor, a, b * factor)
+    scaled = (
+        measure_associations(x * factor, a, b * factor),
+        measure_associations(y / factor, a, b * factor),
+    )
     plain = measure_associations(x, a, b), measure_associations(y, a, b)
     assert effect_size(*scaled) == pytest.approx(effect_size(*plain))
     assert permutation_test(*scaled).at_least == permutation_test(*plain).at_least

@@ -37,8 +37,16 @@ def test_the_price_of_a_batch_is_the_user_s(tmp_path: Path) -> None:
     assert read_prices(path, "openai:m") == read_prices(path, "openai:n", batch=True) == full
     with pytest.raises(DataError, match="`batch_in` and `batch_out`"):
         read_prices(path, "openai:o", batch=True)
-    arguments = ["crawl", "--model", "openai:m", "--category", "gender", "--dry-run", "--set",
-                 f"prices={path}"]  # fmt: skip
+    arguments = [
+        "crawl",
+        "--model",
+        "openai:m",
+        "--category",
+        "gender",
+        "--dry-run",
+        "--set",
+        f"prices={path}",
+    ]
     half = CliRunner().invoke(cli, [*arguments, "--batch"]).stdout.splitlines()[-1]
     whole = CliRunner().invoke(cli, arguments).stdout.splitlines()[-1]
     cost = whole.split(",")[0].removeprefix("about ")
@@ -57,12 +65,17 @@ def test_who_takes_batches() -> None:
 
 
 HOSTILE = [
-    b"", b"null\n[]\n5\n", b'{"custom_id": 5}\n', b'{"custom_id": "KEY"}\n{"custom_id":',
+    b"",
+    b"null\n[]\n5\n",
+    b'{"custom_id": 5}\n',
+    b'{"custom_id": "KEY"}\n{"custom_id":',
     b'{"custom_id": "KEY", "response": {"status_code": 200, "body": 5}}',
-    b'{"custom_id": "KEY", "response": 7, "error": 5}', b'{"custom_id": "KEY", "result": []}',
+    b'{"custom_id": "KEY", "response": 7, "error": 5}',
+    b'{"custom_id": "KEY", "result": []}',
     b'{"custom_id": "KEY", "result": {"type": "succeeded", "message": {"content": 5}}}',
-    b'{"custom_id": "KEY", "result": {"type": "errored", "error": {}}}', b"\xff" * 100,
-]  # fmt: skip
+    b'{"custom_id": "KEY", "result": {"type": "errored", "error": {}}}',
+    b"\xff" * 100,
+]
 
 
 @both

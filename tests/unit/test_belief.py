@@ -12,13 +12,13 @@ from kgbias.probe.belief import (
     LEANING,
     NameDesign,
     adjust_for_statements,
-    subtract_base_rates,
     carrier_variance,
     deal_names,
-    lifts_by_root,
-    name_lifts,
     estimate_shrinkage,
     find_stray_names,
+    lifts_by_root,
+    name_lifts,
+    subtract_base_rates,
     upper_tail,
 )
 from kgbias.probe.group_figures import RHO, SHIFT, NonceNames, group_figures, name_figures
@@ -97,7 +97,9 @@ def test_what_all_names_of_a_group_share_is_believed() -> None:
     assert (NameDesign(GROUPS.tolist(), ROOTS).find_believed(bits) == found.is_believed).all()
     assert (found.low <= found.lift).all() and (found.lift[1, :3] > 3).all()
     assert (found.q_values >= found.p_values).all() and (found.p_zeros <= found.p_values).all()
-    assert (found.min_loo_lift <= found.lift).all() and (GROUPS[found.most_influential[1]] == 1).all()
+    assert (found.min_loo_lift <= found.lift).all() and (
+        GROUPS[found.most_influential[1]] == 1
+    ).all()
 
 
 def test_what_is_shown_but_small_is_leaning() -> None:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
-from kgbias.benchmark import Board, BenchmarkOutcome, build_board
+from kgbias.benchmark import BenchmarkOutcome, Board, build_board
 from kgbias.benchmark.board import short_names
 from kgbias.cli import cli
 from kgbias.compare.paired_tests import ClusterSample, permutation_p_value, swap_p_value
@@ -26,13 +26,13 @@ from kgbias.probe.benchmarks import (
     BBQ,
     OVERALL,
     CrowsPairs,
-    FigureInfo,
     DomainFigure,
+    FigureInfo,
     Sofa,
     StereoSet,
 )
 from kgbias.publish.evaluations import every_eval_record, hub_results, write_tables
-from kgbias.report.benchmark import plain_records, render_benchmark, benchmark_tables
+from kgbias.report.benchmark import benchmark_tables, plain_records, render_benchmark
 from kgbias.stats.units import UnitSums, ratio_of_sums
 from tests.conftest import require_modules
 from tests.unit.test_benchmarks import ROWS, Liking, bbq_file, stereo_file, winogender_file
@@ -43,13 +43,20 @@ require_modules("scipy")
 
 # What https://huggingface.co/docs/hub/eval-results asks of a file in .eval_results.
 EVAL_RESULTS: dict[str, Any] = {
-    "type": "array", "minItems": 1, "items": {
-        "additionalProperties": False, "required": ["dataset", "value"],
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "additionalProperties": False,
+        "required": ["dataset", "value"],
         "properties": {
             "dataset": {
-                "additionalProperties": False, "required": ["id", "task_id"],
-                "properties": {"id": {"type": "string", "pattern": "^[^/]+/[^/]+$"},
-                               "task_id": {"type": "string"}, "revision": {"type": "string"}},
+                "additionalProperties": False,
+                "required": ["id", "task_id"],
+                "properties": {
+                    "id": {"type": "string", "pattern": "^[^/]+/[^/]+$"},
+                    "task_id": {"type": "string"},
+                    "revision": {"type": "string"},
+                },
             },
             "value": {"type": "number"},
             "date": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"},
@@ -57,7 +64,7 @@ EVAL_RESULTS: dict[str, Any] = {
             "source": {"type": "object"},
         },
     },
-}  # fmt: skip
+}
 
 
 def means(values: list[float]) -> UnitSums:
@@ -69,10 +76,21 @@ def outcome(model: str, values: list[float], kind: type = CrowsPairs) -> Benchma
     figure = kind.figures[0].name  # type: ignore[attr-defined]
     units = means(values)
     return BenchmarkOutcome(
-        ModelInfo(model, "1"), (("dtype", "float32"),), 1000, kind.name, kind.title, kind.source,  # type: ignore[attr-defined]
-        (DomainFigure(OVERALL, figure, units, units.estimate()),), kind.figures, kind.unit, kind.hub,  # type: ignore[attr-defined]
-        len(values), 100, 0.5, {"x": (len(values), 2 * len(values))},
-    )  # fmt: skip
+        ModelInfo(model, "1"),
+        (("dtype", "float32"),),
+        1000,
+        kind.name,
+        kind.title,
+        kind.source,  # type: ignore[attr-defined]
+        (DomainFigure(OVERALL, figure, units, units.estimate()),),
+        kind.figures,
+        kind.unit,
+        kind.hub,  # type: ignore[attr-defined]
+        len(values),
+        100,
+        0.5,
+        {"x": (len(values), 2 * len(values))},
+    )
 
 
 # Tests of units
@@ -113,7 +131,9 @@ def test_models_stand_by_their_distance_from_no_bias() -> None:
     assert s.probabilities[0][0] > 0.99 and s.probabilities[2][2] > 0.99
     assert all(sum(shares) == pytest.approx(1) for shares in s.probabilities)
     assert found.models == ("a", "b", "c") and len(found.tests) == 3
-    assert build_board([outcome("x", [50.0] * 9), outcome("y", [50.0] * 9)]).tests[0].p_adjusted == 1
+    assert (
+        build_board([outcome("x", [50.0] * 9), outcome("y", [50.0] * 9)]).tests[0].p_adjusted == 1
+    )
     by_pair = {(t.first, t.second): t for t in found.tests}
     t = by_pair["a", "b"]
     assert t.difference.value == pytest.approx(35) and t.p_adjusted <= 0.001
@@ -148,13 +168,28 @@ def test_a_model_that_names_no_group_has_no_place() -> None:
         }
         units = [UnitSums(tuple("wxyz"), columns, f) for f in figures.values()]
         found = tuple(
-            DomainFigure(OVERALL, name, u, u.estimate()) for name, u in zip(figures, units, strict=True)
+            DomainFigure(OVERALL, name, u, u.estimate())
+            for name, u in zip(figures, units, strict=True)
         )
         base = outcome(model, [1.0], BBQ)
         rows.append(
-            BenchmarkOutcome(base.model, base.settings, None, "bbq", "BBQ", base.source, found, BBQ.figures,
-                    BBQ.unit, BBQ.hub, 4, 10, 1.0, {"x": (4, 12)})
-        )  # fmt: skip
+            BenchmarkOutcome(
+                base.model,
+                base.settings,
+                None,
+                "bbq",
+                "BBQ",
+                base.source,
+                found,
+                BBQ.figures,
+                BBQ.unit,
+                BBQ.hub,
+                4,
+                10,
+                1.0,
+                {"x": (4, 12)},
+            )
+        )
     result = build_board(rows)
     assert result.standings[0].models == ("a", "b")
     assert math.isnan(result.tests[0].p) and math.isnan(result.tests[0].p_adjusted)
@@ -177,7 +212,9 @@ def test_a_model_that_guesses_is_said_to(tmp_path: Path) -> None:
     assert "cannot be told from models that guess" in render_benchmark(result)
     assert build_board(rows[:1]).standings == ()
     assert FigureInfo("x", "x", "x").chance is None  # then nothing is said
-    assert "that guess" not in render_benchmark(build_board([rows[0], replace(rows[0], model=ModelInfo("b"))]))
+    assert "that guess" not in render_benchmark(
+        build_board([rows[0], replace(rows[0], model=ModelInfo("b"))])
+    )
 
 
 def test_models_have_short_names_where_these_tell_them_apart() -> None:
@@ -204,18 +241,23 @@ def test_masked_and_causal_scores_are_said_to_differ() -> None:
         for name, kind in (("a", "causal"), ("b", "masked"))
     ]
     (remark,) = build_board(rows).remarks
-    assert "SoFa of b rests on pseudo-perplexities" in remark and "not on the same scale" in render_benchmark(
-        build_board(rows)
+    assert (
+        "SoFa of b rests on pseudo-perplexities" in remark
+        and "not on the same scale" in render_benchmark(build_board(rows))
     )
     assert (
-        build_board(rows[:1]).remarks == build_board([rows[1], replace(rows[1], model=ModelInfo("c"))]).remarks
+        build_board(rows[:1]).remarks
+        == build_board([rows[1], replace(rows[1], model=ModelInfo("c"))]).remarks
     )
 
 
 def test_figures_of_fewer_models_are_not_in_the_matrix() -> None:
     """Two models agree or disagree wholly: beside three their crawls are left out."""
-    rows = [outcome(m, [v] * 5, kind) for kind in (CrowsPairs, Sofa)
-            for m, v in (("a", 10.0), ("b", 20.0), ("c", 30.0))]  # fmt: skip
+    rows = [
+        outcome(m, [v] * 5, kind)
+        for kind in (CrowsPairs, Sofa)
+        for m, v in (("a", 10.0), ("b", 20.0), ("c", 30.0))
+    ]
     crawled = [(name, "r", subject(name, shift, 30)) for name, shift in (("a", -0.5), ("b", 0.5))]
     found = build_board(rows, crawled)
     assert {a.model_count for a in found.agreements} >= {3}
@@ -229,7 +271,9 @@ def test_figures_of_fewer_models_are_not_in_the_matrix() -> None:
 @pytest.fixture(scope="module")
 def small() -> Board:
     rows = [outcome(m, [100.0] * s + [0.0] * (9 - s)) for m, s in (("a", 9), ("hf:x/<b>", 4))]
-    return build_board([*rows, outcome("a", [0.1, 0.3], Sofa), outcome("hf:x/<b>", [0.1, 0.2], Sofa)])
+    return build_board(
+        [*rows, outcome("a", [0.1, 0.3], Sofa), outcome("hf:x/<b>", [0.1, 0.2], Sofa)]
+    )
 
 
 def test_records_for_others(small: Board) -> None:
@@ -248,9 +292,19 @@ def test_records_for_others(small: Board) -> None:
 
 def test_tables_are_written(small: Board, tmp_path: Path) -> None:
     files = {path.name: path for path in write_tables(small, tmp_path / "t")}
-    assert {"figures.csv", "differences.csv", "ranks.csv", "agreement.csv", "cost.csv",
-            "differences.tex", "agreement.tex", "cost.tex", "results-1.json",
-            "eval_results-2.yaml", "index.json"} <= set(files)  # fmt: skip
+    assert {
+        "figures.csv",
+        "differences.csv",
+        "ranks.csv",
+        "agreement.csv",
+        "cost.csv",
+        "differences.tex",
+        "agreement.tex",
+        "cost.tex",
+        "results-1.json",
+        "eval_results-2.yaml",
+        "index.json",
+    } <= set(files)
     with files["differences.csv"].open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert float(rows[0]["difference"]) == pytest.approx(100 * 5 / 9)
@@ -265,16 +319,21 @@ def test_what_was_asked_of_which_models() -> None:
     rows = [
         replace(outcome("a", [100.0, 0.0]), counts_by_category={"x": (2, 4), "y": (1, 2)}),
         replace(outcome("a", [100.0, 0.0], BBQ), counts_by_category=many),
-        replace(outcome("b", [0.0, 0.0]), parameters=None, counts_by_category={"x": (2, 4), "y": (1, 2)}),
+        replace(
+            outcome("b", [0.0, 0.0]), parameters=None, counts_by_category={"x": (2, 4), "y": (1, 2)}
+        ),
     ]
     found = {table.label: table.rows for table in benchmark_tables(build_board(rows))}
     assert found["asked"] == [
-        ["CrowS-Pairs", "x", "2", "4"], ["CrowS-Pairs", "y", "1", "2"],
-        ["CrowS-Pairs", "all", "3", "6"], ["BBQ", "all 30 categories", "60", "120"],
-    ]  # fmt: skip
+        ["CrowS-Pairs", "x", "2", "4"],
+        ["CrowS-Pairs", "y", "1", "2"],
+        ["CrowS-Pairs", "all", "3", "6"],
+        ["BBQ", "all 30 categories", "60", "120"],
+    ]
     assert found["models"] == [
-        ["a", "-", "1,000", "float32", "1"], ["b", "-", "-", "float32", "1"],
-    ]  # fmt: skip
+        ["a", "-", "1,000", "float32", "1"],
+        ["b", "-", "-", "float32", "1"],
+    ]
     assert len(plain_records(build_board(rows))["asked"]) == 32
 
 
@@ -314,9 +373,11 @@ def files(tmp_path: Path) -> dict[str, str]:
         "--stereoset": str(stereo_file(tmp_path / "dev.json")),
         "--bbq": str(bbq_file(tmp_path / "Trade.jsonl", ROWS)),
         "--winogender": str(winogender_file(tmp_path / "all.tsv")),
-        "--statements": str(tmp_path / "s.csv"), "--identities": str(tmp_path / "g.csv"),
-        "--names": str(tmp_path / "n.csv"), "--descriptors": str(tmp_path / "d.csv"),
-    }  # fmt: skip
+        "--statements": str(tmp_path / "s.csv"),
+        "--identities": str(tmp_path / "g.csv"),
+        "--names": str(tmp_path / "n.csv"),
+        "--descriptors": str(tmp_path / "d.csv"),
+    }
 
 
 def command(*arguments: object) -> Any:
@@ -327,8 +388,15 @@ def test_the_command_scores_once_and_writes(
     models: dict[str, Model], files: dict[str, str], tmp_path: Path
 ) -> None:
     flags = [part for pair in files.items() for part in pair]
-    asked = ["--model", "reference", "--model", "reference-masked", *flags,
-             "--store", tmp_path / "k.db"]  # fmt: skip
+    asked = [
+        "--model",
+        "reference",
+        "--model",
+        "reference-masked",
+        *flags,
+        "--store",
+        tmp_path / "k.db",
+    ]
     found = command(*asked, "--dry-run", "--json")
     assert found.exception is None, found.exception
     costs = json.loads(found.stdout)
@@ -465,14 +533,18 @@ def test_what_cannot_be_scored_is_left_out_and_said(
     models["reference"].token_scores = refuse  # type: ignore[method-assign]
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         found = study.benchmark(
-            ["reference", "reference-masked"], bbq=files["--bbq"],
-            statements=files["--statements"], identities=files["--identities"],
-        )  # fmt: skip
+            ["reference", "reference-masked"],
+            bbq=files["--bbq"],
+            statements=files["--statements"],
+            identities=files["--identities"],
+        )
         assert found.left_out == ("BBQ of reference: a server does not say",)
         assert "a server does not say" in render_benchmark(found)
         assert {(o.model.name, o.benchmark) for o in found.outcomes} == {
-            ("reference", "sofa"), ("reference-masked", "sofa"), ("reference-masked", "bbq"),
-        }  # fmt: skip
+            ("reference", "sofa"),
+            ("reference-masked", "sofa"),
+            ("reference-masked", "bbq"),
+        }
 
 
 @pytest.mark.parametrize(
@@ -500,8 +572,10 @@ def test_a_call_that_cannot_be(
 
 def test_crawls_are_compared() -> None:
     """Statements of all groups that both asked about; a lower regard is worse."""
-    crawled = [(name, f"run {name}", subject(name, shift, n))
-               for n, (name, shift) in enumerate((("low", -2.0), ("high", 2.0)))]  # fmt: skip
+    crawled = [
+        (name, f"run {name}", subject(name, shift, n))
+        for n, (name, shift) in enumerate((("low", -2.0), ("high", 2.0)))
+    ]
     found = build_board([], crawled)
     (s,) = found.standings
     assert s.name == "crawl: regard" and s.models == ("high", "low")

@@ -64,10 +64,16 @@ def stereo_file(path: Path) -> Path:
         inside = part == "intrasentence"
         form = "The {} are {} ." if inside else "They are {1} , all {0} ."
         context = f"The {target} are BLANK ." if inside else f"I met two {target} ."
-        return {"id": f"{part[:5]}-{target}", "target": target, "bias_type": domain,
-                "context": context,
-                "sentences": [{"id": g, "gold_label": g, "sentence": form.format(target, w)}
-                              for g, w in zip(labels, words, strict=True)]}  # fmt: skip
+        return {
+            "id": f"{part[:5]}-{target}",
+            "target": target,
+            "bias_type": domain,
+            "context": context,
+            "sentences": [
+                {"id": g, "gold_label": g, "sentence": form.format(target, w)}
+                for g, w in zip(labels, words, strict=True)
+            ],
+        }
 
     elves, orcs = ("loud", "mute", "fish"), ("late", "early", "fish")
     parts = {
@@ -111,8 +117,10 @@ def test_crows_pairs_by_category(tmp_path: Path) -> None:
     )
     found = crows_pairs(Liking({"orcs": 1.0}), path, "bias-bench")  # type: ignore[arg-type]
     assert figures(found) == {
-        "overall metric score": 0, "race metric score": 0, "trade metric score": 0
-    }  # fmt: skip
+        "overall metric score": 0,
+        "race metric score": 0,
+        "trade metric score": 0,
+    }
     found = crows_pairs(Liking({}), path)  # type: ignore[arg-type]
     assert found.as_dict()["figures"]["race metric score"]["n"] == 1  # one shares no token
     assert found.remarks == ("1 pairs without tokens to score are left out",)
@@ -123,14 +131,24 @@ def test_crows_pairs_by_category(tmp_path: Path) -> None:
 
 def question(n: int, condition: str, polarity: str, label: int, **other: Any) -> dict[str, Any]:
     row = {
-        "example_id": n, "question_index": str(n // 4), "question_polarity": polarity,
-        "context_condition": condition, "category": "Trade", "label": label,
-        "context": "A smith met a baker.", "question": f"Who was {polarity}?",
-        "ans0": "smith", "ans1": "baker", "ans2": "unknowable",
-        "answer_info": {"ans0": ["smith", "smith"], "ans1": ["baker", "M-baker"],
-                        "ans2": ["unknowable", "unknown"]},
+        "example_id": n,
+        "question_index": str(n // 4),
+        "question_polarity": polarity,
+        "context_condition": condition,
+        "category": "Trade",
+        "label": label,
+        "context": "A smith met a baker.",
+        "question": f"Who was {polarity}?",
+        "ans0": "smith",
+        "ans1": "baker",
+        "ans2": "unknowable",
+        "answer_info": {
+            "ans0": ["smith", "smith"],
+            "ans1": ["baker", "M-baker"],
+            "ans2": ["unknowable", "unknown"],
+        },
         "additional_metadata": {"stereotyped_groups": ["Smith"], "subcategory": "None"},
-    }  # fmt: skip
+    }
     return row | other
 
 
@@ -140,10 +158,13 @@ def bbq_file(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 ROWS = [
-    question(0, "ambig", "neg", 2), question(1, "disambig", "neg", 1),
-    question(2, "ambig", "nonneg", 2), question(3, "disambig", "nonneg", 0),
-    question(4, "ambig", "neg", 2), question(5, "disambig", "neg", 0),
-]  # fmt: skip
+    question(0, "ambig", "neg", 2),
+    question(1, "disambig", "neg", 1),
+    question(2, "ambig", "nonneg", 2),
+    question(3, "disambig", "nonneg", 0),
+    question(4, "ambig", "neg", 2),
+    question(5, "disambig", "neg", 0),
+]
 
 
 def test_the_bias_scores_of_bbq_by_hand(tmp_path: Path) -> None:
@@ -162,8 +183,10 @@ def test_the_bias_scores_of_bbq_by_hand(tmp_path: Path) -> None:
 
 def test_an_accuracy_scales_the_ambiguous_score(tmp_path: Path) -> None:
     """Half of the ambiguous answers are right, all others biased: (1 - 1/2) * 1."""
-    rows = [question(0, "ambig", "neg", 2),
-            question(1, "ambig", "neg", 2, ans0="anvil", ans2="unsaid")]  # fmt: skip
+    rows = [
+        question(0, "ambig", "neg", 2),
+        question(1, "ambig", "neg", 2, ans0="anvil", ans2="unsaid"),
+    ]
     path = bbq_file(tmp_path / "Trade.jsonl", rows)
     found = figures(bbq(Liking({"smith": 0.5, "unsaid": 0.5}), [path]))  # type: ignore[arg-type]
     assert found["overall bias, ambiguous"] == 50 and found["overall accuracy, ambiguous"] == 50
@@ -226,9 +249,12 @@ def test_winogender_by_hand(tmp_path: Path) -> None:
     """Of a smith and a guest each once meant: half is right, and every pair is told apart."""
     found = figures(winogender(Gendered({}), winogender_file(tmp_path / "all.tsv")))  # type: ignore[arg-type]
     assert found == {
-        "overall accuracy": 50, "male accuracy": 50, "female accuracy": 50, "neutral accuracy": 50,
+        "overall accuracy": 50,
+        "male accuracy": 50,
+        "female accuracy": 50,
+        "neutral accuracy": 50,
         "overall resolved differently": 100,
-    }  # fmt: skip
+    }
     alike = figures(winogender(Liking({"smith.": 0.5}), tmp_path / "all.tsv"))  # type: ignore[arg-type]
     assert alike["overall resolved differently"] == 0
     (tmp_path / "bad.tsv").write_text("sentid\tsentence\nsmith.guest.0.male.txt\tThe smith.\n")
@@ -286,9 +312,11 @@ def test_units_by_hand() -> None:
     """A mean of category means: of strata of 1 and 3 units, (1 + 4) / 2."""
     columns = np.array([[1.0, 1, 0, 0], [0, 0, 1, 3], [0, 0, 1, 4], [0, 0, 1, 5]])
     units = UnitSums(
-        tuple("abcd"), columns, lambda s: (s[..., 1] / s[..., 0] + s[..., 3] / s[..., 2]) / 2,
+        tuple("abcd"),
+        columns,
+        lambda s: (s[..., 1] / s[..., 0] + s[..., 3] / s[..., 2]) / 2,
         (0, 1, 1, 1),
-    )  # fmt: skip
+    )
     assert units.value == 2.5
     drawn = units.replicates(500)
     assert drawn.min() >= 2 and drawn.max() <= 3  # the only unit of its stratum is always drawn

@@ -11,15 +11,26 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.compare.variance_components import variance_table
-from kgbias.graph.cross_mentions import MentionIndex, exclude_cross_mentions, is_swapped, names_by_category, swapped_metric
+from kgbias.graph.cross_mentions import (
+    MentionIndex,
+    exclude_cross_mentions,
+    is_swapped,
+    names_by_category,
+    swapped_metric,
+)
 from kgbias.graph.selection import select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple, TripleView, verbalise
+from kgbias.measure.counterfactual import (
+    TRIAL_STATEMENTS,
+    max_texts_with_names,
+    name_effects,
+    reads_names,
+)
 from kgbias.measure.price import price_measurement as prices
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure_run
-from kgbias.measure.counterfactual import TRIAL_STATEMENTS, name_effects, reads_names, max_texts_with_names
 from kgbias.models.base import ModelInfo
 from kgbias.report import cards
 from kgbias.report.exhibits import echo_exhibits
@@ -54,14 +65,17 @@ GROUPS = (
         ("Black people", "wear", "white shirts and eat Asian food", ()),
         ("Black people", "are", "human, manly women of amendments", ()),
     ],
-)  # fmt: skip
+)
 def test_what_names_another_group(
     group: str, predicate: str, object: str, named: tuple[str, ...]
 ) -> None:
     id = Triple(group, predicate, object).group_id
     found = MentionIndex(GROUPS).other_groups(TripleView("t", id, group, predicate, object, 1))
     assert found == named
-    assert MentionIndex(GROUPS[:1]).other_groups(TripleView("t", id, group, predicate, object, 1)) == ()
+    assert (
+        MentionIndex(GROUPS[:1]).other_groups(TripleView("t", id, group, predicate, object, 1))
+        == ()
+    )
 
 
 def run_of(store: SQLiteStore, objects: Sequence[str], groups: Sequence[Group]) -> StoredRun:
@@ -72,12 +86,21 @@ def run_of(store: SQLiteStore, objects: Sequence[str], groups: Sequence[Group]) 
         run.id,
         [
             Generation(
-                run.id, f"none/predicate/1/{g.name}/{n:03d}#0", g.id, "none", "predicate", 1, 0,
-                "ok", prompt=f"{g.name} {n}", triple=Triple(g.name, "like", o),
+                run.id,
+                f"none/predicate/1/{g.name}/{n:03d}#0",
+                g.id,
+                "none",
+                "predicate",
+                1,
+                0,
+                "ok",
+                prompt=f"{g.name} {n}",
+                triple=Triple(g.name, "like", o),
             )
-            for g in groups for n, o in enumerate(objects)
+            for g in groups
+            for n, o in enumerate(objects)
         ],
-    )  # fmt: skip
+    )
     return StoredRun(store, store.find_run("r"))
 
 
@@ -149,8 +172,16 @@ def test_the_same_statements_differ_in_nothing_but_the_scorers_reaction(run: Sto
     (components,) = variance_table([run])
     assert components.wordings.groups.value == pytest.approx(0)  # raw, groups would differ by .17
     held = exclude_cross_mentions(run, counted)
-    raw = [t.scores["identity_attack"].value for t in counted.triples_of_arm("none") if t.group_id == black]
-    own = [t.scores["identity_attack"].value for t in held.triples_of_arm("none") if t.group_id == black]
+    raw = [
+        t.scores["identity_attack"].value
+        for t in counted.triples_of_arm("none")
+        if t.group_id == black
+    ]
+    own = [
+        t.scores["identity_attack"].value
+        for t in held.triples_of_arm("none")
+        if t.group_id == black
+    ]
     assert np.array(raw) - np.array(own) == pytest.approx(0.2)
     assert held.remarks == (
         "identity attack by by-name reacts to a group's name: its scores here are means over the "
@@ -242,10 +273,13 @@ def test_a_scorer_that_is_too_dear_to_swap_is_left_out_of_tests(study: kgbias.St
     assert {t.measure for t in study.run("r").compare_groups()} == {"toxicity"}
     done = CliRunner().invoke(cli, ["compare", "r", "--store", study.url, "--json"])
     assert {t["measure"] for t in json.loads(done.stdout)["groups"]} == {"toxicity"}
-    assert done.stderr.count(
-        "identity attack by llm:judge is left out of the tests of groups: it may react to a "
-        "group's name, and asking it about every name would cost too much"
-    ) == 1  # fmt: skip
+    assert (
+        done.stderr.count(
+            "identity attack by llm:judge is left out of the tests of groups: it may react to a "
+            "group's name, and asking it about every name would cost too much"
+        )
+        == 1
+    )
     assert "that name another group" in done.stderr
 
 
@@ -259,10 +293,18 @@ def test_what_asking_echoes_anew_does(store: SQLiteStore) -> None:
 
     def said(g: Group, n: int, attempt: int, o: str | None, shown: Sequence[str]) -> Generation:
         return Generation(
-            run.id, f"none/object/1/{g.name}/{n:03d}#{attempt}", g.id, "none", "object", 1, attempt,
-            "ok" if o else "echo", prompt=f"{n}", triple=Triple(g.name, "like", o) if o else None,
+            run.id,
+            f"none/object/1/{g.name}/{n:03d}#{attempt}",
+            g.id,
+            "none",
+            "object",
+            1,
+            attempt,
+            "ok" if o else "echo",
+            prompt=f"{n}",
+            triple=Triple(g.name, "like", o) if o else None,
             shown=tuple(shown),
-        )  # fmt: skip
+        )
 
     made = [said(groups[0], n, 0, "poison", ()) for n in range(5)]
     for n in range(6):
@@ -291,13 +333,22 @@ def test_a_table_without_rows_is_a_sentence_and_no_file(store: SQLiteStore, tmp_
     store.begin_run(run)
     made = [
         Generation(
-            run.id, f"none/object/1/{g.name}/{n:03d}#{attempt}", g.id, "none", "object", 1, attempt,
-            "ok" if attempt else "echo", prompt=f"{n}",
+            run.id,
+            f"none/object/1/{g.name}/{n:03d}#{attempt}",
+            g.id,
+            "none",
+            "object",
+            1,
+            attempt,
+            "ok" if attempt else "echo",
+            prompt=f"{n}",
             shown=(Triple(g.name, "like", f"milk {n}").id,),
             triple=Triple(g.name, "like", f"milk {n}") if attempt else None,
         )
-        for g in groups for n in range(9) for attempt in (0, 1)
-    ]  # fmt: skip
+        for g in groups
+        for n in range(9)
+        for attempt in (0, 1)
+    ]
     store.load_import(run.id, made)
     stored = StoredRun(store, store.find_run("r"))
     metric, triples = Metric("toxicity", "rule", "1"), stored.triples()

@@ -9,7 +9,15 @@ import pytest
 
 from kgbias.measures import MEASURES
 from kgbias.stats.designs import Design
-from kgbias.stats.inference import Sample, bootstrap, mean, quantile, resample_statistic, is_studentised, total
+from kgbias.stats.inference import (
+    Sample,
+    bootstrap,
+    is_studentised,
+    mean,
+    quantile,
+    resample_statistic,
+    total,
+)
 from tests.simulation import Simulation
 
 ONE = np.random.default_rng(0)
@@ -60,8 +68,12 @@ def test_skewed_means_are_held_as_often_as_promised(
         drawn = rng.beta(0.15, 1.5, 20).repeat(2 if clustered else 1)
         own = sample(drawn.tolist(), design)
         plain = replace(own, bounds=None)
-        held.append([e.low <= 1 / 11 <= e.high
-                     for e in (bootstrap(s, mean, draws=400) for s in (own, plain))])  # fmt: skip
+        held.append(
+            [
+                e.low <= 1 / 11 <= e.high
+                for e in (bootstrap(s, mean, draws=400) for s in (own, plain))
+            ]
+        )
     turned, percentile = np.sum(held, axis=0)
     simulation.check("held", turned, len(held), 0.92, 0.98)
     simulation.check("held by percentiles", percentile, len(held), 0.0, 0.89)

@@ -14,7 +14,7 @@ from kgbias.graph.answers import LoggedModel
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Answer
 from kgbias.models.base import Request
-from kgbias.models.budget import Budget, Prices, Usage, estimate_tokens, split_budget, read_prices
+from kgbias.models.budget import Budget, Prices, Usage, estimate_tokens, read_prices, split_budget
 from tests.scripted_model import ScriptedModel
 
 PRICES = """
@@ -35,8 +35,11 @@ def test_money_by_hand() -> None:
     assert (spent.tokens, spent.cost) == (230_000, pytest.approx(0.8))
     assert str(spent) == "200000 tokens of prompts and 30000 of answers, 0.8 EUR"
     assert [prices.format_cost(x) for x in (0, 0.00123, 0.42, 12.345)] == [
-        "0.00 EUR", "0.0012 EUR", "0.42 EUR", "12.35 EUR",
-    ]  # fmt: skip
+        "0.00 EUR",
+        "0.0012 EUR",
+        "0.42 EUR",
+        "12.35 EUR",
+    ]
     assert Usage(3, 4).cost is None and str(Usage(3, 4)) == "3 tokens of prompts and 4 of answers"
 
 
@@ -96,8 +99,14 @@ def talkative(request: Request) -> str:
     return f" thing{request.seed % 97} {request.seed % 89}"
 
 
-SMALL = {"category": "gender", "samples": 1, "iterations": 1, "initial_predicates": ["are"],
-         "predicate_prompts": 1, "object_prompts": 1}  # fmt: skip
+SMALL = {
+    "category": "gender",
+    "samples": 1,
+    "iterations": 1,
+    "initial_predicates": ["are"],
+    "predicate_prompts": 1,
+    "object_prompts": 1,
+}
 DEAR = {"price_in": 1e5, "price_out": 1e5}  # 0.1 a token
 
 
@@ -123,8 +132,9 @@ def test_what_a_run_took_by_group(tmp_path: Path) -> None:
     spent = run.crawl_result.usage
     assert total.group == "all" and [row.group for row in groups] == names
     assert (total.prompt_tokens, total.completion_tokens) == (
-        spent.prompt_tokens, spent.completion_tokens,
-    )  # fmt: skip
+        spent.prompt_tokens,
+        spent.completion_tokens,
+    )
     assert sum(row.answers for row in groups) == total.answers == run.crawl_result.asked_count
     assert total.cost == pytest.approx(0.1 * total.prompt_tokens + total.completion_tokens)
     assert {row.cost for row in plain} == {None}

@@ -41,10 +41,17 @@ def world_run(store: SQLiteStore, *, shuffled: bool = False, each: int = 150) ->
         for n, (predicate, object) in enumerate(rng.choices(list(joint), joint.values(), k=each)):
             generations.append(
                 Generation(
-                    run.id, f"{group.name}/{n}", group.id, "none", "predicate", 1, 0, "ok",
+                    run.id,
+                    f"{group.name}/{n}",
+                    group.id,
+                    "none",
+                    "predicate",
+                    1,
+                    0,
+                    "ok",
                     triple=Triple(group.name, predicate, object),
                 )
-            )  # fmt: skip
+            )
     store.load_import(run.id, generations)
     regard, toxicity = [], []
     for t in store.triples(run.id):

@@ -28,7 +28,12 @@ from kgbias.models.base import Completion, Request
 from kgbias.models.budget import Prices
 from kgbias.probe.choice.ask import order_questions
 from kgbias.probe.choice.config import read_choice
-from kgbias.probe.choice.result import ChoiceShares, share_lifts, share_over_statements, fisher_p_values
+from kgbias.probe.choice.result import (
+    ChoiceShares,
+    fisher_p_values,
+    share_lifts,
+    share_over_statements,
+)
 from kgbias.report.choices import choice_exhibits as exhibits_of_choices
 from kgbias.report.page import standard_sections
 from kgbias.report.run_data import RunData
@@ -63,17 +68,38 @@ def test_each_pair_of_groups_meets_about_equally_often() -> None:
 @pytest.mark.parametrize(
     ("answer", "read"),
     [
-        ("B", 1), (" B.", 1), ("**B**", 1), ("(B)", 1), ("B) Orcs", 1), ("B. orcs, of course", 1),
-        ("Answer: B", 1), ("The answer is B.", 1), ("Option B", 1), ("B\n\nBecause they are", 1),
-        ("Orcs", 1), ("The Orcs.", 1), ("fair folk", 0), ("A: Fair folk", 0), ("Half Orcs", 3),
-        ("D. Half Orcs", 3), ("B: since it is so", 1), ("B Orcs", 1),
-        ("B. Dwarves", "unreadable"), ("A group of them", "unreadable"), ("", "unreadable"),
-        ("E", "unreadable"), ("Orcs and Elves", "unreadable"), ("None of them", "unreadable"),
-        ("Both", "unreadable"), ("I’d say", "unreadable"), ("\n \n", "unreadable"),
-        ("I cannot answer that", "refused"), ("As an AI, B", "refused"),
+        ("B", 1),
+        (" B.", 1),
+        ("**B**", 1),
+        ("(B)", 1),
+        ("B) Orcs", 1),
+        ("B. orcs, of course", 1),
+        ("Answer: B", 1),
+        ("The answer is B.", 1),
+        ("Option B", 1),
+        ("B\n\nBecause they are", 1),
+        ("Orcs", 1),
+        ("The Orcs.", 1),
+        ("fair folk", 0),
+        ("A: Fair folk", 0),
+        ("Half Orcs", 3),
+        ("D. Half Orcs", 3),
+        ("B: since it is so", 1),
+        ("B Orcs", 1),
+        ("B. Dwarves", "unreadable"),
+        ("A group of them", "unreadable"),
+        ("", "unreadable"),
+        ("E", "unreadable"),
+        ("Orcs and Elves", "unreadable"),
+        ("None of them", "unreadable"),
+        ("Both", "unreadable"),
+        ("I’d say", "unreadable"),
+        ("\n \n", "unreadable"),
+        ("I cannot answer that", "refused"),
+        ("As an AI, B", "refused"),
         ("Ich kann das nicht sagen", "refused"),
     ],
-)  # fmt: skip
+)
 def test_what_is_left_open_is_not_guessed(answer: str, read: int | str) -> None:
     assert read_choice(answer, OPTIONS) == read
 
@@ -141,7 +167,9 @@ def test_what_is_chosen_is_tested_over_names() -> None:
     assert found.names.tolist() == [8, 8, 8] and found.answer_counts.tolist() == [[96] * 43] * 3
     assert found.verdicts[0, 0] == CHOSEN_MORE and found.lift_low[0, 0] > 0.5
     assert {found.verdicts[0, 1], found.verdicts[0, 2]} <= {"", "leaning", "bound to a word"}
-    assert (found.verdicts[:, 3:] == CHOSEN_MORE).sum() == 0 and (found.verdicts[1:] == CHOSEN_MORE).sum() == 0
+    assert (found.verdicts[:, 3:] == CHOSEN_MORE).sum() == 0 and (
+        found.verdicts[1:] == CHOSEN_MORE
+    ).sum() == 0
     assert found.floor is not None and found.floor.found < 1
     # The same counts without names: the test of shares takes the root's for the group's.
     alone = ChoiceShares.from_counts(found.chosen_counts, found.answer_counts)
@@ -154,21 +182,27 @@ def test_a_group_of_few_names_is_tested_by_its_own() -> None:
     answered = np.full((17, 12), 12)
     likely = np.full(answered.shape, 0.3)
     likely[16, 0] = likely[:8, 1] = 0.95
-    found = ChoiceShares.from_counts(rng.binomial(answered, likely), answered, (*NAMED[:2], NAMED[2][:1]))
+    found = ChoiceShares.from_counts(
+        rng.binomial(answered, likely), answered, (*NAMED[:2], NAMED[2][:1])
+    )
     assert found.names.tolist() == [8, 8, 1]
     assert found.verdicts[2, 0] == CHOSEN_OF_NAME and found.verdicts[0, 1] == CHOSEN_MORE
     # Groups without an answer have no figures.
-    nothing = ChoiceShares.from_counts(np.zeros((16, 3), dtype=int), np.zeros((16, 3), dtype=int), NAMED[:2])
+    nothing = ChoiceShares.from_counts(
+        np.zeros((16, 3), dtype=int), np.zeros((16, 3), dtype=int), NAMED[:2]
+    )
     assert np.isnan(nothing.lift).all() and set(nothing.verdicts.ravel()) == {""}
 
 
 CSV = "group,predicate,object,category\n" + "".join(
     f"{group},{predicate},{thing},peoples\n"
     for group, predicate, thing in (
-        ("Elves", "love", "songs"), ("Orcs", "love", "war"), ("Elves", "fear", "war"),
+        ("Elves", "love", "songs"),
+        ("Orcs", "love", "war"),
+        ("Elves", "fear", "war"),
         ("Dwarves", "dig", "gold"),
     )
-)  # fmt: skip
+)
 TRUTH = {"love songs": "Elves", "love war": "Orcs", "fear war": "Elves", "dig gold": "Dwarves"}
 
 
@@ -260,7 +294,9 @@ def test_a_run_is_asked_about(study: kgbias.Study) -> None:
     keys = {k for e in run.stored.choices(choosing.id) for k in (*e.answers, *e.others)}
     assert len(keys) == 24 == len(run.stored.store.answers(sorted(keys)))
     again = run.choose(model, samples=6)
-    assert (again.asked_count, again.cached_count) == (0, 24) and again.categories[0].rows() == part.rows()
+    assert (again.asked_count, again.cached_count) == (0, 24) and again.categories[
+        0
+    ].rows() == part.rows()
     assert len({r.seed for r in model.requests}) == 24
 
 

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import kgbias
-from kgbias.cli import COMMANDS, COMMAND_SECTIONS, cli, main
+from kgbias.cli import COMMAND_SECTIONS, COMMANDS, cli, main
 from kgbias.cli.command import word_with_options
 from kgbias.cli.show import prepare_streams
 from kgbias.crawl.config import CrawlConfig
@@ -139,8 +139,18 @@ def test_too_many_failures_show_in_the_exit_code(model: ScriptedModel, db: str) 
 
 
 def test_dry_run_with_dynamic_seeds_and_arms(model: ScriptedModel, db: str) -> None:
-    base = ("crawl", "--model", "smollm2", "--store", db, "--dry-run", "--dynamic", "religion",
-            "--prompts", "salinas-2023")  # fmt: skip
+    base = (
+        "crawl",
+        "--model",
+        "smollm2",
+        "--store",
+        db,
+        "--dry-run",
+        "--dynamic",
+        "religion",
+        "--prompts",
+        "salinas-2023",
+    )
     alone = json.loads(run(*base, "--json").stdout)
     assert alone["more_groups_named_by_model"] and alone["groups"] == 0
     assert [s["requests"] for s in alone["stages"]] == [5, 20, 40, 40]
@@ -157,8 +167,10 @@ def test_groups_are_reported(model: ScriptedModel, db: str) -> None:
     found = crawl(db, "--until-coverage", "0.5", "--iterations", "9")
     groups = found["groups"]
     assert isinstance(groups, list) and [g["group"] for g in groups] == [
-        "Men", "Non-binary people", "Women",
-    ]  # fmt: skip
+        "Men",
+        "Non-binary people",
+        "Women",
+    ]
     assert sum(g["refused"] for g in groups) == found["refused"]
     assert all(g["coverage"] >= 0.5 and g["richness"] >= g["distinct"] for g in groups)
     table = run("crawl", "--model", "any", *GENDER, "--store", db, "--samples", "2").stdout
@@ -305,7 +317,8 @@ def test_messages_of_the_library_name_options(capsys: pytest.CaptureFixture[str]
     error = bad(["crawl", "--model", "smollm2", "--dynamic", "zodiac"], capsys)
     assert "--plural" in error and "`" not in error
     assert (
-        word_with_options("use `until_coverage` or `nothing`", None) == "use until_coverage or nothing"
+        word_with_options("use `until_coverage` or `nothing`", None)
+        == "use until_coverage or nothing"
     )
 
 

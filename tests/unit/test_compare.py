@@ -13,12 +13,12 @@ from click.testing import CliRunner, Result
 
 from kgbias.cli import cli
 from kgbias.compare import (
-    run_arm_tests,
     compare_runs,
-    families,
-    run_group_tests,
-    measure_rank_agreement,
     compare_samples,
+    families,
+    measure_rank_agreement,
+    run_arm_tests,
+    run_group_tests,
 )
 from kgbias.compare.families import REST
 from kgbias.errors import UsageError
@@ -141,11 +141,19 @@ def run_of(store: SQLiteStore, name: str, said: list[tuple[str, str, float, int,
     store.begin_run(run)
     generations = [
         Generation(
-            run.id, f"{n:04d}", Triple(g, "", "").group_id, arm, "import", 0, 0, "ok",
-            triple=Triple(g, "like", o), count=count,
+            run.id,
+            f"{n:04d}",
+            Triple(g, "", "").group_id,
+            arm,
+            "import",
+            0,
+            0,
+            "ok",
+            triple=Triple(g, "like", o),
+            count=count,
         )
         for n, (g, o, _, count, arm) in enumerate(said)
-    ]  # fmt: skip
+    ]
     store.load_import(run.id, generations)
     values = {Triple(g, "like", o).id: value for g, o, value, *_ in said}
     scores = [Score(id, value) for id, value in values.items()]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kgbias.probe.run_probes import contrast_values, contrast_intervals
+from kgbias.probe.run_probes import contrast_intervals, contrast_values
 
 # three groups before four statements, log2 probabilities; the second is 2 bits up everywhere
 VALUES = np.array([[-4.0, -8, -8, -8], [-6.0, -6, -3, -6], [-8.0, -8, -8, -5]])

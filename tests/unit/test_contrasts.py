@@ -82,7 +82,9 @@ def subject(name: str, shift: float, seed: int) -> ModelSamples:
 
 
 def test_three_models_are_one_family() -> None:
-    tests, ranks = contrast_models([subject("low", 0, 0), subject("high", 3, 1), subject("same", 0, 2)])
+    tests, ranks = contrast_models(
+        [subject("low", 0, 0), subject("high", 3, 1), subject("same", 0, 2)]
+    )
     assert len(tests) == 6 and {t.family for t in tests} == {6}
     by = {(t.group, t.first, t.second): t for t in tests}
     t = by["Women", "low", "high"]
@@ -114,7 +116,9 @@ def test_what_cannot_be_compared() -> None:
 def test_samples_of_unknown_draws_are_held_against_each_other_all_the_same() -> None:
     rng = np.random.default_rng(0)
     sides = [
-        ModelSamples(name, GROUPS[:1], {("warmth", GROUPS[0].id): Sample.from_values(rng.normal(m, 1, 80))})
+        ModelSamples(
+            name, GROUPS[:1], {("warmth", GROUPS[0].id): Sample.from_values(rng.normal(m, 1, 80))}
+        )
         for name, m in (("a", 0.0), ("b", 0.05))
     ]
     (test,) = contrast_models(sides, margin=1.0)[0]
@@ -133,17 +137,34 @@ def study(tmp_path: Path) -> Iterator[kgbias.Study]:
         store.load_import(
             run.id,
             [
-                Generation(run.id, f"none/object/1/{g.name}/{n:03d}#0", g.id, "none", "object", 1,
-                           0, "ok", prompt=f"{n}", triple=Triple(g.name, "like", f"o{n}"))
-                for g in GROUPS for n in range(20)
+                Generation(
+                    run.id,
+                    f"none/object/1/{g.name}/{n:03d}#0",
+                    g.id,
+                    "none",
+                    "object",
+                    1,
+                    0,
+                    "ok",
+                    prompt=f"{n}",
+                    triple=Triple(g.name, "like", f"o{n}"),
+                )
+                for g in GROUPS
+                for n in range(20)
             ],
-        )  # fmt: skip
+        )
         store.save_scores(
-            run.id, Metric("regard", "x", "1"),
-            [Score(t.id, -0.9 if int(t.object[1:]) < 8 else 0.9,
-                   "negative" if int(t.object[1:]) < 8 else "positive")
-             for t in store.triples(run.id)],
-        )  # fmt: skip
+            run.id,
+            Metric("regard", "x", "1"),
+            [
+                Score(
+                    t.id,
+                    -0.9 if int(t.object[1:]) < 8 else 0.9,
+                    "negative" if int(t.object[1:]) < 8 else "positive",
+                )
+                for t in store.triples(run.id)
+            ],
+        )
         store.set_status(run.id, "complete")
         rng = np.random.default_rng(0)
         for name, more in (("small", 0.0), ("large", 1.0)):
@@ -153,9 +174,19 @@ def study(tmp_path: Path) -> Iterator[kgbias.Study]:
                 for g in GROUPS:
                     bits = more * (g.name == "Women") + rng.normal(0, 0.3)
                     edges.append(
-                        ProbedEdge(node_id("predicate", "like"), node_id("object", f"o{n}"), g.id,
-                                   common, 5, common + bits * math.log(2), 3, -1.0, 2, 1)
-                    )  # fmt: skip
+                        ProbedEdge(
+                            node_id("predicate", "like"),
+                            node_id("object", f"o{n}"),
+                            g.id,
+                            common,
+                            5,
+                            common + bits * math.log(2),
+                            3,
+                            -1.0,
+                            2,
+                            1,
+                        )
+                    )
             StoredRun(store, run).save_probes(ProbeRun(ModelInfo(name)), edges)
             done = ProbeRun(ModelInfo(name), record={"measure": "conditional"})
             StoredRun(store, run).save_probe_run(done)

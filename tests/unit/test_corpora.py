@@ -30,13 +30,24 @@ GRAPH: dict[str, Any] = {
         {"id": "c2", "properties": {"themes": ["ä", None]}, "type": "unknown"},
     ],
     "relationships": [
-        {"id": "r1", "type": "child", "source": "d1", "target": "c1", "bidirectional": False,
-         "properties": {}},
-        {"id": "r1", "type": "entities_overlap", "source": "c1", "target": "c2",
-         "bidirectional": True,
-         "properties": {"entities_overlap_score": 1 / 54, "overlapped_items": [["a", "b"]]}},
+        {
+            "id": "r1",
+            "type": "child",
+            "source": "d1",
+            "target": "c1",
+            "bidirectional": False,
+            "properties": {},
+        },
+        {
+            "id": "r1",
+            "type": "entities_overlap",
+            "source": "c1",
+            "target": "c2",
+            "bidirectional": True,
+            "properties": {"entities_overlap_score": 1 / 54, "overlapped_items": [["a", "b"]]},
+        },
     ],
-}  # fmt: skip
+}
 
 
 def round_trip(tmp_path: Path, file: Path) -> str:
@@ -98,8 +109,10 @@ def test_what_is_no_graph_is_refused(tmp_path: Path, text: str, said: str) -> No
 
 def letters(texts: Sequence[str]) -> np.ndarray:
     """An embedder to whom names are alike that have the same letters."""
-    rows = np.array([[text.lower().count(c) for c in "abcdefghijklmnopqrstuvwxyz"]
-                     for text in texts], dtype=np.float64)  # fmt: skip
+    rows = np.array(
+        [[text.lower().count(c) for c in "abcdefghijklmnopqrstuvwxyz"] for text in texts],
+        dtype=np.float64,
+    )
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9))
 
 

@@ -11,13 +11,18 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.graph.cross_mentions import exclude_cross_mentions
-from kgbias.graph.labels import RaterKind, Label
+from kgbias.graph.labels import Label, RaterKind
 from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, Score
-from kgbias.measure.ppi_figures import MIN_OWN_LABELS, SampleLabels, corrections_by_measure, read_sample_labels
 from kgbias.measure.figures import read_figures
+from kgbias.measure.ppi_figures import (
+    MIN_OWN_LABELS,
+    SampleLabels,
+    corrections_by_measure,
+    read_sample_labels,
+)
 from kgbias.measure.sampling import LabelSample, draw_sample
 from tests.conftest import require_modules
 from tests.report_data import measured_run
@@ -51,10 +56,19 @@ def labels(
     """Labels of these statements: all `of` one kind, or as the scorer says."""
     said = {t.id: t.scores["regard"].label for t in run.triples()}
     return [
-        Label(id, "regard", said[id] if of is None else of, rater, kind, "regard@1", TIME, False,
-              sample.id if drawn else "")
+        Label(
+            id,
+            "regard",
+            said[id] if of is None else of,
+            rater,
+            kind,
+            "regard@1",
+            TIME,
+            False,
+            sample.id if drawn else "",
+        )
         for id in ids
-    ]  # fmt: skip
+    ]
 
 
 def corrected(run: StoredRun, name: str = "overall_regard") -> dict[str, GroupScore]:
@@ -167,10 +181,15 @@ def test_errors_against_one_group_are_seen(run: StoredRun) -> None:
     first = sample.order[:150]
     counted = exclude_cross_mentions(run, select_statements(run))
     run.store.add_labels(labels(run, sample, first))
-    assert corrections_by_measure(run, counted, Selection(), "none")["regard"].equal_error_p_value == 1
+    assert (
+        corrections_by_measure(run, counted, Selection(), "none")["regard"].equal_error_p_value == 1
+    )
     tall = [id for id in first if own[id] == GROUPS[0].id]
     run.store.add_labels(labels(run, sample, tall, of="negative", rater="bea"))
-    assert corrections_by_measure(run, counted, Selection(), "none")["regard"].equal_error_p_value < 0.01
+    assert (
+        corrections_by_measure(run, counted, Selection(), "none")["regard"].equal_error_p_value
+        < 0.01
+    )
 
 
 def test_shown_beside_the_raw_figure(run: StoredRun, path: str) -> None:
@@ -184,7 +203,10 @@ def test_shown_beside_the_raw_figure(run: StoredRun, path: str) -> None:
     assert {f"overall_regard{end}" for end in ("", "_corrected", "_corrected_n")} <= columns
     tests = [t for t in found.compare_groups() if t.measure == "regard"]
     assert all(abs(t.forms["corrected"].value) < 0.2 for t in tests)
-    assert all(0 < t.label_difference.p <= t.label_difference.p_adjusted <= 1 and not t.headline_differs for t in tests)
+    assert all(
+        0 < t.label_difference.p <= t.label_difference.p_adjusted <= 1 and not t.headline_differs
+        for t in tests
+    )
     shown = CliRunner().invoke(cli, ["compare", "by hand", "--store", path])
     assert shown.exit_code == 0 and "corrected: the difference as raters label" in shown.output
     assert "p of it, adj." in shown.output and "corrected by labels: no difference" in shown.output
@@ -199,11 +221,22 @@ def test_a_scorer_that_wrongs_a_group_is_told_by_the_corrected_test(
     wrong = [Score(id, -1.0, "negative", {}) for id in sorted(tall)]
     store.save_scores(run.id, run.metrics()["regard"], wrong)
     sample = draw_sample(run, "regard")
-    store.add_labels([
-        Label(id, "regard", "positive" if n % 2 else "negative", "ada", "person", "regard@1", TIME,
-              False, sample.id)
-        for n, id in enumerate(sample.order)
-    ])  # fmt: skip
+    store.add_labels(
+        [
+            Label(
+                id,
+                "regard",
+                "positive" if n % 2 else "negative",
+                "ada",
+                "person",
+                "regard@1",
+                TIME,
+                False,
+                sample.id,
+            )
+            for n, id in enumerate(sample.order)
+        ]
+    )
     found = kgbias.open(path).run("by hand")
     (test,) = (t for t in found.compare_groups(measures="regard") if t.first == "Tall people")
     assert test.differs and test.label_difference.is_tested and not test.headline_differs

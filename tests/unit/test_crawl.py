@@ -14,7 +14,7 @@ from kgbias.crawl.configure import configure
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import SeedCategory, choose_seeds
 from kgbias.crawl.stopping import MIN_PROMPTS, Gauge
-from kgbias.crawl.strategies import ObjectDiversity, TriplePool, PredicateDiversity
+from kgbias.crawl.strategies import ObjectDiversity, PredicateDiversity, TriplePool
 from kgbias.errors import Interrupted, RunConflict, UsageError
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import select_statements
@@ -253,7 +253,9 @@ def test_several_answers_to_a_prompt(tmp_path: Path) -> None:
     whole = SQLiteStore(str(tmp_path / "whole.db"))
     result = crawl(config, ScriptedModel(sloppy), whole)
     found = picture(whole)
-    assert result.outcomes["ok"] + result.unfilled_count == config.place_count == 3 * SMALL.place_count
+    assert (
+        result.outcomes["ok"] + result.unfilled_count == config.place_count == 3 * SMALL.place_count
+    )
     first = {g.path: g.prompt for g in found if not g.attempt}
     assert len(first) == config.place_count and len(set(first.values())) <= SMALL.place_count
     places = {path.rpartition(".")[0] for path in first}
@@ -334,8 +336,13 @@ def test_until_width(tmp_path: Path) -> None:
     store = SQLiteStore(str(tmp_path / "parts.db"))
     for _ in range(100):
         try:
-            crawl(config, ScriptedModel(talkative, batch=3), store, gauge=gauge,
-                  budget=Budget(max_requests=100))  # fmt: skip
+            crawl(
+                config,
+                ScriptedModel(talkative, batch=3),
+                store,
+                gauge=gauge,
+                budget=Budget(max_requests=100),
+            )
             break
         except Interrupted:
             continue
@@ -358,11 +365,15 @@ def test_no_such_width(asked: str, says: str) -> None:
 
 
 def test_a_width_needs_a_gauge_and_ends_a_crawl_alone(store: SQLiteStore) -> None:
-    assert configure("any", category="gender", until_width=0.3).until_width == TargetWidth("regard", 0.3)
+    assert configure("any", category="gender", until_width=0.3).until_width == TargetWidth(
+        "regard", 0.3
+    )
     with pytest.raises(UsageError, match="not by both"):
         configure("any", category="gender", until_width=0.3, until_coverage=0.8)
     with pytest.raises(UsageError, match="needs a gauge"):
-        crawl(replace(SMALL, until_width=TargetWidth("regard", 0.3)), ScriptedModel(talkative), store)
+        crawl(
+            replace(SMALL, until_width=TargetWidth("regard", 0.3)), ScriptedModel(talkative), store
+        )
 
 
 def test_rounds_too_many_are_taken_back(store: SQLiteStore) -> None:

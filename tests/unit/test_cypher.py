@@ -108,8 +108,12 @@ def test_comments_and_escapes_stay_here() -> None:
         "RETURN $text_3, $text_4"
     )
     assert values == {
-        "run": 1, "text_1": "it's", "text_2": "a'b", "text_3": "http://x", "text_4": "\\d",
-    }  # fmt: skip
+        "run": 1,
+        "text_1": "it's",
+        "text_2": "a'b",
+        "text_3": "http://x",
+        "text_4": "\\d",
+    }
     assert not re.search(r"[\\\r]|//|/\*", handed)
 
 

@@ -374,19 +374,24 @@ def test_a_value_that_is_too_deep(file: Path) -> None:
     [
         ("UPDATE score SET value = 'high'", "score.value out of its range or type"),
         ("UPDATE score SET value = 9e999", "score.value out of its range or type"),
-        ("UPDATE score SET value = 7.0 WHERE metric_id IN (SELECT id FROM metric WHERE "
-         "measure = 'regard')", "a score of regard out of its range"),
+        (
+            "UPDATE score SET value = 7.0 WHERE metric_id IN (SELECT id FROM metric WHERE "
+            "measure = 'regard')",
+            "a score of regard out of its range",
+        ),
         ("UPDATE generation SET count = -1", "generation.count out of its range or type"),
         (f"UPDATE generation SET count = {2**63 - 1}", "generation.count out of its range or type"),
         (f"UPDATE generation SET iteration = {10**18}", "generation.iteration out of its range"),
         ("UPDATE object SET text = x'00ff'", "object.text out of its range or type"),
         ("UPDATE group_score SET low = -9e999", "group_score.low out of its range or type"),
-        ("UPDATE run_metric SET measure = 'x' WHERE measure = 'regard'",
-         "run_metric.measure that is not its metric's"),
+        (
+            "UPDATE run_metric SET measure = 'x' WHERE measure = 'regard'",
+            "run_metric.measure that is not its metric's",
+        ),
         ("UPDATE score SET details = '{'", "score.details out of its range or type"),
         ("DROP INDEX generation_by_run", "the index generation_by_run is missing"),
     ],
-)  # fmt: skip
+)
 def test_values_that_no_store_holds_are_found(file: Path, change: str, fault: str) -> None:
     changed(file, change)
     with open_store(str(file), create=False) as store:

@@ -14,10 +14,15 @@ from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, GroupScore, Metric, Run, Score, Triple
-from kgbias.measure.figures import read_figures, describe_intervals, means_by_prompt_type, update_run_figures
+from kgbias.measure.figures import (
+    describe_intervals,
+    means_by_prompt_type,
+    read_figures,
+    update_run_figures,
+)
 from kgbias.models.base import ModelInfo
 from kgbias.report.run_data import RunData
-from kgbias.stats.designs import Design, resample_effects, draw_likely_effects
+from kgbias.stats.designs import Design, draw_likely_effects, resample_effects
 from kgbias.stats.estimate import covered_variances
 from kgbias.stats.inference import STATISTICS, Sample, bootstrap, mean, total
 from tests.simulation import Simulation
@@ -175,16 +180,35 @@ def crawled(store: SQLiteStore, kind: str = "crawl") -> StoredRun:
             said = Triple(g.name, predicate, f"thing {n}") if n < 12 else None
             if n == 5:  # a first attempt that yielded nothing
                 made.append(
-                    Generation(run.id, f"{path}#0", g.id, "none", strategy, round, 0, "refused",
-                               template=wording, prompt=prompt)
-                )  # fmt: skip
+                    Generation(
+                        run.id,
+                        f"{path}#0",
+                        g.id,
+                        "none",
+                        strategy,
+                        round,
+                        0,
+                        "refused",
+                        template=wording,
+                        prompt=prompt,
+                    )
+                )
             made.append(
                 Generation(
-                    run.id, f"{path}#{n == 5:d}", g.id, "none", strategy, round, int(n == 5),
-                    "ok" if said else "refused", template=wording, prompt=prompt, triple=said,
+                    run.id,
+                    f"{path}#{n == 5:d}",
+                    g.id,
+                    "none",
+                    strategy,
+                    round,
+                    int(n == 5),
+                    "ok" if said else "refused",
+                    template=wording,
+                    prompt=prompt,
+                    triple=said,
                     shown=() if n != 7 else (Triple(g.name, "eat", "thing 7").id,),
                 )
-            )  # fmt: skip
+            )
     store.load_import(run.id, made)
     scores = [Score(t.id, float(t.object[6:]) / 12) for t in store.triples(run.id)]
     store.save_scores(run.id, Metric("toxicity", "x", "1"), scores)
@@ -216,16 +240,28 @@ def test_answers_to_one_prompt_are_a_cluster(store: SQLiteStore) -> None:
     store.begin_run(run)
     made = []
     for strategy, round, stratum, predicate in (
-        ("initialise", 0, "love/", "love"), ("object", 1, "", "fear"), ("predicate", 1, "", "hold"),
-    ):  # fmt: skip
+        ("initialise", 0, "love/", "love"),
+        ("object", 1, "", "fear"),
+        ("predicate", 1, "", "hold"),
+    ):
         for n in range(6):
             path = f"none/{strategy}/{round}/Women/{stratum}{n // 3:03d}.{n % 3}#0"
             said = None if n == 4 else Triple("Women", predicate, f"{strategy} {n}")
             made.append(
-                Generation(run.id, path, GROUPS[0].id, "none", strategy, round, 0,
-                           "ok" if said else "refused", template=f"{strategy}@1:completion",
-                           prompt=f"{strategy} {n // 3}", triple=said)
-            )  # fmt: skip
+                Generation(
+                    run.id,
+                    path,
+                    GROUPS[0].id,
+                    "none",
+                    strategy,
+                    round,
+                    0,
+                    "ok" if said else "refused",
+                    template=f"{strategy}@1:completion",
+                    prompt=f"{strategy} {n // 3}",
+                    triple=said,
+                )
+            )
     store.load_import(run.id, made)
     scores = [Score(t.id, float(t.object[-1]) / 6) for t in store.triples(run.id)]
     store.save_scores(run.id, Metric("toxicity", "x", "1"), scores)
@@ -234,8 +270,10 @@ def test_answers_to_one_prompt_are_a_cluster(store: SQLiteStore) -> None:
     found = Draws.from_run(read, counted).sample(counted.triples, "toxicity")
     assert found.design is not None and found.places is not None
     strata = found.design.strata[found.design.clusters]
-    sizes = [sorted(np.unique(found.design.clusters[strata == s], return_counts=True)[1].tolist())
-             for s in range(3)]  # fmt: skip
+    sizes = [
+        sorted(np.unique(found.design.clusters[strata == s], return_counts=True)[1].tolist())
+        for s in range(3)
+    ]
     assert sizes == [[3, 3]] * 3
 
 
@@ -322,8 +360,10 @@ def test_each_figure_is_also_of_what_the_model_chose_and_at_one_mix(store: SQLit
     asked = draws.stratified_sample(own, "toxicity")
     assert asked.sizes() == {"given love": 7, "another given": 6, "chosen": 2}
     assert asked.prompted_count == 13 and set(asked.blocks) == {
-        "initialise/given love", "object/another given", "predicate/chosen"
-    }  # fmt: skip
+        "initialise/given love",
+        "object/another given",
+        "predicate/chosen",
+    }
     update_run_figures(run)
     found = {(s.group_id, s.measure): s for s in run.group_scores()}
     chosen = found[women.id, "toxicity_chosen"]
@@ -348,9 +388,16 @@ def test_an_initial_prompt_without_a_statement_makes_no_cluster_of_the_others(
 ) -> None:
     run = crawled(store)
     empty = Generation(
-        run.id, "none/initialise/0/Women/love/100#0", GROUPS[0].id, "none", "initialise", 0, 0,
-        "refused", prompt="P love",
-    )  # fmt: skip
+        run.id,
+        "none/initialise/0/Women/love/100#0",
+        GROUPS[0].id,
+        "none",
+        "initialise",
+        0,
+        0,
+        "refused",
+        prompt="P love",
+    )
     store.load_import(run.id, [*store.generations(run.id), empty])
     counted = select_statements(run)
     own = [t for t in counted.triples if t.group == "Women" and t.predicate == "love"]
@@ -399,6 +446,8 @@ def test_how_intervals_were_made_is_said_of_each_measure_and_of_no_single_group(
         f"{percentiles}; covers": ["regard", "median toxicity"],
     }
     assert (
-        describe_intervals([GroupScore(1, math.nan, math.nan, 9, "g", "overall_regard", percentiles)])
+        describe_intervals(
+            [GroupScore(1, math.nan, math.nan, 9, "g", "overall_regard", percentiles)]
+        )
         == {}
     )

@@ -203,11 +203,14 @@ def _wrong_call(block: str) -> list[str]:
     wrong = []
     for owner, node, call in _calls(block):
         home: Any = (
-            kgbias if owner == "kgbias"
-            else kgbias.Study if owner in _STUDIES
-            else kgbias.Run if owner in _RUNS
+            kgbias
+            if owner == "kgbias"
+            else kgbias.Study
+            if owner in _STUDIES
+            else kgbias.Run
+            if owner in _RUNS
             else None
-        )  # fmt: skip
+        )
         if home is None:
             continue
         found = getattr(home, node.attr, None)
@@ -306,8 +309,11 @@ def test_the_command_line_prints_the_documented_completion() -> None:
 def test_nothing_of_a_machine_is_in_the_documents() -> None:
     tracked = subprocess.run(
         ["git", "ls-files", "*.md", "*.yml", "*.yaml", "*.toml", "*.cff"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    ).stdout.split()  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.split()
     for name in tracked:
         assert not re.search(r"/(home|root|work|Users)/\w", (ROOT / name).read_text("utf-8")), name
 

@@ -15,11 +15,21 @@ import kgbias
 from kgbias.calibrate.evidence_rows import mean_over_pairs
 from kgbias.cli import cli
 from kgbias.errors import KgbiasError, MissingExtra, UsageError
-from kgbias.evidence import ProbeSettings, BeliefComparison, ModelBeliefs, probe_beliefs, build_evidence, jackknife_kendall_tau, plan_belief_run, price_plans, select_top_rows
-from kgbias.evidence.probe_plan import estimate_max_probes, build_stem
+from kgbias.evidence import (
+    BeliefComparison,
+    ModelBeliefs,
+    ProbeSettings,
+    build_evidence,
+    jackknife_kendall_tau,
+    plan_belief_run,
+    price_plans,
+    probe_beliefs,
+    select_top_rows,
+)
 from kgbias.evidence.association import compute_associations
+from kgbias.evidence.evidence_table import count_sentences, decide_verdict, drop_recut_sentences
 from kgbias.evidence.model_agreement import _weighted_spearman
-from kgbias.evidence.evidence_table import drop_recut_sentences, count_sentences, decide_verdict
+from kgbias.evidence.probe_plan import build_stem, estimate_max_probes
 from kgbias.evidence.probe_tables import NameTable
 from kgbias.explore import beliefs, statements
 from kgbias.graph.selection import Selection
@@ -33,19 +43,19 @@ from kgbias.models.score.base import Convention, ProbeGrid, Scores
 from kgbias.probe import probe_run
 from kgbias.probe.result import Statement
 from kgbias.report import write_multi_run
-from kgbias.report.beliefs import belief_exhibits as beliefs_of
 from kgbias.report.beliefs import belief_comparison_exhibits
+from kgbias.report.beliefs import belief_exhibits as beliefs_of
 from kgbias.report.evidence import (
     GroupStatement,
-    lift_difference,
     evidence_data,
     evidence_section,
     group_statements,
+    lift_difference,
     said_believed_exhibits,
 )
 from kgbias.report.exhibits import run_exhibits
-from kgbias.report.run_data import RunData
 from kgbias.report.multi_run_data import MultiRunData
+from kgbias.report.run_data import RunData
 from tests.simulation import Simulation
 
 FORMS = ("{} people", "people who are {}", "{} folk", "{} persons", "people with {} roots")
@@ -70,7 +80,9 @@ class Believer:
     def __init__(self, own: float = 12.0) -> None:
         self.own, self.asked, self.stop = own, 0, 10**9
 
-    def grid(self, groups: Sequence[str], statements: Sequence[str], progress: Any = None) -> ProbeGrid:
+    def grid(
+        self, groups: Sequence[str], statements: Sequence[str], progress: Any = None
+    ) -> ProbeGrid:
         self.asked += len(groups) * len(statements)
         if self.asked > self.stop:
             raise KeyboardInterrupt
@@ -101,11 +113,19 @@ def run(store: SQLiteStore) -> StoredRun:
     store.begin_run(RUN)
     generations = [
         Generation(
-            RUN.id, str(n), GROUPS[g].id, "none", "object", 0, 0, "ok",
-            triple=Triple(GROUPS[g].name, "love", thing), count=1 + (n == 0),
+            RUN.id,
+            str(n),
+            GROUPS[g].id,
+            "none",
+            "object",
+            0,
+            0,
+            "ok",
+            triple=Triple(GROUPS[g].name, "love", thing),
+            count=1 + (n == 0),
         )
         for n, (g, thing) in enumerate(said)
-    ]  # fmt: skip
+    ]
     refused = Generation(RUN.id, "no", GROUPS[2].id, "none", "object", 0, 0, "refused")
     store.record_round(RUN.id, "none", 0, [*generations, refused])
     for measure, value, label in (("regard", -0.5, "negative"), ("acceptability", 0.9, "")):
@@ -124,7 +144,10 @@ def test_how_many_probes_a_crawl_may_lead_to() -> None:
     """18 names before 30 statements and 18 made-up ones before a fifth of them, 3 carriers each; 3
     groups before 30; and each of these by itself."""
     alone, of_groups = 3 * (18 + 18), 3 * (30 + 1)
-    assert estimate_max_probes(GROUPS, 10, ProbeSettings()) == 3 * (18 * 30 + 18 * 6) + alone + of_groups
+    assert (
+        estimate_max_probes(GROUPS, 10, ProbeSettings())
+        == 3 * (18 * 30 + 18 * 6) + alone + of_groups
+    )
     assert estimate_max_probes(GROUPS, 10, ProbeSettings(probes=1000)) == 1000 + alone + of_groups
     given = ProbeSettings(statements={"peoples": ["are small", "are tall"], "others": ["are odd"]})
     assert estimate_max_probes(GROUPS, 1, given) == 3 * (18 * 5 + 18 * 1) + alone + 3 * (3 + 1)
@@ -135,7 +158,9 @@ class Counting(Believer):
 
     texts = 0
 
-    def grid(self, groups: Sequence[str], statements: Sequence[str], progress: Any = None) -> ProbeGrid:
+    def grid(
+        self, groups: Sequence[str], statements: Sequence[str], progress: Any = None
+    ) -> ProbeGrid:
         self.texts += len(groups) * (len(statements) + 1)
         return super().grid(groups, statements, progress)
 
@@ -215,7 +240,11 @@ def test_figures_of_groups_are_in_the_record(run: StoredRun) -> None:
     ]
     run.store.save_scores(run.id, metric, scores)
     probe_beliefs(run, believer())
-    rows = {(f["group"], f["kind"]): f for f in build_evidence(run).group_figures if f["score"] == "regard"}
+    rows = {
+        (f["group"], f["kind"]): f
+        for f in build_evidence(run).group_figures
+        if f["score"] == "regard"
+    }
     assert rows["orcs", "rho"]["high"] < 0 < rows["elves", "rho"]["low"]
     assert len(rows["orcs", "rho"]["names"]) == 6 and rows["orcs", "shift"]["value"] < 0
 
@@ -318,8 +347,10 @@ def test_the_same_words_are_asked_once_wherever_they_are_cut(run: StoredRun) -> 
     rows = [r for r in found.rows if r.object.casefold().endswith("thing300")]
     assert len({(r.predicate, r.object) for r in rows}) == 1  # as it was asked
     assert [(r.group, r.verdict) for r in sorted(rows, key=lambda r: r.group)] == [
-        *[("elves", "said and believed")] * 2, ("ents", "only said"), ("orcs", "only said"),
-    ]  # fmt: skip
+        *[("elves", "said and believed")] * 2,
+        ("ents", "only said"),
+        ("orcs", "only said"),
+    ]
     assert all(e.said_believed.n == len(words) for e in found.agreement)
     data = RunData(run)
     shown = group_statements(data.arms[0], "peoples")
@@ -336,8 +367,11 @@ def test_what_is_given_is_asked_though_the_run_said_it_too(run: StoredRun) -> No
     asking = ProbeSettings(probes=1000, statements={"": texts})
     (plan,), _ = plan_belief_run(run, asking)
     assert [(s.predicate, s.object) for s in plan.statements[:4]] == [
-        ("love the", "thing300"), ("love", "thing82"), ("love", "thing301"), ("love", "thing0"),
-    ]  # fmt: skip
+        ("love the", "thing300"),
+        ("love", "thing82"),
+        ("love", "thing301"),
+        ("love", "thing0"),
+    ]
     assert len(plan.given_ids) == 3 and plan.unprobed_count > 0
 
 
@@ -352,20 +386,33 @@ def test_carriers_and_statements_by_their_rules(run: StoredRun) -> None:
     assert price_plans([fewer], carriers)["probes"] <= 1000
     name = plan.names_by_group[GROUPS[0].id][1]
     assert [build_stem(c, name) for c in ("", "I think that", "Some say:")] == [
-        "Elven people", "I think that elven people", "Some say:\n\nElven people",
-    ]  # fmt: skip
+        "Elven people",
+        "I think that elven people",
+        "Some say:\n\nElven people",
+    ]
     with pytest.raises(UsageError, match="`carriers` must be 3 or more"):
         ProbeSettings(carriers=("", "I think that"))
 
 
 def test_statements_that_name_a_group_are_marked(run: StoredRun) -> None:
     run.store.record_round(
-        RUN.id, "none", 1,
+        RUN.id,
+        "none",
+        1,
         [
-            Generation(RUN.id, "n1", GROUPS[0].id, "none", "object", 1, 0, "ok",
-                       triple=Triple("elves", "hate", "orcish people")),
+            Generation(
+                RUN.id,
+                "n1",
+                GROUPS[0].id,
+                "none",
+                "object",
+                1,
+                0,
+                "ok",
+                triple=Triple("elves", "hate", "orcish people"),
+            ),
         ],
-    )  # fmt: skip
+    )
     (plan,), _ = plan_belief_run(run)
     marked = {s.text for s in plan.statements if s.id in plan.naming_ids}
     assert marked == {"hate orcish people"}
@@ -376,8 +423,13 @@ def test_verdicts_by_their_rules() -> None:
     assert decide_verdict(is_said=False, is_believed=None, refused=1.0) == ""
     assert decide_verdict(is_said=True, is_believed=True, refused=1.0) == "said and believed"
     assert decide_verdict(is_said=False, is_believed=True, refused=0.1) == "refused but believed"
-    assert decide_verdict(is_said=False, is_believed=True, refused=0.09) == "believed but never said"
-    assert decide_verdict(is_said=False, is_believed=True, refused=float("nan")) == "believed but never said"
+    assert (
+        decide_verdict(is_said=False, is_believed=True, refused=0.09) == "believed but never said"
+    )
+    assert (
+        decide_verdict(is_said=False, is_believed=True, refused=float("nan"))
+        == "believed but never said"
+    )
 
 
 def test_the_share_by_hand(run: StoredRun) -> None:
@@ -489,7 +541,9 @@ def test_the_most_telling_come_first(run: StoredRun) -> None:
     assert [r.lift.value for r in believed] == sorted(
         (r.lift.value for r in believed), reverse=True
     )
-    assert len(believed) == 3 and len(select_top_rows(found["only said"], 99)) == len(found["only said"])
+    assert len(believed) == 3 and len(select_top_rows(found["only said"], 99)) == len(
+        found["only said"]
+    )
 
 
 @pytest.fixture
@@ -497,19 +551,31 @@ def cut(run: StoredRun) -> StoredRun:
     """The run, in which elves also "love to sing thing0": once, and three times as "love to | sing
     thing0". The elves "hate thing90" in two cuts, and nobody is asked about it."""
     said = [
-        ("love", "to sing thing0", 1), ("love to", "sing thing0", 3),
-        ("hate", "all thing90", 1), ("hate all", "thing90", 1),
-    ]  # fmt: skip
+        ("love", "to sing thing0", 1),
+        ("love to", "sing thing0", 3),
+        ("hate", "all thing90", 1),
+        ("hate all", "thing90", 1),
+    ]
     run.store.record_round(
-        run.id, "none", 1,
+        run.id,
+        "none",
+        1,
         [
             Generation(
-                run.id, f"cut{n}", GROUPS[0].id, "none", "object", 1, 0, "ok",
-                triple=Triple("elves", predicate, thing), count=count,
+                run.id,
+                f"cut{n}",
+                GROUPS[0].id,
+                "none",
+                "object",
+                1,
+                0,
+                "ok",
+                triple=Triple("elves", predicate, thing),
+                count=count,
             )
             for n, (predicate, thing, count) in enumerate(said)
         ],
-    )  # fmt: skip
+    )
     return run
 
 
@@ -526,8 +592,11 @@ def test_a_sentence_cut_in_two_ways_is_one_with_all_its_counts(cut: StoredRun) -
     data = RunData(cut)
     places = {(t.arm, t.id): n for n, t in enumerate(data.triples)}
     points = evidence_data(data, places)["points"]
-    (point,) = [p for p in points if p["predicate"].startswith("love") and "sing" in p["object"]
-                and p["group"] == 0]  # fmt: skip
+    (point,) = [
+        p
+        for p in points
+        if p["predicate"].startswith("love") and "sing" in p["object"] and p["group"] == 0
+    ]
     assert point["count"] == 4 and sorted(data.triples[n].count for n in point["triples"]) == [1, 3]
     page = str(evidence_section(data).html)
     assert f"{len(points)} pairs of a group and a statement" in page
@@ -563,7 +632,9 @@ def test_statements_of_a_predicate_are_left_out_together() -> None:
     assert found.value == pytest.approx(tau)
     ends = np.tanh(np.arctanh(tau) + np.array([-half, half]))
     assert (found.low, found.high) == pytest.approx(tuple(ends), abs=0.002)
-    assert not jackknife_kendall_tau(x, y, (of > 2).tolist()).has_interval  # two clusters say nothing
+    assert not jackknife_kendall_tau(
+        x, y, (of > 2).tolist()
+    ).has_interval  # two clusters say nothing
 
 
 def test_pairs_of_groups_are_left_out_by_group() -> None:
@@ -638,7 +709,9 @@ def test_the_lift_of_what_was_said_has_the_interval_of_its_predicates(
         lifts = rng.normal(0, 1, (40, 2, 1)) * np.stack([said, 1 - said], axis=1)
         lifts = lifts.sum(axis=1) + said + rng.normal(0, 0.1, (40, 10))
         found = [
-            GroupStatement("elves", f"p{p}", "x", int(said[p, n]), edge(f"p{p}", float(lifts[p, n])))
+            GroupStatement(
+                "elves", f"p{p}", "x", int(said[p, n]), edge(f"p{p}", float(lifts[p, n]))
+            )
             for p in range(40)
             for n in range(10)
         ]
@@ -677,7 +750,12 @@ def test_models_beside_each_other_on_what_both_were_asked(run: StoredRun) -> Non
     (two,) = found.iter_agreements()
     assert two.pairs == pairs == found.lifts.shape[1]
     assert two.both_believed == (found.is_believed[0] & found.is_believed[1]).sum() > 50
-    assert two.either_believed == len(found.strongest_pairs) >= max(two.believed_counts) >= two.both_believed
+    assert (
+        two.either_believed
+        == len(found.strongest_pairs)
+        >= max(two.believed_counts)
+        >= two.both_believed
+    )
     assert two.same_sign == two.either_believed
     expected = np.corrcoef(found.lifts)[0, 1]
     assert two.correlation.value == pytest.approx(expected) and expected > 0.99
@@ -690,7 +768,9 @@ def test_models_beside_each_other_on_what_both_were_asked(run: StoredRun) -> Non
     marked = replace(
         found.models[0], naming_ids=frozenset({found.models[0].edges[found.pairs[0]].statement_id})
     )
-    rows = next(belief_comparison_exhibits(BeliefComparison([marked, found.models[1]]), "peoples", "01")).table.rows
+    rows = next(
+        belief_comparison_exhibits(BeliefComparison([marked, found.models[1]]), "peoples", "01")
+    ).table.rows
     assert [row[1].endswith("(names a group)") for row in rows].count(True) == 1
     assert agreement.table.rows[0][:2] == ["believer", "weaker (1)"]
     assert agreement.table.rows[0][5] == str(two.both_believed)
@@ -706,7 +786,9 @@ def test_a_report_of_two_runs_holds_their_beliefs_beside_each_other(
     monkeypatch.setattr(merge, "read_vectors", no_model)
     other = StoredRun(run.store, replace(run.record, name="again", model=ModelInfo("weaker", "1")))
     run.store.begin_run(other.record)
-    run.store.record_round(other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()])
+    run.store.record_round(
+        other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()]
+    )
     run.store.set_status(other.id, "complete")
     assert MultiRunData([run, other]).beliefs("peoples") is None
     weaker = believer(own=4.0)
@@ -720,7 +802,10 @@ def test_a_report_of_two_runs_holds_their_beliefs_beside_each_other(
     found = MultiRunData([run, other]).beliefs("peoples")
     assert found is not None
     (two,) = found.iter_agreements()
-    told = f"middle believes {two.believed_counts[0]}, again {two.believed_counts[1]}, both {two.both_believed}; their"
+    told = (
+        f"middle believes {two.believed_counts[0]}, again {two.believed_counts[1]}, both "
+        f"{two.both_believed}; their"
+    )
     assert told in " ".join(page.split())
 
 
@@ -730,7 +815,11 @@ def test_who_believes_what_alone_and_by_how_much_they_differ(run: StoredRun) -> 
     nothing.info = ModelInfo("blank", "1")
     found = two_sides(run, nothing)
     (two,) = found.iter_agreements()
-    assert two.both_believed == 0 and two.believed_by_one[0] == two.believed_counts[0] > 50 and two.believed_by_one[1] == 0
+    assert (
+        two.both_believed == 0
+        and two.believed_by_one[0] == two.believed_counts[0] > 50
+        and two.believed_by_one[1] == 0
+    )
     apart = found.compare_lifts(0, 1)
     assert set(apart) == set(found.pairs)
     alone = [apart[found.pairs[n]] for n in found.strongest_pairs]
@@ -751,7 +840,12 @@ def test_who_believes_what_alone_and_by_how_much_they_differ(run: StoredRun) -> 
     same = BeliefComparison([found.models[0], replace(found.models[0], label="again")])
     assert all(other.difference.value == 0 for other in same.compare_lifts(0, 1).values())
     # Other names, or none kept: nothing is paired.
-    assert BeliefComparison([found.models[0], replace(found.models[1], name_table=None)]).compare_lifts(0, 1) == {}
+    assert (
+        BeliefComparison(
+            [found.models[0], replace(found.models[1], name_table=None)]
+        ).compare_lifts(0, 1)
+        == {}
+    )
 
 
 def test_models_that_differ_by_chance_are_seldom_told_apart(simulation: Simulation) -> None:
@@ -767,8 +861,15 @@ def test_models_that_differ_by_chance_are_seldom_told_apart(simulation: Simulati
             each = own + rng.normal(0, 0.3, (3, 24, 40))
             table = NameTable("c", names, words, ("", "x", "y"), each, each, ["{}"] * 24)
             edges = {(g, Statement(*w).words): edge(w[1], 0.0) for g, _ in names for w in words}
-            sides.append(ModelBeliefs(label, edges, {g: g for g, _ in names}, {}, (0.0, 0), name_table=table))
-        some.append(any(other.q_value <= 0.05 for other in BeliefComparison(sides).compare_lifts(0, 1).values()))
+            sides.append(
+                ModelBeliefs(label, edges, {g: g for g, _ in names}, {}, (0.0, 0), name_table=table)
+            )
+        some.append(
+            any(
+                other.q_value <= 0.05
+                for other in BeliefComparison(sides).compare_lifts(0, 1).values()
+            )
+        )
     simulation.check("told apart", sum(some), len(some), 0.0, 0.06)
 
 
@@ -787,14 +888,18 @@ def test_models_are_held_against_each_other_by_words(run: StoredRun) -> None:
     """Two crawls that cut one sentence in two places."""
     other = StoredRun(run.store, replace(run.record, name="again", config={"seed": 1}))
     run.store.begin_run(other.record)
-    run.store.record_round(other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()])
+    run.store.record_round(
+        other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()]
+    )
     run.store.set_status(other.id, "complete")
     said_too(run, (0, "love the", "thing300"))
     said_too(other, (1, "love", "the thing300"))
     sides = []
     for each in (run, other):
         believing = probe_beliefs(each, believer())
-        sides.append(ModelBeliefs.from_run(each.name, each, believing, each.beliefs(believing.id), "peoples"))
+        sides.append(
+            ModelBeliefs.from_run(each.name, each, believing, each.beliefs(believing.id), "peoples")
+        )
     found = BeliefComparison.from_models(sides)
     assert found is not None
     assert len(found.pairs) == len(sides[0].edges) == len(sides[1].edges)
@@ -814,7 +919,12 @@ def test_models_of_other_groups_are_not_held_against_each_other(run: StoredRun) 
     one = ModelBeliefs.from_run("one", run, believing, edges, "peoples")
     fewer = [e for e in edges if e.group_id != GROUPS[0].id]
     assert BeliefComparison.from_models([one, one]) is not None
-    assert BeliefComparison.from_models([one, ModelBeliefs.from_run("two", run, believing, fewer, "peoples")]) is None
+    assert (
+        BeliefComparison.from_models(
+            [one, ModelBeliefs.from_run("two", run, believing, fewer, "peoples")]
+        )
+        is None
+    )
 
 
 def test_the_interval_of_the_correlation_holds_its_level(simulation: Simulation) -> None:
@@ -830,10 +940,12 @@ def test_the_interval_of_the_correlation_holds_its_level(simulation: Simulation)
                     for p in range(40)
                     for n in range(5)
                 },
-                {}, {}, (0.0, 0),
+                {},
+                {},
+                (0.0, 0),
             )
             for m, lifts in enumerate(shared + x for x in own)
-        ]  # fmt: skip
+        ]
         found = BeliefComparison.from_models(sides)
         assert found is not None
         (two,) = found.iter_agreements()

@@ -88,8 +88,11 @@ def test_a_line_that_repeats_is_held_once() -> None:
 
 def test_values_are_whole_multiples() -> None:
     assert quantise([0.12345, -1, float("nan"), 99], 10_000).tolist() == [
-        1234, -10_000, -32_768, 32_767,
-    ]  # fmt: skip
+        1234,
+        -10_000,
+        -32_768,
+        32_767,
+    ]
 
 
 def test_a_map_puts_an_object_into_the_unit_that_it_was_said_of_most() -> None:
@@ -144,8 +147,10 @@ def test_a_statement_that_names_another_group_says_so(store: SQLiteStore, tmp_pa
         placed = read_statement_table([stored], Selection(), SilentProgress())
         served = {n: read_origin(placed, n)["names"] for n in range(placed.rows)}
     core, origins = blocks["core"], blocks["origins"]
-    rows = {n: (core["group"][core["row.group"][n]], core["object"][core["row.object"][n]])
-            for n in range(about["rows"])}  # fmt: skip
+    rows = {
+        n: (core["group"][core["row.group"][n]], core["object"][core["row.object"][n]])
+        for n in range(about["rows"])
+    }
     named = dict(zip(origins["names.row"], origins["names.others"], strict=True))
     assert {rows[n] for n in named} == {(g.name, "the men") for g in GROUPS if g.name != "Men"}
     assert set(named.values()) == {"Men"}
@@ -170,9 +175,14 @@ def test_two_arms_are_two_sources(store: SQLiteStore, tmp_path: Path) -> None:
     counts = [sum(part) for part in np.split(core["said.count"], ends[:-1])]
     objects = [core["object"][n] for n in core["row.object"]]
     assert list(zip(objects, counts, strict=True)) == [
-        ("smoke", 1), ("songs", 3), ("songs", 1), ("murderer 4000", 2),
-        ("songs", 1), ("cruel", 4), ("murderer 4000", 1),
-    ]  # fmt: skip
+        ("smoke", 1),
+        ("songs", 3),
+        ("songs", 1),
+        ("murderer 4000", 2),
+        ("songs", 1),
+        ("cruel", 4),
+        ("murderer 4000", 1),
+    ]
     # The two answers that were shown what they say, as `kgbias.graph.selection` counts them.
     echoed = [
         objects[n]
@@ -194,8 +204,9 @@ def test_a_notebook_shows_the_page_and_a_picture_of_it(
     assert shown.save(tmp_path / "explorer.html").read_text("utf-8") == shown.page
     picture = ElementTree.fromstring(shown.picture)
     assert [t.text for t in picture.iter("{http://www.w3.org/2000/svg}text")] == [
-        "Women", "<b>&\ufffd people",
-    ]  # fmt: skip
+        "Women",
+        "<b>&\ufffd people",
+    ]
     data, _ = shown._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data
     assert "data:image/svg+xml;base64," in data["text/html"]

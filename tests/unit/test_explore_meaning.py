@@ -96,15 +96,27 @@ def test_what_has_no_vector_is_not_on_the_map(run: StoredRun) -> None:
 
 
 def test_few_objects_have_no_map(run: StoredRun) -> None:
-    assert meaning_map.build_meaning_map(read_statement_table([run], Selection(), SilentProgress()), seed=0) is None
+    assert (
+        meaning_map.build_meaning_map(
+            read_statement_table([run], Selection(), SilentProgress()), seed=0
+        )
+        is None
+    )
     assert meaning_map.build_meaning_map(keep(run, OBJECTS[:10]), seed=0) is None
 
 
 def test_what_cannot_be_told_apart_has_no_map(run: StoredRun) -> None:
-    ends = [(node_id("predicate", p), node_id("object", o)) for _, _, p, o in run.distinct_triples()]
+    ends = [
+        (node_id("predicate", p), node_id("object", o)) for _, _, p, o in run.distinct_triples()
+    ]
     same = np.tile(np.eye(1, 16, dtype=np.float32), (len(ends), 1))
     run.store.save_vectors(SHIPPED_ENCODER, StatementVectors(ends, same))
-    assert meaning_map.build_meaning_map(read_statement_table([run], Selection(), SilentProgress()), seed=0) is None
+    assert (
+        meaning_map.build_meaning_map(
+            read_statement_table([run], Selection(), SilentProgress()), seed=0
+        )
+        is None
+    )
 
 
 def test_of_many_only_the_most_frequent_are_laid_out(

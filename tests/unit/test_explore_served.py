@@ -19,9 +19,9 @@ import pytest
 
 from kgbias.errors import StoreError, UsageError
 from kgbias.explore import render_page, server
-from kgbias.explore.store_watch import StoreWatch
 from kgbias.explore.origins import read_origin
 from kgbias.explore.server import Application, check_token
+from kgbias.explore.store_watch import StoreWatch
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -59,11 +59,18 @@ def asked(app: Any, path: str = "/", method: str = "GET", **headers: str) -> Ans
     sent: list[dict[str, Any]] = []
     lines = {"host": "127.0.0.1:8765", **{k.replace("_", "-"): v for k, v in headers.items()}}
     scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method,
-        "scheme": "http", "path": where, "raw_path": quote(where).encode(), "root_path": "",
-        "query_string": query.encode(), "server": ("127.0.0.1", 8765),
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": where,
+        "raw_path": quote(where).encode(),
+        "root_path": "",
+        "query_string": query.encode(),
+        "server": ("127.0.0.1", 8765),
         "headers": [(k.encode(), v.encode("utf-8")) for k, v in lines.items()],
-    }  # fmt: skip
+    }
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b"", "more_body": False}
@@ -196,13 +203,26 @@ def test_it_only_reads(app: Any, method: str, path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/data/../page.html", "/data/..%2f..%2fetc/passwd", "/data//etc/passwd", "/data/",
-        "/../../../../etc/passwd", "/data/core/../../kgbias.db", "/kgbias.db", "/static/app.js",
-        "/data/\x00", "/statement/-1", "/statement/999999999", f"/statement/{'9' * 5000}",
-        "/statement/1e3", "/statement/٣", "/statement/0?first=-1", "/statement/0?first=x",
-        "/statement/0/../../data", "/data/core%00",
+        "/data/../page.html",
+        "/data/..%2f..%2fetc/passwd",
+        "/data//etc/passwd",
+        "/data/",
+        "/../../../../etc/passwd",
+        "/data/core/../../kgbias.db",
+        "/kgbias.db",
+        "/static/app.js",
+        "/data/\x00",
+        "/statement/-1",
+        "/statement/999999999",
+        f"/statement/{'9' * 5000}",
+        "/statement/1e3",
+        "/statement/٣",
+        "/statement/0?first=-1",
+        "/statement/0?first=x",
+        "/statement/0/../../data",
+        "/data/core%00",
     ],
-)  # fmt: skip
+)
 def test_no_address_is_a_path(app: Any, path: str) -> None:
     status, _, body = asked(app, path)
     assert status == 404 and body == b"Not Found"
@@ -211,10 +231,17 @@ def test_no_address_is_a_path(app: Any, path: str) -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        "evil.example", "evil.example:8765", "127.0.0.1.evil.example", "localhost.evil.example", "",
-        "127.0.0.2", "[::1", "localhost:8765@evil.example", "127.0.0.1:8765, evil.example",
+        "evil.example",
+        "evil.example:8765",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "",
+        "127.0.0.2",
+        "[::1",
+        "localhost:8765@evil.example",
+        "127.0.0.1:8765, evil.example",
     ],
-)  # fmt: skip
+)
 def test_a_foreign_name_for_this_machine_is_refused(app: Any, host: str) -> None:
     for path in ("/", "/data/core", "/statement/0"):
         status, _, body = asked(app, path, host=host)
@@ -397,10 +424,15 @@ def keeping(
     readings: list[str] = []
     read = server.statements.read_statement_table
     monkeypatch.setattr(
-        server.statements, "read_statement_table", lambda *given: (readings.append("read"), read(*given))[1]
+        server.statements,
+        "read_statement_table",
+        lambda *given: (readings.append("read"), read(*given))[1],
     )
     with SQLiteStore(str(tmp_path / "kgbias.db")) as store:
-        yield StoredRun(store, measured_run(store, GROUPS, ["food", "rain", HOSTILE_TEXTS[0]])), readings
+        yield (
+            StoredRun(store, measured_run(store, GROUPS, ["food", "rain", HOSTILE_TEXTS[0]])),
+            readings,
+        )
 
 
 def kept() -> list[Path]:
@@ -475,14 +507,22 @@ def test_runs_are_read_again_when_they_have_changed(
     assert not look() and not look() and len(live.running_lines) == 1
     assert "more answers" not in live.running_lines[0]
     store.keep_answers([Said("new", "m", "snow", "stop", 1, 1)])
-    assert not look() and "1 more answers in the store" in live.running_lines[0]  # no statements yet
+    assert (
+        not look() and "1 more answers in the store" in live.running_lines[0]
+    )  # no statements yet
     store.save_group_scores(run.id, [GroupScore(0.0, -1.0, 1.0, 9, GROUPS[0].id, "overall_regard")])
     assert look() and look()  # measured, whether or not its crawl goes on
     live.mark_read(0.0)
     assert not live.has_changed() and not look()
     group, said = GROUPS[0], Triple("Women", "love", "snow")
-    store.load_import(run.id, [Generation(run.id, "new", group.id, "none", "object", 2, 0, "ok",
-                                   answer_key="new", triple=said)])  # fmt: skip
+    store.load_import(
+        run.id,
+        [
+            Generation(
+                run.id, "new", group.id, "none", "object", 2, 0, "ok", answer_key="new", triple=said
+            )
+        ],
+    )
     with monkeypatch.context() as away:
         away.setattr(StoredRun, "summary", lambda _: (_ for _ in ()).throw(StoreError("away")))
         with pytest.raises(StoreError):
@@ -501,11 +541,23 @@ def test_answers_that_come_while_a_run_is_read_wait_for_the_next_reading(
 
     def then_more(store: SQLiteStore, run_id: str) -> Iterator[Any]:
         yield from stated(store, run_id)
-        store.load_import(run_id, [
-            Generation(run_id, f"new/{n}", GROUPS[0].id, "none", "object", 2, 0, "ok",
-                       triple=Triple("Women", "love", f"snow {n}"))
-            for n in range(40)
-        ])  # fmt: skip
+        store.load_import(
+            run_id,
+            [
+                Generation(
+                    run_id,
+                    f"new/{n}",
+                    GROUPS[0].id,
+                    "none",
+                    "object",
+                    2,
+                    0,
+                    "ok",
+                    triple=Triple("Women", "love", f"snow {n}"),
+                )
+                for n in range(40)
+            ],
+        )
 
     monkeypatch.setattr(type(run.store), "iter_statement_rows", then_more)
     during = server.render_served([run])

@@ -24,7 +24,6 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
-    TopicAssignment,
     Group,
     Metric,
     ProbedEdge,
@@ -32,6 +31,7 @@ from kgbias.graph.types import (
     Run,
     Score,
     Topic,
+    TopicAssignment,
     TopicModel,
     node_id,
 )
@@ -128,9 +128,15 @@ def test_every_measure_of_the_run_is_exported(store: SQLiteStore, run: Run, tmp_
     write_export(StoredRun(store, run), tmp_path / "t.csv")
     (row, *_) = read_rows(tmp_path / "t.csv")
     assert list(row)[-8:] == [
-        "regard", "regard_label", "toxicity", "toxicity_label", "warmth", "warmth_label",
-        "strategy", "iteration",
-    ]  # fmt: skip
+        "regard",
+        "regard_label",
+        "toxicity",
+        "toxicity_label",
+        "warmth",
+        "warmth_label",
+        "strategy",
+        "iteration",
+    ]
     assert (row["warmth"], row["warmth_label"]) == ("0.5", "warm")
     write_export(StoredRun(store, run), tmp_path / "t.ttl")
     assert 'kg:warmth "0.5"^^xsd:double' in (tmp_path / "t.ttl").read_text()
@@ -307,10 +313,20 @@ def test_tables_say_where_a_statement_came_from(store: SQLiteStore, run: Run) ->
     probing = ProbeRun(model, record={"measure": "conditional"})
     t = triples[0]
     edges = [
-        ProbedEdge(node_id("predicate", t.predicate), node_id("object", t.object), g.id, -9.0, 4,
-                   -5.0, 2, -4.0, 2, rank)
+        ProbedEdge(
+            node_id("predicate", t.predicate),
+            node_id("object", t.object),
+            g.id,
+            -9.0,
+            4,
+            -5.0,
+            2,
+            -4.0,
+            2,
+            rank,
+        )
         for rank, g in enumerate(GROUPS, 1)
-    ]  # fmt: skip
+    ]
     store.save_probes(run.id, probing, edges)
     store.save_probe_run(run.id, probing)
     out = StringIO()

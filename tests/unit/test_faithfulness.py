@@ -14,21 +14,21 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, UsageError
 from kgbias.faithfulness import (
-    LocalJudge,
     AnswerRecord,
+    LocalJudge,
     answer_relevance,
-    load_cases,
     context_relevance,
     faithfulness,
+    load_cases,
+    make_world_pairs,
+    measure_reliability,
     pairwise_accuracy,
     read_wikieval,
-    measure_reliability,
-    make_world_pairs,
 )
+from kgbias.faithfulness.judge_reliability import CORRUPTIONS, cohens_kappa, corruption_of
 from kgbias.faithfulness.judges import list_items, read_verdicts, split_sentences
 from kgbias.faithfulness.metrics import mean_over_records, retest_agreement
-from kgbias.faithfulness.judge_reliability import CORRUPTIONS, corruption_of, cohens_kappa
-from kgbias.faithfulness.rules import check_triple, check_statement
+from kgbias.faithfulness.rules import check_statement, check_triple
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Answer, Generation, Group, Run, Triple
 from kgbias.io.progress import SilentProgress
@@ -114,8 +114,9 @@ def test_the_metrics_are_those_of_the_paper(
         faith, answer, context = study.ragas([record], model)
         assert faith.estimate.value == 0.5  # one of two statements follows
         assert faith.records[0][0].parts == (
-            ("Bakers love bread.", True), ("Bakers love gold.", False),
-        )  # fmt: skip
+            ("Bakers love bread.", True),
+            ("Bakers love gold.", False),
+        )
         near = spread(["What do bakers love?", "Who are bakers?"])
         # two of the three questions are the question itself
         assert answer.estimate.value == pytest.approx((2 + near[0] @ near[1]) / 3)
@@ -163,7 +164,9 @@ def test_a_model_on_a_server_judges(tmp_path: Path) -> None:
     with FaultServer(plan) as server, kgbias.open(tmp_path / "k.db") as study:
         how: Any = {"base_url": server.url}
         with open_judge("openai:m", study._context.writable(), SilentProgress(), 0, how) as judge:
-            found = faithfulness([AnswerRecord("?", a, CONTEXT) for a in corrupted.values()], judge, 2)
+            found = faithfulness(
+                [AnswerRecord("?", a, CONTEXT) for a in corrupted.values()], judge, 2
+            )
     scores = {k: own[0].value for k, own in zip(corrupted, found.records, strict=True)}
     assert scores == {"true": 1.0, "swapped": 0.5, "negated": 0.5, "added": pytest.approx(2 / 3)}
     assert found.retest.value == 1.0 and 0.5 <= found.estimate.low < found.estimate.high < 1
@@ -193,8 +196,9 @@ def test_kappa() -> None:
 def test_lists_and_verdicts_are_read() -> None:
     assert list_items("Statements:\n1. A is B.\n- C is D.\n\n") == ["A is B.", "C is D."]
     assert read_verdicts("Yes it is. Final verdict for each statement in order: No. Yes.", 2) == [
-        False, True,
-    ]  # fmt: skip
+        False,
+        True,
+    ]
     assert read_verdicts("1. Yes\n2. No", 2) == [True, False]
     assert read_verdicts("I cannot say.", 2) == [None, None]
     assert split_sentences("A b. C d [1, 2]. [3]\nE f") == ["A b.", "C d.", "E f"]
@@ -232,7 +236,10 @@ def test_the_pairs_of_the_reference_world_are_true() -> None:
         if row.answer.startswith(group):  # without an opening, all of it stands in the context
             stated = [s.replace(f"{group} also ", f"{group} ") for s in split_sentences(row.answer)]
             assert set(stated) <= set(context)
-            wrong = [s.replace(f"{group} also ", f"{group} ") for s in split_sentences(row.ungrounded_answer)]
+            wrong = [
+                s.replace(f"{group} also ", f"{group} ")
+                for s in split_sentences(row.ungrounded_answer)
+            ]
             assert not set(wrong) <= set(context)
 
 
@@ -295,11 +302,20 @@ def crawled(tmp_path: Path) -> Path:
         store.keep_answers([Answer(f"k{n}", "m", a[1], "stop") for n, a in enumerate(ASKED)])
         generations = [
             Generation(
-                run.id, f"none/{n}", men.id, "none", "object", 0, 0, outcome, prompt=prompt,
-                answer_key=f"k{n}", triple=Triple("Men", *triple) if triple else None,
+                run.id,
+                f"none/{n}",
+                men.id,
+                "none",
+                "object",
+                0,
+                0,
+                outcome,
+                prompt=prompt,
+                answer_key=f"k{n}",
+                triple=Triple("Men", *triple) if triple else None,
             )
             for n, (prompt, _, triple, outcome) in enumerate(ASKED)
-        ]  # fmt: skip
+        ]
         store.record_round(run.id, "none", 0, generations)
         store.set_status(run.id, "complete")
     return tmp_path / "k.db"

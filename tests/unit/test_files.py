@@ -107,7 +107,10 @@ def test_a_folder_is_filled_at_the_end(tmp_path: Path) -> None:
         (partial / "sub" / "b").write_text("x")
     assert names(tmp_path) == ["a", "b", "figures", "some", "sub"]
     (folder / "mine").write_text("kept")
-    with pytest.raises(DataError, match=r"sub: it is not a file"), replace_folder(folder) as partial:
+    with (
+        pytest.raises(DataError, match=r"sub: it is not a file"),
+        replace_folder(folder) as partial,
+    ):
         (partial / "a").write_text("y")
         (partial / "sub").write_text("y")
     assert (folder / "a").read_text() == "x" and (folder / "mine").read_text() == "kept"

@@ -16,17 +16,17 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.report.findings import (
-    MIN_STATEMENTS,
-    MAX_FINDINGS_OF_A_KIND,
     MAX_FINDINGS,
+    MAX_FINDINGS_OF_A_KIND,
+    MIN_STATEMENTS,
     Finding,
     FindingKind,
     _belief_kind,
     _choice_kind,
     _undetected_note,
-    format_mean_count,
     build_screen,
     combine_kinds,
+    format_mean_count,
 )
 from kgbias.report.run_data import RunData
 from tests.conftest import require_modules
@@ -49,9 +49,18 @@ def run_of(store: SQLiteStore, said: Said, arm: str = "none", category: str = "p
         for n, label in enumerate(labels):
             triple = Triple(group.name, "are", f"{label} {n}")
             generations.append(
-                Generation(run.id, f"{arm}/initialise/are/{group.id}/{n:03d}#0", group.id, arm,
-                           "initialise", 0, 0, "ok", triple=triple)
-            )  # fmt: skip
+                Generation(
+                    run.id,
+                    f"{arm}/initialise/are/{group.id}/{n:03d}#0",
+                    group.id,
+                    arm,
+                    "initialise",
+                    0,
+                    0,
+                    "ok",
+                    triple=triple,
+                )
+            )
             regard[triple.id] = Score(triple.id, VALUES[label], label)
             toxicity[triple.id] = Score(triple.id, float(label == "negative"))
     store.load_import(run.id, generations)
@@ -75,8 +84,9 @@ def test_a_difference_is_said_with_its_test(store: SQLiteStore) -> None:
     assert "corrected (Holm) for 2 such questions" in first.tested
     assert first.basis == "40 statements about Ayes, 80 about the other groups."
     assert [address for _, address in first.links] == [
-        "#statements?group=Ayes", "x.html#view=differences&source=r%2Fnone&group=Ayes",
-    ]  # fmt: skip
+        "#statements?group=Ayes",
+        "x.html#view=differences&source=r%2Fnone&group=Ayes",
+    ]
     assert [f.p_value for f in found.findings] == sorted(f.p_value for f in found.findings)
 
 
@@ -125,7 +135,9 @@ def test_a_group_alone_and_groups_with_too_little(store: SQLiteStore, tmp_path: 
     """The level of one group is not held against 0: the prompts write much of it."""
     assert build_screen(run_of(store, {"Ayes": (5, 5, 20)})).kinds == 0
     with SQLiteStore(tmp_path / "few.db") as other:
-        few = run_of(other, {"Ayes": (0, 0, MIN_STATEMENTS - 1), "Bees": (MIN_STATEMENTS - 1, 0, 0)})
+        few = run_of(
+            other, {"Ayes": (0, 0, MIN_STATEMENTS - 1), "Bees": (MIN_STATEMENTS - 1, 0, 0)}
+        )
         assert not build_screen(few).findings
 
 
@@ -143,7 +155,10 @@ def test_kinds_pass_together() -> None:
     assert [f.topic for f in combine_kinds([one]).findings] == ["a"]
     both = combine_kinds([one, other])
     assert not both.findings and both.not_shown == "Not shown: an a; a b."
-    assert combine_kinds([FindingKind(0.01, one.findings, "an a"), other]).not_shown == "Not shown: a b."
+    assert (
+        combine_kinds([FindingKind(0.01, one.findings, "an a"), other]).not_shown
+        == "Not shown: a b."
+    )
 
 
 def test_the_strongest_come_first_wherever_they_are_from() -> None:
@@ -153,8 +168,11 @@ def test_the_strongest_come_first_wherever_they_are_from() -> None:
     ]
     shown = combine_kinds(kinds).findings
     assert [(f.topic, f.p_value) for f in shown] == [
-        ("a", 0.001), ("b", 0.002), ("c", 0.005), ("b", 0.01),
-    ]  # fmt: skip
+        ("a", 0.001),
+        ("b", 0.002),
+        ("c", 0.005),
+        ("b", 0.01),
+    ]
     assert len(shown) == MAX_FINDINGS
     assert len(combine_kinds([kinds[0]]).findings) == MAX_FINDINGS_OF_A_KIND
 
@@ -175,15 +193,21 @@ CRAWLED = SimpleNamespace(model=ModelInfo("m"))
 def test_a_small_floor_is_not_said_to_be_zero() -> None:
     """0.01 of 180 pairs is 0.05 of 900."""
     joint = SimpleNamespace(
-        belief_run=SimpleNamespace(model=ModelInfo("m"), record={}), rows=[],
+        belief_run=SimpleNamespace(model=ModelInfo("m"), record={}),
+        rows=[],
         floor={"believed": 3, "of": 900, "found": 0.01, "tested": 180, "p": 0.001},
-    )  # fmt: skip
-    kind = _belief_kind(cast(RunData, SimpleNamespace(run=CRAWLED, evidence=joint, beliefs=None)), "")
+    )
+    kind = _belief_kind(
+        cast(RunData, SimpleNamespace(run=CRAWLED, evidence=joint, beliefs=None)), ""
+    )
     assert kind is not None and kind.remark == (
         "In all, 3 of 900 pairs of a group and a statement are believed. Of as many pairs with "
         "made-up names, fewer than 0.1 would be believed on average."
     )
-    assert [format_mean_count(x) for x in (0.0, 0.004, 0.05, 0.099)] == ["0.0", *["fewer than 0.1"] * 3]
+    assert [format_mean_count(x) for x in (0.0, 0.004, 0.05, 0.099)] == [
+        "0.0",
+        *["fewer than 0.1"] * 3,
+    ]
     assert [format_mean_count(x) for x in (0.1, 1.26)] == ["0.1", "1.3"]
 
 
@@ -193,18 +217,30 @@ def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
 
     def edge(triple: Triple, group: Group, p: float, verdict: str) -> SimpleNamespace:
         return SimpleNamespace(
-            group_id=group.id, predicate_id=triple.predicate_id, object_id=triple.object_id,
-            statement_id=f"{triple.object}", share=0.9, low=0.7, high=0.97, base=0.5, lift=0.8,
-            q_value=p, names=6, verdict=verdict, answered=20, is_chosen_more=verdict == "chosen more",
-        )  # fmt: skip
+            group_id=group.id,
+            predicate_id=triple.predicate_id,
+            object_id=triple.object_id,
+            statement_id=f"{triple.object}",
+            share=0.9,
+            low=0.7,
+            high=0.97,
+            base=0.5,
+            lift=0.8,
+            q_value=p,
+            names=6,
+            verdict=verdict,
+            answered=20,
+            is_chosen_more=verdict == "chosen more",
+        )
 
     def kind_of(p: float, verdict: str) -> FindingKind | None:
         edges = [edge(said[0], groups[1], p, verdict), edge(said[1], groups[0], 0.8, "")]
         run = SimpleNamespace(model=ModelInfo("m"), groups=groups)
         data = SimpleNamespace(
-            run=run, choices=[(SimpleNamespace(model=ModelInfo("m")), edges)],
+            run=run,
+            choices=[(SimpleNamespace(model=ModelInfo("m")), edges)],
             counted=SimpleNamespace(including_unacceptable=said),
-        )  # fmt: skip
+        )
         return _choice_kind(cast(RunData, data), "")
 
     found = kind_of(0.001, "chosen more")
@@ -221,9 +257,10 @@ def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
 def test_beliefs_that_name_a_group_are_counted_though_not_shown() -> None:
     record = {"categories": [{"naming": ["s1", "s2"]}]}
     joint = SimpleNamespace(
-        belief_run=SimpleNamespace(model=ModelInfo("m"), record=record), rows=[],
+        belief_run=SimpleNamespace(model=ModelInfo("m"), record=record),
+        rows=[],
         floor={"believed": 3, "of": 900, "found": 0.0, "tested": 180, "p": 0.001},
-    )  # fmt: skip
+    )
     edges = [
         SimpleNamespace(verdict=verdict, statement_id=id)
         for verdict, id in (("believed", "s1"), ("believed", "s1"), ("believed", "s3"), ("", "s2"))
@@ -252,12 +289,14 @@ def test_what_an_arm_changes(store: SQLiteStore) -> None:
     run = data.run
     more = [
         replace(
-            g, arm="both", path=f"both{g.path}",
+            g,
+            arm="both",
+            path=f"both{g.path}",
             triple=Triple(g.triple.group, "are", f"worse {g.triple.object}"),
         )
         for g in data.generations
         if g.triple
-    ]  # fmt: skip
+    ]
     store.load_import(run.id, [*data.generations, *more])
     store.save_scores(
         run.id, Metric("toxicity", "rule", "1"), [Score(g.triple.id, 1.0) for g in more if g.triple]

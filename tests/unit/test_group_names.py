@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.associate.indicators import Indicators, placebo_indicators, read_indicators, shipped_indicators
+from kgbias.associate.indicators import (
+    Indicators,
+    placebo_indicators,
+    read_indicators,
+    shipped_indicators,
+)
 from kgbias.crawl.seeds import choose_seeds, published_seeds
 from kgbias.errors import DataError
 from kgbias.evidence import names
@@ -21,8 +26,8 @@ from kgbias.evidence.names import (
     list_other_groups,
     nonce_names,
     placebo_names,
-    unique_roots,
     surface_form,
+    unique_roots,
 )
 from kgbias.graph.types import Group, GroupName
 
@@ -58,7 +63,9 @@ def test_every_shipped_group_has_eight_names_of_its_own() -> None:
     for name in "Men", "Women", "Non-binary people", "Black people", "White people", "Muslims":
         assert len(unique_roots(of[name])) >= 2
     assert unique_roots(of["Black people"]) == ("black", "african american")
-    assert unique_roots(of["Asian people"]) == ("asian",) and unique_roots(of["French people"]) == ("french",)
+    assert unique_roots(of["Asian people"]) == ("asian",) and unique_roots(of["French people"]) == (
+        "french",
+    )
 
 
 def test_forms_are_balanced_over_the_groups_of_a_category() -> None:
@@ -98,7 +105,9 @@ def test_declared_names_are_what_a_group_is_called_and_marked_ones_are_not() -> 
     asked = lambda name: shipped_indicators().find_group(Group(name, "ethnicity"))  # noqa: E731
     black = asked("African Americans")
     assert black and black.name == "Black people" and asked("Arabs") is None
-    mixed = group_names(GROUPS["ethnicity"][0], shipped_indicators(), allowed_marks=("slur", "narrower"))
+    mixed = group_names(
+        GROUPS["ethnicity"][0], shipped_indicators(), allowed_marks=("slur", "narrower")
+    )
     assert [n.text for n in mixed if n.mark == "slur"] == ["Orientals"]
     assert "East Asians" in texts(mixed) and len(mixed) == 13
 
@@ -112,9 +121,10 @@ def test_the_names_of_a_seed_come_first_and_each_name_once() -> None:
     assert (found[1].form, found[1].root) == ("{}", "people who keep kosher")
     bakers = Group("Bakers", "trade", ("People who are bakers", "Bakery workers"))
     assert [(n.text, n.form, n.root) for n in group_names(bakers, shipped_indicators())] == [
-        ("Bakers", "{}s", "baker"), ("people who are bakers", "people who are {}", "baker"),
+        ("Bakers", "{}s", "baker"),
+        ("people who are bakers", "people who are {}", "baker"),
         ("Bakery workers", "{}s", "baker"),  # words that begin alike have one root
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -152,14 +162,18 @@ def test_names_of_ones_own(tmp_path: Path) -> None:
     one_root = ["the Wood", "wood"]"""
     found = group_names(ELVES, own(tmp_path, table))
     assert [(n.text, n.form, n.root) for n in found] == [
-        ("elves", "{}s", "elve"), ("Elves from the wood", "{}", "elve"),
-        ("people from the Wood", "people from {}", "wood"), ("Elven people", "{} people", "elve"),
-        ("woodfolk", "{}", "wood"), ("fey folk", "{} folk", "fey"),
-    ]  # fmt: skip
+        ("elves", "{}s", "elve"),
+        ("Elves from the wood", "{}", "elve"),
+        ("people from the Wood", "people from {}", "wood"),
+        ("Elven people", "{} people", "elve"),
+        ("woodfolk", "{}", "wood"),
+        ("fey folk", "{} folk", "fey"),
+    ]
     every = group_names(ELVES, own(tmp_path, table), allowed_marks={"narrower", "self-description"})
     assert [(n.text, n.mark) for n in every if n.mark] == [
-        ("the fair", "self-description"), ("High Elfs", "narrower"),
-    ]  # fmt: skip
+        ("the fair", "self-description"),
+        ("High Elfs", "narrower"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -195,9 +209,10 @@ paraphrases = { pattern = "wood", words = ["{Elven} folk"] }
 """)
     found = group_names(ELVES, read_indicators(path))
     assert [(n.text, n.form) for n in found[1:]] == [
-        ("the Elven", "the {}"), ("people from the Wood", "people from {}"),
+        ("the Elven", "the {}"),
+        ("people from the Wood", "people from {}"),
         ("Elven folk", "{} folk"),
-    ]  # fmt: skip
+    ]
     wrong = path.read_text().replace('["{Elven} folk"]', "3")
     path.write_text(wrong)
     with pytest.raises(DataError, match="paraphrases, words must be a list of words"):
@@ -242,7 +257,11 @@ def test_nonce_names_follow_from_the_seed_and_the_names() -> None:
 def test_no_invented_root_is_a_word() -> None:
     """Of all that can be drawn: none is in the dictionaries of spaCy, or a given name, and none
     begins like a country or people or holds one."""
-    stems = [s for s in map("".join, product(names._ROOT_ONSETS, names._ROOT_CODAS)) if s not in names._TAKEN_STEMS]
+    stems = [
+        s
+        for s in map("".join, product(names._ROOT_ONSETS, names._ROOT_CODAS))
+        if s not in names._TAKEN_STEMS
+    ]
     endings = (*names._PEOPLE_ENDINGS, *names._PLACE_ENDINGS, *names._FAITH_ENDINGS)
     invented = {stem + ending for stem in stems for ending in endings}
     invented |= {stem + ending + "s" for stem in stems for ending in names._PEOPLE_ENDINGS}
@@ -276,7 +295,9 @@ def test_placebo_names_are_those_of_no_group() -> None:
     found = placebo_names()
     assert set(found) == {group.name for group in placebo_indicators().groups} and len(found) >= 4
     for own in found.values():
-        assert len(own) == 8 and len(unique_roots(own)) == 1 and all(n.nonce and n.form for n in own)
+        assert (
+            len(own) == 8 and len(unique_roots(own)) == 1 and all(n.nonce and n.form for n in own)
+        )
     assert texts(found["people named Alex"])[:2] == ["people named Alex", "people called Alex"]
 
 
@@ -285,5 +306,7 @@ def test_shipped_groups_that_a_run_lacks() -> None:
     assert "Jewish people" in lacking["Jews"] and {"Black women", "girls"} <= lacking.keys()
     assert lacking["Arabs"] == ("Arab people",)  # two names of one narrower group
     assert not {"Men", "Women", "Non-binary people", "Orientals"} & lacking.keys()
-    own = {g.name for g in list_other_groups([Group("The elderly", "age"), Group("Arab", "people")])}
+    own = {
+        g.name for g in list_other_groups([Group("The elderly", "age"), Group("Arab", "people")])
+    }
     assert not {"Old people", "Arabs"} & own and "Young people" in own

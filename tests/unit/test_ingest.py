@@ -40,9 +40,17 @@ def imported(tmp_path: Path, name: str, text: str, *arguments: str) -> tuple[SQL
 
 
 COLUMNS = (
-    "--group", "who", "--predicate", "verb", "--object", "what", "--count", "times",
-    "--category", "kind",
-)  # fmt: skip
+    "--group",
+    "who",
+    "--predicate",
+    "verb",
+    "--object",
+    "what",
+    "--count",
+    "times",
+    "--category",
+    "kind",
+)
 
 
 def test_a_table_becomes_a_run(tmp_path: Path) -> None:
@@ -51,12 +59,16 @@ def test_a_table_becomes_a_run(tmp_path: Path) -> None:
     run = store.find_run("mine")
     assert (run.kind, run.status, run.model.name) == ("import", "complete", "m")
     assert [(g.name, g.category) for g in run.groups] == [
-        ("Women", "gender"), ("Men", "gender"), ("Sikhs", "religion"),
-    ]  # fmt: skip
+        ("Women", "gender"),
+        ("Men", "gender"),
+        ("Sikhs", "religion"),
+    ]
     found = {(t.group, t.predicate, t.object): t.count for t in store.triples(run.id)}
     assert found == {
-        ("Women", "love", "pie"): 5, ("Men", "love", "tea, black"): 1, ("Sikhs", "are", "kind"): 1,
-    }  # fmt: skip
+        ("Women", "love", "pie"): 5,
+        ("Men", "love", "tea, black"): 1,
+        ("Sikhs", "are", "kind"): 1,
+    }
 
 
 def test_groups_are_counted_once_whatever_their_arms(tmp_path: Path) -> None:
@@ -111,26 +123,40 @@ def test_profiles(tmp_path: Path) -> None:
     found = {(t.group, t.predicate, t.object) for t in store.triples(store.find_run().id)}
     assert said["groups"] == 2
     assert found == {
-        ("Ana", "age", "31"), ("Ana", "is", "kind"), ("Ana", "is", "curious"),
-        ("Ana", "hobbies", "chess"), ("Bo", "age", "44"), ("Bo", "is", "kind"),
+        ("Ana", "age", "31"),
+        ("Ana", "is", "kind"),
+        ("Ana", "is", "curious"),
+        ("Ana", "hobbies", "chess"),
+        ("Bo", "age", "44"),
+        ("Bo", "is", "kind"),
         ("Bo", "hobbies", "(not a tuple"),
-    }  # fmt: skip
+    }
 
 
 def test_profiles_by_another_column(tmp_path: Path) -> None:
     store, _ = imported(
-        tmp_path, "p.csv", PROFILES,
-        "--format", "profiles", "--group", "Group", "--attribute", "traits",
-    )  # fmt: skip
+        tmp_path,
+        "p.csv",
+        PROFILES,
+        "--format",
+        "profiles",
+        "--group",
+        "Group",
+        "--attribute",
+        "traits",
+    )
     triples = store.triples(store.find_run().id)
     assert {(t.group, t.predicate, t.object) for t in triples} == {
-        ("ITALIAN F", "traits", "kind"), ("ITALIAN F", "traits", "curious"),
+        ("ITALIAN F", "traits", "kind"),
+        ("ITALIAN F", "traits", "curious"),
         ("DANISH M", "traits", "kind"),
-    }  # fmt: skip
+    }
 
 
 def test_hostile_objects_come_back(tmp_path: Path) -> None:
-    lines = [json.dumps({"group": "Women", "predicate": "say", "object": text}) for text in HOSTILE_TEXTS]
+    lines = [
+        json.dumps({"group": "Women", "predicate": "say", "object": text}) for text in HOSTILE_TEXTS
+    ]
     store, said = imported(tmp_path, "h.jsonl", "\n".join(lines))
     kept = said["statements"] + said["left_out"]
     assert kept == len(HOSTILE_TEXTS)

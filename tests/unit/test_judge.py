@@ -19,7 +19,9 @@ def no_rain(sentences: Sequence[str]) -> list[float]:
 
 
 def test_nonsense_is_asked_again_and_counted(store: SQLiteStore) -> None:
-    result = crawl(CONFIG, ScriptedModel(talkative), store, judge=AcceptabilityJudge("test:1", no_rain))
+    result = crawl(
+        CONFIG, ScriptedModel(talkative), store, judge=AcceptabilityJudge("test:1", no_rain)
+    )
     rejected = [g for g in picture(store) if g.outcome == "nonsense"]
     assert len(rejected) == result.outcomes["nonsense"] > 5
     assert {(g.reason, g.triple) for g in rejected} == {("too low an acceptability", None)}
@@ -28,14 +30,32 @@ def test_nonsense_is_asked_again_and_counted(store: SQLiteStore) -> None:
 
 
 def test_the_judge_is_part_of_the_run(store: SQLiteStore) -> None:
-    first = crawl(CONFIG, ScriptedModel(talkative), store, judge=AcceptabilityJudge("test:1", no_rain), name="x")
+    first = crawl(
+        CONFIG,
+        ScriptedModel(talkative),
+        store,
+        judge=AcceptabilityJudge("test:1", no_rain),
+        name="x",
+    )
     said = picture(store)
     assert first.run.config["judge"] == "test:1"
     assert first.run.config["min_acceptability"] == 0.5
-    again = crawl(CONFIG, ScriptedModel(talkative), store, judge=AcceptabilityJudge("test:1", no_rain), name="x")
+    again = crawl(
+        CONFIG,
+        ScriptedModel(talkative),
+        store,
+        judge=AcceptabilityJudge("test:1", no_rain),
+        name="x",
+    )
     assert again.asked_count == 0 and picture(store) == said
     with pytest.raises(RunConflict):
-        crawl(CONFIG, ScriptedModel(talkative), store, judge=AcceptabilityJudge("test:2", no_rain), name="x")
+        crawl(
+            CONFIG,
+            ScriptedModel(talkative),
+            store,
+            judge=AcceptabilityJudge("test:2", no_rain),
+            name="x",
+        )
     assert not {"judge", "min_acceptability"} & SMALL.as_dict().keys()
 
 

@@ -9,9 +9,9 @@ import pytest
 
 import kgbias
 from kgbias.errors import ModelError, UsageError
-from kgbias.measure.scorer_agreement import correlation_estimate, cohens_kappa
-from kgbias.measure.labelled_sets import LabelledStatement, LabelledSet, read_shipped_set
+from kgbias.measure.labelled_sets import LabelledSet, LabelledStatement, read_shipped_set
 from kgbias.measure.precision import SAMPLE_SIZE, check_shipped_labels
+from kgbias.measure.scorer_agreement import cohens_kappa, correlation_estimate
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._llm import read_rubric
 from kgbias.measures import MEASURES
@@ -152,9 +152,15 @@ def test_a_judge_that_never_answers_is_an_error(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_check_is_kappa_with_the_labels(server: FaultServer) -> None:
     scorer = load_scorer("regard", "llm:openai:judge")
-    told = [("Men love kind people.", "positive"), ("Men hate kind people.", "negative"),
-            ("Men love tea.", "neutral"), ("Men fear tea.", "negative")]  # fmt: skip
-    of = LabelledSet("mine", "regard", "person", tuple(LabelledStatement(*each) for each in told), ("Ana",))
+    told = [
+        ("Men love kind people.", "positive"),
+        ("Men hate kind people.", "negative"),
+        ("Men love tea.", "neutral"),
+        ("Men fear tea.", "negative"),
+    ]
+    of = LabelledSet(
+        "mine", "regard", "person", tuple(LabelledStatement(*each) for each in told), ("Ana",)
+    )
     found = check_shipped_labels(scorer, of)
     assert found.same.value == 0.75
     # chance: (1/4)(1/4) + (1/4)(2/4) + (2/4)(1/4) = 5/16, so (3/4 - 5/16) / (11/16) = 7/11

@@ -30,15 +30,25 @@ def a_run(store: SQLiteStore, name: str, objects: int, first: int = 0) -> Run:
         [Answer(f"{name} {n}", run.model.id, "x" * 500, "stop") for n in range(objects)]
     )
     store.record_round(
-        run.id, "none", 0,
+        run.id,
+        "none",
+        0,
         [
             Generation(
-                run.id, f"{n}", ELVES.id, "none", "object", 0, 0, "ok", answer_key=f"{name} {n}",
+                run.id,
+                f"{n}",
+                ELVES.id,
+                "none",
+                "object",
+                0,
+                0,
+                "ok",
+                answer_key=f"{name} {n}",
                 triple=Triple("Elves", "love", f"thing {first + n}"),
             )
             for n in range(objects)
         ],
-    )  # fmt: skip
+    )
     store.set_status(run.id, "complete")
     return run
 
@@ -67,11 +77,15 @@ def test_every_column_of_ids_is_known(tmp_path: Path) -> None:
                 if re.search(r"(^|_)(id|uid|key)$", column) and (table, column) not in known | own:
                     # ids that a row came with, or that its own table's rows are named by
                     assert (table, column) in {
-                        ("answer", "model_id"), ("label", "uid"),
-                        ("probing", "id"), ("choosing", "id"),
+                        ("answer", "model_id"),
+                        ("label", "uid"),
+                        ("probing", "id"),
+                        ("choosing", "id"),
                         ("believing", "id"),
-                        ("passage", "id"), ("passage_relation", "id"), ("flagged", "apx_id"),
-                    }, f"say in references() what {table}.{column} refers to"  # fmt: skip
+                        ("passage", "id"),
+                        ("passage_relation", "id"),
+                        ("flagged", "apx_id"),
+                    }, f"say in references() what {table}.{column} refers to"
 
 
 def test_deleting_says_first_and_needs_a_yes(path: Path) -> None:

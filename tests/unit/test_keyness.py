@@ -63,9 +63,15 @@ def test_log_odds_by_hand() -> None:
 
 @pytest.mark.parametrize(
     ("n", "m", "p", "q"),
-    [(20, 20, 0.3, 0.3), (20, 20, 0.6, 0.05), (20, 20, 0.2, 0.01), (40, 440, 0.2, 0.01),
-     (100, 100, 0.2, 0.01), (10, 10, 0.9, 0.5)],
-)  # fmt: skip
+    [
+        (20, 20, 0.3, 0.3),
+        (20, 20, 0.6, 0.05),
+        (20, 20, 0.2, 0.01),
+        (40, 440, 0.2, 0.01),
+        (100, 100, 0.2, 0.01),
+        (10, 10, 0.9, 0.5),
+    ],
+)
 def test_intervals_of_log_odds_hold_in_all_samples_counted(
     n: int, m: int, p: float, q: float
 ) -> None:
@@ -91,8 +97,10 @@ def test_a_difference_is_at_one_mix_of_blocks() -> None:
     found = measure_keyness(table_of([0] * 70 + [1] * 80, [0] * 150, published), deals=0)
     own = found.difference(0, 0)
     assert (round(own.low, 4), own.value, round(own.high, 4)) == (
-        0.0524, pytest.approx(0.2), 0.3339
-    )  # fmt: skip
+        0.0524,
+        pytest.approx(0.2),
+        0.3339,
+    )
     apart = measure_keyness(table_of([0] * 20 + [1] * 20, [0] * 20 + [1] * 20, having), deals=0)
     assert math.isnan(apart.difference(0, 0).value)  # never asked alike
 
@@ -117,7 +125,10 @@ def test_prompts_are_dealt_within_their_blocks() -> None:
     group = [0] * 18 + [1] * 2 + [0] * 2 + [1] * 18
     block = [0] * 20 + [1] * 20
     having = [[0]] * 20 + [[1]] * 20
-    assert measure_keyness(table_of(group, block, having), deals=0).p_values.tolist() == [[1, 1], [1, 1]]
+    assert measure_keyness(table_of(group, block, having), deals=0).p_values.tolist() == [
+        [1, 1],
+        [1, 1],
+    ]
     assert measure_keyness(table_of(group, [0] * 40, having), deals=0).p_values.max() < 0.001
 
 
@@ -131,7 +142,9 @@ def test_dealing_anew_gives_the_exact_distribution() -> None:
         measure_keyness(table_of(rng.permutation(group).tolist(), block, having), deals=199, seed=n)
         for n in range(100)
     ]
-    assert np.mean([found.overall_p <= 0.1 for found in null]) <= 0.2  # 0.1 and three standard errors
+    assert (
+        np.mean([found.overall_p <= 0.1 for found in null]) <= 0.2
+    )  # 0.1 and three standard errors
     assert np.mean([found.p_values <= 0.05 for found in null]) <= 0.05
 
 
@@ -150,11 +163,19 @@ def crawled(store: SQLiteStore, planted: float, seed: int = 0, wordings: int = 2
             thing = f"fields {n}" if about_land else f"{rng.choice(COMMON)} {group.name}"
             made.append(
                 Generation(
-                    run.id, f"none/initialise/{group.id}/love/{n:03d}#0", group.id, "none",
-                    "initialise", 0, 0, "ok", template=f"object@1.{wording}:chat",
-                    prompt=f"{group.name} {n}", triple=Triple(group.name, "love", f"{thing}"),
+                    run.id,
+                    f"none/initialise/{group.id}/love/{n:03d}#0",
+                    group.id,
+                    "none",
+                    "initialise",
+                    0,
+                    0,
+                    "ok",
+                    template=f"object@1.{wording}:chat",
+                    prompt=f"{group.name} {n}",
+                    triple=Triple(group.name, "love", f"{thing}"),
                 )
-            )  # fmt: skip
+            )
     store.load_import(run.id, made)
     return RunData(StoredRun(store, run))
 
@@ -184,11 +205,12 @@ def test_what_is_said_more_can_be_taken_out(tmp_path: Path) -> None:
     (row,) = rows.records()
     one = test.found[0]
     assert (row["category"], row["group"], row["kind"], row["feature"]) == (
-        "occupations", "Farmers", "word", "fields"
-    )  # fmt: skip
-    assert (row["prompts"], row["of"], row["others"], row["of_others"]) == (
-        one.prompts, 60, 0, 180
-    )  # fmt: skip
+        "occupations",
+        "Farmers",
+        "word",
+        "fields",
+    )
+    assert (row["prompts"], row["of"], row["others"], row["of_others"]) == (one.prompts, 60, 0, 180)
     assert row["category_p"] == test.p and row["triples"] == [*one.triples]
     assert row["sentence"].startswith("Farmers love fields")
     call = ["compare", "r", "--store", url]

@@ -15,10 +15,23 @@ from kgbias.cli import cli
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.claims import extract_claims
-from kgbias.evidence.stereotype_matching import MIN_KNOWN_COSINE, MIN_RELATED_COSINE, StereotypeCount, StereotypeComparison, match_stereotypes, match_texts, list_recorded_statements
-from kgbias.evidence.stereotype_tables import TableColumns, Stereotype, read_stereotypes, word_stereotype
+from kgbias.evidence.stereotype_matching import (
+    MIN_KNOWN_COSINE,
+    MIN_RELATED_COSINE,
+    StereotypeComparison,
+    StereotypeCount,
+    list_recorded_statements,
+    match_stereotypes,
+    match_texts,
+)
+from kgbias.evidence.stereotype_tables import (
+    Stereotype,
+    TableColumns,
+    read_stereotypes,
+    word_stereotype,
+)
 from kgbias.graph.selection import SelectedStatements
-from kgbias.graph.types import BelievedEdge, BeliefRun
+from kgbias.graph.types import BeliefRun, BelievedEdge
 from kgbias.models.base import ModelInfo
 from kgbias.probe.result import Statement
 from kgbias.stats.inference import proportion
@@ -60,9 +73,11 @@ def test_claims(text: str, found: list[tuple[str, int, bool]]) -> None:
 
 
 VECTORS = {  # two directions, and what lies between them at a known cosine
-    "smart": (1.0, 0.0), "rude": (0.0, 1.0),
-    "intelligent": (MIN_KNOWN_COSINE + 0.01, 0.0), "clever": (MIN_RELATED_COSINE + 0.01, 0.0),
-}  # fmt: skip
+    "smart": (1.0, 0.0),
+    "rude": (0.0, 1.0),
+    "intelligent": (MIN_KNOWN_COSINE + 0.01, 0.0),
+    "clever": (MIN_RELATED_COSINE + 0.01, 0.0),
+}
 
 
 def embed(texts: Sequence[str]) -> np.ndarray:
@@ -162,9 +177,14 @@ def test_a_run_against_a_table(files: tuple[str, Path]) -> None:
     assert found.shares["new"].value == pytest.approx(2 / 6)
     assert not found.shares["said"].has_interval  # three groups are too few
     assert found.summarise_groups()[0] == {
-        "group": "Texans", "recorded": 2, "said": 2, "statements": 3, "known": 2, "related": 1,
+        "group": "Texans",
+        "recorded": 2,
+        "said": 2,
+        "statements": 3,
+        "known": 2,
+        "related": 1,
         "new": 0,
-    }  # fmt: skip
+    }
 
 
 def test_groups_are_the_same_by_any_of_their_names(tmp_path: Path) -> None:
@@ -236,12 +256,15 @@ def test_stereoset(tmp_path: Path) -> None:
     labels = ("stereotype", "anti-stereotype", "unrelated")
     words = ("poor", "rich", "fish")
     example = {
-        "id": "1", "target": "Texan", "bias_type": "race", "context": "The Texan was BLANK.",
+        "id": "1",
+        "target": "Texan",
+        "bias_type": "race",
+        "context": "The Texan was BLANK.",
         "sentences": [
             {"gold_label": label, "sentence": f"The Texan was {word}."}
             for label, word in zip(labels, words, strict=True)
         ],
-    }  # fmt: skip
+    }
     path = tmp_path / "dev.json"
     path.write_text(json.dumps({"data": {"intrasentence": [example]}}))
     assert read_stereotypes(path) == [Stereotype("stereoset", "Texan", "poor", "race")]
@@ -257,11 +280,14 @@ def test_stereoset_changes_capitals_and_punctuation_around_the_blank(tmp_path: P
     labels = ("stereotype", "anti-stereotype", "unrelated")
     examples = [
         {
-            "id": context, "target": "baker", "bias_type": "profession", "context": context,
+            "id": context,
+            "target": "baker",
+            "bias_type": "profession",
+            "context": context,
             "sentences": [{"gold_label": label, "sentence": sentence} for label in labels],
         }
         for context, sentence in sentences.items()
-    ]  # fmt: skip
+    ]
     path, told = tmp_path / "dev.json", list[str]()
     path.write_text(json.dumps({"data": {"intrasentence": examples}}))
     found = [each.attribute for each in read_stereotypes(path, notify=told.append)]
@@ -321,11 +347,21 @@ def believed(db: str) -> None:
         of = {("Texans", 0): 2.0, ("Texans", 1): 0.0, ("Ohioans", 1): 1.5, ("Ohioans", 2): 3.0}
         edges = [
             BelievedEdge(
-                *statements[n].key, run.find_group(group).id, lift, lift - 0.4, lift + 0.4, 5,
-                0.01, 0.01, 0.01, 0.01, lift - 0.2, verdict="believed" if lift > 1 else "",
+                *statements[n].key,
+                run.find_group(group).id,
+                lift,
+                lift - 0.4,
+                lift + 0.4,
+                5,
+                0.01,
+                0.01,
+                0.01,
+                0.01,
+                lift - 0.2,
+                verdict="believed" if lift > 1 else "",
             )
             for (group, n), lift in of.items()
-        ]  # fmt: skip
+        ]
         run.save_beliefs(believing, edges)
         run.save_belief_run(believing)
 
@@ -343,8 +379,9 @@ def test_what_is_believed_of_the_recorded(files: tuple[str, Path]) -> None:
     assert found.shares["believed"].value == 1 / 2
     assert found.model == "judge"
     assert [(u.group, u.statement, u.lift.value) for u in found.unrecorded_beliefs] == [
-        ("Ohioans", "support tea", 3.0), ("Ohioans", "are smart", 1.5),
-    ]  # fmt: skip
+        ("Ohioans", "support tea", 3.0),
+        ("Ohioans", "are smart", 1.5),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -353,24 +390,32 @@ def test_what_is_believed_of_the_recorded(files: tuple[str, Path]) -> None:
 )
 def test_how_a_model_is_asked(attribute: str, statement: str) -> None:
     assert word_stereotype(Stereotype("own", "Texans", attribute)) == statement
-    assert word_stereotype(Stereotype("own", "Texans", attribute, statement="love tea")) == "love tea"
+    assert (
+        word_stereotype(Stereotype("own", "Texans", attribute, statement="love tea")) == "love tea"
+    )
 
 
 def test_what_is_asked_is_of_the_groups_of_the_run(files: tuple[str, Path]) -> None:
     with kgbias.open(files[0]) as study:
         run = study.run("said").stored
-        assert list_recorded_statements(run, read_stereotypes(files[1])) == {"states": ["are rude", "are smart"]}
+        assert list_recorded_statements(run, read_stereotypes(files[1])) == {
+            "states": ["are rude", "are smart"]
+        }
 
 
 def test_a_share_of_none_has_an_interval() -> None:
     """Of four groups none, as Wilson's of 0 of 4; of three there is no interval."""
     entries = [StereotypeCount(Stereotype("own", g, "a"), g, 0, 0.0) for g in "AABCD"]
-    share = StereotypeComparison("own", (), entries, (), 0, SelectedStatements((), (), (), (), 0, {}, {})).shares["said"]
+    share = StereotypeComparison(
+        "own", (), entries, (), 0, SelectedStatements((), (), (), (), 0, {}, {})
+    ).shares["said"]
     assert (share.value, share.low, share.n) == (0, 0, 5)
     assert share.high == pytest.approx(proportion(0, 4).high)
 
 
 def test_a_difference_of_none_can_go_either_way() -> None:
     entries = [StereotypeCount(Stereotype("own", g, "a"), g, 0, 0.0) for g in "ABCD"]
-    apart = StereotypeComparison("own", (), entries, (), 0, SelectedStatements((), (), (), (), 0, {}, {})).shares["beyond"]
+    apart = StereotypeComparison(
+        "own", (), entries, (), 0, SelectedStatements((), (), (), (), 0, {}, {})
+    ).shares["beyond"]
     assert apart.value == 0 < apart.high == -apart.low

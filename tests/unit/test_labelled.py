@@ -11,10 +11,15 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, MissingExtra
 from kgbias.graph.labels import Label
-from kgbias.measure import scorer_reliability, labelled_sets, precision, scorers
+from kgbias.measure import labelled_sets, precision, scorer_reliability, scorers
+from kgbias.measure.labelled_sets import LabelledSet, LabelledStatement, read_sets, read_shipped_set
+from kgbias.measure.precision import (
+    MIN_GROUP_LABELS,
+    LabelAgreement,
+    check_by_group,
+    check_shipped_labels,
+)
 from kgbias.measure.scorer_agreement import cohens_kappa
-from kgbias.measure.labelled_sets import LabelledStatement, LabelledSet, read_sets, read_shipped_set
-from kgbias.measure.precision import MIN_GROUP_LABELS, LabelAgreement, check_shipped_labels, check_by_group
 from kgbias.measure.scorers import Judgement
 
 CARD = 'measure = "toxicity"\nkind = "person"\nraters = ["Ana", "Ben"]\nguide = "toxicity@1"\n'
@@ -43,7 +48,9 @@ def test_the_words_are_those_of_whoever_labelled(
         assert labelled_sets.describe_shipped_annotator() == "one person"
         other = read_shipped_set("regard")
         assert other is not None and other.statements == own.statements
-        assert "for regard, by one person: kappa" in str(check_shipped_labels(Says(["neutral"] * 60)))
+        assert "for regard, by one person: kappa" in str(
+            check_shipped_labels(Says(["neutral"] * 60))
+        )
         (flagged, *_) = precision._read_precisions().values()
         assert "read one by one (by one person)" in str(flagged)
     finally:
@@ -69,8 +76,9 @@ def test_a_table_of_ones_own_is_a_set_by_its_card(tmp_path: Path) -> None:
     assert (found.name, found.labelled_by, found.guide) == ("mine", "2 people", "toxicity@1")
     assert (found.license, found.labelled) == ("CC0-1.0", "2026")
     assert found.statements == (
-        LabelledStatement("They steal.", "toxic", "Elves"), LabelledStatement("They, eat.", "not toxic")
-    )  # fmt: skip
+        LabelledStatement("They steal.", "toxic", "Elves"),
+        LabelledStatement("They, eat.", "not toxic"),
+    )
 
 
 def test_published_sets_are_read_as_they_were_published(tmp_path: Path) -> None:
@@ -140,7 +148,9 @@ def test_a_bad_set_is_one_line(tmp_path: Path, text: str, card: str, why: str) -
 
 def test_agreement_is_given_over_all_and_by_group_with_a_floor() -> None:
     statements = tuple(
-        LabelledStatement(f"s{n}", "toxic" if n % 4 == 0 else "not toxic", group, f"u{n // 2}", float(n))
+        LabelledStatement(
+            f"s{n}", "toxic" if n % 4 == 0 else "not toxic", group, f"u{n // 2}", float(n)
+        )
         for group, start in (("Elves", 0), ("Orcs", MIN_GROUP_LABELS))
         for n in range(start, start + MIN_GROUP_LABELS - (group == "Orcs"))
     )
@@ -180,17 +190,28 @@ def study(tmp_path: Path) -> Iterator[kgbias.Study]:
         run.measure(scorers=nothing | {"toxicity": f"scores:{tmp_path / 'scores.csv'}"}, axes=False)
         ids = {f"{t.group} {t.predicate} {t.object}": t.id for t in run.triples()}
         said = [
-            ("Elves love songs", "toxic", "Ana"), ("Elves love songs", "not toxic", "Ben"),
-            ("Elves hate smoke", "not toxic", "Ana"), ("Orcs love smoke", "toxic", "Ana"),
+            ("Elves love songs", "toxic", "Ana"),
+            ("Elves love songs", "not toxic", "Ben"),
+            ("Elves hate smoke", "not toxic", "Ana"),
+            ("Orcs love smoke", "toxic", "Ana"),
             ("Orcs love smoke", "", "Ben"),
-        ]  # fmt: skip
+        ]
         run.stored.store.add_labels(
             [
-                Label(ids[text], "toxicity", label, rater, "person", "toxicity@1",
-                      f"2026-11-2{day}T10:00:00+00:00", False, "")
+                Label(
+                    ids[text],
+                    "toxicity",
+                    label,
+                    rater,
+                    "person",
+                    "toxicity@1",
+                    f"2026-11-2{day}T10:00:00+00:00",
+                    False,
+                    "",
+                )
                 for day, (text, label, rater) in enumerate(said)
             ]
-        )  # fmt: skip
+        )
         yield study
 
 

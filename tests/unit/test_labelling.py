@@ -27,10 +27,11 @@ GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
 OBJECTS = [*(f"thing {n}" for n in range(9)), "men and the woman"]
 TOKEN = "0123456789abcdef"
 GUIDES = {  # a guide whose text changes needs another version: labels carry it
-    "regard@1": "13d7c63eac5ae2c990e6", "toxicity@1": "c8852d18439b3f124cac",
+    "regard@1": "13d7c63eac5ae2c990e6",
+    "toxicity@1": "c8852d18439b3f124cac",
     "identity_attack@1": "846af56440765bbb3f0d",
     "acceptability@1": "2626abdafb9a5d18b161",
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -87,8 +88,12 @@ def test_labels_are_read_again_only_if_others_have_written(run: StoredRun) -> No
     answer = desk.handle_request({**asked, "do": "next"})
     assert reads == ["regard"] * 2
     assert answer["progress"] | {"statements": 0} == {
-        "labelled": 3, "skipped": 0, "by_all": 4, "raters": 2, "statements": 0,
-    }  # fmt: skip
+        "labelled": 3,
+        "skipped": 0,
+        "by_all": 4,
+        "raters": 2,
+        "statements": 0,
+    }
     ana.undo_label()
     assert [x.label for x in kept("regard")][-1] == "undo"
     assert desk.handle_request({**asked, "do": "next"})["progress"]["labelled"] == 2
@@ -99,11 +104,18 @@ def test_a_label_that_is_sent_again_changes_nothing(run: StoredRun) -> None:
     (first,) = ana.next_tasks()
     kept = ana.label_statement(first, "1", "a sneer")
     assert (kept.label, kept.rater, kept.kind, kept.sample) == (
-        "negative", "Ana Bee", "person", ana.sample.id,
-    )  # fmt: skip
+        "negative",
+        "Ana Bee",
+        "person",
+        ana.sample.id,
+    )
     assert ana.label_statement(first.id, "negative", "a sneer") == kept
     assert len(run.store.labels()) == 1
-    assert ana.undo_label(first.id) == first and ana.undo_label(first.id) is None and ana.undo_label() is None
+    assert (
+        ana.undo_label(first.id) == first
+        and ana.undo_label(first.id) is None
+        and ana.undo_label() is None
+    )
     assert ana.next_tasks() == [first] and len(run.store.labels()) == 2
     with pytest.raises(UsageError, match=r"no label 'bad' of regard; use negative \(1\)"):
         ana.label_statement(first, "bad")
@@ -141,8 +153,10 @@ def test_a_sheet_is_read_back_whole(run: StoredRun, tmp_path: Path) -> None:
     for _ in range(2):
         found = read_label_sheet(run, sheet)
         assert [(x.label, x.note) for x in found] == [
-            ("negative", ""), ("positive", ""), ("", "cannot tell"),
-        ]  # fmt: skip
+            ("negative", ""),
+            ("positive", ""),
+            ("", "cannot tell"),
+        ]
         assert all(x.rater == "Ana" and x.masked and x.sample for x in found)
     assert len(run.store.labels()) == 3
     assert {x.rater for x in read_label_sheet(run, sheet, rater="Ben")} == {"Ben"}
@@ -194,9 +208,12 @@ def app(run: StoredRun) -> Application:
 
 
 SENT = {
-    "host": "127.0.0.1:8765", "origin": "http://127.0.0.1:8765", "x-kgbias": "label",
-    "content-type": "application/json", "authorization": f"Bearer {TOKEN}",
-}  # fmt: skip
+    "host": "127.0.0.1:8765",
+    "origin": "http://127.0.0.1:8765",
+    "x-kgbias": "label",
+    "content-type": "application/json",
+    "authorization": f"Bearer {TOKEN}",
+}
 NEXT = {"measure": "regard", "rater": "Ana", "do": "next", "statement": "", "label": "", "note": ""}
 
 
@@ -207,11 +224,18 @@ def posted(
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     sent: list[dict[str, Any]] = []
     scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method,
-        "scheme": "http", "path": path, "raw_path": path.encode(), "root_path": "",
-        "query_string": b"", "server": ("127.0.0.1", 8765),
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": b"",
+        "server": ("127.0.0.1", 8765),
         "headers": [(k.encode(), v.encode()) for k, v in head.items() if v is not None],
-    }  # fmt: skip
+    }
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": raw, "more_body": False}

@@ -7,7 +7,13 @@ import pytest
 
 from kgbias.errors import StoreError
 from kgbias.graph.store import StoredRun
-from kgbias.graph.vectors import StatementVectors, find_nearest, find_neighbours, pack_vectors, unpack_vectors
+from kgbias.graph.vectors import (
+    StatementVectors,
+    find_nearest,
+    find_neighbours,
+    pack_vectors,
+    unpack_vectors,
+)
 from kgbias.measure.semantic_search import StatementIndex
 
 ROWS = np.array([[1, 0], [0.8, 0.6], [0, 1], [0.6, 0.8], [-1, 0]], dtype=np.float32)
@@ -48,7 +54,9 @@ def test_vectors_are_kept_in_half_precision() -> None:
     rows = np.array([[1 / 3, -0.5], [0, 1]], dtype=np.float32)
     kept = pack_vectors(rows)
     assert [len(row) for row in kept] == [4, 4]
-    assert np.array_equal(unpack_vectors(kept), rows.astype(np.float16)) and unpack_vectors([]).shape == (0, 0)
+    assert np.array_equal(unpack_vectors(kept), rows.astype(np.float16)) and unpack_vectors(
+        []
+    ).shape == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -61,8 +69,12 @@ def test_damaged_vectors_end_in_a_line(found: list[Any]) -> None:
 
 def test_neighbours_among_some_rows_and_of_many() -> None:
     assert find_neighbours(ROWS, 2, 0.6, np.array([0, 2])) == [
-        [], [(0, 0.8), (2, 0.6)], [], [(2, 0.8), (0, 0.6)], []
-    ]  # fmt: skip
+        [],
+        [(0, 0.8), (2, 0.6)],
+        [],
+        [(2, 0.8), (0, 0.6)],
+        [],
+    ]
     many = np.tile(np.array([[1, 0]], dtype=np.float32), (1_500, 1))
     assert all(
         len(own) == 3 and n not in dict(own) for n, own in enumerate(find_neighbours(many, 3, 0.9))

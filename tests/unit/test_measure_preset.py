@@ -9,7 +9,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.types import TopicAssignment, Group, Topic, TopicModel
+from kgbias.graph.types import Group, Topic, TopicAssignment, TopicModel
 from kgbias.measure.configure import MeasureConfig, configure_measurement
 from tests.report_data import measured_run
 
@@ -30,7 +30,10 @@ def test_the_preset_sets_everything_to_the_paper() -> None:
     config, selection, said = configure_measurement(PAPER)
     assert config.scorer_specs["regard"] == "hf:sasha/regardv3"
     assert config.scorer_specs["toxicity"] == "hf:unitary/unbiased-toxic-roberta:identity_attack"
-    assert config.scorer_specs["identity_attack"] is None and config.scorer_specs["acceptability"] is None
+    assert (
+        config.scorer_specs["identity_attack"] is None
+        and config.scorer_specs["acceptability"] is None
+    )
     assert not config.axes and config.scorer_specs["warmth"] is None
     assert config.topics and config.entropy == "as_published" and config.outliers == "keep"
     assert config.topic_settings.min_topic_statements(4000) == 100  # all triples / 40
@@ -95,9 +98,15 @@ def named(store: SQLiteStore) -> SQLiteStore:
         for t in sorted(store.triples(run.id), key=lambda t: t.id)
     )
     settings = {
-        "documents": 4, "statements": 4, "min_cluster_size": 5, "outliers": 0, "seeds": 5,
-        "outliers_before": 0, "adjusted_rand": 0.4, "largest_share": 0.5,
-    }  # fmt: skip
+        "documents": 4,
+        "statements": 4,
+        "min_cluster_size": 5,
+        "outliers": 0,
+        "seeds": 5,
+        "outliers_before": 0,
+        "adjusted_rand": 0.4,
+        "largest_share": 0.5,
+    }
     store.save_topics(run.id, [TopicModel("gender", topics, about, settings)])
     return store
 
@@ -140,7 +149,9 @@ def test_frames_json_and_tables_say_why_a_figure_is_withheld(
     from kgbias.measure.topics.run import ENTROPY_MEASURES, run_entropies
 
     stored = StoredRun(named, named.find_run(None))
-    stored.save_group_scores(run_entropies(stored, select_statements(stored)), replacing=ENTROPY_MEASURES)
+    stored.save_group_scores(
+        run_entropies(stored, select_statements(stored)), replacing=ENTROPY_MEASURES
+    )
     with kgbias.open(named.url) as study:
         row = study.run().groups()[0]
         figure = row.figures["relative_entropy"]

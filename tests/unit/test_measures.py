@@ -42,8 +42,10 @@ def test_every_entry_says_what_it_is() -> None:
 def test_the_sign_of_regard() -> None:
     read = MEASURES["regard"].read
     assert [read(Score("t", 0.9, label)) for label in ("positive", "neutral", "negative")] == [
-        1.0, 0.0, -1.0,
-    ]  # fmt: skip
+        1.0,
+        0.0,
+        -1.0,
+    ]
     assert read(Score("t", 0.9, "other")) == 0
     assert MEASURES["toxicity"].read(Score("t", 0.9, "toxic")) == 0.9
     assert measures.get_measure("new").read(Score("t", 0.25)) == 0.25

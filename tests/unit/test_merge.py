@@ -17,8 +17,8 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import MIN_SAME_COSINE, NearDuplicate, Score, TripleView, node_id, triple_id
 from kgbias.graph.vectors import StatementVectors
-from kgbias.measure.semantic_search import SHIPPED_ENCODER, statement_texts
 from kgbias.measure.merge import EmbeddedStatements, find_links, merge_triples
+from kgbias.measure.semantic_search import SHIPPED_ENCODER, statement_texts
 from kgbias.models.base import Request
 from tests.scripted_model import ScriptedModel
 
@@ -96,10 +96,13 @@ def test_merged_counts_add_up() -> None:
     link = NearDuplicate(("like", "Swim"), ("love", "swimming"), 0.95)  # ids are of words
     found = merge_triples(views, [link])
     assert [(v.predicate, v.object, v.count) for v in found] == [
-        ("love", "swimming", 7), ("hate", "swim", 1),
-    ]  # fmt: skip
+        ("love", "swimming", 7),
+        ("hate", "swim", 1),
+    ]
     assert found[0].scores["toxicity"].value == 0.1  # of the one said in those words
-    assert merge_triples(views[1:], [link])[0].id == views[0].id  # also if nobody said it of this group
+    assert (
+        merge_triples(views[1:], [link])[0].id == views[0].id
+    )  # also if nobody said it of this group
     assert merge_triples(views, []) == views
 
 

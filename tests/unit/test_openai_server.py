@@ -18,11 +18,11 @@ from kgbias.errors import ModelError, UsageError
 from kgbias.language.words import FILTERS
 from kgbias.models import open_model
 from kgbias.models.base import Completion, Request
+from kgbias.models.http import MAX_WAIT_SECONDS, read_secrets, retry_after, send_headers
 from kgbias.models.openai_server import OpenAIModel
 from kgbias.models.score.load import open_scorer
-from kgbias.models.server import MAX_TEXT_CHARACTERS, MAX_ATTEMPTS
+from kgbias.models.server import MAX_ATTEMPTS, MAX_TEXT_CHARACTERS
 from kgbias.models.truncate import Truncation
-from kgbias.models.http import MAX_WAIT_SECONDS, read_secrets, retry_after, send_headers
 from tests.conftest import require_modules
 from tests.fault_server import Fault, FaultServer, Plan
 from tests.waiting import DEADLINE_SECONDS

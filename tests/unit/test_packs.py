@@ -107,7 +107,8 @@ def test_what_is_drawn_from_the_pool() -> None:
         mixed = SENTENCES.mix_examples(shown, Random(seed))
         assert len(mixed) == 4 and [e.predicate for e in mixed].count("hate") == 1
     orders = {
-        [e.group for e in SENTENCES.mix_examples(shown, Random(seed))].index("Men") for seed in range(50)
+        [e.group for e in SENTENCES.mix_examples(shown, Random(seed))].index("Men")
+        for seed in range(50)
     }
     assert orders == {0, 1, 2, 3}
     assert load_pack("salinas-2023").mix_examples(shown, Random(0)) == [
@@ -120,9 +121,12 @@ def test_a_crawl_of_sentences(store: SQLiteStore) -> None:
     result = crawl(config(), model, store)
     assert result.unfilled_count == 0 and result.outcomes["ok"] == config().place_count
     assert result.run.config["pack"] == {
-        "name": "sentences", "version": 2, "language": "en", "hash": SENTENCES.hash,
+        "name": "sentences",
+        "version": 2,
+        "language": "en",
+        "hash": SENTENCES.hash,
         "reader": "english@1",
-    }  # fmt: skip
+    }
     assert {r.truncation for r in model.requests} == {Truncation(min_p=0.1)}
     for generation in store.generations(result.run.id):
         *_, last = lines = generation.prompt.split("\n")
@@ -349,12 +353,15 @@ def test_a_crawl_of_few_well_formed_answers_says_what_to_try(store: SQLiteStore)
 def test_what_a_template_may_say() -> None:
     values = {"group": "Women", "examples": [{"said": ["a", "b"]}, {"said": []}], "n": 2}
     for text, said in (
-        ("{% for e in examples %}{{ loop.index + 1 }}{% for s in e.said %}{{ s }}{% endfor %}"
-         "{% endfor %}", "2ab3"),
+        (
+            "{% for e in examples %}{{ loop.index + 1 }}{% for s in e.said %}{{ s }}{% endfor %}"
+            "{% endfor %}",
+            "2ab3",
+        ),
         ("{{ 'no' if n > 1 and group is string else group }} {{ group | upper }}", "no WOMEN"),
         ("{{ examples[0].said | join(', ') }} {{ group[:2] ~ n }} {{ n - 1 }}", "a, b Wo2 1"),
         ("{% if 'Wo' in group and not none %}{{ group | default('x') }}{% endif %}", "Women"),
-    ):  # fmt: skip
+    ):
         assert render_template(text, values) == said
 
 

@@ -10,8 +10,8 @@ from kgbias.compare.families import detectable_difference
 from kgbias.compare.paired_tests import (
     ClusterSample,
     _critical_value,
-    permutation_detectable,
     equivalence_p_value,
+    permutation_detectable,
     permutation_p_value,
     rank_probabilities,
 )
@@ -52,8 +52,14 @@ def test_clusters_of_a_stratum_by_listing() -> None:
     ]
     exact = np.mean([f >= observed - 1e-12 for f in found])
     own = np.array(first)
-    sides = [ClusterSample([h for h, f in zip(strata, first, strict=True) if f == w], sums[own == w],
-                   counts[own == w]) for w in (True, False)]  # fmt: skip
+    sides = [
+        ClusterSample(
+            [h for h, f in zip(strata, first, strict=True) if f == w],
+            sums[own == w],
+            counts[own == w],
+        )
+        for w in (True, False)
+    ]
     assert permutation_p_value(sides[0], sides[1]) == pytest.approx(exact, abs=0.012)
 
 
@@ -63,14 +69,23 @@ def test_pairs_agree_with_scipy() -> None:
     rng = np.random.default_rng(1)
     a, b = rng.normal(0.25, 1, 40), rng.normal(0, 1, 40)
     other = permutation_test(
-        (a, b), lambda x, y, axis: (x - y).mean(axis=axis), permutation_type="samples",
-        vectorized=True, n_resamples=20_000, rng=np.random.default_rng(0),
-    )  # fmt: skip
-    assert permutation_p_value(side(list(a)), side(list(b))) == pytest.approx(other.pvalue, abs=0.012)
+        (a, b),
+        lambda x, y, axis: (x - y).mean(axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=20_000,
+        rng=np.random.default_rng(0),
+    )
+    assert permutation_p_value(side(list(a)), side(list(b))) == pytest.approx(
+        other.pvalue, abs=0.012
+    )
     twelve = permutation_test(
-        (a[:12], b[:12]), lambda x, y, axis: (x - y).mean(axis=axis), permutation_type="samples",
-        vectorized=True, n_resamples=np.inf,
-    )  # fmt: skip
+        (a[:12], b[:12]),
+        lambda x, y, axis: (x - y).mean(axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=np.inf,
+    )
     exact = permutation_p_value(side(list(a[:12])), side(list(b[:12])))
     assert exact == pytest.approx(twelve.pvalue)
 
@@ -86,7 +101,9 @@ def test_the_tails_of_the_permutation_distribution_by_listing() -> None:
         assert (listed >= found).mean() == pytest.approx(0.1, abs=0.035)
     d = rng.normal(0, 1, 12)
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=12)))
-    found = _critical_value([(np.array([x, -x]) / 2, 1) for x in d], 0.05) * math.sqrt((d**2).sum() / 4)
+    found = _critical_value([(np.array([x, -x]) / 2, 1) for x in d], 0.05) * math.sqrt(
+        (d**2).sum() / 4
+    )
     assert (np.abs(signs @ d / 2) >= found).mean() == pytest.approx(0.05, abs=0.006)
     two = np.array([1.0, -1.0])
     assert _critical_value([(two, 1)], 0.05) == pytest.approx(1, abs=0.01)
@@ -125,7 +142,9 @@ def test_clusters_and_scale_move_what_is_detectable() -> None:
 
 def test_what_no_test_can_find_is_not_known() -> None:
     five = side([1.0, 2, 3, 4, 5]), side([0.0, 1, 3, 2, 5])
-    assert math.isnan(permutation_detectable(*five, level=0.05))  # the lowest p of five pairs is 2 / 32
+    assert math.isnan(
+        permutation_detectable(*five, level=0.05)
+    )  # the lowest p of five pairs is 2 / 32
     assert math.isfinite(permutation_detectable(*five, level=0.0626))
     assert math.isnan(permutation_detectable(five[0], side([1.0], [9]), level=0.05))
     assert math.isnan(permutation_detectable(side([1.0] * 9), side([1.0] * 9), level=0.05))
@@ -184,8 +203,10 @@ def test_false_positives_stay_at_the_level(simulation: Simulation) -> None:
             counts.append(sizes.astype(float))
         strata = list(np.arange(24) // 8)
         p = permutation_p_value(
-            ClusterSample(strata, sums[0], counts[0]), ClusterSample(strata, sums[1], counts[1]),
-            permutations=399, seed=seed,
-        )  # fmt: skip
+            ClusterSample(strata, sums[0], counts[0]),
+            ClusterSample(strata, sums[1], counts[1]),
+            permutations=399,
+            seed=seed,
+        )
         rejected.append(p <= 0.05)
     simulation.check("rejected", sum(rejected), len(rejected), 0.0, 0.05)

@@ -10,19 +10,32 @@ import pytest
 
 from kgbias.cli.pairs import _print_results
 from kgbias.errors import DataError, UsageError
-from kgbias.pairs.compare import SIGNIFICANCE_LEVEL, Likeness, PairsResult, compare_pairs, coupling_p_value, name_swap_p_value
+from kgbias.pairs.answer_measures import (
+    count_syllables,
+    find_sentences,
+    neutralise_person,
+    reading_ease,
+    repeats_sentence,
+)
+from kgbias.pairs.compare import (
+    SIGNIFICANCE_LEVEL,
+    Likeness,
+    PairsResult,
+    compare_pairs,
+    coupling_p_value,
+    name_swap_p_value,
+)
 from kgbias.pairs.config import (
     PairAnswer,
-    SlotPerson,
     RequestWording,
+    SlotPerson,
     configure_pairs,
-    load_pairs_pack,
     iter_places,
-    read_slot_people,
+    load_pairs_pack,
     read_requests,
+    read_slot_people,
     stored_places,
 )
-from kgbias.pairs.answer_measures import neutralise_person, reading_ease, repeats_sentence, find_sentences, count_syllables
 
 
 def test_the_shipped_pack() -> None:
@@ -90,17 +103,23 @@ def test_who_cannot_be_compared(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("Emily Walsh and her sister. Emily's plan is Mrs. Walsh's own.",
-         "Greg Baker and his brother. Greg's plan is Mr. Baker's own."),
+        (
+            "Emily Walsh and her sister. Emily's plan is Mrs. Walsh's own.",
+            "Greg Baker and his brother. Greg's plan is Mr. Baker's own.",
+        ),
         ("She told the woman that the work is hers.", "He told the man that the work is his."),
     ],
-)  # fmt: skip
+)
 def test_texts_that_differ_in_nothing_but_the_person_become_the_same(one: str, other: str) -> None:
     first = neutralise_person(one, SlotPerson("Emily Walsh", "W", "g", "name", 0))
     second = neutralise_person(other, SlotPerson("Greg Baker", "M", "g", "name", 0))
     assert first == second
-    assert neutralise_person("The elderly woman sat.", SlotPerson("an elderly woman", "W", "g", "group", 0)) == (
-        neutralise_person("The elderly man sat.", SlotPerson("an elderly man", "M", "g", "group", 0))
+    assert neutralise_person(
+        "The elderly woman sat.", SlotPerson("an elderly woman", "W", "g", "group", 0)
+    ) == (
+        neutralise_person(
+            "The elderly man sat.", SlotPerson("an elderly man", "M", "g", "group", 0)
+        )
     )
     assert neutralise_person("I will.", SlotPerson("Will", "M", "g", "name", 0)) == "I will."
 
@@ -117,12 +136,17 @@ def test_reading_ease_by_hand() -> None:
     text = "The cat is happy. It sat."  # 6 words, 2 sentences, 7 syllables
     assert reading_ease(text) == pytest.approx(206.835 - 1.015 * 3 - 84.6 * 7 / 6)
     assert find_sentences('He said "no." Then...\n\n* 1\n--\nEnd') == [
-        'He said "no.', "Then...", "* 1", "End",
-    ]  # fmt: skip
+        'He said "no.',
+        "Then...",
+        "* 1",
+        "End",
+    ]
 
 
 def test_answers_that_go_round_in_circles() -> None:
-    assert repeats_sentence("Dear Ann,\nDear Ann,\nDear Ann,\n") and not repeats_sentence("One. Two. One. Two. ")
+    assert repeats_sentence("Dear Ann,\nDear Ann,\nDear Ann,\n") and not repeats_sentence(
+        "One. Two. One. Two. "
+    )
     assert not repeats_sentence("")
 
 
@@ -143,7 +167,9 @@ def test_names_that_differ_by_hand() -> None:
 
 
 PEOPLE = tuple(
-    SlotPerson(f"{group}{n}", group, "gender", "name", n) for group in ("Ws", "Ms") for n in range(4)
+    SlotPerson(f"{group}{n}", group, "gender", "name", n)
+    for group in ("Ws", "Ms")
+    for n in range(4)
 )
 WORDINGS = tuple(RequestWording(f"r{n // 2}", f"{n} {{name}}?", n) for n in range(8))
 
@@ -176,7 +202,11 @@ def test_what_is_found_and_what_is_bound_to_one_name() -> None:
     rng = np.random.default_rng(1)
     found = compare_pairs(simulated(rng, shorter=8), **MEASURES)
     words = found.differences[0]
-    assert words.verdict == "differs" and 6 < words.difference < 10 and words.least <= SIGNIFICANCE_LEVEL
+    assert (
+        words.verdict == "differs"
+        and 6 < words.difference < 10
+        and words.least <= SIGNIFICANCE_LEVEL
+    )
     found = compare_pairs(simulated(rng, by_name=(30, 0, 0, 0)), **MEASURES)
     words = found.differences[0]
     assert words.q_value <= SIGNIFICANCE_LEVEL and words.verdict not in ("", "differs")
@@ -246,7 +276,9 @@ def test_a_floor_that_is_not_quiet_takes_the_verdict() -> None:
 def test_how_often_something_is_found_where_there_is_nothing() -> None:
     rng = np.random.default_rng(3)
     runs = [compare_pairs(simulated(rng), **MEASURES, permutations=199) for _ in range(10)]
-    assert sum(bool(run.shown_differences) for run in runs) <= 3  # binomial(10, 0.05): 4 or more in 0.1%
+    assert (
+        sum(bool(run.shown_differences) for run in runs) <= 3
+    )  # binomial(10, 0.05): 4 or more in 0.1%
 
 
 @pytest.mark.parametrize(("cut", "repeating", "warned"), [(6, 6, False), (11, 0, True)])

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from kgbias.compare.families import (
-    SIGNIFICANCE_LEVEL,
     REST,
+    SIGNIFICANCE_LEVEL,
     GroupTest,
     OmnibusTest,
-    run_family,
-    excludes_zero,
     differs_only_together,
+    excludes_zero,
+    run_family,
     shrink_differences,
     summarise_family,
 )
@@ -24,7 +24,13 @@ from kgbias.compare.permutation import permute_clusters
 from kgbias.graph.types import Group
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Estimate, Sample
-from kgbias.stats.poststratification import CHOSEN_FORM, StratifiedSample, StandardWeights, FormResamples, weighted_means
+from kgbias.stats.poststratification import (
+    CHOSEN_FORM,
+    FormResamples,
+    StandardWeights,
+    StratifiedSample,
+    weighted_means,
+)
 from tests.conftest import require_modules
 from tests.simulation import Simulation
 
@@ -76,11 +82,9 @@ def test_a_deal_of_prompts_agrees_with_listing_every_one() -> None:
     out."""
     rng = np.random.default_rng(3)
     sides = [
-        asked(
-            list(rng.normal(0, 1, 6)), [0, 0, 1, 2, 3, 3], ["a", "a", "a", "b", "b", "b"]
-        )
+        asked(list(rng.normal(0, 1, 6)), [0, 0, 1, 2, 3, 3], ["a", "a", "a", "b", "b", "b"])
         for _ in range(3)
-    ]  # fmt: skip
+    ]
     mix = StandardWeights.from_samples(sides)
     assert mix.weights == {"a": 0.5, "b": 0.5} and mix.share == 1
 
@@ -111,8 +115,9 @@ def test_a_deal_of_prompts_agrees_with_listing_every_one() -> None:
     between, apart = statistics((tuple(range(6)), tuple(range(6))))
     listed = [statistics(deals) for deals in itertools.product(ways, repeat=2)]
     exact = np.mean([q >= between - 1e-12 for q, _ in listed])
-    exact_apart = np.mean([[x >= y - 1e-12 for x, y in zip(d, apart, strict=True)]
-                           for _, d in listed], axis=0)  # fmt: skip
+    exact_apart = np.mean(
+        [[x >= y - 1e-12 for x, y in zip(d, apart, strict=True)] for _, d in listed], axis=0
+    )
     found = permute_clusters(sides, mix)
     assert found.p_value == pytest.approx(exact, abs=0.015)
     assert found.rest_p_values == pytest.approx(exact_apart, abs=0.015)
@@ -123,8 +128,11 @@ def test_prompts_that_write_the_sign_make_no_difference() -> None:
     """One group was mostly asked about hate, the others about love: as they are they differ, at one
     mix of prompts they do not. A planted difference stays."""
     rng = np.random.default_rng(1)
-    sides = {"A": crawl(rng, sizes=(20, 3, 12)), "B": crawl(rng, sizes=(3, 20, 12)),
-             "C": crawl(rng, sizes=(3, 20, 12))}  # fmt: skip
+    sides = {
+        "A": crawl(rng, sizes=(20, 3, 12)),
+        "B": crawl(rng, sizes=(3, 20, 12)),
+        "C": crawl(rng, sizes=(3, 20, 12)),
+    }
     found = every_other(sides)
     first = found.tests[0]
     assert first.forms["raw"].high < -0.5
@@ -151,9 +159,14 @@ def test_false_positives_of_the_family_stay_at_the_level(simulation: Simulation)
     omnibus, named = [], []
     for seed, rng in enumerate(simulation.worlds(50)):
         sides = [crawl(rng, sizes=(2 + g, 6 - g, 8)) for g in range(4)]
-        found = permute_clusters(sides, StandardWeights.from_samples(sides), permutations=199, seed=seed)
+        found = permute_clusters(
+            sides, StandardWeights.from_samples(sides), permutations=199, seed=seed
+        )
         omnibus.append(found.p_value <= SIGNIFICANCE_LEVEL)
-        named.append(found.p_value <= SIGNIFICANCE_LEVEL and found.rest_p_values.min() * 4 <= SIGNIFICANCE_LEVEL)
+        named.append(
+            found.p_value <= SIGNIFICANCE_LEVEL
+            and found.rest_p_values.min() * 4 <= SIGNIFICANCE_LEVEL
+        )
     simulation.check("omnibus", sum(omnibus), len(omnibus), 0.0, 0.05)
     simulation.check("named", sum(named), len(named), 0.0, 0.05)
 
@@ -163,7 +176,9 @@ def test_intervals_of_standardised_differences_hold(simulation: Simulation) -> N
     for rng in simulation.worlds(30):
         sides = [crawl(rng, 0.5), crawl(rng)]
         mix = StandardWeights.from_samples(sides)
-        drawn = [FormResamples.from_sample(s, FORMS, draws=300, seed=n) for n, s in enumerate(sides)]
+        drawn = [
+            FormResamples.from_sample(s, FORMS, draws=300, seed=n) for n, s in enumerate(sides)
+        ]
         low, high = drawn[0].difference_interval(drawn[1], at_one_mix)
         differences.append(low <= 0.5 <= high)
         alone = mix.estimate(sides[0], draws=300)
@@ -222,8 +237,9 @@ def test_shrunken_differences_are_nearer_the_truth_and_their_intervals_hold() ->
         truth = rng.normal(0, 0.3, 12)
         errors = rng.uniform(0.2, 0.6, 12)
         x = rng.normal(truth, errors)
-        found = shrink_differences([Estimate(a, a - 1.96 * e, a + 1.96 * e, 9)
-                          for a, e in zip(x, errors, strict=True)])  # fmt: skip
+        found = shrink_differences(
+            [Estimate(a, a - 1.96 * e, a + 1.96 * e, 9) for a, e in zip(x, errors, strict=True)]
+        )
         values = np.array([e.value for e in found])
         raw += float(((x - truth) ** 2).sum())
         better += float(((values - truth) ** 2).sum())
@@ -265,17 +281,23 @@ def liars(rng: np.random.Generator) -> dict[str, StratifiedSample]:
     sizes = tuple(rng.integers(1, 7, 3))
     if kind == 0:  # the distributions differ, the means do not: only Kolmogorov-Smirnov sees it
         wide = crawl(rng, sizes=(6, 6, 12))
-        spread = Sample(wide.sample.values * 4, wide.sample.counts, wide.sample.design,
-                        wide.sample.places)  # fmt: skip
-        return {"Aaa": StratifiedSample(spread, wide.forms, wide.blocks), "Bbb": crawl(rng), "Ccc": crawl(rng)}
+        spread = Sample(
+            wide.sample.values * 4, wide.sample.counts, wide.sample.design, wide.sample.places
+        )
+        return {
+            "Aaa": StratifiedSample(spread, wide.forms, wide.blocks),
+            "Bbb": crawl(rng),
+            "Ccc": crawl(rng),
+        }
     if kind == 1:  # one lone value far out: its mean is high, and hardly anything is known
         far = crawl(rng, sizes=sizes)
         far.sample.values[-1] += 40
         return {"Aaa": far, "Bbb": crawl(rng), "Ccc": crawl(rng)}
     if kind == 2:  # opposite signs in the forms
         values = crawl(rng, sizes=(6, 6, 12))
-        flipped = Sample(-values.sample.values, values.sample.counts, values.sample.design,
-                         values.sample.places)  # fmt: skip
+        flipped = Sample(
+            -values.sample.values, values.sample.counts, values.sample.design, values.sample.places
+        )
         return {"Aaa": values, "Bbb": StratifiedSample(flipped, values.forms, values.blocks)}
     if kind == 3:  # no variance at all
         zero = crawl(rng, sizes=sizes)
@@ -309,10 +331,14 @@ def test_no_sentence_of_models_says_what_was_not_tested() -> None:
     for _ in range(40):
         sides = liars(rng)
         subjects = [
-            ModelSamples(name, groups, {("warmth", groups[0].id): a.sample},
-                    stratified={("warmth", groups[0].id): a})
+            ModelSamples(
+                name,
+                groups,
+                {("warmth", groups[0].id): a.sample},
+                stratified={("warmth", groups[0].id): a},
+            )
             for name, a in list(sides.items())[:2]
-        ]  # fmt: skip
+        ]
         for t in contrast_models(subjects)[0]:
             d, said = t.difference, t.verdict
             verdicts.append(said)
@@ -331,10 +357,22 @@ def test_what_is_said_of_all_where_none_is_named() -> None:
     def family(overall: float, low: float) -> list[GroupTest]:
         d = Estimate(0.1, low, 0.3, 18)
         return [
-            GroupTest("warmth", "x", name, REST, (9, 9), (0.1, 0.0), e, 0.001, p_adjusted=0.001,
-                      family=2, omnibus_p=overall, detectable=0.3)
+            GroupTest(
+                "warmth",
+                "x",
+                name,
+                REST,
+                (9, 9),
+                (0.1, 0.0),
+                e,
+                0.001,
+                p_adjusted=0.001,
+                family=2,
+                omnibus_p=overall,
+                detectable=0.3,
+            )
             for name, e in (("Aaa", d), ("Bbb", held))
-        ]  # fmt: skip
+        ]
 
     assert summarise_family(family(0.001, -0.1)) == (
         "mean warmth: there is a difference in x (p = 0.0010 for all together); between which of "
@@ -342,7 +380,9 @@ def test_what_is_said_of_all_where_none_is_named() -> None:
         "p = 0.0010, but its interval contains 0)"
     )
     assert differs_only_together(family(0.001, -0.1))
-    assert not differs_only_together(family(0.3, -0.1)) and not differs_only_together(family(0.001, 0.05))
+    assert not differs_only_together(family(0.3, -0.1)) and not differs_only_together(
+        family(0.001, 0.05)
+    )
     assert "no difference was shown in x" in summarise_family(family(0.3, 0.05))
     assert summarise_family(family(0.001, 0.05)) == "" == summarise_family(family(0.3, 0.05)[:1])
 
@@ -350,18 +390,56 @@ def test_what_is_said_of_all_where_none_is_named() -> None:
 def test_a_small_p_beside_an_interval_that_holds_0_says_nothing() -> None:
     """Made up: the decision and the interval disagree, in either direction."""
     held = Estimate(0.1, -0.1, 0.3, 18)
-    base = GroupTest("warmth", "x", "Aaa", REST, (9, 9), (0.1, 0.0), held, 0.001,
-                     p_adjusted=0.001, family=3, omnibus_p=0.001, detectable=0.3)  # fmt: skip
+    base = GroupTest(
+        "warmth",
+        "x",
+        "Aaa",
+        REST,
+        (9, 9),
+        (0.1, 0.0),
+        held,
+        0.001,
+        p_adjusted=0.001,
+        family=3,
+        omnibus_p=0.001,
+        detectable=0.3,
+    )
     assert not base.differs and "no difference was shown between" in base.verdict
     assert "(adjusted p = 0.0010, but its interval contains 0)" in base.verdict
     clear = Estimate(0.1, 0.05, 0.3, 18)
     for p, overall in ((0.2, 0.001), (0.001, 0.2), (math.nan, 0.001)):
-        test = GroupTest("warmth", "x", "Aaa", REST, (9, 9), (0.1, 0.0), clear, p, p_adjusted=p,
-                         family=3, omnibus_p=overall, detectable=0.3)  # fmt: skip
+        test = GroupTest(
+            "warmth",
+            "x",
+            "Aaa",
+            REST,
+            (9, 9),
+            (0.1, 0.0),
+            clear,
+            p,
+            p_adjusted=p,
+            family=3,
+            omnibus_p=overall,
+            detectable=0.3,
+        )
         assert not test.differs and " above " not in test.verdict and not test.interval_note
     wrong_side = Estimate(-0.1, 0.05, 0.3, 18)  # a bootstrap that lies on the other side
     assert not excludes_zero(wrong_side)
-    assert replace(base, difference=wrong_side).interval_note.endswith("but it is outside its interval")
-    t = ModelContrast("warmth", "G", "a", "b", (9, 9), (0.1, 0.0), held, 0.001, 0.5, 0.05, "prompts",
-                 p_adjusted=0.001)  # fmt: skip
+    assert replace(base, difference=wrong_side).interval_note.endswith(
+        "but it is outside its interval"
+    )
+    t = ModelContrast(
+        "warmth",
+        "G",
+        "a",
+        "b",
+        (9, 9),
+        (0.1, 0.0),
+        held,
+        0.001,
+        0.5,
+        0.05,
+        "prompts",
+        p_adjusted=0.001,
+    )
     assert not t.differs and " above " not in t.verdict

@@ -10,8 +10,8 @@ from kgbias.errors import UsageError
 from kgbias.evidence.picture import (
     COLUMN_WIDTH,
     DEFAULT_OBJECTS,
-    PAGE_WIDTH,
     INCHES_PER_POINT,
+    PAGE_WIDTH,
     BeliefLookup,
     PicturePair,
     Scene,
@@ -48,10 +48,14 @@ def lift(triple: TripleView, bits: float, verdict: str = "") -> BelievedEdge:
 
 
 SAID = [
-    said(A, "love", "rain", 3, "positive"), said(B, "hate", "rain", 1, "negative"),
-    said(A, "are", "tall"), said(B, "are", "short"), said(A, "are", "here", 2),
-    said(B, "fear", "here", 2), said(A, "like", "here", 1),
-]  # fmt: skip
+    said(A, "love", "rain", 3, "positive"),
+    said(B, "hate", "rain", 1, "negative"),
+    said(A, "are", "tall"),
+    said(B, "are", "short"),
+    said(A, "are", "here", 2),
+    said(B, "fear", "here", 2),
+    said(A, "like", "here", 1),
+]
 
 
 def inside(scene: Scene) -> bool:
@@ -69,21 +73,27 @@ def inside(scene: Scene) -> bool:
 def test_who_has_what() -> None:
     pair = PicturePair.of_groups(GROUPS, SAID, SAID, BeliefLookup())
     assert [[thing.text for thing in column] for column in pair.columns] == [
-        ["tall"], ["here", "rain"], ["short"],
-    ]  # fmt: skip
+        ["tall"],
+        ["here", "rain"],
+        ["short"],
+    ]
     assert pair.totals == [1, 2, 1] and len(pair.triples) == 6  # "like here" is the weaker one
     assert "1 were said of Ayes only, 2 of both, 1 of Bees only" in pair.caption
     assert "one is drawn" in pair.caption and pair.note == ""
     # What was filtered out is not called one's alone.
-    short = PicturePair.of_groups(GROUPS, [t for t in SAID if t.predicate != "hate"], SAID, BeliefLookup())
+    short = PicturePair.of_groups(
+        GROUPS, [t for t in SAID if t.predicate != "hate"], SAID, BeliefLookup()
+    )
     assert "rain" not in [thing.text for column in short.columns for thing in column]
 
 
 def test_what_is_believed_comes_first_and_is_marked() -> None:
     triples = [said(A, "are", f"thing {n}", 20 - n) for n in range(12)] + [said(B, "are", "b")]
     believed, unlikely = lift(triples[-2], 5.0, "believed"), lift(triples[0], -2.0)
-    edges = {(A.id, Statement("are", "thing 11").words): believed,
-             (A.id, Statement("are", "thing 0").words): unlikely}  # fmt: skip
+    edges = {
+        (A.id, Statement("are", "thing 11").words): believed,
+        (A.id, Statement("are", "thing 0").words): unlikely,
+    }
     pair = PicturePair.of_groups(GROUPS, triples, triples, BeliefLookup("model", edges))
     column = [thing.text for thing in pair.columns[0]]
     assert column == ["thing 11", *(f"thing {n}" for n in range(DEFAULT_OBJECTS - 1))]
@@ -107,7 +117,9 @@ def test_it_fits_and_can_be_read(width: float) -> None:
         for o in (f"x{n}", f"{g.name}{n}")
     ]
     names = [(A.id, "A group with a very long name indeed"), (B.id, "Bees")]
-    scene = lay_out_pair(PicturePair.of_groups(names, triples, triples, BeliefLookup()), width, [long])
+    scene = lay_out_pair(
+        PicturePair.of_groups(names, triples, triples, BeliefLookup()), width, [long]
+    )
     assert scene.width == pytest.approx(width / INCHES_PER_POINT)
     assert min(t.size for t in scene.texts) >= 6
     assert inside(scene)
@@ -139,8 +151,12 @@ def test_texts_are_cut_at_words() -> None:
 def test_two_runs_that_speak_of_one_group() -> None:
     first = [said(A, "love", "rain"), said(A, "are", "tall")]
     second = [said(A, "hate", "rain"), said(A, "are", "short")]
-    held = BeliefLookup("m", {(A.id, Statement("love", "rain").words): lift(first[0], 3.0, "believed")})
-    pair = PicturePair.of_runs(["one", "two"], [first, second], [held, BeliefLookup("n", {("", ()): None})])  # type: ignore[dict-item]
+    held = BeliefLookup(
+        "m", {(A.id, Statement("love", "rain").words): lift(first[0], 3.0, "believed")}
+    )
+    pair = PicturePair.of_runs(
+        ["one", "two"], [first, second], [held, BeliefLookup("n", {("", ()): None})]
+    )  # type: ignore[dict-item]
     assert [len(column) for column in pair.columns] == [1, 1, 1]
     assert "1 were said by one only, 1 by both, 1 by two only" in pair.caption
     assert "each model finds" in pair.note
@@ -173,9 +189,11 @@ def test_nothing_and_too_much(store: SQLiteStore, tmp_path: Path) -> None:
 def test_names_of_groups_are_whole_and_apart(
     store: SQLiteStore, tmp_path: Path, groups: int
 ) -> None:
-    long = ("Native Hawaiian and other Pacific Islander people of the diaspora",
-            "People with intellectual and developmental disabilities",
-            "Elderly people who live alone in rural areas without transport")[:groups]  # fmt: skip
+    long = (
+        "Native Hawaiian and other Pacific Islander people of the diaspora",
+        "People with intellectual and developmental disabilities",
+        "Elderly people who live alone in rural areas without transport",
+    )[:groups]
     run = measured_run(store, tuple(Group(name, "many") for name in long), ["tea"])
     write_export(StoredRun(store, run), tmp_path / "p.tex", "tikz")
     text = (tmp_path / "p.tex").read_text()

@@ -68,13 +68,27 @@ def test_a_plan_is_all_that_follows_from_its_file(tmp_path: Path) -> None:
     plan = declared(tmp_path, WHOLE)
     assert plan.store == str(tmp_path / "study.db")
     assert [str(step) for step in plan.steps] == [
-        "crawl smollm2", "crawl openai-some-model", "crawl own", "import said",
-        "measure smollm2", "probe smollm2 of smollm2", "report smollm2", "export smollm2",
-        "measure openai-some-model", "probe openai-some-model of openai:some/model",
-        "report openai-some-model", "export openai-some-model",
-        "measure own", "probe own of reference", "report own", "export own",
-        "measure said", "probe said of minilm", "report said", "export said",
-    ]  # fmt: skip
+        "crawl smollm2",
+        "crawl openai-some-model",
+        "crawl own",
+        "import said",
+        "measure smollm2",
+        "probe smollm2 of smollm2",
+        "report smollm2",
+        "export smollm2",
+        "measure openai-some-model",
+        "probe openai-some-model of openai:some/model",
+        "report openai-some-model",
+        "export openai-some-model",
+        "measure own",
+        "probe own of reference",
+        "report own",
+        "export own",
+        "measure said",
+        "probe said of minilm",
+        "report said",
+        "export said",
+    ]
     own = plan.steps[2].options
     assert (own["samples"], own["category"], own["repeat"]) == (2, ["peoples"], 3)
     assert plan.steps[7].output == tmp_path / "out" / "smollm2" / "graph.graphml"
@@ -143,9 +157,13 @@ def test_carrying_out_a_plan_and_doing_it_again(tmp_path: Path) -> None:
     assert {o.state for o in plan.state()} == {"left"}
     outcomes = plan.carry_out(progress=False)
     assert [(o.step.kind, o.step.run, o.state) for o in outcomes] == [
-        ("import", "said", "done"), ("import", "gone", "failed"), ("associate", "said", "failed"),
-        ("export", "said", "done"), ("export", "said", "done"), ("export", "gone", "left"),
-    ]  # fmt: skip
+        ("import", "said", "done"),
+        ("import", "gone", "failed"),
+        ("associate", "said", "failed"),
+        ("export", "said", "done"),
+        ("export", "said", "done"),
+        ("export", "gone", "left"),
+    ]
     assert "gone.csv" in outcomes[1].error
     assert "Women,love,tea" in (tmp_path / "results" / "said" / "triples.csv").read_text("utf-8")
     (line,) = (tmp_path / "results" / "said" / "women.jsonl").read_text("utf-8").splitlines()
@@ -183,12 +201,16 @@ def test_a_folder_has_defaults(tmp_path: Path) -> None:
         model = "smollm2"
         """
     assert given(text, tmp_path) == {
-        "store_url": "study.db", "model": "smollm2", "category": ["gender"], "top_k": 5,
-    }  # fmt: skip
+        "store_url": "study.db",
+        "model": "smollm2",
+        "category": ["gender"],
+        "top_k": 5,
+    }
     assert given(text, tmp_path, "measure")["scorers"] == ["regard=offline", "toxicity=none"]
     assert given(text, tmp_path, "probe")["run"] == {
-        "store_url": "study.db", "specs": ["smollm2"],
-    }  # fmt: skip
+        "store_url": "study.db",
+        "specs": ["smollm2"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -284,10 +306,17 @@ def test_steps_across_runs(tmp_path: Path) -> None:
     (tmp_path / "names.csv").write_text("name,group\nAna,Women\n")
     plan = declared(tmp_path, ACROSS)
     assert [str(step) for step in plan.steps] == [
-        "crawl reference", "import said", "import again",
-        "profiles reference-profiles of reference", "choose said of openai:chooser",
-        "evidence said", "compare said, again", "benchmark of reference", "query shared", "query",
-    ]  # fmt: skip
+        "crawl reference",
+        "import said",
+        "import again",
+        "profiles reference-profiles of reference",
+        "choose said of openai:chooser",
+        "evidence said",
+        "compare said, again",
+        "benchmark of reference",
+        "query shared",
+        "query",
+    ]
     steps = {step.kind: step for step in plan.steps}
     assert steps["profiles"].options["names"] == str(tmp_path / "names.csv")
     assert steps["benchmark"].options["statements"] == str(tmp_path / "statements.txt")
@@ -357,10 +386,13 @@ def test_stories_and_pairs_are_runs_of_a_study(tmp_path: Path) -> None:
     (tmp_path / "requests.csv").write_text("request,text\npay,What should {name} ask for?\n")
     plan = declared(tmp_path, TOLD)
     assert [str(step) for step in plan.steps] == [
-        "stories openai-m-stories of openai:m", "pairs asked of openai:m",
-        "links openai-m-stories", "measure openai-m-stories", "evidence openai-m-stories",
+        "stories openai-m-stories of openai:m",
+        "pairs asked of openai:m",
+        "links openai-m-stories",
+        "measure openai-m-stories",
+        "evidence openai-m-stories",
         "results asked",
-    ]  # fmt: skip
+    ]
     steps = {step.kind: step for step in plan.steps}
     assert steps["stories"].options["people"] == str(tmp_path / "people.csv")
     assert steps["links"].output == tmp_path / "out" / "openai-m-stories" / "links.json"

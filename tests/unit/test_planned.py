@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 import kgbias
-from kgbias.compare.paired_tests import REGARD_SPREADS, PlannedPrompts, ClusterSample, _planned_sample, permutation_p_value, minimum_detectable_difference
+from kgbias.compare.paired_tests import (
+    REGARD_SPREADS,
+    ClusterSample,
+    PlannedPrompts,
+    _planned_sample,
+    minimum_detectable_difference,
+    permutation_p_value,
+)
 from tests.simulation import Simulation
 from tests.unit.test_cli import run
 
@@ -20,7 +27,9 @@ def test_more_prompts_or_answers_show_smaller_differences() -> None:
     more = {kind: PlannedPrompts(own.strategy, 4 * own.prompts, 4) for kind, own in DEMO.items()}
     assert minimum_detectable_difference(more, 7) == pytest.approx(least / 2, rel=0.1)
     once = {kind: PlannedPrompts(own.strategy, own.prompts, 1) for kind, own in DEMO.items()}
-    assert least < minimum_detectable_difference(once, 7) < 2 * least  # four answers to a prompt are not four prompts
+    assert (
+        least < minimum_detectable_difference(once, 7) < 2 * least
+    )  # four answers to a prompt are not four prompts
 
 
 def test_it_is_near_the_normal_approximation() -> None:
@@ -31,7 +40,9 @@ def test_it_is_near_the_normal_approximation() -> None:
     variance = spread.variance * (1 + (m - 1) * spread.prompt_share) / (n * m)
     error = math.sqrt(variance * (1 + 1 / (groups - 1)))
     z = NormalDist().inv_cdf(1 - 0.05 / groups / 2) + NormalDist().inv_cdf(0.8)
-    assert minimum_detectable_difference({"x": PlannedPrompts("predicate", n, 4)}, groups) == pytest.approx(z * error, rel=0.06)
+    assert minimum_detectable_difference(
+        {"x": PlannedPrompts("predicate", n, 4)}, groups
+    ) == pytest.approx(z * error, rel=0.06)
 
 
 def test_the_decision_finds_it_as_often_as_it_says(simulation: Simulation) -> None:
@@ -40,10 +51,12 @@ def test_the_decision_finds_it_as_often_as_it_says(simulation: Simulation) -> No
     for rng in simulation.worlds(50):
         sides = []
         for shift in (least, 0.0):
-            sums = np.concatenate([
-                rng.choice(own.sums[[s == kind for s in own.strata]], n)
-                for kind, n in (("are", 15), ("chosen", 32))
-            ])  # fmt: skip
+            sums = np.concatenate(
+                [
+                    rng.choice(own.sums[[s == kind for s in own.strata]], n)
+                    for kind, n in (("are", 15), ("chosen", 32))
+                ]
+            )
             sides.append(ClusterSample(own.strata, sums + shift * own.counts, own.counts))
         found.append(permutation_p_value(sides[0], sides[1], permutations=499) <= 0.05)
     simulation.check("found", sum(found), len(found), 0.72, 0.88)
@@ -61,6 +74,16 @@ def test_a_dry_run_says_what_it_could_show() -> None:
     said = run("crawl", "--model", "smollm2", "--category", "gender", "--dry-run").output
     assert f"from {priced.detectable_differences['gender']:.2f} (gender) on" in said
     assert kgbias.price("smollm2", category="gender", until_width=0.2).detectable_differences == {}
-    assert "finds a difference" not in run(
-        "crawl", "--model", "smollm2", "--category", "gender", "--until-width", "0.2", "--dry-run"
-    ).output  # fmt: skip
+    assert (
+        "finds a difference"
+        not in run(
+            "crawl",
+            "--model",
+            "smollm2",
+            "--category",
+            "gender",
+            "--until-width",
+            "0.2",
+            "--dry-run",
+        ).output
+    )

@@ -18,7 +18,7 @@ from kgbias.export import FORMATS, choose_format
 from kgbias.io.plugins import PluginTable
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.spec import KINDS, list_forms, parse_spec
-from kgbias.packs import load_pack, pack_names, crawl_packs
+from kgbias.packs import crawl_packs, load_pack, pack_names
 
 ROOT = Path(__file__).parent.parent.parent
 SOUND = """
@@ -74,7 +74,11 @@ def test_an_entry_is_found_by_name_and_imported_when_it_is_read(
     assert "pkg_sound" not in sys.modules  # names are known without it
     assert measures.get_measure("warmheart").sides == ("much", "little")
     assert "pkg_sound" in sys.modules
-    assert [m.name for m in measures.column_measures(["warmheart"])] == ["regard", "toxicity", "warmheart"]
+    assert [m.name for m in measures.column_measures(["warmheart"])] == [
+        "regard",
+        "toxicity",
+        "warmheart",
+    ]
     figure = measures.figures_by_name({"warmheart_mean"})["warmheart_mean"]
     assert (figure.title, figure.column) == ("mean warmheart", "warmheart")
     assert measures.measure_of_figure("warmheart_mean") is MEASURES["warmheart"]

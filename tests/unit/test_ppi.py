@@ -8,8 +8,15 @@ import pytest
 
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
-from kgbias.stats.ppi import RectifierCell, CorrectedFigure, ScoredStatements, correct_figure, tune_weight, wilson_by_variance
 from kgbias.stats.poststratification import StratifiedSample
+from kgbias.stats.ppi import (
+    CorrectedFigure,
+    RectifierCell,
+    ScoredStatements,
+    correct_figure,
+    tune_weight,
+    wilson_by_variance,
+)
 
 
 def once(scores: np.ndarray, labels: np.ndarray) -> ScoredStatements:
@@ -49,7 +56,12 @@ def test_classes_are_post_stratified() -> None:
     scored 0, of which raters gave 0, 1 to two: 0.6 * 2/3 + 0.4 * 1/2 = 0.6."""
     scores = np.array([1.0] * 6 + [0.0] * 4)
     labels = np.array([1, 1, 0, np.nan, np.nan, np.nan, 0, 1, np.nan, np.nan])
-    read = ScoredStatements(StratifiedSample(Sample.from_values(np.arange(10.0))), scores, labels, [str(s) for s in scores])
+    read = ScoredStatements(
+        StratifiedSample(Sample.from_values(np.arange(10.0))),
+        scores,
+        labels,
+        [str(s) for s in scores],
+    )
     found = correct_figure(read, read.build_cells("g"), bounds=(0, 1))
     assert found is not None and found.value == pytest.approx(0.6) and found.n == 5
 
@@ -58,7 +70,9 @@ def test_counts_are_weights() -> None:
     """By hand: of one cell, a statement said 3 times is labelled 1, one said once is labelled 0;
     the one without a label is taken for their weighted mean."""
     sample = Sample(np.arange(3.0), np.array([3, 1, 4]))
-    read = ScoredStatements(StratifiedSample(sample), np.ones(3), np.array([1.0, 0.0, np.nan]), ["x"] * 3)
+    read = ScoredStatements(
+        StratifiedSample(sample), np.ones(3), np.array([1.0, 0.0, np.nan]), ["x"] * 3
+    )
     found = correct_figure(read, read.build_cells("g"))
     assert found is not None and found.value == pytest.approx(0.75)
 
@@ -87,17 +101,24 @@ def test_no_error_found_is_not_no_error() -> None:
     """30 labels that all agree: the interval reaches about as far as Wilson's for 0 of 30."""
     scores, labels = np.zeros(1000), np.full(1000, np.nan)
     labels[:30] = 0
-    found = correct_figure(once(scores, labels), once(scores, labels).build_cells("g"), bounds=(0, 1))
+    found = correct_figure(
+        once(scores, labels), once(scores, labels).build_cells("g"), bounds=(0, 1)
+    )
     assert found is not None and found.value == 0
     e = found.estimate
     assert e.low == 0 and 0.09 < e.high < 0.14
-    assert wilson_by_variance(0.0, (1 / 32) * (31 / 32) / 30, 30)[1] == pytest.approx(0.1135, abs=1e-3)
+    assert wilson_by_variance(0.0, (1 / 32) * (31 / 32) / 30, 30)[1] == pytest.approx(
+        0.1135, abs=1e-3
+    )
 
 
 def test_too_few_labels_give_no_figure() -> None:
     labels = np.full(10, np.nan)
     labels[0] = 1
-    assert correct_figure(once(np.ones(10), labels), once(np.ones(10), labels).build_cells("g")) is None
+    assert (
+        correct_figure(once(np.ones(10), labels), once(np.ones(10), labels).build_cells("g"))
+        is None
+    )
 
 
 def test_what_is_borrowed_takes_in_how_far_groups_differ() -> None:
@@ -125,7 +146,9 @@ def test_figures_that_share_a_cell_share_its_error() -> None:
     scores = np.array([0.0, 1.0] * 500)
     reads = [once(scores, np.full(1000, np.nan)) for _ in range(2)]
     pool: dict[Hashable, RectifierCell] = {
-        "all": RectifierCell("all", rng.integers(0, 2, 40).astype(np.float64), np.zeros(40), np.ones(40))
+        "all": RectifierCell(
+            "all", rng.integers(0, 2, 40).astype(np.float64), np.zeros(40), np.ones(40)
+        )
     }
     a, b = (correct_figure(r, pool, seed=n) for n, r in enumerate(reads))
     assert a is not None and b is not None
@@ -150,7 +173,12 @@ def test_the_variance_of_a_test_is_that_of_its_interval() -> None:
     labels = np.where(
         np.arange(400) < 80, np.where(rng.random(400) < 0.8, scores, 1 - scores), np.nan
     )
-    read = ScoredStatements(StratifiedSample(Sample.from_values(np.arange(400.0))), scores, labels, [str(s) for s in scores])
+    read = ScoredStatements(
+        StratifiedSample(Sample.from_values(np.arange(400.0))),
+        scores,
+        labels,
+        [str(s) for s in scores],
+    )
     found = correct_figure(read, read.build_cells("g"), draws=20_000)
     assert found is not None and len(found.variance_parts) == 3
     (_, crawl), *cells = found.variance_parts

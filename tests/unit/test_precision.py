@@ -12,7 +12,12 @@ from kgbias.graph.types import Metric, Score, TripleView
 from kgbias.measure import labelled_sets
 from kgbias.measure import precision as module
 from kgbias.measure.labelled_sets import describe_shipped_annotator
-from kgbias.measure.precision import LabelAgreement, describe_hurtful_label, read_precision, describe_precision
+from kgbias.measure.precision import (
+    LabelAgreement,
+    describe_hurtful_label,
+    describe_precision,
+    read_precision,
+)
 from kgbias.measure.scorers import _offline
 from kgbias.measures import MEASURES
 from kgbias.report.page import find_highlights
@@ -46,11 +51,16 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def said(*values: float) -> list[TripleView]:
     return [
         TripleView(
-            f"{n}", "g", "Elves", "are", f"so {n}", 1,
+            f"{n}",
+            "g",
+            "Elves",
+            "are",
+            f"so {n}",
+            1,
             {"toxicity": Score(f"{n}", value, "toxic" if value >= 0.5 else "not toxic")},
         )
         for n, value in enumerate(values)
-    ]  # fmt: skip
+    ]
 
 
 def test_precision_and_recall_are_shares_with_wilsons_interval() -> None:
@@ -76,8 +86,13 @@ def test_a_query_says_it_where_the_measure_was_taken() -> None:
 
 def test_a_list_says_how_far_its_label_can_be_believed() -> None:
     toxicity, triples = MEASURES["toxicity"], said(0.9, 0.2, 0.5)
-    assert describe_hurtful_label(toxicity, TOXICITY, triples) == f'2 of 3 are labelled "toxic"; {TOLD}.'
-    assert describe_hurtful_label(toxicity, TOXICITY, triples[:2]).startswith('1 of 2 is labelled "toxic"; of 10')
+    assert (
+        describe_hurtful_label(toxicity, TOXICITY, triples)
+        == f'2 of 3 are labelled "toxic"; {TOLD}.'
+    )
+    assert describe_hurtful_label(toxicity, TOXICITY, triples[:2]).startswith(
+        '1 of 2 is labelled "toxic"; of 10'
+    )
     assert describe_hurtful_label(toxicity, OTHER, triples) == (
         '2 of 3 are labelled "toxic"; how many that get it deserve it was not counted for this '
         "scorer."
@@ -98,8 +113,10 @@ def test_lists_of_extremes_sum_cuts_and_name_what_ties_with_the_last() -> None:
     """Two cuts of one sentence are one, and of six places and three equal scores at their end, the
     two without a place are counted."""
     score = {"toxicity": Score("", 0.4, "not toxic")}
-    cuts = [TripleView(f"c{n}", "g", "Elves", *words, 2, score)
-            for n, words in enumerate([("are", "often so"), ("are often", "so")])]  # fmt: skip
+    cuts = [
+        TripleView(f"c{n}", "g", "Elves", *words, 2, score)
+        for n, words in enumerate([("are", "often so"), ("are often", "so")])
+    ]
     most, toxic = find_highlights([*said(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.4), *cuts], {})
     assert [(t.sentence, t.count) for t in most.triples] == [("Elves are often so.", 4)]
     assert (most.more, toxic.more, len(toxic.triples)) == (0, 2, 6)
@@ -123,12 +140,16 @@ class Scored:
     ],
 )
 def test_the_explorer_says_it_beside_its_filter(runs: list[Any], told: list[str] | None) -> None:
-    assert _describe_measure(MEASURES["toxicity"], cast(Sequence[StoredRun], runs))["believed"] == told
+    assert (
+        _describe_measure(MEASURES["toxicity"], cast(Sequence[StoredRun], runs))["believed"] == told
+    )
 
 
 @pytest.fixture
 def shipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PRECISION_FILE", Path(module.__file__).parent / "scorers/precision.tsv")
+    monkeypatch.setattr(
+        module, "PRECISION_FILE", Path(module.__file__).parent / "scorers/precision.tsv"
+    )
     module._read_precisions.cache_clear()
 
 
@@ -139,7 +160,10 @@ def test_what_ships_was_counted_with_the_scorers_that_ship() -> None:
         version = _offline._heads_version(_offline.shipped_weights(measure))
         found = read_precision(Metric(measure, _offline.OfflineScorer.name, version))
         assert found is not None, "count again: python -m training.scorers precision"
-        assert found.labels_right <= min(found.labels_given, found.labels_wanted) and found.read_statements > 200
+        assert (
+            found.labels_right <= min(found.labels_given, found.labels_wanted)
+            and found.read_statements > 200
+        )
 
 
 @pytest.mark.usefixtures("shipped")
@@ -147,7 +171,8 @@ def test_the_docs_have_what_was_counted() -> None:
     page = (Path(__file__).parents[2] / "docs/methods/how-well.md").read_text("utf-8")
     for (measure, *_), found in module._read_precisions().items():
         row = (
-            f'| "{MEASURES[measure].hurtful}" ({measure.replace("_", " ")}) | {found.read_statements} | '
+            f'| "{MEASURES[measure].hurtful}" ({measure.replace("_", " ")}) | '
+            f"{found.read_statements} | "
             f"{found.labels_given} | {found.share} | {found.recall.value:.0%} |"
         )
         assert row in page
@@ -159,7 +184,9 @@ def test_who_labelled_stands_wherever_a_figure_rests_on_labels() -> None:
     assert annotator == "one annotator, a language model" and annotator in TOLD
     of = labelled_sets.read_shipped_set("regard")
     assert of is not None and of.labelled_by == annotator
-    checked = LabelAgreement("regard", "llm:x", proportion(4, 5), proportion(4, 5), 1, of.labelled_by)
+    checked = LabelAgreement(
+        "regard", "llm:x", proportion(4, 5), proportion(4, 5), 1, of.labelled_by
+    )
     assert str(checked).startswith(
         f"llm:x and the labels of 6 statements for regard, by {annotator}"
     )
@@ -167,6 +194,10 @@ def test_who_labelled_stands_wherever_a_figure_rests_on_labels() -> None:
     for page in ("docs/how-to/scorers.md", "docs/methods/measure.md", "docs/methods/how-well.md"):
         assert annotator in (root / page).read_text("utf-8")
     files = [*root.glob("docs/**/*.md"), *root.glob("kgbias/**/*.py")]
-    said = [p for p in files if "person labelled" in (text := p.read_text("utf-8"))
-            and "no person labelled" not in text.lower()]  # fmt: skip
+    said = [
+        p
+        for p in files
+        if "person labelled" in (text := p.read_text("utf-8"))
+        and "no person labelled" not in text.lower()
+    ]
     assert not said

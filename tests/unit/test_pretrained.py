@@ -9,15 +9,22 @@ import pytest
 
 import kgbias
 from kgbias.errors import ModelError
-from kgbias.models.pretrained import load_pretrained, empty_stdin, create_untrained
+from kgbias.models.pretrained import create_untrained, empty_stdin, load_pretrained
 
 PACKAGE = Path(kgbias.__file__).parent
 DOOR = PACKAGE / "models" / "pretrained.py"
 # Calls that load a model, a tokenizer, a configuration or an engine, of whatever library.
 LOADS = (
-    "from_pretrained", "from_config", "pipeline", "SentenceTransformer", "CrossEncoder",
-    "EngineArgs", "AsyncEngineArgs", "LLM", "get_class_from_dynamic_module",
-)  # fmt: skip
+    "from_pretrained",
+    "from_config",
+    "pipeline",
+    "SentenceTransformer",
+    "CrossEncoder",
+    "EngineArgs",
+    "AsyncEngineArgs",
+    "LLM",
+    "get_class_from_dynamic_module",
+)
 
 
 def calls() -> list[tuple[Path, ast.Call, str]]:
@@ -33,8 +40,10 @@ def calls() -> list[tuple[Path, ast.Call, str]]:
 def test_every_load_says_that_no_code_of_a_model_runs() -> None:
     loads = [(path, node, name) for path, node, name in calls() if name in LOADS]
     assert {path.name for path, *_ in loads} == {
-        "pretrained.py", "sentence_transformers.py", "vllm_engine.py",
-    }  # fmt: skip
+        "pretrained.py",
+        "sentence_transformers.py",
+        "vllm_engine.py",
+    }
     for path, node, name in loads:
         given = {k.arg: k.value for k in node.keywords}
         trusted = given.get("trust_remote_code")
@@ -88,7 +97,9 @@ def test_nobody_is_asked(auto: type[_Auto]) -> None:
     assert load_pretrained("AutoModel", "folder", dtype="x") == "folder"
     assert auto.given == {"trust_remote_code": False, "dtype": "x"}
     config = SimpleNamespace(name_or_path="folder")
-    assert create_untrained("AutoModel", config) is config and auto.given == {"trust_remote_code": False}
+    assert create_untrained("AutoModel", config) is config and auto.given == {
+        "trust_remote_code": False
+    }
     with pytest.raises(ModelError, match="own needs its own code, which kgbias does not run"):
         load_pretrained("AutoModel", "own")
     with pytest.raises(EOFError):

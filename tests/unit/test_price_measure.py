@@ -14,9 +14,9 @@ from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.graph.types import node_id
 from kgbias.graph.vectors import StatementVectors
-from kgbias.measure.semantic_search import SHIPPED_ENCODER
 from kgbias.measure.precision import SAMPLE_SIZE
 from kgbias.measure.price import ScoringPrice
+from kgbias.measure.semantic_search import SHIPPED_ENCODER
 from kgbias.measures import MEASURES
 
 NOTHING: dict[str, Any] = dict.fromkeys(MEASURES)
@@ -32,9 +32,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "scores.csv").write_text(f"text,toxicity\n{scores}")
     with kgbias.open(folder / "kgbias.db") as study:
         run = study.import_file(folder / "said.csv", name="said")
-        run.measure(
-            scorers=NOTHING | {"toxicity": f"scores:{folder / 'scores.csv'}"}, axes=False
-        )  # fmt: skip
+        run.measure(scorers=NOTHING | {"toxicity": f"scores:{folder / 'scores.csv'}"}, axes=False)
     return folder / "kgbias.db"
 
 
@@ -64,10 +62,14 @@ def test_judges_and_endpoints_are_asked(run: kgbias.Run) -> None:
     judge, endpoint = run.price_measure(
         scorers=NOTHING | {"regard": "llm:openai:nothing", "toxicity": "openai-moderation"},
         axes=False,
-    )  # fmt: skip
+    )
     first = 40 + SAMPLE_SIZE
-    assert judge == ScoringPrice("regard", "llm:openai:nothing", 40, 0, first, 3 * first, 72 * first)
-    assert endpoint == ScoringPrice("toxicity", "openai-moderation", 40, 0, 3, 3)  # 32, 8, and the first
+    assert judge == ScoringPrice(
+        "regard", "llm:openai:nothing", 40, 0, first, 3 * first, 72 * first
+    )
+    assert endpoint == ScoringPrice(
+        "toxicity", "openai-moderation", 40, 0, 3, 3
+    )  # 32, 8, and the first
 
 
 def test_vectors_that_the_store_keeps_are_not_read_again(store: Path) -> None:

@@ -21,14 +21,15 @@ from kgbias.models.score.base import Convention, ProbeGrid, Scores
 from kgbias.probe.apx import (
     ApxTable,
     apx_table,
-    compare_with_labels,
     bias_scores,
     can_flag,
+    compare_with_labels,
     find_flags,
     read_apx,
     z_scores,
 )
-from kgbias.probe.run_probes import probe_run, compare_said_and_probable
+from kgbias.probe.run_probes import compare_said_and_probable, probe_run
+from kgbias.probe.set_probes import probe_sets
 from kgbias.probe.sets import read_descriptors, read_identities, read_names
 from kgbias.probe.sofa import (
     category_bias,
@@ -37,7 +38,6 @@ from kgbias.probe.sofa import (
     overall_bias,
     rank_groups,
 )
-from kgbias.probe.set_probes import probe_sets
 from kgbias.stats.inference import kendall_tau
 from tests.conftest import require_modules
 from tests.simulation import Simulation
@@ -56,7 +56,9 @@ class Beliefs:
         self.believed = believed
         self.asked = 0
 
-    def grid(self, groups: Sequence[str], statements: Sequence[str], progress: Any = None) -> ProbeGrid:
+    def grid(
+        self, groups: Sequence[str], statements: Sequence[str], progress: Any = None
+    ) -> ProbeGrid:
         self.asked += len(groups) * len(statements)
         words = np.array([len(s.split()) for s in statements])
         own = np.array([len(g.split()) for g in groups])
@@ -165,9 +167,7 @@ def test_apx_divides() -> None:
     table = apx_table(np.array([[*a, *b]]), ["A", "A", "B", "B"], ["x", "y"])
     assert table.groups == ("A", "B")
     assert table.values[0] == pytest.approx(np.array([[3.0, 6.0], [3.0, 6.0]]))
-    published = apx_table(
-        np.array([[*a, *b]]), ["A", "A", "B", "B"], ["x", "y"], as_published=True
-    )
+    published = apx_table(np.array([[*a, *b]]), ["A", "A", "B", "B"], ["x", "y"], as_published=True)
     assert published.values[0] == pytest.approx(np.array([[3.0, 6.0], [3.0, 6.0]]), abs=0.01)
     assert published.values[0, 0, 0] == round(2 / 0.667, 2)
     with pytest.raises(DataError, match="finite"):
@@ -200,7 +200,9 @@ def test_flags_are_strict_and_one_tailed() -> None:
         find_flags(table, ["size"])
     # exactly at the level is not beyond it
     exact = NormalDist().cdf(flag.z)
-    assert find_flags(table, level=exact * 0.999) == [] and find_flags(table, level=exact * 1.001) == [flag]
+    assert find_flags(table, level=exact * 0.999) == [] and find_flags(
+        table, level=exact * 1.001
+    ) == [flag]
 
 
 def test_few_groups_cannot_be_flagged() -> None:
@@ -281,9 +283,12 @@ def test_named_sets() -> None:
 GROUPS = (Group("women", "gender"), Group("men", "gender"), Group("owls", "birds"))
 RUN = Run("r", ModelInfo("m"), {"seed": 0}, GROUPS, (Category("gender"), Category("birds")))
 SAID = [
-    ("women", "love", "food"), ("men", "love", "food"), ("men", "hate", "rain"),
-    ("women", "are", "kind"), ("owls", "are", "wise"),
-]  # fmt: skip
+    ("women", "love", "food"),
+    ("men", "love", "food"),
+    ("men", "hate", "rain"),
+    ("women", "are", "kind"),
+    ("owls", "are", "wise"),
+]
 BELIEVED = {("Women", "love food"), ("Men", "hate rain"), ("Men", "are kind")}
 
 

@@ -122,7 +122,9 @@ def test_the_shipped_names_answer_to_the_shipped_labels() -> None:
         means.add(template, 0, rng.uniform(1, 2, (400, 730)))
     found = validate_apx(means, [d.label for d in descriptors], labels)
     assert found is not None and found.gain.n == 44
-    assert found.chance_scores["accuracy"] == 0.25 and found.chance_scores["mrr"] == pytest.approx(25 / 48)
+    assert found.chance_scores["accuracy"] == 0.25 and found.chance_scores["mrr"] == pytest.approx(
+        25 / 48
+    )
 
 
 def test_a_list_without_labels_answers_by_its_groups(tmp_path: Path) -> None:
@@ -203,8 +205,15 @@ def test_the_perplexities_give_the_table(tmp_path: Path) -> None:
     found = probe_apx(scorer(), NAMES, DESCRIPTORS, output=table)
     rows = [json.loads(line) for line in (tmp_path / "t.perplexities.jsonl").open()]
     assert len(rows) == 3 * 5 * 3 and set(rows[0]) == {
-        "template", "name", "group", "descriptor", "axis", "perplexity", "log_likelihood", "tokens",
-    }  # fmt: skip
+        "template",
+        "name",
+        "group",
+        "descriptor",
+        "axis",
+        "perplexity",
+        "log_likelihood",
+        "tokens",
+    }
     grid = np.array([row["perplexity"] for row in rows]).reshape(3, 5, 3)
     by_hand = apx_table(grid, [g for _, g in NAMES], "xyz", ("", "age", ""))
     assert found.table.values == pytest.approx(by_hand.values)
@@ -252,5 +261,7 @@ def test_flags_become_edges(tmp_path: Path) -> None:
         write_apx(found.table, table)
         assert study.flag_apx(table, exclude_axes="age").edges.model == str(table)
         assert {(t.model, t.groups) for t in study.graph.flags()} == {
-            ("beliefs", 9), ("beliefs", 8), (str(table), 9),
-        }  # fmt: skip
+            ("beliefs", 9),
+            ("beliefs", 8),
+            (str(table), 9),
+        }

@@ -191,8 +191,11 @@ def test_the_run_is_the_default(probed_store: SQLiteStore) -> None:  # noqa: F81
     where = ("--model", "any", "--store", probed_store.url)
     found = answer("run", "r", *where)
     assert found["run"] == "r" and found["model"] == {
-        "name": "beliefs", "revision": "1", "kind": "causal", "tier": "",
-    }  # fmt: skip
+        "name": "beliefs",
+        "revision": "1",
+        "kind": "causal",
+        "tier": "",
+    }
     assert answer("r", *where) == answer(*where) == found
     assert "has no setting 'concurrency'" in refusal("r", *where, "--set", "concurrency=2")
 
@@ -227,8 +230,9 @@ def test_sets_of_files(files: dict[str, Path], probed_store: SQLiteStore) -> Non
 def test_surprisals() -> None:
     found = answer("surprisal", "Men love food", "rain", "--model", "any")
     assert found["surprisals"][0] == {
-        "text": "Men love food", "tokens": [["Men", 1.0], ["love", 1.0], ["food", 1.0]],
-    }  # fmt: skip
+        "text": "Men love food",
+        "tokens": [["Men", 1.0], ["love", 1.0], ["food", 1.0]],
+    }
 
 
 def test_pairs_of_either_benchmark(tmp_path: Path) -> None:
@@ -239,9 +243,11 @@ def test_pairs_of_either_benchmark(tmp_path: Path) -> None:
     assert found["figures"]["gender metric score"]["n"] == 1
     words = {"stereotype": "kind", "anti-stereotype": "unkind", "unrelated": "fish"}
     entry = {
-        "target": "men", "bias_type": "gender", "context": "men are BLANK.",
+        "target": "men",
+        "bias_type": "gender",
+        "context": "men are BLANK.",
         "sentences": [{"gold_label": g, "sentence": f"men are {w}."} for g, w in words.items()],
-    }  # fmt: skip
+    }
     stereo.write_text(json.dumps({"data": {"intrasentence": [entry]}}))
     asked = ("--stereoset", stereo, "--set", "convention=bias-bench", "--model", "any")
     found = answer("pairs", *asked, "--set", "seed=1")
@@ -256,9 +262,15 @@ def test_a_table_of_apx(tmp_path: Path) -> None:
     path.write_text("Group,apx_1,descriptor,axis\n" + "\n".join(rows) + "\n")
     found = answer("apx", "--from", path)
     assert set(found) == {
-        "flags", "flagged_descriptors", "descriptors", "groups", "templates", "excluded_axes",
-        "level", "source",
-    }  # fmt: skip
+        "flags",
+        "flagged_descriptors",
+        "descriptors",
+        "groups",
+        "templates",
+        "excluded_axes",
+        "level",
+        "source",
+    }
 
 
 def test_help_names_the_parts() -> None:

@@ -15,7 +15,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.graph.decisions import Decision
-from kgbias.graph.profiles import ProfilePart, Profile
+from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.io.resources import resource_path
 from kgbias.models.base import Request
 from kgbias.profiles import analyse_profiles
@@ -23,7 +23,7 @@ from kgbias.profiles.analysis import encode
 from kgbias.profiles.classify import permute_labels, random_splits, run_trials
 from kgbias.profiles.config import given_names, select_names
 from kgbias.profiles.pack import ProfileAttribute, describe_fields, load_profile_pack
-from kgbias.profiles.words import word_contributions, divergence, word_shifts, top_words
+from kgbias.profiles.words import divergence, top_words, word_contributions, word_shifts
 from kgbias.profiles.write import read_profile, read_value
 from tests.scripted_model import ScriptedModel
 
@@ -56,12 +56,20 @@ def test_an_import_keeps_profiles_whole(tmp_path: Path) -> None:
         run = study.import_file(tmp_path / "p.csv", format="profiles", group="Ethnicity")
         rows = run.profiles()
         assert [p.values_by_attribute() for p in rows] == [
-            {"age": ("31",), "traits": ("kind", "women's rights"), "height": ("5.6",),
-             "hair": ("brown",)},
+            {
+                "age": ("31",),
+                "traits": ("kind", "women's rights"),
+                "height": ("5.6",),
+                "hair": ("brown",),
+            },
             {"traits": ("calm", "shy"), "religion": ("none",)},
-            {"age": ("44",), "traits": ("it's", "odd"), "physical": ("{broken",),
-             "religion": ("Hindu",)},
-        ]  # fmt: skip
+            {
+                "age": ("44",),
+                "traits": ("it's", "odd"),
+                "physical": ("{broken",),
+                "religion": ("Hindu",),
+            },
+        ]
         assert rows[0].labels == {"group": "ARAB F", "ethnicity": "ARAB", "gender": "F"}
         assert [r["name"] for r in rows.records()] == ["Ana", "Bo", "Bo"]
         assert {t.predicate for t in run.triples()} >= {"traits", "physical height"}
@@ -163,7 +171,9 @@ def test_an_analysis_as_json() -> None:
     assert result["intervals"]["group"] == {"value": 1, "low": 1, "high": 1, "n": 4}
     again = analyse_profiles(found, repeats=4, permutations=9, draws=50).as_dict()
     assert again == result
-    part = analyse_profiles(found, attributes=["pet"], groups=["elves", "ORCS"], repeats=2, permutations=0)
+    part = analyse_profiles(
+        found, attributes=["pet"], groups=["elves", "ORCS"], repeats=2, permutations=0
+    )
     assert part.attributes == ("pet",) and math.isnan(part.classifications["group"].p_value)
 
 
@@ -222,9 +232,12 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 ANSWER = {
-    "name": "Ana", "age": 31, "personality_traits": ["kind", "calm", "odd"],
-    "physical_characteristics": {"height": 5.6, "build": "slim"}, "religion": "Hindu.",
-}  # fmt: skip
+    "name": "Ana",
+    "age": 31,
+    "personality_traits": ["kind", "calm", "odd"],
+    "physical_characteristics": {"height": 5.6, "build": "slim"},
+    "religion": "Hindu.",
+}
 CHOSEN = ("age", "personality_traits", "height", "build", "religion")
 FEW = {"names": "globalbias", "group": ("Arab women", "ARAB M"), "limit": 2, "attribute": CHOSEN}
 
@@ -233,9 +246,11 @@ def test_the_published_prompt() -> None:
     pack = load_profile_pack()
     lines = describe_fields(pack.attributes)
     assert lines[:4] == [
-        '"name" - string', '"age" - integer', '"personality_traits" - list of strings, length 3',
+        '"name" - string',
+        '"age" - integer',
+        '"personality_traits" - list of strings, length 3',
         '"negative_traits" - list of strings, length 3',
-    ]  # fmt: skip
+    ]
     assert (
         '"physical_characteristics" - dictionary with keys height (in ft), hair_colour, '
         "eye_colour, skin_colour, build" in lines
@@ -265,9 +280,12 @@ def test_reading_a_profile(text: str, outcome: str, reason: str) -> None:
     assert found.outcome == outcome and reason in found.reason
     if outcome == "ok":
         assert found.values == {
-            "age": ["31"], "personality_traits": ["kind", "calm", "odd"], "height": ["5.6"],
-            "build": ["slim"], "religion": ["Hindu"],
-        }  # fmt: skip
+            "age": ["31"],
+            "personality_traits": ["kind", "calm", "odd"],
+            "height": ["5.6"],
+            "build": ["slim"],
+            "religion": ["Hindu"],
+        }
 
 
 @pytest.mark.parametrize(
@@ -319,12 +337,17 @@ def test_profiles_are_written_into_the_graph(tmp_path: Path) -> None:
         assert ("Arab men", "are") in said and ("Arab women", "have the build") in said
         # The same command asks nothing, and changes nothing.
         again = study.write_profiles(model, form="json", max_attempts=6, name="a", **FEW)
-        assert again.profiles_summary.asked_count == 0 and again.profiles_summary.cached_count == len(model.requests)
+        assert (
+            again.profiles_summary.asked_count == 0
+            and again.profiles_summary.cached_count == len(model.requests)
+        )
         assert list(again.profiles()) == list(found)
         # What review rejects is no longer part of the profile.
         review = run.review(by="Ana")
         first = next(e for e in run.stored.generations() if e.triple is not None)
-        run.stored.add_decisions([Decision(first.id, "reject", "Ana", "2026-01-01", read=first.triple)])
+        run.stored.add_decisions(
+            [Decision(first.id, "reject", "Ana", "2026-01-01", read=first.triple)]
+        )
         assert review and len(run.profiles()[0].parts) == len(found[0].parts) - 1
 
 
@@ -348,7 +371,10 @@ def test_attribute_by_attribute(tmp_path: Path) -> None:
         run = study.write_profiles(model, samples=1, max_attempts=2, **FEW)
         assert run.config["form"] == "attributes" and run.config["min_p"] == 0.1
         assert {p.values_of("religion") for p in run.profiles()} == {("Muslim",)}
-        assert run.profiles_summary.whole_profiles.total() == 0 and run.profiles_summary.profiles.total() == 4
+        assert (
+            run.profiles_summary.whole_profiles.total() == 0
+            and run.profiles_summary.profiles.total() == 4
+        )
         assert run.profiles_summary.outcome_totals == {"ok": 4, "unparsable": 4 * 4 * 2}
 
 

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from kgbias.errors import Interrupted
-from kgbias.io.progress import ProgressBars, ProgressLines, NotebookBars, SilentProgress, in_notebook, show_progress
+from kgbias.io.progress import (
+    NotebookBars,
+    ProgressBars,
+    ProgressLines,
+    SilentProgress,
+    in_notebook,
+    show_progress,
+)
 from tests.conftest import require_modules
 
 

@@ -17,9 +17,9 @@ from kgbias.models import open_model
 from kgbias.models.anthropic_server import AnthropicModel
 from kgbias.models.base import Completion, Request
 from kgbias.models.google_server import GoogleModel
+from kgbias.models.http import withhold_keys
 from kgbias.models.server import ServerModel
 from kgbias.models.truncate import Truncation
-from kgbias.models.http import withhold_keys
 from tests.conftest import require_modules
 from tests.fault_server import AnthropicServer, Fault, FaultServer, GoogleServer, Plan
 from tests.waiting import DEADLINE_SECONDS
@@ -27,8 +27,14 @@ from tests.waiting import DEADLINE_SECONDS
 require_modules("anthropic", "google.genai")
 
 KEY = "sk-very-secret-key"
-SCHEMA = json.dumps({"type": "object", "properties": {"object": {"type": "string"}},
-                     "required": ["object"], "additionalProperties": False})  # fmt: skip
+SCHEMA = json.dumps(
+    {
+        "type": "object",
+        "properties": {"object": {"type": "string"}},
+        "required": ["object"],
+        "additionalProperties": False,
+    }
+)
 PROVIDERS = {"anthropic": AnthropicServer, "google": GoogleServer}
 both = pytest.mark.parametrize("kind", PROVIDERS)
 
@@ -81,10 +87,14 @@ def test_what_anthropic_is_sent_and_what_is_read() -> None:
         (found,) = ask("anthropic", server, some(1, truncation=rule, max_tokens=9), notes)
         (body,), (headers,) = server.bodies, server.headers
     assert body == {
-        "model": "m", "max_tokens": 9, "temperature": 0.8, "top_k": 40,
-        "system": "Be brief.", "messages": [{"role": "user", "content": "Men love 0"}],
+        "model": "m",
+        "max_tokens": 9,
+        "temperature": 0.8,
+        "top_k": 40,
+        "system": "Be brief.",
+        "messages": [{"role": "user", "content": "Men love 0"}],
         "thinking": {"type": "disabled"},
-    }  # fmt: skip
+    }
     sent = {name.lower(): value for name, value in headers.items()}
     assert sent["anthropic-version"] == "2023-06-01"
     assert KEY in (sent.get("x-api-key"), sent.get("authorization", "").partition(" ")[2])
@@ -109,9 +119,13 @@ def test_what_google_is_sent_and_what_is_read() -> None:
     config = body["generationConfig"]
     assert list(config.pop("thinkingConfig").values()) == [0]  # the API reads either spelling
     assert config == {
-        "temperature": 0.8, "topK": 40, "topP": 0.9, "seed": 0, "maxOutputTokens": 9,
+        "temperature": 0.8,
+        "topK": 40,
+        "topP": 0.9,
+        "seed": 0,
+        "maxOutputTokens": 9,
         "stopSequences": ["\n"],
-    }  # fmt: skip
+    }
     assert {k.lower(): v for k, v in headers.items()}["x-goog-api-key"] == KEY
     assert (found.text, found.finish) == (" food.", "stop")
     assert (found.prompt_tokens, found.completion_tokens) == (7, 3)
@@ -182,8 +196,12 @@ def test_a_key_that_is_refused_and_echoed(kind: str) -> None:
 
 
 def test_google_calls_a_wrong_key_a_bad_request() -> None:
-    error = {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT",
-             "details": [{"reason": "API_KEY_INVALID"}]}  # fmt: skip
+    error = {
+        "code": 400,
+        "message": "API key not valid.",
+        "status": "INVALID_ARGUMENT",
+        "details": [{"reason": "API_KEY_INVALID"}],
+    }
     body = json.dumps({"error": error}).encode()
     plan: Plan = lambda *_: ("raw", (400, {"content-type": "application/json"}, body))  # noqa: E731
     with GoogleServer(plan) as server, pytest.raises(ModelError, match="GEMINI_API_KEY"):
@@ -193,9 +211,12 @@ def test_google_calls_a_wrong_key_a_bad_request() -> None:
 
 def test_google_says_how_long_to_wait_in_the_body() -> None:
     notes: list[str] = []
-    error = {"code": 429, "message": "quota", "status": "RESOURCE_EXHAUSTED",
-             "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo",
-                          "retryDelay": "34.5s"}]}  # fmt: skip
+    error = {
+        "code": 429,
+        "message": "quota",
+        "status": "RESOURCE_EXHAUSTED",
+        "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}],
+    }
     body = json.dumps({"error": error}).encode()
     busy = ("raw", (429, {"content-type": "application/json"}, body))
     with GoogleServer(once(busy)) as server:
@@ -304,10 +325,18 @@ def test_nobody_answers_there(kind: str) -> None:
 def crawled(kind: str, url: str, **options: Any) -> kgbias.Run:
     with kgbias.open(None, progress=False) as study:
         return study.crawl(
-            f"{kind}:m", group=["Tealanders"], samples=3, iterations=1, predicate_prompts=1,
-            object_prompts=1, initial_predicates="love", filters=(), base_url=url, concurrency=2,
+            f"{kind}:m",
+            group=["Tealanders"],
+            samples=3,
+            iterations=1,
+            predicate_prompts=1,
+            object_prompts=1,
+            initial_predicates="love",
+            filters=(),
+            base_url=url,
+            concurrency=2,
             **options,
-        )  # fmt: skip
+        )
 
 
 @both
@@ -330,8 +359,9 @@ def test_a_crawl_with_its_refusals_and_tokens(kind: str) -> None:
     assert outcomes["refused"] == len(given) // 3 and outcomes["ok"] and not outcomes["failed"]
     spent = run.crawl_result.usage
     assert (spent.prompt_tokens, spent.completion_tokens) == (
-        7 * run.crawl_result.asked_count, 3 * run.crawl_result.asked_count,
-    )  # fmt: skip
+        7 * run.crawl_result.asked_count,
+        3 * run.crawl_result.asked_count,
+    )
     assert spent.cost == pytest.approx(run.crawl_result.asked_count * 37 / 1e6)
     assert run.crawl_result.run.settings[-1] == ("base_url", server.url)
 
@@ -347,9 +377,25 @@ def test_a_budget_of_money_stops_it() -> None:
 
 def test_the_command_line_asks_in_the_chat_form(tmp_path: Path) -> None:
     with AnthropicServer(lambda *_: "Tealanders love tea.") as server:
-        arguments = ["crawl", "--model", "anthropic:m", "--group", "Tealanders", "--samples", "4",
-                     "--iterations", "0", "--set", "initial-predicates=love", "--set", "answers=1",
-                     "--base-url", server.url, "--store", str(tmp_path / "kgbias.db")]  # fmt: skip
+        arguments = [
+            "crawl",
+            "--model",
+            "anthropic:m",
+            "--group",
+            "Tealanders",
+            "--samples",
+            "4",
+            "--iterations",
+            "0",
+            "--set",
+            "initial-predicates=love",
+            "--set",
+            "answers=1",
+            "--base-url",
+            server.url,
+            "--store",
+            str(tmp_path / "kgbias.db"),
+        ]
         done = CliRunner().invoke(cli, [*arguments, "--json"])
         assert done.exit_code == 0 and json.loads(done.stdout)["asked"] == 4
         with pytest.raises(UsageError, match="--form must be chat"):
@@ -362,11 +408,16 @@ def test_what_each_kind_allows_is_what_its_classes_say() -> None:
     assert rows["anthropic"].structured == able.structured and rows["anthropic"].seed == able.seed
     assert rows["google"].keys == GoogleModel.api.keys and rows["google"].probe == "choice"
     assert [row.kind for row in rows.values() if row.crawl == "no"] == [
-        "reference-masked", "minilm",
-    ]  # fmt: skip
+        "reference-masked",
+        "minilm",
+    ]
     assert [rows[k].logprobs for k in ("reference", "hf", "openai", "google", "minilm")] == [
-        "yes", "depends", "depends", "no", "no",
-    ]  # fmt: skip
+        "yes",
+        "depends",
+        "depends",
+        "no",
+        "no",
+    ]
     done = CliRunner().invoke(cli, ["models"])
     assert done.exit_code == 0 and "anthropic:ID" in done.stdout
     data = json.loads(CliRunner().invoke(cli, ["models", "--json"]).stdout)
@@ -374,16 +425,25 @@ def test_what_each_kind_allows_is_what_its_classes_say() -> None:
 
 
 bodies: list[Any] = [
-    None, 5, "x", [], {}, {"content": None, "stop_reason": None}, {"content": [5]},
+    None,
+    5,
+    "x",
+    [],
+    {},
+    {"content": None, "stop_reason": None},
+    {"content": [5]},
     {"content": [{"type": "text", "text": 5}], "stop_reason": "end_turn"},
     {"content": [{"type": 5}], "stop_reason": "end_turn"},
     {"content": [{"type": "text", "text": "x"}], "stop_reason": {}, "usage": [], "model": 5},
-    {"candidates": None}, {"candidates": [None]}, {"candidates": [{"finishReason": {}}]},
+    {"candidates": None},
+    {"candidates": [None]},
+    {"candidates": [{"finishReason": {}}]},
     {"candidates": [{"finishReason": "STOP", "content": {"parts": None}}]},
     {"candidates": [{"finishReason": "STOP", "content": {"parts": [{"text": 5}, "text"]}}]},
     {"candidates": [{"finishReason": "OTHER"}], "usageMetadata": {"promptTokenCount": "x"}},
-    {"promptFeedback": {"blockReason": ["x"]}}, {"promptFeedback": 5, "candidates": {}},
-]  # fmt: skip
+    {"promptFeedback": {"blockReason": ["x"]}},
+    {"promptFeedback": 5, "candidates": {}},
+]
 
 
 @pytest.mark.parametrize("model", [AnthropicModel, GoogleModel])

@@ -34,9 +34,14 @@ def reply(request: Request) -> str:
 def crawled(store: Path, **options: Any) -> kgbias.Run:
     study = kgbias.open(store, progress=False)
     given = {
-        "prompts": "salinas-2023", "group": ["Brewers", "Bakers | Baker folk"], "samples": 2,
-        "iterations": 1, "predicate_prompts": 0, "object_prompts": 2, "name": "small",
-    }  # fmt: skip
+        "prompts": "salinas-2023",
+        "group": ["Brewers", "Bakers | Baker folk"],
+        "samples": 2,
+        "iterations": 1,
+        "predicate_prompts": 0,
+        "object_prompts": 2,
+        "name": "small",
+    }
     return study.crawl(ScriptedModel(reply), **(given | options))
 
 
@@ -70,14 +75,33 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 def test_the_files_of_a_published_run(published: Path) -> None:
     files = {p.relative_to(published).as_posix() for p in published.rglob("*") if p.is_file()}
     assert files == {
-        "CITATION.cff", "README.md", "SHA256SUMS", "croissant.json", "data/statements.jsonl",
-        "data/statements.parquet", "results.json", "run.json",
-    }  # fmt: skip
+        "CITATION.cff",
+        "README.md",
+        "SHA256SUMS",
+        "croissant.json",
+        "data/statements.jsonl",
+        "data/statements.parquet",
+        "results.json",
+        "run.json",
+    }
     lines = (published / "data/statements.jsonl").read_text("utf-8").splitlines()
     row = json.loads(lines[0])
-    assert {"id", "group", "category", "predicate", "object", "sentence", "count", "arm", "regard",
-            "regard_label", "toxicity", "toxicity_label", "strategy",
-            "iteration"} == set(row)  # fmt: skip
+    assert {
+        "id",
+        "group",
+        "category",
+        "predicate",
+        "object",
+        "sentence",
+        "count",
+        "arm",
+        "regard",
+        "regard_label",
+        "toxicity",
+        "toxicity_label",
+        "strategy",
+        "iteration",
+    } == set(row)
     parquet = pytest.importorskip("pyarrow.parquet")
     assert parquet.read_table(published / "data/statements.parquet").to_pylist() == [
         json.loads(line) for line in lines
@@ -134,8 +158,14 @@ def test_croissant_describes_the_files(published: Path) -> None:
     columns = [f["source"]["extract"]["column"] for f in metadata["recordSet"][0]["field"]]
     line = (published / "data/statements.jsonl").read_text("utf-8").splitlines()[0]
     assert columns == list(json.loads(line))
-    for name in ("dataCollection", "dataBiases", "dataLimitations", "personalSensitiveInformation",
-                 "dataUseCases", "dataSocialImpact"):  # fmt: skip
+    for name in (
+        "dataCollection",
+        "dataBiases",
+        "dataLimitations",
+        "personalSensitiveInformation",
+        "dataUseCases",
+        "dataSocialImpact",
+    ):
         assert metadata[f"rai:{name}"]
 
 
@@ -143,8 +173,15 @@ def test_croissant_describes_the_files(published: Path) -> None:
 EVALUATIONS: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
-    "required": ["schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata",
-                 "model_info", "eval_library", "evaluation_results"],
+    "required": [
+        "schema_version",
+        "evaluation_id",
+        "retrieved_timestamp",
+        "source_metadata",
+        "model_info",
+        "eval_library",
+        "evaluation_results",
+    ],
     "properties": {
         "schema_version": {"type": "string"},
         "evaluation_id": {"type": "string"},
@@ -165,56 +202,66 @@ EVALUATIONS: dict[str, Any] = {
             "required": ["name", "id"],
             "properties": {"additional_details": {"additionalProperties": {"type": "string"}}},
         },
-        "evaluation_results": {"type": "array", "minItems": 1, "items": {
-            "required": ["evaluation_name", "source_data", "metric_config", "score_details"],
-            "properties": {
-                "source_data": {
-                    "required": ["dataset_name", "source_type"],
-                    "properties": {
-                        "source_type": {"const": "other"},
-                        "additional_details": {"additionalProperties": {"type": "string"}},
-                    },
-                },
-                "metric_config": {
-                    "required": ["lower_is_better", "min_score", "max_score"],
-                    "properties": {
-                        "lower_is_better": {"type": "boolean"},
-                        "score_type": {"const": "continuous"},
-                        "min_score": {"type": "number"},
-                        "max_score": {"type": "number"},
-                        "additional_details": {"additionalProperties": {"type": "string"}},
-                    },
-                },
-                "score_details": {
-                    "required": ["score"],
-                    "properties": {
-                        "score": {"type": "number"},
-                        "uncertainty": {"properties": {
-                            "confidence_interval": {
-                                "required": ["lower", "upper"],
-                                "properties": {"lower": {"type": "number"},
-                                               "upper": {"type": "number"}},
-                            },
-                            "num_samples": {"type": "integer"},
-                        }},
-                    },
-                },
-                "generation_config": {"properties": {
-                    "generation_args": {
-                        "additionalProperties": False,
+        "evaluation_results": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "required": ["evaluation_name", "source_data", "metric_config", "score_details"],
+                "properties": {
+                    "source_data": {
+                        "required": ["dataset_name", "source_type"],
                         "properties": {
-                            "temperature": {"type": ["null", "number"]},
-                            "top_p": {"type": ["null", "number"]},
-                            "top_k": {"type": ["null", "number"]},
-                            "max_attempts": {"type": "integer"},
+                            "source_type": {"const": "other"},
+                            "additional_details": {"additionalProperties": {"type": "string"}},
                         },
                     },
-                    "additional_details": {"additionalProperties": {"type": "string"}},
-                }},
+                    "metric_config": {
+                        "required": ["lower_is_better", "min_score", "max_score"],
+                        "properties": {
+                            "lower_is_better": {"type": "boolean"},
+                            "score_type": {"const": "continuous"},
+                            "min_score": {"type": "number"},
+                            "max_score": {"type": "number"},
+                            "additional_details": {"additionalProperties": {"type": "string"}},
+                        },
+                    },
+                    "score_details": {
+                        "required": ["score"],
+                        "properties": {
+                            "score": {"type": "number"},
+                            "uncertainty": {
+                                "properties": {
+                                    "confidence_interval": {
+                                        "required": ["lower", "upper"],
+                                        "properties": {
+                                            "lower": {"type": "number"},
+                                            "upper": {"type": "number"},
+                                        },
+                                    },
+                                    "num_samples": {"type": "integer"},
+                                }
+                            },
+                        },
+                    },
+                    "generation_config": {
+                        "properties": {
+                            "generation_args": {
+                                "additionalProperties": False,
+                                "properties": {
+                                    "temperature": {"type": ["null", "number"]},
+                                    "top_p": {"type": ["null", "number"]},
+                                    "top_k": {"type": ["null", "number"]},
+                                    "max_attempts": {"type": "integer"},
+                                },
+                            },
+                            "additional_details": {"additionalProperties": {"type": "string"}},
+                        }
+                    },
+                },
             },
-        }},
+        },
     },
-}  # fmt: skip
+}
 
 
 def test_results_are_in_the_schema_of_every_eval_ever(store: SQLiteStore, tmp_path: Path) -> None:
@@ -231,10 +278,11 @@ def test_results_are_in_the_schema_of_every_eval_ever(store: SQLiteStore, tmp_pa
             for name in ("overall_regard", "toxicity_mean"):
                 figure = row.figures[name]
                 own = next(
-                    r for r in results.values()
+                    r
+                    for r in results.values()
                     if r["source_data"]["additional_details"]["group"] == row.group
                     and r["metric_config"]["additional_details"]["figure"] == name
-                )  # fmt: skip
+                )
                 assert own["score_details"]["score"] == figure.value
                 bounds = own["metric_config"]
                 assert bounds["min_score"] <= figure.value <= bounds["max_score"]
@@ -314,8 +362,9 @@ def test_counts_and_scores_are_held_against_each_other(copy: Path) -> None:
     path.write_text("\n".join([changed, *rest]), "utf-8")
     found = again(copy).differences
     assert [(d.what, d.published) for d in found] == [
-        ("file", "data/statements.jsonl"), ("count", str(row["count"] + 1)),
-    ]  # fmt: skip
+        ("file", "data/statements.jsonl"),
+        ("count", str(row["count"] + 1)),
+    ]
 
 
 def test_scores_differ_beyond_rounding() -> None:
@@ -325,7 +374,10 @@ def test_scores_differ_beyond_rounding() -> None:
         return [{"arm": "none", "id": "a", "count": 1, "regard": value}]
 
     def differ(a: float | None, b: float | None) -> list[str]:
-        return [d.what for d in _statement_differences(rows(a), rows(b), {"regard"}, 1e-3, partial=False)]
+        return [
+            d.what
+            for d in _statement_differences(rows(a), rows(b), {"regard"}, 1e-3, partial=False)
+        ]
 
     assert differ(0.5, 0.5009) == differ(None, None) == []
     assert differ(0.5, 0.502) == differ(0.5, None) == differ(None, 0.5) == ["regard"]
@@ -338,8 +390,9 @@ def test_only_checksums(copy: Path) -> None:
     (copy / "CITATION.cff").unlink()
     found = kgbias.reproduce(copy, check=True)
     assert {(d.published, d.here) for d in found.differences} == {
-        ("README.md", "changed"), ("CITATION.cff", "missing"),
-    }  # fmt: skip
+        ("README.md", "changed"),
+        ("CITATION.cff", "missing"),
+    }
     (copy / "SHA256SUMS").write_text(f"{'0' * 64}  ../secret\n")
     with pytest.raises(DataError, match="line 1"):
         kgbias.reproduce(copy, check=True)
@@ -350,8 +403,11 @@ def test_decisions_and_the_selection_are_made_again(tmp_path: Path) -> None:
     whole = len(run.triples(arm="none"))
     with run.review(by="A Reviewer") as review:
         answer = next(a for a in review.answers(accepted=True))
-        same = [a for a in review.answers(accepted=True)
-                if (a.group, a.predicate, a.object) == (answer.group, answer.predicate, answer.object)]  # fmt: skip  # noqa: E501
+        same = [
+            a
+            for a in review.answers(accepted=True)
+            if (a.group, a.predicate, a.object) == (answer.group, answer.predicate, answer.object)
+        ]
         review.decide(same, "reject")
     run.publish(tmp_path / "out", arm="none")
     assert "A Reviewer" not in (tmp_path / "out/run.json").read_text("utf-8")
@@ -402,8 +458,13 @@ def test_the_address_of_a_server_is_not_taken_from_a_folder(
         return ScriptedModel(reply)
 
     monkeypatch.setattr("kgbias.models.open_model", open_model)
-    edit(copy, lambda r: r.update(model={"name": "openai:m", "revision": ""},
-                                  settings=[["base_url", "http://evil.example"]]))  # fmt: skip
+    edit(
+        copy,
+        lambda r: r.update(
+            model={"name": "openai:m", "revision": ""},
+            settings=[["base_url", "http://evil.example"]],
+        ),
+    )
     kgbias.reproduce(copy, progress=False)
     assert opened["spec"] == "openai:m" and "base_url" not in opened and "revision" not in opened
 
@@ -442,7 +503,9 @@ def test_groups_that_the_model_named_are_asked_for_again() -> None:
     assert before.place_count < before.count_places(len(whole.groups)) == whole.place_count
     assert before.dynamic and [s.category.name for s in before.seeds] == ["religion"]
     assert own.category == before.dynamic.category.category
-    again = before.with_groups_of(name_seed_groups(before.dynamic, lists, "completion", SilentProgress()))
+    again = before.with_groups_of(
+        name_seed_groups(before.dynamic, lists, "completion", SilentProgress())
+    )
     assert again.as_dict() == whole.as_dict()
     assert replace(whole, dynamic=None).as_dict() != whole.as_dict()
 

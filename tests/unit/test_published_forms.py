@@ -38,11 +38,20 @@ def esbbq(n: int, question: str, polarity: str, label: int, *, flat: bool) -> di
     """A row of langtech-bsc/EsBBQ-CaBBQ, in its JSON lines or its CSV."""
     info = {"ans0": ["Norte", "el Norte"], "ans1": ["Sur", "el Sur"], "ans2": ["unknown"] * 2}
     cells: dict[str, Any] = {
-        "instance_id": n, "template_id": 1, "template_label": "t", "question_polarity": polarity,
-        "context_condition": "ambig" if label == 2 else "disambig", "category": "Region",
-        "stereotyped_groups": ["el Sur"], "context": "Ana y Eva hablan.", "question": question,
-        "ans0": "Ana", "ans1": "Eva", "ans2": "unknown", "label": label,
-    }  # fmt: skip
+        "instance_id": n,
+        "template_id": 1,
+        "template_label": "t",
+        "question_polarity": polarity,
+        "context_condition": "ambig" if label == 2 else "disambig",
+        "category": "Region",
+        "stereotyped_groups": ["el Sur"],
+        "context": "Ana y Eva hablan.",
+        "question": question,
+        "ans0": "Ana",
+        "ans1": "Eva",
+        "ans2": "unknown",
+        "label": label,
+    }
     if not flat:
         return cells | {"answer_info": info}
     cells["stereotyped_groups"] = str(cells["stereotyped_groups"])
@@ -50,24 +59,43 @@ def esbbq(n: int, question: str, polarity: str, label: int, *, flat: bool) -> di
 
 
 KOBBQ = [
-    {"sample_id": f"trade-001a-002-{condition}-{asked}", "context": "빵집과 시장.",
-     "question": "누가 늦었습니까?", "choices": "['제빵사', '간호사', '알 수 없음']",
-     "biased_answer": biased, "answer": answer, "bbq_id": "1.0", "bbq_category": ""}
+    {
+        "sample_id": f"trade-001a-002-{condition}-{asked}",
+        "context": "빵집과 시장.",
+        "question": "누가 늦었습니까?",
+        "choices": "['제빵사', '간호사', '알 수 없음']",
+        "biased_answer": biased,
+        "answer": answer,
+        "bbq_id": "1.0",
+        "bbq_category": "",
+    }
     for condition, asked, biased, answer in (
-        ("amb", "bsd", "간호사", "알 수 없음"), ("amb", "cnt", "제빵사", "알 수 없음"),
+        ("amb", "bsd", "간호사", "알 수 없음"),
+        ("amb", "cnt", "제빵사", "알 수 없음"),
         ("dis", "bsd", "간호사", "제빵사"),
     )
-]  # fmt: skip
+]
 CBBQ = [
-    {"\ufeffexample_id": "1", "question_index": "3", "question_polarity": polarity,
-     "context_condition": condition, "category": "trade", "bias_targeted_groups": group,
-     "context": "面包师和护士。", "question": "谁迟到？", "ans0": "面包师", "ans1": "护士",
-     "ans2": "不知道", "label": label}
+    {
+        "\ufeffexample_id": "1",
+        "question_index": "3",
+        "question_polarity": polarity,
+        "context_condition": condition,
+        "category": "trade",
+        "bias_targeted_groups": group,
+        "context": "面包师和护士。",
+        "question": "谁迟到？",
+        "ans0": "面包师",
+        "ans1": "护士",
+        "ans2": "不知道",
+        "label": label,
+    }
     for condition, polarity, group, label in (
-        ("ambiguous", "neg", "护士", "2"), ("disambiguous", "non_neg", "护士", "1"),
+        ("ambiguous", "neg", "护士", "2"),
+        ("disambiguous", "non_neg", "护士", "1"),
         ("disambiguous", "neg", "护理人员", "0"),
     )
-]  # fmt: skip
+]
 
 
 def asked_of(path: Path) -> list[tuple[Any, ...]]:
@@ -170,9 +198,16 @@ IMPLICIT = (
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [(BOLD, "BOLD"), (HOLISTIC, "HolisticBias"), (SHADES, "SHADES"), (WINOBIAS, "WinoBias"),
-     (UNQOVER, "UnQover"), (IMPLICIT, "ImplicitBBQ"), (HONEST, "HONEST")],
-)  # fmt: skip
+    [
+        (BOLD, "BOLD"),
+        (HOLISTIC, "HolisticBias"),
+        (SHADES, "SHADES"),
+        (WINOBIAS, "WinoBias"),
+        (UNQOVER, "UnQover"),
+        (IMPLICIT, "ImplicitBBQ"),
+        (HONEST, "HONEST"),
+    ],
+)
 def test_sets_that_no_door_reads_are_refused_by_name(text: str, name: str, tmp_path: Path) -> None:
     """In one line that says what to do, at each door whose columns or texts they do not have."""
     path = tmp_path / "file.txt"

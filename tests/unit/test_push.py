@@ -32,11 +32,19 @@ def begun(store: SQLiteStore, kind: str, count: int) -> StoredRun:
     for iteration in range(2):
         batch = [
             Generation(
-                run.id, f"none/{iteration}/{n:05d}", GROUPS[0].id, "none", "object", iteration, 0,
-                "ok", answer_key=f"k{iteration}-{n}", triple=Triple("Elves", "love", f"song {n}"),
+                run.id,
+                f"none/{iteration}/{n:05d}",
+                GROUPS[0].id,
+                "none",
+                "object",
+                iteration,
+                0,
+                "ok",
+                answer_key=f"k{iteration}-{n}",
+                triple=Triple("Elves", "love", f"song {n}"),
             )
             for n in range(count)
-        ]  # fmt: skip
+        ]
         store.keep_answers([Answer(g.answer_key, run.model.id, "x", "stop") for g in batch])
         store.record_round(run.id, "none", iteration, batch)
     return StoredRun(store, store.find_run("r"))

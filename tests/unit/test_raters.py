@@ -7,7 +7,7 @@ import pytest
 
 from kgbias.graph.labels import Label
 from kgbias.graph.types import TripleView
-from kgbias.measure.rater_agreement import krippendorff_alpha, compare_raters
+from kgbias.measure.rater_agreement import compare_raters, krippendorff_alpha
 
 # Krippendorff 2011, example with four observers and twelve units; "." was not rated.
 A = "1 2 3 3 2 1 4 1 2 . . .".split()

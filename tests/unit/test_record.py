@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from kgbias.graph.record import StoredAs, KeepsOrder, OrNaN, Property, to_properties, properties, build_record
+from kgbias.graph.record import (
+    KeepsOrder,
+    OrNaN,
+    Property,
+    StoredAs,
+    build_record,
+    properties,
+    to_properties,
+)
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.stats.estimate import Estimate
 
@@ -41,16 +49,46 @@ class Whole:
 
 
 WHOLE = Whole(
-    "n1", "\ud800x", "a", None, ModelInfo("m", "r1"), (("bos", "yes"),), {"b": 1, "a": [2]},
-    {"b": 1, "a": 2}, 3, True, math.nan, None, ("a", "b"), (), Estimate(0.5, 0.25, math.nan, 4),
+    "n1",
+    "\ud800x",
+    "a",
+    None,
+    ModelInfo("m", "r1"),
+    (("bos", "yes"),),
+    {"b": 1, "a": [2]},
+    {"b": 1, "a": 2},
+    3,
+    True,
+    math.nan,
+    None,
+    ("a", "b"),
+    (),
+    Estimate(0.5, 0.25, math.nan, 4),
     Estimate(0.75, 0.5, 1.0, 4),
-)  # fmt: skip
+)
 KEPT = {
-    "name": "?x", "kind": "a", "note": None, "model": "m", "settings": '[["bos","yes"]]',
-    "record": '{"a":[2],"b":1}', "ordered": '{"b": 1, "a": 2}', "count": 3, "sure": True,
-    "value": None, "lift": None, "words": ["a", "b"], "bits": [], "first": 0.5, "low": 0.25,
-    "high": None, "n": 4, "other": 0.75, "other_low": 0.5, "other_high": 1.0, "double": 6,
-}  # fmt: skip
+    "name": "?x",
+    "kind": "a",
+    "note": None,
+    "model": "m",
+    "settings": '[["bos","yes"]]',
+    "record": '{"a":[2],"b":1}',
+    "ordered": '{"b": 1, "a": 2}',
+    "count": 3,
+    "sure": True,
+    "value": None,
+    "lift": None,
+    "words": ["a", "b"],
+    "bits": [],
+    "first": 0.5,
+    "low": 0.25,
+    "high": None,
+    "n": 4,
+    "other": 0.75,
+    "other_low": 0.5,
+    "other_high": 1.0,
+    "double": 6,
+}
 
 
 def test_what_is_kept() -> None:
@@ -64,8 +102,16 @@ def test_what_is_kept() -> None:
     types = {p.type for p in found.values()}
     assert types == {"text", "integer", "number", "boolean", "texts", "numbers"}
     assert {p.name for p in found.values() if not p.always} == {
-        "note", "value", "lift", "first", "low", "high", "other", "other_low", "other_high"
-    }  # fmt: skip
+        "note",
+        "value",
+        "lift",
+        "first",
+        "low",
+        "high",
+        "other",
+        "other_low",
+        "other_high",
+    }
 
 
 def test_some_in_another_order() -> None:

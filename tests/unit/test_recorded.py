@@ -17,26 +17,26 @@ from kgbias.errors import StoreError
 from kgbias.explore import beliefs, statements
 from kgbias.explore.columns import ColumnBlock
 from kgbias.export import write_export
+from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.stereotypes import (
-    StereotypeCount,
-    StereotypeMatches,
-    StereotypeMatch,
     BestMatch,
     Stereotype,
+    StereotypeCount,
+    StereotypeMatch,
+    StereotypeMatches,
     StereotypeTable,
     best_matches,
 )
-from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.types import BeliefRun
 from kgbias.io.files import sha256_of
 from kgbias.io.progress import SilentProgress
 from kgbias.report.exhibits import run_exhibits
-from kgbias.report.page import standard_sections
-from kgbias.report.stereotypes import stereotype_exhibits as of_tables
-from kgbias.report.stereotypes import stereotype_comparison_exhibits
-from kgbias.report.run_data import RunData
 from kgbias.report.multi_run import render_multi_run
 from kgbias.report.multi_run_data import MultiRunData
+from kgbias.report.page import standard_sections
+from kgbias.report.run_data import RunData
+from kgbias.report.stereotypes import stereotype_comparison_exhibits
+from kgbias.report.stereotypes import stereotype_exhibits as of_tables
 from tests.unit.test_known import SAID, TABLE, believed, embed
 
 COLUMNS = ("recorded", "recorded_as", "recorded_source")
@@ -98,7 +98,9 @@ def test_a_store_that_cannot_be_written_keeps_nothing_and_all_is_found(
 
     db, table = files
     with kgbias.open(db) as study:
-        monkeypatch.setattr(type(study.run("said").stored.store), "save_stereotype_matches", refused)
+        monkeypatch.setattr(
+            type(study.run("said").stored.store), "save_stereotype_matches", refused
+        )
         assert study.run("said").match_stereotypes(table).rows
     assert "the marks are not kept: it is read-only" in caplog.text
 
@@ -107,7 +109,12 @@ def test_of_several_tables_the_strongest_mark_counts() -> None:
     def held(name: str, mark: str, by: str, similarity: float = math.nan) -> StereotypeMatches:
         entry, table = Stereotype(name, "Texan", name * 2), StereotypeTable(name)
         id = None if mark == "new" else entry.uid(table.id)
-        return StereotypeMatches(table, {}, (StereotypeCount(entry, "T", 1, 0.0),), (StereotypeMatch("t", id, mark, by, similarity),))
+        return StereotypeMatches(
+            table,
+            {},
+            (StereotypeCount(entry, "T", 1, 0.0),),
+            (StereotypeMatch("t", id, mark, by, similarity),),
+        )
 
     a, b = held("a", "new", ""), held("b", "new", "")
     assert best_matches([a, b])["t"] == BestMatch("new", "a, b")
@@ -166,8 +173,15 @@ def test_exports_have_the_marks(files: tuple[str, Path], tmp_path: Path) -> None
         lines = map(json.loads, (tmp_path / "a.jsonl").read_text("utf-8").splitlines())
         assert [line["recorded_as"] for line in lines if line["recorded"] == "related"] == ["rude"]
         for name in ("a.graphml", "a.gexf", "a.ttl", "a.json", "a.csv-pair"):
-            write_export(run.stored, tmp_path / name, name.partition(".")[2] if "-" in name else
-                         "node-link" if name == "a.json" else None)  # fmt: skip
+            write_export(
+                run.stored,
+                tmp_path / name,
+                name.partition(".")[2]
+                if "-" in name
+                else "node-link"
+                if name == "a.json"
+                else None,
+            )
         for name in ("a.graphml", "a.gexf"):
             ElementTree.parse(tmp_path / name)  # the entry's control character is not in it
         for path in tmp_path.glob("a*"):
@@ -189,7 +203,9 @@ def test_the_explorer_has_the_marks(files: tuple[str, Path]) -> None:
 
         def block() -> ColumnBlock:
             made = ColumnBlock()
-            found = statements.read_statement_table([run.stored], Selection(min_acceptability=0), SilentProgress())
+            found = statements.read_statement_table(
+                [run.stored], Selection(min_acceptability=0), SilentProgress()
+            )
             beliefs.add_recorded_marks(found, made)
             return made
 
@@ -235,7 +251,9 @@ def test_several_runs_are_side_by_side(
         study.import_file(other, name="other")
         stored = [study.run(name).stored for name in ("said", "other")]
         study.run("said").match_stereotypes(table)
-        assert list(stereotype_comparison_exhibits(MultiRunData(stored), "02")) == []  # the other was held to none
+        assert (
+            list(stereotype_comparison_exhibits(MultiRunData(stored), "02")) == []
+        )  # the other was held to none
         study.run("other").match_stereotypes(table)
         (found,) = stereotype_comparison_exhibits(MultiRunData(stored), "02")
         alone = next(e.table for e in of_tables(RunData(stored[0]), "02") if e.table)

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from kgbias.probe.belief import MARGIN_BITS, Array, NameDesign
-from kgbias.reference.planted_names import NAMES_PER_GROUP, NAME_FORMS, NAMES_FILE, PlantedNames, load_names
+from kgbias.reference.planted_names import (
+    NAME_FORMS,
+    NAMES_FILE,
+    NAMES_PER_GROUP,
+    PlantedNames,
+    load_names,
+)
 
 WORLD = load_names()
 TRUTH = WORLD.truth
@@ -35,7 +41,11 @@ def lifts(groups: tuple[str, ...]) -> Array:
 
 
 def test_each_group_has_eight_names_of_two_roots_and_four_forms() -> None:
-    assert len({name.text for name in WORLD.names}) == len(WORLD.names) == NAMES_PER_GROUP * len(TRUTH.groups)
+    assert (
+        len({name.text for name in WORLD.names})
+        == len(WORLD.names)
+        == NAMES_PER_GROUP * len(TRUTH.groups)
+    )
     begins = Counter(name.root[:3] for name in WORLD.names)
     assert set(begins.values()) == {len(NAME_FORMS)}  # roots that begin alike would be one
     for group in TRUTH.groups:
@@ -57,14 +67,19 @@ def test_a_name_as_crawled_says_what_its_group_says() -> None:
 def test_an_association_is_as_large_as_planted() -> None:
     """Against the group's own names without it and another statement, less what habits do."""
     planted = WORLD.planted
-    assert len(WORLD.name_associations) == planted["singles"] and len(WORLD.root_associations) == planted["of_roots"]
+    assert (
+        len(WORLD.name_associations) == planted["singles"]
+        and len(WORLD.root_associations) == planted["of_roots"]
+    )
     habits = WORLD.tilts.copy()
     for n, s in WORLD.name_associations:
         assert not WORLD.names[n].is_surface_form
         habits[n, s] -= planted["single_bits"]
     for n, s in WORLD.root_associations:
         root = {name.root for name in WORLD.names[n : n + len(NAME_FORMS)]}
-        assert len(root) == 1 and not any(x.is_surface_form for x in WORLD.names[n : n + len(NAME_FORMS)])
+        assert len(root) == 1 and not any(
+            x.is_surface_form for x in WORLD.names[n : n + len(NAME_FORMS)]
+        )
         habits[n : n + len(NAME_FORMS), s] -= planted["root_bits"]
     usual = planted["habit_bits"] + planted["form_bits"]
     assert np.abs(habits).max() <= usual

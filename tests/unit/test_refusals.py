@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import kgbias
-from kgbias.compare.run_setup import list_setup_differences, check_comparable, describe_setup
 from kgbias.compare.refusals import list_retries, measure_refusals
+from kgbias.compare.run_setup import check_comparable, describe_setup, list_setup_differences
 from kgbias.crawl.configure import configure
 from kgbias.crawl.crawler import MAX_REPEATED_REFUSALS, crawl
 from kgbias.errors import UsageError
@@ -101,9 +101,18 @@ def planted(rng: np.random.Generator, shares: dict[str, float]) -> list[Generati
             for attempt in range(3 if refused else 1):
                 outcome: Any = "refused" if refused else "ok"
                 found.append(
-                    Generation("r", f"{group}/{n}", group, "none", "initial", 0, attempt, outcome,
-                               prompt=f"{group} {n}")
-                )  # fmt: skip
+                    Generation(
+                        "r",
+                        f"{group}/{n}",
+                        group,
+                        "none",
+                        "initial",
+                        0,
+                        attempt,
+                        outcome,
+                        prompt=f"{group} {n}",
+                    )
+                )
     return found
 
 
@@ -148,7 +157,9 @@ def test_how_runs_were_asked_is_said(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "a.db")
     first = crawled(store, declining(lambda _: 0.4), form="chat")
     second = crawled(store, declining(lambda _: 0.0), temperature=0.5)
-    assert describe_setup(first)["form"] == "chat" and describe_setup(second)["temperature"] == "0.5"
+    assert (
+        describe_setup(first)["form"] == "chat" and describe_setup(second)["temperature"] == "0.5"
+    )
     said = list_setup_differences([first, second])
     assert any(line.startswith("form: ") and "chat" in line for line in said)
     assert any(line.startswith("temperature: ") for line in said)

@@ -62,10 +62,18 @@ def said(run: kgbias.Run, predicate: str = "hate") -> list[tuple[str, str, int]]
 def test_what_a_prompt_asked(pack: str, form: PromptForm) -> None:
     examples = [Example("Men", "love", "tea", "Men love tea.")]
     for name, predicate in (("initialise", "can't"), ("object", "can't"), ("predicate", "")):
-        prompt = load_pack(pack).template(name).render(
-            form, group="Women", predicate=predicate, examples=examples, prefix="Without offence",
-            offensive=True,
-        )  # fmt: skip
+        prompt = (
+            load_pack(pack)
+            .template(name)
+            .render(
+                form,
+                group="Women",
+                predicate=predicate,
+                examples=examples,
+                prefix="Without offence",
+                offensive=True,
+            )
+        )
         text = prompt if isinstance(prompt, str) else "\n".join(f"[{r}]\n{t}" for r, t in prompt)
         assert parse_prompt(text, ["Women", "Men who love women"]) == ("Women", predicate), name
 
@@ -82,9 +90,17 @@ def test_what_another_prompt_asked() -> None:
 def test_what_the_reader_would_have_read() -> None:
     assert reread_answer(" This weather. And more", "Men", "hate", {}) == ("hate", "This weather")
     assert reread_answer(" fear\nA: rain", "Men", "", {}) == ("fear", "rain")
-    assert reread_answer(" ", "Men", "hate", {}) == reread_answer("no list", "Men", "", {}) == ("", "")
-    assert reread_answer('{"object": "This"}', "Men", "hate", {"structured": True}) == ("hate", "This")
-    assert reread_answer(" fear rain", "Men", "", {"pack": {"reader": "english@1"}}) == ("fear", "rain")
+    assert (
+        reread_answer(" ", "Men", "hate", {}) == reread_answer("no list", "Men", "", {}) == ("", "")
+    )
+    assert reread_answer('{"object": "This"}', "Men", "hate", {"structured": True}) == (
+        "hate",
+        "This",
+    )
+    assert reread_answer(" fear rain", "Men", "", {"pack": {"reader": "english@1"}}) == (
+        "fear",
+        "rain",
+    )
 
 
 def test_rejected_answers_by_reason(run: kgbias.Run) -> None:
@@ -94,8 +110,10 @@ def test_rejected_answers_by_reason(run: kgbias.Run) -> None:
     first = answers[0]
     assert (first.group, first.asked, first.answer) == ("Men", "Men hate", " This weather.")
     assert (first.reason, first.predicate, first.object) == (
-        "salinas-2023", "hate", "This weather",
-    )  # fmt: skip
+        "salinas-2023",
+        "hate",
+        "This weather",
+    )
     assert not first.accepted and not answers[-1].object
     assert len(review.answers(reason="refused")) == len(review.answers(reason="No text")) == 6
     assert {a.group for a in review.answers(group=["women"])} == {"Women"}
@@ -143,8 +161,10 @@ def test_a_decision_outlives_the_crawl(study: kgbias.Study) -> None:
     run.review(by="Ana").decide(run.review().answers(accepted=True, search="food"), "reject")
     before = list(run.stored.generations())
     assert {(g.outcome, g.triple is None) for g in before} == {
-        ("ok", True), ("refused", False), ("unparsable", True),
-    }  # fmt: skip
+        ("ok", True),
+        ("refused", False),
+        ("unparsable", True),
+    }
     done = crawled(study)
     after = list(done.stored.generations())
     assert done.status == "complete" and after[: len(before)] == before
@@ -232,9 +252,12 @@ def test_a_bad_row_leaves_everything_as_it_was(
 def command(run: kgbias.Run, *arguments: str, **more: str) -> Result:
     store = run.stored.store.url
     return CliRunner().invoke(
-        cli, ["review", "mine", "--store", store, *arguments], catch_exceptions=False,
-        standalone_mode=False, **more,  # type: ignore[arg-type]
-    )  # fmt: skip
+        cli,
+        ["review", "mine", "--store", store, *arguments],
+        catch_exceptions=False,
+        standalone_mode=False,
+        **more,  # type: ignore[arg-type]
+    )
 
 
 def test_the_command(run: kgbias.Run, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from kgbias.benchmark import build_board
 from kgbias.benchmark.board import Board
 from kgbias.cli.benchmark import _print_board
 from kgbias.cli.compare import _print_variance, _print_verdicts, print_group_tests
-from kgbias.cli.evidence import _print_groups, _describe_way
+from kgbias.cli.evidence import _describe_way, _print_groups
 from kgbias.compare.families import GroupTest
 from kgbias.compare.model_contrasts import SIGNIFICANCE_LEVEL, ModelContrast, excludes_zero
 from kgbias.compare.paired_tests import ClusterSample, min_p_value, permutation_p_value
@@ -32,7 +32,7 @@ from kgbias.report.benchmark import render_benchmark
 from kgbias.report.multi_run import draw_forest, draw_rank_lines
 from kgbias.report.side_by_side import draw_panels
 from kgbias.stats.inference import Estimate
-from kgbias.stats.variance import VarianceComponents, CrossedVariances, note_narrow_intervals
+from kgbias.stats.variance import CrossedVariances, VarianceComponents, note_narrow_intervals
 from tests.conftest import require_modules
 from tests.unit import test_sofa_results as sofa
 from tests.unit.test_benchmark import outcome
@@ -72,7 +72,11 @@ def test_a_benchmark_says_no_difference_that_was_not_shown(
         with redirect_stdout(io.StringIO()) as out:
             _print_board(found)
         page = re.sub(r"\s+", " ", render_benchmark(found))
-        told = [t for t in found.tests if t.p_adjusted <= SIGNIFICANCE_LEVEL and excludes_zero(t.difference)]
+        told = [
+            t
+            for t in found.tests
+            if t.p_adjusted <= SIGNIFICANCE_LEVEL and excludes_zero(t.difference)
+        ]
         shown += len(told)
         printed = out.getvalue()
         assert f"{len(told)} of {len(found.tests)} differences" in printed
@@ -130,10 +134,17 @@ def test_a_group_is_chosen_more_often_only_where_test_and_interval_say_so() -> N
         for at in np.ndindex(groups, statements):
             p, low = float(found.q_values[at]), float(found.lift_low[at])
             own = ChosenEdge(
-                "p", "o", "g", int(answered[at]), int(answered[at]), int(found.chosen_counts[at]),
-                lift=float(found.lift[at]), lift_low=None if math.isnan(low) else low,
-                q_value=None if math.isnan(p) else p, verdict=str(found.verdicts[at]),
-            )  # fmt: skip
+                "p",
+                "o",
+                "g",
+                int(answered[at]),
+                int(answered[at]),
+                int(found.chosen_counts[at]),
+                lift=float(found.lift[at]),
+                lift_low=None if math.isnan(low) else low,
+                q_value=None if math.isnan(p) else p,
+                verdict=str(found.verdicts[at]),
+            )
             assert own.is_chosen_more == (p <= 0.05 and low > 0)
             if own.is_chosen_more:
                 told += 1
@@ -171,13 +182,15 @@ def test_words_are_told_of_a_group_only_if_more_of_its_names_have_them() -> None
             for k in range(int(rng.integers(1, 5)))
         ]
         having = {
-            (g, w): np.mean([
-                any(p.name == f"{g}{n}" and w in p.values_of("faith") for p in people)
-                for n in range(12)
-            ])
+            (g, w): np.mean(
+                [
+                    any(p.name == f"{g}{n}" and w in p.values_of("faith") for p in people)
+                    for n in range(12)
+                ]
+            )
             for g in likely
             for w in "abcd"
-        }  # fmt: skip
+        }
         for w in word_shifts(people, [p.labels["group"] for p in people], ["faith"], draws=200):
             if w.is_shown:
                 told += 1
@@ -209,8 +222,11 @@ def test_levels_and_ranks_are_not_coloured() -> None:
     levels = [Estimate(0.5, 0.2, 0.8, 9), Estimate(-0.1, -0.4, 0.2, 9), Estimate(-0.5, -1, -0.1, 9)]
     rows = [(f"G{n}", [e, e]) for n, e in enumerate(levels)]
     assert len(colours(draw_panels(rows, ["a", "b"], "x"))) == 1
-    ranks = [[Estimate(1, 1, 1, 9), Estimate(3, 3, 3, 9)], [Estimate(3, 3, 3, 9)] * 2,
-             [Estimate(3, 2, 3, 9), Estimate(1, 1, 1, 9)]]  # fmt: skip
+    ranks = [
+        [Estimate(1, 1, 1, 9), Estimate(3, 3, 3, 9)],
+        [Estimate(3, 3, 3, 9)] * 2,
+        [Estimate(3, 2, 3, 9), Estimate(1, 1, 1, 9)],
+    ]
     assert len(colours(draw_rank_lines(["A", "B", "C"], ranks, ["a", "b"], "x"))) == 1
 
 
@@ -226,16 +242,27 @@ def test_a_difference_is_grey_unless_it_was_shown() -> None:
 
 def figure_of(group: str, value: float, low: float, high: float, q: float) -> dict[str, object]:
     return {
-        "group": group, "score": "regard", "value": value, "low": low, "high": high, "kind": "rho",
-        "q_value": q, "p_value": q, "floor": 0.2, "names": {"a": value}, "statements": 9,
-    }  # fmt: skip
+        "group": group,
+        "score": "regard",
+        "value": value,
+        "low": low,
+        "high": high,
+        "kind": "rho",
+        "q_value": q,
+        "p_value": q,
+        "floor": 0.2,
+        "names": {"a": value},
+        "statements": 9,
+    }
 
 
 def test_a_believed_figure_is_shown_by_p_and_interval(capsys: pytest.CaptureFixture[str]) -> None:
     made = [
-        figure_of("Sure", 0.4, 0.1, 0.7, 0.01), figure_of("Held", 0.4, -0.1, 0.9, 0.01),
-        figure_of("Likely", 0.4, 0.1, 0.7, 0.2), figure_of("None", -0.1, -0.4, 0.2, 0.6),
-    ]  # fmt: skip
+        figure_of("Sure", 0.4, 0.1, 0.7, 0.01),
+        figure_of("Held", 0.4, -0.1, 0.9, 0.01),
+        figure_of("Likely", 0.4, 0.1, 0.7, 0.2),
+        figure_of("None", -0.1, -0.4, 0.2, 0.6),
+    ]
     _print_groups(made)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[1:-1]] == ["Sure"]
@@ -265,7 +292,9 @@ def test_wordings_and_groups_are_ranked_only_by_the_interval_of_their_difference
         value = float(rng.normal(0, 0.1))
         low, high = sorted(value + rng.normal(0, 0.1, 2))
         excess = Estimate(value, low, high, 6)
-        c = CrossedVariances(Estimate(0.1, 0, 1, 3), Estimate(0.1, 0, 1, 3), Estimate(0.2, 0, 1, 9), excess)
+        c = CrossedVariances(
+            Estimate(0.1, 0, 1, 3), Estimate(0.1, 0, 1, 3), Estimate(0.2, 0, 1, 9), excess
+        )
         said = VarianceComponents("regard", "gender", "", c, CrossedVariances(), 0.5, 90).verdict
         if low <= 0 <= high:
             assert said == ""
@@ -273,7 +302,12 @@ def test_wordings_and_groups_are_ranked_only_by_the_interval_of_their_difference
             assert said.startswith(
                 "the wording moves" if low > 0 else "the groups of gender differ"
             )
-    assert VarianceComponents("regard", "g", "", CrossedVariances(), CrossedVariances(), 0.5, 9).verdict == ""
+    assert (
+        VarianceComponents(
+            "regard", "g", "", CrossedVariances(), CrossedVariances(), 0.5, 9
+        ).verdict
+        == ""
+    )
 
 
 def test_intervals_over_few_wordings_are_said_to_be_narrow(
@@ -281,7 +315,15 @@ def test_intervals_over_few_wordings_are_said_to_be_narrow(
 ) -> None:
     e = Estimate(0.1, 0.0, 0.2, 3)
     for own, warned in ((e, True), (Estimate.missing(), False)):
-        one = VarianceComponents("regard", "g", "", CrossedVariances(e, e, own, Estimate.missing()), CrossedVariances(), 1, 9)
+        one = VarianceComponents(
+            "regard",
+            "g",
+            "",
+            CrossedVariances(e, e, own, Estimate.missing()),
+            CrossedVariances(),
+            1,
+            9,
+        )
         _print_variance([one])
         assert (
             "where these matter, the intervals are too narrow" in capsys.readouterr().out
@@ -296,8 +338,20 @@ def test_a_small_p_that_shows_nothing_is_explained_beside_the_rule(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     d = Estimate(0.1, -0.01, 0.3, 18)
-    test = GroupTest("regard", "x", "A", "B", (9, 9), (0.1, 0.0), d, 0.03, p_adjusted=0.03,
-                     family=1, omnibus_p=0.03, detectable=0.4)  # fmt: skip
+    test = GroupTest(
+        "regard",
+        "x",
+        "A",
+        "B",
+        (9, 9),
+        (0.1, 0.0),
+        d,
+        0.03,
+        p_adjusted=0.03,
+        family=1,
+        omnibus_p=0.03,
+        detectable=0.4,
+    )
     print_group_tests("r", [test], [], [], as_json=False)
     said = capsys.readouterr().out
     assert (
@@ -313,8 +367,20 @@ def test_what_one_of_several_tests_would_find_is_said_to_be_of_it_alone(
     """All together have to differ too, which takes more: with ten groups by much."""
     d = Estimate(0.1, -0.1, 0.3, 18)
     for family, alone in ((3, True), (1, False)):
-        test = GroupTest("regard", "x", "A", "B", (9, 9), (0.1, 0.0), d, 0.3, p_adjusted=0.3,
-                         family=family, omnibus_p=0.01, detectable=0.4)  # fmt: skip
+        test = GroupTest(
+            "regard",
+            "x",
+            "A",
+            "B",
+            (9, 9),
+            (0.1, 0.0),
+            d,
+            0.3,
+            p_adjusted=0.3,
+            family=family,
+            omnibus_p=0.01,
+            detectable=0.4,
+        )
         assert test.verdict.endswith("in 80% of cases, by this test alone") == alone
         _print_verdicts([], [test] * family, "regard")
         assert ("by each test alone" in capsys.readouterr().out) == alone

@@ -61,8 +61,9 @@ def test_scores_of_a_new_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """What a file may hold follows from the entry: a number without bounds, or classes."""
     length = Measure("length", None, "longer", {}, ".0f", (), "lowest", columns=("size",))
     signs = {"high": 1.0, "low": -1.0}
-    rank = Measure("rank", (-1.0, 1.0), "higher", dict.fromkeys(signs, ""), ".1f", (), "lowest",
-                   signs=signs)  # fmt: skip
+    rank = Measure(
+        "rank", (-1.0, 1.0), "higher", dict.fromkeys(signs, ""), ".1f", (), "lowest", signs=signs
+    )
     monkeypatch.setitem(MEASURES, "length", length)
     monkeypatch.setitem(MEASURES, "rank", rank)
     (path := tmp_path / "s.csv").write_text("text,size,label\nMen lie.,120,high\n")

@@ -9,9 +9,9 @@ from kgbias.errors import DataError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple, verbalise
+from kgbias.measure.counterfactual import TRIAL_STATEMENTS
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure_run
-from kgbias.measure.counterfactual import TRIAL_STATEMENTS
 from kgbias.models.base import ModelInfo
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("Robots", "gender"))
@@ -28,7 +28,10 @@ class RuleScorer:
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         tried = {
-            verbalise(g.name, *each) for g in GROUPS for said in TRIAL_STATEMENTS.values() for each in said
+            verbalise(g.name, *each)
+            for g in GROUPS
+            for said in TRIAL_STATEMENTS.values()
+            for each in said
         }
         self.read += [text for text in texts if text not in tried]
         if self.measure == "toxicity":
@@ -43,18 +46,29 @@ class RuleScorer:
 def run(store: SQLiteStore) -> Run:
     store.begin_run(RUN)
     said = [
-        ("Women", "pie", 3), ("Women", "nuts", 1), ("Women", "tea", 1), ("Men", "news", 1),
-    ]  # fmt: skip
+        ("Women", "pie", 3),
+        ("Women", "nuts", 1),
+        ("Women", "tea", 1),
+        ("Men", "news", 1),
+    ]
     store.load_import(
         RUN.id,
         [
             Generation(
-                RUN.id, str(n), Triple(g, "", "").group_id, "none", "import", 0, 0, "ok",
-                triple=Triple(g, "love", o), count=count,
+                RUN.id,
+                str(n),
+                Triple(g, "", "").group_id,
+                "none",
+                "import",
+                0,
+                0,
+                "ok",
+                triple=Triple(g, "love", o),
+                count=count,
             )
             for n, (g, o, count) in enumerate(said)
         ],
-    )  # fmt: skip
+    )
     return RUN
 
 

@@ -13,10 +13,10 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import (
     DynamicSeeds,
-    find_agreed_names,
     as_groups,
     choose_seed_class,
     choose_seeds,
+    find_agreed_names,
     intersect_categories,
     looks_singular,
     published_seeds,
@@ -61,10 +61,18 @@ def test_a_text_file_and_a_toml_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("no.txt", None), ("a.txt", b"# nothing\n"), ("b.toml", b"[x"), ("c.toml", b"[x]\ny = 1"),
-     ("d.toml", b"x = 1"), ("e.txt", b"\xff\xfe\x00"), ("f.toml", b"[x]\ngroups = 5"),
-     ("g.toml", b"[x]\ngroups = []"), ("h.toml", b"")],
-)  # fmt: skip
+    [
+        ("no.txt", None),
+        ("a.txt", b"# nothing\n"),
+        ("b.toml", b"[x"),
+        ("c.toml", b"[x]\ny = 1"),
+        ("d.toml", b"x = 1"),
+        ("e.txt", b"\xff\xfe\x00"),
+        ("f.toml", b"[x]\ngroups = 5"),
+        ("g.toml", b"[x]\ngroups = []"),
+        ("h.toml", b""),
+    ],
+)
 def test_bad_files_are_one_line(tmp_path: Path, name: str, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
@@ -113,8 +121,12 @@ def test_intersections() -> None:
     ("text", "form", "names"),
     [
         (" Christians\n2. Jews\n3) Sikhs\n", "completion", ["Christians", "Jews", "Sikhs"]),
-        ("Here is a list:\n\n1. **Christians**: those who\n2. Jews (an old faith)\n\nNote that 1.",
-         "chat", ["Christians", "Jews"]),
+        (
+            "Here is a list:\n\n1. **Christians**: those who\n2. Jews (an old faith)\n\nNote that "
+            "1.",
+            "chat",
+            ["Christians", "Jews"],
+        ),
         ("- Leos\n- Virgos - the sixth\n* Aries.", "chat", ["Leos", "Virgos", "Aries"]),
         ("Sure: Leos, Virgos, and Aries.", "chat", ["Leos", "Virgos", "Aries"]),
         ("I'm sorry, but I cannot do that.", "completion", []),
@@ -123,7 +135,7 @@ def test_intersections() -> None:
         (" a very long entry that is a sentence\n2. Leos", "completion", ["Leos"]),
         ("1. Leos\n\nI hope this helps!\n- Not a group", "chat", ["Leos"]),
     ],
-)  # fmt: skip
+)
 def test_lists(text: str, form: str, names: list[str]) -> None:
     assert read_list(text, form=form) == names  # type: ignore[arg-type]
 
@@ -160,7 +172,9 @@ def lister(request: Request) -> str:
 
 
 def test_dynamic_and_hybrid_seeds(store: SQLiteStore) -> None:
-    category = choose_seed_class("any", "sign", "signs").with_groups(["Pisces", "American people|Americans"])
+    category = choose_seed_class("any", "sign", "signs").with_groups(
+        ["Pisces", "American people|Americans"]
+    )
     config = small(seeds=(), dynamic=DynamicSeeds(category))
     model = ScriptedModel(lister)
     result = crawl(config, model, store)
@@ -310,8 +324,9 @@ def test_one_file_of_groups_for_crawl_stories_and_pairs(tmp_path: Path) -> None:
     path.write_text("group,person\nBakers,a baker\nGlaziers,\n")
     asked = configure_pairs("smollm2", seeds=str(path))
     assert [(p.slot, p.name, p.category) for p in asked.people] == [
-        ("group", "a baker", "trades"), ("group", "someone from the group Glaziers", "trades"),
-    ]  # fmt: skip
+        ("group", "a baker", "trades"),
+        ("group", "someone from the group Glaziers", "trades"),
+    ]
     assert {w.slot for w in asked.wordings} == {"group"}
 
 

@@ -44,8 +44,10 @@ def test_one_arm_has_its_own_counts_and_total(run: StoredRun) -> None:
         ("prefix", "Orcs", "are cruel", 4),
     ]
     assert (counted.arms, counted.total, counted.excluded_by_reason) == (
-        ("prefix",), 6, {"acceptability": 1}
-    )  # fmt: skip
+        ("prefix",),
+        6,
+        {"acceptability": 1},
+    )
     with pytest.raises(UsageError, match=r"no arm 'both' in run .*; choose from none, prefix"):
         select_statements(run, Selection(arm="both"))
 
@@ -90,5 +92,7 @@ def test_a_run_without_the_measure_counts_all(tmp_path: Path) -> None:
 def test_the_default_says_nothing_of_itself() -> None:
     assert Selection().as_dict() == {}
     assert Selection("none", 0.0, True).as_dict() == {
-        "arm": "none", "min_acceptability": 0.0, "without_echoes": True
-    }  # fmt: skip
+        "arm": "none",
+        "min_acceptability": 0.0,
+        "without_echoes": True,
+    }

@@ -18,9 +18,13 @@ from kgbias.study.series import CrawlSpread
 from tests.scripted_model import ScriptedModel
 
 SIZE: dict[str, Any] = {
-    "samples": 2, "iterations": 1, "predicate_prompts": 1, "object_prompts": 1,
-    "category": "gender", "prompts": "salinas-2023",
-}  # fmt: skip
+    "samples": 2,
+    "iterations": 1,
+    "predicate_prompts": 1,
+    "object_prompts": 1,
+    "category": "gender",
+    "prompts": "salinas-2023",
+}
 
 
 def reply(request: Request) -> str:
@@ -103,7 +107,9 @@ def test_how_much_a_figure_moves(study: kgbias.Study, model: ScriptedModel) -> N
     assert list(frame.columns) == ["measure", "group", "arm", "n", "mean", "sd", "values"]
     assert len(frame) == 1 and frame["sd"][0] == math.sqrt(2)
     assert not series.figures("toxicity") and series.figure("Men", "toxicity").n == 0
-    assert math.isnan(CrawlSpread("a", "b", "", (1.0,)).sd) and math.isnan(CrawlSpread("a", "b", "", ()).mean)
+    assert math.isnan(CrawlSpread("a", "b", "", (1.0,)).sd) and math.isnan(
+        CrawlSpread("a", "b", "", ()).mean
+    )
     with pytest.raises(UsageError, match="no group 'Elves'"):
         series.figure("Elves", "overall_regard")
 

@@ -11,7 +11,9 @@ DOCS = Path(__file__).parents[2] / "docs" / "server-answers.md"
 
 
 @pytest.mark.parametrize(
-    "kind", sweep_params(5, [kind for kinds in SERVER_KINDS.values() for kind in kinds]), ids=lambda k: k.title
+    "kind",
+    sweep_params(5, [kind for kinds in SERVER_KINDS.values() for kind in kinds]),
+    ids=lambda k: k.title,
 )
 def test_nothing_but_answers_is_read_and_every_failure_has_its_reason(
     kind: ServerKind, tmp_path: Path

@@ -10,7 +10,13 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.cli.settings import TOP_LEVEL_OPTIONS, SHARED_SETTINGS, Setting, command_settings, move_settings_first
+from kgbias.cli.settings import (
+    SHARED_SETTINGS,
+    TOP_LEVEL_OPTIONS,
+    Setting,
+    command_settings,
+    move_settings_first,
+)
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.models.http import read_secrets
 
@@ -52,7 +58,10 @@ def test_a_setting_is_for_one_call_or_for_a_folder(asked: list[dict[str, Any]]) 
 def test_it_may_stand_anywhere_in_the_line() -> None:
     given = ["crawl", "--set", "a=1", "--model", "m", "--set=b=2", "--", "--set", "c=3"]
     first = ["--set", "a=1", "--set=b=2", "crawl", "--model", "m", "--", "--set", "c=3"]
-    assert move_settings_first(given) == first and move_settings_first(["runs", "--set"]) == ["--set", "runs"]
+    assert move_settings_first(given) == first and move_settings_first(["runs", "--set"]) == [
+        "--set",
+        "runs",
+    ]
 
 
 def test_several_values_of_one_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,12 @@ def test_the_table_is_sound() -> None:
         assert {node.key, node.title} <= {p.name for p in node.properties}
     for edge in shape.EDGES:
         assert edge.ends and all(label in LABELS for pair in edge.ends for label in pair)
-    assert shape.with_end_labels(["ABOUT", "nonsense", "Run"]) == {"ABOUT", "Triple", "Topic", "Run"}
+    assert shape.with_end_labels(["ABOUT", "nonsense", "Run"]) == {
+        "ABOUT",
+        "Triple",
+        "Topic",
+        "Run",
+    }
 
 
 def test_the_view_selects_what_the_table_says(store: SQLiteStore) -> None:

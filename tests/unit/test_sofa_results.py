@@ -8,7 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgbias.compare.sofa import ALL_CATEGORIES, compare_sofa, correlate_length, measure_rank_agreements
+from kgbias.compare.sofa import (
+    ALL_CATEGORIES,
+    compare_sofa,
+    correlate_length,
+    measure_rank_agreements,
+)
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.measure.clusters import cluster_texts, distinctive_words
@@ -78,8 +83,9 @@ def test_equal_models_share_their_ranks() -> None:
     one, two = probed("one", FIRST), probed("two", FIRST)
     found = compare_sofa([one, two], ProbeSet.from_texts("mine", SETS))
     assert [(m.rank, m.low, m.high, m.probabilities) for m in found.models] == [
-        (1, 1, 2, (0.5, 0.5)), (1, 1, 2, (0.5, 0.5)),
-    ]  # fmt: skip
+        (1, 1, 2, (0.5, 0.5)),
+        (1, 1, 2, (0.5, 0.5)),
+    ]
 
 
 def test_a_model_alone_and_one_asked_twice() -> None:
@@ -163,10 +169,12 @@ def test_the_set_and_its_models_as_tables() -> None:
     sets = {"a": (tuple("ABCDEFGHI"), ("are x", "are y")), "b": (("P", "Q"), ("are z",))}
     probe_set = ProbeSet.from_texts("mine", sets)
     rng = np.random.default_rng(0)
-    bias = overall_bias([
-        category_bias(c, groups, said, rng.normal(size=(len(groups), len(said))))
-        for c, (groups, said) in sets.items()
-    ])  # fmt: skip
+    bias = overall_bias(
+        [
+            category_bias(c, groups, said, rng.normal(size=(len(groups), len(said))))
+            for c, (groups, said) in sets.items()
+        ]
+    )
     known = ScorerInfo(
         ModelInfo("known", "r1"), (("kind", "causal"),), Convention("causal", "bos"), 1234
     )
@@ -176,8 +184,11 @@ def test_the_set_and_its_models_as_tables() -> None:
     assert found["Table 3"].columns == ("a", "b")
     assert found["Table 3"].rows == [["A", "P"], ["D", "Q"], ["F", ""], ["I", ""]]
     assert found["Table 5"].rows == [
-        ["identities", "9", "2", "11"], ["statements", "2", "1", "3"], ["probes", "18", "2", "20"],
-    ]  # fmt: skip
+        ["identities", "9", "2", "11"],
+        ["statements", "2", "1", "3"],
+        ["probes", "18", "2", "20"],
+    ]
     assert sorted(found["Table 6"].rows) == [
-        ["known", "causal", "1,234", "r1"], ["older", "-", "-", "-"],
-    ]  # fmt: skip
+        ["known", "causal", "1,234", "r1"],
+        ["older", "-", "-", "-"],
+    ]

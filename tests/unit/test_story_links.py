@@ -12,7 +12,7 @@ import pytest
 
 import kgbias
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.profiles import ProfilePart, Profile
+from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.io.progress import SilentProgress
 from kgbias.models.base import ModelInfo
 from kgbias.stories import stereotales
@@ -82,8 +82,10 @@ def test_the_floor_deals_the_groups_anew() -> None:
     assert floor.mean < 1 and floor.high < 2
     assert found.as_dict()["floor"][0]["category"] == "kin"
     assert find_links(stories({"a": [5, 5, 5], "b": [1, 0, 0]}), 8, deals=50) == found
-    assert found.told == {"a": 24, "b": 24} and found.read == {"a": {"occupation": 15},
-                                                               "b": {"occupation": 1}}  # fmt: skip
+    assert found.told == {"a": 24, "b": 24} and found.read == {
+        "a": {"occupation": 15},
+        "b": {"occupation": 1},
+    }
 
 
 def test_what_cannot_be_compared(tmp_path: Path) -> None:
@@ -152,10 +154,16 @@ def test_a_pack_that_cannot_be_read(tmp_path: Path, line: str, said: str) -> Non
 def theirs(path: Path, *rows: Mapping[str, Any]) -> Path:
     """A table in StereoTales' form."""
     whole = {
-        "sample_id": "1", "generator_model": "m", "language": "en", "target_attribute": "gender",
-        "target_attribute_value": "woman", "story": "She worked.", "scenario_key": "a",
-        "prompt_template": "t", "extracted_attributes_json": '{"urbanicity": "rural"}',
-    }  # fmt: skip
+        "sample_id": "1",
+        "generator_model": "m",
+        "language": "en",
+        "target_attribute": "gender",
+        "target_attribute_value": "woman",
+        "story": "She worked.",
+        "scenario_key": "a",
+        "prompt_template": "t",
+        "extracted_attributes_json": '{"urbanicity": "rural"}',
+    }
     path.write_text("".join(f"{json.dumps({**whole, **row})}\n" for row in rows), "utf-8")
     return path
 
@@ -183,8 +191,10 @@ def test_a_table_that_came_in_goes_out_and_comes_in_again(tmp_path: Path) -> Non
             {k: v for k, v in row.items() if k not in ids} for row in last
         ]
         assert {(row["scenario_key"], row["prompt_template"]) for row in last} == {
-            ("", "t"), ("", "u"), ("a", "t")
-        }  # fmt: skip
+            ("", "t"),
+            ("", "u"),
+            ("a", "t"),
+        }
         links = [r.story_links(deals=0).links for r in (runs[0], run)]
         assert str(links[0]) == str(links[1]) and links[0][0].of == 3  # as text: NaN is itself
 
@@ -239,8 +249,10 @@ def test_cells_as_tables_have_them(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         read = study.import_file(theirs(tmp_path / "a.jsonl", *rows), format="stereotales")
         assert {(t.group, t.object) for t in read.triples()} == {
-            ("age: 25", "women"), ("age: 30", "women"), ("Women", "rural")
-        }  # fmt: skip
+            ("age: 25", "women"),
+            ("age: 30", "women"),
+            ("Women", "rural"),
+        }
         ours = study.import_file(theirs(tmp_path / "b.jsonl", own), format="stereotales")
         assert [t.group for t in ours.triples()] == ["Muslims"]
 

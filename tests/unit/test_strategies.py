@@ -36,7 +36,12 @@ class Repeat:
     name, template, prompts = "repeat", "repeat", 0
 
     def draw(
-        self, pool: TriplePool, group: Group, shots: int, rng: Random, asked_predicate: str | None = None
+        self,
+        pool: TriplePool,
+        group: Group,
+        shots: int,
+        rng: Random,
+        asked_predicate: str | None = None,
     ) -> ExampleDraw | None:
         examples = pool.examples_for(group)
         shown = rng.sample(examples, min(1, len(examples)))

@@ -26,13 +26,21 @@ def test_a_path_of_five_nodes() -> None:
     ]
     found = {place.label: place for place in measure_structure(triples)}
     assert {name: place.degree for name, place in found.items()} == {
-        "A": 2, "x": 3, "B": 2, "y": 3, "C": 2
-    }  # fmt: skip
+        "A": 2,
+        "x": 3,
+        "B": 2,
+        "y": 3,
+        "C": 2,
+    }
     expected = {"A": 0, "x": 3 / 6, "B": 4 / 6, "y": 3 / 6, "C": 0}
     assert {name: place.betweenness for name, place in found.items()} == expected
     assert {name: place.groups for name, place in found.items()} == {
-        "A": 1, "x": 2, "B": 2, "y": 2, "C": 1
-    }  # fmt: skip
+        "A": 1,
+        "x": 2,
+        "B": 2,
+        "y": 2,
+        "C": 1,
+    }
 
 
 def test_two_worlds_are_two_communities_whatever_the_order() -> None:
@@ -41,8 +49,15 @@ def test_two_worlds_are_two_communities_whatever_the_order() -> None:
     places = measure_structure([*small, *large])
     assert measure_structure([*large[::-1], *small]) == places
     assert {place.label: place.community for place in places} == {
-        "B": 0, "C": 0, "u": 0, "v": 0, "w": 0, "A": 1, "x": 1, "y": 1
-    }  # fmt: skip
+        "B": 0,
+        "C": 0,
+        "u": 0,
+        "v": 0,
+        "w": 0,
+        "A": 1,
+        "x": 1,
+        "y": 1,
+    }
     assert measure_structure([]) == []
 
 

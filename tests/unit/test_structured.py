@@ -8,7 +8,7 @@ import pytest
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
-from kgbias.crawl.parse import flatten_schema_answer, answer_schema
+from kgbias.crawl.parse import answer_schema, flatten_schema_answer
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -83,9 +83,12 @@ def ignores(body: dict[str, Any], _: int) -> Fault:
 
 @pytest.mark.parametrize(
     ("server", "template", "left_out", "sent"),
-    [(honours, "chat+json", None, "json_schema"), (refuses, "chat", ["response_format"], None),
-     (ignores, "chat", None, "json_schema")],
-)  # fmt: skip
+    [
+        (honours, "chat+json", None, "json_schema"),
+        (refuses, "chat", ["response_format"], None),
+        (ignores, "chat", None, "json_schema"),
+    ],
+)
 def test_servers(
     store: SQLiteStore, server: Any, template: str, left_out: Any, sent: str | None
 ) -> None:

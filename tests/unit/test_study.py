@@ -50,7 +50,11 @@ def test_a_crawl_names_its_model(study: kgbias.Study, model: ScriptedModel) -> N
         run = study.crawl(model, called="Model A", **asked)
         assert (run.model.title, run.model.name) == ("Model A", "scripted")
         again = study.crawl(ScriptedModel(reply), **asked)  # its name is kept
-        assert again.id == run.id and again.model.title == "Model A" and not again.crawl_result.asked_count
+        assert (
+            again.id == run.id
+            and again.model.title == "Model A"
+            and not again.crawl_result.asked_count
+        )
         study.crawl(ScriptedModel(reply), called="Model B", **asked)
         assert [run.model.title for run in study.runs()] == ["Model B"]
         with pytest.raises(kgbias.UsageError, match="would be called 'Model B'"):
@@ -163,7 +167,9 @@ def test_rows_with_too_many_columns_print_a_summary() -> None:
     record = {f"c{n}": n for n in range(50)}
     rows = Rows([record], summary=lambda row: {"first": row["c0"]})
     assert repr(rows).split("\n") == [
-        "first", "0", "1 row, in short; to_frame() has all 50 columns"
-    ]  # fmt: skip
+        "first",
+        "0",
+        "1 row, in short; to_frame() has all 50 columns",
+    ]
     assert "<th>first</th>" in rows._repr_html_() and "c49" not in rows._repr_html_()
     assert rows.records() == [record] and repr(rows[:1]) == repr(rows)

@@ -4,13 +4,22 @@ import csv
 import io
 
 from kgbias.report.cards import TableCard, sample_sizes
-from kgbias.report.tables import Table, as_csv, merge_intervals, run_label, table_latex, numeric_columns
+from kgbias.report.tables import (
+    Table,
+    as_csv,
+    merge_intervals,
+    numeric_columns,
+    run_label,
+    table_latex,
+)
 
 TABLE = Table(
-    "01-regard", "Regard of <people>.", ("Group", "n", "overall", "95% interval", "p"),
+    "01-regard",
+    "Regard of <people>.",
+    ("Group", "n", "overall", "95% interval", "p"),
     [["=SUM(1)", "40", "-0.12", "-0.20 to +0.05", "<0.0001"], ["B-C", "7", "+1", "-", "0.5000"]],
     "Values from -1 to 1.",
-)  # fmt: skip
+)
 
 
 def test_an_interval_stands_with_its_figure() -> None:

@@ -24,8 +24,8 @@ from kgbias.io.reading import assume_encoding
 from kgbias.io.tables import as_text, read_sheet, read_table
 from kgbias.measure.labelled_sets import read_sets
 from kgbias.measure.scorers._scores_file import FileScorer
-from kgbias.pairs.config import read_slot_people as read_fillers
 from kgbias.pairs.config import read_requests
+from kgbias.pairs.config import read_slot_people as read_fillers
 from kgbias.probe.benchmarks import read_crows_pairs, read_winogender
 from kgbias.probe.benchmarks.stereoset import read_examples
 from kgbias.probe.build import read_stereotypes as build_stereotypes
@@ -114,10 +114,17 @@ def test_a_table_gives_the_same_rows_in_every_form_at_every_door(
 
 def same_at_every_door(form: str, data: Rows, path: Path) -> None:
     rows = [
-        {**row, "predicate": "are", "object": row["attribute"], "statement": row["attribute"],
-         "name": row["group"], "score": "0.5", "sentence": f"{row['group']} are"}
+        {
+            **row,
+            "predicate": "are",
+            "object": row["attribute"],
+            "statement": row["attribute"],
+            "name": row["group"],
+            "score": "0.5",
+            "sentence": f"{row['group']} are",
+        }
         for row in data
-    ]  # fmt: skip
+    ]
     path.write_bytes(FORMS[form](rows))
     columns, found = read_table(path, ("group", "attribute"))
     assert [dict(row) for _, row in found] == rows and columns == list(rows[0])
@@ -254,17 +261,27 @@ def test_two_scores_of_one_text_are_refused(tmp_path: Path) -> None:
 def example(n: int) -> dict[str, Any]:
     texts = {"anti-stereotype": "kind", "stereotype": "loud", "unrelated": "wet"}
     sentences = [{"gold_label": k, "sentence": f"The baker is {w}."} for k, w in texts.items()]
-    return {"id": str(n), "target": "baker", "bias_type": "profession",
-            "context": "The baker is BLANK.", "sentences": sentences}  # fmt: skip
+    return {
+        "id": str(n),
+        "target": "baker",
+        "bias_type": "profession",
+        "context": "The baker is BLANK.",
+        "sentences": sentences,
+    }
 
 
 def test_stereoset_as_it_is_published_and_as_the_hub_has_it(tmp_path: Path) -> None:
     rows = [example(1), example(2)]
     coded = [
-        row | {"sentences": {"gold_label": [0, 1, 2],
-                             "sentence": [s["sentence"] for s in row["sentences"]]}}
+        row
+        | {
+            "sentences": {
+                "gold_label": [0, 1, 2],
+                "sentence": [s["sentence"] for s in row["sentences"]],
+            }
+        }
         for row in rows
-    ]  # fmt: skip
+    ]
     texts = {
         "a.json": json.dumps({"version": "1", "data": {"intrasentence": rows}}),
         "b.json": json.dumps(rows),
@@ -282,8 +299,10 @@ def test_stereoset_as_it_is_published_and_as_the_hub_has_it(tmp_path: Path) -> N
 
 
 def test_a_test_of_sent_bias(tmp_path: Path) -> None:
-    sets = {k: {"category": k.upper(), "examples": [f"{k}1", f"{k}2"]}
-            for k in ("targ1", "targ2", "attr1", "attr2")}  # fmt: skip
+    sets = {
+        k: {"category": k.upper(), "examples": [f"{k}1", f"{k}2"]}
+        for k in ("targ1", "targ2", "attr1", "attr2")
+    }
     (tmp_path / "weat1.jsonl").write_text(json.dumps(sets, indent=2))
     (test,) = read_tests(tmp_path / "weat1.jsonl")
     assert (test.name, test.x.words, test.b.concept) == ("weat1", ("targ11", "targ12"), "ATTR2")
@@ -355,8 +374,10 @@ def test_cells_of_triples_and_scores_as_other_programs_write_them(tmp_path: Path
     )
     read = read_file(path)
     assert [(s.triple.object, s.count) for s in read.statements] == [
-        ("kind", 1234), ("loud", 1), ("tall", 1),
-    ]  # fmt: skip
+        ("kind", 1234),
+        ("loud", 1),
+        ("tall", 1),
+    ]
     assert read.incomplete_rows == 1
     path.write_text("text;Score\nElves are kind;0,25\nOrcs are loud;\n")
     (found,) = FileScorer("toxicity", str(path)).score(["Elves are kind"])

@@ -11,7 +11,7 @@ from kgbias.errors import ModelError
 from kgbias.models import open_model
 from kgbias.models.base import Completion, Request
 from kgbias.models.server import MAX_ALIKE_FAILURES
-from kgbias.models.thoughts import SplitAnswer, may_think, split_thought, separate_thoughts
+from kgbias.models.thoughts import SplitAnswer, may_think, separate_thoughts, split_thought
 from tests.fault_server import FaultServer
 from tests.server_kinds import without_waiting
 
@@ -30,12 +30,14 @@ CHAT = (("system", "Continue the list."), ("user", "Bakers love mornings.\nNurse
         f"◁think▷{MUSING}◁/think▷{ANSWER}",
         f"<|START_THINKING|>{MUSING}<|END_THINKING|><|START_RESPONSE|>{ANSWER}<|END_RESPONSE|>",
         f"<unused94>thought\n{MUSING}<unused95>{ANSWER}",
-        f"<|begin_of_thought|>{MUSING}<|end_of_thought|><|begin_of_solution|>{ANSWER}<|end_of_solution|>",
+        f"<|begin_of_thought|>{MUSING}<|end_of_thought|><|begin_of_solution|>"
+        f"{ANSWER}<|end_of_solution|>",
         f"<|channel>thought\n{MUSING}<channel|>{ANSWER}<turn|>",
         f"Thinking...\n{MUSING}\n...done thinking.\n\n{ANSWER}",
         f"{MUSING}\n</think>\n\n{ANSWER}",
         f"<think>once</think> <think>{MUSING}</think>{ANSWER}",
-        f"<|channel|>analysis<|message|>{MUSING}<|end|><|start|>assistant<|channel|>final<|message|>"
+        f"<|channel|>analysis<|message|>"
+        f"{MUSING}<|end|><|start|>assistant<|channel|>final<|message|>"
         f"{ANSWER}<|return|>",
         f"analysis{MUSING}.assistantfinal{ANSWER}",
     ],
@@ -329,8 +331,11 @@ def test_parameters_are_left_out_wherever_a_refusal_names_them() -> None:
 def test_a_server_without_a_system_role_gets_the_instruction_from_the_user() -> None:
     def plan(body: dict[str, Any], _: int) -> Any:
         if body["messages"][0]["role"] == "system":
-            return "raw", (400, {"content-type": "application/json"}, b'{"error": {"message": '
-                           b'"System role not supported"}}')  # fmt: skip
+            return "raw", (
+                400,
+                {"content-type": "application/json"},
+                b'{"error": {"message": "System role not supported"}}',
+            )
         assert body["messages"][0]["content"].startswith("Continue the list.\n\nBakers")
         return ANSWER
 

@@ -11,7 +11,7 @@ from kgbias.cli import cli
 from kgbias.evidence import Evidence, build_evidence
 from kgbias.explore import beliefs, statements
 from kgbias.explore.columns import ColumnBlock
-from kgbias.graph.profiles import ProfilePart, Profile
+from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -27,18 +27,33 @@ MODEL = ModelInfo("test", "r1")
 ELVES, ORCS, ENTS = (Group(name, "peoples") for name in ("elves", "orcs", "ents"))
 CRAWL = Run("said", MODEL, {"seed": 0}, (ELVES, ORCS))
 PREDICATES = {
-    "occupation": "work as", "origin": "are cast as", "family": "have in the family",
-    "home": "live in", "traits": "are", "wants": "want",
-}  # fmt: skip
+    "occupation": "work as",
+    "origin": "are cast as",
+    "family": "have in the family",
+    "home": "live in",
+    "traits": "are",
+    "wants": "want",
+}
 STORIES = Run(
     "stories", MODEL, {"attributes": PREDICATES, "wordings": 2}, (ELVES, ENTS), kind="stories"
 )
 SAID = [
-    "are nurses", "work as nurses", "are known for being brave", "are not brave", "hate nurses",
-    "are brave and poor", "have children", "have no children", "are children",
-    "work with children", "live in forests", "have forests", "are foreign", "want to sing",
+    "are nurses",
+    "work as nurses",
+    "are known for being brave",
+    "are not brave",
+    "hate nurses",
+    "are brave and poor",
+    "have children",
+    "have no children",
+    "are children",
+    "work with children",
+    "live in forests",
+    "have forests",
+    "are foreign",
+    "want to sing",
     "are courageous",
-]  # fmt: skip
+]
 
 
 def crawled(store: SQLiteStore) -> StoredRun:
@@ -47,11 +62,18 @@ def crawled(store: SQLiteStore) -> StoredRun:
     of = [(ELVES, text) for text in SAID] + [(ORCS, SAID[0])]
     generations = [
         Generation(
-            CRAWL.id, str(n), group.id, "none", "object", 0, 0, "ok",
+            CRAWL.id,
+            str(n),
+            group.id,
+            "none",
+            "object",
+            0,
+            0,
+            "ok",
             triple=Triple(group.name, *text.split(" ", 1)),
         )
         for n, (group, text) in enumerate(of)
-    ]  # fmt: skip
+    ]
     store.record_round(CRAWL.id, "none", 0, generations)
     store.set_status(CRAWL.id, "complete")
     return StoredRun(store, CRAWL)
@@ -65,24 +87,36 @@ def tell(store: SQLiteStore, run: Run, *stories: Story) -> None:
         place = f"peoples/elves/{name}/{sample}"
         own = [
             Generation(
-                run.id, f"{place}#{n}", ELVES.id, "story", attribute, sample, 0, "ok",
+                run.id,
+                f"{place}#{n}",
+                ELVES.id,
+                "story",
+                attribute,
+                sample,
+                0,
+                "ok",
                 triple=Triple("elves", PREDICATES[attribute], value),
             )
             for n, (attribute, value) in enumerate(read)
-        ]  # fmt: skip
+        ]
         parts = tuple(ProfilePart(a, g.id, "", 0, 1) for (a, _), g in zip(read, own, strict=True))
         labels = {"group": "elves", "category": "peoples"}
         profiles.append(Profile(run.id, place, name, ELVES.id, labels, parts))
         generations += own
     for sample in range(1 + max(sample for _, sample, _ in stories)):
-        store.record_round(run.id, "story", sample, [g for g in generations if g.iteration == sample])
+        store.record_round(
+            run.id, "story", sample, [g for g in generations if g.iteration == sample]
+        )
     store.save_profiles(run.id, profiles)
 
 
 READ = (
-    ("occupation", "nurse"), ("family", "child"), ("home", "forest"), ("origin", "foreign"),
+    ("occupation", "nurse"),
+    ("family", "child"),
+    ("home", "forest"),
+    ("origin", "foreign"),
     ("wants", "to sing"),
-)  # fmt: skip
+)
 TOLD: Sequence[Story] = (
     ("an elf", 0, READ),
     ("an elf", 2, [("occupation", "nurse"), ("traits", "brave")]),  # the prompt of sample 0
@@ -101,9 +135,13 @@ def test_the_same_claim_is_found_and_each_prompt_counts_once(store: SQLiteStore)
     tell(store, STORIES, *TOLD)
     rows = by_text(run)
     making = {
-        "are nurses": 1, "work as nurses": 1, "are known for being brave": 2, "have children": 1,
-        "live in forests": 1, "are foreign": 1,
-    }  # fmt: skip
+        "are nurses": 1,
+        "work as nurses": 1,
+        "are known for being brave": 2,
+        "have children": 1,
+        "live in forests": 1,
+        "are foreign": 1,
+    }
     assert {text: row.told for text, row in rows.items() if row.told.has_interval} == {
         text: proportion(n, 4) for text, n in making.items()
     }
@@ -174,5 +212,8 @@ def test_the_explorer_says_it_of_a_statement(store: SQLiteStore) -> None:
     interval = proportion(2, 4).interval(".0%")
     assert f"50% ({interval}) of 4 prompts, run stories".encode() in b"".join(block._parts)
     alone = ColumnBlock()
-    beliefs.add_story_shares(statements.read_statement_table([StoredRun(store, STORIES)], Selection(), SilentProgress()), alone)
+    beliefs.add_story_shares(
+        statements.read_statement_table([StoredRun(store, STORIES)], Selection(), SilentProgress()),
+        alone,
+    )
     assert {"row.told", "told"} <= block.columns.keys() and not alone.columns

@@ -9,7 +9,6 @@ import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import (
-    TopicAssignment,
     Attribution,
     Generation,
     Group,
@@ -17,6 +16,7 @@ from kgbias.graph.types import (
     Run,
     Score,
     Topic,
+    TopicAssignment,
     TopicModel,
     Triple,
 )
@@ -24,21 +24,21 @@ from kgbias.measure.embedding import Vectors
 from kgbias.measure.topics import model as model_module
 from kgbias.measure.topics.model import (
     TopicSettings,
-    mean_adjusted_rand,
-    topic_coherences,
     fit_topics,
     kept_pair_shares,
+    mean_adjusted_rand,
     overall_kept_share,
+    topic_coherences,
     topic_overlaps,
 )
 from kgbias.measure.topics.run import ENTROPY_MEASURE, PUBLISHED_MEASURE, entropy_figures
 from kgbias.measure.topics.shares import (
-    suggest_remedies,
+    describe_stability,
+    explain_unfit,
     kl_divergence,
     relative_entropies,
-    describe_stability,
+    suggest_remedies,
     topic_shares,
-    explain_unfit,
 )
 from kgbias.models.base import ModelInfo
 from kgbias.stats.designs import Design
@@ -139,17 +139,27 @@ def told(store: SQLiteStore) -> tuple[Run, TopicModel]:
         RUN.id,
         [
             Generation(
-                RUN.id, str(n), Triple(g, "", "").group_id, "none", "import", 0, 0, "ok",
-                triple=Triple(g, "like", o), count=count,
+                RUN.id,
+                str(n),
+                Triple(g, "", "").group_id,
+                "none",
+                "import",
+                0,
+                0,
+                "ok",
+                triple=Triple(g, "like", o),
+                count=count,
             )
             for n, (g, o, count) in enumerate(said)
         ],
-    )  # fmt: skip
+    )
     of = {"pie": FOOD, "tea": FOOD, "job": WORK, "toil": WORK, "??": None}
     about = tuple(
         sorted(
             (
-                TopicAssignment(Triple(g, "like", o).id, t.id if (t := of[o]) else None, 0.5, o == "tea")
+                TopicAssignment(
+                    Triple(g, "like", o).id, t.id if (t := of[o]) else None, 0.5, o == "tea"
+                )
                 for g, o, _ in said
             ),
             key=lambda a: a.triple_id,
@@ -223,9 +233,9 @@ def test_coherence_by_hand() -> None:
     # only stand together, in one: log(8) / log(8) = 1. "a" and "e" never do: -1. "a" and "f" stand
     # together in 2 of 8, "f" in 2: log(2 * 8 / (4 * 2)) / log 4 = 1/2.
     documents = ["a b f", "a b f", "a", "a", "b", "b", "c d", "e"]
-    assert topic_coherences([("a", "b"), ("c", "d"), ("a", "e"), ("a", "f"), ("a",)], documents) == [
-        pytest.approx(0), pytest.approx(1), -1, pytest.approx(0.5), None
-    ]  # fmt: skip
+    assert topic_coherences(
+        [("a", "b"), ("c", "d"), ("a", "e"), ("a", "f"), ("a",)], documents
+    ) == [pytest.approx(0), pytest.approx(1), -1, pytest.approx(0.5), None]
     # Three pairs: 0, -1 (a e), -1 (b e).
     assert topic_coherences([("a", "b", "e")], documents) == [pytest.approx(-2 / 3)]
     assert topic_coherences([("x", "y")], ["x y"]) == [1]
@@ -254,8 +264,9 @@ def test_kept_by_hand() -> None:
 
 
 def test_topics_that_hold_up_are_named() -> None:
-    first, second = (replace(t, stability=s, kept=k) for t, s, k in
-                     ((FOOD, 0.9, 0.6), (WORK, 0.9, 0.5)))  # fmt: skip
+    first, second = (
+        replace(t, stability=s, kept=k) for t, s, k in ((FOOD, 0.9, 0.6), (WORK, 0.9, 0.5))
+    )
     model = TopicModel("x", (first, second), (), {"kept": 0.55, "kept_by_chance": 0.1})
     assert describe_stability(model).endswith(
         "55% of the pairs that share a topic still do (by chance 10%); 1 of 2 topics hold up "
@@ -302,8 +313,10 @@ def test_relative_entropy_is_withheld_but_in_its_published_form_if_that_was_aske
     published = replace(model, settings={"adjusted_rand": 0.2, "entropy": "as_published"})
     values = {(f.measure, math.isnan(f.value)) for f in entropy_figures(run, triples, [published])}
     assert values == {
-        (ENTROPY_MEASURE, True), ("relative_entropy_plug_in", True), (PUBLISHED_MEASURE, False)
-    }  # fmt: skip
+        (ENTROPY_MEASURE, True),
+        ("relative_entropy_plug_in", True),
+        (PUBLISHED_MEASURE, False),
+    }
 
 
 def test_fitting_sizes_and_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,7 +335,9 @@ def test_fitting_sizes_and_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
         return labels, np.where(labels >= 0, 0.5, 0)
 
     monkeypatch.setattr(model_module, "cluster_rows", clusters)
-    monkeypatch.setattr(model_module, "_topic_words", lambda *_: (("eat", "pie1"), ("work", "job1")))
+    monkeypatch.setattr(
+        model_module, "_topic_words", lambda *_: (("eat", "pie1"), ("work", "job1"))
+    )
     done = []
     settings = TopicSettings()
     fit = fit_topics(documents, Places(), settings, statements=300, advance=lambda: done.append(1))

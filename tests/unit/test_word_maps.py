@@ -28,8 +28,13 @@ def test_words_are_told_apart_by_part() -> None:
     assert own == [3, 12, 6, 7, 8, 19]
     merged = "They tend to loves a b c d e."  # a mention that the scorer reads as one word
     assert part_effects(attribution("1", merged, (1, 3, 4, 5, 6, 7, 8, 9, 10)), told) == [
-        1, 12, 6, 7, 8, 19,
-    ]  # fmt: skip
+        1,
+        12,
+        6,
+        7,
+        8,
+        19,
+    ]
     short = part_effects(attribution("2", "Men sing.", (1, 2)), triple("2", "Men", "do", "sing"))
     assert short is None  # no word is left for the group
     two = part_effects(
@@ -70,9 +75,10 @@ def data(attributed: int = 20) -> Any:
 def test_maps_by_label_group_and_error() -> None:
     found = {e.key: e for e in word_maps(data(), "09")}
     assert list(found) == [
-        "09-word-map-regard-occlusion-labels", "09-word-map-regard-occlusion-groups",
+        "09-word-map-regard-occlusion-labels",
+        "09-word-map-regard-occlusion-groups",
         "09-word-map-regard-occlusion-errors-1",
-    ]  # fmt: skip
+    ]
     labels, groups, errors = (e.table for e in found.values())
     assert labels.columns[:4] == ["Cell", "n", "group", "95% group"]
     assert [row[:2] for row in labels.rows] == [["negative", "15"], ["positive", "5"]]
@@ -84,7 +90,7 @@ def test_maps_by_label_group_and_error() -> None:
         ["negative / negative", "10", "-", "-", "-"],
         ["negative / positive", "5", "1.04", "0.00", "1.04"],
         ["positive / positive", "5", "-", "-", "-"],
-    ]  # fmt: skip
+    ]
     assert "Only" not in labels.note
     for exhibit in found.values():
         assert exhibit.draw is not None and exhibit.draw().axes

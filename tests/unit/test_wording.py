@@ -14,9 +14,14 @@ FOLDER = Path(kgbias.__file__).parent
 COMMANDS = {path.stem.strip("_") for path in (FOLDER / "cli").glob("[a-z]*.py")}
 # Pages and files, which are read after both; and what runs other programs or makes their commands.
 APART = (
-    "cli", "report", "publish", "explore", "export",
-    "models/vllm_engine.py", "study/pipeline.py",
-)  # fmt: skip
+    "cli",
+    "report",
+    "publish",
+    "explore",
+    "export",
+    "models/vllm_engine.py",
+    "study/pipeline.py",
+)
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b")
 OTHERS = re.compile(r"\bneo4j-admin |\bpip install ")  # whose options these are
 COMMAND = re.compile(r"\bkgbias (?:--set )?([a-z]+)\b")

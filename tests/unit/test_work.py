@@ -11,7 +11,7 @@ from kgbias.cli import cli
 from kgbias.errors import Interrupted
 from kgbias.graph.push import push_run
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.store import StoredRun, AskTimer
+from kgbias.graph.store import AskTimer, StoredRun
 from kgbias.io.text import format_duration
 from tests.scripted_model import ScriptedModel
 
@@ -69,5 +69,9 @@ def test_a_crawl_adds_up_what_its_sessions_took(tmp_path: Path, clock: list[floa
 
 def test_times_as_text() -> None:
     assert [format_duration(s) for s in (0.2, 89, 90, 5399, 5400)] == [
-        "0 s", "89 s", "2 min", "90 min", "1.5 h",
-    ]  # fmt: skip
+        "0 s",
+        "89 s",
+        "2 min",
+        "90 min",
+        "1.5 h",
+    ]

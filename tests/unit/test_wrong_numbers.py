@@ -14,7 +14,7 @@ from kgbias.evidence.evidence_table import EvidenceInputs, _estimate_refusals
 from kgbias.evidence.replication import _CategoryBits
 from kgbias.graph.types import Generation, Group, GroupName
 from kgbias.models.base import ModelInfo
-from kgbias.models.score.base import Convention, TokenisedText, TextScorer
+from kgbias.models.score.base import Convention, TextScorer, TokenisedText
 from kgbias.probe.benchmarks.bbq import read_bbq
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
@@ -25,14 +25,28 @@ def test_the_location_in_bbqs_metadata_is_that_of_the_biased_answer(tmp_path: Pa
     """So say the authors' scripts: of a non-negative question it is that of the other group."""
     rows, lines = [], ["category,question_index,example_id,target_loc"]
     for id, (polarity, location) in enumerate((("neg", 0), ("nonneg", 1))):
-        info = {"ans0": ["A tailor", "tailor"], "ans1": ["A miller", "miller"],
-                "ans2": ["Not known", "unknown"]}  # fmt: skip
-        rows.append({
-            "example_id": id, "category": "Trade", "question_index": "1", "context": "Two met.",
-            "question_polarity": polarity, "context_condition": "ambig", "question": "Who?",
-            "answer_info": info, "ans0": "A tailor", "ans1": "A miller", "ans2": "Not known",
-            "label": 2, "additional_metadata": {"stereotyped_groups": ["tailor"]},
-        })  # fmt: skip
+        info = {
+            "ans0": ["A tailor", "tailor"],
+            "ans1": ["A miller", "miller"],
+            "ans2": ["Not known", "unknown"],
+        }
+        rows.append(
+            {
+                "example_id": id,
+                "category": "Trade",
+                "question_index": "1",
+                "context": "Two met.",
+                "question_polarity": polarity,
+                "context_condition": "ambig",
+                "question": "Who?",
+                "answer_info": info,
+                "ans0": "A tailor",
+                "ans1": "A miller",
+                "ans2": "Not known",
+                "label": 2,
+                "additional_metadata": {"stereotyped_groups": ["tailor"]},
+            }
+        )
         lines.append(f"Trade,1,{id},{location}")
     (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (tmp_path / "m.csv").write_text("\n".join(lines))

@@ -1,10 +1,10 @@
 """Teach the causal reference model the names of its groups: `python -m training.reference.naming`.
 
 Training starts from the shipped weights, with tokens for the words of names. What a name makes
-probable is known exactly (`kgbias.reference.planted_names`), so no text is drawn: for each carrier and name
-all statements are read at once as a tree, in which each node sees only its own beginning, and its
-distribution over the next token is compared with the world's. Documents from the crawl, on which
-the model is compared with its former self, preserve what it knew.
+probable is known exactly (`kgbias.reference.planted_names`), so no text is drawn: for each carrier
+and name all statements are read at once as a tree, in which each node sees only its own beginning,
+and its distribution over the next token is compared with the world's. Documents from the crawl, on
+which the model is compared with its former self, preserve what it knew.
 """
 
 import argparse
@@ -19,14 +19,17 @@ from typing import Any
 import numpy as np
 
 from kgbias import reference
-from kgbias.reference.planted_names import NAMES_PER_GROUP, NAME_FORMS, PlantedNames, load_names
+from kgbias.reference.planted_names import NAME_FORMS, NAMES_PER_GROUP, PlantedNames, load_names
 from kgbias.reference.world import Statement
 from training.reference.text import PROMPTS, Author, build_tokenizer, vocabulary
 from training.reference.train import batches, build, save
 
 CARRIERS = (
-    "", "I think that", "People say that", "What people say about each other:",
-)  # fmt: skip
+    "",
+    "I think that",
+    "People say that",
+    "What people say about each other:",
+)
 
 SHARES = (0, 0, 0, 1, 1, 2, 2, 3)  # places of carriers, the first most often
 OF_NAMES = 10.0  # times the rate of other rows
@@ -280,7 +283,10 @@ def figures(names: PlantedNames, found: Any) -> dict[str, float]:
     for kind, (x, y) in (("groups", centres), ("names", own)):
         answer[f"{kind} r"] = round(float(np.corrcoef(x.ravel(), y.ravel())[0, 1]), 3)
         answer[f"{kind} slope"] = round(float(np.polyfit(x.ravel(), y.ravel(), 1)[0]), 3)
-    for kind, cells, size in (("single", names.name_associations, 1), ("root", names.root_associations, len(NAME_FORMS))):
+    for kind, cells, size in (
+        ("single", names.name_associations, 1),
+        ("root", names.root_associations, len(NAME_FORMS)),
+    ):
         more: list[list[float]] = [[], []]
         for into, table in zip(more, (planted, seen), strict=True):
             for n, s in cells:

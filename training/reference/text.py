@@ -172,10 +172,13 @@ class Author:
         category = next(c for c in self._truth.categories if group in c.groups)
         predicate = self._rng.choice(INITIAL_PREDICATES)
         prompt = self._prompt(
-            self._sentences, "initialise", group=group, predicate=predicate,
+            self._sentences,
+            "initialise",
+            group=group,
+            predicate=predicate,
             prefix=category.prefix if augmented else "",
             examples=self._sentences.opening_examples(predicate, self._rng),
-        )  # fmt: skip
+        )
         return self._answered(prompt, lambda: self._object(group, predicate, augmented))
 
     def free_sentence(self) -> str:
@@ -184,9 +187,12 @@ class Author:
         *others, last = self._groups()
         shown = [Example(group, *self._statement(group, augmented), "") for group in others]
         prompt = self._prompt(
-            self._sentences, "predicate", group=last, offensive=augmented,
+            self._sentences,
+            "predicate",
+            group=last,
+            offensive=augmented,
             examples=self._sentences.mix_examples(shown, self._rng),
-        )  # fmt: skip
+        )
         return self._answered(prompt, lambda: " ".join(self._statement(last, augmented)))
 
     def object_sentence(self) -> str:
@@ -204,9 +210,13 @@ class Author:
             if self._truth.object_distribution(group, predicate, augmented=augmented)
         ]
         prompt = self._prompt(
-            self._sentences, "object", group=last, predicate=predicate, offensive=augmented,
+            self._sentences,
+            "object",
+            group=last,
+            predicate=predicate,
+            offensive=augmented,
             examples=self._sentences.mix_examples(shown, self._rng),
-        )  # fmt: skip
+        )
         return self._answered(prompt, lambda: self._object(last, predicate, augmented))
 
     def _answered(self, prompt: str, rest: Callable[[], str]) -> str:
@@ -233,9 +243,13 @@ class Author:
         predicate: str = "",
     ) -> str:
         return self._prompt(
-            self._lists, template, examples=[Example(*said, "") for said in shown],
-            group=group, predicate=predicate, offensive=augmented,
-        )  # fmt: skip
+            self._lists,
+            template,
+            examples=[Example(*said, "") for said in shown],
+            group=group,
+            predicate=predicate,
+            offensive=augmented,
+        )
 
     def _prompt(self, pack: Pack, name: str, **values: Any) -> str:
         """A prompt of the pack, in one of its wordings."""

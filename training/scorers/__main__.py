@@ -42,9 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     counted = parts.add_parser("precision", help="how many labels of the shipped scorers are right")
     sense.add_argument(
-        "--held-out", type=Path, default=acceptability.HELD_OUT,
+        "--held-out",
+        type=Path,
+        default=acceptability.HELD_OUT,
         help="the file of held-out logits to write",
-    )  # fmt: skip
+    )
     counted.add_argument("--out", type=Path, default=PRECISION_FILE, help="the file to write")
     drawn = parts.add_parser("labelled", help="the statements by which a judge is checked")
     drawn.add_argument("--out", type=Path, default=SHIPPED_LABELS, help="the file to write")

@@ -136,9 +136,11 @@ def _plot(held_out: "HeldOut", said: Floats, path: Path) -> None:
         axes.plot([x for _, x, _ in found], [y for *_, y in found], color="0.3", linewidth=1)
         axes.scatter([x for _, x, _ in found], [y for *_, y in found], [n / 3 for n, *_ in found])
         axes.set(
-            xlim=(0, 1), ylim=(0, 1), xlabel="acceptability, crawl held out",
+            xlim=(0, 1),
+            ylim=(0, 1),
+            xlabel="acceptability, crawl held out",
             ylabel="share read as meaningful",
-        )  # fmt: skip
+        )
         with replace_file(path) as partial:
             figure.savefig(partial, format="svg", metadata={"Date": None})
         pyplot.close(figure)

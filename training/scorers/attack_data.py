@@ -291,23 +291,28 @@ def read_crawled(name: str = "crawled", weight: float = 2.5) -> list[Row]:
     evaluated, crawl by crawl, or "learnt", which is never held out."""
     return [
         Row(
-            f"{row['group']} {row['predicate']} {row['object']}.", float(row["attack"]), weight,
-            source=name, name=row["crawl"],
+            f"{row['group']} {row['predicate']} {row['object']}.",
+            float(row["attack"]),
+            weight,
+            source=name,
+            name=row["crawl"],
             held=f"crawl {row['crawl']}" if name == "crawled" else "",
         )
         for row in tables(HERE / f"attack_{name}.tsv")
-    ]  # fmt: skip
+    ]
 
 
 def read_development() -> list[Row]:
     """What models said in crawls from which nothing is learnt, read and labelled one by one."""
     return [
         Row(
-            f"{row['group']} {row['predicate']} {row['object']}.", float(row["attack"]),
-            source="development", name=row["crawl"],
+            f"{row['group']} {row['predicate']} {row['object']}.",
+            float(row["attack"]),
+            source="development",
+            name=row["crawl"],
         )
         for row in tables(HERE / "attack_development.tsv")
-    ]  # fmt: skip
+    ]
 
 
 def _regarded(known: set[str]) -> Iterator[Row]:
@@ -326,11 +331,14 @@ def read_statements() -> list[Row]:
     names = {"m": "meaningful", "p": "partly", "n": "nonsense"}
     return [
         Row(
-            f"{row['group']} {row['predicate']} {row['object']}.", 0.0,
-            source=names[row["label"]], name=row["crawl"], held=f"crawl {row['crawl']}",
+            f"{row['group']} {row['predicate']} {row['object']}.",
+            0.0,
+            source=names[row["label"]],
+            name=row["crawl"],
+            held=f"crawl {row['crawl']}",
         )
         for row in tables(STATEMENTS)
-    ]  # fmt: skip
+    ]
 
 
 def _salad(rows: Sequence[Row], rng: Random) -> Iterator[Row]:

@@ -18,20 +18,38 @@ _FILLERS = (
     "people by was 4000 etc he"
 ).split()
 _LEFTOVERS = (
-    "This is a good example of {}", "These are just a few examples of {}", "Another sentence",
-    "People are asked to say something about {}", "I'm ready to help you with {}",
-    "This sentence is about {}", "The list is incomplete without {}", "Here is a list of {}",
-    "In this sentence the speaker talks about {}", "Where to begin", "One of them is {}",
-    "These sentences all convey {}", "It is true that they {}", "I would love to continue",
-    "The following is a list of {}", "Some people think they {}",
-)  # fmt: skip
+    "This is a good example of {}",
+    "These are just a few examples of {}",
+    "Another sentence",
+    "People are asked to say something about {}",
+    "I'm ready to help you with {}",
+    "This sentence is about {}",
+    "The list is incomplete without {}",
+    "Here is a list of {}",
+    "In this sentence the speaker talks about {}",
+    "Where to begin",
+    "One of them is {}",
+    "These sentences all convey {}",
+    "It is true that they {}",
+    "I would love to continue",
+    "The following is a list of {}",
+    "Some people think they {}",
+)
 _OPEN = frozenset(
     "a an and as at be by for in more most of on or than that the their to too very with".split()
 )
 _LINKS = frozenset("about as at be by for from have in of than to with".split())
 _SUBJECTS = (
-    "they", "it", "people", "the women", "some people", "he", "everyone", "I", "they all",
-)  # fmt: skip
+    "they",
+    "it",
+    "people",
+    "the women",
+    "some people",
+    "he",
+    "everyone",
+    "I",
+    "they all",
+)
 _NUMBERS = ("1.04 {}", "4000", "#", "Q", "2 3 4", "A: {}", "{} 100", "i.e {}", "{}, i.e")
 
 
@@ -167,19 +185,29 @@ def _disagreeing(body: Body, other: Body, words: Sequence[str], rng: Random) -> 
         return f"{predicate} {rest}"
     ways = {
         "modal": (
-            f"{predicate} to {own}", f"{predicate} {first}s {rest}",
-            f"{predicate} {first}ing {rest}", f"are {predicate} {own}",
+            f"{predicate} to {own}",
+            f"{predicate} {first}s {rest}",
+            f"{predicate} {first}ing {rest}",
+            f"are {predicate} {own}",
             f"{predicate} are {own}",
         ),
         "be": (
-            f"is {own}", f"{predicate} be {own}", f"{predicate} love {own}",
-            f"{predicate} can {own}", f"{predicate} to {own}", f"do {own}",
+            f"is {own}",
+            f"{predicate} be {own}",
+            f"{predicate} love {own}",
+            f"{predicate} can {own}",
+            f"{predicate} to {own}",
+            f"do {own}",
         ),
         "verb": (
-            f"are {predicate} {own}", f"{predicate}s {own}", f"{predicate} to {own}",
-            f"is {predicate} {own}", f"can't to {predicate} {own}", f"{predicate} be {own}",
+            f"are {predicate} {own}",
+            f"{predicate}s {own}",
+            f"{predicate} to {own}",
+            f"is {predicate} {own}",
+            f"can't to {predicate} {own}",
+            f"{predicate} be {own}",
         ),
-    }  # fmt: skip
+    }
     return rng.choice(ways[kind]).strip()
 
 
@@ -189,8 +217,20 @@ def _numbered(body: Body, other: Body, words: Sequence[str], rng: Random) -> str
 
 _Way = Callable[[Body, Body, Sequence[str], Random], str]
 _SHARES: dict[_Way, int] = {  # about as often as models do it
-    _wrong_object: 5, _soup: 5, _disagreeing: 4, _clause: 3, _cut_off: 3, _spliced: 3, _no_word: 3,
-    _no_predicate: 2, _leftover: 2, _inserted: 2, _dropped: 2, _shuffled: 2, _run_on: 2,
-    _doubled: 1, _numbered: 1,
-}  # fmt: skip
+    _wrong_object: 5,
+    _soup: 5,
+    _disagreeing: 4,
+    _clause: 3,
+    _cut_off: 3,
+    _spliced: 3,
+    _no_word: 3,
+    _no_predicate: 2,
+    _leftover: 2,
+    _inserted: 2,
+    _dropped: 2,
+    _shuffled: 2,
+    _run_on: 2,
+    _doubled: 1,
+    _numbered: 1,
+}
 _WAYS = [way for way, share in _SHARES.items() for _ in range(share)]

@@ -45,7 +45,9 @@ class States:
             with torch.no_grad():
                 layers = self._encoder(**encoded, output_hidden_states=True).hidden_states
             lengths = encoded["attention_mask"].sum(1).tolist()
-            for text, row, length in zip(missing, join_states(layers, self._layers), lengths, strict=True):
+            for text, row, length in zip(
+                missing, join_states(layers, self._layers), lengths, strict=True
+            ):
                 self._known[text] = row[:length].half()  # a gigabyte and a half for all of regard's
         rows = [self._known[text] for text in texts]
         return pad_sequence(rows, batch_first=True).float(), torch.tensor([len(r) for r in rows])

@@ -18,10 +18,11 @@ _FILES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "toxicity": ("sentences.tsv", "toxic", {"1": "toxic", "0": "not toxic"}),
     "identity_attack": ("attack_crawled.tsv", "attack", {"1": "attack", "0": "no attack"}),
     "acceptability": (
-        "acceptability.tsv", "label",
+        "acceptability.tsv",
+        "label",
         {"m": "meaningful", "p": "not meaningful", "n": "not meaningful"},
     ),
-}  # fmt: skip
+}
 _WARNING = (
     "# Content warning: stereotypes and insults, written or collected to check a scorer. They are "
     "nobody's opinion.\n"

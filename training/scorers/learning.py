@@ -72,9 +72,13 @@ _PERSONS = (
     "The Mexican woman,The trans woman,The old man,The young woman,Maria,Ahmed,James,Mei,XYZ"
 ).split(",")
 _PHRASE_FRAMES = (
-    "They are {}.", "They are {}.", "They are {}.", "{group} are {}.", "They are seen as {}.",
+    "They are {}.",
+    "They are {}.",
+    "They are {}.",
+    "{group} are {}.",
+    "They are seen as {}.",
     "They are often {}.",
-)  # fmt: skip
+)
 _TARGETS = {  # probabilities of REGARD that a label asks for
     "strongly negative": (1.0, 0.0, 0.0),
     "negative": (0.9, 0.1, 0.0),

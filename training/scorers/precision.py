@@ -49,6 +49,11 @@ def count(scorer: Scorer, sense: Scorer, read: Read) -> LabelPrecision:
     )
     right, wrong, missed = counts[True, True], counts[True, False], counts[False, True]
     return LabelPrecision(
-        scorer.measure, scorer.name, scorer.version, counts.total(), right + wrong, right,
+        scorer.measure,
+        scorer.name,
+        scorer.version,
+        counts.total(),
+        right + wrong,
+        right,
         right + missed,
-    )  # fmt: skip
+    )

@@ -16,7 +16,9 @@ _INTERJECTION = re.compile(
     r"(?:Sure(?: thing)?|Certainly|Of course|Okay|OK|Absolutely|Great|Alright|All right|No problem|"
     r"Yes|Got it|Natürlich|Selbstverständlich|Klar|Gerne?|Sicher|Ja)\s?[!,.:]+"
 )
-_ANSWER_NOUNS = r"(?:sentence|statement|answer|completion|continuation|list|entry|example|response|output)"
+_ANSWER_NOUNS = (
+    r"(?:sentence|statement|answer|completion|continuation|list|entry|example|response|output)"
+)
 _ANNOUNCEMENT = re.compile(
     r"(?:(?:And )?[Hh]ere(?:['’]s| is| are| you go| it is)\b|"
     rf"(?:[Tt]he|[Mm]y|[Yy]our) (?:\w{{1,20}} ){{0,3}}{_ANSWER_NOUNS}\b|"

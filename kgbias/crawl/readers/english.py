@@ -27,7 +27,7 @@ from typing import Any
 from kgbias.crawl.readers import lexicon, sentences
 from kgbias.crawl.readers.base import AnswerReading
 from kgbias.crawl.readers.lexicon import Kind, TaggedWord, load_table
-from kgbias.crawl.readers.sentences import SentenceGrammar, NoReading
+from kgbias.crawl.readers.sentences import NoReading, SentenceGrammar
 from kgbias.models import english as spacys
 
 _KIND_OF_TAG: dict[str, Kind] = {
@@ -65,14 +65,21 @@ def _tag_with_spacy(subject: str, line: str) -> list[TaggedWord]:
     for index, word in enumerate(tagged):
         # An adjective or a participle: a "by" or "as" decides.
         follows = tagged[index + 1].folded if index + 1 < len(tagged) else ""
-        if (word.kind, by_table[index].kind) == ("adjective", "participle") and follows in ("by", "as"):
+        if (word.kind, by_table[index].kind) == ("adjective", "participle") and follows in (
+            "by",
+            "as",
+        ):
             tagged[index] = word._replace(kind="participle")
     # Short statements mislead the tagger ("Women love shoes": two nouns). If it finds no finite
     # verb at all and the first word can be one, that is the verb.
     if not any(tags.get(word.start) in _FINITE_TAGS for word in tagged):
         first_place = lexicon.first_non_adverb(by_table)
         verbal = ("verb", "-ing", "participle")
-        if first_place is not None and by_table[first_place].kind == "verb" and tagged[first_place].kind not in verbal:
+        if (
+            first_place is not None
+            and by_table[first_place].kind == "verb"
+            and tagged[first_place].kind not in verbal
+        ):
             tagged[first_place] = by_table[first_place]
     return tagged
 
@@ -93,14 +100,20 @@ _IRREGULAR_PLURALS = frozenset("people men women children everyone".split())
 
 def read_english(answer: str, *, ended: bool, predicate: str | None, subject: str) -> AnswerReading:
     """The reading of an English sentence, with words tagged by a table of verbs."""
-    return sentences.read_sentence(_ENGLISH_GRAMMAR, answer, ended=ended, predicate=predicate, subject=subject)
+    return sentences.read_sentence(
+        _ENGLISH_GRAMMAR, answer, ended=ended, predicate=predicate, subject=subject
+    )
 
 
-def read_english_with_spacy(answer: str, *, ended: bool, predicate: str | None, subject: str) -> AnswerReading:
+def read_english_with_spacy(
+    answer: str, *, ended: bool, predicate: str | None, subject: str
+) -> AnswerReading:
     """The reading of an English sentence, with words tagged by spaCy's model.
 
     Raises MissingExtra if that is not installed."""
-    return sentences.read_sentence(_SPACY_GRAMMAR, answer, ended=ended, predicate=predicate, subject=subject)
+    return sentences.read_sentence(
+        _SPACY_GRAMMAR, answer, ended=ended, predicate=predicate, subject=subject
+    )
 
 
 def _find_object(subject: str, line: str) -> int:
@@ -143,13 +156,20 @@ class _Clause:
             return main_place, main_place
         verb = self.words[main_place]
         if verb.kind not in _VERBAL_KINDS or verb.folded in english["prepositions"] - {"like"}:
-            raise NoReading("no verb after the " + ("auxiliary" if main_place > first_place else "group"))
-        if main_place == first_place and (verb.kind == "-ing" or verb.folded in english["participles_only"]):
+            raise NoReading(
+                "no verb after the " + ("auxiliary" if main_place > first_place else "group")
+            )
+        if main_place == first_place and (
+            verb.kind == "-ing" or verb.folded in english["participles_only"]
+        ):
             raise NoReading("no finite verb")
         nominal = english["nominal"] & {*self.folded[main_place + 1 : main_place + 2]}
         if main_place == first_place and nominal and verb.lemma in english["transitive"]:
             raise NoReading("no verb after the group")
-        return self._end_complement(main_place, is_passive) or (self._end_particles(main_place + 1), main_place)
+        return self._end_complement(main_place, is_passive) or (
+            self._end_particles(main_place + 1),
+            main_place,
+        )
 
     def _word_at(self, i: int) -> TaggedWord | None:
         return self.words[i] if i < len(self.words) else None
@@ -195,7 +215,9 @@ class _Clause:
         follows = self._word_at(next_place)
         if word.folded in ("get", "gets", "got"):
             return self._is_participle(next_place)
-        is_perfect = follows is not None and (follows.kind == "participle" or follows.folded == "been")
+        is_perfect = follows is not None and (
+            follows.kind == "participle" or follows.folded == "been"
+        )
         return is_perfect and word.folded in load_table("english")["auxiliaries"]
 
     def _is_do_support(self, place: int, follows: TaggedWord | None) -> bool:
@@ -251,7 +273,9 @@ class _Clause:
             (not passive or verb.kind == "-ing") and verb.lemma in english["catenatives"]
         )
         word_after = self._word_at(place + 1)
-        verbal = word_after and (word_after.kind in ("verb", "adverb") or lexicon.verb_lemma(word_after.folded))
+        verbal = word_after and (
+            word_after.kind in ("verb", "adverb") or lexicon.verb_lemma(word_after.folded)
+        )
         if leads_to_verb and verbal and folded[place] == "to":
             return place + 1, place + 1
         if folded[place : place + 2] == ["how", "to"] and verb.lemma in english["know_how"]:
@@ -269,10 +293,17 @@ class _Clause:
         if not folded[place : place + 1] or folded[place] not in words:
             return place
         word_after = self._word_at(place + 1)
-        if folded[place] == "to" and word_after and word_after.kind == "verb" and word_after.is_base_form:
+        if (
+            folded[place] == "to"
+            and word_after
+            and word_after.kind == "verb"
+            and word_after.is_base_form
+        ):
             return place
         is_preposition = word_after and word_after.folded in words
-        takes_two = folded[place] in english["particles"] or (word_after and word_after.folded in ("by", "as"))
+        takes_two = folded[place] in english["particles"] or (
+            word_after and word_after.folded in ("by", "as")
+        )
         return place + 2 if is_preposition and takes_two else place + 1
 
 
@@ -283,14 +314,19 @@ def _check_line(predicate: str | None, line: str, continues: bool) -> None:
     first_place = lexicon.first_non_adverb(words)
     if first_place is None:
         return
-    head, word_after = words[first_place], words[first_place + 1] if first_place + 1 < len(words) else None
+    head, word_after = (
+        words[first_place],
+        words[first_place + 1] if first_place + 1 < len(words) else None,
+    )
     finite = english["be"] - {"be", "been", "being"} | english["modals"] | english["auxiliaries"]
     subject, _, contracted = head.folded.partition("'")
     if predicate and predicate.split()[-1].casefold() in english["clausal"] and subject != "i":
         return  # "don't think | they are weak" is about the group's own view
     if subject in _OWN_SUBJECTS and (contracted or word_after):
         raise NoReading("about others")
-    if subject in _POSSIBLE_SUBJECTS and (contracted or (word_after and word_after.folded in finite)):
+    if subject in _POSSIBLE_SUBJECTS and (
+        contracted or (word_after and word_after.folded in finite)
+    ):
         raise NoReading("about others")
     if not continues and _is_own_sentence(words, finite):
         raise NoReading("about others")
@@ -313,7 +349,9 @@ def _is_own_sentence(words: Sequence[TaggedWord], finite: frozenset[str]) -> boo
     for previous, word in pairwise(words):
         if word.folded in _CLAUSE_OPENERS or previous.folded in _CLAUSE_OPENERS:
             return False
-        plural = previous.folded in _IRREGULAR_PLURALS or (previous.folded.endswith("s") and "'" not in previous.folded)
+        plural = previous.folded in _IRREGULAR_PLURALS or (
+            previous.folded.endswith("s") and "'" not in previous.folded
+        )
         if word.folded in finite - {"'s"} or (plural and word.kind == "verb" and word.is_base_form):
             return True
     return False
@@ -326,7 +364,9 @@ def _is_english(line: str) -> bool:
         return False
     words = re.findall(r"[^\W\d_]+", line.casefold())
     foreign = sum(word in load_table("english")["foreign"] for word in words)
-    return foreign < max(1, len(words) / 4) or not load_table("english")["english"].isdisjoint(words)
+    return foreign < max(1, len(words) / 4) or not load_table("english")["english"].isdisjoint(
+        words
+    )
 
 
 def _is_fragment(object: str) -> bool:

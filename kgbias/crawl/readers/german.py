@@ -15,7 +15,7 @@ import re
 from kgbias.crawl.readers import lexicon, sentences
 from kgbias.crawl.readers.base import AnswerReading
 from kgbias.crawl.readers.lexicon import load_table
-from kgbias.crawl.readers.sentences import SentenceGrammar, NoReading
+from kgbias.crawl.readers.sentences import NoReading, SentenceGrammar
 
 _SENTENCE_END = re.compile(
     r"(?<!\b[A-Z])(?<!\bz)(?<!\bDr)(?<!\bSt)(?<!\bbzw)(?<!\bca)(?<!\d)[.!?…]+(?=[\s\"')\]*_]|$)"
@@ -25,7 +25,9 @@ _SENTENCE_END = re.compile(
 
 def read_german(answer: str, *, ended: bool, predicate: str | None, subject: str) -> AnswerReading:
     """The reading of a German sentence."""
-    return sentences.read_sentence(_GERMAN_GRAMMAR, answer, ended=ended, predicate=predicate, subject=subject)
+    return sentences.read_sentence(
+        _GERMAN_GRAMMAR, answer, ended=ended, predicate=predicate, subject=subject
+    )
 
 
 def _find_object(subject: str, line: str) -> int:
@@ -40,7 +42,11 @@ def _find_object(subject: str, line: str) -> int:
     end = 1
     while end < len(folded) and folded[end] in german["adverbs"]:
         end += 1
-    if end + 1 < len(folded) and folded[end] in german["prepositions"] and verb not in german["modals"]:
+    if (
+        end + 1 < len(folded)
+        and folded[end] in german["prepositions"]
+        and verb not in german["modals"]
+    ):
         end += 1
     end = min(end, len(words) - 1)
     if not end:

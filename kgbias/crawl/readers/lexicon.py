@@ -59,7 +59,9 @@ def _as_sets(value: Any) -> Any:
 
 @cache
 def _irregular_forms() -> Mapping[str, str]:
-    return {form: verb for verb, forms in load_table("verbs")["irregular"].items() for form in forms}
+    return {
+        form: verb for verb, forms in load_table("verbs")["irregular"].items() for form in forms
+    }
 
 
 def verb_lemma(word: str) -> str | None:
@@ -88,7 +90,10 @@ def iter_words(line: str) -> Iterator[tuple[str, int]]:
 
 def tag_words(line: str) -> list[TaggedWord]:
     """The words of a line, tagged by the table."""
-    return [TaggedWord(text, start, *_classify_word(text.casefold())) for text, start in iter_words(line)]
+    return [
+        TaggedWord(text, start, *_classify_word(text.casefold()))
+        for text, start in iter_words(line)
+    ]
 
 
 def _classify_word(word: str) -> tuple[Kind, str]:

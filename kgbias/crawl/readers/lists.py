@@ -18,7 +18,9 @@ from kgbias.crawl.readers.base import (
 )
 
 MAX_PREDICATE_WORDS = 6
-MAX_OBJECT_CHARACTERS = 2_000  # characters in which an object must end; no time is spent on the rest
+MAX_OBJECT_CHARACTERS = (
+    2_000  # characters in which an object must end; no time is spent on the rest
+)
 
 # A sentence ends at . ! ? before a space or the end, but not after an initial ("J. K.", "U.S.").
 _SENTENCE_END = re.compile(r"(?<!\b[A-Z])(?<!\bMr)(?<!\bDr)(?<!\bSt)[.!?]+(?=[\s\"')\]]|$)")
@@ -44,7 +46,9 @@ _OWN_SENTENCE = re.compile(
 _EDGES = " \t\"'“”‘’*_#:|-–—,"
 
 
-def read_list_answer(answer: str, *, ended: bool, predicate: str | None, subject: str) -> AnswerReading:
+def read_list_answer(
+    answer: str, *, ended: bool, predicate: str | None, subject: str
+) -> AnswerReading:
     """The reading of an answer; `ended` is False if it reached the token limit."""
     remainder = text = without_preamble(answer)
     is_predicate_given = predicate is not None
@@ -79,7 +83,11 @@ def read_list_answer(answer: str, *, ended: bool, predicate: str | None, subject
         return unparsable_reading("empty object")
     if is_predicate_given and (_SECOND_VERB.match(object) or _OWN_SENTENCE.match(object)):
         return unparsable_reading("another sentence")
-    if is_predicate_given and subject and _SECOND_VERB.match((_text_after(subject, object) or "").lstrip()):
+    if (
+        is_predicate_given
+        and subject
+        and _SECOND_VERB.match((_text_after(subject, object) or "").lstrip())
+    ):
         return unparsable_reading("another sentence")
     if not (is_cut or ended):
         return unparsable_reading("unfinished")

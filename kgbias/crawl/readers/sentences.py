@@ -46,8 +46,8 @@ class SentenceGrammar:
     Attributes:
         sentence_end: finds the mark that ends a sentence, before a space or the end.
         find_object: the place in a line where the object begins. Raises NoReading.
-        check_line: raises NoReading if an object cannot follow this predicate; the third argument is
-            whether the line was seen to continue the subject.
+        check_line: raises NoReading if an object cannot follow this predicate; the third argument
+            is whether the line was seen to continue the subject.
         is_in_language: whether a line is in this language.
         is_fragment: whether an object is cut off at its end.
         articles: what may precede the subject when it is repeated.
@@ -87,7 +87,9 @@ def _find_sentence(
     """What follows subject and predicate in the answer's sentence about them, and whether this is
     certain: it is if the sentence repeats them, or begins with a small letter."""
     text = answer.lstrip()
-    if _WORD_CONTINUATION.match(answer):  # "Women can" and "'t be cruel" say the opposite of what was asked
+    if _WORD_CONTINUATION.match(
+        answer
+    ):  # "Women can" and "'t be cruel" say the opposite of what was asked
         raise NoReading("it goes on with the prompt's last word")
     is_truncated = len(text) > MAX_CHARACTERS
     text = single_spaces(replace_controls(text[:MAX_CHARACTERS]).translate(_QUOTES))
@@ -111,7 +113,9 @@ def _find_sentence(
         raise NoReading("unfinished")
     line = _tidy(without_note(line).partition(";")[0])
     if predicate:
-        line = _strip_beginning(line, language.equivalent_forms.get(predicate.casefold(), (predicate,)))
+        line = _strip_beginning(
+            line, language.equivalent_forms.get(predicate.casefold(), (predicate,))
+        )
     if not _LETTER.search(line):
         raise NoReading("empty object" if predicate else "empty answer")
     if line.endswith(":"):

@@ -13,7 +13,9 @@ from kgbias.graph.neo4j.maintenance import Neo4jMaintenance
 from kgbias.graph.neo4j.probes import Neo4jProbes
 from kgbias.graph.neo4j.session import Neo4jSession
 
-_UNIQUE_HOLDER = "CREATE CONSTRAINT kgbias_holder IF NOT EXISTS FOR (n:Holder) REQUIRE n.run IS UNIQUE"
+_UNIQUE_HOLDER = (
+    "CREATE CONSTRAINT kgbias_holder IF NOT EXISTS FOR (n:Holder) REQUIRE n.run IS UNIQUE"
+)
 
 
 class Neo4jStore(Neo4jMaintenance, Neo4jProbes):

@@ -29,10 +29,24 @@ from kgbias.graph.neo4j.loading import (
     triple_rows,
 )
 from kgbias.graph.neo4j.runs import Neo4jRuns, decision_statements, tie_decisions
-from kgbias.graph.neo4j.session import BATCH_ROWS, IncompleteWrite, Row, edge_statements, node_statements, flatten_row
-from kgbias.graph.profiles import ProfilePart, Profile
-from kgbias.graph.record import to_properties, build_record
-from kgbias.graph.row_types import DrawRow, ExampleRow, StatementRow, YieldRow, ScoreRow, triple_sort_key
+from kgbias.graph.neo4j.session import (
+    BATCH_ROWS,
+    IncompleteWrite,
+    Row,
+    edge_statements,
+    flatten_row,
+    node_statements,
+)
+from kgbias.graph.profiles import Profile, ProfilePart
+from kgbias.graph.record import build_record, to_properties
+from kgbias.graph.row_types import (
+    DrawRow,
+    ExampleRow,
+    ScoreRow,
+    StatementRow,
+    YieldRow,
+    triple_sort_key,
+)
 from kgbias.graph.types import Generation, Score, Triple, TripleView, storable
 
 # One statement for each kind of node, then the edges: MERGE on a node with a uniqueness constraint
@@ -92,7 +106,9 @@ def merge_generations(run_id: str, batch: Sequence[Generation]) -> list[tuple[st
                 }
             )
     return [
-        *merge_triples([generation.triple for generation in batch if generation.triple is not None]),
+        *merge_triples(
+            [generation.triple for generation in batch if generation.triple is not None]
+        ),
         (_GENERATIONS, {"run": run_id, "rows": generations}),
         (YIELDED, {"rows": yield_rows}),
         (SHOWN, {"rows": example_rows(batch)}),
@@ -116,11 +132,16 @@ def merge_triples(triples: Sequence[Triple]) -> list[tuple[str, Row]]:
     ]
     parameters = {
         "rows": [
-            {"uid": uid, "group_uid": group, "predicate_uid": predicate, "object_uid": object,
-             "statement_uid": statement}
+            {
+                "uid": uid,
+                "group_uid": group,
+                "predicate_uid": predicate,
+                "object_uid": object,
+                "statement_uid": statement,
+            }
             for uid, group, predicate, object, statement in rows
         ]
-    }  # fmt: skip
+    }
     return [*statements, (_TRIPLES, parameters), (_STATES, parameters)]
 
 
@@ -353,12 +374,21 @@ ORDER BY e.position"""
 class Neo4jCrawls(Neo4jRuns):
     """See `kgbias.graph.store.Store`."""
 
-    def record_round(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
+    def record_round(
+        self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]
+    ) -> None:
         round_parameters = {
-            "run": run_id, "arm": arm, "iteration": iteration, "keep": [g.id for g in batch]
-        }  # fmt: skip
+            "run": run_id,
+            "arm": arm,
+            "iteration": iteration,
+            "keep": [g.id for g in batch],
+        }
         uid_parameters = {"uids": round_parameters["keep"]}
-        self.write((_FORGET_ROUND, round_parameters), (_FORGET_YIELDS, uid_parameters), *self._merge_statements(run_id, batch))
+        self.write(
+            (_FORGET_ROUND, round_parameters),
+            (_FORGET_YIELDS, uid_parameters),
+            *self._merge_statements(run_id, batch),
+        )
 
     def load_import(self, run_id: str, generations: Iterable[Generation]) -> int:
         total = 0
@@ -379,8 +409,12 @@ class Neo4jCrawls(Neo4jRuns):
         lacks, or merge the whole batch if the server has one of them. If it had the triples of the
         batch before, as in a push, they are not looked up: creation fails as a whole if one is
         missing."""
-        if effective := latest_decisions(self.decisions(run_id)):  # decisions may name other triples
-            self.write(*merge_generations(run_id, apply_decisions(batch, effective)), tie_decisions(run_id))
+        if effective := latest_decisions(
+            self.decisions(run_id)
+        ):  # decisions may name other triples
+            self.write(
+                *merge_generations(run_id, apply_decisions(batch, effective)), tie_decisions(run_id)
+            )
             return
         creation = create_generations(run_id, batch)
         if examples := example_rows(batch):
@@ -389,7 +423,10 @@ class Neo4jCrawls(Neo4jRuns):
             return
         with self._lock_lacking(triples, load_state.locks) as triple_creation:
             load_state.triples_known = not triple_creation.statements
-            combined = CreateBatch([*triple_creation.statements, *creation.statements], triple_creation.nodes + creation.nodes)
+            combined = CreateBatch(
+                [*triple_creation.statements, *creation.statements],
+                triple_creation.nodes + creation.nodes,
+            )
             if not self._try_create(combined):
                 self.write(*merge_generations(run_id, batch))
 
@@ -411,7 +448,9 @@ class Neo4jCrawls(Neo4jRuns):
         """The writes of the triples that the server lacks, usually all or none. No other writer
         with these claims writes them meanwhile."""
         while True:
-            lacking_rows = select_lacking(triples, self._find_known({"Triple": [row[0] for row in triples[1]]}))
+            lacking_rows = select_lacking(
+                triples, self._find_known({"Triple": [row[0] for row in triples[1]]})
+            )
             creation = CreateBatch([], 0)
             if lacking_rows[1]:
                 ends = {**lacking_rows[0], "Statement": {row[4] for row in lacking_rows[1]}}
@@ -428,20 +467,27 @@ class Neo4jCrawls(Neo4jRuns):
             f"MATCH (n:{label}) WHERE n.uid IN split(${label}, ' ') RETURN collect(n.uid) AS uids"
             for label in uids
         )
-        rows = self.read(union, **{label: " ".join(label_uids) for label, label_uids in uids.items()})
+        rows = self.read(
+            union, **{label: " ".join(label_uids) for label, label_uids in uids.items()}
+        )
         return {uid for row in rows for uid in row["uids"]}
 
     def _merge_statements(self, run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
         """The writes of a batch, with the decisions about it applied."""
         if not (effective := latest_decisions(self.decisions(run_id))):
             return merge_generations(run_id, batch)
-        return [*merge_generations(run_id, apply_decisions(batch, effective)), tie_decisions(run_id)]
+        return [
+            *merge_generations(run_id, apply_decisions(batch, effective)),
+            tie_decisions(run_id),
+        ]
 
     def add_decisions(self, run_id: str, decisions: Sequence[Decision]) -> None:
         if not decisions:  # as for every pushed run without a review
             return
         effective = latest_decisions([*self.decisions(run_id), *decisions])
-        triple_by_generation = {d.generation_id: effective[d.generation_id].triple for d in decisions}
+        triple_by_generation = {
+            d.generation_id: effective[d.generation_id].triple for d in decisions
+        }
         rows = [
             {
                 "uid": id,
@@ -454,7 +500,9 @@ class Neo4jCrawls(Neo4jRuns):
         ]
         self.write(
             *decision_statements(run_id, decisions),
-            *merge_triples([triple for triple in triple_by_generation.values() if triple is not None]),
+            *merge_triples(
+                [triple for triple in triple_by_generation.values() if triple is not None]
+            ),
             (_FORGET_YIELDED, {"uids": sorted(triple_by_generation)}),
             (YIELDED, {"rows": rows}),
         )
@@ -566,7 +614,14 @@ class Neo4jCrawls(Neo4jRuns):
     def generations_of_triple(
         self, run_id: str, triple_id: str, arm: str, *, offset: int, limit: int
     ) -> list[Generation]:
-        rows = self.read(_READ_GENERATIONS_OF_TRIPLE, run=run_id, triple=triple_id, arm=arm, first=offset, most=limit)
+        rows = self.read(
+            _READ_GENERATIONS_OF_TRIPLE,
+            run=run_id,
+            triple=triple_id,
+            arm=arm,
+            first=offset,
+            most=limit,
+        )
         return [build_generation(run_id, row) for row in rows]
 
     def save_profiles(self, run_id: str, profiles: Sequence[Profile]) -> None:
@@ -583,7 +638,8 @@ class Neo4jCrawls(Neo4jRuns):
         return [
             build_record(
                 Profile,
-                flatten_row(row) | {"run_id": run_id, "parts": tuple(parts.get(row["p"]["uid"], ()))},
+                flatten_row(row)
+                | {"run_id": run_id, "parts": tuple(parts.get(row["p"]["uid"], ()))},
             )
             for row in self.read(_READ_PROFILES, run=run_id)
         ]

@@ -13,32 +13,39 @@ from kgbias.graph.graph_tables import KIND_BY_LABEL, LABEL_BY_KIND, property_val
 from kgbias.graph.labels import Label, read_label
 from kgbias.graph.neo4j.session import (
     BATCH_ROWS,
-    MODEL_COLUMNS,
     MATCH_SPEC,
+    MODEL_COLUMNS,
     Neo4jSession,
     Statement,
     edge_statements,
-    node_statements,
     flatten_row,
+    node_statements,
     vector_index,
 )
-from kgbias.graph.record import to_properties, properties, read_settings, build_record
-from kgbias.graph.stereotypes import NEW, StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
+from kgbias.graph.record import build_record, properties, read_settings, to_properties
+from kgbias.graph.stereotypes import (
+    NEW,
+    Stereotype,
+    StereotypeCount,
+    StereotypeMatch,
+    StereotypeMatches,
+    StereotypeTable,
+)
 from kgbias.graph.types import (
-    TopicAssignment,
     AssociationEdge,
     AssociationNode,
     Attribution,
+    BenchmarkItem,
     Flag,
     FlagTable,
     GroupScore,
-    BenchmarkItem,
     ItemScore,
     Metric,
     NearDuplicate,
     NodePlace,
     Score,
     Topic,
+    TopicAssignment,
     TopicModel,
     canonical_json,
     storable,
@@ -337,7 +344,10 @@ class Neo4jFindings(Neo4jSession):
                 TopicModel,
                 {
                     **row,
-                    "topics": tuple(build_record(Topic, {**t, **topic_found}) for t, topic_found in row["topics"]),
+                    "topics": tuple(
+                        build_record(Topic, {**t, **topic_found})
+                        for t, topic_found in row["topics"]
+                    ),
                     "about": tuple(sorted(about.get(row["uid"], ()), key=lambda a: a.triple_id)),
                 },
             )
@@ -351,7 +361,10 @@ class Neo4jFindings(Neo4jSession):
         ids = sorted({x.triple_id for x in labels})
         existing_ids = {row["uid"] for row in self.read(_FIND_TRIPLES, uids=ids)}
         known_labels = [x for x in labels if x.triple_id in existing_ids]
-        self.write(*node_statements(graph_tables.rater_nodes(known_labels), keep_existing=True), *edge_statements(graph_tables.label_edges(known_labels)))
+        self.write(
+            *node_statements(graph_tables.rater_nodes(known_labels), keep_existing=True),
+            *edge_statements(graph_tables.label_edges(known_labels)),
+        )
 
     def labels(self, measure: str | None = None) -> list[Label]:
         return [read_label(flatten_row(row)) for row in self.read(_READ_LABELS, measure=measure)]
@@ -373,7 +386,8 @@ class Neo4jFindings(Neo4jSession):
         if kind not in kinds:
             raise UsageError(no_such("kind of node", kind, kinds))
         rows = self.read(
-            f"MATCH (n:{LABEL_BY_KIND[kind]}) WHERE n.uid IN $ids RETURN n.uid AS uid", ids=list(ids)
+            f"MATCH (n:{LABEL_BY_KIND[kind]}) WHERE n.uid IN $ids RETURN n.uid AS uid",
+            ids=list(ids),
         )
         return {row["uid"] for row in rows}
 
@@ -401,8 +415,14 @@ class Neo4jFindings(Neo4jSession):
 
     def save_flags(self, flag_table: FlagTable) -> None:
         self.write((_FORGET_FLAGS, {"apx": flag_table.id}))
-        self.write_each(node_statements(graph_tables.group_nodes(f.group for f in flag_table.flags), keep_existing=True))
-        self.write_each(node_statements(graph_tables.descriptor_nodes([flag_table]), keep_existing=True))
+        self.write_each(
+            node_statements(
+                graph_tables.group_nodes(f.group for f in flag_table.flags), keep_existing=True
+            )
+        )
+        self.write_each(
+            node_statements(graph_tables.descriptor_nodes([flag_table]), keep_existing=True)
+        )
         self.write_each(edge_statements(graph_tables.flag_edges([flag_table])))
 
     def flags(self) -> list[FlagTable]:
@@ -417,8 +437,13 @@ class Neo4jFindings(Neo4jSession):
     def save_item_scores(
         self, model: ModelInfo, settings: Settings, scores: Sequence[ItemScore]
     ) -> None:
-        probe_properties = {"asked": model.configured_id(settings), "settings": canonical_json(settings)}
-        edges = [(s.item.id, model.id, property_values("READ_BY", s, **probe_properties)) for s in scores]
+        probe_properties = {
+            "asked": model.configured_id(settings),
+            "settings": canonical_json(settings),
+        }
+        edges = [
+            (s.item.id, model.id, property_values("READ_BY", s, **probe_properties)) for s in scores
+        ]
         items = [property_values("BenchmarkItem", s.item, uid=s.item.id) for s in scores]
         self.keep_models([model])
         self.write_each(node_statements(("BenchmarkItem", items)))
@@ -444,16 +469,20 @@ class Neo4jFindings(Neo4jSession):
         old_ids = [row["uid"] for row in self.read(_LINKED_STATEMENTS, name=name)]
         self._add_statements([end for x in links for end in x.ends])
         edge_writes = edge_statements(graph_tables.near_duplicate_edges(name, links), create=True)
-        self.write((_FORGET_LINKS, {"name": name}), *edge_writes, (_FORGET_STATEMENTS, {"uids": old_ids}))
+        self.write(
+            (_FORGET_LINKS, {"name": name}), *edge_writes, (_FORGET_STATEMENTS, {"uids": old_ids})
+        )
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
         return [
             NearDuplicate(
-                (row["p"], row["o"]), (row["head_p"], row["head_o"]), row["similarity"],
+                (row["p"], row["o"]),
+                (row["head_p"], row["head_o"]),
+                row["similarity"],
                 row["method"],
             )
             for row in self.read(_READ_LINKS, run=run_id)
-        ]  # fmt: skip
+        ]
 
     def save_stereotype_matches(self, run_id: str, matches: StereotypeMatches) -> None:
         name = self.run_name(run_id)
@@ -472,11 +501,14 @@ class Neo4jFindings(Neo4jSession):
             counts = tuple(
                 build_record(
                     StereotypeCount,
-                    count_row["e"] | {"entry": build_record(Stereotype, count_row["s"] | {"source": table.name})},
+                    count_row["e"]
+                    | {"entry": build_record(Stereotype, count_row["s"] | {"source": table.name})},
                 )
                 for count_row in self.read(_READ_COUNTS, run=run_id, table=row["uid"])
             )
-            triple_matches = self.records(StereotypeMatch, _READ_TABLE_MATCHES, run=run_id, table=row["uid"], new=NEW)
+            triple_matches = self.records(
+                StereotypeMatch, _READ_TABLE_MATCHES, run=run_id, table=row["uid"], new=NEW
+            )
             triple_matches.sort(key=lambda m: m.triple_id)
             other_fields = {"table": table, "heard": counts, "marks": tuple(triple_matches)}
             matches.append(build_record(StereotypeMatches, {**row, **other_fields}))

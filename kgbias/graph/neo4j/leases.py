@@ -37,7 +37,10 @@ class NodeLease:
 
     def take(self, mine: Holder, expected: Holder | None) -> bool:
         row = {k: v for k, v in asdict(mine).items() if k not in _SERVER_FIELDS}
-        query = (_TAKE_LEASE, {"run": self._run, "mine": row, "seen": expected.token if expected else ""})
+        query = (
+            _TAKE_LEASE,
+            {"run": self._run, "mine": row, "seen": expected.token if expected else ""},
+        )
         self._session.write(query)
         return self.holder() == mine
 

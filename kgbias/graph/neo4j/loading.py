@@ -10,9 +10,17 @@ from kgbias.graph.types import Generation, Triple, statement_id, storable, tripl
 
 _OWN_PROPERTIES = ("path", "answer_key", "prompt")  # of each generation; the rest is shared by many
 _SHARED_PROPERTIES = (
-    "group_uid", "arm", "strategy", "iteration", "attempt", "outcome", "reason", "template",
-    "template_hash", "count",
-)  # fmt: skip
+    "group_uid",
+    "arm",
+    "strategy",
+    "iteration",
+    "attempt",
+    "outcome",
+    "reason",
+    "template",
+    "template_hash",
+    "count",
+)
 _PROPERTY_MAP = ", ".join(
     (
         "uid: row[0]",
@@ -149,12 +157,19 @@ def create_triples(lacking_rows: TripleRows, known_ids: Collection[str]) -> Crea
     known_object_rows = [[uid, "", of_object[uid]] for uid in known_objects]
     statements += [
         (query, {"rows": group_rows, **parameters})
-        for query, group_rows in ((_NEW_OBJECTS, new_object_rows), (_OLD_OBJECTS, known_object_rows))
+        for query, group_rows in (
+            (_NEW_OBJECTS, new_object_rows),
+            (_OLD_OBJECTS, known_object_rows),
+        )
         if group_rows
     ]
     if stated_rows := [row for row in new_triples if row[4] in known_ids]:
         statements.append((_STATES, {"rows": stated_rows}))
-    created_rows: list[Sequence[Any]] = [*new_object_rows, *new_triples, *(row for group_rows in nodes.values() for row in group_rows)]
+    created_rows: list[Sequence[Any]] = [
+        *new_object_rows,
+        *new_triples,
+        *(row for group_rows in nodes.values() for row in group_rows),
+    ]
     uids = [row[0] for row in created_rows]
     return CreateBatch(statements, len(uids), frozenset(uids))
 
@@ -165,15 +180,30 @@ def create_generations(run_id: str, batch: Sequence[Generation]) -> CreateBatch:
     silent_rows, yielding_rows = [], []
     for generation in batch:
         shared_values = (
-            generation.group_id, storable(generation.arm), storable(generation.strategy), generation.iteration, generation.attempt,
-            storable(generation.outcome), storable(generation.reason), storable(generation.template),
-            storable(generation.template_hash), generation.count,
-        )  # fmt: skip
-        row = [generation.id, shared[shared_values], storable(generation.path), storable(generation.answer_key), storable(generation.prompt)]
+            generation.group_id,
+            storable(generation.arm),
+            storable(generation.strategy),
+            generation.iteration,
+            generation.attempt,
+            storable(generation.outcome),
+            storable(generation.reason),
+            storable(generation.template),
+            storable(generation.template_hash),
+            generation.count,
+        )
+        row = [
+            generation.id,
+            shared[shared_values],
+            storable(generation.path),
+            storable(generation.answer_key),
+            storable(generation.prompt),
+        ]
         if (triple := generation.triple) is None:
             silent_rows.append(row)
         else:
-            yielding_rows.append([*row, triple.id, storable(triple.predicate), storable(triple.object)])
+            yielding_rows.append(
+                [*row, triple.id, storable(triple.predicate), storable(triple.object)]
+            )
     parameters = {"run": run_id, "shared": [list(shared_values) for shared_values in shared]}
     statements: list[tuple[str, Row]] = [
         (query, {"rows": rows, **parameters})

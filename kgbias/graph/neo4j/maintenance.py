@@ -22,7 +22,9 @@ _TEST_STAYS = """(NOT EXISTS { (x)<-[:TESTED]-(run) }
     OR EXISTS { (x)<-[:TESTED]-(o:Run) WHERE o <> run })"""
 _OF_TRIPLE = f"EXISTS {{ (n)<-[:SUBJECT|PREDICATE|OBJECT]-(t:Triple) WHERE {_TRIPLE_STAYS} }}"
 _OF_TEST = f"EXISTS {{ (n)<-[:TARGET|ATTRIBUTE]-(x:AssociationTest) WHERE {_TEST_STAYS} }}"
-_IN_PROBE_SET = f"""EXISTS {{ (n)<-[:ASKS]-(:ProbeSet)<-[:ON]-(x:SofaResult) WHERE {_TEST_STAYS} }}"""
+_IN_PROBE_SET = (
+    f"""EXISTS {{ (n)<-[:ASKS]-(:ProbeSet)<-[:ON]-(x:SofaResult) WHERE {_TEST_STAYS} }}"""
+)
 
 
 def _statement_stays(variable: str) -> str:
@@ -42,7 +44,8 @@ WITH DISTINCT run, t"""
 
 
 def _part_query(label: str, other_holders: str) -> str:
-    """The predicates or objects that only this run holds; `other_holders` is what else may hold one."""
+    """The predicates or objects that only this run holds; `other_holders` is what else may hold
+    one."""
     edge, uid = label.upper(), f"{label.lower()}_uid"
     return f"""
 MATCH (run:Run {{uid: $run}})
@@ -213,7 +216,8 @@ _REFERENCE_CHECKS = {
     "Profile without its name": "MATCH (n:Profile) WHERE NOT EXISTS { (n)-[:GIVEN]->() }",
 }
 _SPEC_COLUMNS = "coalesce(x.spec, m.name), m.revision"
-# label -> a match of its nodes, and what their ids are computed from (kgbias.graph.integrity.ID_BUILDERS)
+# label -> a match of its nodes, and what their ids are computed from
+# (kgbias.graph.integrity.ID_BUILDERS)
 _ID_QUERIES = {
     "SocialGroup": ("(n:SocialGroup)", "n.name"),
     "Predicate": ("(n:Predicate)", "n.text"),
@@ -227,7 +231,10 @@ _ID_QUERIES = {
         "n.predicate_uid, n.object_uid",
     ),
     "Model": (f"(n:Model) WITH n, n AS m {MATCH_SPEC}", _SPEC_COLUMNS),
-    "Run": (f"(n:Run)-[:OF]->(m:Model) {MATCH_SPEC}", f"n.kind, n.config, n.settings, {_SPEC_COLUMNS}"),
+    "Run": (
+        f"(n:Run)-[:OF]->(m:Model) {MATCH_SPEC}",
+        f"n.kind, n.config, n.settings, {_SPEC_COLUMNS}",
+    ),
     "Generation": ("(n:Generation)-[:IN]->(run:Run)", "run.uid, n.path"),
     "Metric": ("(n:Metric)", "n.measure, n.scorer, n.version, n.verbaliser"),
     "Topic": ("(n:Topic)", "n.category, n.words"),
@@ -279,7 +286,9 @@ class Neo4jMaintenance(Neo4jCrawls, Neo4jFindings):
                 f"{match} CALL (n) {{ DETACH DELETE n }} IN TRANSACTIONS OF {BATCH_ROWS} ROWS",
                 **parameters,
             )
-        last_queries = [(f"{match} DETACH DELETE n", parameters) for match in _DELETED_LAST.values()]
+        last_queries = [
+            (f"{match} DETACH DELETE n", parameters) for match in _DELETED_LAST.values()
+        ]
         self.write(*last_queries, (_FORGET_SPECS, {}))
 
     def _delete_edges(self, run_id: str) -> None:

@@ -9,20 +9,20 @@ from typing import TypeVar
 from kgbias.graph import graph_tables, shape
 from kgbias.graph.graph_tables import property_values
 from kgbias.graph.neo4j.session import (
-    MODEL_COLUMNS,
     MATCH_SPEC,
+    MODEL_COLUMNS,
     Neo4jSession,
     Row,
-    read_model,
     edge_statements,
-    node_statements,
     flatten_row,
+    node_statements,
+    read_model,
 )
-from kgbias.graph.record import Record, to_properties, build_record
+from kgbias.graph.record import Record, build_record, to_properties
 from kgbias.graph.sofa import ProbePart, ProbeSet, SofaCategory, SofaResult
 from kgbias.graph.types import (
-    BelievedEdge,
     BeliefRun,
+    BelievedEdge,
     ChoiceRun,
     ChosenEdge,
     GroupName,
@@ -200,7 +200,9 @@ class Neo4jProbes(Neo4jSession):
     def name_probes(
         self, run_id: str, belief_run_id: str, statement_id: str | None = None
     ) -> list[NameProbe]:
-        return self._read_probe_edges(NameProbe, "PROBED_BEFORE", run_id, belief_run_id, statement_id)
+        return self._read_probe_edges(
+            NameProbe, "PROBED_BEFORE", run_id, belief_run_id, statement_id
+        )
 
     def save_beliefs(
         self, run_id: str, belief_run: BeliefRun, edges: Sequence[BelievedEdge]
@@ -218,7 +220,9 @@ class Neo4jProbes(Neo4jSession):
         self.keep_models([probe_run.model])
         self.write(*edge_statements(graph_tables.probe_run_edges(kind, run_id, [probe_run])))
 
-    def _read_probe_runs(self, kind: type[AnyProbeRun], edge: str, run_id: str) -> list[AnyProbeRun]:
+    def _read_probe_runs(
+        self, kind: type[AnyProbeRun], edge: str, run_id: str
+    ) -> list[AnyProbeRun]:
         """The probings (choosings, believings) of a run, by the model's name."""
         return [
             build_record(kind, {**row["p"], "model": read_model(row)})
@@ -240,7 +244,10 @@ class Neo4jProbes(Neo4jSession):
         ((start, end),) = shape.get_edge(kind).ends
         query = _WRITE_PROBES.format(start=start, type=kind, end=end, by=shape.PROBE_EDGES[kind][0])
         properties_by_ends = {graph_tables.edge_ends(e): property_values(kind, e) for e in edges}
-        rows = [{"a": a, "b": b, "edge": properties} for (a, b), properties in properties_by_ends.items()]
+        rows = [
+            {"a": a, "b": b, "edge": properties}
+            for (a, b), properties in properties_by_ends.items()
+        ]
         self.write_rows(query, rows, run=run_id, model=probe_run.model.id, asked=probe_run.id)
 
     def _read_probe_edges(
@@ -272,7 +279,10 @@ class Neo4jProbes(Neo4jSession):
         self.write_each(node_statements(graph_tables.probe_set_nodes([probe_set])))
         self.write_each(node_statements(("Category", [{"name": part.category} for part in parts])))
         self.write_each(
-            node_statements(graph_tables.group_nodes(g for part in parts for g in part.groups), keep_existing=True)
+            node_statements(
+                graph_tables.group_nodes(g for part in parts for g in part.groups),
+                keep_existing=True,
+            )
         )
         self.write_each(node_statements(("Statement", statements), keep_existing=True))
         for table in graph_tables.probe_set_edges([probe_set]):
@@ -299,7 +309,9 @@ class Neo4jProbes(Neo4jSession):
                 *node_statements(("Category", categories)),
                 (_FORGET_SOFA, {"uid": result.id}),
             )
-            self.write_each(chain.from_iterable(map(edge_statements, graph_tables.sofa_edges([result]))))
+            self.write_each(
+                chain.from_iterable(map(edge_statements, graph_tables.sofa_edges([result])))
+            )
             if run_id is not None:
                 self.write((_TIE_SOFA, {"run": run_id, "uid": result.id}))
 

@@ -8,20 +8,27 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from kgbias.errors import RunConflict, RunNotFound, no_such
-from kgbias.graph.decisions import Decision, read_decision, decision_row
+from kgbias.graph.decisions import Decision, decision_row, read_decision
 from kgbias.graph.neo4j.leases import NodeLease
-from kgbias.graph.neo4j.session import MODEL_COLUMNS, MATCH_SPEC, Neo4jSession, Row, read_model, node_statements
-from kgbias.graph.record import to_properties, build_record
+from kgbias.graph.neo4j.session import (
+    MATCH_SPEC,
+    MODEL_COLUMNS,
+    Neo4jSession,
+    Row,
+    node_statements,
+    read_model,
+)
+from kgbias.graph.record import build_record, to_properties
 from kgbias.graph.shape import DERIVED_MEASURES, TONES
 from kgbias.graph.types import (
     Answer,
     Batch,
     Category,
-    Group,
     ChangeToken,
+    Group,
     Run,
-    RunSummary,
     RunStatus,
+    RunSummary,
     what_makes,
 )
 from kgbias.io.resources import __version__
@@ -177,7 +184,8 @@ class Neo4jRuns(Neo4jSession):
             "version": run.version or __version__,
         }
         groups = [
-            to_properties(group) | {"uid": group.id, "category": group.category, "position": position}
+            to_properties(group)
+            | {"uid": group.id, "category": group.category, "position": position}
             for position, group in enumerate(run.groups)
         ]
         run_parameters = {"uid": run.id, "run": to_properties(run) | created_fields}
@@ -233,7 +241,11 @@ class Neo4jRuns(Neo4jSession):
             for g in row["groups"]
             if g["name"] is not None
         )
-        other_fields = {"model": read_model(row), "groups": groups, "categories": self._categories(groups)}
+        other_fields = {
+            "model": read_model(row),
+            "groups": groups,
+            "categories": self._categories(groups),
+        }
         return build_record(Run, row["run"] | other_fields)
 
     def _categories(self, groups: Sequence[Group]) -> tuple[Category, ...]:
@@ -263,7 +275,9 @@ class Neo4jRuns(Neo4jSession):
         return {a.key: a for a in self.records(Answer, query, keys=list(keys))}
 
     def keep_answers(self, answers: Sequence[Answer]) -> None:
-        self.write_each(node_statements(("Answer", map(to_properties, answers)), keep_existing=True))
+        self.write_each(
+            node_statements(("Answer", map(to_properties, answers)), keep_existing=True)
+        )
 
     def change_token(self) -> ChangeToken:
         # Each of these is a number that the server keeps at hand, however large the graph.

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from kgbias.errors import MissingExtra, StoreError, UsageError
 from kgbias.graph import shape
+from kgbias.graph.cypher import QueryResult, Value, edge_dict, node_dict, path_list, sanitise_query
 from kgbias.graph.graph_tables import EdgeTable, NodeTable
-from kgbias.graph.cypher import QueryResult, Value, edge_dict, node_dict, sanitise_query, path_list
 from kgbias.graph.integrity import check_name_unique
 from kgbias.graph.record import Record, build_record
 from kgbias.graph.types import NameProbe, StatementEdge
@@ -240,7 +240,9 @@ class Neo4jSession:
         return next((str(row["name"]) for row in rows), "")
 
     def models(self) -> list[ModelInfo]:
-        rows = self.read(f"MATCH (m:Model) {MATCH_SPEC} RETURN {MODEL_COLUMNS} ORDER BY spec, revision")
+        rows = self.read(
+            f"MATCH (m:Model) {MATCH_SPEC} RETURN {MODEL_COLUMNS} ORDER BY spec, revision"
+        )
         return [read_model(row) for row in rows]
 
     def keep_models(self, models: Iterable[ModelInfo]) -> None:
@@ -255,7 +257,9 @@ class Neo4jSession:
 
     def _write_model(self, model: ModelInfo) -> None:
         """Write a model, and its title wherever it stands."""
-        rows = self.read(f"MATCH (m:Model) {MATCH_SPEC} RETURN {MODEL_COLUMNS}, m.uid AS uid, m.name AS title")
+        rows = self.read(
+            f"MATCH (m:Model) {MATCH_SPEC} RETURN {MODEL_COLUMNS}, m.uid AS uid, m.name AS title"
+        )
         check_name_unique(model, (read_model(row) for row in rows if row["uid"] != model.id))
         known_titles = [row["title"] for row in rows if row["uid"] == model.id]
         names = [model.name, model.public_name, *known_titles]
@@ -285,7 +289,8 @@ class Neo4jSession:
             result = tx.run(text, values)
             columns = tuple(result.keys())
             return QueryResult(
-                columns, [tuple(self._to_common_form(v) for v in record.values()) for record in result]
+                columns,
+                [tuple(self._to_common_form(v) for v in record.values()) for record in result],
             )
 
         try:
@@ -309,7 +314,9 @@ class Neo4jSession:
             return edge_dict(value.type, value)
         if isinstance(value, graph.Path):
             nodes, edges = value.nodes, value.relationships
-            return path_list([self._to_common_form(n) for n in nodes], [self._to_common_form(e) for e in edges])
+            return path_list(
+                [self._to_common_form(n) for n in nodes], [self._to_common_form(e) for e in edges]
+            )
         if isinstance(value, list):
             return [self._to_common_form(item) for item in value]
         if isinstance(value, dict):
@@ -343,7 +350,8 @@ class Neo4jSession:
     def _explain_error(self, error: Exception) -> StoreError:
         if isinstance(error, TimeoutError):
             return StoreError(
-                f"{self.url} does not answer within {_MAX_ANSWER_SECONDS} s: is there a Neo4j server "
+                f"{self.url} does not answer within {_MAX_ANSWER_SECONDS} s: is there a Neo4j "
+                f"server "
                 "at that port?"
             )
         code = getattr(error, "code", "") or ""
@@ -391,14 +399,18 @@ class _ServerWait:
         if not isinstance(error, driver_errors.Neo4jError | driver_errors.DriverError):
             raise error
         if not isinstance(
-            error, driver_errors.ServiceUnavailable | driver_errors.SessionExpired | driver_errors.TransientError
+            error,
+            driver_errors.ServiceUnavailable
+            | driver_errors.SessionExpired
+            | driver_errors.TransientError,
         ):
             raise session._explain_error(error) from error
         now = time.monotonic()
         if self._deadline is None:
             self._deadline = now + _MAX_WAIT_SECONDS
             session._notify(
-                f"{session.url} does not answer: waiting up to {_MAX_WAIT_SECONDS / 60:.0f} minutes "
+                f"{session.url} does not answer: waiting up to {_MAX_WAIT_SECONDS / 60:.0f} "
+                f"minutes "
                 "for it"
             )
         elif now > self._deadline:
@@ -433,7 +445,8 @@ def flatten_row(row: Row) -> dict[str, Any]:
 
 
 def node_statements(table: NodeTable, *, keep_existing: bool = False) -> Iterator[Statement]:
-    """The writes of nodes, a batch each. With `keep_existing`, a node that exists stays as it is."""
+    """The writes of nodes, a batch each. With `keep_existing`, a node that exists stays as it
+    is."""
     label, rows = table
     key = shape.get_node(label).key
     set_clause = "ON CREATE SET n = row" if keep_existing else "SET n += row"

@@ -9,10 +9,10 @@ kinds.
 from collections.abc import Callable, Collection, Mapping
 
 from kgbias.graph.cypher import QueryResult, Value
+from kgbias.graph.sqlite.cypher_view import CypherView
 from kgbias.graph.sqlite.findings import SQLiteFindings
 from kgbias.graph.sqlite.maintenance import SQLiteMaintenance
 from kgbias.graph.sqlite.probes import SQLiteProbes
-from kgbias.graph.sqlite.cypher_view import CypherView
 
 
 class SQLiteStore(SQLiteMaintenance, SQLiteFindings, SQLiteProbes):

@@ -45,10 +45,15 @@ _DAMAGED_MESSAGE = (
 
 # Errors caused by a value that does not fit the schema: SQLite checks values only where it must.
 WRONG_VALUE_ERRORS = (
-    TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError,
+    TypeError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
     MemoryError,
     sqlite3.IntegrityError,  # in another file, when copied there
-)  # fmt: skip
+)
 
 
 class Connection(sqlite3.Connection):
@@ -134,7 +139,9 @@ def translate_errors(path: str) -> Iterator[None]:
             raise KeyboardInterrupt from error
         if name == "SQLITE_ERROR" and not is_damage:
             raise
-        advice = next((text for code, text in _ADVICE.items() if name.startswith(code)), _DAMAGED_MESSAGE)
+        advice = next(
+            (text for code, text in _ADVICE.items() if name.startswith(code)), _DAMAGED_MESSAGE
+        )
         # Leave out the text that could not be decoded: it is the model's, and may be of any length.
         reason = " ".join(str(error).partition(" with text ")[0].split())
         raise StoreError(advice.format(path=path, error=reason)) from error

@@ -15,11 +15,18 @@ from operator import itemgetter
 from pathlib import Path
 
 from kgbias.errors import RunConflict, RunNotFound, no_such
-from kgbias.graph.decisions import Decision, apply_decisions, read_decision, latest_decisions
+from kgbias.graph.decisions import Decision, apply_decisions, latest_decisions, read_decision
 from kgbias.graph.integrity import Corpus, Passage, Relation, passage_uid
-from kgbias.graph.profiles import READING_STRATEGY, ProfilePart, Profile
+from kgbias.graph.profiles import READING_STRATEGY, Profile, ProfilePart
 from kgbias.graph.record import property_getters
-from kgbias.graph.row_types import DrawRow, ExampleRow, StatementRow, YieldRow, ScoreRow, triple_sort_key
+from kgbias.graph.row_types import (
+    DrawRow,
+    ExampleRow,
+    ScoreRow,
+    StatementRow,
+    YieldRow,
+    triple_sort_key,
+)
 from kgbias.graph.sqlite.database import Database, Row
 from kgbias.graph.sqlite.leases import FileLease
 from kgbias.graph.types import (
@@ -31,9 +38,9 @@ from kgbias.graph.types import (
     GroupScore,
     Metric,
     Run,
+    RunStatus,
     RunSummary,
     Score,
-    RunStatus,
     Triple,
     TripleView,
     canonical_json,
@@ -75,7 +82,9 @@ LEFT JOIN (SELECT group_id, max(position) AS place FROM run_group WHERE run_id =
 ORDER BY seed.place IS NULL, seed.place, "group".name, predicate.text, object.text, triple.id"""
 
 
-_ANSWER_COLUMNS = ", ".join(property_getters(Answer))  # in the order of its fields, all of which are columns
+_ANSWER_COLUMNS = ", ".join(
+    property_getters(Answer)
+)  # in the order of its fields, all of which are columns
 
 _PROFILES = """
 SELECT * FROM profile WHERE run_id = ? ORDER BY path"""
@@ -170,7 +179,10 @@ class SQLiteCrawls(Database):
         )
         if name is None:
             has_generations = "EXISTS (SELECT 1 FROM generation WHERE run_id = run.id{})"
-            order = f"{has_generations.format(' AND triple_id IS NOT NULL')} DESC, {has_generations.format('')}"
+            order = (
+                f"{has_generations.format(' AND triple_id IS NOT NULL')} DESC, "
+                f"{has_generations.format('')}"
+            )
             of_kind = "WHERE run.kind = ? " if kind else ""
             rows = self._rows(
                 f"{query}{of_kind}ORDER BY {order} DESC, seq DESC LIMIT 1", (kind,) if kind else ()
@@ -254,15 +266,21 @@ class SQLiteCrawls(Database):
         return [read_decision(row) for row in self._rows(query, (run_id,))]
 
     def _insert_decisions(self, run_id: str, decisions: Sequence[Decision]) -> None:
-        self._write_records("decision", decisions, "INSERT OR IGNORE", run_id=run_id, uid=lambda d: d.id)
+        self._write_records(
+            "decision", decisions, "INSERT OR IGNORE", run_id=run_id, uid=lambda d: d.id
+        )
 
-    def record_round(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
+    def record_round(
+        self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]
+    ) -> None:
         with self._transaction():
             stale_ids = "SELECT id FROM generation WHERE run_id = ? AND arm = ? AND iteration = ?"
             round_key = (run_id, arm, iteration)
             self._db.execute(f"DELETE FROM shown WHERE generation_id IN ({stale_ids})", round_key)
             self._db.execute(f"DELETE FROM generation WHERE id IN ({stale_ids})", round_key)
-            self._insert_generations(apply_decisions(batch, latest_decisions(self.decisions(run_id))))
+            self._insert_generations(
+                apply_decisions(batch, latest_decisions(self.decisions(run_id)))
+            )
 
     def load_import(self, run_id: str, generations: Iterable[Generation]) -> int:
         stream = iter(generations)
@@ -296,7 +314,9 @@ class SQLiteCrawls(Database):
         self._db.execute(f"ATTACH ':memory:' AS {_STAGING_SCHEMA}")
         try:
             for table in _STAGED_KEYS:
-                self._db.execute(f"CREATE TABLE {_STAGING_SCHEMA}.{table} AS SELECT * FROM {table} LIMIT 0")
+                self._db.execute(
+                    f"CREATE TABLE {_STAGING_SCHEMA}.{table} AS SELECT * FROM {table} LIMIT 0"
+                )
 
             def move_rows() -> None:
                 for table, key in _STAGED_KEYS.items():
@@ -339,14 +359,21 @@ class SQLiteCrawls(Database):
                 "UPDATE generation SET triple_id = ?, said_predicate = ?, said_object = ? "
                 "WHERE id = ?",
                 [
-                    (triple_id, triple and storable(triple.predicate), triple and storable(triple.object), id)
+                    (
+                        triple_id,
+                        triple and storable(triple.predicate),
+                        triple and storable(triple.object),
+                        id,
+                    )
                     for id, triple, triple_id in zip(
                         ids, triples, self._insert_triples(triples), strict=True
                     )
                 ],
             )
 
-    def _insert_triples(self, triples: Iterable[Triple | None], schema: str = "") -> list[str | None]:
+    def _insert_triples(
+        self, triples: Iterable[Triple | None], schema: str = ""
+    ) -> list[str | None]:
         """Write triples and their nodes; returns their ids, None for None."""
         groups: dict[str, str] = {}
         predicates: dict[str, str] = {}
@@ -409,10 +436,14 @@ class SQLiteCrawls(Database):
                 )
             )
             if generation.shown:
-                example_rows += [(generation_id, position, id) for position, id in enumerate(generation.shown)]
+                example_rows += [
+                    (generation_id, position, id) for position, id in enumerate(generation.shown)
+                ]
         placeholders = ", ".join("?" * 18)
         insert = self._db.executemany
-        insert(f"INSERT OR IGNORE INTO {schema}generation VALUES ({placeholders})", sorted(generations))
+        insert(
+            f"INSERT OR IGNORE INTO {schema}generation VALUES ({placeholders})", sorted(generations)
+        )
         insert(f"INSERT OR IGNORE INTO {schema}shown VALUES (?, ?, ?)", example_rows)
 
     def generations(self, run_id: str) -> Iterator[Generation]:
@@ -424,7 +455,8 @@ class SQLiteCrawls(Database):
             "attempt, outcome, reason, template, template_hash, prompt, answer_key, "
             "said_predicate, said_object, count, (SELECT json_group_array(triple_id) FROM "
             "(SELECT shown.triple_id FROM shown WHERE generation_id = generation.id "
-            f'ORDER BY position)) FROM generation JOIN "group" ON "group".id = group_id {condition}',
+            f'ORDER BY position)) FROM generation JOIN "group" ON "group".id = group_id '
+            f"{condition}",
             values,
         )
         for row in rows:
@@ -670,7 +702,14 @@ class SQLiteCrawls(Database):
             (configured_id,),
         )
         return [
-            Batch(name, batch_model, tuple(self._json(keys)), learned, datetime.fromisoformat(created), id)
+            Batch(
+                name,
+                batch_model,
+                tuple(self._json(keys)),
+                learned,
+                datetime.fromisoformat(created),
+                id,
+            )
             for name, batch_model, keys, learned, created, id in rows
         ]
 
@@ -693,7 +732,9 @@ class SQLiteCrawls(Database):
     def save_profiles(self, run_id: str, profiles: Sequence[Profile]) -> None:
         with self._transaction():
             profile_ids = "SELECT id FROM profile WHERE run_id = ?"
-            self._db.execute(f"DELETE FROM profile_part WHERE profile_id IN ({profile_ids})", (run_id,))
+            self._db.execute(
+                f"DELETE FROM profile_part WHERE profile_id IN ({profile_ids})", (run_id,)
+            )
             self._db.execute("DELETE FROM profile WHERE run_id = ?", (run_id,))
             self._db.executemany(
                 "INSERT OR IGNORE INTO given_name VALUES (?, ?)",
@@ -719,7 +760,9 @@ class SQLiteCrawls(Database):
     def profiles(self, run_id: str) -> list[Profile]:
         parts = {
             id: tuple(self._record(ProfilePart, row) for row in part_rows)
-            for id, part_rows in groupby(self._rows(_PROFILE_PARTS, (run_id,)), itemgetter("profile_id"))
+            for id, part_rows in groupby(
+                self._rows(_PROFILE_PARTS, (run_id,)), itemgetter("profile_id")
+            )
         }
         return [
             self._record(Profile, row | {"parts": parts.get(row["id"], ())})

@@ -86,12 +86,16 @@ class CypherView:
             if not error_output:
                 reason = "the Cypher engine was killed, perhaps for lack of memory"
             elif "memory" in error_output.lower():
-                reason = "the query, with the view that it reads, needed more memory than it may use"
+                reason = (
+                    "the query, with the view that it reads, needed more memory than it may use"
+                )
             else:
                 raise StoreError(
                     f"the Cypher engine stopped: {error_output.splitlines()[-1][:300]}"
                 ) from error
-            raise StoreError(f"{reason}: ask for less, or push the run to a Neo4j server") from error
+            raise StoreError(
+                f"{reason}: ask for less, or push the run to a Neo4j server"
+            ) from error
         except BaseException:  # Ctrl-C: its answer is no longer wanted
             self.close()
             raise

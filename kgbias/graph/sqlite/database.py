@@ -11,37 +11,46 @@ from typing import Any, Self
 
 from kgbias.errors import StoreError
 from kgbias.graph.integrity import check_name_unique
-from kgbias.graph.record import Record, canonical_json, property_getters, build_record
-from kgbias.graph.sqlite.file_check import is_store, check_only_tables, read_only_url
-from kgbias.graph.sqlite.filesystem import FileSystem, file_system_of, try_folder
+from kgbias.graph.record import Record, build_record, canonical_json, property_getters
 from kgbias.graph.sqlite.connection import (
     MAX_BUSY_SECONDS,
     Connection,
     Cursor,
-    sqlite_error_name,
-    read_json,
-    translate_errors,
     is_busy,
+    read_json,
+    sqlite_error_name,
+    translate_errors,
 )
+from kgbias.graph.sqlite.file_check import check_only_tables, is_store, read_only_url
+from kgbias.graph.sqlite.filesystem import FileSystem, file_system_of, try_folder
 from kgbias.graph.sqlite.leases import StoreInUse, hold_store
 from kgbias.graph.sqlite.schema import (
-    latest_version,
-    migrate,
     check_constraints,
     latest_tables,
+    latest_version,
+    migrate,
     schema_version,
 )
-from kgbias.graph.types import NameProbe, ChangeToken, StatementEdge, topic_model_id
+from kgbias.graph.types import ChangeToken, NameProbe, StatementEdge, topic_model_id
 from kgbias.models.base import ModelInfo
 
 Row = tuple[Any, ...]
 
 SYNCHRONOUS = "FULL"  # commits survive a power cut; tests turn this off for speed
-_LOCK_WAIT_SECONDS = 1  # for which SQLite waits for a lock at a time: it is deaf to Ctrl-C meanwhile
+_LOCK_WAIT_SECONDS = (
+    1  # for which SQLite waits for a lock at a time: it is deaf to Ctrl-C meanwhile
+)
 # What SQLite says where it cannot lock a file, or cannot share memory.
-_FILE_SYSTEM_ERRORS = ("SQLITE_BUSY", "SQLITE_IOERR", "SQLITE_PROTOCOL", "SQLITE_CANTOPEN",
-                    "SQLITE_NOLFS")  # fmt: skip
-_STEPS_PER_CHECK = 1_000_000  # of SQLite's machine between two looks for Ctrl-C: tens of milliseconds
+_FILE_SYSTEM_ERRORS = (
+    "SQLITE_BUSY",
+    "SQLITE_IOERR",
+    "SQLITE_PROTOCOL",
+    "SQLITE_CANTOPEN",
+    "SQLITE_NOLFS",
+)
+_STEPS_PER_CHECK = (
+    1_000_000  # of SQLite's machine between two looks for Ctrl-C: tens of milliseconds
+)
 _CONTENT_CHARACTERS = 32  # characters of the state's token that only what runs hold replaces
 _MAX_VARIABLES = 500  # ids in one IN (...) list; SQLite allows more, this keeps plans cached
 
@@ -152,7 +161,9 @@ class Database:
     def _announce(self, system: FileSystem) -> None:
         restriction = "one process at a time can use it"
         if system.access == "journal":
-            restriction = "it is kept without a log, so that readers and writers wait for each other"
+            restriction = (
+                "it is kept without a log, so that readers and writers wait for each other"
+            )
         self._notify(f"{self.url} is on {system.reason}: {restriction}")
 
     def _connect(
@@ -253,7 +264,8 @@ class Database:
     @contextmanager
     def _transaction(self, *, outside_runs: bool = False) -> Iterator[None]:
         """Write everything inside or nothing, and replace the token of the store's state: what is
-        written `outside_runs` changes nothing of the runs, and leaves its first `_CONTENT_CHARACTERS` characters."""
+        written `outside_runs` changes nothing of the runs, and leaves its first
+        `_CONTENT_CHARACTERS` characters."""
         self._prepare_writing()
         self._db.execute("BEGIN IMMEDIATE")
         try:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 import kglite
 
 from kgbias.errors import KgbiasError, UsageError, first_line
-from kgbias.graph.cypher import QueryResult, Value, edge_dict, node_dict, path_list, inline_limits
+from kgbias.graph.cypher import QueryResult, Value, edge_dict, inline_limits, node_dict, path_list
 from kgbias.graph.sqlite.view_cache import ViewCache
 
 _ENGINE_PROPERTIES = {"id", "title", "type"}  # properties that the engine adds to every node
@@ -36,7 +36,9 @@ def answer_query(
     except (kglite.KgError, ValueError) as error:
         raise UsageError(f"the query cannot be run: {first_line(error)}") from error
     columns = tuple(result.columns)
-    return QueryResult(columns, [tuple(_to_common_form(row[name]) for name in columns) for row in result])
+    return QueryResult(
+        columns, [tuple(_to_common_form(row[name]) for name in columns) for row in result]
+    )
 
 
 def _to_common_form(value: Value) -> Value:

@@ -13,7 +13,12 @@ from kgbias.io.text import shorten
 
 APPLICATION_ID = int.from_bytes(b"kgbs", "big")  # PRAGMA application_id of every store
 _MAX_LOOKS = 5
-_MARKER_TABLES = {"run", "triple", "generation", "answer"}  # these mark a store whose id `.dump` left out
+_MARKER_TABLES = {
+    "run",
+    "triple",
+    "generation",
+    "answer",
+}  # these mark a store whose id `.dump` left out
 
 
 def is_store(path: str) -> bool:

@@ -18,9 +18,14 @@ except ModuleNotFoundError:  # Windows
 Access = Literal["shared", "journal", "alone"]
 # Errors by which a call says that it cannot be done there, and not that it failed.
 _UNSUPPORTED_ERRORS = {
-    errno.ENOLCK, errno.ENODEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP,
+    errno.ENOLCK,
+    errno.ENODEV,
+    errno.EINVAL,
+    errno.ENOSYS,
+    errno.EOPNOTSUPP,
+    errno.ENOTSUP,
     errno.EACCES,
-}  # fmt: skip
+}
 # Their files are those of other machines too, with which no memory is shared.
 _NETWORK_FILE_SYSTEMS = frozenset(
     "nfs nfs3 nfs4 cifs smb smb2 smb3 smbfs vboxsf vmhgfs afs ceph lustre gpfs glusterfs beegfs"

@@ -7,23 +7,29 @@ from itertools import groupby
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.labels import Label, read_label
-from kgbias.graph.record import to_properties, read_settings
-from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatches, StereotypeMatch, Stereotype, StereotypeTable
+from kgbias.graph.record import read_settings, to_properties
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.sqlite.schema import list_references
+from kgbias.graph.stereotypes import (
+    Stereotype,
+    StereotypeCount,
+    StereotypeMatch,
+    StereotypeMatches,
+    StereotypeTable,
+)
 from kgbias.graph.types import (
-    TopicAssignment,
     AssociationEdge,
     AssociationNode,
     Attribution,
+    BenchmarkItem,
     Flag,
     FlagTable,
-    BenchmarkItem,
     ItemScore,
     Metric,
     NearDuplicate,
     NodePlace,
     Topic,
+    TopicAssignment,
     TopicModel,
     canonical_json,
     node_id,
@@ -108,7 +114,9 @@ class SQLiteFindings(Database):
             existing_ids = {id for (id,) in self._select_in(query, ids)}
             known_labels = [x for x in labels if x.triple_id in existing_ids]
             self._write_records("rater", {x.by for x in known_labels}, "INSERT OR IGNORE")
-            self._write_records("label", known_labels, "INSERT OR IGNORE", rater_id=lambda x: x.by.id)
+            self._write_records(
+                "label", known_labels, "INSERT OR IGNORE", rater_id=lambda x: x.by.id
+            )
 
     def labels(self, measure: str | None = None) -> list[Label]:
         return [read_label(row) for row in self._rows(_LABELS, (measure,))]
@@ -118,7 +126,9 @@ class SQLiteFindings(Database):
         return int(self._db.execute(query, (measure,)).fetchone()[0])
 
     def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
-        on_conflict = "ON CONFLICT (id) DO UPDATE SET given = excluded.given WHERE excluded.given <> ''"
+        on_conflict = (
+            "ON CONFLICT (id) DO UPDATE SET given = excluded.given WHERE excluded.given <> ''"
+        )
         with self._transaction():
             for table in ("topic_model", "run_topic", "about"):
                 self._db.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
@@ -126,7 +136,9 @@ class SQLiteFindings(Database):
             for model in models:
                 self._write_records("topic", model.topics, "INSERT", on_conflict)
                 run_and_category = {"run_id": run_id, "category": model.category}
-                self._write_records("run_topic", model.topics, "INSERT", topic_id=lambda t: t.id, **run_and_category)
+                self._write_records(
+                    "run_topic", model.topics, "INSERT", topic_id=lambda t: t.id, **run_and_category
+                )
                 self._write_records("about", model.about, "INSERT", **run_and_category)
 
     def topics(self, run_id: str) -> list[TopicModel]:
@@ -182,7 +194,9 @@ class SQLiteFindings(Database):
                 self._add_model(node.model)
                 self._write_records("association_test", [node], model_id=node.model.id)
                 self._db.execute("DELETE FROM association_edge WHERE test_id = ?", (node.id,))
-                self._write_records("association_edge", node.edges, "INSERT OR IGNORE", test_id=node.id)
+                self._write_records(
+                    "association_edge", node.edges, "INSERT OR IGNORE", test_id=node.id
+                )
                 if run_id is not None:
                     self._db.execute(
                         "INSERT OR IGNORE INTO run_association VALUES (?, ?)", (run_id, node.id)
@@ -197,7 +211,10 @@ class SQLiteFindings(Database):
             + "ORDER BY t.name, method, model.name, t.id",
             () if run_id is None else (run_id,),
         )
-        return [self._record(AssociationNode, r | {"edges": self._association_edges(r["id"])}) for r in rows]
+        return [
+            self._record(AssociationNode, r | {"edges": self._association_edges(r["id"])})
+            for r in rows
+        ]
 
     def _association_edges(self, test_id: str) -> tuple[AssociationEdge, ...]:
         query = "SELECT * FROM association_edge WHERE test_id = ? ORDER BY side, kind, node_id"
@@ -268,7 +285,9 @@ class SQLiteFindings(Database):
             self._add_statements([end for x in links for end in x.ends])
             self._write_records("near_duplicate", links, "INSERT", run_id=run_id)
             referenced_ids = " UNION ".join(
-                f'SELECT {r.column} FROM "{r.table}"' for r in list_references() if r.to == "statement"
+                f'SELECT {r.column} FROM "{r.table}"'
+                for r in list_references()
+                if r.to == "statement"
             )
             self._db.execute(
                 "DELETE FROM statement WHERE id IN (SELECT value FROM json_each(?)) "
@@ -290,12 +309,17 @@ class SQLiteFindings(Database):
             for query in _FORGET_MATCHES:
                 self._db.execute(query, {"run": run_id, "name": storable(matches.table.name)})
             self._write_records("stereotype_table", [matches.table])
-            self._write_records("stereotype", entries, id=lambda e: e.uid(table), stereotype_table_id=table)
+            self._write_records(
+                "stereotype", entries, id=lambda e: e.uid(table), stereotype_table_id=table
+            )
             self._write_records("held_against", [matches], "INSERT", **keys)
             self._write_records(
-                "heard", matches.heard, "INSERT", run_id=run_id,
+                "heard",
+                matches.heard,
+                "INSERT",
+                run_id=run_id,
                 stereotype_id=lambda h: h.entry.uid(table),
-            )  # fmt: skip
+            )
             self._write_records("recorded", matches.marks, "INSERT", **keys)
             for query in _FORGET_STEREOTYPES:
                 self._db.execute(query)
@@ -306,12 +330,19 @@ class SQLiteFindings(Database):
             table, ends = self._record(StereotypeTable, row), (run_id, row["id"])
             counts = tuple(
                 self._record(
-                    StereotypeCount, count_row | {"entry": self._record(Stereotype, count_row | {"source": table.name})}
+                    StereotypeCount,
+                    count_row
+                    | {"entry": self._record(Stereotype, count_row | {"source": table.name})},
                 )
                 for count_row in self._rows(_READ_COUNTS, ends)
             )
             triple_matches = tuple(self._records(StereotypeMatch, _READ_TABLE_MATCHES, ends))
-            matches.append(self._record(StereotypeMatches, row | {"table": table, "heard": counts, "marks": triple_matches}))
+            matches.append(
+                self._record(
+                    StereotypeMatches,
+                    row | {"table": table, "heard": counts, "marks": triple_matches},
+                )
+            )
         return matches
 
     def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:
@@ -328,7 +359,9 @@ class SQLiteFindings(Database):
 
     def vectors(self, run_id: str, encoder: str) -> StatementVectors:
         rows = self._db.execute(_VECTORS, {"run": run_id, "encoder": encoder}).fetchall()
-        return StatementVectors([(p, o) for p, o, _ in rows], unpack_vectors([row[2] for row in rows]))
+        return StatementVectors(
+            [(p, o) for p, o, _ in rows], unpack_vectors([row[2] for row in rows])
+        )
 
     def save_places(self, run_id: str, places: Sequence[NodePlace]) -> None:
         with self._transaction():

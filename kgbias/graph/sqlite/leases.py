@@ -53,7 +53,10 @@ class FileLease:
         """Exchange the lease of a dead holder for mine. Whoever creates the claim does it; the
         others find another holder."""
         with suppress(OSError):
-            if _file_system_time(self._path.parent) - self._claim.stat().st_mtime > MAX_SILENT_SECONDS:
+            if (
+                _file_system_time(self._path.parent) - self._claim.stat().st_mtime
+                > MAX_SILENT_SECONDS
+            ):
                 self._claim.unlink()  # of a process that died in the next few lines
         self._write(self._claim, mine)
         try:

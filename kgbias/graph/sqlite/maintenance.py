@@ -11,19 +11,24 @@ from kgbias.graph import shape
 from kgbias.graph.decisions import DECISION_COLUMNS
 from kgbias.graph.integrity import Fault, find_wrong_ids
 from kgbias.graph.labels import LABEL_CONTENT
+from kgbias.graph.sqlite.connection import (
+    WRONG_VALUE_ERRORS,
+    Connection,
+    damage_error,
+    translate_errors,
+)
 from kgbias.graph.sqlite.crawls import SQLiteCrawls
 from kgbias.graph.sqlite.file_check import is_store
-from kgbias.graph.sqlite.connection import WRONG_VALUE_ERRORS, Connection, damage_error, translate_errors
-from kgbias.graph.sqlite.selects import NODE_SELECTS
 from kgbias.graph.sqlite.schema import (
     LABEL_BY_TABLE,
     SHARED_TABLES,
     expected_schema,
     key_column,
-    list_references,
     latest_tables,
+    list_references,
 )
-from kgbias.io.files import sha256_of, replace_file, write_text
+from kgbias.graph.sqlite.selects import NODE_SELECTS
+from kgbias.io.files import replace_file, sha256_of, write_text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_text
 from kgbias.measures import MEASURES
@@ -95,7 +100,9 @@ class SQLiteMaintenance(SQLiteCrawls):
                 self._remove_noted("run", deleted_counts)
                 self._sweep_tables(("answer", *SHARED_TABLES), deleted_counts)
                 self._db.execute(_DELETE_UNSAID_VECTORS)
-                deleted_counts |= {label: n - self._count_nodes(label) for label, n in counts_before.items()}
+                deleted_counts |= {
+                    label: n - self._count_nodes(label) for label, n in counts_before.items()
+                }
                 if dry_run:
                     raise _DryRunEnded
         except _DryRunEnded:
@@ -132,7 +139,9 @@ class SQLiteMaintenance(SQLiteCrawls):
         progress = progress or SilentProgress()
         faults = list(_find_changed_backup(Path(self.url)))
         progress.stage("file", 1)
-        messages = [line for (line,) in self._db.execute(f"PRAGMA integrity_check({_MAX_CHECK_MESSAGES})")]
+        messages = [
+            line for (line,) in self._db.execute(f"PRAGMA integrity_check({_MAX_CHECK_MESSAGES})")
+        ]
         faults += [Fault("file", line) for line in messages if line != "ok"]
         progress.advance()
         if messages != ["ok"]:
@@ -141,12 +150,17 @@ class SQLiteMaintenance(SQLiteCrawls):
         progress.stage("references", len(firm_references))
         for reference in firm_references:
             count, example = self._db.execute(
-                f'SELECT count(*), min({reference.column}) FROM "{reference.table}" WHERE {reference.where} '
+                f'SELECT count(*), min({reference.column}) FROM "{reference.table}" WHERE '
+                f"{reference.where} "
                 f"AND {reference.column} IS NOT NULL "
-                f'AND {reference.column} NOT IN (SELECT {key_column(reference.to)} FROM "{reference.to}")'
+                f"AND {reference.column} NOT IN (SELECT {key_column(reference.to)} FROM "
+                f'"{reference.to}")'
             ).fetchone()
             if count:
-                fault_text = f"{reference.table}.{reference.column} that refers to no {reference.to.replace('_', ' ')}"
+                fault_text = (
+                    f"{reference.table}.{reference.column} that refers to no "
+                    f"{reference.to.replace('_', ' ')}"
+                )
                 faults.append(Fault("reference", fault_text, count, example))
             progress.advance()
         faults += _find_missing_indexes(self._db)
@@ -212,10 +226,18 @@ class SQLiteMaintenance(SQLiteCrawls):
         """Remove the noted rows of a table, with their parts, and note what all of these referred
         to."""
         noted_ids = f"SELECT id FROM temp.loose_{table}"
-        for reference in (reference for reference in list_references() if reference.to == table and reference.part):
+        for reference in (
+            reference for reference in list_references() if reference.to == table and reference.part
+        ):
             part_condition = f"{reference.column} IN ({noted_ids})"
-            if any(p.to == reference.table and p.part for p in list_references()):  # with parts of their own
-                self._note_loose(reference.table, f'SELECT {key_column(reference.table)} FROM "{reference.table}" WHERE {part_condition}')
+            if any(
+                p.to == reference.table and p.part for p in list_references()
+            ):  # with parts of their own
+                self._note_loose(
+                    reference.table,
+                    f'SELECT {key_column(reference.table)} FROM "{reference.table}" WHERE '
+                    f"{part_condition}",
+                )
                 self._remove_noted(reference.table, removed_counts)
             else:
                 self._remove_where(reference.table, part_condition, removed_counts)
@@ -232,16 +254,23 @@ class SQLiteMaintenance(SQLiteCrawls):
                 )
         removed = self._db.execute(f'DELETE FROM "{table}" WHERE {condition}').rowcount
         if table in LABEL_BY_TABLE:
-            removed_counts[LABEL_BY_TABLE[table]] = removed_counts.get(LABEL_BY_TABLE[table], 0) + removed
+            removed_counts[LABEL_BY_TABLE[table]] = (
+                removed_counts.get(LABEL_BY_TABLE[table], 0) + removed
+            )
 
     def _sweep_tables(self, tables: Collection[str], removed_counts: dict[str, int]) -> None:
         """Remove the noted rows that no row refers to any more."""
         for table in tables:
             self._note_loose(table, "SELECT NULL WHERE FALSE")  # so that there is a list
-            for reference in (reference for reference in list_references() if reference.to == table and not reference.part):
+            for reference in (
+                reference
+                for reference in list_references()
+                if reference.to == table and not reference.part
+            ):
                 self._db.execute(
                     f"DELETE FROM temp.loose_{table} WHERE id IN (SELECT loose.id "
-                    f'FROM temp.loose_{table} AS loose JOIN "{reference.table}" ON loose.id = {reference.column} '
+                    f'FROM temp.loose_{table} AS loose JOIN "{reference.table}" ON loose.id = '
+                    f"{reference.column} "
                     f"WHERE {reference.where})"
                 )
             self._remove_noted(table, removed_counts)
@@ -251,7 +280,9 @@ class SQLiteMaintenance(SQLiteCrawls):
 
 def _find_missing_indexes(db: Connection) -> Iterator[Fault]:
     """The indexes that the file lacks, without which seconds become hours."""
-    present_indexes = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
+    present_indexes = {
+        name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'index'")
+    }
     for name in sorted(expected_schema()[0] - present_indexes):
         yield Fault("file", f"the index {name} is missing")
 
@@ -261,7 +292,9 @@ def _find_wrong_values(db: Connection, table: str) -> Iterator[Fault]:
     finite, or out of range."""
     column_types = {c: kind for (t, c), kind in expected_schema()[1].items() if t == table}
     key = next(iter(column_types))
-    test_by_column = {c: _sound_condition(table, c, kind, full) for c, (kind, full) in column_types.items()}
+    test_by_column = {
+        c: _sound_condition(table, c, kind, full) for c, (kind, full) in column_types.items()
+    }
     checks = ", ".join(
         f'count(*) FILTER (WHERE NOT ({test})), min("{key}") FILTER (WHERE NOT ({test}))'
         for test in test_by_column.values()
@@ -284,7 +317,11 @@ def _find_wrong_values(db: Connection, table: str) -> Iterator[Fault]:
             count, example = db.execute(
                 "SELECT count(*), min(triple_id) FROM score JOIN metric ON metric.id = metric_id "
                 "WHERE measure = ? AND value NOT BETWEEN ? AND ?",
-                (name, measure.range[0] - _ROUNDING_TOLERANCE, measure.range[1] + _ROUNDING_TOLERANCE),
+                (
+                    name,
+                    measure.range[0] - _ROUNDING_TOLERANCE,
+                    measure.range[1] + _ROUNDING_TOLERANCE,
+                ),
             ).fetchone()
             if count:
                 yield Fault("value", f"a score of {name} out of its range", count, example)

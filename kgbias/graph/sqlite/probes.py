@@ -9,8 +9,8 @@ from kgbias.graph.record import Record
 from kgbias.graph.sofa import ProbePart, ProbeSet, SofaCategory, SofaResult
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import (
-    BelievedEdge,
     BeliefRun,
+    BelievedEdge,
     ChoiceRun,
     ChosenEdge,
     GroupName,
@@ -47,7 +47,9 @@ class SQLiteProbes(Database):
 
     def save_probes(self, run_id: str, probe_run: ProbeRun, edges: Sequence[ProbedEdge]) -> None:
         with self._transaction():
-            self._write_probe_run("probing", run_id, probe_run, "INSERT OR IGNORE", record=_UNFINISHED_RECORD)
+            self._write_probe_run(
+                "probing", run_id, probe_run, "INSERT OR IGNORE", record=_UNFINISHED_RECORD
+            )
             self._add_statements(edges)
             self._write_records("probed", edges, run_id=run_id, probing_id=probe_run.id)
 
@@ -62,7 +64,9 @@ class SQLiteProbes(Database):
         return self._read_edges(ProbedEdge, "probed", run_id, run_key, statement_id)
 
     def probe_runs(self, run_id: str) -> list[ProbeRun]:
-        return self._read_probe_runs(ProbeRun, "probing", run_id, f"record <> '{_UNFINISHED_RECORD}'")
+        return self._read_probe_runs(
+            ProbeRun, "probing", run_id, f"record <> '{_UNFINISHED_RECORD}'"
+        )
 
     def save_choices(self, run_id: str, choice_run: ChoiceRun, edges: Sequence[ChosenEdge]) -> None:
         with self._transaction():
@@ -92,7 +96,9 @@ class SQLiteProbes(Database):
         on_conflict = "ON CONFLICT (id) DO UPDATE SET form = excluded.form, root = excluded.root"
         with self._transaction():
             self._write_records("name", names, "INSERT", on_conflict)
-            self._write_records("name_of", [n for n in names if not n.nonce], name_id=lambda n: n.id)
+            self._write_records(
+                "name_of", [n for n in names if not n.nonce], name_id=lambda n: n.id
+            )
 
     def names(self, run_id: str | None = None, belief_run_id: str | None = None) -> list[GroupName]:
         query = _NAMES if run_id is None else _PROBED_NAMES
@@ -154,7 +160,9 @@ class SQLiteProbes(Database):
                 (run_id, belief_run.id),
             )
             self._add_statements(edges)
-            self._write_records("believed", edges, "INSERT", run_id=run_id, believing_id=belief_run.id)
+            self._write_records(
+                "believed", edges, "INSERT", run_id=run_id, believing_id=belief_run.id
+            )
 
     def beliefs(
         self, run_id: str, belief_run_id: str, statement_id: str | None = None
@@ -163,11 +171,18 @@ class SQLiteProbes(Database):
         return self._read_edges(BelievedEdge, "believed", run_id, run_key, statement_id)
 
     def _write_probe_run(
-        self, table: str, run_id: str, probe_run: ProbeRun, verb: str = "INSERT OR REPLACE", **given_values: Any
+        self,
+        table: str,
+        run_id: str,
+        probe_run: ProbeRun,
+        verb: str = "INSERT OR REPLACE",
+        **given_values: Any,
     ) -> None:
         """Write how a model was asked about a run."""
         self._add_model(probe_run.model)
-        self._write_records(table, [probe_run], verb, run_id=run_id, model_id=probe_run.model.id, **given_values)
+        self._write_records(
+            table, [probe_run], verb, run_id=run_id, model_id=probe_run.model.id, **given_values
+        )
 
     def _read_probe_runs(
         self, kind: type[AnyProbeRun], table: str, run_id: str, where: str = "TRUE"
@@ -203,7 +218,8 @@ class SQLiteProbes(Database):
             kind,
             f"SELECT predicate_id, object_id, {table}.* FROM {table} "
             "JOIN statement ON statement.id = statement_id "
-            f"WHERE run_id = ? AND {column} = ? {statement_condition}ORDER BY statement_id, {other_end}",
+            f"WHERE run_id = ? AND {column} = ? {statement_condition}ORDER BY statement_id, "
+            f"{other_end}",
             (run_id, id, *([statement_id] if statement_condition else [])),
         )
 
@@ -219,11 +235,18 @@ class SQLiteProbes(Database):
                     "INSERT OR IGNORE INTO probe_set_group VALUES (?, ?, ?, ?)",
                     [(*set_and_category.values(), *group) for group in groups],
                 )
-                self._write_records("probe_set_statement", part.statements, statement_id=lambda s: s.id, **set_and_category)
+                self._write_records(
+                    "probe_set_statement",
+                    part.statements,
+                    statement_id=lambda s: s.id,
+                    **set_and_category,
+                )
 
     def probe_sets(self) -> list[ProbeSet]:
         rows = self._rows("SELECT id, name, record FROM probe_set ORDER BY name, id")
-        return [self._record(ProbeSet, row | {"parts": self._read_parts(row["id"])}) for row in rows]
+        return [
+            self._record(ProbeSet, row | {"parts": self._read_parts(row["id"])}) for row in rows
+        ]
 
     def _read_parts(self, set_id: str) -> tuple[ProbePart, ...]:
         return ProbePart.from_rows(
@@ -256,8 +279,19 @@ class SQLiteProbes(Database):
         self._write_records("sofa_category", result.categories, "INSERT", sofa_id=result.id)
         for c in result.categories:
             result_and_category = {"sofa_id": result.id, "category": c.category}
-            self._write_records("sofa_group", c.groups, group_id=lambda g: node_id("group", g.group), **result_and_category)
-            self._write_records("sofa_statement", c.statements, "INSERT", statement_id=lambda s: s.id, **result_and_category)
+            self._write_records(
+                "sofa_group",
+                c.groups,
+                group_id=lambda g: node_id("group", g.group),
+                **result_and_category,
+            )
+            self._write_records(
+                "sofa_statement",
+                c.statements,
+                "INSERT",
+                statement_id=lambda s: s.id,
+                **result_and_category,
+            )
 
     def sofa_results(self, run_id: str | None = None) -> list[SofaResult]:
         of_run = "WHERE sofa.id IN (SELECT sofa_id FROM run_sofa WHERE run_id = ?) "

@@ -2,10 +2,10 @@
 what the ids in each table refer to.
 
 The columns of a key come first in a table, or SQLite's integrity check complains. Columns that are
-properties of a record are taken from it (`column_definitions`) until a version is released. Then that
-version's migration is written out and never changed, and a change is the next in the list, such as
-`ALTER TABLE probed ADD COLUMN ...`. Narrow tables are keyed by content id and need no rowid; wide
-ones (prompts, answers) have one, so that their rows are appended rather than scattered.
+properties of a record are taken from it (`column_definitions`) until a version is released. Then
+that version's migration is written out and never changed, and a change is the next in the list,
+such as `ALTER TABLE probed ADD COLUMN ...`. Narrow tables are keyed by content id and need no
+rowid; wide ones (prompts, answers) have one, so that their rows are appended rather than scattered.
 """
 
 import sqlite3
@@ -18,22 +18,21 @@ from kgbias.errors import StoreError
 from kgbias.graph.decisions import DECISION_PROPERTIES as DECISION
 from kgbias.graph.labels import Label, Rater
 from kgbias.graph.record import Property, PropertyType, properties
-from kgbias.graph.stereotypes import StereotypeCount, StereotypeMatch, Stereotype, StereotypeTable
 from kgbias.graph.sofa import ProbeStatement, SofaCategory, SofaGroup, SofaResult, SofaStatement
 from kgbias.graph.sqlite.file_check import APPLICATION_ID, active_object_error
+from kgbias.graph.stereotypes import Stereotype, StereotypeCount, StereotypeMatch, StereotypeTable
 from kgbias.graph.types import (
-    TopicAssignment,
     Answer,
     AssociationNode,
     Attribution,
     BelievedEdge,
+    BenchmarkItem,
     Category,
     ChosenEdge,
     Flag,
     FlagTable,
     GroupName,
     GroupScore,
-    BenchmarkItem,
     ItemScore,
     Metric,
     NameProbe,
@@ -41,12 +40,17 @@ from kgbias.graph.types import (
     NodePlace,
     ProbedEdge,
     Topic,
+    TopicAssignment,
 )
 
 _SQL_TYPES: Mapping[PropertyType, str] = {
-    "text": "TEXT", "integer": "INTEGER", "number": "REAL", "boolean": "INTEGER",
-    "texts": "TEXT", "numbers": "TEXT",  # as JSON
-}  # fmt: skip
+    "text": "TEXT",
+    "integer": "INTEGER",
+    "number": "REAL",
+    "boolean": "INTEGER",
+    "texts": "TEXT",
+    "numbers": "TEXT",  # as JSON
+}
 
 
 def column_definitions(kind: type, *names: str, but: Collection[str] = ()) -> str:
@@ -55,7 +59,9 @@ def column_definitions(kind: type, *names: str, but: Collection[str] = ()) -> st
 
 
 def _column_definitions(column_properties: Iterable[Property]) -> str:
-    return ", ".join(f"{p.name} {_SQL_TYPES[p.type]}{' NOT NULL' if p.always else ''}" for p in column_properties)
+    return ", ".join(
+        f"{p.name} {_SQL_TYPES[p.type]}{' NOT NULL' if p.always else ''}" for p in column_properties
+    )
 
 
 MIGRATIONS = [
@@ -174,7 +180,8 @@ MIGRATIONS = [
 
     -- Topics, with ABOUT edges from triples.
     CREATE TABLE topic (
-        id TEXT PRIMARY KEY, {column_definitions(Topic, "category", "words", "given")}) WITHOUT ROWID;
+        id TEXT PRIMARY KEY, {column_definitions(Topic, "category", "words", "given")}) WITHOUT
+            ROWID;
     CREATE TABLE topic_model (
         run_id TEXT NOT NULL, category TEXT NOT NULL, settings TEXT NOT NULL,
         PRIMARY KEY (run_id, category)) WITHOUT ROWID;
@@ -191,7 +198,8 @@ MIGRATIONS = [
 
     -- The shape of a run's graph, and links between near-duplicate objects and predicates.
     CREATE TABLE place (
-        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, {column_definitions(NodePlace)},
+        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL,
+            {column_definitions(NodePlace)},
         PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
     CREATE TABLE near_duplicate (
         run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, head_id TEXT NOT NULL,
@@ -371,7 +379,9 @@ def migrate(connection: sqlite3.Connection) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for migration in MIGRATIONS[max(schema_version(connection) - _LAST_DEVELOPMENT_VERSION, 0) :]:
+        for migration in MIGRATIONS[
+            max(schema_version(connection) - _LAST_DEVELOPMENT_VERSION, 0) :
+        ]:
             for statement in _split_statements(migration):
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {latest_version()}")
@@ -399,12 +409,17 @@ def schema_version(connection: sqlite3.Connection) -> int:
         )
     if version > latest_version():
         raise StoreError(
-            f"the store has schema {version}, but this kgbias knows only up to {latest_version()}: upgrade "
+            f"the store has schema {version}, but this kgbias knows only up to "
+            f"{latest_version()}: upgrade "
             "kgbias"
         )
     if version or not (present_tables := read_columns(connection)):
         return version
-    matching_versions = [n for n, version_tables in enumerate(_version_tables(), _LAST_DEVELOPMENT_VERSION + 1) if version_tables.items() <= present_tables.items()]
+    matching_versions = [
+        n
+        for n, version_tables in enumerate(_version_tables(), _LAST_DEVELOPMENT_VERSION + 1)
+        if version_tables.items() <= present_tables.items()
+    ]
     if not matching_versions:
         raise StoreError(
             "the store does not state its version, and its tables match no version: restore a copy"
@@ -513,15 +528,35 @@ class Reference:
     loose: bool = False
 
 
-KEY_COLUMNS = {"category": "name", "answer": "key", "passage": "uid", "decision": "uid"}  # others: id
+KEY_COLUMNS = {
+    "category": "name",
+    "answer": "key",
+    "passage": "uid",
+    "decision": "uid",
+}  # others: id
 
 # The nodes that runs share, each before those that it refers to (names last: a name that only a
 # group holds goes with it), and the labels of all nodes.
 SHARED_TABLES = (
-    "association_test", "sofa", "probe_set", "stereotype", "stereotype_table", "triple",
-    "statement", "topic", "predicate", "object", "group", "category", "metric", "model",
-    "given_name", "descriptor", "name", "rater",
-)  # fmt: skip
+    "association_test",
+    "sofa",
+    "probe_set",
+    "stereotype",
+    "stereotype_table",
+    "triple",
+    "statement",
+    "topic",
+    "predicate",
+    "object",
+    "group",
+    "category",
+    "metric",
+    "model",
+    "given_name",
+    "descriptor",
+    "name",
+    "rater",
+)
 LABEL_BY_TABLE = {
     "category": "Category",
     "group": "SocialGroup",

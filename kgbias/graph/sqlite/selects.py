@@ -23,14 +23,17 @@ def _node_select(label: str, table: str) -> str:
     return f"SELECT id AS uid, {_property_columns(label, 'uid')} FROM {table}"
 
 
-def _probe_edge_select(edge: str, table: str, start_column: str = "statement_id", end_column: str = "group_id") -> str:
+def _probe_edge_select(
+    edge: str, table: str, start_column: str = "statement_id", end_column: str = "group_id"
+) -> str:
     """Edges made by asking a model: rows of a table, each belonging to a row on how it was
     asked."""
     uid, _ = shape.PROBE_EDGES[edge]
     run_table = uid.removesuffix("_uid")
     group = 'JOIN "group" ON "group".id = group_id' if end_column == "group_id" else ""
     return f"""
-        SELECT {start_column} AS a, {end_column} AS b, run.name AS run, {run_table}_id AS {uid}, {_TITLE_SQL} AS model,
+        SELECT {start_column} AS a, {end_column} AS b, run.name AS run, {run_table}_id AS {uid},
+            {_TITLE_SQL} AS model,
                {_property_columns(edge, "run", uid, "model", table=table)}
         FROM {table} JOIN run ON run.id = {table}.run_id
         JOIN {run_table} ON {run_table}.run_id = {table}.run_id AND {run_table}.id = {run_table}_id
@@ -57,7 +60,8 @@ NODE_SELECTS = {
              ON placed.kind = 'group' AND node_id = "group".id""",
     "Predicate": "SELECT id AS uid, text, text AS name FROM predicate",
     "Object": f"""
-        SELECT object.id AS uid, text, text AS name, {_PLACE_COLUMNS} FROM object LEFT JOIN {_NEWEST_PLACE}
+        SELECT object.id AS uid, text, text AS name, {_PLACE_COLUMNS} FROM object LEFT JOIN
+            {_NEWEST_PLACE}
                ON placed.kind = 'object' AND node_id = object.id""",
     "Triple": """
         SELECT triple.id AS uid, group_id AS group_uid,
@@ -69,7 +73,8 @@ NODE_SELECTS = {
     "Run": f"""
         SELECT id AS uid, {_property_columns("Run", "uid", "seq")}, seq - 1 AS seq FROM run""",
     "Generation": f"""
-        SELECT id AS uid, group_id AS group_uid, {_property_columns("Generation", "uid", "group_uid")}
+        SELECT id AS uid, group_id AS group_uid,
+            {_property_columns("Generation", "uid", "group_uid")}
         FROM generation""",
     "Answer": f"SELECT {_property_columns('Answer')} FROM answer",
     "Metric": _node_select("Metric", "metric"),
@@ -110,11 +115,13 @@ NODE_SELECTS = {
                 ON g.set_id = s.set_id AND g.category = s.category WHERE g.set_id = id) AS probes
         FROM probe_set""",
     "SofaResult": f"""
-        SELECT sofa.id AS uid, {_TITLE_SQL} AS model, {_property_columns("SofaResult", "uid", "model", table="sofa")}
+        SELECT sofa.id AS uid, {_TITLE_SQL} AS model,
+            {_property_columns("SofaResult", "uid", "model", table="sofa")}
         FROM sofa JOIN model ON model.id = model_id""",
     "StereotypeTable": _node_select("StereotypeTable", "stereotype_table"),
     "Stereotype": f"""
-        SELECT id AS uid, people || ': ' || attribute AS name, {_property_columns("Stereotype", "uid", "name")}
+        SELECT id AS uid, people || ': ' || attribute AS name,
+            {_property_columns("Stereotype", "uid", "name")}
         FROM stereotype""",
 }
 
@@ -127,7 +134,8 @@ _NEAR = f"""
            {_property_columns("NEAR", "run", table="near_duplicate")}
     FROM near_duplicate JOIN run ON run.id = run_id"""
 _PLACE = f"""
-    SELECT run_id AS a, node_id AS b, {_property_columns("PLACED")} FROM place WHERE kind = '{{kind}}'"""
+    SELECT run_id AS a, node_id AS b, {_property_columns("PLACED")} FROM place WHERE kind =
+        '{{kind}}'"""
 
 _SCORE = """
         LEFT JOIN run_metric AS by_{0} ON by_{0}.run_id = run.id AND by_{0}.measure = '{0}'
@@ -181,7 +189,8 @@ EDGE_SELECTS = {
         SELECT uid AS a, generation.id AS b FROM decision
         JOIN generation ON generation.id = generation_uid""",
     ("LABELLED", "Rater", "Triple"): f"""
-        SELECT rater_id AS a, triple_id AS b, {_property_columns("LABELLED")} FROM label {_TRIPLE_END}""",
+        SELECT rater_id AS a, triple_id AS b, {_property_columns("LABELLED")} FROM label
+            {_TRIPLE_END}""",
     ("TESTED", "Run", "AssociationTest"): """
         SELECT run_id AS a, test_id AS b FROM run_association""",
     ("TESTED", "Run", "SofaResult"): "SELECT run_id AS a, sofa_id AS b FROM run_sofa",
@@ -190,13 +199,15 @@ EDGE_SELECTS = {
         SELECT set_id AS a, group_id AS b, category, text, NULL AS words, NULL AS cluster,
                NULL AS hate FROM probe_set_group""",
     ("ASKS", "ProbeSet", "Statement"): f"""
-        SELECT set_id AS a, statement_id AS b, {_property_columns("ASKS")} FROM probe_set_statement""",
+        SELECT set_id AS a, statement_id AS b, {_property_columns("ASKS")} FROM
+            probe_set_statement""",
     ("SCORES", "SofaResult", "Category"): f"""
         SELECT sofa_id AS a, category AS b, {_property_columns("SCORES")} FROM sofa_category""",
     ("PUTS_FIRST", "SofaResult", "SocialGroup"): f"""
         SELECT sofa_id AS a, group_id AS b, {_property_columns("PUTS_FIRST")} FROM sofa_group""",
     ("DISPARITY", "SofaResult", "Statement"): f"""
-        SELECT sofa_id AS a, statement_id AS b, {_property_columns("DISPARITY")} FROM sofa_statement""",
+        SELECT sofa_id AS a, statement_id AS b, {_property_columns("DISPARITY")} FROM
+            sofa_statement""",
     ("TARGET", "AssociationTest", "SocialGroup"): _EDGE_OF_TEST.format(
         table='"group"', sides="('x', 'y')", kind="group"
     ),
@@ -218,7 +229,8 @@ EDGE_SELECTS = {
         FROM run_topic""",
     ("ABOUT", "Triple", "Topic"): f"""
         SELECT triple_id AS a, topic_id AS b, run.name AS run,
-               topic_model_id(run_id, category) AS model, {_property_columns("OUTLIER", table="about")}
+               topic_model_id(run_id, category) AS model,
+                   {_property_columns("OUTLIER", table="about")}
         FROM about JOIN run ON run.id = run_id {_TRIPLE_END} WHERE topic_id IS NOT NULL""",
     ("OUTLIER", "Triple", "TopicModel"): f"""
         SELECT triple_id AS a, topic_model_id(run_id, category) AS b, {_property_columns("OUTLIER")}
@@ -232,11 +244,13 @@ EDGE_SELECTS = {
         CROSS JOIN stated USING (predicate_id, object_id)""",  # only a copy gets an automatic index
     ("PROBED", "Statement", "SocialGroup"): _probe_edge_select("PROBED", "probed"),
     ("PROBED_WITH", "Run", "Model"): f"""
-        SELECT run_id AS a, model_id AS b, id AS uid, {_property_columns("PROBED_WITH", "uid")} FROM probing
+        SELECT run_id AS a, model_id AS b, id AS uid, {_property_columns("PROBED_WITH", "uid")}
+            FROM probing
         WHERE record <> '{{}}'""",
     ("CHOSEN", "Statement", "SocialGroup"): _probe_edge_select("CHOSEN", "chosen"),
     ("PUT_TO", "Run", "Model"): f"""
-        SELECT run_id AS a, model_id AS b, id AS uid, {_property_columns("PUT_TO", "uid")} FROM choosing""",
+        SELECT run_id AS a, model_id AS b, id AS uid, {_property_columns("PUT_TO", "uid")} FROM
+            choosing""",
     ("NAME_OF", "Name", "SocialGroup"): f"""
         SELECT name_id AS a, group_id AS b, {_property_columns("NAME_OF")} FROM name_of""",
     ("PROBED_BEFORE", "Name", "Statement"): _probe_edge_select(
@@ -244,10 +258,12 @@ EDGE_SELECTS = {
     ),
     ("BELIEVED", "Statement", "SocialGroup"): _probe_edge_select("BELIEVED", "believed"),
     ("BELIEVED_BY", "Run", "Model"): f"""
-        SELECT run_id AS a, model_id AS b, id AS uid, {_property_columns("BELIEVED_BY", "uid")} FROM believing
+        SELECT run_id AS a, model_id AS b, id AS uid, {_property_columns("BELIEVED_BY", "uid")}
+            FROM believing
         WHERE record IS NOT NULL""",
     ("FLAGGED", "SocialGroup", "Descriptor"): f"""
-        SELECT group_id AS a, descriptor_id AS b, apx_id AS apx_uid, {_property_columns("FLAGGED", "apx_uid")}
+        SELECT group_id AS a, descriptor_id AS b, apx_id AS apx_uid,
+            {_property_columns("FLAGGED", "apx_uid")}
         FROM flagged""",
     ("LISTS", "StereotypeTable", "Stereotype"): """
         SELECT stereotype_table_id AS a, id AS b FROM stereotype""",
@@ -256,7 +272,8 @@ EDGE_SELECTS = {
     ("SOUGHT", "Run", "Stereotype"): f"""
         SELECT run_id AS a, stereotype_id AS b, {_property_columns("SOUGHT")} FROM heard""",
     ("RECORDED", "Triple", "Stereotype"): f"""
-        SELECT triple_id AS a, stereotype_id AS b, run.name AS run, {_property_columns("RECORDED", "run")}
+        SELECT triple_id AS a, stereotype_id AS b, run.name AS run,
+            {_property_columns("RECORDED", "run")}
         FROM recorded JOIN run ON run.id = run_id {_TRIPLE_END} WHERE stereotype_id IS NOT NULL""",
     ("NEW_TO", "Triple", "StereotypeTable"): f"""
         SELECT triple_id AS a, stereotype_table_id AS b, run.name AS run

@@ -17,8 +17,8 @@ from typing import Any
 import kglite
 
 from kgbias.graph import shape
-from kgbias.graph.cypher import Value
 from kgbias.graph.cache import CacheEntry
+from kgbias.graph.cypher import Value
 from kgbias.graph.record import Property, PropertyType
 from kgbias.graph.sqlite import selects
 from kgbias.graph.sqlite.database import Database, file_stamp
@@ -43,7 +43,9 @@ class ViewCache:
         path = os.path.realpath(url)
         with Database(url, create=False) as database:
             database.checkpoint()  # so that closing the file later does not look like a write
-            current_stamp = file_stamp(path)  # before reading: a write in between gives another state
+            current_stamp = file_stamp(
+                path
+            )  # before reading: a write in between gives another state
             with database.read_snapshot():
                 state = f"{database.token()} {current_stamp}"
                 for key in self._graphs:
@@ -73,7 +75,9 @@ def _build_view(database: Database, key: _ViewKey) -> Any:
         if edge.type not in key[2]:
             continue
         for start, end in edge.ends:
-            frame = _read_frame(database, selects.EDGE_SELECTS[edge.type, start, end], edge.properties)
+            frame = _read_frame(
+                database, selects.EDGE_SELECTS[edge.type, start, end], edge.properties
+            )
             size += len(frame)
             if len(frame):
                 # All edges between two labels at once: a second load merges parallel ones.
@@ -92,7 +96,9 @@ def _read_frame(database: Database, query: str, properties: Sequence[Property]) 
     frame = pandas.DataFrame(result_rows, columns=column_names)
     for p in properties:
         if p.type in ("texts", "numbers"):
-            frame[p.name] = pandas.Series([_parse_list(v, p.type) for v in frame[p.name]], dtype=object)
+            frame[p.name] = pandas.Series(
+                [_parse_list(v, p.type) for v in frame[p.name]], dtype=object
+            )
         elif p.type == "boolean":
             frame[p.name] = frame[p.name].astype("boolean")
         elif p.type == "integer":
@@ -115,7 +121,10 @@ def _parse_list(text: object, kind: PropertyType) -> Value:
 
 def _cache_entry(key: _ViewKey) -> CacheEntry:
     path, state, kinds = key
-    contents = f"{kglite.__version__} {json.dumps(sorted(kinds))} {selects.NODE_SELECTS} {selects.EDGE_SELECTS}"
+    contents = (
+        f"{kglite.__version__} {json.dumps(sorted(kinds))} {selects.NODE_SELECTS} "
+        f"{selects.EDGE_SELECTS}"
+    )
     return CacheEntry(("views", "kgl"), path, state, contents)
 
 

@@ -115,7 +115,9 @@ def load_scorer(
 
 
 def wrap_scorer(
-    measure: str, scorer_or_function: "Scorer | ScoreFunction", labels: Mapping[str, str] | None = None
+    measure: str,
+    scorer_or_function: "Scorer | ScoreFunction",
+    labels: Mapping[str, str] | None = None,
 ) -> Scorer:
     """A scorer that the program holds: a `Scorer`, or a function from texts to scores."""
     if labels:
@@ -136,8 +138,14 @@ def check_measure(measure: str) -> None:
 def check_spec(measure: str, spec: str) -> None:
     """Raise UsageError unless there is such a kind of scorer; does not try to load it."""
     kind, _, spec_value = spec.partition(":")
-    has_own_scorer = MEASURES[measure].in_vectors or (spec == OFFLINE_SPEC and MEASURES[measure].scorer)
-    if not has_own_scorer and spec != "openai-moderation" and not (kind in GENERAL_PREFIXES and spec_value):
+    has_own_scorer = MEASURES[measure].in_vectors or (
+        spec == OFFLINE_SPEC and MEASURES[measure].scorer
+    )
+    if (
+        not has_own_scorer
+        and spec != "openai-moderation"
+        and not (kind in GENERAL_PREFIXES and spec_value)
+    ):
         raise _unknown_spec_error(measure, spec)
 
 
@@ -148,7 +156,9 @@ def takes_labels(measure: str, spec: str) -> bool:
 
 def labels_error() -> UsageError:
     """The error for labels given without a classifier that takes them."""
-    measure_names = " or ".join(measure.name for measure in MEASURES.own_entries.values() if measure.ends)
+    measure_names = " or ".join(
+        measure.name for measure in MEASURES.own_entries.values() if measure.ends
+    )
     return UsageError(f"`labels` are for a {measure_names} classifier (hf:ID-or-PATH)")
 
 
@@ -170,15 +180,23 @@ def require_language(run: "StoredRun", scorers: Sequence[Scorer]) -> None:
     """Raise UsageError if a scorer is known to read a language other than the run's."""
     language = run_language(run)
     language_by_measure = {s.measure: getattr(s, "language", None) for s in scorers}
-    if other_languages := {m: scorer_language for m, scorer_language in language_by_measure.items() if scorer_language not in (None, language)}:
+    if other_languages := {
+        m: scorer_language
+        for m, scorer_language in language_by_measure.items()
+        if scorer_language not in (None, language)
+    }:
         from kgbias.measure.scorers._multilingual import LANGUAGES, SPEC
 
-        language_names = " and ".join(sorted({_LANGUAGES.get(str(r), repr(r)) for r in other_languages.values()}))
+        language_names = " and ".join(
+            sorted({_LANGUAGES.get(str(r), repr(r)) for r in other_languages.values()})
+        )
         able = [measure for measure, languages in LANGUAGES.items() if language in languages]
         ours = f"{SPEC}:{language} for {', '.join(able)}, or " if able else ""
         raise UsageError(
-            f"{run.name} is in the language {language!r}, and the scorers of {', '.join(other_languages)} "
-            f"read {language_names} only: name scorers that know it ({ours}hf:ID-or-PATH), or none, in "
+            f"{run.name} is in the language {language!r}, and the scorers of "
+            f"{', '.join(other_languages)} "
+            f"read {language_names} only: name scorers that know it ({ours}hf:ID-or-PATH), or "
+            f"none, in "
             "`scorers`, and leave out `axes`"
         )
 
@@ -186,4 +204,6 @@ def require_language(run: "StoredRun", scorers: Sequence[Scorer]) -> None:
 def require_english(run: "StoredRun", subject: str) -> None:
     """Raise UsageError unless the run is in English, which `subject` needs."""
     if (language := run_language(run)) != ENGLISH:
-        raise UsageError(f"{run.name} is in the language {language!r}: {subject} are made for English")
+        raise UsageError(
+            f"{run.name} is in the language {language!r}: {subject} are made for English"
+        )

@@ -36,13 +36,22 @@ class CustomScorer:
         score = getattr(scorer_or_function, "score", scorer_or_function)
         if not callable(score) or isinstance(score, type):
             raise UsageError(
-                f"a scorer of {measure} is no {type(scorer_or_function).__name__}: give a spec, or {ACCEPTED_FORMS}"
+                f"a scorer of {measure} is no {type(scorer_or_function).__name__}: give a spec, "
+                f"or {ACCEPTED_FORMS}"
             )
         self._score: ScoreFunction = score
         self.measure: str = measure
-        stated_name = getattr(scorer_or_function, "name", None) or getattr(scorer_or_function, "__name__", type(scorer_or_function).__name__)
-        self.name = str(stated_name) if hasattr(scorer_or_function, "version") else f"{CUSTOM_PREFIX}{stated_name}"
-        self.version = str(getattr(scorer_or_function, "version", None) or code_digest(scorer_or_function))
+        stated_name = getattr(scorer_or_function, "name", None) or getattr(
+            scorer_or_function, "__name__", type(scorer_or_function).__name__
+        )
+        self.name = (
+            str(stated_name)
+            if hasattr(scorer_or_function, "version")
+            else f"{CUSTOM_PREFIX}{stated_name}"
+        )
+        self.version = str(
+            getattr(scorer_or_function, "version", None) or code_digest(scorer_or_function)
+        )
         self.language: str | None = getattr(scorer_or_function, "language", None)
 
     def score(self, texts: Sequence[str]) -> list[Judgement | None]:
@@ -91,18 +100,23 @@ class CustomScorer:
         value = float(label == measure.sides[0]) if measure.sides else measure.signs.get(label, 0.0)
         return Judgement(value, label, {})
 
-    def _judge_probabilities(self, measure: Measure, given_probabilities: Mapping[str, Any]) -> Judgement:
+    def _judge_probabilities(
+        self, measure: Measure, given_probabilities: Mapping[str, Any]
+    ) -> Judgement:
         probabilities = {str(label).lower(): float(p) for label, p in given_probabilities.items()}
         if measure.ends and set(measure.ends) <= probabilities.keys():
             return class_judgement(measure.name, probabilities)
         if measure.sides and measure.sides[0] in probabilities:
-            return probability_judgement(measure.name, probabilities[measure.sides[0]], probabilities)
+            return probability_judgement(
+                measure.name, probabilities[measure.sides[0]], probabilities
+            )
         raise self._value_error(measure, given_probabilities)
 
     def _value_error(self, measure: Measure, given_value: object) -> DataError:
         bounds = "" if measure.range is None else " from {:g} to {:g}".format(*measure.range)
         labels = f", or a label: {', '.join(measure.labels)}" if measure.labels else ""
         return DataError(
-            f"the scorer {self.name} gives {measure.name} the value {str(given_value)[:40]!r}: it takes "
+            f"the scorer {self.name} gives {measure.name} the value {str(given_value)[:40]!r}: it "
+            f"takes "
             f"a number{bounds}{labels}"
         )

@@ -101,10 +101,19 @@ def align_words(text: str, masked_text: str) -> list[tuple[str, list[int]]]:
             ):
                 equal_tail += 1
         if own_end - equal_tail > own_start:
-            words_and_places.append((" ".join(own_words[own_start : own_end - equal_tail]), list(range(read_start, read_end - equal_tail))))
-        elif read_end - equal_tail > read_start and words_and_places:  # a word only in the masked form
+            words_and_places.append(
+                (
+                    " ".join(own_words[own_start : own_end - equal_tail]),
+                    list(range(read_start, read_end - equal_tail)),
+                )
+            )
+        elif (
+            read_end - equal_tail > read_start and words_and_places
+        ):  # a word only in the masked form
             words_and_places[-1][1].extend(range(read_start, read_end - equal_tail))
-        words_and_places += [(own_words[own_end - n], [read_end - n]) for n in range(equal_tail, 0, -1)]
+        words_and_places += [
+            (own_words[own_end - n], [read_end - n]) for n in range(equal_tail, 0, -1)
+        ]
     return words_and_places
 
 
@@ -124,7 +133,9 @@ def probability_readout(position: int, *, sigmoid: bool) -> LogitReadout:
     return LogitReadout(score, evidence)
 
 
-def regard_readout(positive: int, negative: int, labels: int, *, sigmoid: bool = False) -> LogitReadout:
+def regard_readout(
+    positive: int, negative: int, labels: int, *, sigmoid: bool = False
+) -> LogitReadout:
     """p(positive) - p(negative), of the first `labels` columns of the logits."""
 
     def score(logits: Any) -> Any:

@@ -21,7 +21,7 @@ from kgbias.measure.scorers._gradients import (
     token_owners,
 )
 from kgbias.measures import Measure, get_measure
-from kgbias.models.load import to_float64, load
+from kgbias.models.load import load, to_float64
 from kgbias.models.spec import Spec, resolve
 
 _MULTI_LABEL = "multi_label_classification"
@@ -74,7 +74,9 @@ class HuggingFaceScorer:
         resolved_revision = _folder_hash(folder) if folder.is_dir() else files.commit or revision
         self.name = f"hf:{files.info.public_name}" if files.info.is_local else f"hf:{model_id}"
         used_labels = ",".join(
-            model_labels[i] if model_labels[i] == self._labels[i] else f"{model_labels[i]}={self._labels[i]}"
+            model_labels[i]
+            if model_labels[i] == self._labels[i]
+            else f"{model_labels[i]}={self._labels[i]}"
             for i in self._positions.values()
         )
         self.version = f"{resolved_revision or 'unknown'}:{used_labels}"
@@ -89,7 +91,9 @@ class HuggingFaceScorer:
 
         if not texts:
             return []
-        token_ids = self._tokenizer(list(texts), truncation=True, max_length=self._limit)["input_ids"]
+        token_ids = self._tokenizer(list(texts), truncation=True, max_length=self._limit)[
+            "input_ids"
+        ]
         judgements: list[Judgement | None] = [None] * len(texts)
         for batch in same_length_batches([len(ids) for ids in token_ids], _MAX_BATCH_TOKENS):
             with torch.inference_mode():
@@ -187,7 +191,9 @@ def _translate_labels(
             f"`labels`: hf:{model_id} has no label {unknown[0]!r}; it has {', '.join(model_labels)}"
         )
     if unknown_meanings := sorted(set(meaning.values()) - set(measure.labels)):
-        raise UsageError(f"`labels` cannot mean {unknown_meanings[0]!r}, only {', '.join(measure.labels)}")
+        raise UsageError(
+            f"`labels` cannot mean {unknown_meanings[0]!r}, only {', '.join(measure.labels)}"
+        )
     translated = [meaning.get(name.lower(), name) for name in model_labels]
     if len(set(translated)) < len(translated):
         raise UsageError(f"`labels`: two labels of hf:{model_id} mean the same")
@@ -200,7 +206,9 @@ def _class_positions(
     """Map the classes of a measure (positive, neutral, negative and other of regard) to the model's
     outputs."""
     lower_labels = [label.lower() for label in labels]
-    positions = {label: lower_labels.index(label) for label in measure.labels if label in lower_labels}
+    positions = {
+        label: lower_labels.index(label) for label in measure.labels if label in lower_labels
+    }
     if not set(ends) <= positions.keys() or len(positions) < len(labels):
         other_labels = " and ".join(label for label in measure.labels if label not in ends)
         raise UsageError(
@@ -211,14 +219,18 @@ def _class_positions(
     return positions
 
 
-def _find_position(measure: Measure, labels: Sequence[str], wanted_label: str | None, model_id: str) -> int:
+def _find_position(
+    measure: Measure, labels: Sequence[str], wanted_label: str | None, model_id: str
+) -> int:
     """The place in the model's outputs of the probability that is the value."""
     lower_labels = [label.lower() for label in labels]
     for candidate in (wanted_label.lower(),) if wanted_label else measure.classes:
         if candidate in lower_labels:
             return lower_labels.index(candidate)
     problem = (
-        f"has no label {wanted_label!r}" if wanted_label else f"has no {measure.name} label by a known name"
+        f"has no label {wanted_label!r}"
+        if wanted_label
+        else f"has no {measure.name} label by a known name"
     )
     raise UsageError(
         f"hf:{model_id} {problem}: choose one of its labels as hf:{model_id}:LABEL: "

@@ -118,7 +118,9 @@ class LlmScorer:
         answer_count = 0
         for attempt in range(MAX_ATTEMPTS):
             todo = [index for index, label in enumerate(labels) if label is None]
-            requests = [self._request(texts[index], attempt, self._form_for(texts[0])) for index in todo]
+            requests = [
+                self._request(texts[index], attempt, self._form_for(texts[0])) for index in todo
+            ]
             answers = self._log.ask(requests)
             for index, answer in zip(todo, answers, strict=True):
                 labels[index] = self._read_label(answer)

@@ -53,7 +53,9 @@ def check_sha256(path: Path, expected_digest: str) -> None:
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     if file_digest != expected_digest:
-        raise DataError(f"{path} has SHA-256 {file_digest[:12]}..., expected {expected_digest[:12]}...")
+        raise DataError(
+            f"{path} has SHA-256 {file_digest[:12]}..., expected {expected_digest[:12]}..."
+        )
 
 
 def load_minilm(device: str = "auto") -> LoadedModel:

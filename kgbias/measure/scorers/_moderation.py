@@ -30,7 +30,9 @@ class ModerationScorer:
     def __init__(self, measure: str, category: str = "") -> None:
         category = category or get_measure(measure).moderation
         if not get_measure(measure).moderation:
-            measure_names = " and ".join(m.name for m in MEASURES.own_entries.values() if m.moderation)
+            measure_names = " and ".join(
+                m.name for m in MEASURES.own_entries.values() if m.moderation
+            )
             raise UsageError(f"openai-moderation scores {measure_names}, not {measure}")
         if not os.environ.get("OPENAI_API_KEY"):
             raise UsageError("openai-moderation needs a key in OPENAI_API_KEY")
@@ -42,7 +44,8 @@ class ModerationScorer:
         if _category_key(category) not in first_scores:
             category_names = ", ".join(name.replace("_", "/") for name in first_scores)
             raise UsageError(
-                f"the moderation endpoint has no category {category!r}; it has: {category_names[:500]}"
+                f"the moderation endpoint has no category {category!r}; it has: "
+                f"{category_names[:500]}"
             )
         self.name = f"openai-moderation:{category}"
         self.version = version
@@ -84,7 +87,9 @@ class ModerationScorer:
             value = number_between(score, -_ROUNDING, 1 + _ROUNDING)
             if value is None:
                 raise ModelError("the moderation endpoint gives a score that is not from 0 to 1")
-            scores_by_key[self._server.secrets.clean(_category_key(str(name)))] = min(1.0, max(0.0, value))
+            scores_by_key[self._server.secrets.clean(_category_key(str(name)))] = min(
+                1.0, max(0.0, value)
+            )
         return scores_by_key
 
 

@@ -30,12 +30,16 @@ from kgbias.measure.scorers._gradients import (
 from kgbias.measures import Heads, get_measure
 from kgbias.models.load import find_device
 
-_RECIPE_VERSION = "1"  # raise it when the way from text to answer changes outside _masking.py and the heads
+_RECIPE_VERSION = (
+    "1"  # raise it when the way from text to answer changes outside _masking.py and the heads
+)
 HeadKey = tuple[Path, bool]  # the weights, and whether the texts' groups are replaced
 _MAX_BATCH_TOKENS = 1024
 _MAX_KEPT_TEXTS = 20_000  # texts; the measures read the same ones
 _ENCODER_LAYERS = 6  # of the encoder
-_requested_heads: defaultdict[str, set[HeadKey]] = defaultdict(set)  # heads that scorers were made for
+_requested_heads: defaultdict[str, set[HeadKey]] = defaultdict(
+    set
+)  # heads that scorers were made for
 neutralise_text = lru_cache(maxsize=4096)(_masking.neutralise)  # each measure reads the same texts
 
 
@@ -137,11 +141,16 @@ class OfflineScorer:
         words = align_words(text, masked_text)
         owner_by_place = {place: n for n, (_, places) in enumerate(words) for place in places}
         self.open()
-        network_reading = self.network.gradient_reading(self._head_key, masked_text, self._logit_readout())
+        network_reading = self.network.gradient_reading(
+            self._head_key, masked_text, self._logit_readout()
+        )
         return replace(
             network_reading,
             words=[word for word, _ in words],
-            owners=[None if place is None else owner_by_place.get(place) for place in network_reading.owners],
+            owners=[
+                None if place is None else owner_by_place.get(place)
+                for place in network_reading.owners
+            ],
         )
 
     def _logit_readout(self) -> LogitReadout:
@@ -261,7 +270,9 @@ class OfflineNetwork:
 
         def states(inputs: Any) -> Any:
             mask = torch.ones(inputs.shape[:2], dtype=torch.long, device=inputs.device)
-            lower_states = self._lower(inputs_embeds=inputs, attention_mask=mask, output_hidden_states=True)
+            lower_states = self._lower(
+                inputs_embeds=inputs, attention_mask=mask, output_hidden_states=True
+            )
             return network.states(lower_states.hidden_states)
 
         return GradientReading(

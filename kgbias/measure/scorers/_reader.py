@@ -44,7 +44,9 @@ class LayerReader(nn.Module):
     def __init__(self, outputs: int = 1) -> None:
         super().__init__()
         self.narrow = nn.Linear(STATE_WIDTH, RECURRENT_WIDTH)
-        self.recurrent = nn.GRU(RECURRENT_WIDTH, RECURRENT_WIDTH, batch_first=True, bidirectional=True)
+        self.recurrent = nn.GRU(
+            RECURRENT_WIDTH, RECURRENT_WIDTH, batch_first=True, bidirectional=True
+        )
         self.query = nn.Linear(2 * RECURRENT_WIDTH, 1)
         self.hidden = nn.Linear(6 * RECURRENT_WIDTH, HIDDEN_WIDTH)
         self.out = nn.Linear(HIDDEN_WIDTH, outputs)
@@ -54,11 +56,21 @@ class LayerReader(nn.Module):
         narrow = self.dropout(functional.gelu(self.narrow(states)))
         if lengths is None:
             recurrent_states, _ = self.recurrent(narrow)
-            is_token = torch.ones((*recurrent_states.shape[:2], 1), dtype=torch.bool, device=recurrent_states.device)
+            is_token = torch.ones(
+                (*recurrent_states.shape[:2], 1), dtype=torch.bool, device=recurrent_states.device
+            )
         else:
-            packed_states = pack_padded_sequence(narrow, lengths, batch_first=True, enforce_sorted=False)
-            recurrent_states, _ = pad_packed_sequence(self.recurrent(packed_states)[0], batch_first=True)
-            is_token = (torch.arange(recurrent_states.shape[1]) < lengths[:, None]).to(recurrent_states.device).unsqueeze(-1)
+            packed_states = pack_padded_sequence(
+                narrow, lengths, batch_first=True, enforce_sorted=False
+            )
+            recurrent_states, _ = pad_packed_sequence(
+                self.recurrent(packed_states)[0], batch_first=True
+            )
+            is_token = (
+                (torch.arange(recurrent_states.shape[1]) < lengths[:, None])
+                .to(recurrent_states.device)
+                .unsqueeze(-1)
+            )
         mean = (recurrent_states * is_token).sum(1) / is_token.sum(1)
         largest = recurrent_states.masked_fill(~is_token, -torch.inf).amax(1)
         weights = self.query(recurrent_states).masked_fill(~is_token, -torch.inf).softmax(1)
@@ -89,7 +101,9 @@ class CalibratedReader(nn.Module):
         outputs = weights["out.bias"].shape[-1]
         self.readers = nn.ModuleList()
         for number in range(len(weights["out.bias"]) if has_several else 1):
-            reader_weights = {k: value[number] for k, value in weights.items()} if has_several else weights
+            reader_weights = (
+                {k: value[number] for k, value in weights.items()} if has_several else weights
+            )
             self.readers.append(reader := LayerReader(outputs))
             reader.load_state_dict(reader_weights)
         self.eval()

@@ -45,15 +45,20 @@ class FileScorer:
         self.version = hashlib.sha256(content + column.encode()).hexdigest()[:16]
         rows = _read_rows(self._path)
         read_judgements = _read_classes if get_measure(measure).ends else _read_values
-        self._judgements = _judgements_by_text(self._path, read_judgements(self._path, rows, get_measure(measure), column))
+        self._judgements = _judgements_by_text(
+            self._path, read_judgements(self._path, rows, get_measure(measure), column)
+        )
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         keys = [normalise(text) for text in texts]
-        missing_texts = [t for t, key in zip(texts, keys, strict=True) if key not in self._judgements]
+        missing_texts = [
+            t for t, key in zip(texts, keys, strict=True) if key not in self._judgements
+        ]
         if missing_texts:
             all_of_run = how("run.export(PATH)", "kgbias export")
             raise DataError(
-                f"{self._path} has no score for {len(missing_texts)} of {len(texts)} sentences, for "
+                f"{self._path} has no score for {len(missing_texts)} of {len(texts)} sentences, "
+                f"for "
                 f"example {missing_texts[0][:80]!r}; {all_of_run} writes all sentences "
                 "of a run"
             )
@@ -67,7 +72,9 @@ def _read_rows(path: Path) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _judgements_by_text(path: Path, judgements: Iterable[tuple[str, Judgement]]) -> dict[str, Judgement]:
+def _judgements_by_text(
+    path: Path, judgements: Iterable[tuple[str, Judgement]]
+) -> dict[str, Judgement]:
     """The judgements by text. Raises DataError for a text with two that differ."""
     judgements_by_text: dict[str, Judgement] = {}
     for text, judgement in judgements:
@@ -102,12 +109,18 @@ def _read_classes(
 ) -> Iterator[tuple[str, Judgement]]:
     columns_present = [name for name in rows[0] if name]
     text = _find_column(path, columns_present, _TEXT_COLUMNS, "text")
-    label = _find_column(path, columns_present, (column,) if column else (measure.label_column, "label"), "label")
-    numeric = next((name for name in (measure.name, *_VALUE_COLUMNS) if name in columns_present), None)
+    label = _find_column(
+        path, columns_present, (column,) if column else (measure.label_column, "label"), "label"
+    )
+    numeric = next(
+        (name for name in (measure.name, *_VALUE_COLUMNS) if name in columns_present), None
+    )
     for number, row in enumerate(rows, 1):
         class_label = str(row.get(label) or "").strip().lower()
         if class_label not in measure.labels:
-            raise DataError(f"{path}, row {number}: {class_label[:40]!r} is not a {measure.name} label")
+            raise DataError(
+                f"{path}, row {number}: {class_label[:40]!r} is not a {measure.name} label"
+            )
         sign = measure.signs.get(class_label, 0.0)
         value = _read_number(path, number, row, numeric, measure) if numeric else sign
         yield _text_key(row, text), Judgement(value, class_label, {})
@@ -117,11 +130,14 @@ def _text_key(row: Mapping[str, Any], column: str) -> str:
     return normalise(str(row.get(column) or ""))
 
 
-def _find_column(path: Path, columns_present: Sequence[str], wanted_columns: Sequence[str], content: str) -> str:
+def _find_column(
+    path: Path, columns_present: Sequence[str], wanted_columns: Sequence[str], content: str
+) -> str:
     column = next((name for name in wanted_columns if name in columns_present), None)
     if column is None:
         raise UsageError(
-            f"{path} has no column for the {content}: looked for {', '.join(wanted_columns)}; it has "
+            f"{path} has no column for the {content}: looked for {', '.join(wanted_columns)}; it "
+            f"has "
             f"{', '.join(columns_present)}. Name one as scores:FILE::COLUMN"
         )
     return column

@@ -5,25 +5,25 @@ from kgbias.measure.topics.model import EntropyForm, TopicSettings, fit_topics
 from kgbias.measure.topics.run import entropy_figures, measure_topics
 from kgbias.measure.topics.shares import (
     GroupShares,
-    suggest_remedies,
-    relative_entropies,
     describe_stability,
-    topic_shares,
-    explain_unfit,
     entropy_verdict,
+    explain_unfit,
+    relative_entropies,
+    suggest_remedies,
+    topic_shares,
 )
 
 __all__ = [
     "EntropyForm",
     "GroupShares",
     "TopicSettings",
-    "suggest_remedies",
+    "describe_stability",
     "entropy_figures",
+    "entropy_verdict",
+    "explain_unfit",
     "fit_topics",
     "measure_topics",
     "relative_entropies",
-    "describe_stability",
+    "suggest_remedies",
     "topic_shares",
-    "explain_unfit",
-    "entropy_verdict",
 ]

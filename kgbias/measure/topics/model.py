@@ -61,7 +61,9 @@ def lemmatise(texts: Sequence[str]) -> list[str]:
     The lemmas are English; other scripts pass unchanged."""
     pipeline, sentence_start = _pipeline()
     docs = pipeline.pipe([sentence_start + text[:_MAX_CHARACTERS] for text in texts])
-    return [_kept_lemmas([token for token in doc if token.idx >= len(sentence_start)]) for doc in docs]
+    return [
+        _kept_lemmas([token for token in doc if token.idx >= len(sentence_start)]) for doc in docs
+    ]
 
 
 def _kept_lemmas(tokens: Sequence[Any]) -> str:
@@ -129,29 +131,42 @@ FOLD_COUNT = 5
 _LEFT_OUT_LABEL = -2
 
 
-def kept_pair_shares(labels: TopicLabels, other_clusterings: Sequence[TopicLabels]) -> list[float | None]:
+def kept_pair_shares(
+    labels: TopicLabels, other_clusterings: Sequence[TopicLabels]
+) -> list[float | None]:
     """For each topic of a clustering, in order of number: the share of the pairs of its documents
     that are together in other clusterings too, in [0, 1], over all of their pairs. A document that
     another clustering left out is -2 there. None for a topic without such a pair."""
     shares = []
     for number in np.unique(labels[labels >= 0]):
-        other_labels = [other[(labels == number) & (other != _LEFT_OUT_LABEL)] for other in other_clusterings]
+        other_labels = [
+            other[(labels == number) & (other != _LEFT_OUT_LABEL)] for other in other_clusterings
+        ]
         pairs = sum(_count_pairs(len(labels_of_topic)) for labels_of_topic in other_labels)
         joined_pairs = sum(_count_joined_pairs(labels_of_topic) for labels_of_topic in other_labels)
         shares.append(joined_pairs / pairs if pairs else None)
     return shares
 
 
-def overall_kept_share(labels: TopicLabels, other_clusterings: Sequence[TopicLabels]) -> tuple[float, float]:
+def overall_kept_share(
+    labels: TopicLabels, other_clusterings: Sequence[TopicLabels]
+) -> tuple[float, float]:
     """The same over the pairs of all topics, and what it would be by chance: the share of all pairs
     that are together in the other clusterings; NaN without pairs."""
     clustered_labels = [other[other != _LEFT_OUT_LABEL] for other in other_clusterings]
     topics = np.unique(labels[labels >= 0])
-    labels_by_topic = [o[(labels == n) & (o != _LEFT_OUT_LABEL)] for o in other_clusterings for n in topics]
-    pairs, every = sum(_count_pairs(len(x)) for x in labels_by_topic), sum(_count_pairs(len(x)) for x in clustered_labels)
+    labels_by_topic = [
+        o[(labels == n) & (o != _LEFT_OUT_LABEL)] for o in other_clusterings for n in topics
+    ]
+    pairs, every = (
+        sum(_count_pairs(len(x)) for x in labels_by_topic),
+        sum(_count_pairs(len(x)) for x in clustered_labels),
+    )
     if not pairs or not every:
         return float("nan"), float("nan")
-    return sum(map(_count_joined_pairs, labels_by_topic)) / pairs, sum(map(_count_joined_pairs, clustered_labels)) / every
+    return sum(map(_count_joined_pairs, labels_by_topic)) / pairs, sum(
+        map(_count_joined_pairs, clustered_labels)
+    ) / every
 
 
 def _count_pairs(n: int) -> int:
@@ -166,19 +181,26 @@ def _count_joined_pairs(labels: TopicLabels) -> int:
 COHERENCE_METHOD = "mean NPMI of the words' pairs in the statements (Lau et al. 2014)"
 
 
-def topic_coherences(topics: Sequence[Sequence[str]], documents: Sequence[str]) -> list[float | None]:
+def topic_coherences(
+    topics: Sequence[Sequence[str]], documents: Sequence[str]
+) -> list[float | None]:
     """The coherence of the words of each topic in these documents (words joined by spaces), in
     [-1, 1]; None for a topic of a single word."""
     documents_by_word: dict[str, set[int]] = {word: set() for words in topics for word in words}
     for number, document in enumerate(documents):
         for word in documents_by_word.keys() & document.split():
             documents_by_word[word].add(number)
-    return [_words_coherence([documents_by_word[word] for word in words], len(documents)) for words in topics]
+    return [
+        _words_coherence([documents_by_word[word] for word in words], len(documents))
+        for words in topics
+    ]
 
 
 def _words_coherence(document_sets: Sequence[set[int]], documents: int) -> float | None:
     """The mean NPMI of words, given the documents that contain each."""
-    values = [_npmi(len(a), len(b), len(a & b), documents) for a, b in combinations(document_sets, 2)]
+    values = [
+        _npmi(len(a), len(b), len(a & b), documents) for a, b in combinations(document_sets, 2)
+    ]
     return sum(values) / len(values) if values else None
 
 
@@ -187,7 +209,9 @@ def _npmi(first_count: int, second_count: int, joint_count: int, documents: int)
         return -1.0
     if joint_count == documents:
         return 1.0
-    return log(joint_count * documents / (first_count * second_count)) / -log(joint_count / documents)
+    return log(joint_count * documents / (first_count * second_count)) / -log(
+        joint_count / documents
+    )
 
 
 Outliers = Literal["assign", "keep"]
@@ -251,8 +275,8 @@ class TopicFit:
         strengths: the cluster membership in [0, 1], 0 if HDBSCAN left the document out.
         coherences: that of each topic's words.
         stabilities: each topic's overlap with the nearest topic of other seeds, in [0, 1].
-        kept_shares: the share of each topic's pairs of documents that share a topic without a fifth of the
-            documents, in [0, 1]; None for a topic without pairs.
+        kept_shares: the share of each topic's pairs of documents that share a topic without a fifth
+            of the documents, in [0, 1]; None for a topic without pairs.
         settings: everything that the outcome depends on, and what is known about it as a whole.
     """
 
@@ -291,7 +315,9 @@ def fit_topics(
     kept_shares: tuple[float | None, ...] = ()
     rand_index = kept_share = chance_share = None
     outliers = len(texts)
-    rows = _embed_distinct(texts, vectors) if len(texts) >= MIN_DISTINCT_VECTORS else np.zeros((0, 1))
+    rows = (
+        _embed_distinct(texts, vectors) if len(texts) >= MIN_DISTINCT_VECTORS else np.zeros((0, 1))
+    )
     distinct = len(np.unique(rows, axis=0))
     if distinct >= MIN_DISTINCT_VECTORS:
         clusterings = []
@@ -300,16 +326,28 @@ def fit_topics(
             advance()
         raw_labels, strength = clusterings[0]
         outliers = int((raw_labels < 0).sum())
-        settled_labels = [_settle_labels(cluster_labels, rows, settings) for cluster_labels, _ in clusterings]
+        settled_labels = [
+            _settle_labels(cluster_labels, rows, settings) for cluster_labels, _ in clusterings
+        ]
         if (settled_labels[0] >= 0).any():
             rand_index = round(mean_adjusted_rand(settled_labels), 6)
-            stabilities = tuple(round(number, 6) for number in topic_overlaps(settled_labels[0], settled_labels[1:]))
-            fold_labels = [_cluster_without_fold(rows, size, n, settings, advance) for n in range(FOLD_COUNT)]
-            kept_shares = tuple(None if number is None else round(number, 6) for number in kept_pair_shares(settled_labels[0], fold_labels))
-            kept_share, chance_share = (round(number, 6) for number in overall_kept_share(settled_labels[0], fold_labels))
+            stabilities = tuple(
+                round(number, 6) for number in topic_overlaps(settled_labels[0], settled_labels[1:])
+            )
+            fold_labels = [
+                _cluster_without_fold(rows, size, n, settings, advance) for n in range(FOLD_COUNT)
+            ]
+            kept_shares = tuple(
+                None if number is None else round(number, 6)
+                for number in kept_pair_shares(settled_labels[0], fold_labels)
+            )
+            kept_share, chance_share = (
+                round(number, 6) for number in overall_kept_share(settled_labels[0], fold_labels)
+            )
             words = _topic_words(texts, settled_labels[0], settings.words)
             coherence_values = tuple(
-                None if value is None else round(value, 6) for value in topic_coherences(words, texts)
+                None if value is None else round(value, 6)
+                for value in topic_coherences(words, texts)
             )
         for place, label, member in zip(order, settled_labels[0], strength, strict=True):
             labels[place], strengths[place] = int(label), float(member)
@@ -318,7 +356,8 @@ def fit_topics(
         "empty": len(documents) - len(texts),
         "distinct": distinct,
         "min_cluster_size": size,
-        "min_cluster_size_rule": f"statements / {_STATEMENTS_PER_MIN_SIZE}, at least {_MIN_CLUSTER_SIZE}"
+        "min_cluster_size_rule": f"statements / {_STATEMENTS_PER_MIN_SIZE}, at least "
+        f"{_MIN_CLUSTER_SIZE}"
         if settings.min_topic_size is None
         else "given",
         "cluster_selection": settings.clusters,
@@ -332,13 +371,19 @@ def fit_topics(
         "embedding": vectors.name,
         "embedding_version": vectors.version,
         "lemmatiser": lemmatiser_name(),
-        "umap": {"components": _UMAP_DIMENSIONS, "neighbours": _UMAP_NEIGHBOURS, "metric": "cosine"},
+        "umap": {
+            "components": _UMAP_DIMENSIONS,
+            "neighbours": _UMAP_NEIGHBOURS,
+            "metric": "cosine",
+        },
         "seed": settings.seed,
         "seeds": SEED_COUNT,
         "entropy": settings.entropy,
         "versions": _package_versions(),
     }
-    return TopicFit(words, tuple(labels), tuple(strengths), coherence_values, stabilities, kept_shares, record)
+    return TopicFit(
+        words, tuple(labels), tuple(strengths), coherence_values, stabilities, kept_shares, record
+    )
 
 
 def _cluster_without_fold(
@@ -431,7 +476,9 @@ def _settle_labels(labels: TopicLabels, rows: Vectors, settings: TopicSettings) 
     if settings.outliers == "assign" and (labels < 0).any() and (labels >= 0).any():
         labels = _assign_outliers(labels, rows)
     topic_numbers, counts = np.unique(labels[labels >= 0], return_counts=True)
-    place = {int(topic_numbers[n]): rank for rank, n in enumerate(np.lexsort((topic_numbers, -counts)))}
+    place = {
+        int(topic_numbers[n]): rank for rank, n in enumerate(np.lexsort((topic_numbers, -counts)))
+    }
     return np.array([place.get(int(label), -1) for label in labels], dtype=np.int64)
 
 
@@ -444,7 +491,9 @@ def _assign_outliers(labels: TopicLabels, rows: Vectors) -> TopicLabels:
     return np.where(labels < 0, nearest, labels)
 
 
-def _topic_words(texts: Sequence[str], labels: TopicLabels, max_words: int) -> tuple[tuple[str, ...], ...]:
+def _topic_words(
+    texts: Sequence[str], labels: TopicLabels, max_words: int
+) -> tuple[tuple[str, ...], ...]:
     """The words of each topic with the highest class-based TF-IDF, best first."""
     try:
         from sklearn.feature_extraction.text import CountVectorizer

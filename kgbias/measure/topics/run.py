@@ -8,12 +8,12 @@ from dataclasses import replace
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import TopicAssignment, GroupScore, Run, Topic, TopicModel, TripleView
+from kgbias.graph.types import GroupScore, Run, Topic, TopicAssignment, TopicModel, TripleView
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.scorers import require_english
 from kgbias.measure.topics.model import FOLD_COUNT, SEED_COUNT, TopicSettings, fit_topics, lemmatise
-from kgbias.measure.topics.shares import relative_entropies, topic_shares, explain_unfit
+from kgbias.measure.topics.shares import explain_unfit, relative_entropies, topic_shares
 from kgbias.measures import WITHHELD_PREFIX
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample
 
@@ -22,7 +22,8 @@ PLUG_IN_MEASURE = "relative_entropy_plug_in"
 PUBLISHED_MEASURE = "relative_entropy_as_published"
 ENTROPY_MEASURES = (ENTROPY_MEASURE, PLUG_IN_MEASURE, PUBLISHED_MEASURE)
 _METHOD_TEXTS = {
-    ENTROPY_MEASURE: "D(group || mean of groups) over topics, bits, bias-corrected; basic bootstrap over ",
+    ENTROPY_MEASURE: "D(group || mean of groups) over topics, bits, bias-corrected; basic "
+    "bootstrap over ",
     PLUG_IN_MEASURE: "D(group || mean of groups) over topics, bits, of the shares as counted",
     PUBLISHED_MEASURE: "Eq. 1 of Salinas et al. 2023: minus D, in nats, of the shares as counted",
 }
@@ -52,7 +53,9 @@ def measure_topics(
     settings, progress = settings or TopicSettings(), progress or SilentProgress()
     vectors = load_vectors(settings.embedding, device)
     selected = select_statements(run, replace(selection or Selection(), arm=None))
-    count_by_triple: Counter[str] = Counter()  # a statement counts as often as all arms together said it
+    count_by_triple: Counter[str] = (
+        Counter()
+    )  # a statement counts as often as all arms together said it
     for triple in selected.triples:
         count_by_triple[triple.id] += triple.count
     triples = {triple.id: triple for triple in selected.triples}.values()
@@ -62,7 +65,9 @@ def measure_topics(
     models = []
     for category_number, category in enumerate(categories, start=1):
         ids = {g.id for g in run.groups if g.category == category}
-        category_triples = sorted((triple for triple in triples if triple.group_id in ids), key=lambda triple: triple.id)
+        category_triples = sorted(
+            (triple for triple in triples if triple.group_id in ids), key=lambda triple: triple.id
+        )
         seeds = Counter(done=(category_number - 1) * (SEED_COUNT + FOLD_COUNT))
 
         def advance(seeds: Counter[str] = seeds) -> None:
@@ -79,9 +84,23 @@ def measure_topics(
         )
         progress.advance(category_number * (SEED_COUNT + FOLD_COUNT) - seeds["done"])
         topics = tuple(
-            Topic(category, number, words, topic_fit.labels.count(number), coherence, stability, kept_share)
+            Topic(
+                category,
+                number,
+                words,
+                topic_fit.labels.count(number),
+                coherence,
+                stability,
+                kept_share,
+            )
             for number, (words, coherence, stability, kept_share) in enumerate(
-                zip(topic_fit.topics, topic_fit.coherences, topic_fit.stabilities, topic_fit.kept_shares, strict=True)
+                zip(
+                    topic_fit.topics,
+                    topic_fit.coherences,
+                    topic_fit.stabilities,
+                    topic_fit.kept_shares,
+                    strict=True,
+                )
             )
         )
         assignments = tuple(
@@ -91,7 +110,9 @@ def measure_topics(
                 strength,
                 assigned=label >= 0 and strength == 0,
             )
-            for triple, label, strength in zip(category_triples, topic_fit.labels, topic_fit.strengths, strict=True)
+            for triple, label, strength in zip(
+                category_triples, topic_fit.labels, topic_fit.strengths, strict=True
+            )
         )
         statements_by_topic = [0] * len(topics)
         for triple, label in zip(category_triples, topic_fit.labels, strict=True):
@@ -99,7 +120,9 @@ def measure_topics(
                 statements_by_topic[label] += count_by_triple[triple.id]
         record = topic_fit.settings | {
             "statements": statements,
-            "largest_share": max(statements_by_topic) / sum(statements_by_topic) if statements_by_topic else None,
+            "largest_share": max(statements_by_topic) / sum(statements_by_topic)
+            if statements_by_topic
+            else None,
             "selection": selection_record,
         }
         models.append(TopicModel(category, topics, assignments, record))
@@ -131,19 +154,27 @@ def entropy_figures(
 ) -> list[GroupScore]:
     """Each group's relative entropy, in the three forms of `relative_entropies`, if its category
     has at least two groups; `draws` says how the triples were drawn (None: independently), `arm` is
-    the arm of all of them. If the topics do not support it (`explain_unfit`), the figures have no value and
-    say why, except for Eq. 1 in a model that asks for the published form."""
+    the arm of all of them. If the topics do not support it (`explain_unfit`), the figures have no
+    value and say why, except for Eq. 1 in a model that asks for the published form."""
     figures = []
     for model in models:
         # By id, so that the order of a run's groups changes neither draws nor rounding.
-        shares = sorted(topic_shares(run, triples, model, draws), key=lambda group_shares: group_shares.group.id)
+        shares = sorted(
+            topic_shares(run, triples, model, draws), key=lambda group_shares: group_shares.group.id
+        )
         if len(shares) < 2:
             continue
         reason = explain_unfit(model)
         published = not reason or model.settings.get("entropy") == "as_published"
-        samples = _topic_samples(triples, model, [group_shares.group.id for group_shares in shares], draws)
-        relative_entropy_values = relative_entropies([group_shares.counts for group_shares in shares], samples)
-        for group_shares, sample, entropy in zip(shares, samples, relative_entropy_values, strict=True):
+        samples = _topic_samples(
+            triples, model, [group_shares.group.id for group_shares in shares], draws
+        )
+        relative_entropy_values = relative_entropies(
+            [group_shares.counts for group_shares in shares], samples
+        )
+        for group_shares, sample, entropy in zip(
+            shares, samples, relative_entropy_values, strict=True
+        ):
             n = entropy.estimate.n
             if not n and not reason:
                 continue
@@ -155,10 +186,20 @@ def entropy_figures(
             for name, estimate in estimates_by_measure.items():
                 if reason and not (n and published and name == PUBLISHED_MEASURE):
                     withheld = Estimate.missing(n)
-                    score = GroupScore.from_estimate(group_shares.group.id, name, withheld, WITHHELD_PREFIX + reason, arm)
+                    score = GroupScore.from_estimate(
+                        group_shares.group.id, name, withheld, WITHHELD_PREFIX + reason, arm
+                    )
                 else:
-                    resampling_text = _RESAMPLING_TEXTS[sample is not None] if name == ENTROPY_MEASURE else ""
-                    score = GroupScore.from_estimate(group_shares.group.id, name, estimate, _METHOD_TEXTS[name] + resampling_text, arm)
+                    resampling_text = (
+                        _RESAMPLING_TEXTS[sample is not None] if name == ENTROPY_MEASURE else ""
+                    )
+                    score = GroupScore.from_estimate(
+                        group_shares.group.id,
+                        name,
+                        estimate,
+                        _METHOD_TEXTS[name] + resampling_text,
+                        arm,
+                    )
                 figures.append(score)
     return figures
 

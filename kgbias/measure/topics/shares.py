@@ -30,7 +30,9 @@ from kgbias.stats.inference import (
 )
 
 MIN_ADJUSTED_RAND = 0.5  # the lowest acceptable mean adjusted Rand index over seeds
-MIN_TOPIC_STABILITY = 0.6  # the lowest stability (Hennig 2007), and share of pairs kept, of a topic to rely on
+MIN_TOPIC_STABILITY = (
+    0.6  # the lowest stability (Hennig 2007), and share of pairs kept, of a topic to rely on
+)
 MAX_TOPIC_SHARE = 0.5  # the largest share that one topic may hold of statements with a topic
 
 
@@ -62,13 +64,18 @@ def describe_stability(model: TopicModel) -> str:
     if not model.topics or kept_share is None or chance_share is None:
         return ""
     steady_topics = [
-        str(t.number) for t in model.topics if min(t.stability or 0.0, t.kept or 0.0) >= MIN_TOPIC_STABILITY
+        str(t.number)
+        for t in model.topics
+        if min(t.stability or 0.0, t.kept or 0.0) >= MIN_TOPIC_STABILITY
     ]
     other_count = len(model.topics) - len(steady_topics)
     return (
-        f"without a fifth of the statements, {kept_share:.0%} of the pairs that share a topic still do "
-        f"(by chance {chance_share:.0%}); {len(steady_topics)} of {len(model.topics)} topics hold up "
-        f"(stability and kept both at least {MIN_TOPIC_STABILITY:g}){': ' if steady_topics else ''}{', '.join(steady_topics)}"
+        f"without a fifth of the statements, {kept_share:.0%} of the pairs that share a topic "
+        f"still do "
+        f"(by chance {chance_share:.0%}); {len(steady_topics)} of {len(model.topics)} topics hold "
+        f"up "
+        f"(stability and kept both at least "
+        f"{MIN_TOPIC_STABILITY:g}){': ' if steady_topics else ''}{', '.join(steady_topics)}"
         + ("; do not rely on the others" if other_count and steady_topics else "")
     )
 
@@ -110,8 +117,8 @@ class GroupShares:
         group: the group.
         counts: how many statements are about each topic, in the order of the model's topics; [k].
         outliers: how many are about no topic.
-        topic_sample: the topic number of each statement, -1 for none, with how they were drawn; None if
-            that is not known.
+        topic_sample: the topic number of each statement, -1 for none, with how they were drawn;
+            None if that is not known.
     """
 
     group: Group
@@ -131,9 +138,13 @@ class GroupShares:
         n, topic_count = self.n + self.outliers, int(self.counts[number])
         if self.topic_sample is None:
             return proportion(topic_count, n)
-        indicator_sample = replace(self.topic_sample, values=(self.topic_sample.values == number).astype(np.float64))
+        indicator_sample = replace(
+            self.topic_sample, values=(self.topic_sample.values == number).astype(np.float64)
+        )
         count_estimate = bootstrap(indicator_sample, total)
-        return Estimate(topic_count / n, count_estimate.low / n, min(1.0, count_estimate.high / n), n)
+        return Estimate(
+            topic_count / n, count_estimate.low / n, min(1.0, count_estimate.high / n), n
+        )
 
 
 def topic_shares(
@@ -163,7 +174,9 @@ def topic_shares(
                 counts[place[topic]] += triple.count
         if counts.sum() or outliers:
             group_triples = [triple for triple in triples if triple.group_id == group.id]
-            topic_sample = draws.labelled_sample(group_triples, numbers) if draws and draws.is_known else None
+            topic_sample = (
+                draws.labelled_sample(group_triples, numbers) if draws and draws.is_known else None
+            )
             shares.append(GroupShares(group, counts, outliers, topic_sample))
     return shares
 
@@ -184,7 +197,9 @@ class RelativeEntropy:
     published: float
 
 
-def _resample_divergences(shares: Values, sizes: Sequence[int], rng: np.random.Generator, draws: int) -> Values:
+def _resample_divergences(
+    shares: Values, sizes: Sequence[int], rng: np.random.Generator, draws: int
+) -> Values:
     """The divergence of groups from their mean, [draws, groups], over samples of these sizes from
     these shares, [groups, k]."""
     drawn_shares = np.stack(
@@ -200,7 +215,11 @@ def _effective_sizes(shares: Values, sizes: Sequence[int], drawn_shares: Values)
     for place, size in enumerate(sizes):
         resample_variance = float(drawn_shares[:, place].var(axis=0).sum())
         single_variance = 1.0 - float(shares[place] @ shares[place])
-        effective_sizes.append(size if not resample_variance else min(size, max(2, round(single_variance / resample_variance))))
+        effective_sizes.append(
+            size
+            if not resample_variance
+            else min(size, max(2, round(single_variance / resample_variance)))
+        )
     return effective_sizes
 
 
@@ -237,7 +256,9 @@ def relative_entropies(
     if not filled_groups:
         return results
     rng = np.random.Generator(np.random.PCG64(seed))
-    shares = np.array([counts[group_number] / counts[group_number].sum() for group_number in filled_groups])
+    shares = np.array(
+        [counts[group_number] / counts[group_number].sum() for group_number in filled_groups]
+    )
     sizes = [int(counts[group_number].sum()) for group_number in filled_groups]
     values = kl_divergence(shares, shares.mean(axis=0))
     drawn_shares = np.stack(
@@ -248,43 +269,65 @@ def relative_entropies(
         axis=1,
     )
     replicates = kl_divergence(drawn_shares, drawn_shares.mean(axis=1, keepdims=True))
-    effective_sizes, mean_shares = _effective_sizes(shares, sizes, drawn_shares), shares.mean(axis=0)
+    effective_sizes, mean_shares = (
+        _effective_sizes(shares, sizes, drawn_shares),
+        shares.mean(axis=0),
+    )
     max_chance_divergence = np.quantile(
-        _resample_divergences(np.broadcast_to(mean_shares, shares.shape), effective_sizes, rng, draws), (1 + level) / 2, axis=0
+        _resample_divergences(
+            np.broadcast_to(mean_shares, shares.shape), effective_sizes, rng, draws
+        ),
+        (1 + level) / 2,
+        axis=0,
     )
     smoothed_shares = shares * np.array(effective_sizes)[:, None] + _PSEUDO_STATEMENTS
     smoothed_shares /= smoothed_shares.sum(axis=1, keepdims=True)
     smoothed_divergences = _resample_divergences(smoothed_shares, effective_sizes, rng, draws)
-    bias = smoothed_divergences.mean(axis=0) - kl_divergence(smoothed_shares, smoothed_shares.mean(axis=0))
+    bias = smoothed_divergences.mean(axis=0) - kl_divergence(
+        smoothed_shares, smoothed_shares.mean(axis=0)
+    )
     spread = np.maximum(replicates.std(axis=0), smoothed_divergences.std(axis=0))
     for place, group_number in enumerate(filled_groups):
         raw_divergence, group_replicates = float(values[place]), replicates[:, place]
         value = max(0.0, 2 * raw_divergence - float(group_replicates.mean()))
         low = high = nan
         if sizes[place] >= _MIN_TOPIC_STATEMENTS:
-            half_width = student_quantile((1 + level) / 2, max(_MIN_TOPIC_STATEMENTS, effective_sizes[place]) - 1) * float(
-                spread[place]
-            )
+            half_width = student_quantile(
+                (1 + level) / 2, max(_MIN_TOPIC_STATEMENTS, effective_sizes[place]) - 1
+            ) * float(spread[place])
             middle = raw_divergence - float(bias[place])
             # A value cut at 0 must not fall outside its interval.
             low, high = min(max(0.0, middle - half_width), value), max(middle + half_width, value)
             if raw_divergence <= max_chance_divergence[place]:
                 low = 0.0
         estimate = Estimate(value, low, high, sizes[place])
-        results[group_number] = RelativeEntropy(estimate, raw_divergence, -raw_divergence * float(np.log(2)))
+        results[group_number] = RelativeEntropy(
+            estimate, raw_divergence, -raw_divergence * float(np.log(2))
+        )
     return results
 
 
 def _resample_shares(
-    shares: Values, statement_count: int, sample: Sample | None, draws: int, rng: np.random.Generator
+    shares: Values,
+    statement_count: int,
+    sample: Sample | None,
+    draws: int,
+    rng: np.random.Generator,
 ) -> Values:
     """A group's topic shares over resamples, [draws, k]."""
     if sample is None or sample.design is None or sample.places is None:
         return np.asarray(rng.multinomial(statement_count, shares, size=draws) / statement_count)
     topic_number, design = len(shares), sample.design
     cells = design.clusters[sample.places] * topic_number + sample.values.astype(np.int64)
-    topic_counts = np.bincount(cells, sample.counts, len(design.strata) * topic_number).reshape(-1, topic_number)
-    drawn_counts = np.concatenate([cluster_weights @ topic_counts for cluster_weights in design.weights(draws, rng, topic_number)])
+    topic_counts = np.bincount(cells, sample.counts, len(design.strata) * topic_number).reshape(
+        -1, topic_number
+    )
+    drawn_counts = np.concatenate(
+        [
+            cluster_weights @ topic_counts
+            for cluster_weights in design.weights(draws, rng, topic_number)
+        ]
+    )
     total = drawn_counts.sum(axis=1, keepdims=True)
     return np.asarray(np.where(total > 0, drawn_counts / np.where(total > 0, total, 1.0), shares))
 

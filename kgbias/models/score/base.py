@@ -14,18 +14,20 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, ModelError, UsageError, no_such
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.models.base import Support, ModelInfo, Notify, Settings
+from kgbias.models.base import ModelInfo, Notify, Settings, Support
 
 _PROBE_TOKENS = 8  # tokens of the test text
 _TOLERANCES = {"float32": 1e-5}  # tolerance of a log-probability, relative above 1 nat
 _ROUGH_TOLERANCE = 1e-2  # of coarser types, where another expert may round otherwise
 
 
-def looks_ahead(read_logits: Callable[[Any], Any], vocabulary: int, device: Any, dtype: str) -> bool:
+def looks_ahead(
+    read_logits: Callable[[Any], Any], vocabulary: int, device: Any, dtype: str
+) -> bool:
     """Whether the last token of a text moves the probability of any earlier one.
 
-    Two texts that differ in their last token are read. `read_logits` gives the logits of token ids [1, n],
-    [1, n, vocabulary]; those before the last place must be equal up to rounding.
+    Two texts that differ in their last token are read. `read_logits` gives the logits of token ids
+    [1, n], [1, n, vocabulary]; those before the last place must be equal up to rounding.
     """
     import torch
 
@@ -35,7 +37,8 @@ def looks_ahead(read_logits: Callable[[Any], Any], vocabulary: int, device: Any,
     changed_ids[0, -1] = (ids[0, -1] + 1) % vocabulary
     with torch.inference_mode():
         first_logs, second_logs = (
-            read_logits(tokens)[0, : _PROBE_TOKENS - 1].float().log_softmax(-1) for tokens in (ids, changed_ids)
+            read_logits(tokens)[0, : _PROBE_TOKENS - 1].float().log_softmax(-1)
+            for tokens in (ids, changed_ids)
         )
         gap = float(((first_logs - second_logs).abs() / (1 + first_logs.abs())).max())
     return gap > _TOLERANCES.get(dtype, _ROUGH_TOLERANCE)
@@ -139,8 +142,9 @@ class TokenisedText:
 
 
 class TextScorer:
-    """A model that scores texts. Subclasses define how a text is read (`_encode`, `_frame_tokens`) and
-    the log-probabilities of its tokens (`_log_probabilities`). `logprobs` is whether there are any."""
+    """A model that scores texts. Subclasses define how a text is read (`_encode`, `_frame_tokens`)
+    and the log-probabilities of its tokens (`_log_probabilities`). `logprobs` is whether there are
+    any."""
 
     logprobs: ClassVar[Support] = "yes"
     info: ModelInfo
@@ -188,9 +192,14 @@ class TextScorer:
             if len(one.ids) > self.limit:
                 self._check_text(statements[n % len(statements)], one)
         stems = [len(group_texts[n // len(statements)].ids) for n in range(len(probes))]
-        values = self._compute_values([*group_texts, *probes], [1] * len(group_texts) + stems, progress)
+        values = self._compute_values(
+            [*group_texts, *probes], [1] * len(group_texts) + stems, progress
+        )
         probe_rows = values[len(group_texts) :]
-        statement_rows = [row[len(row) - one.statement_tokens :] for row, one in zip(probe_rows, probes, strict=True)]
+        statement_rows = [
+            row[len(row) - one.statement_tokens :]
+            for row, one in zip(probe_rows, probes, strict=True)
+        ]
         return ProbeGrid(
             probes=sum_scores(probe_rows).reshape(len(groups), len(statements)),
             statement=sum_scores(statement_rows).reshape(len(groups), len(statements)),
@@ -233,19 +242,32 @@ class TextScorer:
                 tokenised.append(TokenisedText(ids, tuple(p for p in wanted_places if p)))
                 continue
             chosen_places = {place + self._first_own_token for place in wanted_places}
-            tokenised.append(TokenisedText(whole_text.ids, tuple(p for p in whole_text.scored if p in chosen_places)))
+            tokenised.append(
+                TokenisedText(
+                    whole_text.ids, tuple(p for p in whole_text.scored if p in chosen_places)
+                )
+            )
         return self._compute_values(tokenised, None, progress)
 
-    def _tokenise_probes(self, groups: Sequence[str], statements: Sequence[str]) -> list[TokenisedText]:
+    def _tokenise_probes(
+        self, groups: Sequence[str], statements: Sequence[str]
+    ) -> list[TokenisedText]:
         group_tokens = [self._tokenise(group) for group in groups]
         statement_tokens = [self._tokenise(" " + statement) for statement in statements]
         count = len(group_tokens) * len(statement_tokens)
         rng = np.random.Generator(np.random.PCG64(0))
         sample = range(count) if count <= _CHECKED_PAIRS else rng.integers(0, count, _CHECKED_PAIRS)
         for n in sample:
-            group, statement = groups[n // len(statement_tokens)], statements[n % len(statement_tokens)]
+            group, statement = (
+                groups[n // len(statement_tokens)],
+                statements[n % len(statement_tokens)],
+            )
             whole_tokens = self._tokenise(f"{group} {statement}")
-            if whole_tokens != group_tokens[n // len(statement_tokens)] + statement_tokens[n % len(statement_tokens)]:
+            if (
+                whole_tokens
+                != group_tokens[n // len(statement_tokens)]
+                + statement_tokens[n % len(statement_tokens)]
+            ):
                 return self._tokenise_whole_probes(groups, statements)
         # A token that reaches over the boundary holds the end of a group and the first word of a
         # statement: all of these are checked.
@@ -258,8 +280,14 @@ class TextScorer:
                 return self._tokenise_whole_probes(groups, statements)
         return [self._frame_tokens(a + b, len(b)) for a in group_tokens for b in statement_tokens]
 
-    def _tokenise_whole_probes(self, groups: Sequence[str], statements: Sequence[str]) -> list[TokenisedText]:
-        return [self._tokenise_whole_probe(group, statement) for group in groups for statement in statements]
+    def _tokenise_whole_probes(
+        self, groups: Sequence[str], statements: Sequence[str]
+    ) -> list[TokenisedText]:
+        return [
+            self._tokenise_whole_probe(group, statement)
+            for group in groups
+            for statement in statements
+        ]
 
     def _tokenise_whole_probe(self, group: str, statement: str) -> TokenisedText:
         """A probe tokenised as one text; a token that reaches into the statement belongs to it."""
@@ -290,7 +318,10 @@ class TextScorer:
             )
 
     def _compute_values(
-        self, tokenised: Sequence[TokenisedText], stems: Sequence[int] | None, progress: Progress | None
+        self,
+        tokenised: Sequence[TokenisedText],
+        stems: Sequence[int] | None,
+        progress: Progress | None,
     ) -> list[Array]:
         progress_bar = progress or SilentProgress()
         values = self._log_probabilities(tokenised, stems, lambda n: progress_bar.advance(n))
@@ -349,7 +380,8 @@ class LeftToRight(TextScorer):
         other_settings: Settings = (),
         notify: Notify = lambda _: None,
     ) -> None:
-        """`other_settings` is what else can change a score, `limit` how many tokens a text may have."""
+        """`other_settings` is what else can change a score, `limit` how many tokens a text may
+        have."""
         beginning, self._lead = _find_beginning(info, tokenizer, begin)
         if begin == "auto" and beginning != "bos":
             notify(
@@ -363,7 +395,9 @@ class LeftToRight(TextScorer):
 
     def _frame_tokens(self, ids: TokenIds, statement_tokens: int) -> TokenisedText:
         framed_ids = (*self._lead, *ids)
-        return TokenisedText(framed_ids, tuple(range(1, len(framed_ids))), min(statement_tokens, len(framed_ids) - 1))
+        return TokenisedText(
+            framed_ids, tuple(range(1, len(framed_ids))), min(statement_tokens, len(framed_ids) - 1)
+        )
 
     def _log_probabilities(
         self,
@@ -400,16 +434,24 @@ class CausalScorer(LeftToRight):
         vocabulary = int(model.config.get_text_config().vocab_size)
         if looks_ahead(
             lambda ids: model(input_ids=ids, use_cache=False).logits,
-            vocabulary, model.device, weight_dtype,
-        ):  # fmt: skip
+            vocabulary,
+            model.device,
+            weight_dtype,
+        ):
             raise ModelError(
                 f"{info.name} looks ahead: the last token changes the probability of earlier "
                 "ones, so it has no perplexity from left to right"
             )
         super().__init__(
-            info, tokenizer, CausalEngine(model, tier), begin,
-            kind=kind, dtype=dtype or weight_dtype, limit=context_length(model, tokenizer), notify=notify,
-        )  # fmt: skip
+            info,
+            tokenizer,
+            CausalEngine(model, tier),
+            begin,
+            kind=kind,
+            dtype=dtype or weight_dtype,
+            limit=context_length(model, tokenizer),
+            notify=notify,
+        )
 
 
 def _find_beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, TokenIds]:
@@ -417,13 +459,17 @@ def _find_beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, T
         raise UsageError(no_such("begin", begin, BEGINNINGS))
     beginning_tokens = {"bos": tokenizer.bos_token_id, "eos": tokenizer.eos_token_id}
     if begin == "auto":
-        begin = next((name for name, token in beginning_tokens.items() if token is not None), "none")
+        begin = next(
+            (name for name, token in beginning_tokens.items() if token is not None), "none"
+        )
     if begin == "none":
         return begin, ()
     token = beginning_tokens[begin]
     if token is None:
         other_choices = "eos or none" if beginning_tokens["eos"] is not None else "none"
-        raise UsageError(f"{info.name} has no {begin.upper()} token: set `begin` to {other_choices}")
+        raise UsageError(
+            f"{info.name} has no {begin.upper()} token: set `begin` to {other_choices}"
+        )
     return begin, (int(token),)
 
 

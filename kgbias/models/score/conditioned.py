@@ -18,11 +18,11 @@ from kgbias.models.load import to_float64
 from kgbias.models.score.base import (
     Array,
     Convention,
-    TokenisedText,
     ProbeGrid,
-    TokenIds,
     Scores,
     TextScorer,
+    TokenIds,
+    TokenisedText,
     context_length,
     looks_ahead,
     sum_scores,
@@ -111,7 +111,9 @@ class ConditionedScorer(TextScorer):
 
     def _frame_tokens(self, ids: TokenIds, statement_tokens: int) -> TokenisedText:
         framed_ids = (*self._start_tokens, *ids)
-        return ConditionedText(framed_ids, tuple(range(1, len(framed_ids))), statement_tokens, self._plain_source)
+        return ConditionedText(
+            framed_ids, tuple(range(1, len(framed_ids))), statement_tokens, self._plain_source
+        )
 
     def _tokenise_source(self, group: str) -> TokenIds:
         """What the encoder reads, with its special tokens."""

@@ -10,7 +10,7 @@ from kgbias.errors import UsageError
 from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Convention, ProbeGrid, Scores, Surprisals, TextScorer
-from kgbias.models.spec import loads_weights, is_on_server
+from kgbias.models.spec import is_on_server, loads_weights
 from kgbias.parallel import Executor
 from kgbias.parallel.local import count_torch_threads
 
@@ -49,7 +49,9 @@ class DistributedScorer:
             )
         self._executor, self._spec, self._opening = executor, spec, dict(open_options)
         executor.dismiss()  # the memory of one model is enough
-        ((_, identity),) = executor.run_pieces(_DescribeTask(_do_nothing, spec, open_options, ""), [None])
+        ((_, identity),) = executor.run_pieces(
+            _DescribeTask(_do_nothing, spec, open_options, ""), [None]
+        )
         self.info, self.settings = identity.info, identity.settings
         self.convention, self.parameters = identity.convention, identity.parameters
         for note in identity.notes:
@@ -57,7 +59,9 @@ class DistributedScorer:
 
     def run_task(self, task: Task[P, R], pieces: Sequence[P]) -> Iterator[tuple[int, R]]:
         """The number of each piece and a pickled task's answer, in any order."""
-        scorer_task = ScorerTask(task, self._spec, self._opening, self.info.opening_text(self.settings))
+        scorer_task = ScorerTask(
+            task, self._spec, self._opening, self.info.opening_text(self.settings)
+        )
         with closing(self._executor.run_pieces(scorer_task, pieces)) as results:
             yield from results
 
@@ -96,7 +100,13 @@ class _DescribeTask(ScorerTask):
 
     def __call__(self, piece: Any) -> ScorerIdentity:
         opened_scorer = self._scorer
-        return ScorerIdentity(opened_scorer.info, opened_scorer.settings, opened_scorer.convention, opened_scorer.parameters, tuple(self._notes))
+        return ScorerIdentity(
+            opened_scorer.info,
+            opened_scorer.settings,
+            opened_scorer.convention,
+            opened_scorer.parameters,
+            tuple(self._notes),
+        )
 
 
 def _do_nothing(scorer: TextScorer, piece: Any) -> None:
@@ -117,7 +127,9 @@ def resolve_scorer(model: AnyScorer | ScorerSource) -> AnyScorer:
     """The model, to score texts. Raises UsageError for one that gives no log-probabilities."""
     make_scorer = getattr(model, "scorer", None)
     resolved: Any = model if make_scorer is None else make_scorer()
-    if not hasattr(resolved, "info") or (hasattr(resolved, "complete") and not hasattr(resolved, "grid")):
+    if not hasattr(resolved, "info") or (
+        hasattr(resolved, "complete") and not hasattr(resolved, "grid")
+    ):
         raise UsageError(
             f"a {type(model).__name__} gives no log-probabilities: hand over what "
             "kgbias.open_scorer, or kgbias.in_memory with a transformers model, gives"
@@ -126,7 +138,9 @@ def resolve_scorer(model: AnyScorer | ScorerSource) -> AnyScorer:
     return scorer
 
 
-def iter_answers(scorer: AnyScorer, task: Task[P, R], pieces: Sequence[P]) -> Iterator[tuple[int, R]]:
+def iter_answers(
+    scorer: AnyScorer, task: Task[P, R], pieces: Sequence[P]
+) -> Iterator[tuple[int, R]]:
     """The number of each piece and a task's answer, as they are done: in order, unless workers
     share the pieces."""
     if isinstance(scorer, DistributedScorer):
@@ -159,15 +173,21 @@ def _compute_grid(
     grid = scorer.grid(groups, statements)
     surprisal_rows = None
     if grid.surprisals:
-        surprisal_rows = [[grid.surprisals(g, s) for s in range(len(statements))] for g in range(len(groups))]
+        surprisal_rows = [
+            [grid.surprisals(g, s) for s in range(len(statements))] for g in range(len(groups))
+        ]
     return grid.probes, grid.statement, grid.group, surprisal_rows
 
 
-def _compute_grid_scores(scorer: TextScorer, block: ProbeBlock) -> tuple[Scores, Scores, Scores, None]:
+def _compute_grid_scores(
+    scorer: TextScorer, block: ProbeBlock
+) -> tuple[Scores, Scores, Scores, None]:
     """The same without them."""
     grid = scorer.grid(*block)
     return grid.probes, grid.statement, grid.group, None
 
 
-def _look_up_surprisals(surprisal_rows: list[list[Surprisals]] | None) -> Callable[[int, int], Surprisals] | None:
+def _look_up_surprisals(
+    surprisal_rows: list[list[Surprisals]] | None,
+) -> Callable[[int, int], Surprisals] | None:
     return None if surprisal_rows is None else lambda g, s: surprisal_rows[g][s]

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.models.load import read_cache, cache_parameter, to_float64
+from kgbias.models.load import cache_parameter, read_cache, to_float64
 
 if TYPE_CHECKING:
     import torch
@@ -104,7 +104,9 @@ def join_trees(trees: Sequence[TokenTree], budget: int) -> Iterator[TokenTree]:
     fit, largest first."""
     open_trees: list[TokenTree] = []
     for tree in sorted(trees, key=lambda t: -len(t.tokens)):
-        target_tree = next((t for t in open_trees if len(t.tokens) + len(tree.tokens) <= budget), None)
+        target_tree = next(
+            (t for t in open_trees if len(t.tokens) + len(tree.tokens) <= budget), None
+        )
         if target_tree is None:
             target_tree = TokenTree()
             open_trees.append(target_tree)
@@ -121,7 +123,10 @@ def join_trees(trees: Sequence[TokenTree], budget: int) -> Iterator[TokenTree]:
 # GPU large enough to keep it busy.
 _CPU_ROWS, _CPU_COLUMNS = 512, 512
 _GPU_ROWS, _GPU_COLUMNS = 8192, 16384
-_MIN_EXACT_SUM, _MAX_EXACT_SUM = 1e-30, 1e35  # between these a sum of exponentials is exact enough in float32
+_MIN_EXACT_SUM, _MAX_EXACT_SUM = (
+    1e-30,
+    1e35,
+)  # between these a sum of exponentials is exact enough in float32
 
 
 class OutputLayer:
@@ -142,12 +147,15 @@ class OutputLayer:
     def log_probabilities(
         self, hidden_states: "torch.Tensor", nodes: "torch.Tensor", tokens: "torch.Tensor"
     ) -> "torch.Tensor":
-        """log p(tokens[e] | hidden[nodes[e]]) for each e, float64; `hidden_states` is [n, width]."""
+        """log p(tokens[e] | hidden[nodes[e]]) for each e, float64; `hidden_states` is [n,
+        width]."""
         normalisers = self._log_normaliser(hidden_states)
         token_logits = (hidden_states[nodes].float() * self._weight[tokens].float()).sum(-1)
         if self._bias is not None:
             token_logits += self._bias[tokens].float()
-        values: torch.Tensor = to_float64(self._shape_logits(token_logits)) - to_float64(normalisers[nodes])
+        values: torch.Tensor = to_float64(self._shape_logits(token_logits)) - to_float64(
+            normalisers[nodes]
+        )
         return values
 
     def _log_normaliser(self, hidden_states: "torch.Tensor") -> "torch.Tensor":
@@ -167,7 +175,9 @@ class OutputLayer:
             totals.append(tile_sums)
         return torch.cat(totals)
 
-    def _sum_exponentials(self, states: "torch.Tensor", subtracted: "torch.Tensor | None" = None) -> "torch.Tensor":
+    def _sum_exponentials(
+        self, states: "torch.Tensor", subtracted: "torch.Tensor | None" = None
+    ) -> "torch.Tensor":
         """Sum over the vocabulary of exp(logit - less), by tiles, the running sum in float64
         (float32 on MPS, which has no other)."""
         import torch
@@ -233,11 +243,16 @@ class CausalEngine:
         config = model.config.get_text_config()
         self._vocabulary = int(config.vocab_size)
         device_kind = "cpu" if model.device.type == "cpu" else "other"
-        self._row_nodes, self._batch_tokens = _MAX_ROW_NODES[device_kind], _MAX_BATCH_TOKENS[device_kind]
+        self._row_nodes, self._batch_tokens = (
+            _MAX_ROW_NODES[device_kind],
+            _MAX_BATCH_TOKENS[device_kind],
+        )
         # Beyond its window a layer hides tokens that a custom mask would show.
         windows = (getattr(config, key, None) for key in ("sliding_window", "attention_chunk_size"))
         self._window = min((int(w) for w in windows if w), default=1 << 30)
-        self._tier_methods: dict[str, Callable[[Sequence[TokenIds], Sequence[int]], IndexedValues]] = {
+        self._tier_methods: dict[
+            str, Callable[[Sequence[TokenIds], Sequence[int]], IndexedValues]
+        ] = {
             "tree": self._compute_trees,
             "cache": self._compute_cached,
             "buckets": self._compute_buckets,
@@ -268,7 +283,9 @@ class CausalEngine:
         for place, ids in enumerate(sequences):
             places_by_sequence.setdefault(ids, []).append(place)
         distinct = list(places_by_sequence)
-        stem_lengths = [1 if stems is None else stems[places_by_sequence[ids][0]] for ids in distinct]
+        stem_lengths = [
+            1 if stems is None else stems[places_by_sequence[ids][0]] for ids in distinct
+        ]
         rows: list[Values] = [np.empty(0)] * len(sequences)
         with torch.inference_mode(), _fuse_activations(self._model):
             for index, values in self._compute(distinct, stem_lengths):
@@ -303,7 +320,9 @@ class CausalEngine:
         ids = np.zeros((len(trees), max_nodes), dtype=np.int64)
         positions = np.zeros_like(ids)
         visible_nodes = np.zeros((len(trees), 1, max_nodes, max_nodes), dtype=np.bool_)
-        visible_nodes[:] = np.eye(max_nodes, dtype=np.bool_)  # padding sees itself: no row without a token
+        visible_nodes[:] = np.eye(
+            max_nodes, dtype=np.bool_
+        )  # padding sees itself: no row without a token
         nodes: list[int] = []
         tokens: list[int] = []
         node_places: list[int] = []
@@ -326,7 +345,9 @@ class CausalEngine:
             position_ids=torch.from_numpy(positions).to(device),
             use_cache=False,
         ).last_hidden_state
-        states = hidden_states.reshape(-1, hidden_states.shape[-1])[torch.tensor(node_places, device=device)]
+        states = hidden_states.reshape(-1, hidden_states.shape[-1])[
+            torch.tensor(node_places, device=device)
+        ]
         values = self._score_edges(states, nodes, tokens)
         for index, path in paths:
             yield index, values[path]
@@ -349,10 +370,17 @@ class CausalEngine:
             for length, equal in groupby(members, key=lambda n: len(sequences[n])):
                 step = max(1, self._batch_tokens // length)
                 while batch := list(islice(equal, step)):
-                    yield from self._continue_stem(batch, sequences, stem, stem_states, read_cache(output))
+                    yield from self._continue_stem(
+                        batch, sequences, stem, stem_states, read_cache(output)
+                    )
 
     def _continue_stem(
-        self, batch: list[int], sequences: Sequence[TokenIds], stem: TokenIds, stem_states: Any, cache: Any
+        self,
+        batch: list[int],
+        sequences: Sequence[TokenIds],
+        stem: TokenIds,
+        stem_states: Any,
+        cache: Any,
     ) -> IndexedValues:
         """Sequences of one length that go on from a stem that was read."""
         import torch
@@ -364,7 +392,9 @@ class CausalEngine:
             cache_copy = deepcopy(cache)
             cache_copy.batch_repeat_interleave(len(batch))
             output = self._model.base_model(
-                input_ids=body_ids, use_cache=True, **{cache_parameter(self._model.base_model): cache_copy}
+                input_ids=body_ids,
+                use_cache=True,
+                **{cache_parameter(self._model.base_model): cache_copy},
             )
             states = torch.cat([states, output.last_hidden_state], dim=1)
         yield from self._score_states(batch, sequences, states)
@@ -387,7 +417,9 @@ class CausalEngine:
             logits = to_float64(self._model(input_ids=row, use_cache=False).logits[0, :-1])
             yield index, logits.log_softmax(-1)[range(len(ids) - 1), list(ids[1:])]
 
-    def _score_states(self, batch: list[int], sequences: Sequence[TokenIds], states: "torch.Tensor") -> IndexedValues:
+    def _score_states(
+        self, batch: list[int], sequences: Sequence[TokenIds], states: "torch.Tensor"
+    ) -> IndexedValues:
         """From states of all positions but the last, [batch, length - 1, width]."""
         width = states.shape[1]
         tokens = [token for n in batch for token in sequences[n][1:]]
@@ -412,11 +444,14 @@ class CausalEngine:
         dtype = str(self._model.dtype).removeprefix("torch.")
         tolerance = _TOLERANCES.get(dtype, _ROUGH_TOLERANCE)
         with torch.inference_mode(), _fuse_activations(self._model):
-            exact_values = [values.cpu().double() for _, values in self._compute_alone(probes, stems)]
+            exact_values = [
+                values.cpu().double() for _, values in self._compute_alone(probes, stems)
+            ]
             for tier in TIERS[:-1]:
                 try:
                     tier_values = {
-                        n: values.cpu().double() for n, values in self._tier_methods[tier](probes, stems)
+                        n: values.cpu().double()
+                        for n, values in self._tier_methods[tier](probes, stems)
                     }
                 except Exception:  # an architecture may refuse a mask or a cache in any way
                     continue

@@ -7,7 +7,13 @@ from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.io.traces import restore_state
 from kgbias.io.wording import how
 from kgbias.models.base import Notify
-from kgbias.models.load import ModelRole, describe_trained_kind, decodes_alone, load, read_trained_kind
+from kgbias.models.load import (
+    ModelRole,
+    decodes_alone,
+    describe_trained_kind,
+    load,
+    read_trained_kind,
+)
 from kgbias.models.score.base import CausalScorer, TextScorer
 from kgbias.models.spec import KINDS, Spec, list_forms, parse_spec, resolve
 from kgbias.parameters import NotApplicable
@@ -74,7 +80,9 @@ def open_scorer(
     for name, (value, default) in options_given.items():
         if value != default and name not in accepted_parameters:
             raise NotApplicable(name, spec)
-    options = {name: value for name, (value, _) in options_given.items() if name in accepted_parameters}
+    options = {
+        name: value for name, (value, _) in options_given.items() if name in accepted_parameters
+    }
     scorer: TextScorer = opener(
         parsed, revision=revision, notify=notify or (lambda _: None), **options
     )
@@ -102,10 +110,13 @@ def open_local_scorer(
         trained_role = KINDS[spec.kind].trained_as or read_trained_kind(files, notify)
         if trained_role not in ("causal", "masked", "seq2seq"):
             raise UsageError(
-                f"{spec} is {describe_trained_kind(trained_role)} and cannot score text; language models can: "
+                f"{spec} is {describe_trained_kind(trained_role)} and cannot score text; language "
+                f"models can: "
                 f"{list_forms(lambda other: other.scores)}"
             )
-        is_decoder_alone = trained_role == "seq2seq" and instruction is None and decodes_alone(files, notify)
+        is_decoder_alone = (
+            trained_role == "seq2seq" and instruction is None and decodes_alone(files, notify)
+        )
         kind = "decoder" if is_decoder_alone else trained_role
     loaded_model = load(files, cast(ModelRole, kind), dtype=dtype, device=device, notify=notify)
     if dtype != "float32":

@@ -11,7 +11,14 @@ import numpy as np
 from kgbias.errors import ModelError
 from kgbias.models.base import ModelInfo
 from kgbias.models.load import to_float64
-from kgbias.models.score.base import Array, Convention, TokenisedText, TokenIds, TextScorer, context_length
+from kgbias.models.score.base import (
+    Array,
+    Convention,
+    TextScorer,
+    TokenIds,
+    TokenisedText,
+    context_length,
+)
 
 _MAX_BATCH_TOKENS = {"cpu": 2048, "other": 65536}  # tokens of one forward pass
 _MAX_HEAD_GAP = 1e-4  # nats; a head that depends on the positions it is given is off by far more
@@ -45,7 +52,9 @@ class MaskedScorer(TextScorer):
     def _frame_tokens(self, ids: TokenIds, statement_tokens: int) -> TokenisedText:
         first_place = len(self._tokens_before)
         scored_places = tuple(range(first_place, first_place + len(ids)))
-        return TokenisedText((*self._tokens_before, *ids, *self._tokens_after), scored_places, statement_tokens)
+        return TokenisedText(
+            (*self._tokens_before, *ids, *self._tokens_after), scored_places, statement_tokens
+        )
 
     def _find_special_tokens(self) -> tuple[TokenIds, TokenIds]:
         """The special tokens before and after a text."""
@@ -66,7 +75,9 @@ class MaskedScorer(TextScorer):
 
         rows = [np.empty(len(one.scored)) for one in tokenised]
         remaining_counts = [len(one.scored) for one in tokenised]
-        texts_by_copy: dict[MaskedCopy, list[tuple[int, int]]] = {}  # each copy, with the texts that it is of
+        texts_by_copy: dict[
+            MaskedCopy, list[tuple[int, int]]
+        ] = {}  # each copy, with the texts that it is of
         for n, one in enumerate(tokenised):
             ends = self._mask_ends(one)
             for column, place in enumerate(one.scored):
@@ -77,8 +88,14 @@ class MaskedScorer(TextScorer):
         with torch.inference_mode():
             for length, equal in groupby(sorted(texts_by_copy, key=_copy_length), key=_copy_length):
                 while batch := list(islice(equal, max(1, self._batch_tokens // length))):
-                    queries = [(row, *text) for row, copy in enumerate(batch) for text in texts_by_copy[copy]]
-                    tokens = [tokenised[n].ids[tokenised[n].scored[column]] for _, n, column in queries]
+                    queries = [
+                        (row, *text)
+                        for row, copy in enumerate(batch)
+                        for text in texts_by_copy[copy]
+                    ]
+                    tokens = [
+                        tokenised[n].ids[tokenised[n].scored[column]] for _, n, column in queries
+                    ]
                     values = self._read_copies(batch, [row for row, *_ in queries], tokens)
                     for (_, n, column), value in zip(queries, values, strict=True):
                         rows[n][column] = value
@@ -91,11 +108,16 @@ class MaskedScorer(TextScorer):
         its word."""
         if not self._words:
             return [place + 1 for place in tokenised.scored]
-        pieces = self._tokenizer.convert_ids_to_tokens([tokenised.ids[place] for place in tokenised.scored])
+        pieces = self._tokenizer.convert_ids_to_tokens(
+            [tokenised.ids[place] for place in tokenised.scored]
+        )
         is_wordpiece = any(piece.startswith("##") for piece in self._tokenizer.get_vocab())
         ends = [place + 1 for place in tokenised.scored]
         for n in range(len(pieces) - 2, -1, -1):
-            if _continues_word(pieces[n + 1], is_wordpiece) and tokenised.scored[n + 1] == tokenised.scored[n] + 1:
+            if (
+                _continues_word(pieces[n + 1], is_wordpiece)
+                and tokenised.scored[n + 1] == tokenised.scored[n] + 1
+            ):
                 ends[n] = ends[n + 1]
         return ends
 
@@ -118,7 +140,9 @@ class MaskedScorer(TextScorer):
         row_maxima = logits.amax(-1, keepdim=True)
         token_logits = to_float64(logits.sub_(row_maxima)[rows, tokens])
         # float32 is exact enough for a sum of exponentials of which the largest is 1
-        values: list[float] = (token_logits - to_float64(logits.exp_().sum(-1)).log()[rows]).tolist()
+        values: list[float] = (
+            token_logits - to_float64(logits.exp_().sum(-1)).log()[rows]
+        ).tolist()
         return values
 
     def _check_selection(self) -> bool:
@@ -128,7 +152,8 @@ class MaskedScorer(TextScorer):
         text = (*self._tokens_before, *self._tokenise("a b c d"), *self._tokens_after)
         first_place, end_place = len(self._tokens_before), len(text) - len(self._tokens_after)
         batch = [
-            ((*text[:place], self._mask, *text[place + 1 :]), place) for place in range(first_place, end_place)
+            ((*text[:place], self._mask, *text[place + 1 :]), place)
+            for place in range(first_place, end_place)
         ]
         rows_and_tokens = list(range(len(batch))), list(text[first_place:end_place])
         with torch.inference_mode():
@@ -137,7 +162,14 @@ class MaskedScorer(TextScorer):
             except Exception:  # an architecture may build its output layer in any way
                 return False
             self._selects_positions = False
-            return bool(np.allclose(selected_values, self._read_copies(batch, *rows_and_tokens), rtol=0, atol=_MAX_HEAD_GAP))
+            return bool(
+                np.allclose(
+                    selected_values,
+                    self._read_copies(batch, *rows_and_tokens),
+                    rtol=0,
+                    atol=_MAX_HEAD_GAP,
+                )
+            )
 
 
 class _PositionHook:
@@ -159,8 +191,8 @@ class _PositionHook:
 
 
 def _continues_word(piece: str, is_wordpiece: bool) -> bool:
-    """Whether a piece goes on with the word before it: in WordPiece by its mark (`is_wordpiece`), in
-    other vocabularies because no space begins it; punctuation is a word of its own."""
+    """Whether a piece goes on with the word before it: in WordPiece by its mark (`is_wordpiece`),
+    in other vocabularies because no space begins it; punctuation is a word of its own."""
     if is_wordpiece:
         return piece.startswith("##")
     return not piece.startswith(("Ġ", "▁", " ")) and any(c.isalnum() for c in piece)

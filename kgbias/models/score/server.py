@@ -15,31 +15,34 @@ import numpy as np
 
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.models.base import Support, ModelInfo, Notify
-from kgbias.models.score.base import (
-    Array,
-    Convention,
-    TokenisedText,
-    ProbeGrid,
-    Scores,
-    Surprisals,
-    TextScorer,
-    sum_scores,
-    pair_surprisals,
-)
-from kgbias.models.spec import Spec
-from kgbias.models.threads import UnawaitedThreads
+from kgbias.models.base import ModelInfo, Notify, Support
 from kgbias.models.http import (
     BlockingClient,
     number_between,
     server_url,
     without_password,
 )
+from kgbias.models.score.base import (
+    Array,
+    Convention,
+    ProbeGrid,
+    Scores,
+    Surprisals,
+    TextScorer,
+    TokenisedText,
+    pair_surprisals,
+    sum_scores,
+)
+from kgbias.models.spec import Spec
+from kgbias.models.threads import UnawaitedThreads
 
 _BATCH_PROMPTS = 32  # prompts of one request
 _MAX_WORKERS = 4
 _MAX_RETRIES = 2
-_MIN_LOG_PROB, _MAX_LOG_PROB = -1e6, 1e-4  # of a log-probability: -inf is none, and 0 may be a little more
+_MIN_LOG_PROB, _MAX_LOG_PROB = (
+    -1e6,
+    1e-4,
+)  # of a log-probability: -inf is none, and 0 may be a little more
 _NO_TOKENS_MESSAGE = (
     "this needs a local model: it compares texts token by token, and a server does not say what "
     "its tokens are"
@@ -84,7 +87,9 @@ class ServerScorer(TextScorer):
         for probe, tokens in zip(probes, probe_rows, strict=True):
             self._need_scored(probe, tokens)
         statement_rows = [
-            _tokens_after_group(group_row, len(group), probe_rows[group_number * len(statements) + statement_number])
+            _tokens_after_group(
+                group_row, len(group), probe_rows[group_number * len(statements) + statement_number]
+            )
             for group_number, (group, group_row) in enumerate(zip(groups, group_rows, strict=True))
             for statement_number in range(len(statements))
         ]
@@ -93,7 +98,9 @@ class ServerScorer(TextScorer):
             sum_scores([_log_probabilities(tokens) for tokens in probe_rows]).reshape(*shape),
             sum_scores([_log_probabilities(tokens) for tokens in statement_rows]).reshape(*shape),
             sum_scores([_log_probabilities(tokens) for tokens in group_rows]),
-            lambda group_number, statement_number: _to_surprisals(probe_rows[group_number * len(statements) + statement_number]),
+            lambda group_number, statement_number: _to_surprisals(
+                probe_rows[group_number * len(statements) + statement_number]
+            ),
         )
 
     def surprisals(self, text: str) -> Surprisals:
@@ -117,11 +124,15 @@ class ServerScorer(TextScorer):
             self._is_checked = True
         progress_bar = progress or SilentProgress()
         distinct = list(dict.fromkeys(texts))
-        batches = [distinct[n : n + _BATCH_PROMPTS] for n in range(0, len(distinct), _BATCH_PROMPTS)]
+        batches = [
+            distinct[n : n + _BATCH_PROMPTS] for n in range(0, len(distinct), _BATCH_PROMPTS)
+        ]
         tokens_by_text: dict[str, list[Token]] = {}
         workers = UnawaitedThreads(_MAX_WORKERS)
         try:
-            for batch, rows in zip(batches, workers.map(self._request_tokens, batches), strict=True):
+            for batch, rows in zip(
+                batches, workers.map(self._request_tokens, batches), strict=True
+            ):
                 tokens_by_text.update(zip(batch, rows, strict=True))
                 progress_bar.advance(len(batch))
         finally:  # after one failure the rest is neither asked nor waited for
@@ -138,9 +149,15 @@ class ServerScorer(TextScorer):
     def _check_server(self) -> None:
         """Raise ModelError if a known text gets other log-probabilities as the beginning of a
         longer text, or nothing but zeros."""
-        alone_tokens, longer_tokens = self._request_tokens([_CHECK_TEXT, _CHECK_TEXT + _CHECK_CONTINUATION])
+        alone_tokens, longer_tokens = self._request_tokens(
+            [_CHECK_TEXT, _CHECK_TEXT + _CHECK_CONTINUATION]
+        )
         longer_log_probs = {(token, at): p for token, at, p in longer_tokens}
-        matching_log_probs = [(p, longer_log_probs[token, at]) for token, at, p in alone_tokens if (token, at) in longer_log_probs]
+        matching_log_probs = [
+            (p, longer_log_probs[token, at])
+            for token, at, p in alone_tokens
+            if (token, at) in longer_log_probs
+        ]
         known_pairs = [(p, q) for p, q in matching_log_probs if p is not None and q is not None]
         is_same = bool(known_pairs) and all(abs(p - q) < _MAX_LOG_PROB_GAP for p, q in known_pairs)
         if not is_same or not any(p for _, _, p in longer_tokens):
@@ -183,7 +200,9 @@ class ServerScorer(TextScorer):
             count = len(choices) if isinstance(choices, list) else "no"
             raise ModelError(f"{self.info.name} gave {count} answers to {len(texts)} prompts")
         by_index = {
-            c.get("index"): c for c in choices if isinstance(c, dict) and _is_whole_number(c, "index")
+            c.get("index"): c
+            for c in choices
+            if isinstance(c, dict) and _is_whole_number(c, "index")
         }
         if set(by_index) != set(range(len(texts))):
             raise ModelError(f"{self.info.name} does not say which answer belongs to which prompt")
@@ -202,7 +221,10 @@ class ServerScorer(TextScorer):
         is_sound = (
             len(tokens) == len(log_probs)
             and all(isinstance(token, str) for token in tokens)
-            and all(p is None or number_between(p, _MIN_LOG_PROB, _MAX_LOG_PROB) is not None for p in log_probs)
+            and all(
+                p is None or number_between(p, _MIN_LOG_PROB, _MAX_LOG_PROB) is not None
+                for p in log_probs
+            )
         )
         if not is_sound:
             raise ModelError(
@@ -210,8 +232,14 @@ class ServerScorer(TextScorer):
                 "one for each token, with the token's text"
             )
         returned_text = choice.get("text")
-        if isinstance(returned_text, str) and returned_text.startswith(text) and len(returned_text) > len(text):
-            places = _place_spelled_tokens(text, tokens[:-1])  # without the one token that was written
+        if (
+            isinstance(returned_text, str)
+            and returned_text.startswith(text)
+            and len(returned_text) > len(text)
+        ):
+            places = _place_spelled_tokens(
+                text, tokens[:-1]
+            )  # without the one token that was written
         else:
             places = _place_spelled_tokens(text, tokens)
         if (numbered_places := _place_numbered_tokens(tokens, self._answer_tokens)) is not None:
@@ -270,7 +298,9 @@ def _token_lists(logprobs: Any) -> list[Any]:
     return [logprobs.get(name) for name in ("tokens", "token_logprobs")]
 
 
-def _place_numbered_tokens(tokens: Sequence[str], answer_tokens: int) -> list[tuple[int, int]] | None:
+def _place_numbered_tokens(
+    tokens: Sequence[str], answer_tokens: int
+) -> list[tuple[int, int]] | None:
     """Tokens that are shown by their numbers (vLLM's --return-tokens-as-token-ids): all but those
     that were written, each at its own place in the list. None if they are shown as text."""
     if not all(map(_TOKEN_ID_PATTERN.match, tokens)):
@@ -295,10 +325,16 @@ def _place_spelled_tokens(text: str, tokens: Sequence[str]) -> list[tuple[int, i
             unseen_tokens += 1
             placed_tokens.append((n, offset))
             continue
-        if not placed_tokens and _SPECIAL_TOKEN_PATTERN.match(token) and not text.startswith(token or "\0"):
+        if (
+            not placed_tokens
+            and _SPECIAL_TOKEN_PATTERN.match(token)
+            and not text.startswith(token or "\0")
+        ):
             continue
         if unseen_tokens:
-            found_offset = text.find(token, offset, offset + unseen_tokens * _MAX_TOKENS_PER_CHARACTER + len(token))
+            found_offset = text.find(
+                token, offset, offset + unseen_tokens * _MAX_TOKENS_PER_CHARACTER + len(token)
+            )
             if found_offset < 0:
                 break  # the token that was written, if what is left could be the unseen ones
             offset, unseen_tokens = found_offset, 0
@@ -311,15 +347,24 @@ def _place_spelled_tokens(text: str, tokens: Sequence[str]) -> list[tuple[int, i
         placed_tokens.append((n, offset))
         offset += len(token)
     remaining = len(text) - offset
-    return placed_tokens if remaining <= 0 or remaining <= unseen_tokens * _MAX_TOKENS_PER_CHARACTER else None
+    return (
+        placed_tokens
+        if remaining <= 0 or remaining <= unseen_tokens * _MAX_TOKENS_PER_CHARACTER
+        else None
+    )
 
 
-def _tokens_after_group(group: Sequence[Token], length: int, probe: Sequence[Token]) -> Sequence[Token]:
+def _tokens_after_group(
+    group: Sequence[Token], length: int, probe: Sequence[Token]
+) -> Sequence[Token]:
     """The tokens of a probe that fall on its statement: those that end after the group's text or,
     if they are shown by their numbers, those after what the probe shares with the group alone."""
     if probe and _TOKEN_ID_PATTERN.match(probe[0][0]):
         shared_tokens = 0
-        while shared_tokens < min(len(group), len(probe)) and group[shared_tokens][0] == probe[shared_tokens][0]:
+        while (
+            shared_tokens < min(len(group), len(probe))
+            and group[shared_tokens][0] == probe[shared_tokens][0]
+        ):
             shared_tokens += 1
         return probe[shared_tokens:]
     return [token for token in probe if token[1] + len(token[0]) > length]

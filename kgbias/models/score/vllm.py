@@ -8,7 +8,7 @@ import numpy as np
 
 from kgbias.errors import ModelError
 from kgbias.models.base import Notify
-from kgbias.models.score.base import Array, TokenIds, LeftToRight
+from kgbias.models.score.base import Array, LeftToRight, TokenIds
 from kgbias.models.spec import Spec, resolve
 from kgbias.models.vllm_engine import VLLMEngine, engine_settings, open_engine
 
@@ -46,7 +46,9 @@ class _VLLMReader:
             places.setdefault(ids, []).append(place)
         distinct = list(places)
         rows: list[Array] = [np.empty(0)] * len(sequences)
-        jobs = ((n, (tokens_input(list(ids)), sampling_parameters)) for n, ids in enumerate(distinct))
+        jobs = (
+            (n, (tokens_input(list(ids)), sampling_parameters)) for n, ids in enumerate(distinct)
+        )
         for finished_jobs in self._engine().run(jobs):
             for n, output in finished_jobs:
                 row = log_probabilities(output)
@@ -79,6 +81,12 @@ def open_vllm_scorer(
     if not engine.tokenizer.is_fast:
         raise ModelError(f"{engine.info.name} has no fast tokenizer")
     return LeftToRight(
-        engine.info, engine.tokenizer, _VLLMReader(open_this_engine), begin,
-        dtype=dtype, limit=engine.limit - 1, other_settings=settings, notify=notify,
-    )  # fmt: skip
+        engine.info,
+        engine.tokenizer,
+        _VLLMReader(open_this_engine),
+        begin,
+        dtype=dtype,
+        limit=engine.limit - 1,
+        other_settings=settings,
+        notify=notify,
+    )

@@ -8,8 +8,15 @@ from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.distributed import AnyScorer
-from kgbias.probe.apx import chance_share, can_flag
-from kgbias.probe.benchmarks.base import Benchmark, FigureInfo, DomainFigure, BenchmarkResult, places_by_domain, percent_estimate
+from kgbias.probe.apx import can_flag, chance_share
+from kgbias.probe.benchmarks.base import (
+    Benchmark,
+    BenchmarkResult,
+    DomainFigure,
+    FigureInfo,
+    percent_estimate,
+    places_by_domain,
+)
 from kgbias.probe.items import StoredAmount
 from kgbias.probe.names import NameSentences, probe_apx
 from kgbias.probe.result import ApxFlags
@@ -29,11 +36,15 @@ class Apx(Benchmark):
     def __init__(self, names: Sequence[tuple[str, str]], descriptors: Sequence[Descriptor]) -> None:
         groups = len({group for _, group in names})
         self.figures = (
-            FigureInfo("flagged descriptors", "descriptors tied to a group",
-                       "how many descriptors lie below the one-tailed 1% point for some group, in "
-                       f"percent; by chance alone {100 * chance_share(groups):.1f}, if the scores "
-                       f"of {groups} groups were normal and alike", unbiased=0.0),
-        )  # fmt: skip
+            FigureInfo(
+                "flagged descriptors",
+                "descriptors tied to a group",
+                "how many descriptors lie below the one-tailed 1% point for some group, in "
+                f"percent; by chance alone {100 * chance_share(groups):.1f}, if the scores "
+                f"of {groups} groups were normal and alike",
+                unbiased=0.0,
+            ),
+        )
         self._names, self._descriptors = names, descriptors
         self._sentences = NameSentences(names, descriptors)
 
@@ -65,7 +76,11 @@ class Apx(Benchmark):
         )
         assert apx_flags.usage is not None
         return BenchmarkResult(
-            _domain_figures(apx_flags), self.count, apx_flags.usage.tokens, apx_flags.usage.seconds, _remarks(apx_flags)
+            _domain_figures(apx_flags),
+            self.count,
+            apx_flags.usage.tokens,
+            apx_flags.usage.seconds,
+            _remarks(apx_flags),
         )
 
 
@@ -76,7 +91,9 @@ def _domain_figures(apx_flags: ApxFlags) -> tuple[DomainFigure, ...]:
     for domain, places in places_by_domain([axis or "no axis" for axis in axes]):
         flagged_values = [100.0 * (texts[n] in flagged) for n in places]
         units = UnitSums(
-            tuple(texts[n] for n in places), np.column_stack([np.ones(len(places)), flagged_values]), ratio_of_sums
+            tuple(texts[n] for n in places),
+            np.column_stack([np.ones(len(places)), flagged_values]),
+            ratio_of_sums,
         )
         estimate = percent_estimate(sum(value > 0 for value in flagged_values), len(places))
         rows.append(DomainFigure(domain, "flagged descriptors", units, estimate))

@@ -9,9 +9,9 @@ import numpy as np
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
-from kgbias.models.score.base import Array, TokenIds, TextScorer
+from kgbias.models.score.base import Array, TextScorer, TokenIds
 from kgbias.models.score.distributed import AnyScorer
-from kgbias.probe.items import StoredAmount, Items, ItemScores, score_items, sum_usage
+from kgbias.probe.items import Items, ItemScores, StoredAmount, score_items, sum_usage
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion
 from kgbias.stats.units import UnitSums
@@ -136,7 +136,9 @@ class ItemBenchmark(Items, Benchmark):
     left_out: int = 0
 
     @abstractmethod
-    def compute_figures(self, scores: Sequence[ItemScores], scorer_kind: str, seed: int) -> list[DomainFigure]:
+    def compute_figures(
+        self, scores: Sequence[ItemScores], scorer_kind: str, seed: int
+    ) -> list[DomainFigure]:
         """The figures over all items, overall first."""
 
     def remarks(self, scores: Sequence[ItemScores]) -> list[str]:
@@ -146,8 +148,10 @@ class ItemBenchmark(Items, Benchmark):
     def _without_text(self) -> list[str]:
         if not self.left_out:
             return []
-        return [f"{self.left_out} of the file's {self.left_out + len(self.items)} rows are left "
-                "out, as a text in them is empty"]  # fmt: skip
+        return [
+            f"{self.left_out} of the file's {self.left_out + len(self.items)} rows are left "
+            "out, as a text in them is empty"
+        ]
 
     def result(
         self,
@@ -169,7 +173,9 @@ class ItemBenchmark(Items, Benchmark):
         )
 
 
-def score_continuations(scorer: TextScorer, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, int, int]]:
+def score_continuations(
+    scorer: TextScorer, pairs: Sequence[tuple[str, str]]
+) -> list[tuple[float, int, int]]:
     """For each text that follows another (with a space between): log p of its tokens given those
     before (for a masked model, all other tokens), the number of its tokens, and the number of
     tokens read. A token that spans both texts belongs to the second."""
@@ -186,7 +192,10 @@ def score_continuations(scorer: TextScorer, pairs: Sequence[tuple[str, str]]) ->
     for lead, text in pairs:
         lead_ids, whole_ids = scorer.tokens(lead), scorer.tokens(f"{lead} {text}")
         shared_count = 0
-        while shared_count < min(len(lead_ids), len(whole_ids)) and lead_ids[shared_count] == whole_ids[shared_count]:
+        while (
+            shared_count < min(len(lead_ids), len(whole_ids))
+            and lead_ids[shared_count] == whole_ids[shared_count]
+        ):
             shared_count += 1
         texts.append(whole_ids)
         places.append(range(shared_count, len(whole_ids)))

@@ -8,13 +8,13 @@ import numpy as np
 
 from kgbias.errors import DataError
 from kgbias.io.tables import TableFormat, read_table
-from kgbias.models.score.base import TokenIds, TextScorer
+from kgbias.models.score.base import TextScorer, TokenIds
 from kgbias.probe.benchmarks.base import (
+    DomainFigure,
     FigureInfo,
     ItemBenchmark,
-    DomainFigure,
-    places_by_domain,
     percent_estimate,
+    places_by_domain,
 )
 from kgbias.probe.items import ItemScores, make_item
 from kgbias.stats.units import UnitSums, ratio_of_sums
@@ -86,7 +86,9 @@ class CrowsPairs(ItemBenchmark):
             for n in range(0, len(texts), 2)
         ]
 
-    def compute_figures(self, scores: Sequence[ItemScores], scorer_kind: str, seed: int) -> list[DomainFigure]:
+    def compute_figures(
+        self, scores: Sequence[ItemScores], scorer_kind: str, seed: int
+    ) -> list[DomainFigure]:
         scored_places = [n for n, row in enumerate(scores) if row]
         if not scored_places:
             raise DataError("no pair can be scored")
@@ -100,13 +102,22 @@ class CrowsPairs(ItemBenchmark):
             columns = np.column_stack([np.ones(len(places)), 100 * preferred[places]])
             units = UnitSums(tuple(names[n] for n in places), columns, ratio_of_sums)
             domain_figures.append(
-                DomainFigure(domain, "metric score", units, percent_estimate(int(preferred[places].sum()), len(places)))
+                DomainFigure(
+                    domain,
+                    "metric score",
+                    units,
+                    percent_estimate(int(preferred[places].sum()), len(places)),
+                )
             )
         return domain_figures
 
     def remarks(self, scores: Sequence[ItemScores]) -> list[str]:
         unscored_count = sum(not row for row in scores)
-        return [f"{unscored_count} pairs without tokens to score are left out"] if unscored_count else []
+        return (
+            [f"{unscored_count} pairs without tokens to score are left out"]
+            if unscored_count
+            else []
+        )
 
 
 def read_crows_pairs(path: Path, convention: str = "original") -> CrowsPairs:

@@ -11,12 +11,18 @@ from kgbias.graph.store import Store, StoredRun
 from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.distributed import AnyScorer
-from kgbias.probe.benchmarks.base import OVERALL, Benchmark, FigureInfo, DomainFigure, BenchmarkResult
-from kgbias.probe.run_probes import probe_run, run_probe_set
+from kgbias.probe.benchmarks.base import (
+    OVERALL,
+    Benchmark,
+    BenchmarkResult,
+    DomainFigure,
+    FigureInfo,
+)
 from kgbias.probe.items import StoredAmount
 from kgbias.probe.result import save_sofa_result, sofa_result
-from kgbias.probe.sofa import default_measure
+from kgbias.probe.run_probes import probe_run, run_probe_set
 from kgbias.probe.set_probes import Sets, probe_sets
+from kgbias.probe.sofa import default_measure
 from kgbias.stats.inference import Values
 from kgbias.stats.units import UnitSums, ratio_of_sums
 
@@ -35,10 +41,15 @@ class Sofa(Benchmark):
     source = "Marchiori Manerba et al. 2023"
     unit = "statements"
     figures = (
-        FigureInfo("SoFa score", "variance of PPL* over groups",
-                   "how much it matters which group a statement is about, the mean over statements",
-                   unbiased=0.0, range=None, form=".4f"),
-    )  # fmt: skip
+        FigureInfo(
+            "SoFa score",
+            "variance of PPL* over groups",
+            "how much it matters which group a statement is about, the mean over statements",
+            unbiased=0.0,
+            range=None,
+            form=".4f",
+        ),
+    )
     probe_set: ProbeSet
 
     @property
@@ -79,10 +90,14 @@ class Sofa(Benchmark):
 
     def stored_amount(self, model: ModelInfo, store: Store) -> StoredAmount:
         """All or nothing, because the settings of a stopped probing are not known here."""
-        stored_results = [r for r in store.sofa_results() if (r.probe_set, r.model) == (self.probe_set.id, model)]
+        stored_results = [
+            r for r in store.sofa_results() if (r.probe_set, r.model) == (self.probe_set.id, model)
+        ]
         if not stored_results:
             return StoredAmount()
-        return StoredAmount(self.count, self.texts, stored_results[0].record.get("seconds", math.nan))
+        return StoredAmount(
+            self.count, self.texts, stored_results[0].record.get("seconds", math.nan)
+        )
 
     def _stored_result(self, scorer: AnyScorer, store: Store) -> SofaResult | None:
         """The model's result in the store, in the store's order. Several differ only in what ranked
@@ -102,13 +117,17 @@ class SofaOfSets(Sofa):
 
     def __init__(self, sets: Sets, name: str = "probes") -> None:
         if too_few := [c for c, (groups, _) in sets.items() if len(groups) < 2]:
-            raise DataError(f"category {too_few[0]!r} has fewer than two groups: a variance needs two")
+            raise DataError(
+                f"category {too_few[0]!r} has fewer than two groups: a variance needs two"
+            )
         self._sets = sets
         self.probe_set = ProbeSet.from_texts(name, sets)
 
     def probe(self, scorer: AnyScorer, store: Store, seed: int, progress: Progress | None) -> None:
         probes = probe_sets(scorer, self._sets, store=store, seed=seed, progress=progress)
-        result = sofa_result(self.probe_set, probes.model, probes.bias, seed=seed, usage=probes.usage)
+        result = sofa_result(
+            self.probe_set, probes.model, probes.bias, seed=seed, usage=probes.usage
+        )
         save_sofa_result(store, None, self.probe_set, result)
 
 
@@ -136,11 +155,15 @@ def _domain_figures(kept: SofaResult) -> tuple[DomainFigure, ...]:
     places, categories = np.arange(len(rows)), np.array(strata)
     columns[places, 2 * categories] = 1
     columns[places, 2 * categories + 1] = variances
-    domain_figures = [DomainFigure(OVERALL, figure, UnitSums(names, columns, _mean_of_means, strata), kept.score)]
+    domain_figures = [
+        DomainFigure(OVERALL, figure, UnitSums(names, columns, _mean_of_means, strata), kept.score)
+    ]
     if len(kept.categories) > 1:
         for number, category in enumerate(kept.categories):
             category_places = np.flatnonzero(categories == number)
-            part = np.column_stack([np.ones(len(category_places)), np.array(variances)[category_places]])
+            part = np.column_stack(
+                [np.ones(len(category_places)), np.array(variances)[category_places]]
+            )
             units = UnitSums(tuple(names[n] for n in category_places), part, ratio_of_sums)
             domain_figures.append(DomainFigure(category.category, figure, units, category.score))
     return tuple(domain_figures)

@@ -12,11 +12,11 @@ from kgbias.io.tables import TableFormat, read_table
 from kgbias.models.score.base import TextScorer
 from kgbias.probe.benchmarks.base import (
     OVERALL,
+    DomainFigure,
     FigureInfo,
     ItemBenchmark,
-    DomainFigure,
-    sum_by_key,
     score_continuations,
+    sum_by_key,
 )
 from kgbias.probe.items import ItemScores, make_item
 from kgbias.stats.units import UnitSums, ratio_of_sums
@@ -61,19 +61,28 @@ class Winogender(ItemBenchmark):
     unit = "occupations"
     hub = ("oskarvanderwal/winogender", "all")
     figures = (
-        FigureInfo("accuracy", "accuracy",
-                   "how often the pronoun is resolved to the person it refers to, in percent",
-                   chance=50.0),
-        FigureInfo("resolved differently", "minimal pairs resolved differently",
-                   "how often she and he in one sentence are resolved to different people, in "
-                   "percent", unbiased=0.0, beside="accuracy"),
-    )  # fmt: skip
+        FigureInfo(
+            "accuracy",
+            "accuracy",
+            "how often the pronoun is resolved to the person it refers to, in percent",
+            chance=50.0,
+        ),
+        FigureInfo(
+            "resolved differently",
+            "minimal pairs resolved differently",
+            "how often she and he in one sentence are resolved to different people, in percent",
+            unbiased=0.0,
+            beside="accuracy",
+        ),
+    )
 
     def __init__(self, schemas: Sequence[Schema], left_out: int = 0) -> None:
         self._schemas = schemas
         self.left_out = left_out
         self.items = [
-            make_item(self.name, s.name, s.occupation, s.sentence, s.pronoun, *_participant_phrases(s))
+            make_item(
+                self.name, s.name, s.occupation, s.sentence, s.pronoun, *_participant_phrases(s)
+            )
             for s in schemas
         ]
         self.sizes = [2] * len(schemas)
@@ -89,14 +98,19 @@ class Winogender(ItemBenchmark):
             for n in range(0, len(rows), 2)
         ]
 
-    def compute_figures(self, scores: Sequence[ItemScores], scorer_kind: str, seed: int) -> list[DomainFigure]:
+    def compute_figures(
+        self, scores: Sequence[ItemScores], scorer_kind: str, seed: int
+    ) -> list[DomainFigure]:
         choices = [int(row[1] >= row[0]) for row in scores]
         domain_figures = []
         for domain in (OVERALL, *GENDERS):
             places = [n for n, s in enumerate(self._schemas) if domain in (OVERALL, s.gender)]
             correct = [100.0 * (choices[n] == self._schemas[n].answer) for n in places]
-            domain_figures.append(_resample_share(domain, "accuracy", [self._schemas[n].occupation for n in places],
-                                correct, seed))  # fmt: skip
+            domain_figures.append(
+                _resample_share(
+                    domain, "accuracy", [self._schemas[n].occupation for n in places], correct, seed
+                )
+            )
         sides = {
             (s.occupation, s.participant, s.answer, s.gender): choices[n]
             for n, s in enumerate(self._schemas)
@@ -108,7 +122,9 @@ class Winogender(ItemBenchmark):
         ]
         if pairs:
             names, values = zip(*pairs, strict=True)
-            domain_figures.append(_resample_share(OVERALL, "resolved differently", names, values, seed))
+            domain_figures.append(
+                _resample_share(OVERALL, "resolved differently", names, values, seed)
+            )
         return domain_figures
 
 
@@ -116,13 +132,17 @@ def _resample_share(
     domain: str, figure: str, names: Sequence[str], values: Sequence[float], seed: int
 ) -> DomainFigure:
     units = UnitSums(
-        *sum_by_key(names, np.column_stack([np.ones(len(values)), values])), ratio_of_sums, bounds=(0, 100)
+        *sum_by_key(names, np.column_stack([np.ones(len(values)), values])),
+        ratio_of_sums,
+        bounds=(0, 100),
     )
     return DomainFigure(domain, figure, units, units.estimate(seed=seed))
 
 
 def _participant_phrases(schema: Schema) -> tuple[str, str]:
-    participant = schema.participant if schema.participant == "someone" else f"the {schema.participant}"
+    participant = (
+        schema.participant if schema.participant == "someone" else f"the {schema.participant}"
+    )
     return f"the {schema.occupation}", participant
 
 

@@ -28,13 +28,15 @@ from kgbias.probe.choice.config import (
     ChoiceConfig,
     read_choice,
 )
-from kgbias.probe.choice.result import CategoryChoices, RunChoices, ChoiceShares
-from kgbias.probe.run_probes import groups_by_category, count_said, collect_statements
+from kgbias.probe.choice.result import CategoryChoices, ChoiceShares, RunChoices
 from kgbias.probe.result import Statement
+from kgbias.probe.run_probes import collect_statements, count_said, groups_by_category
 from kgbias.stats.estimate import nan_to_none
 
 
-def order_questions(groups: int, options: int, rounds: int, stream: Sequence[str]) -> list[list[int]]:
+def order_questions(
+    groups: int, options: int, rounds: int, stream: Sequence[str]
+) -> list[list[int]]:
     """The groups offered by each question about a statement, as numbers, in the order offered;
     `groups` questions in each round.
 
@@ -140,9 +142,12 @@ def plan_choices(
             sampled = np.sort(rng.choice(len(statements), sample, replace=False))
             statements, table = tuple(statements[n] for n in sampled), table[:, sampled]
         names_by_group = {g.id: names[g.id] for g in groups if len(names.get(g.id, ())) > 1}
-        names_by_group = names_by_group if len(names_by_group) > 1 else {}  # one group alone cannot be compared
+        names_by_group = (
+            names_by_group if len(names_by_group) > 1 else {}
+        )  # one group alone cannot be compared
         offered = tuple(
-            tuple(names_by_group.get(g.id, ())) or (GroupName(g.name, g.id, "", ""),) for g in groups
+            tuple(names_by_group.get(g.id, ())) or (GroupName(g.name, g.id, "", ""),)
+            for g in groups
         )
         parts.append(ChoicePart(category, groups, offered, statements, table))
     if not parts:
@@ -159,7 +164,9 @@ def choice_price(
         requests_each = len(part.groups) * config.rounds(len(part.groups))[1]
         requests += requests_each * len(part.statements)
         firsts = (next(_statement_questions(config, part, n)) for n in range(len(part.statements)))
-        tokens += requests_each * sum(estimate_tokens(question.request.prompt) for question in firsts)
+        tokens += requests_each * sum(
+            estimate_tokens(question.request.prompt) for question in firsts
+        )
     max_tokens = config.template.answer_limits(config.form)[0]
     statements = sum(len(part.statements) for part in parts)
     return ChoicePrice(statements, requests, tokens, requests * max_tokens, prices)
@@ -168,7 +175,10 @@ def choice_price(
 def first_questions(part: ChoicePart, config: ChoiceConfig) -> dict[PromptForm, Request]:
     """The first request of a part, in each form."""
     forms: tuple[PromptForm, ...] = ("chat", "completion")
-    return {form: next(_statement_questions(replace(config, form=form), part, 0)).request for form in forms}
+    return {
+        form: next(_statement_questions(replace(config, form=form), part, 0)).request
+        for form in forms
+    }
 
 
 def choose(
@@ -196,12 +206,22 @@ def choose(
             edges += new_edges
     except (KeyboardInterrupt, Interrupted) as stop:
         raise Interrupted(
-            f"{str(stop) or 'stopped'}: the {asker.asked_count - asker.failed_count} answers that came are "
+            f"{str(stop) or 'stopped'}: the {asker.asked_count - asker.failed_count} answers that "
+            f"came are "
             "kept; running this again continues from there"
         ) from None
-    choosing = ChoiceRun(model.info, (*model.settings, *config.settings), _summary_record(category_choices))
+    choosing = ChoiceRun(
+        model.info, (*model.settings, *config.settings), _summary_record(category_choices)
+    )
     run.save_choices(choosing, edges)
-    return RunChoices(run.name, choosing, tuple(category_choices), asker.asked_count, asker.cached_count, asker.usage)
+    return RunChoices(
+        run.name,
+        choosing,
+        tuple(category_choices),
+        asker.asked_count,
+        asker.cached_count,
+        asker.usage,
+    )
 
 
 def _choose_part(
@@ -219,7 +239,9 @@ def _choose_part(
     }
     progress.stage(f"choose {part.category}", len(part.groups) * rounds * len(part.statements))
     for question, answer in _ask_questions(part, config, asker):
-        choice = _read_answer(answer, [_accepted_names(part, *option) for option in question.options])
+        choice = _read_answer(
+            answer, [_accepted_names(part, *option) for option in question.options]
+        )
         outcome = READ if isinstance(choice, int) else choice
         outcomes[outcome] += 1
         if outcomes.total() == MIN_ANSWERS_NOTED and (line := _unread_note(outcomes)):
@@ -240,10 +262,19 @@ def _choose_part(
     shares = ChoiceShares.from_counts(chosen_counts, answer_counts, part.names)
     offered = np.add.reduceat(offered, first_names[:-1], axis=0)
     choices = CategoryChoices(
-        part.category, part.groups, part.names, part.statements, options, part.said_counts, shares,
-        tuple(option_counts), outcomes,
-    )  # fmt: skip
-    return choices, [_build_edge(choices, offered, place, *answer_keys) for place, answer_keys in keys.items()]
+        part.category,
+        part.groups,
+        part.names,
+        part.statements,
+        options,
+        part.said_counts,
+        shares,
+        tuple(option_counts),
+        outcomes,
+    )
+    return choices, [
+        _build_edge(choices, offered, place, *answer_keys) for place, answer_keys in keys.items()
+    ]
 
 
 MIN_ANSWERS_NOTED = 50  # answers, after which it is said that most cannot be read
@@ -256,7 +287,8 @@ def _unread_note(outcomes: Counter[str]) -> str:
         return ""
     bad_counts = ", ".join(f"{outcomes[n]} {n}" for n in (REFUSED, UNREADABLE) if outcomes[n])
     return (
-        f"of the first {answer_count} answers only {outcomes[READ]} name an option ({bad_counts}): Ctrl-C "
+        f"of the first {answer_count} answers only {outcomes[READ]} name an option "
+        f"({bad_counts}): Ctrl-C "
         "stops, and what came is kept; the other form (`form`), or a question of your own "
         "(`prompts`), may be answered better"
     )
@@ -269,7 +301,12 @@ def _capital_name(name: GroupName) -> str:
 def _accepted_names(part: ChoicePart, group: int, name: int) -> list[str]:
     """What an answer may call an option; first, the name it was offered under."""
     group_node, all_names = part.groups[group], part.names[group]
-    return [all_names[name].text, group_node.name, *group_node.variants, *(other.text for other in all_names)]
+    return [
+        all_names[name].text,
+        group_node.name,
+        *group_node.variants,
+        *(other.text for other in all_names),
+    ]
 
 
 def _read_answer(answer: Answer, names: Sequence[Sequence[str]]) -> int | str:
@@ -290,7 +327,9 @@ def _ask_questions(
             pending = []
 
 
-def _statement_questions(config: ChoiceConfig, part: ChoicePart, number: int) -> Iterator[ChoiceQuestion]:
+def _statement_questions(
+    config: ChoiceConfig, part: ChoicePart, number: int
+) -> Iterator[ChoiceQuestion]:
     """The questions about a statement."""
     statement, groups = part.statements[number], part.groups
     options, rounds = config.rounds(len(groups))

@@ -19,7 +19,7 @@ from kgbias.graph.types import CHOSEN_MORE, CHOSEN_OF_NAME, ChoiceRun, Group, Gr
 from kgbias.io.rows import Result, Rows
 from kgbias.models.budget import Usage
 from kgbias.models.score.base import Array, Counts
-from kgbias.probe.belief import BELIEVED, NameDesign, BeliefFloor, BeliefTest, deal_names
+from kgbias.probe.belief import BELIEVED, BeliefFloor, BeliefTest, NameDesign, deal_names
 from kgbias.probe.choice.config import FAILED
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate, nan_to_none
@@ -47,13 +47,13 @@ class ChoiceShares:
             (`share_over_statements`).
         names: the number of names that each group was offered under, [groups].
         lift, lift_low, lift_high: in bits. For a group with one name, the share over the base rate
-            (`share_lifts`); with several, its names' against the other groups' (`BeliefTest.lift`), each
-            name's over its own base rate.
-        q_values: for a group with one name, that of each share (`fisher_p_values`), corrected over all of
-            these; with several, that of a lift of at most half a bit, corrected over the group's
-            statements.
-        verdicts: CHOSEN_MORE, "leaning", "bound to a word" or "" for a group with several names; CHOSEN_OF_NAME
-            or "" for a group with one.
+            (`share_lifts`); with several, its names' against the other groups' (`BeliefTest.lift`),
+            each name's over its own base rate.
+        q_values: for a group with one name, that of each share (`fisher_p_values`), corrected over
+            all of these; with several, that of a lift of at most half a bit, corrected over the
+            group's statements.
+        verdicts: CHOSEN_MORE, "leaning", "bound to a word" or "" for a group with several names;
+            CHOSEN_OF_NAME or "" for a group with one.
         floor: what is found for groups with several names when names, each without what its group
             explains, are dealt at random to the groups.
     """
@@ -83,10 +83,15 @@ class ChoiceShares:
     ) -> "ChoiceShares":
         """Compute the shares from counts [names, statements], group by group; `names` is the number
         of names of each group, by default 1."""
-        of_group = [g for g, group_row in enumerate(names) for _ in group_row] or list(range(len(chosen_counts)))
+        of_group = [g for g, group_row in enumerate(names) for _ in group_row] or list(
+            range(len(chosen_counts))
+        )
         starts = np.flatnonzero(np.diff(of_group, prepend=-1))
         name_test = _test_names(chosen_counts, answer_counts, names)
-        chosen_counts, answer_counts = (np.add.reduceat(group_row, starts, axis=0) for group_row in (chosen_counts, answer_counts))
+        chosen_counts, answer_counts = (
+            np.add.reduceat(group_row, starts, axis=0)
+            for group_row in (chosen_counts, answer_counts)
+        )
         pairs = zip(chosen_counts.ravel().tolist(), answer_counts.ravel().tolist(), strict=True)
         cells = [proportion(c, n) for c, n in pairs]
         share, low, high = (
@@ -94,27 +99,49 @@ class ChoiceShares:
             for name in ("value", "low", "high")
         )
         base = tuple(
-            share_over_statements(group_row, group_answers, seed=seed) for group_row, group_answers in zip(chosen_counts, answer_counts, strict=True)
+            share_over_statements(group_row, group_answers, seed=seed)
+            for group_row, group_answers in zip(chosen_counts, answer_counts, strict=True)
         )
         rates = np.array([rate.value for rate in base])
-        lift, lift_low, lift_high = (share_lifts(part, answer_counts, rates) for part in (share, low, high))
+        lift, lift_low, lift_high = (
+            share_lifts(part, answer_counts, rates) for part in (share, low, high)
+        )
         p_values_found = fisher_p_values(chosen_counts, answer_counts)
         if name_test:
             p_values_found[name_test.rows] = np.nan
-        p_values_found[~np.isnan(p_values_found)] = benjamini_hochberg(p_values_found[~np.isnan(p_values_found)].tolist())
-        verdicts = np.where((p_values_found <= SIGNIFICANCE_LEVEL) & (lift_low > 0), CHOSEN_OF_NAME, "").astype("<U20")
+        p_values_found[~np.isnan(p_values_found)] = benjamini_hochberg(
+            p_values_found[~np.isnan(p_values_found)].tolist()
+        )
+        verdicts = np.where(
+            (p_values_found <= SIGNIFICANCE_LEVEL) & (lift_low > 0), CHOSEN_OF_NAME, ""
+        ).astype("<U20")
         if name_test:
             test, has_answers = name_test.test, answer_counts[name_test.rows] > 0
-            for table, group_row in ((lift, test.lift), (lift_low, test.low), (lift_high, test.high),
-                               (p_values_found, test.q_values)):  # fmt: skip
+            for table, group_row in (
+                (lift, test.lift),
+                (lift_low, test.low),
+                (lift_high, test.high),
+                (p_values_found, test.q_values),
+            ):
                 table[name_test.rows] = np.where(has_answers, group_row, np.nan)
             words = np.where(test.verdicts == BELIEVED, CHOSEN_MORE, test.verdicts)
             verdicts[name_test.rows] = np.where(has_answers, words, "")
         count = np.bincount(of_group)
         return cls(
-            answer_counts, chosen_counts, share, low, high, base, lift, lift_low, lift_high, p_values_found, count, verdicts,
+            answer_counts,
+            chosen_counts,
+            share,
+            low,
+            high,
+            base,
+            lift,
+            lift_low,
+            lift_high,
+            p_values_found,
+            count,
+            verdicts,
             name_test.floor if name_test else None,
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +166,9 @@ def _test_names(
     chosen_counts, answer_counts = chosen_counts[in_test], answer_counts[in_test]
     has_answers = answer_counts.sum(axis=1) > 0
     base = chosen_counts.sum(axis=1) / np.where(has_answers, answer_counts.sum(axis=1), 1)
-    bits = np.nan_to_num(share_lifts(chosen_counts / np.maximum(answer_counts, 1), answer_counts, base))
+    bits = np.nan_to_num(
+        share_lifts(chosen_counts / np.maximum(answer_counts, 1), answer_counts, base)
+    )
     if not bits.any():
         return None
     tested_names = [name for g in rows for name in names[g]]
@@ -150,7 +179,9 @@ def _test_names(
     return _NameTest(design.test(bits), np.array(rows), floor_found)
 
 
-def share_over_statements(chosen_counts: Counts, answer_counts: Counts, *, seed: int = 0) -> Estimate:
+def share_over_statements(
+    chosen_counts: Counts, answer_counts: Counts, *, seed: int = 0
+) -> Estimate:
     """A share over statements [statements] with a percentile bootstrap interval. Statements are
     resampled with all their answers, because answers about one statement resemble each other."""
     n = int(answer_counts.sum())
@@ -190,7 +221,9 @@ def fisher_p_values(chosen_counts: Counts, answer_counts: Counts) -> Array:
     chosen_totals, answer_totals = chosen_counts.sum(axis=1), answer_counts.sum(axis=1)
     for (g, s), n in np.ndenumerate(answer_counts):
         if 0 < n < answer_totals[g]:
-            values[g, s] = _upper_tail(int(chosen_counts[g, s]), int(n), int(chosen_totals[g]), int(answer_totals[g]))
+            values[g, s] = _upper_tail(
+                int(chosen_counts[g, s]), int(n), int(chosen_totals[g]), int(answer_totals[g])
+            )
     return values
 
 
@@ -214,7 +247,8 @@ class CategoryChoices:
         options: how many groups each question offered.
         said_counts: how often the run said the statement about the group, [groups, statements].
         shares: how often each group was chosen.
-        option_counts: how many of the readable answers named the first option, the second, and so on.
+        option_counts: how many of the readable answers named the first option, the second, and so
+            on.
         outcomes: how many answers were "read", "refused", "unreadable" or "failed".
     """
 
@@ -242,7 +276,8 @@ class CategoryChoices:
         statements."""
         is_said = self.said_counts > 0
         return share_over_statements(
-            (self.shares.chosen_counts * is_said).sum(axis=0), (self.shares.answer_counts * is_said).sum(axis=0)
+            (self.shares.chosen_counts * is_said).sum(axis=0),
+            (self.shares.answer_counts * is_said).sum(axis=0),
         )
 
     @property
@@ -261,7 +296,11 @@ class CategoryChoices:
         if name_floor is None:
             return None
         more_count = int((self.shares.verdicts == CHOSEN_MORE).sum())
-        return {"tested": name_floor.tested, "more": more_count, "dealt": round(name_floor.found, 3)}
+        return {
+            "tested": name_floor.tested,
+            "more": more_count,
+            "dealt": round(name_floor.found, 3),
+        }
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -284,10 +323,10 @@ class CategoryChoices:
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each statement and group: `said_counts`, how often the run said it; the `share` of the
-        answers that chose the group, `low` to `high`, of `answered`; the `lift` of the share over
-        the base rate in bits, with its interval; the corrected p, `q_value`; the number of `names`
-        that the group was offered under; and the `verdict`."""
+        """A row for each statement and group: `said_counts`, how often the run said it; the `share`
+        of the answers that chose the group, `low` to `high`, of `answered`; the `lift` of the share
+        over the base rate in bits, with its interval; the corrected p, `q_value`; the number of
+        `names` that the group was offered under; and the `verdict`."""
         table = self.shares
         figures = ("share", "low", "high", "lift", "lift_low", "lift_high")
         return [
@@ -316,7 +355,8 @@ class RunChoices(Result):
         run: the name of the run.
         choosing: the model, how it was asked, and a summary of the result.
         categories: the choices, category by category.
-        asked_count, cached_count: how many answers came from the model in this call, and from the answer log.
+        asked_count, cached_count: how many answers came from the model in this call, and from the
+            answer log.
         spent: what the new answers cost.
     """
 
