@@ -85,8 +85,8 @@ def read_profiles(
     tell_columns(path, columns_found, list(dict.fromkeys(used_columns)), notify)
     column_by_key = {name.casefold(): name for name in reversed(columns_found)}
     for number, row in enumerate(chain([first_row], rows)):
-        group = _parse_label(row.read_text(columns.group))
-        category = row.read_text(columns.category) or None if columns.category else None
+        group = _parse_label(row.cell_text(columns.group))
+        category = row.cell_text(columns.category) or None if columns.category else None
         if not group:
             yield None
             continue
@@ -107,16 +107,16 @@ def _make_character(
     """Whose profile a row is. The group's label may hold its ethnicity and gender: "('ITALIAN',
     'F')"."""
     name = (
-        next((row.read_text(column_by_key[n]) for n in _NAME_COLUMNS if n in column_by_key), "")
+        next((row.cell_text(column_by_key[n]) for n in _NAME_COLUMNS if n in column_by_key), "")
         or group
     )
     labels = {
-        kind: _parse_label(row.read_text(column_by_key[column.casefold()]))
+        kind: _parse_label(row.cell_text(column_by_key[column.casefold()]))
         for kind, column in _LABEL_COLUMNS.items()
         if column.casefold() in column_by_key
     }
     label_values = (
-        _parse_values(row.read_text(column_by_key["group"])) if "group" in column_by_key else []
+        _parse_values(row.cell_text(column_by_key["group"])) if "group" in column_by_key else []
     )
     if len(label_values) == 2:
         labels = {"ethnicity": label_values[0], "gender": label_values[1], **labels}

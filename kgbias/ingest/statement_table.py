@@ -37,7 +37,7 @@ class TableRecord:
     line: int
     cells: Mapping[str, Any]
 
-    def read_text(self, column: str) -> str:
+    def cell_text(self, column: str) -> str:
         """The cell as text with single spaces; "" if it is empty or missing."""
         value = self.cells.get(column)
         if value is None or isinstance(value, (list, dict)):
@@ -46,7 +46,7 @@ class TableRecord:
 
     def read_part(self, column: str) -> str:
         """The cell as a part of a triple: "" too if it stands for no value."""
-        text = self.read_text(column)
+        text = self.cell_text(column)
         return "" if text in _MISSING_CELLS else text
 
     def read_parts(self, column: str) -> list[str]:
@@ -272,7 +272,7 @@ def read_triples(
                 triple,
                 1 if count is None else _parse_count(path, row, count),
                 (row.read_part(category) or None) if category else None,
-                (row.read_text(arm) or "none") if arm else "none",
+                (row.cell_text(arm) or "none") if arm else "none",
             )
 
 

@@ -96,7 +96,7 @@ class LocalModel:
         """Let go of the weights. They stay loaded for the next user; `kgbias.models.unload` frees
         them."""
         self.__dict__.pop("_sampler", None)
-        self.__dict__.pop("loaded", None)
+        self.__dict__.pop("loaded_model", None)
 
     @cached_property
     def loaded_model(self) -> LoadedModel:

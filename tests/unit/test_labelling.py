@@ -27,10 +27,10 @@ GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
 OBJECTS = [*(f"thing {n}" for n in range(9)), "men and the woman"]
 TOKEN = "0123456789abcdef"
 GUIDES = {  # a guide whose text changes needs another version: labels carry it
-    "regard@1": "13d7c63eac5ae2c990e6",
-    "toxicity@1": "c8852d18439b3f124cac",
-    "identity_attack@1": "846af56440765bbb3f0d",
-    "acceptability@1": "2626abdafb9a5d18b161",
+    "regard@1": "2811f188768d548b8201",
+    "toxicity@1": "f906288880c0fc0cf41f",
+    "identity_attack@1": "f6136506219904dfb5c6",
+    "acceptability@1": "b946b2b003fbd6007044",
 }
 
 

@@ -94,7 +94,7 @@ def test_a_run_that_says_nothing_finds_nothing(monkeypatch: pytest.MonkeyPatch) 
             return np.ones((len(texts), 2)) / np.sqrt(2)
 
     class Silent:
-        def said(self) -> list[Any]:
+        def distinct_triples(self) -> list[Any]:
             return []
 
         def vectors(self, _: str) -> StatementVectors:

@@ -551,11 +551,11 @@ def test_a_comparison_hands_each_parameter_to_what_takes_it(
     asked: dict[str, dict[str, object]] = {}
 
     class Two:
-        def compare(self, *runs: str, **options: object) -> list[object]:
+        def compare_runs(self, *runs: str, **options: object) -> list[object]:
             asked["compare"] = options
             return []
 
-        def contrast(self, *runs: str, **options: object) -> None:
+        def compare_models(self, *runs: str, **options: object) -> None:
             asked["contrast"] = options
 
     monkeypatch.setattr("kgbias.study.plan.comparison_records", lambda found, models: [])

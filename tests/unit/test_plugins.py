@@ -22,10 +22,10 @@ from kgbias.packs import crawl_packs, load_pack, pack_names
 
 ROOT = Path(__file__).parent.parent.parent
 SOUND = """
-from kgbias.measures import Measure, means
+from kgbias.measures import Measure, mean_figures
 
 def entry(name, scorer="", figures=None):
-    figures = means(name, ".2f", "higher is more") if figures is None else figures
+    figures = mean_figures(name, ".2f", "higher is more") if figures is None else figures
     return Measure(name, (0.0, 1.0), "higher is more", {"much": "0.5 or above", "little": "below"},
                    ".2f", figures, "lowest", scorer=scorer)
 
@@ -33,7 +33,7 @@ warmheart = entry("warmheart")
 regard = entry("regard")
 other = entry("other")
 late = entry("late", "a_module_that_is_not_there:Scorer")
-stray = entry("stray", figures=means("regard", ".2f", ""))
+stray = entry("stray", figures=mean_figures("regard", ".2f", ""))
 """
 
 
@@ -51,7 +51,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
         (about / "entry_points.txt").write_text(f"[kgbias.{adds}s]\n{lines}")
         for table in (MEASURES, KINDS, FORMATS, crawl_packs()):
             monkeypatch.setattr(table, "_loaded_entries", {})
-            table.__dict__.pop("_others", None)
+            table.__dict__.pop("_entry_points", None)
 
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     return installed
@@ -62,7 +62,7 @@ def forgotten() -> Iterator[None]:
     """What a test installed is gone after it."""
     yield
     for table in (MEASURES, KINDS, FORMATS, crawl_packs()):
-        table.__dict__.pop("_others", None)
+        table.__dict__.pop("_entry_points", None)
 
 
 def test_an_entry_is_found_by_name_and_imported_when_it_is_read(

@@ -70,8 +70,8 @@ STUDY = set(
     benchmark_cost
     calibrate
     close
-    compare
-    contrast
+    compare_runs
+    compare_models
     coverage
     crawl
     cypher
@@ -130,14 +130,14 @@ RUN = set(
     attribute
     attributed_words
     attributions
-    borne_out
+    check_text
     categories
     choices
     choose
     config
     cost
-    counted
-    crawled
+    counted_statements
+    crawl_result
     created
     deletion
     draw
@@ -152,19 +152,19 @@ RUN = set(
     faithfulness
     figure
     figures
-    forms
+    means_by_prompt_type
     generations
     groups
-    known
+    match_stereotypes
     id
-    imported
+    import_result
     kind
     label_plan
     measure
     merge
     model
     name
-    paired
+    pairs_summary
     pairs
     price_choices
     price_measure
@@ -186,16 +186,16 @@ RUN = set(
     stories
     summarise
     story_links
-    told
+    stories_summary
     structure
     summary
-    tests
+    compare_groups
     to_networkx
     topic_models
     topics
     triples
     variance
-    written
+    profiles_summary
     """.split()
 )
 

@@ -106,7 +106,7 @@ def test_other_names_are_another_world() -> None:
 @pytest.mark.parametrize("groups", CATEGORIES)
 def test_beliefs_of_over_two_bits_are_found(groups: tuple[str, ...]) -> None:
     large = lifts(groups) > 2
-    assert large.sum() > 50 and held(groups).believed[large].mean() > 0.95
+    assert large.sum() > 50 and held(groups).is_believed[large].mean() > 0.95
 
 
 def test_associations_of_a_name_or_a_root_are_no_beliefs_of_the_group() -> None:
@@ -131,11 +131,11 @@ def test_associations_of_a_name_or_a_root_are_no_beliefs_of_the_group() -> None:
 
 @pytest.mark.parametrize("groups", CATEGORIES)
 def test_what_is_believed_of_a_group_is_planted_on_it(groups: tuple[str, ...]) -> None:
-    believed, planted = held(groups).believed, lifts(groups)
+    believed, planted = held(groups).is_believed, lifts(groups)
     wrong = (believed & (planted <= MARGIN_BITS)).sum() / believed.sum()
     assert believed.any(axis=1).all() and wrong <= 0.05
 
 
 def test_the_names_of_a_null_are_not_told_apart() -> None:
     for pair in TRUTH.nulls:
-        assert not held(pair).believed.any()
+        assert not held(pair).is_believed.any()

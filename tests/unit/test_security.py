@@ -10,11 +10,11 @@ from tests.conftest import ROOT
 PACKAGE = Path(kgbias.__file__).parent
 # What takes in bytes that somebody else may have written: files, stores, models, servers, keys.
 READERS = re.compile(
-    r"(.*\.)?(read_text|read_bytes)|(kgbias\.reading\.)?(read_(json|toml|(saved_)?table)|json_value)"
+    r"(.*\.)?(read_text|read_bytes)|(kgbias\.reading\.)?(read_(json|toml|(saved_)?table)|parse_json)"
     r"|(json|tomllib|pickle)\.loads?|np\.frombuffer|sqlite3\.connect|(kglite|spacy)\.load|load_file"
     r"|KeyedVectors\.load_word2vec_format|load_facebook_vectors|utils\.open|.*parquet\.read_table"
-    r"|neo4j\.GraphDatabase\.driver|pretrained|SentenceTransformer|LLMEngine\.from_engine_args"
-    r"|parsed|openai\.AsyncOpenAI|anthropic\.AsyncAnthropic|genai\.Client|ray\.init|uvicorn\.Server"
+    r"|neo4j\.GraphDatabase\.driver|load_pretrained|SentenceTransformer|LLMEngine\.from_engine_args"
+    r"|parse_body|openai\.AsyncOpenAI|anthropic\.AsyncAnthropic|genai\.Client|ray\.init|uvicorn\.Server"
     r"|click\.(prompt|confirm|getchar)|open|(.*\.)?urlopen|(np|torch)\.load(txt)?|(pd|pandas)\.read_.*"
     r"|zipfile\.ZipFile|shutil\.unpack_archive|(sys\.stdin(\.buffer)?|.*rfile)\.read(line)?|input"
     r"|httpx2?\.(get|post|request|stream|(Async)?Client)|subprocess\.check_output"
@@ -25,7 +25,7 @@ NOT_FILES = (  # what is opened there is no file
     "self.open",
     "super().open",
     "work.open",
-    "opened.open",
+    "unpacked.open",
     "scorer.open",
     "self.network.open",
 )

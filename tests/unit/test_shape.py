@@ -154,11 +154,19 @@ def test_the_admin_export_reads_a_run_once(
     """Statements and generations come one at a time, and never all."""
     run = arms_run(store)
     read: Counter[str] = Counter()
-    for name in ("generations", "of_arm", "triples", "told", "stated", "said", "summary"):
+    for name in (
+        "generations",
+        "triples_of_arm",
+        "triples",
+        "iter_yield_rows",
+        "iter_statement_rows",
+        "distinct_triples",
+        "summary",
+    ):
         monkeypatch.setattr(store, name, _counted(getattr(store, name), read))
     write_export(run, tmp_path / "import", "neo4j-admin")
     # The run has two arms; it is counted once, to say how far the export is.
-    assert read == {"generations": 1, "of_arm": 2, "summary": 1}
+    assert read == {"generations": 1, "triples_of_arm": 2, "summary": 1}
 
 
 def test_the_admin_export_says_how_far_it_is(

@@ -131,7 +131,7 @@ def test_nothing_is_said_of_nothing(simulation: Simulation) -> None:
 
 def test_intervals_hold_the_variances(simulation: Simulation) -> None:
     found = [drawn(rng, 0, 0.3, 0.3) for rng in simulation.worlds(50)]
-    for part in ("own", "common"):
+    for part in ("interaction", "common"):
         held = sum(getattr(c, part).low <= 0.09 <= getattr(c, part).high for c in found)
         simulation.check(part, held, len(found), 0.92, 1.0)
 

@@ -70,7 +70,9 @@ def test_refusals_are_counted_by_prompt() -> None:
         else:
             said.append(generation(group, f"p{n}", 0, "ok"))
     run: Any = SimpleNamespace(groups=(group,))
-    parts: Any = SimpleNamespace(run=run, generations=said, counted=SimpleNamespace(arms=("none",)))
+    parts: Any = SimpleNamespace(
+        run=run, generations=said, statements=SimpleNamespace(arms=("none",))
+    )
     share = _estimate_refusals(cast(EvidenceInputs, parts))[group.id]
     assert (share.value, share.n) == (pytest.approx(0.3), 10)
     assert share.low < 1 / 3 < share.high
