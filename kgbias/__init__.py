@@ -10,6 +10,9 @@
 `kgbias.open` is the front door: it opens a `Study`, a store of runs, and all else is a method of
 the study or of one of its `Run`s. The command line calls the same methods. Importing kgbias
 imports nothing heavy; each name below is loaded when it is first used.
+
+Public names are those below; a test holds them to a list. To add one, add it here and to
+docs/api/index.md.
 """
 
 from importlib import import_module

@@ -1,7 +1,9 @@
 """Where the command begins; `python -m kgbias` is `kgbias`.
 
-Ctrl-C ends it without a traceback, even while modules are imported, and at once: a library may
-hang as it closes down."""
+Ctrl-C ends it without a traceback and at once, with exit code 130: even while modules are imported,
+a name is looked up, a server is silent or a store is locked (tests/integration/test_stopped.py). A
+library may hang as it closes down.
+"""
 
 import os
 

@@ -12,6 +12,13 @@ backquotes, which the command line replaces with its options.
         RunConflict     a run of that name exists with other settings
       ModelError        a language model cannot be loaded or reached
       Interrupted       stopped by Ctrl-C or a budget; nothing is lost (exit code 130)
+
+When something goes wrong, kgbias gives one line with the cause and a non-zero exit, and stores
+nothing false. tests/unit/test_when_it_goes_wrong.py, tests/unit/test_damaged_store.py and
+tests/attack hold it to this: for what the system lacks (open files, threads, a home folder, a UTF-8
+locale, certificates), for a proxy that is down, for a store that is removed while it is written to,
+and for what others wrote. A kill, a full disk, a hostile page, file or answer loses nothing and
+runs nothing (tests/integration/test_kill.py).
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,9 @@
-"""Ids computed from content: the same text has the same id in every run and on every machine."""
+"""Ids computed from content: the same text has the same id in every run and on every machine.
+
+The id of a group, predicate, object or triple follows from its normalised text, a run's from its
+configuration, model and how it was asked, a generation's from its run and place. Writing twice
+changes nothing, and two runs meet in the same nodes.
+"""
 
 import unicodedata
 from hashlib import blake2b

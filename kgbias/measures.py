@@ -9,6 +9,11 @@ Regard and toxicity, and the figures made of them, are those of Salinas et al. 2
 regard of a statement is Sheng et al. 2019's). Warmth and competence are the axes of the Stereotype
 Content Model (Fiske et al. 2002). Identity attack sees the group that toxicity hides. Acceptability
 says how likely a statement is to mean anything at all, whatever that is.
+
+Each entry has the range, direction and labels of its measure. A scorer is a class with `measure`,
+`name`, `version` and `score`, and with `language` if it reads only one; it may be the offline
+scorer with other heads. A rubric for judges is a file in `prompts/judges/`, named after its
+measure.
 """
 
 import math

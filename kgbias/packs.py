@@ -4,6 +4,13 @@ A pack says in what words a crawl asks: the templates of its strategies, the lan
 is written as a sentence, which reader reads the answers, the example sentences in a prompt, and the
 crawl settings that go with them. kgbias's own are folders of `prompts/`; other packages add theirs
 by name (docs/how-to/extend.md).
+
+`CrawlConfig`'s own defaults are the paper's. The front door takes those of a pack, and then what
+the caller names. The text that the reference model learned from is written with the same packs.
+
+A pack is a stranger's file (`kgbias.io.templates` says how it is rendered). `read_manifest` also
+reads the manifests of packs for profiles, stories and pairs. To add a pack, add a folder to
+`prompts/`; its answers are read by a reader in `crawl/readers/`.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -2,6 +2,9 @@
 
 A function that can do several things has parameters that belong only to some of them. A parameter
 that belongs to nothing that was asked for would have no effect, and is an error.
+
+Which parameters apply is declared by the function that takes them and checked here, in one place.
+The command line words the error with its flags (`kgbias.cli.command`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -5,6 +5,10 @@ named) are ranked by the topic: by the words that they share with it, and by the
 embeddings. Statements about other groups with the same objects, from the library's query
 `same_object`, are their neighbourhood. Retrieval follows `kgbias.graph.selection`, so an answer
 rests only on what counts.
+
+A group is known by all its names, declared and stored, and groups that the run lacks are known too.
+Only what retrieval finds is given to a model. An index, in memory or of a Neo4j server, says how
+near statements are, and nothing else.
 """
 
 import math

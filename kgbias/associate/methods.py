@@ -4,6 +4,8 @@ RND, RNSB, MAC, ECT and RIPA are scores of static vectors, not effect sizes. Eac
 definition (Badilla, Bravo-Marquez and Perez 2020), on the vectors as they are. They have no
 p-value, because their papers give none, and each has its own scale and direction. Intervals are
 percentile bootstraps over target words.
+
+To add a method, write a function and add a row to `METHODS` with what it takes.
 """
 
 from collections.abc import Callable, Mapping, Sequence

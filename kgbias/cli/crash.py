@@ -1,5 +1,8 @@
 """What becomes of an error that nobody foresaw: one line for the user, and the traceback in a file
-that can be sent along, without secrets."""
+that can be sent along, without secrets.
+
+The exit is 70 (tests/integration/test_crash.py).
+"""
 
 import os
 import re

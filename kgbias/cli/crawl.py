@@ -1,4 +1,8 @@
-"""`kgbias crawl`: ask a model and keep the graph; `models` and `plugins`: list what there is."""
+"""`kgbias crawl`: ask a model and keep the graph; `models` and `plugins`: list what there is.
+
+If all requests fail, or nothing can be read, the command ends with the server's words and exit code
+2 or 1, and `kgbias runs` shows the commonest reason.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

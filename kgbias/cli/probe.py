@@ -1,6 +1,8 @@
 """`kgbias probe`: what a model finds probable, tied to the graph's groups and statements.
 
 `probe RUN` means `probe run RUN`.
+
+To add a part of it, add a command to its group here.
 """
 
 import math

@@ -4,6 +4,8 @@ They are kept in `kgbias.toml`, beside defaults of options, or given for one cal
 `kgbias --set NAME=VALUE COMMAND`. The command line wins, then the environment, then the file, then
 the library's default. In the file, a command's settings go in the table of its name ([crawl],
 [probe.run]); shared settings may go at the top.
+
+An option exists because someone types it. What is said once is a setting.
 """
 
 import os

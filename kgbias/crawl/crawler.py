@@ -8,6 +8,11 @@ was answered before comes from the answer log.
 A crawl can be repeated, to see how much a figure moves from crawl to crawl: each is a run of its
 own and asks with a random seed of its own, derived from the given one. The first is the crawl that
 would be made without repeating, so that any crawl can be repeated later and is not asked again.
+
+Each prompt draws from a random stream named by its place: arm, strategy, iteration, group, number.
+Its answers, and what is drawn again, are numbered draws from that stream, each with a seed named in
+the same way. So batch size does not matter either. `Store.record_round` replaces a round as a whole, in
+one transaction. The repeated crawls name the first as their `series`.
 """
 
 from collections import Counter
@@ -496,6 +501,7 @@ def _plan_round(
             plan
             for pool in pools
             for plan in plan_expansion(config, pool, iteration)
+            # Decided from the answers so far: an interrupted crawl decides as an uninterrupted one.
             if not board[pool.arm, plan.group.id].has_reached(config.until_coverage)
             and not (widths and widths.is_narrow(pool.arm, plan.group))
         ),

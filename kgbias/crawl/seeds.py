@@ -4,6 +4,8 @@ intersections of categories, and dynamic seeds, the groups of a class that the m
 For dynamic seeds the model is asked for a list several times, and a group named in enough lists is
 a seed (Salinas et al. 2023, appendix A.2.1: five prompts, at least three lists). The answers are
 kept in the answer log like all others, so repeating a crawl finds the same seeds without asking.
+
+The groups that were found are part of the run's configuration.
 """
 
 import re

@@ -1,5 +1,9 @@
 """What a model believes about the groups of a run: probes by the groups' names, the test of each
-lift, and what the same test finds for made-up names."""
+lift, and what the same test finds for made-up names.
+
+Names and words that no run said are kept first, then probes, some at a time, so a stopped call goes
+on where it was. The edges are written as a whole and, last, the record, which finishes it.
+"""
 
 import math
 import time

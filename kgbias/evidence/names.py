@@ -3,6 +3,9 @@
 A belief about a group is replicated over the group's names: those of its seed (NAME | OTHER NAME),
 and its paraphrases among the declared indicators. What a model believes about made-up names is
 the floor.
+
+Made-up names follow from a seed and the forms of the real names, so a run's floor is the same
+wherever it is made. What stands for a group is declared once, in `kgbias.associate.indicators`.
 """
 
 import re

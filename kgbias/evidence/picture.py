@@ -5,7 +5,12 @@ Two groups stand beside each other: what is said of one alone on the outside, wh
 in the middle. A line joins a group and what is said of it; its colour is the regard of the
 statement, its width how much likelier the model finds it after the group's names or, if the model
 was not asked, how often it was said. One group, or three and more, stand on the left and what is
-said on the right."""
+said on the right.
+
+A scene is laid out once, in points. The report, SVG, PDF and PNG draw it by matplotlib;
+`kgbias.export.figures` writes it as TikZ. Colours and the style of all figures are in
+`kgbias.io.drawing`.
+"""
 
 import math
 from collections import defaultdict

@@ -2,6 +2,9 @@
 
 Said when asked and invented in a story are two kinds of evidence: they stand side by side and are
 never counted together.
+
+They are the profiles of the same model's stories, read from the store: nothing here knows
+`kgbias.stories`.
 """
 
 import re

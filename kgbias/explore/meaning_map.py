@@ -10,6 +10,8 @@ is not told apart ("lazy" lies near "not lazy").
 
 Regions divide the map by k-means; each is named by the words that are most its own: those with the
 highest class-based TF-IDF (Grootendorst 2022).
+
+A layout by UMAP is kept in the cache folder, under a digest of its vectors.
 """
 
 from collections import Counter, defaultdict

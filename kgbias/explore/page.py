@@ -1,5 +1,18 @@
 """The explorer's page: one self-contained HTML file that works offline and fetches nothing; or the
-same page from a server, from which it fetches its columns."""
+same page from a server, from which it fetches its columns.
+
+`core` and `maps` stand before the script. The other blocks stand after it and are unpacked when
+somebody asks. `page/data.js` gets a block from the page or the server, and `page/origins.js` the
+origin of a statement; nothing else knows which of the two it is.
+
+One state (`page/state.js`) moves everything: a change selects the rows that pass once, and every
+picture and table is drawn from them. sigma draws the discs and at most 1,500 dots: the most said of
+those in sight, others with the zoom. The page opens with the run's threshold of acceptability; its
+filter of echoes is the rule of `kgbias.graph.selection`.
+
+To add a view, write a function in `page/views.js`, name it there in `PICTURES` and in `VIEWS`
+(`page/state.js`), and give it a tab and controls in `page/page.html`.
+"""
 
 import base64
 from collections.abc import Mapping, Sequence

@@ -17,6 +17,11 @@ again if they have, and tells the page so, which then loads them.
 What was read is kept in the cache folder while the store is unchanged (`kgbias.graph.cache`), so
 the next server of the same runs need not read them again: a line of JSON, and the blocks of columns
 as the page gets them.
+
+A store belongs to the thread that opened it: that thread handles what requests ask of the store,
+and the server has a thread of its own. The nearest statements of a text come from vectors read in
+the store's thread, but from an encoder in a thread of its own, since that may take its time
+(`kgbias.explore.similar`).
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Writing an export: whole or not at all, with a manifest beside it."""
+"""Writing an export: whole or not at all, with a manifest beside it.
+
+To add a format, write a function in `kgbias.export`, and name it in `FORMATS`.
+"""
 
 import tempfile
 from collections.abc import Callable, Collection, Sequence

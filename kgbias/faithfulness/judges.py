@@ -3,6 +3,8 @@
 `rule` and `minilm` run offline and do what their names say: the first compares words and negations,
 the second also the cosine of sentence embeddings. Neither infers anything. A model's spec names a
 language model, which is asked with the prompts of the RAGAS paper (Es et al. 2023, section 3).
+
+What a judge says comes with its reliability (`kgbias.faithfulness.judge_reliability`).
 """
 
 import re

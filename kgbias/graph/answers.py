@@ -4,6 +4,14 @@ sees it, and what the log can answer is never asked again.
 Requests may be left with a provider in batches, noted in the store until they are answered. A batch
 is noted before it is made, and its id as soon as it is known. Whatever dies in between, the same
 call looks for the batch at the provider before it makes another: no request is paid for twice.
+
+A key holds everything that can change an answer (`Request.key`): model and revision, how it is
+asked, prompt, temperature, truncation, limits, and a random seed of its own. So resuming has no
+code of its own: the same command finds in the log what was answered, and asks for the rest. All
+runs of a store share the log: a run with more groups asks only about those.
+
+`BatchedModel` wraps the model that is asked, so the log, budgets and callers know nothing of
+batches. A noted batch is no part of the graph, and is removed when its answers are in the log.
 """
 
 import uuid

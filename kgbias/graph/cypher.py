@@ -3,6 +3,9 @@
 A node becomes a dict of its label (`:label`) and properties, an edge of its type (`:type`) and
 properties, a path the list of its nodes and edges in turn. So the same query prints the same rows
 whether Neo4j or the embedded engine answers.
+
+A query runs in a read-only transaction on Neo4j, and on SQLite in a view of the file, which a
+separate process holds (`kgbias.graph.sqlite.cypher_view`).
 """
 
 import re

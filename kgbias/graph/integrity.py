@@ -4,6 +4,9 @@ Passages are the documents that a run was read from, and their chunks, with the 
 them, modelled as in a RAGAS knowledge graph (`kgbias.ingest.ragas`): a passage has a kind, such as
 "document" or "chunk", and properties; a relation has a kind, such as "child", "next" or
 "entities_overlap", and properties. Both belong to one run and keep the ids they came with.
+
+Passages are kept whole and in order, so that an export gives them back as they came. In the log,
+the answer of each statement is the sentence that it was read from.
 """
 
 import json

@@ -4,6 +4,11 @@ A process that asks for a run has a lease of it, which it renews while it lives.
 kept is the store's business (`Lease`). A holder on this machine is looked up among its processes,
 so one that died is seen at once. Of one elsewhere only its renewals tell: if there was none for a
 while, it is watched a little longer before its lease is taken, since clocks may differ.
+
+`LoggedModel.lease_run` takes the lease for whatever asks round by round. Who lost it stops before
+it asks again. Of two that ask for the same run, the second says which process is at work, on which
+machine, and stops, or waits (`--wait`). Whatever stands where a holder is written, nobody is kept
+out for ever, and nothing it says is run (tests/contract/test_lease.py, tests/attack).
 """
 
 import os

@@ -3,6 +3,8 @@
 A profile is made of statements like any others, each yielded by a generation of its run. The
 profile adds which of them belong to one character, under which attribute, and for whom it was
 written. The character of a story is a profile too, which keeps where the story says what.
+
+Its values are read from the generations, so review works for profiles too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Asking a model with the templates of a folder, through the answer log."""
+"""Asking a model with the templates of a folder, through the answer log.
+
+It is the one place that asks a model with templates outside a crawl.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -4,6 +4,9 @@ statement got (`kgbias.evidence.stereotype_matching`).
 The marks of a run and a table are replaced as a whole, by the table's name: an edited file takes
 the place of what it was. A table is its content, so two runs held against the same one meet in the
 same nodes.
+
+Reports, the explorer and exports read these rows alone, so they need neither the table nor an
+encoder. A statement that was said since then has no mark; the figures stay those of that day.
 """
 
 import math

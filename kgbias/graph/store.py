@@ -4,6 +4,10 @@ the store that holds it (`StoredRun`).
 All stores keep these rules: what `keep_answers` and `keep_batch` are given is durable when they
 return; repeating a write changes nothing; reads are in an order that depends on content alone, so
 two stores with the same runs give the same rows.
+
+What both stores write and read follows from the records (`kgbias.graph.record`) or is held to them
+by a test. By hand are written the code that reads from a store, each method held to `Store` by
+`tests/contract`, and the code that writes generations and triples by the million.
 """
 
 import time
@@ -92,7 +96,8 @@ class Store(Protocol):
     def set_status(self, run_id: str, status: RunStatus) -> None: ...
 
     def add_work(self, run_id: str, seconds: float) -> None:
-        """Add to the seconds spent asking the run's model."""
+        """Add to the seconds spent asking the run's model: a session at a time. They follow from no
+        answer, and nothing else in the graph depends on them."""
         ...
 
     def run_seconds(self, run_id: str) -> float | None: ...  # as in `summary`, without the counts

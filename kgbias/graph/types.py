@@ -3,7 +3,12 @@ probed for and believe.
 
 Ids are computed from content (`kgbias.ids`): runs share group, predicate, object and triple nodes,
 and writing something twice changes nothing. What differs between runs is kept on generations,
-scores and edges.
+scores and edges. A node shows the first surface form that was written; each generation keeps the
+form that it said.
+
+Provenance is data: a generation knows its prompt, template and hash, raw answer, in-context triples,
+attempt and outcome. Refusals, unparsable answers and resamples are rows, and are counted. A request
+that got no answer at all is recorded, but not kept in the log.
 """
 
 import json

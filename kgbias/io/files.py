@@ -2,6 +2,10 @@
 
 A file is written under a temporary name beside its destination and moved into place in one step at
 the end. A failure leaves what was there before, and no temporary file.
+
+An output named like a store, or like any SQLite file, is refused; a backup may replace one. `-o -`,
+/dev/stdout, a pipe and `>>` get the bytes and no line more, with no file beside them
+(tests/unit/test_files.py, tests/integration/test_stdout.py).
 """
 
 import hashlib

@@ -1,5 +1,9 @@
 """What all pages of kgbias share: colours and type, pictures and tables of statements (`page/`),
-how their templates are filled, and how they name the scripts that they may run."""
+how their templates are filled, and how they name the scripts that they may run.
+
+The report and the explorer share them. A page gives each statement a number, fills the columns that
+`page/statements.js` names, and keeps a `state` that its controls, pictures and tables read.
+"""
 
 import base64
 from hashlib import sha256

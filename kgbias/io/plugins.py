@@ -7,6 +7,11 @@ Installed packages are looked up when a name that is not ours is asked for, or w
 listed. A package is imported when one of its entries is used; from then on its code runs with the
 user's rights. A broken package is an error of one line that names it, and only for whoever uses its
 entry. docs/how-to/extend.md shows how to make such a package.
+
+A table has our own entries, then those of other packages. All names are known without importing
+anything, but reading another package's entry imports that package. So code that goes through a
+table reads `own_entries`, or the entries for what is present (`kgbias.measures.order_measures`),
+never all of them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence

@@ -3,6 +3,9 @@
 A file that cannot be read is a DataError of one line. Text is UTF-8; a lone surrogate, which JSON
 can write but no store can hold, is replaced; deep nesting and numbers of thousands of digits are
 refused.
+
+Every file of somebody else is read here, every output is written in `kgbias.io.files`, and every
+server's answer passes through `kgbias.models.http`.
 """
 
 import codecs

@@ -1,4 +1,8 @@
-"""Model text is hostile: what keeps it text in each kind of file. One escape per target."""
+"""Model text is hostile: what keeps it text in each kind of file. One escape per target.
+
+SQL gets it as a parameter. It never becomes the name of a file. `kgbias.cli.show` escapes all that
+is printed.
+"""
 
 import html as _html
 import json

@@ -5,6 +5,9 @@ without scores: those that nobody saw yet, and of one in five also those that on
 so that their agreement can be measured. Labels, skips and what is taken back are rows of the store
 (`kgbias.graph.labels`). What the labels mean is in a guide (`guides/MEASURE.toml`), whose name and
 version each label carries.
+
+The command, sheets and the page of the server (`kgbias.explore.label_page`) call what is here. A
+changed guide has another version.
 """
 
 import csv

@@ -5,6 +5,8 @@ They are linked, never merged: nodes, triples, generations and scores stay as th
 the links leaves no trace. `merge_triples` counts linked statements as one. A statement is a
 predicate and an object, of whichever group, and its vector is the one by which it is found by what
 it means (`kgbias.measure.semantic_search`), so nothing is read again if the store keeps it.
+
+Links are rows of their own, replaced as a whole, and count only on request (`merged`).
 """
 
 import re

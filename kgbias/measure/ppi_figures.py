@@ -8,6 +8,10 @@ count. Statements that raters skipped are taken to be like the others of their s
 A group with enough labels is corrected by its own. Another is corrected by those of all groups,
 and its interval takes in how far the scorer's errors differ between groups: the group is taken for
 one like the others. `LabelCorrections.equal_error_p_value` tests whether they differ at all.
+
+Labels correct figures when they are read (by `kgbias.stats.ppi`), because labels may be newer than
+what is stored; measuring stores both figures. A corrected figure is named as the raw one with
+`_corrected`, and never takes its place.
 """
 
 from collections import defaultdict

@@ -2,6 +2,10 @@
 
 A triple counts as often as it was said. `kgbias.measures` says which figures follow from a
 measure.
+
+Every score knows its scorer (`kgbias.graph.types.Metric`): scores are keyed by metric and triple.
+So scoring again is free, and a new scorer never overwrites an old one. A run has one current metric
+for each measure.
 """
 
 import math

@@ -34,7 +34,11 @@ class ModelInfo:
     `name` is the spec the user gave, without secrets; `revision` changes whenever the weights do
     (a package version, a commit, a digest of local files; "" if a server does not say). How the
     model was asked (`Settings`) is not part of it: what a model says and what it finds probable
-    belong to one node of the graph. `called` is a person's own name for it, which no id depends on.
+    belong to one node of the graph, and so does what its vectors hold. `called` is a person's own
+    name for it, which no id depends on.
+
+    The spec may be a path, so stores keep it beside the graph (in a column, or a node `Spec`).
+    Nodes, edges, pages and exports have the `title`.
     """
 
     name: str

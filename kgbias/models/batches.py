@@ -2,6 +2,9 @@
 
 A provider is a `Batches` that defines how a batch is made, listed, checked and read. Nothing is
 kept here: `kgbias.graph.answers` records each batch before and after it is made.
+
+If the client is killed, the provider is away or results are cut off, nothing is paid twice and
+nothing lost (tests/integration/test_batches.py, test_batch_kill.py).
 """
 
 import asyncio

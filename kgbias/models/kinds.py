@@ -1,4 +1,7 @@
-"""What each kind of model allows, according to its own classes."""
+"""What each kind of model allows, according to its own classes.
+
+`kgbias models`, the checks of parameters and the defaults read it from a kind's `Abilities`.
+"""
 
 from dataclasses import dataclass
 from functools import cache

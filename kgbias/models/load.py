@@ -1,4 +1,11 @@
-"""Load models through transformers: one function, one cache, one-line errors."""
+"""Load models through transformers: one function, one cache, one-line errors.
+
+Completers (`local`), vectors (`embed`), predictions (`predict`) and scores of texts (`score`) are
+built on `load`. Loaded models are shared, and must not be modified.
+
+Weights that are missing, that are no numbers, or whose size no model has, are refused
+(tests/integration/test_generate.py).
+"""
 
 import gc
 import re

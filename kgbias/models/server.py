@@ -5,7 +5,9 @@ and read, and what an error of its client means. What a server honours is checke
 stop strings are cut here too, seeds are sent but not trusted, and a parameter that a server refuses
 by name is left out from then on. What the server says about itself is kept with each answer.
 
-Requests run on an event loop in a thread, behind a gate that limits how many are under way.
+Requests run on an event loop in a thread, behind a gate that limits how many are under way. The
+client stays there for as long as the model is open; answers come back in lists, through a queue.
+Ctrl-C hands over what has arrived.
 """
 
 import asyncio

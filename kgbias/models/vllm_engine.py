@@ -3,6 +3,8 @@
 The environment at the time of vLLM's import decides how it works. Its engine runs in this process,
 not in a separate one: what it computes together then depends only on the requests, and nothing is
 left behind if this process is killed. It reports nothing to anybody, and logs to stderr.
+
+One engine serves a completer (`vllm_model`) and a scorer (`score.vllm`) of the same weights.
 """
 
 import gc

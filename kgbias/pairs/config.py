@@ -1,5 +1,9 @@
 """The settings for pairs: which requests are made, for whom, and what is changed beside that,
-frozen so that the same command is the same run."""
+frozen so that the same command is the same run.
+
+The stored configuration holds the requests and the people. From it every place of the run follows
+again (`stored_places`).
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,10 +1,16 @@
-"""Work spread over workers behind one interface: this process, processes of this machine
-(`is_local`), or actors of a Ray cluster (`cluster`, which `apart` keeps out of this process).
+"""Work spread over workers behind one interface: this process, processes of this machine (`local`),
+or actors of a Ray cluster (`ray_cluster`), which a separate process joins (`ray_process`).
 
-Whoever knows the work cuts it into pieces, in a way that does not depend on who does them, and one
-worker does a whole piece. So the results are the same, bit for bit, wherever they were computed.
-Results arrive as they are done, and the caller keeps each at once: what is kept is the checkpoint,
-from which the same call continues.
+Whoever knows the work says what is done with a piece (`Work`), and cuts it into pieces in a way
+that does not depend on who does them; one worker does a whole piece. So the results are the same,
+bit for bit, wherever they were computed. Results arrive as they are done, and the caller, alone,
+keeps each at once: what is kept is the checkpoint, from which the same call continues. A worker
+that is lost leaves its pieces to others or, at worst, to the next call.
+
+Workers live as long as their executor and open the work that they are handed, so a model is loaded
+once, whatever it is asked. A worker that opens another version than the one asked for does nothing.
+
+Held by tests/integration/test_measure_processes.py and test_ray_lost.py.
 """
 
 from collections.abc import Iterator

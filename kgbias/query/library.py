@@ -1,6 +1,11 @@
 """The library of queries: one file each in `cypher/`, whose header says what it answers and which
 parameters it takes. The same text runs in Neo4j Browser and on either store. Results can be shown
 as a table for a terminal, as CSV or as JSON.
+
+A parameter that names something is checked against the store, and one that is a text to be found is
+given as the uids of the triples that `kgbias.measure.semantic_search` finds. To add a question, add
+a file to `cypher/`, and its answer, worked out by hand, to tests/contract/test_queries.py, which
+holds every query to such rows on both stores; a query without them fails it.
 """
 
 import csv

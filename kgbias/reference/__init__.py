@@ -1,5 +1,12 @@
 """The reference model: a small but real transformer that learned a declared world of invented
-peoples and faiths, so that what kgbias finds can be compared with what was planted."""
+peoples and faiths, so that what kgbias finds can be compared with what was planted.
+
+`world.toml` declares the peoples and faiths with their beliefs, and `world` computes every
+probability that follows. `training/reference` writes documents with the crawler's own templates, so
+that what the model learned and what the crawler asks cannot drift apart; it trains a causal and a
+masked model on them, and teaches the causal one the names. `truth.json`, beside the weights, is the
+truth as data.
+"""
 
 from pathlib import Path
 from typing import Literal

@@ -14,6 +14,9 @@ believed-agreement, groups, stereotype-content, mean-..., group-tests, probes, c
 associations, agreement, in-stories, recorded, scorers, variance | beyond the paper |
 | word-map-... | figure 2 and section 4 of James et al. 2024 (`word_maps.py`) |
 | sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
+
+An exhibit is a figure with its table, in files and in the report. To add one, write a builder here,
+and name its key in `kgbias.report.page`.
 """
 
 import math

@@ -180,7 +180,9 @@ _SECTIONS = {
 }
 
 _OPEN_SECTIONS = ("beliefs", "figures", "topics", "tests")
-"""The sections whose first figures are in sight; the others are one line until they are opened."""
+"""The sections whose first figures are in sight; the others are one line until they are opened.
+Before anything is unfolded, a page (`cards`, `multi_run` too) has at most eight screens of 1280 by
+800, which a test measures."""
 
 _METHODS = {
     "occlusion": "The score of the whole sentence minus the score without the word.",

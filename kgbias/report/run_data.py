@@ -1,4 +1,8 @@
-"""The data of a report and its exhibits: a run with its measures, read once."""
+"""The data of a report and its exhibits: a run with its measures, read once.
+
+It alone reads the store for `kgbias.report`; the page, its sections and the exhibits render from
+it. A report of several runs has `multi_run_data`.
+"""
 
 import math
 from collections import defaultdict

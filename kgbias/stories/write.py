@@ -5,6 +5,9 @@ kept whole in the answer log before it is read, and the same call again asks onl
 missing. A story is asked for once: a refusal is a result. If a model reads the stories, each that
 was told is followed by a request to read it, kept in the same way; a story that it does not read
 has no character, because nothing is known of it.
+
+Every story that was told and read has a profile, even if nothing was found in it: it counts among
+the stories that do not say something.
 """
 
 from collections import Counter

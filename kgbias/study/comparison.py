@@ -1,4 +1,8 @@
-"""Comparisons of runs and of models."""
+"""Comparisons of runs and of models.
+
+Runs of different kinds are compared rightly, or refused in one line
+(tests/integration/test_kinds_together.py).
+"""
 
 import math
 import os

@@ -1,6 +1,9 @@
 """A study in a file: which models to crawl and how, and what to measure, probe, test, compare and
 write; its checks; and how it is carried out. Kept in a paper's repository, it lets one command
 reproduce the results.
+
+To add a step, write its entry here, which is checked against the annotations of its method, and the
+code that carries it out, also here.
 """
 
 import json

@@ -5,6 +5,9 @@ Streams hold one narrow row in memory, however many there are. Writes run in the
 the next ones are prepared: a server writes a batch on one core and waits for its disk at the end of
 each, so two at once keep it busy. What the server may already have is looked for and merged; it is
 faster to create what it lacks (`loading.py`).
+
+What is loaded is looked up first, a batch at a time, and what is missing is created; it is merged
+only if that collides. Of two batches written at once, neither creates what the other does.
 """
 
 import threading

@@ -2,6 +2,9 @@
 to objects, which are derived: one for each triple, run and arm makes a picture readable.
 
 A batch left with a provider is a node that is not part of the graph.
+
+POSITIVE, NEUTRAL and NEGATIVE edges stand beside those, since Neo4j Browser colours edges by type
+alone. All four are rebuilt once when a run's status changes or its scores are complete.
 """
 
 from collections.abc import Collection, Sequence

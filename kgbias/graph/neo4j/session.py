@@ -1,4 +1,8 @@
-"""The connection to a Neo4j server, with errors as one-line messages."""
+"""The connection to a Neo4j server, with errors as one-line messages.
+
+When the server goes away, the store says so, waits up to ten minutes, and goes on. A silent server
+is given up after ten seconds, with a reason.
+"""
 
 import logging
 import os

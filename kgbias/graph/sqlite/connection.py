@@ -1,4 +1,8 @@
-"""A SQLite connection whose errors are StoreErrors of one line that say what to do."""
+"""A SQLite connection whose errors are StoreErrors of one line that say what to do.
+
+Another program that writes to the file is waited for a minute, which is said after five seconds
+(tests/unit/test_damaged_store.py).
+"""
 
 import json
 import random

@@ -1,4 +1,8 @@
-"""The connection to the file: settings, transactions, and code shared by all tables."""
+"""The connection to the file: settings, transactions, and code shared by all tables.
+
+A store that is removed while it is written to is missed at the next write
+(tests/unit/test_damaged_store.py).
+"""
 
 import os
 import sqlite3

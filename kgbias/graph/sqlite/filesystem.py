@@ -1,6 +1,10 @@
 """What the file system of a store can do. SQLite's write-ahead log needs locks, and memory that the
 processes of one machine share (sqlite.org/wal.html); where it has less, a store is served with
-less, so that it stays whole."""
+less, so that it stays whole.
+
+What it can do is found out when a store is opened. Without a log, the store has a journal, or
+serves one process at a time, and that is said (tests/integration/test_file_systems.py).
+"""
 
 import errno
 import mmap

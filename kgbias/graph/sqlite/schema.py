@@ -6,6 +6,11 @@ properties of a record are taken from it (`column_definitions`) until a version 
 that version's migration is written out and never changed, and a change is the next in the list,
 such as `ALTER TABLE probed ADD COLUMN ...`. Narrow tables are keyed by content id and need no
 rowid; wide ones (prompts, answers) have one, so that their rows are appended rather than scattered.
+
+`PRAGMA user_version` counts the migrations from 100. A store with a lower number is from a
+development version, and is refused. What a column of ids refers to follows from its name
+(`statement_id`); exceptions are declared here (`list_references`), and a test names any column that
+was forgotten.
 """
 
 import sqlite3

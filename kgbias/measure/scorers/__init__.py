@@ -8,6 +8,11 @@ The default works offline: the genuine all-MiniLM-L6-v2 with small trained heads
 ATTACK_CARD.md and ACCEPTABILITY_CARD.md in this folder say how good they are, and where they fail).
 Any Hugging Face text classifier can take its place through the same interface. Importing this
 module imports none of the heavy packages.
+
+The weights and cards here are made elsewhere: `python -m training.scorers regard` trains, measures
+and describes a scorer from the tables in `training/scorers`, which do not ship. The labelled
+statements to check judges with (`labelled.tsv`) have their annotator in the card beside them;
+`precision.tsv` says how often flags were right (`kgbias.measure.precision`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,9 @@
 """Scorers that read a text together: each form of it passes through the encoder once for all that
-read that form, whatever their measures. Also, scoring as work that other processes may do."""
+read that form, whatever their measures. Also, scoring as work that other processes may do.
+
+The statements are cut into pieces without regard to who reads them, and what is said of a piece
+follows from the piece alone.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,6 +3,10 @@
 - `config`: how a model is made to choose, and which option an answer names.
 - `ask`: the questions, their design and answers, and the edges written from them.
 - `result`: shares, base rates and lifts, with their intervals.
+
+Models are asked through the answer log. The order of the options follows from the statement and the
+seed alone. The choices of a run are written as a whole, in place of the previous ones, once all
+answers are in. A choice is another kind of evidence than a probability, and no verdict rests on it.
 """
 
 from kgbias.probe.choice.ask import ChoicePrice, choice_price, choose, first_questions, plan_choices
