@@ -4,9 +4,9 @@ A decision belongs to a generation, by its id, and overrides it: a restored answ
 that the person gave, a rejected one has none. How the crawl ended it (outcome, reason) stays.
 Decisions are never changed or removed; the latest about a generation is in effect.
 
-`Store.record_round` and `Store.load_import` apply the latest decision over what the crawl read. So generations
-hold what is in effect, a resumed crawl keeps decisions, and nothing that a crawl asks depends on
-them.
+`Store.record_round` and `Store.load_import` apply the latest decision over what the crawl read. So
+generations hold what is in effect, a resumed crawl keeps decisions, and nothing that a crawl asks
+depends on them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -6,9 +6,9 @@ and writing something twice changes nothing. What differs between runs is kept o
 scores and edges. A node shows the first surface form that was written; each generation keeps the
 form that it said.
 
-Provenance is data: a generation knows its prompt, template and hash, raw answer, in-context triples,
-attempt and outcome. Refusals, unparsable answers and resamples are rows, and are counted. A request
-that got no answer at all is recorded, but not kept in the log.
+Provenance is data: a generation knows its prompt, template and hash, raw answer, in-context
+triples, attempt and outcome. Refusals, unparsable answers and resamples are rows, and are counted.
+A request that got no answer at all is recorded, but not kept in the log.
 """
 
 import json

@@ -9,8 +9,6 @@ random sample of that part.
 
 Strata take turns. Each group gets as many turns as any other; half of a group's turns go to its
 strata alike, half by how often their statements were said, so that a rare label is seen early.
-
-Only labels of this sample correct figures.
 """
 
 import json

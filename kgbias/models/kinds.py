@@ -1,6 +1,7 @@
 """What each kind of model allows, according to its own classes.
 
-`kgbias models`, the checks of parameters and the defaults read it from a kind's `Abilities`.
+What a provider can do is in its `Abilities`. `kgbias models`, the checks of parameters and the
+defaults read it here.
 """
 
 from dataclasses import dataclass
