@@ -13,12 +13,12 @@ backquotes, which the command line replaces with its options.
       ModelError        a language model cannot be loaded or reached
       Interrupted       stopped by Ctrl-C or a budget; nothing is lost (exit code 130)
 
-When something goes wrong, kgbias gives one line with the cause and a non-zero exit, and stores
-nothing false. tests/unit/test_when_it_goes_wrong.py, tests/unit/test_damaged_store.py and
-tests/attack hold it to this: for what the system lacks (open files, threads, a home folder, a UTF-8
-locale, certificates), for a proxy that is down, for a store that is removed while it is written to,
-and for what others wrote. A kill, a full disk, a hostile page, file or answer loses nothing and
-runs nothing (tests/integration/test_kill.py).
+When something goes wrong, there is one line with the cause and a non-zero exit, and nothing false
+is stored. A module says what it promises beyond that. What the system lacks is said, with what to
+do: open files, threads, a home folder, certificates. UTF-8 is taken under any locale, and so are
+joiners in names. A kill, a full disk, a hostile page, file or answer loses nothing and runs
+nothing. tests/unit/test_when_it_goes_wrong.py, tests/integration/test_kill.py and tests/attack hold
+this.
 """
 
 from collections.abc import Iterable

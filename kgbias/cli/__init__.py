@@ -1,7 +1,7 @@
 """The command line: a command calls the front door (`kgbias.open`) and prints the result. Its
 module is imported only when the command is called, which keeps `kgbias --help` instant.
 
-To add a command: a method of `Study` or `Run` in the part that it belongs to, a function in a
+To add a command, write a method of `Study` or `Run` in the part that it belongs to, a function in a
 module here, and a line in its section of `COMMAND_SECTIONS`.
 """
 

@@ -2,7 +2,7 @@
 
 `probe RUN` means `probe run RUN`.
 
-To add a part of it, add a command to its group here.
+To add a part of `kgbias probe`, add a command to its group here.
 """
 
 import math

@@ -12,7 +12,7 @@ would be made without repeating, so that any crawl can be repeated later and is 
 Each prompt draws from a random stream named by its place: arm, strategy, iteration, group, number.
 Its answers, and what is drawn again, are numbered draws from that stream, each with a seed named in
 the same way. So batch size does not matter either. `Store.record_round` replaces a round as a
-whole, in one transaction. The repeated crawls name the first as their `series`.
+whole, in one transaction.
 """
 
 from collections import Counter

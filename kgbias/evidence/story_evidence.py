@@ -3,8 +3,8 @@
 Said when asked and invented in a story are two kinds of evidence: they stand side by side and are
 never counted together.
 
-They are the profiles of the same model's stories, read from the store: nothing here knows
-`kgbias.stories`.
+What stories say is read from the store, in the profiles of the same model's stories: nothing here
+knows `kgbias.stories`.
 """
 
 import re

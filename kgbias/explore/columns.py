@@ -1,7 +1,7 @@
 """Columns for a page: typed arrays and texts, compressed, as text that HTML can hold.
 
-Scores are 16-bit whole numbers, and names numbers in a dictionary. Columns are packed by zlib in
-blocks, as base64, which the browser's `DecompressionStream` unpacks.
+Scores are kept as 16-bit whole numbers, and names as numbers in a dictionary. Columns are packed by
+zlib in blocks, as base64, which the browser's `DecompressionStream` unpacks.
 """
 
 import base64

@@ -332,6 +332,8 @@ def _build_app(
 
     def check(request: Request) -> None:
         """Refuse what was asked by a page of other data."""
+        # A page asks by row, which is only right for the data that it was made for. Refused, it
+        # loads itself again (page/live.js).
         if request.query_params.get("v", view.version) != view.version:
             raise HTTPException(409, "the statements have changed: load the page again")
 

@@ -1,6 +1,7 @@
 """The statements of runs as columns: what the explorer filters, counts and draws.
 
-A source is an arm of a run. Its statements stand together, and nothing is ever added up across
+A source is an arm of a run. A row has a statement's scores, and how often it was said in each round
+by each strategy. The statements of a source stand together, and nothing is ever added up across
 sources. All statements are included, even those that do not count by default: the page filters them
 by the rules of `kgbias.graph.selection`. They are read in narrow rows, so that a million of them
 take the memory of their columns and not of their prompts.

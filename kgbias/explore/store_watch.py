@@ -3,9 +3,6 @@
 The server looks at the store again and again: cheaply (`Store.change_token`), and at the runs only
 if something was written. New statements come when a round of the crawl is complete, because a crawl
 writes a round as a whole; until then, only the number of answers in the log grows.
-
-A page asks by row, which is only right for the data that it was made for. So it sends their
-`version`; the server refuses another (409), and the page loads itself again (`page/live.js`).
 """
 
 import time

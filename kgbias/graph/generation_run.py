@@ -2,10 +2,8 @@
 
 Every answer is in the log before it is read, and a round is written when it is complete: the same
 call again asks only for what is missing. Here is what the three have in common: whom a model is
-asked about, the settings, the request, the run, what a call did, and the price.
-
-Also: rounds and resuming, and how an answer ended. The options that their commands share are in
-`kgbias.cli.options`.
+asked about, the settings, the request, the run, rounds and resuming, how an answer ended, what a
+call did, and the price. The options that their commands share are in `kgbias.cli.options`.
 """
 
 from abc import ABC, abstractmethod

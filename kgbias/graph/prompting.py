@@ -1,6 +1,6 @@
 """Asking a model with the templates of a folder, through the answer log.
 
-It is the one place that asks a model with templates outside a crawl.
+Outside a crawl, this is the one place that asks a model with templates.
 """
 
 from collections.abc import Mapping, Sequence

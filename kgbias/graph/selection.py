@@ -3,7 +3,7 @@
 Everything computed, drawn or written from a run reads its statements here. Arms are never added up:
 if no arm is named, each arm that said a triple has a row of its own.
 
-It says what it left out. Who need not hold all statements reads them one at a time
+What was left out is said. Code that need not hold all statements reads them one at a time
 (`StatementStream`). The store keeps the figures of the default selection, arm by arm; those of any
 other are computed on request.
 """

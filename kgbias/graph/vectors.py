@@ -4,8 +4,8 @@ stores keep them, and which lie near each other.
 They are derived and no part of the graph's shape: an encoder makes them again from the words, and
 exports leave them out. Triples that say the same of several groups share one.
 
-In SQLite they are rows, in Neo4j nodes beside the graph: found by predicate, object and encoder,
-and deleted with the last triple that says the statement.
+In SQLite vectors are rows, in Neo4j nodes beside the graph. They are found by predicate, object and
+encoder, and deleted with the last triple that says the statement.
 """
 
 from collections.abc import Sequence

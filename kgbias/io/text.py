@@ -1,6 +1,6 @@
 """Model text is hostile: what keeps it text in each kind of file. One escape per target.
 
-SQL gets it as a parameter. It never becomes the name of a file. `kgbias.cli.show` escapes all that
+SQL gets model text as a parameter, and no file is named by it. `kgbias.cli.show` escapes all that
 is printed.
 """
 

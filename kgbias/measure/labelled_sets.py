@@ -6,8 +6,8 @@ card lies beside it: STEM.card.toml, whose keys are the fields of `LabelledSet`.
 sets are read in the form in which they were published, without a card (`PUBLISHED_FORMS`). Labels
 of a run's statements are rows of the store (`kgbias.graph.labels`).
 
-`kgbias.graph.labels.describe_raters` words who labelled, for both. To add a published set, add a
-row to `PUBLISHED_FORMS`, with its columns and what its labels mean.
+Who labelled is worded by `kgbias.graph.labels.describe_raters`, for both. To add a published set,
+add a row to `PUBLISHED_FORMS`, with its columns and what its labels mean.
 """
 
 from collections import Counter

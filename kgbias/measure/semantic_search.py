@@ -4,10 +4,9 @@ The vector of a statement is that of its predicate and object, without its group
 that ships (all-MiniLM-L6-v2). A cosine says how far two texts are about the same, and not whether
 they agree: "are not lazy" lies near "are lazy".
 
-Vectors are kept while a run is measured, and read again only for statements that have none. A
-search looks for words first, then for meaning. Both stores give the same half-precision numbers,
-and the comparison is made here, so both find the same (`kgbias ask` on a Neo4j server uses its
-index).
+Vectors are kept when a run is measured, and the encoder reads only what has none. A search looks
+for words first, then for meaning. Both stores give the same half-precision numbers, and the
+comparison is made here, so both find the same (`kgbias ask` on a Neo4j server uses its index).
 """
 
 from collections.abc import Sequence

@@ -6,12 +6,10 @@ server says, errors and answers, before anything is cut, kept or shown. A respon
 up to a maximum size (sixteen may be under way at once, and all of each is held), within one time
 limit for the whole of it, and never decompressed.
 
-No connection is used twice, so a second response that nobody asked for is never the answer to
-another request. A token in the path or query of an address is stored and shown as a digest, taken
-out of what servers echo, and put into no command that is printed. A key that goes to a public
-server over `http://` is remarked, once. A proxy that is down is named; of a server that hangs up or
-speaks another protocol, it is said what happened. tests/unit/test_when_it_goes_wrong.py holds all
-this.
+A token in the path or query of an address is stored and shown as a digest, taken out of what
+servers echo, and put into no command that is printed. A key that goes to a public server over
+`http://` is remarked, once. A proxy that is down is named. Of a server that hangs up or speaks
+another protocol, it is said what happened. tests/unit/test_when_it_goes_wrong.py holds this.
 """
 
 import asyncio

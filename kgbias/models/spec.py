@@ -17,7 +17,7 @@ provider is a `ServerModel` (`kgbias.models.server`). Other packages add kinds w
 crawl is read back from the answer log at once.
 
 A gated model, a hub that is down, and a LoRA adapter or GGUF file alone are each called what they
-are.
+are (tests/unit/test_specs.py).
 """
 
 import json

@@ -3,9 +3,9 @@ peoples and faiths, so that what kgbias finds can be compared with what was plan
 
 `world.toml` declares the peoples and faiths with their beliefs, and `world` computes every
 probability that follows. `training/reference` writes documents with the crawler's own templates, so
-that what the model learned and what the crawler asks cannot drift apart; it trains a causal and a
-masked model on them, and teaches the causal one the names. `truth.json`, beside the weights, is the
-truth as data.
+that what the model learned and what the crawler asks cannot drift apart. A causal and a masked
+model learn from them; the causal one is then taught the names. `truth.json`, beside the weights, is
+the truth as data.
 """
 
 from pathlib import Path

@@ -7,10 +7,8 @@ that version's migration is written out and never changed, and a change is the n
 such as `ALTER TABLE probed ADD COLUMN ...`. Narrow tables are keyed by content id and need no
 rowid; wide ones (prompts, answers) have one, so that their rows are appended rather than scattered.
 
-`PRAGMA user_version` counts the migrations from 100. A store with a lower number is from a
-development version, and is refused. What a column of ids refers to follows from its name
-(`statement_id`); exceptions are declared here (`list_references`), and a test names any column that
-was forgotten.
+What a column of ids refers to follows from its name (`statement_id`); exceptions are declared here
+(`list_references`), and a test names any column that was forgotten.
 """
 
 import sqlite3
@@ -367,6 +365,7 @@ MIGRATIONS = [
         PRIMARY KEY (run_id, statement_id)) WITHOUT ROWID;
     """,
 ]
+# `PRAGMA user_version` counts the migrations from 100; a store with a lower number is refused.
 _LAST_DEVELOPMENT_VERSION = 99  # schemas 1 to 99 are those of development versions, before 0.1.0
 
 

@@ -2,6 +2,5 @@
 
 Probes share prefixes (one group, many statements), so texts are packed into a token tree
 (`engine`): a shared token is computed once, a leaf is never fed, and the logits of the vocabulary
-are reduced tile by tile. Whether a model honours the mask of the tree is not taken on trust but
-tried when it is loaded. The tier that ran is stored with the results.
+are reduced tile by tile. The tier that ran is stored with the results.
 """

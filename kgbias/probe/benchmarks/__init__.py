@@ -4,8 +4,7 @@ A `Benchmark` turns what a model finds probable into figures over units. An `Ite
 from the user's copy of its file and scores those of its items that a store does not hold yet;
 `Sofa` and `Apx` come from probing.
 
-A benchmark turns a file into items, and a model's probabilities of their texts into scores. The
-store keeps these (`BenchmarkItem`, READ_BY), keyed by all that was asked, so nothing is scored
+The store keeps scores (`BenchmarkItem`, READ_BY) keyed by all that was asked, so nothing is scored
 twice. SoFa has no items of its own: its benchmark is the `SofaResult` that probing the same set or
 run left in the store, or leaves there when it is asked for. Figures follow from sums over units
 (`kgbias.stats.units`), so models are resampled and exchanged over the same units, whatever the
