@@ -1,7 +1,8 @@
 """`kgbias crawl`: ask a model and keep the graph; `models` and `plugins`: list what there is.
 
 If all requests fail, or nothing can be read, the command ends with the server's words and exit code
-2 or 1, and `kgbias runs` shows the commonest reason.
+2 or 1, and `kgbias runs` shows the commonest reason (tests/unit/test_thoughts.py,
+test_openai_server.py).
 """
 
 import math

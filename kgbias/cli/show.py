@@ -2,8 +2,6 @@
 
 Text from models and strangers' files is made safe for a terminal here, and nowhere else in the
 command line.
-
-What is printed passes here: it is the only place of the command line that prints.
 """
 
 import io

@@ -1,10 +1,8 @@
 """Runs with their models, categories and groups; review decisions; and STEREOTYPE edges from groups
-to objects, which are derived: one for each triple, run and arm makes a picture readable.
+to objects, which are derived: one for each triple, run and arm makes a picture readable. They are
+rebuilt once when a run's status changes or its scores are complete.
 
 A batch left with a provider is a node that is not part of the graph.
-
-POSITIVE, NEUTRAL and NEGATIVE edges stand beside those, since Neo4j Browser colours edges by type
-alone. All four are rebuilt once when a run's status changes or its scores are complete.
 """
 
 from collections.abc import Collection, Sequence
@@ -100,6 +98,8 @@ _FORGET_STEREOTYPES = f"""
 MATCH ()-[s:STEREOTYPE|{"|".join(TONES).upper()} {{run: $name}}]->()
 CALL (s) {{ DELETE s }} IN TRANSACTIONS OF 10000 ROWS"""
 
+# POSITIVE, NEUTRAL and NEGATIVE edges stand beside those, since Neo4j Browser colours edges by type
+# alone.
 _TONE_EDGES = "WITH g, o, s, regard.label AS tone\n" + "\n".join(
     f"FOREACH (_ IN CASE WHEN tone = '{tone}' THEN [1] ELSE [] END | "
     f"CREATE (g)-[e:{tone.upper()}]->(o) SET e = properties(s))"
