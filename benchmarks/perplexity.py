@@ -290,7 +290,7 @@ def names_workload(names: int, descriptors: int) -> dict[str, Any]:
             scorer.grid(
                 [template.format(name=name) for name, _ in sampled_names],
                 [d.endings[t] for d in words],
-            ).whole.perplexities.ravel()
+            ).probes.perplexities.ravel()
             for t, template in enumerate(TEMPLATES)
         ]
     )

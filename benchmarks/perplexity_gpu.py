@@ -167,7 +167,7 @@ def main() -> None:
     if options.vllm:
         works["vllm"] = vllm_method(options.model, rows)
     timings = {name: time_work(work, options.repeats) for name, work in works.items()}
-    grid = timings["kgbias"][1].whole
+    grid = timings["kgbias"][1].probes
     ours = (grid.log_likelihoods / grid.tokens).ravel()
     tokens = sum(len(row) - 1 for row in rows)
     matrices = sum(p.numel() for p in model.parameters() if p.ndim == 2)

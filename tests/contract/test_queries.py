@@ -439,7 +439,7 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
             ("Orcs", 3, 2, 1, 0, 0, 0, 0, "none"),
         ],
     ),
-    ("asked", {}, [(7, 8, 0, 0, 8, 7, 1, 0, 0, 0, 0)]),
+    ("asked", {}, [(8, 8, 0, 0, 8, 7, 1, 0, 0, 0, 0)]),
     (
         "refused_prompts",
         {},
@@ -774,7 +774,7 @@ def test_what_a_query_takes(middle: Store) -> None:
         ask(middle, "bridges", limit="many")
     with pytest.raises(UsageError, match="limit must be at least 0, not -1"):
         ask(middle, "bridges", limit="-1")
-    with pytest.raises(UsageError, match="no query 'nothing'; choose from believed, "):
+    with pytest.raises(UsageError, match="no query 'nothing'; choose from asked, believed, "):
         load_query("nothing")
 
 

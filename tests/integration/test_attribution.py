@@ -142,7 +142,7 @@ def test_integrated_gradients_are_complete(tmp_path: Path) -> None:
         (load_scorer("identity_attack"), "Jews control the banks."),
         (tiny_one, "men love tall rain"),
     ):
-        reading = scorer.reading(text)  # type: ignore[attr-defined]
+        reading = scorer.gradient_reading(text)  # type: ignore[attr-defined]
         with torch.no_grad():
             blank = float(reading.value.score(reading.logits(reading.blank)))
         ((_, by_word, score),) = word_effects_of(scorer, [text], "integrated")

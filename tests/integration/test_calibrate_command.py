@@ -93,7 +93,7 @@ def test_the_command_says_both_shares(monkeypatch: pytest.MonkeyPatch, tmp_path:
     nulls = count_false_positives(crawls, [(GROUPS[0].id, GROUPS[1].id)])
     assert {n.test for n in nulls} == {"mann_whitney", "kolmogorov_smirnov", "permutation"}
     assert all(n.share.n == 3 and n.max_expected > 0.05 for n in nulls)
-    monkeypatch.setattr("kgbias.calibrate.coverage", lambda *a, **k: (rows, nulls))
+    monkeypatch.setattr("kgbias.calibrate.measure_coverage", lambda *a, **k: (rows, nulls))
     asked = ["calibrate", "--coverage", "3", "--store", str(tmp_path / "a.db")]
     text = CliRunner().invoke(cli, asked, catch_exceptions=False).stdout
     assert "3 crawls, 60 statements of each group" in text and "independent" in text

@@ -223,7 +223,7 @@ def test_a_run_that_was_not_probed_says_how(
     path = tmp_path / "report.html"
     write_report(StoredRun(store, measured_run(store, GROUPS, ["food"])), path)
     window = Window(chromium, path)
-    assert "kgbias evidence" in window.page.locator("#evidence").inner_text()
+    assert "run.evidence(MODEL)" in window.page.locator("#evidence").inner_text()
     assert window.page.locator("#quadrants").count() == 0
     assert window.complaints == []
     window.page.close()

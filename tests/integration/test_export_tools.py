@@ -287,13 +287,13 @@ def test_neo4j_admin_imports_a_whole_store(
             "topics",
             "attributions",
             "associations",
-            "probings",
+            "probe_runs",
             "places",
             "corpus",
             "profiles",
             "decisions",
             "near_duplicates",
-            "held",
+            "stereotype_matches",
         ):
             assert getattr(server, read)(hostile.id) == getattr(store, read)(hostile.id), read
         (probing,) = store.probe_runs(hostile.id)

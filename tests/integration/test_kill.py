@@ -80,7 +80,7 @@ from pathlib import Path
 from kgbias.cli import main
 from kgbias.models.generate import Sampler
 
-step, done, after = Sampler._step, [], []
+step, done, after = Sampler._draw_step, [], []
 
 def counted(self, batch):
     if done and not after:
@@ -89,7 +89,7 @@ def counted(self, batch):
     done.extend(found := step(self, batch))
     return found
 
-Sampler._step = counted
+Sampler._draw_step = counted
 try:
     main()
 finally:

@@ -262,6 +262,7 @@ def test_who_declines_is_asked_otherwise(tmp_path: Path, monkeypatch: pytest.Mon
             priced = CliRunner().invoke(cli, [*command, "--dry-run"])
             assert priced.exit_code == 0 and "nothing was asked" in priced.output
         secret = f"{server.url}?key=abcd1234efgh"
-        told = "\n".join(suggest_alternatives(study.run(), "openai:m", folder, secret))
+        with in_commands():
+            told = "\n".join(suggest_alternatives(study.run(), "openai:m", folder, secret))
         assert "--base-url YOUR_URL" in told and "abcd1234efgh" not in told
     assert "one of the Elves,Elves,gender" in (folder / "people.csv").read_text("utf-8")

@@ -257,9 +257,9 @@ def test_what_topics_compile_is_kept_for_the_next_process() -> None:
 def test_topics_leave_torch_its_threads() -> None:
     said = (
         "import numpy as np, torch\n"
-        "from kgbias.measure.topics.model import TopicSettings, clustered\n"
+        "from kgbias.measure.topics.model import TopicSettings, cluster_rows\n"
         "torch.set_num_threads(1)\n"
-        "clustered(np.random.default_rng(0).normal(size=(40, 8)), 5, 0, TopicSettings())\n"
+        "cluster_rows(np.random.default_rng(0).normal(size=(40, 8)), 5, 0, TopicSettings())\n"
         "print(torch.get_num_threads())"
     )
     done = subprocess.run(

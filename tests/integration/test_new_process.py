@@ -75,8 +75,8 @@ def test_the_front_door_is_light(tmp_path: Path) -> None:
 
 def test_the_first_sign_of_a_crawl_comes_before_what_takes_long(tmp_path: Path) -> None:
     code = (
-        "import sys, kgbias; from kgbias.io.progress import Silent\n"
-        "class First(Silent):\n"
+        "import sys, kgbias; from kgbias.io.progress import SilentProgress\n"
+        "class First(SilentProgress):\n"
         "    def note(self, text):\n"
         "        print(text, 'torch' in sys.modules, 'transformers' in sys.modules)\n"
         "        raise SystemExit\n"

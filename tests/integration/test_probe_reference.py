@@ -95,4 +95,6 @@ def test_smollm2_scores_as_one_text_at_a_time() -> None:
             with torch.no_grad():
                 logits = model(torch.tensor([ids])).logits[0, :-1].double()
             mean = logits.log_softmax(-1)[range(len(ids) - 1), ids[1:]].mean()
-            assert grid.whole.perplexities[g, s] == pytest.approx(float(torch.exp(-mean)), rel=1e-5)
+            assert grid.probes.perplexities[g, s] == pytest.approx(
+                float(torch.exp(-mean)), rel=1e-5
+            )

@@ -65,7 +65,7 @@ def workers() -> list[psutil.Process]:
     found = []
     for process in started():
         with suppress(psutil.NoSuchProcess):  # it ends, or has ended and is a zombie
-            found += [process] if "ray::Worker" in "".join(process.cmdline()) else []
+            found += [process] if "ray::RayWorker" in "".join(process.cmdline()) else []
     return found
 
 

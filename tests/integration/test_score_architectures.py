@@ -181,7 +181,7 @@ def test_a_coarser_type_is_held_against_float32(tmp_path: Path) -> None:
     assert replace(close, tau=Estimate(0.995, 0.991, 0.999, 10)).keeps_order
     notes: list[str] = []
     open_scorer(folder, dtype="bfloat16", notify=notes.append)
-    assert any("kgbias probe precision" in note for note in notes)
+    assert any("kgbias.probe.precision.check_precision" in note for note in notes)
     notes.clear()
     open_scorer(folder, notify=notes.append)
     assert not any("precision" in note for note in notes)

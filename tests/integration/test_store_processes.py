@@ -39,7 +39,7 @@ def test_what_is_committed_is_on_the_disk(tmp_path: Path) -> None:
         "from kgbias.graph.types import Run\n"
         "from kgbias.models.base import ModelInfo\n"
         f"store = SQLiteStore({str(path)!r})\n"
-        "store.begin(Run('one', ModelInfo('m'), {}, ()))\n"
+        "store.begin_run(Run('one', ModelInfo('m'), {}, ()))\n"
         "print([store._db.execute(f'PRAGMA {name}').fetchone()[0]"
         " for name in ('synchronous', 'journal_mode')])"
     )

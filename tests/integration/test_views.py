@@ -27,22 +27,22 @@ RUN = Run("r", ModelInfo("m"), {}, GROUPS)
 BEGIN = """
 import os, sqlite3, sys
 from pathlib import Path
-from kgbias.graph.sqlite import SQLiteStore, views
-from kgbias.graph.sqlite.engine import answer
+from kgbias.graph.sqlite import SQLiteStore, view_cache
+from kgbias.graph.sqlite.engine import answer_query
 from kgbias.graph.types import Group, Triple
 import kglite
 
 kglite.set_query_warning_policy("silent")
-views._WORTH_SAVING = 0
+view_cache._MIN_SAVED_SIZE = 0
 url = sys.argv[1]
 built = []
-build = views._built
-views._built = lambda *given: (built.append(1), build(*given))[1]
-kept = views.Views()
+build = view_cache._build_view
+view_cache._build_view = lambda *given: (built.append(1), build(*given))[1]
+kept = view_cache.ViewCache()
 OBJECTS = "MATCH (o:Object) RETURN o.text AS text ORDER BY text"
 
 def ask(text=OBJECTS, names=("Object",), by=kept):
-    return [row[0] for row in answer(by, url, text, {}, names).rows]
+    return [row[0] for row in answer_query(by, url, text, {}, names).rows]
 
 def files():
     return sorted((Path(os.environ["KGBIAS_CACHE"]) / "views").glob("*"))
@@ -80,7 +80,7 @@ def test_a_view_is_kept_in_the_process_and_on_disk(filled: SQLiteStore, tmp_path
     code = """
 before = ask(), ask()
 assert built == [1] and len(files()) == 1
-assert ask(by=views.Views()) == before[0] == before[1] == ["song 0", "song 1", "song 2"]
+assert ask(by=view_cache.ViewCache()) == before[0] == before[1] == ["song 0", "song 1", "song 2"]
 assert built == [1]
 """
     script(filled, tmp_path, code)
@@ -108,7 +108,7 @@ assert len(ask()) == 3
 store = SQLiteStore(url)
 for n in range(3, 8):
     store.keep_triples([Triple("Elves", "love", f"song {n}")])
-    assert len(ask()) == len(ask(by=views.Views())) == n + 1
+    assert len(ask()) == len(ask(by=view_cache.ViewCache())) == n + 1
     assert len(files()) == 1, "one state is kept"
 store.close()
 other = sqlite3.connect(url, isolation_level=None)
@@ -116,7 +116,7 @@ for n in range(5):
     other.execute("UPDATE object SET text = ? WHERE text LIKE 'song 7%'", (f"song 7{n}",))
     if n % 2:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    assert ask()[-1] == ask(by=views.Views())[-1] == f"song 7{n}"
+    assert ask()[-1] == ask(by=view_cache.ViewCache())[-1] == f"song 7{n}"
 """
     script(filled, tmp_path, code)
 
@@ -125,18 +125,18 @@ def test_a_view_that_comes_late_does_not_take_the_place_of_a_newer_one(
     filled: SQLiteStore, tmp_path: Path
 ) -> None:
     code = """
-save = views._save
+save = view_cache._save_view
 
 def late(graph, key):  # while a view is made, the store changes and a newer view is saved
-    views._save = save
+    view_cache._save_view = save
     with SQLiteStore(url) as store:
         store.keep_triples([Triple("Elves", "love", "song 3")])
-    assert len(ask(by=views.Views())) == 4
+    assert len(ask(by=view_cache.ViewCache())) == 4
     newer = files()
     save(graph, key)
     assert files() == newer and len(newer) == 1
 
-views._save = late
+view_cache._save_view = late
 assert len(ask()) == 3 and len(built) == 2
 assert len(ask()) == 4
 """
@@ -156,7 +156,7 @@ for place in range(0, len(right), max(1, len(right) // 40)):
     flips.append(bytes(wrong))
 for wrong in cuts + flips:
     file.write_bytes(wrong)
-    assert ask(by=views.Views()) == whole
+    assert ask(by=view_cache.ViewCache()) == whole
 assert len(built) >= 1 + len(cuts)
 """
     script(filled, tmp_path, code)
@@ -164,12 +164,12 @@ assert len(built) >= 1 + len(cuts)
 
 def test_the_cache_is_bounded_and_may_be_missing(filled: SQLiteStore, tmp_path: Path) -> None:
     code = """
-views._ON_DISK = 1
+view_cache._MAX_CACHE_BYTES = 1
 ask(), ask(names=("Object", "Run"))
 assert files() == []
 Path(os.environ["KGBIAS_CACHE"], "views").rmdir()
 Path(os.environ["KGBIAS_CACHE"], "views").write_text("in the way")
-views._ON_DISK = 1 << 30
+view_cache._MAX_CACHE_BYTES = 1 << 30
 assert len(ask(names=("Object", "Model"))) == 3
 """
     script(filled, tmp_path, code)
