@@ -159,7 +159,7 @@ def _score_alone(
     run: StoredRun, scorer: Scorer, texts: Mapping[str, str], progress: Progress
 ) -> None:
     metric = _metric_of(scorer)
-    size = getattr(scorer, "batch", BATCH_STATEMENTS)
+    size = getattr(scorer, "batch_size", BATCH_STATEMENTS)
     todo = _find_unscored(run, metric, texts)
     progress.stage(spoken_name(scorer.measure), len(texts))
     progress.advance(len(texts) - len(todo), cached=len(texts) - len(todo))

@@ -106,7 +106,7 @@ class DistributedEncoder(Encoder):
         return cast(VectorLookup, self._workers.ask_one("find", list(words)))
 
     def is_token(self, word: str) -> bool:
-        return bool(self._workers.ask_one("known", word))
+        return bool(self._workers.ask_one("is_token", word))
 
     @cached_property
     def sentence_encoding(self) -> Encoding:
@@ -131,7 +131,7 @@ class DistributedPredictor:
         self.kind: str = self._ask_one("kind")
 
     def is_token(self, word: str) -> bool:
-        return bool(self._ask_one("known", word))
+        return bool(self._ask_one("is_token", word))
 
     def predict(self, sentences: Sequence[FilledTemplate]) -> list[Prediction]:
         """One prediction per sentence, in order."""

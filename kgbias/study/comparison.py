@@ -171,7 +171,7 @@ class StudyComparison(StudyPart):
         what the runs were not asked alike.
 
         Example:
-            >>> (both,) = study.compare("peoples", "collected").records()
+            >>> (both,) = study.compare_runs("peoples", "collected").records()
             >>> print(both["shared_groups"], both["statements_first"], both["statements_both"])
             1 3 1
         """

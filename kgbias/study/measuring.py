@@ -337,7 +337,7 @@ class RunMeasuring(RunPart):
             selection: as for `counted`.
 
         Example:
-            >>> for test in run.tests(measures="regard"):
+            >>> for test in run.compare_groups(measures="regard"):
             ...     print(test.verdict)
             mean regard at one mix of prompts: too few statements to tell Velmari people from
             Orunthi people

@@ -148,7 +148,7 @@ def test_a_probe_and_moderation_have_such_a_limit_too(
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_BASE_URL", dripping)
     for module in (server, _moderation):
-        monkeypatch.setattr(module, "_RETRIES", 1)
+        monkeypatch.setattr(module, "_MAX_RETRIES", 1)
     monkeypatch.setattr(_moderation, "_TIMEOUT_SECONDS", 0.5)
     scorer = server.ServerScorer("m", timeout=0.5)
     for ask in (

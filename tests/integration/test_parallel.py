@@ -77,8 +77,12 @@ def test_a_failed_piece_does_not_lose_the_others(no_pause: None) -> None:
     assert (
         Halving.attempts == 2 + 1 + 1 + ray_cluster.MAX_ATTEMPTS
     )  # what would say the same is asked once
-    assert isinstance(odd.error(), DataError) and str(odd.error()) == "3 is odd" and not odd.final
-    assert str(memory.error()) == "OSError: out of memory"
+    assert (
+        isinstance(odd.as_error(), DataError)
+        and str(odd.as_error()) == "3 is odd"
+        and not odd.is_final
+    )
+    assert str(memory.as_error()) == "OSError: out of memory"
 
 
 def test_a_worker_that_would_say_something_else_says_nothing(
@@ -101,7 +105,7 @@ def test_a_worker_without_our_code_says_what_to_install() -> None:
 class Backwards:
     """An executor that does the last piece first, each with work that was pickled."""
 
-    def each(self, work: Any, pieces: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def run_pieces(self, work: Any, pieces: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         for number in reversed(range(len(pieces))):
             there = pickle.loads(pickle.dumps(work))
             assert there.open() == work.version

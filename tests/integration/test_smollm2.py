@@ -84,7 +84,8 @@ def test_two_processes_convert_at_once_and_both_are_served(tmp_path: Path) -> No
         "    time.sleep(0.5)\n"
         "    (target / 'config.json').write_text('whole')\n"
         "gguf._convert = slow\n"
-        "print((gguf.convert_once(Path('x.gguf'), 'm', lambda _: None) / 'config.json').read_text())\n"
+        "made = gguf.convert_once(Path('x.gguf'), 'm', lambda _: None)\n"
+        "print((made / 'config.json').read_text())\n"
     )
     environment = {"KGBIAS_CACHE": str(tmp_path), "PATH": "/usr/bin:/bin"}
     running = [
