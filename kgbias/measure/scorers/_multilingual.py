@@ -50,7 +50,8 @@ class MultilingualScorer:
       HateCheck (Röttger et al. 2022): the probability that a text attacks a protected group. Unlike
       the offline scorer of toxicity it sees which group.
 
-    The group's mention is not replaced. Texts are cut at 512 tokens. Answers are rounded to six
+    The group's mention is not replaced. The encoder reads a text of more than
+    512 tokens in windows. Answers are rounded to six
     decimals.
 
     Args:
