@@ -170,7 +170,7 @@ class StudyComparison(StudyPart):
         MEASURE_tau_low, MEASURE_tau_high and MEASURE_p; and asked_apart, a sentence that says in
         what the runs were not asked alike.
 
-        Example:
+        Examples:
             >>> (both,) = study.compare_runs("peoples", "collected").records()
             >>> print(both["shared_groups"], both["statements_first"], both["statements_both"])
             1 3 1

@@ -138,7 +138,7 @@ class RunMeasuring(RunPart):
                 and `device`, described at `kgbias.measure.configure.MeasureConfig`; and which
                 statements the topics and the returned figures cover, as in `counted`.
 
-        Example:
+        Examples:
             >>> for row in run.measure(axes=False):
             ...     print(row.group, row.statements, row.figures["overall_regard"].value)
             Velmari people 16 -6.0
@@ -336,7 +336,7 @@ class RunMeasuring(RunPart):
             correction: "holm" or "bh".
             selection: as for `counted`.
 
-        Example:
+        Examples:
             >>> for test in run.compare_groups(measures="regard"):
             ...     print(test.verdict)
             mean regard at one mix of prompts: too few statements to tell Velmari people from

@@ -317,7 +317,7 @@ class RunProbing(RunPart):
                 `processes`, where the model runs (as for `probe`).
             selection: which statements count, as in `counted`.
 
-        Example:
+        Examples:
             >>> asking = {"probes": 300, "statements": ["wear amber scarves"]}
             >>> for row in run.evidence("reference", asking=asking):
             ...     if row.object == "amber scarves":

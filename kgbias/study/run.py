@@ -413,7 +413,7 @@ class Run(RunContents, RunMeasuring, RunProbing):
         middle: up to eight objects in each column, those believed of a group first, then the most
         often said.
 
-        Example:
+        Examples:
             >>> run.export("peoples.csv")
             9
         """

@@ -162,7 +162,7 @@ class RunContents(RunPart):
             merged: whether near-duplicates that `merge` linked count as one.
             selection: which statements count, as for `counted_statements`.
 
-        Example:
+        Examples:
             >>> for triple in run.triples()[:2]:
             ...     print(triple.count, triple.sentence)
             6 Velmari people love humiliating others.
@@ -206,7 +206,7 @@ class RunContents(RunPart):
             selection: which statements count, as for `statements`; `arm` names one in a run with
                 several.
 
-        Example:
+        Examples:
             >>> figure = run.figure("Velmari people", "overall_regard")
             >>> print(figure.value, figure.n)
             -6.0 16

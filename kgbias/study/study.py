@@ -86,7 +86,7 @@ def open(
         StoreError: the store cannot be opened or reached.
         UsageError: the URL is of another kind.
 
-    Example:
+    Examples:
         >>> study = kgbias.open("kgbias.db", progress=False)
         >>> study
         <Study of kgbias.db>
@@ -287,7 +287,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         groups, categories, counts of triples, generations, refusals and tokens, and the series that
         a crawl belongs to.
 
-        Example:
+        Examples:
             >>> [run.name for run in study.runs()]
             ['peoples', 'collected']
         """
@@ -379,7 +379,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
 
-        Example:
+        Examples:
             >>> run = study.crawl(
             ...     "reference",
             ...     group=["Velmari people", "Orunthi people"],
@@ -612,7 +612,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             repeat: as for `crawl`.
             options: as for `crawl`.
 
-        Example:
+        Examples:
             >>> peoples = ["Velmari people", "Orunthi people"]
             >>> study.price("reference", group=peoples, samples=2, iterations=0).requests
             64
@@ -667,7 +667,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             attribute: in profiles, the columns to read (none: all that describe the character).
             say: in profiles, the predicate of an attribute, such as {"hobbies": "love"}.
 
-        Example:
+        Examples:
             >>> said = [{"group": "Velmari people", "predicate": "wear", "object": "amber scarves"}]
             >>> study.import_file(said, name="collected")
             <Run 'collected': unknown, 1 group, complete>
