@@ -1,4 +1,5 @@
-"""`kgbias known`: what a run says, held against stereotypes that people recorded."""
+"""`kgbias known`: what a run says, or a model believes, held against stereotypes that people
+recorded."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -20,7 +21,14 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.errors import StoreError, UsageError
+from kgbias.evidence.recorded_agreement import (
+    AgreementFigure,
+    RecordedAgreement,
+    figure_record,
+)
 from kgbias.evidence.stereotype_matching import MARK_MEANINGS, MarkedStatement, StereotypeComparison
+from kgbias.models.spec import parse_spec
 from kgbias.stats.estimate import Estimate, nan_to_none
 
 _RUN_METHOD = kgbias.Run.match_stereotypes
@@ -32,6 +40,7 @@ _MAX_SHOWN = 10
     examples=(
         "kgbias known smollm2 --table stereotypes.csv",
         "kgbias known smollm2 --table stereotypes.csv --model smollm2",
+        "kgbias known hf:gpt2 --table stereotypes.csv",
     ),
 )
 @run_name_argument
@@ -61,6 +70,11 @@ _MAX_SHOWN = 10
     metavar="NAME",
     help="The column of how offensive they are (default: offensiveness, or that of SeeGULL).",
 )
+@setting(
+    "kind-column",
+    metavar="NAME",
+    help="The column that says trait or thing (default: by a rule for English).",
+)
 @click.option(
     "--indicators", metavar="FILE", help="Your own names for groups (see docs/how-to/word-sets.md)."
 )
@@ -68,7 +82,8 @@ _MAX_SHOWN = 10
     "probes",
     type=click.IntRange(1),
     metavar="N",
-    help="Maximum number of probes of the run's own statements (default: 45,000).",
+    help="Maximum number of probes of the run's own statements; of a model alone, of the recorded "
+    "ones (default: 45,000).",
 )
 @settings("device")
 @base_url_option
@@ -76,13 +91,16 @@ _MAX_SHOWN = 10
 @json_option
 def known(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
     """Hold what a run says against stereotypes that people recorded: each statement is known,
-    related or new, and each recorded stereotype was said or not.
+    related or new, and each recorded stereotype was said or not. With the spec of a model in place
+    of a run, hold only what the model finds likely against them.
 
     Known means that the table records it about this group: neither that it is true nor that many
     people think so (docs/how-to/known.md). The marks are kept with the run: report, explore, export
     and query show them from then on.
     """
     model = options["model"]
+    if run_name and model is None and _names_model(run_name, store_url):
+        return _print_model(run_name, as_json, options)
     options = (
         keep_applicable(options, [model], "scorer") if model else drop_shared(options, ["base-url"])
     )
@@ -94,9 +112,112 @@ def known(run_name: str | None, store_url: str, as_json: bool, **options: Any) -
     for line in _summary_lines(comparison):
         show.say(line)
     show.say()
+    _print_agreement(comparison.agreement)
     for mark in MARK_MEANINGS:
         _print_marked(mark, [row for row in comparison.rows if row.mark == mark])
     _print_unrecorded(comparison)
+
+
+_MODEL_OPTIONS = (
+    "table",
+    "group_column",
+    "attribute_column",
+    "offensiveness_column",
+    "kind_column",
+    "probes",
+    "device",
+    "base_url",
+)
+
+
+def _names_model(name: str, store_url: str) -> bool:
+    """Whether this is the spec of a model, and names no run of the store, if there is one."""
+    try:
+        parse_spec(name)
+    except UsageError:
+        return False
+    try:
+        with kgbias.open(store_url, progress=False) as study:
+            study.run(name)
+    except StoreError:
+        return True
+    return False
+
+
+def _print_model(spec: str, as_json: bool, options: dict[str, Any]) -> None:
+    others = {name: value for name, value in options.items() if name not in _MODEL_OPTIONS}
+    for name, value in drop_unset(**others).items():
+        if value not in ((), False):
+            raise UsageError(f"--{name.replace('_', '-')} applies to a run, and {spec!r} is none")
+    chosen = {name: options[name] for name in _MODEL_OPTIONS if name in options}
+    with kgbias.open(None, progress=True) as study:
+        found = study.recorded_agreement(spec, **drop_unset(**chosen))
+    if as_json:
+        return show.print_json(_agreement_record(found))
+    show.say(
+        f"{found.model}: {len(found.table.attributes)} attributes that {found.source} records, "
+        f"{len(found.table.groups)} groups; {found.unasked} attributes were not asked"
+    )
+    if found.unused_groups:
+        listed = ", ".join(found.unused_groups[:5])
+        more = f" and {len(found.unused_groups) - 5} more" if len(found.unused_groups) > 5 else ""
+        show.say(f"no names are known, or too few groups, of: {listed}{more}")
+    show.say()
+    _print_agreement(found.figures)
+
+
+def _agreement_record(found: RecordedAgreement) -> dict[str, Any]:
+    table = found.table
+    return {
+        "model": found.model,
+        "table": found.source,
+        "figures": [nan_to_none(figure_record(figure)) for figure in found.figures],
+        "groups": {group.name: list(found.names[group.id]) for group in table.groups},
+        "attributes": dict(zip(table.attributes, table.kinds, strict=True)),
+        "not_used": list(found.unused_groups),
+        "not_asked": found.unasked,
+    }
+
+
+def _print_agreement(figures: Sequence[AgreementFigure]) -> None:
+    """A line for each figure, chance and floor beside it."""
+    if not figures:
+        return
+    show.say("agreement with people: AUC of the lifts (.5 is chance)")
+    has_categories = any(figure.category for figure in figures)
+    show.print_table(
+        (
+            *(("",) if has_categories else ()),
+            "",
+            "",
+            "",
+            ">auc",
+            "95%",
+            "over groups",
+            "floor",
+            ">entries",
+        ),
+        (
+            (
+                *((figure.category,) if has_categories else ()),
+                f"{figure.kind}s",
+                figure.direction,
+                f"by {figure.by}" if figure.by in ("attribute", "group") else figure.by,
+                f"{figure.auc.value:.2f}",
+                figure.auc.interval(".2f"),
+                _format_ends(figure.low_over_groups, figure.high_over_groups),
+                _format_ends(figure.floor, figure.floor_high, " below "),
+                figure.entries,
+            )
+            for figure in figures
+        ),
+        indent=2,
+    )
+    show.say()
+
+
+def _format_ends(low: float, high: float, between: str = " to ") -> str:
+    return "" if low != low else f"{low:.2f}{between}{high:.2f}"
 
 
 def _comparison_record(comparison: StereotypeComparison) -> dict[str, Any]:
@@ -111,6 +232,7 @@ def _comparison_record(comparison: StereotypeComparison) -> dict[str, Any]:
             {"group": entry.group, "statement": entry.statement, "lift": entry.lift.as_dict()}
             for entry in comparison.unrecorded_beliefs
         ],
+        "agreement": [nan_to_none(figure_record(figure)) for figure in comparison.agreement],
         "statements": [_statement_record(row) for row in comparison.rows],
         "recorded": [
             nan_to_none(

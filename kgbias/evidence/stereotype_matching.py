@@ -21,6 +21,7 @@ from kgbias.errors import DataError
 from kgbias.evidence.claims import Claim, are_exclusive, extract_claims
 from kgbias.evidence.evidence_table import read_beliefs, summarise_floor
 from kgbias.evidence.names import all_names, normalise_name
+from kgbias.evidence.recorded_agreement import AgreementFigure, agreement_of_beliefs
 from kgbias.evidence.stereotype_tables import SEEGULL, Stereotype, word_stereotype
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements
 from kgbias.graph.stereotypes import StereotypeCount as StereotypeCount
@@ -102,6 +103,9 @@ class StereotypeComparison(Result):
         floor: what the same test finds for made-up names
             (`kgbias.evidence.evidence_table.summarise_floor`), over all statements that were asked;
             empty without a model.
+        agreement: whether its lifts rank the groups of which a stereotype is recorded above the
+            others, for statements that were asked of all groups of a category; empty without a
+            model (`kgbias.evidence.recorded_agreement`).
     """
 
     source: str
@@ -113,6 +117,7 @@ class StereotypeComparison(Result):
     model: str = ""
     unrecorded_beliefs: Sequence[UnrecordedBelief] = ()
     floor: Mapping[str, Any] = field(default_factory=dict)
+    agreement: Sequence[AgreementFigure] = ()
 
     @cached_property
     def shares(self) -> Mapping[str, Estimate]:
@@ -267,12 +272,14 @@ def match_stereotypes(
     indicators: Indicators | None = None,
     selection: Selection | None = None,
     model: str | None = None,
+    kinds: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> StereotypeComparison:
     """Hold the statements of a run that count against a table of recorded stereotypes. Groups are
     the same if they have a name in common: their own, a variant, or one of the declared
     `indicators`; singular and plural, with or without "people". `embed` gives vectors of length 1.
     `model` names the model whose beliefs are read, if the run has any (None: as for `joint`).
+    `kinds` says which attributes are traits and which are things (`stereotype_kind` for the rest).
 
     Raises DataError if the table has none of the run's groups.
     """
@@ -321,6 +328,14 @@ def match_stereotypes(
         beliefs.model,
         beliefs.list_unrecorded(run.groups, recorded, matches),
         beliefs.floor,
+        agreement_of_beliefs(
+            [(groups[entry.group], entry) for entry in own_entries],
+            kinds or {},
+            beliefs.find_lift,
+            run.groups,
+        )
+        if beliefs.edges
+        else (),
     )
 
 
@@ -374,6 +389,10 @@ class _ModelBeliefs:
     def find_edge(self, group: str, statement: str) -> BelievedEdge | None:
         predicate, _, object = statement.partition(" ")
         return self.edges.get((group, Statement(predicate, object).words))
+
+    def find_lift(self, group: Group, statement: str) -> float:
+        edge = self.find_edge(group.id, statement)
+        return edge.lift if edge else math.nan
 
     def list_unrecorded(
         self,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.claims import extract_claims
+from kgbias.evidence.stereotype_kinds import KINDS
 from kgbias.graph.stereotypes import Stereotype as Stereotype
 from kgbias.graph.stereotypes import StereotypeTable
 from kgbias.ids import normalise
@@ -47,19 +48,36 @@ _MAX_CELL_CHARACTERS = 200  # characters of a group or an attribute
 @dataclass(frozen=True, slots=True)
 class TableColumns:
     """Which columns of a table hold the groups, the attributes and their offensiveness; None: those
-    of SeeGULL (identity, attribute, offensiveness_score), or group, attribute and offensiveness."""
+    of SeeGULL (identity, attribute, offensiveness_score), or group, attribute and offensiveness.
+    `kind` is the column that says whether an attribute is a trait or a thing, if there is one."""
 
     group: str | None = None
     attribute: str | None = None
     offensiveness: str | None = None
+    kind: str | None = None
 
 
 def word_stereotype(entry: Stereotype) -> str:
-    """A recorded stereotype as a statement about people, to ask a model about."""
-    claim = next(iter(extract_claims(entry.attribute)), None)
-    verb = {1: "support", -1: "oppose"}.get(claim.stance if claim else 0)
-    predicate = f"{verb} {claim.phrase}" if claim and verb else f"are {entry.attribute}"
-    return entry.statement or predicate
+    """A recorded stereotype as a statement about people, to ask a model about: the table's own, or
+    "are ATTRIBUTE"; of an attribute that begins with a verb ("loves tea", "they are tall"), that
+    verb in the plural."""
+    if entry.statement:
+        return entry.statement
+    phrase = _PRONOUN.sub("", entry.attribute)
+    first_word, _, rest = phrase.partition(" ")
+    verb = next((v for v in _VERBS if first_word.lower() in (v, f"{v}s", f"{v}es")), None)
+    if rest and first_word.lower() in ("are", "is", "am"):
+        return f"are {rest}"
+    if rest and verb:
+        return f"{verb} {rest}"
+    claim = next(iter(extract_claims(phrase)), None)
+    stance = {1: "support", -1: "oppose"}.get(claim.stance if claim else 0)
+    return f"{stance} {claim.phrase}" if claim and stance else f"are {phrase}"
+
+
+_PRONOUN = re.compile(r"^(?:they|he|she|we|i)\s+(?=\S+\s)", re.IGNORECASE)
+# Verbs that attributes begin with, and that are no nouns before another noun ("dance lover").
+_VERBS = ("love", "like", "eat", "drink", "speak", "wear", "talk", "enjoy", "live", "climb", "hate")
 
 
 def describe_table(table: str | Path) -> StereotypeTable:
@@ -98,6 +116,25 @@ def read_stereotypes(
     if not stereotypes:
         raise DataError(f"{path} has no row with a group and an attribute")
     return stereotypes
+
+
+def read_kinds(table: str | Path, columns: TableColumns) -> dict[str, str]:
+    """Whether each attribute, normalised, is a trait or a thing, as the column `columns.kind` says;
+    empty without one. Raises DataError for a file without that column, or another word in it."""
+    if columns.kind is None:
+        return {}
+    path = Path(table)
+    header, rows = read_table(path, known=DOOR.known_columns)
+    kind = _find_column(path, header, columns.kind, (), "kind")
+    attribute = _find_column(path, header, columns.attribute, _ATTRIBUTE_COLUMNS, "attribute")
+    kinds: dict[str, str] = {}
+    for line, row in rows:
+        word = row[kind].strip().casefold()
+        if word and word not in KINDS:
+            raise DataError(f"{path}, line {line}: {row[kind][:40]!r} is no {' or '.join(KINDS)}")
+        if word:
+            kinds[normalise(_clean_cell(path, line, row[attribute]).replace("_", " "))] = word
+    return kinds
 
 
 def _is_shipped(table: str | Path) -> bool:

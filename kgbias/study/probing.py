@@ -423,6 +423,7 @@ class RunProbing(RunPart):
         group_column: str | None = None,
         attribute_column: str | None = None,
         offensiveness_column: str | None = None,
+        kind_column: str | None = None,
         indicators: PathLike | None = None,
         device: str | None = None,
         base_url: str | None = None,
@@ -449,6 +450,8 @@ class RunProbing(RunPart):
             attribute_column: that of the attributes (None: attribute).
             offensiveness_column: that of how offensive they are (None: offensiveness or
                 offensiveness_score, if there is one).
+            kind_column: that of whether they are a "trait" or a "thing" (None: by a rule for
+                English).
             indicators: a file of names of groups, in addition to the built-in ones.
             device: where models run, the encoder all-MiniLM-L6-v2 too.
             base_url: the server of a model openai:ID.
@@ -458,7 +461,12 @@ class RunProbing(RunPart):
         Raises DataError for a file that is no such table, or that has none of the run's groups.
         """
         from kgbias.evidence.stereotype_matching import match_stereotypes
-        from kgbias.evidence.stereotype_tables import TableColumns, describe_table, read_stereotypes
+        from kgbias.evidence.stereotype_tables import (
+            TableColumns,
+            describe_table,
+            read_kinds,
+            read_stereotypes,
+        )
         from kgbias.measure.scorers import require_english
         from kgbias.models.embed import SentenceVectors
 
@@ -467,12 +475,13 @@ class RunProbing(RunPart):
         for name, value in {"base_url": base_url, "probes": probes}.items():
             if value and not model:
                 raise UnusedParameter(name, ("model",))
-        columns = TableColumns(group_column, attribute_column, offensiveness_column)
+        columns = TableColumns(group_column, attribute_column, offensiveness_column, kind_column)
         declared, counts = _read_indicators(indicators), Selection(**selection)
         with self._context.working() as progress:
             with as_table_file(table, ("group", "identity", "attribute")) as file:
                 source = describe_table(file)
                 recorded = read_stereotypes(file, columns, notify=progress.note)
+                kinds = read_kinds(file, columns)
             model_name = None
             if model:
                 opening: Any = {"device": device, "base_url": base_url}
@@ -486,6 +495,7 @@ class RunProbing(RunPart):
                 indicators=declared,
                 selection=counts,
                 model=model_name,
+                kinds=kinds,
                 progress=progress,
             )
         try:
