@@ -2,12 +2,10 @@
 
     python scripts/published.py                # what the repository has the data for: seconds
     python scripts/published.py --data FOLDER  # also what can be had of the authors' files: minutes
+    python scripts/published.py --data FOLDER --fetch   # fetches these files into FOLDER first
 
-FOLDER holds copies of the authors' files under their own names: of GlobalBias
-(github.com/groovychoons/GlobalBias) 3_name_groups.csv, 3_llama_3_results.csv and 10a_*_full.csv; of
-CrowS-Pairs crows_pairs_anonymized.csv; of Winogender all_sentences.tsv; of BBQ
-(github.com/nyu-mll/BBQ) additional_metadata.csv, the questions of data/ and the preds_*.jsonl of
-results/UnifiedQA. Prints the tables, and what it could not run.
+FOLDER holds copies of the authors' files under their own names; `--fetch` prints and runs the
+commands of git that get them (`SOURCES`). Prints the tables, and what it could not run.
 """
 
 import argparse
@@ -15,10 +13,12 @@ import csv
 import gzip
 import json
 import re
+import shutil
+import subprocess
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,13 @@ from kgbias.graph.profiles import labels_of
 from kgbias.models.vectors import load_vectors
 from kgbias.probe.benchmarks import read_bbq, read_crows_pairs, read_winogender
 from kgbias.probe.benchmarks.bbq import CONDITIONS
+from kgbias.probe.benchmarks.stereoset import (
+    LABELS,
+    PARTS,
+    StereoSet,
+    StereoSetExample,
+    read_examples,
+)
 from kgbias.probe.names import flag_apx
 from kgbias.probe.sets import TEMPLATES, read_descriptors, read_identities, read_labels, read_names
 from kgbias.profiles import LABEL_KINDS
@@ -43,6 +50,26 @@ from kgbias.profiles.classify import random_splits, run_trials
 from kgbias.study.model_tests import read_benchmarks
 
 DATA = Path(__file__).parent.parent / "tests" / "data"
+# The repositories that hold the authors' files, and which of their files are read here.
+SOURCES: Mapping[str, tuple[str, ...]] = {
+    "https://github.com/groovychoons/GlobalBias": (
+        "data/3_name_groups.csv",
+        "data/10a_*_full.csv",
+        "results/3_llama_3_results.csv",
+    ),
+    "https://github.com/nyu-mll/crows-pairs": ("data/crows_pairs_anonymized.csv",),
+    "https://github.com/rudinger/winogender-schemas": ("data/all_sentences.tsv",),
+    "https://github.com/moinnadeem/StereoSet": (
+        "data/dev.json",
+        "code/predictions.txt",
+        "code/predictions/predictions_*.json",
+    ),
+    "https://github.com/nyu-mll/BBQ": (
+        "analysis_scripts/additional_metadata.csv",
+        "data/*.jsonl",
+        "results/UnifiedQA/preds_*.jsonl",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -242,6 +269,81 @@ def winogender(folder: Path) -> Iterator[PublishedRow]:
     yield PublishedRow("occupations", "60", f"{len(benchmark.parts)}")
 
 
+def stereoset(folder: Path) -> Iterator[PublishedRow]:
+    """Nadeem et al. 2021: LMS, SS and ICAT from the authors' scores of each sentence, as their
+    evaluation.py has them; three figures of each bias type and part, of each part, and of both"""
+    examples, _ = read_examples(folder / "dev.json")
+    sentence_ids = _stereoset_ids(folder / "dev.json")
+    ids = [sentence_ids[example.name] for example in examples]
+    agreeing, total = 0, 0
+    for model, published in _stereoset_published(folder / "predictions.txt").items():
+        path = folder / f"predictions_{model}.json"
+        by_id = {
+            row["id"]: row["score"]
+            for rows in json.loads(path.read_text("utf-8")).values()
+            for row in rows
+        }
+        scores = [tuple(by_id[sentence_id] for sentence_id in triple) for triple in ids]
+        ours = _stereoset_figures(examples, scores)
+        equal = [abs(ours[key] - value) < 1e-6 for key, value in published.items()]
+        agreeing, total = agreeing + sum(equal), total + len(equal)
+        shown = [
+            " / ".join(f"{figures['intrasentence overall', name]:.2f}" for name in _STEREOSET_NAMES)
+            for figures in (published, ours)
+        ]
+        yield PublishedRow(f"intrasentence, {model.partition('_')[0]}", *shown)
+    yield PublishedRow(
+        "figures in all, and those that are equal to 1e-6", f"{total}", f"{agreeing}"
+    )
+
+
+_STEREOSET_NAMES = {"LMS": "LM Score", "SS": "SS Score", "ICAT": "ICAT Score"}
+
+
+def _stereoset_ids(path: Path) -> dict[str, tuple[str, ...]]:
+    """The ids of the sentences of each example, in the order of `LABELS`."""
+    ids = {}
+    for rows in json.loads(path.read_text("utf-8"))["data"].values():
+        for row in rows:
+            by_label = {one["gold_label"]: one["id"] for one in row["sentences"]}
+            ids[row["id"]] = tuple(by_label[label] for label in LABELS)
+    return ids
+
+
+def _stereoset_published(path: Path) -> dict[str, dict[tuple[str, str], float]]:
+    """The figures of each model as the authors printed them, by part and bias type."""
+    names = {printed: name for name, printed in _STEREOSET_NAMES.items()}
+    figures: dict[str, dict[tuple[str, str], float]] = {}
+    model = part = domain = ""
+    for line in path.read_text("utf-8").splitlines():
+        key, _, value = line.strip().partition(": ")
+        if line.startswith("Evaluating"):
+            model = line.partition("predictions_")[2].removesuffix(".json...")
+            figures[model] = {}
+        elif not value:
+            part, domain = (part, key) if line.startswith("\t") else (key, "")
+        elif key in names:
+            figures[model][f"{part} {domain}".strip(), names[key]] = float(value)
+    return figures
+
+
+def _stereoset_figures(
+    examples: Sequence[StereoSetExample], scores: Sequence[tuple[float, ...]]
+) -> dict[tuple[str, str], float]:
+    """The same by kgbias; "overall" alone is of both parts."""
+    # Both parts are made one, whose figures over all examples are the last three.
+    joined = [replace(example, part=PARTS[0], domain="") for example in examples]
+    figures = {
+        ("overall", found.figure): found.estimate.value
+        for found in StereoSet(joined).compute_figures(scores, "causal", 0)
+    }
+    for found in StereoSet(examples).compute_figures(scores, "causal", 0):
+        part = PARTS[1] if found.domain.startswith(PARTS[1]) else PARTS[0]
+        domain = found.domain.removeprefix(f"{PARTS[1]} ")
+        figures[f"{part} {domain}", found.figure] = found.estimate.value
+    return figures
+
+
 def bbq(folder: Path) -> Iterator[PublishedRow]:
     """Parrish et al. 2022: bias scores of UnifiedQA 11B (`arc` prompts), as the authors'
     BBQ_calculate_bias_score.R has them"""
@@ -369,6 +471,12 @@ DATA_PARTS: tuple[Part, ...] = (
         "all_sentences.tsv",
     ),
     (
+        "StereoSet, from the authors' scores",
+        "kgbias probe pairs --stereoset dev.json",
+        stereoset,
+        "dev.json",
+    ),
+    (
         "BBQ, its bias scores",
         "kgbias probe pairs --bbq Age.jsonl --bbq additional_metadata.csv",
         bbq,
@@ -386,12 +494,38 @@ def format_part(
     return "\n".join([f"## {title}", "", source, "", *lines, *map(str, rows(*folders)), ""])
 
 
+def fetch(folder: Path, sources: Mapping[str, Sequence[str]] = SOURCES) -> None:
+    """Copy the authors' files into a folder, each from a clone of its repository."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for repository, patterns in sources.items():
+        with tempfile.TemporaryDirectory() as clone:
+            command = ["git", "clone", "--quiet", "--depth", "1", repository, clone]
+            print("$", *command[:-1], flush=True)
+            subprocess.run(command, check=True)
+            for pattern in patterns:
+                for path in sorted(Path(clone).glob(pattern)):
+                    shutil.copy(path, folder / path.name)
+
+
+def source_rows() -> Iterator[str]:
+    """The commands that fetch the authors' files, as rows of the page."""
+    for repository, patterns in SOURCES.items():
+        files = ", ".join(f"`{pattern}`" for pattern in patterns)
+        yield f"| `git clone --depth 1 {repository}` | {files} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, help="a folder with the authors' files")
-    folder = parser.parse_args().data
+    parser.add_argument("--fetch", action="store_true", help="fetch them into this folder first")
+    arguments = parser.parse_args()
+    folder = arguments.data
+    if arguments.fetch:
+        if folder is None:
+            parser.error("--fetch needs --data FOLDER")
+        fetch(folder)
     for title, command, rows, _ in QUICK_PARTS:
         print(format_part(title, command, rows))
     missing = []

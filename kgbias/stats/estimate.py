@@ -6,6 +6,7 @@ from typing import Any
 
 from kgbias.io.text import format_number, html
 
+_LEAST_RELATIVE_WIDTH = 1e-12  # of an interval; less is what rounding leaves of none
 COVERS = "covers"
 """The word in a method's description that comes before the variances its interval covers."""
 
@@ -22,6 +23,9 @@ def covered_variances(method: str) -> tuple[str, ...]:
 class Estimate:
     """A figure with its 95% interval and the number of observations behind it.
 
+    An interval without width is none: observations that all agree do not say how certain a figure
+    is. Whoever makes one that would be so has no interval.
+
     Attributes:
         value: the figure; NaN if nothing was observed.
         low: the lower end of the interval; NaN without one (fewer than two observations).
@@ -33,6 +37,11 @@ class Estimate:
     low: float
     high: float
     n: int
+
+    def __post_init__(self) -> None:
+        if self.high - self.low <= _LEAST_RELATIVE_WIDTH * max(abs(self.low), abs(self.high)):
+            object.__setattr__(self, "low", math.nan)
+            object.__setattr__(self, "high", math.nan)
 
     @classmethod
     def missing(cls, n: int = 0, value: float = math.nan) -> "Estimate":

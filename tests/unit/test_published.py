@@ -1,6 +1,7 @@
 """The page of published numbers says what the script prints."""
 
 import json
+import subprocess
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,68 @@ def test_the_page_has_what_needs_files(part: Any) -> None:
     title, command, rows, needed = part
     assert f"## {title}\n\n{rows.__doc__}" in PAGE and command in PAGE
     assert f"{needed}`" in PAGE
+
+
+def test_the_page_names_the_commands_that_fetch_the_files() -> None:
+    for row in SCRIPT.source_rows():
+        assert row in PAGE
+
+
+def test_files_are_copied_out_of_clones(tmp_path: Path) -> None:
+    """A made-up repository with two files of three that are asked for."""
+    repository, folder = tmp_path / "authors", tmp_path / "files"
+    (repository / "data").mkdir(parents=True)
+    for name in ("one.csv", "two.csv", "readme.txt"):
+        (repository / "data" / name).write_text(name)
+    for command in (
+        ("init", "-q"),
+        ("add", "."),
+        ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "files"),
+    ):
+        subprocess.run(["git", *command], cwd=repository, check=True)
+    SCRIPT.fetch(folder, {f"file://{repository}": ("data/*.csv",)})
+    assert sorted(path.name for path in folder.iterdir()) == ["one.csv", "two.csv"]
+
+
+def test_figures_of_stereoset_are_made_from_the_authors_scores(tmp_path: Path) -> None:
+    """Two examples of one term, and one that follows a sentence. The first model prefers the
+    stereotype in one of two, and the unrelated sentence once of four times: SS 50, LMS 75."""
+
+    def example(number: int, context: str) -> dict[str, Any]:
+        labels = ("unrelated", "stereotype", "anti-stereotype")
+        sentences = [
+            {"id": f"{number}{label[0]}", "sentence": f"A {label}.", "gold_label": label}
+            for label in labels
+        ]
+        return {
+            "id": str(number),
+            "target": "baker",
+            "bias_type": "profession",
+            "context": context,
+            "sentences": sentences,
+        }
+
+    data = {
+        "intrasentence": [example(1, "A BLANK."), example(2, "A BLANK.")],
+        "intersentence": [example(3, "A baker came.")],
+    }
+    (tmp_path / "dev.json").write_text(json.dumps({"data": data}))
+    scores = {"1s": 3, "1a": 2, "1u": 1, "2s": 1, "2a": 3, "2u": 2, "3s": 3, "3a": 2, "3u": 1}
+    (tmp_path / "predictions_one_LM.json").write_text(
+        json.dumps({"intrasentence": [{"id": id_, "score": n} for id_, n in scores.items()]})
+    )
+    (tmp_path / "predictions.txt").write_text(
+        "\nEvaluating predictions/predictions_one_LM.json...\nintrasentence\n\toverall\n"
+        "\t\tCount: 2.0\n\t\tLM Score: 75.0\n\t\tSS Score: 50.0\n\t\tICAT Score: 75.0\n"
+        "intersentence\n\toverall\n\t\tLM Score: 100.0\n\t\tSS Score: 100.0\n"
+        "\t\tICAT Score: 1.0\noverall\n\tLM Score: 83.33333333\n\tSS Score: 66.66666667\n"
+    )
+    rows = {row.quantity: (row.published, row.ours) for row in SCRIPT.stereoset(tmp_path)}
+    assert rows == {
+        "intrasentence, one": ("75.00 / 50.00 / 75.00", "75.00 / 50.00 / 75.00"),
+        # The authors' ICAT of the part that follows would be 0.
+        "figures in all, and those that are equal to 1e-6": ("8", "7"),
+    }
 
 
 def test_files_that_are_there_are_read(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ CBBQ = [
 
 def asked_of(path: Path) -> list[tuple[Any, ...]]:
     return [
-        (q.condition, q.negative, q.label, q.unknown, q.biased_answer, q.answers[q.unknown])
+        (q.condition, q.negative, q.label, q.unknown, q.biased, q.answers[q.unknown])
         for q in read_bbq([path])._questions
     ]
 

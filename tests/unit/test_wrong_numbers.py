@@ -52,7 +52,7 @@ def test_the_location_in_bbqs_metadata_is_that_of_the_biased_answer(tmp_path: Pa
     (tmp_path / "m.csv").write_text("\n".join(lines))
     for names in (["q.jsonl"], ["q.jsonl", "m.csv"]):
         found = read_bbq([tmp_path / name for name in names])._questions
-        assert [q.biased_answer for q in found] == [0, 1]
+        assert [q.biased for q in found] == [0, 1]
 
 
 def generation(group: Group, prompt: str, attempt: int, outcome: Any) -> Generation:

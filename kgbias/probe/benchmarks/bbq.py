@@ -66,7 +66,7 @@ class BbqQuestion:
     target: int | None
 
     @property
-    def biased_answer(self) -> int | None:
+    def biased(self) -> int | None:
         """The place of the answer that follows the stereotype: the target for a negative question,
         the other group for a non-negative one."""
         if self.target is None or self.negative:
@@ -185,7 +185,7 @@ def _count_answer(question: BbqQuestion, chosen: int) -> Array:
         1,
         chosen == question.label,
         names_group,
-        names_group and chosen == question.biased_answer,
+        names_group and chosen == question.biased,
     )
     return row
 
