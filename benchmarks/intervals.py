@@ -99,7 +99,7 @@ def topic_kinds() -> Iterator[FigureKind]:
 
 
 def entropy_kinds() -> Iterator[FigureKind]:
-    for n in (5, 10, 20, 60):
+    for n in (10, 20, 60):
         for k in (3, 10):
             for unlike in (0.0, 0.5):
 
@@ -164,7 +164,7 @@ def content_kinds() -> Iterator[FigureKind]:
 def kappa_kinds() -> Iterator[FigureKind]:
     for p in ((0.5, 0.5), (0.9, 0.1), (0.95, 0.05), (0.6, 0.3, 0.1)):
         for true in (0.0, 0.4, 0.9):
-            for n in (20, 50, 200):
+            for n in (30, 50, 200):
 
                 def once(
                     rng: Rng, n: int = n, p: tuple[float, ...] = p, true: float = true

@@ -101,6 +101,17 @@ def no_such(what: str, name: object, known_names: Iterable[object], where: str =
     return f"no {what} {quoted_name}{where}{hint}; {choices}"
 
 
+def list_columns(names: Iterable[str]) -> str:
+    """The names of a table's columns for a line, in quotation marks; the first twenty of many."""
+    quoted_names = [repr(name) if name else "one without a name" for name in names]
+    more_count = len(quoted_names) - _MAX_LISTED_COLUMNS
+    more = f" and {more_count} more" if more_count > 0 else ""
+    return (", ".join(quoted_names[:_MAX_LISTED_COLUMNS]) or "none") + more
+
+
+_MAX_LISTED_COLUMNS = 20
+
+
 def nearest(name: str, known_names: Iterable[str], min_ratio: float = 0.6) -> str:
     """The name among these that somebody who wrote `name` most probably meant, "" if none is like
     it: if all differ more than by `min_ratio`, in [0, 1] (difflib's ratio of letters in common,

@@ -38,7 +38,8 @@ from typing import Any
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
-from kgbias.io.reading import read_json, read_text, read_toml
+from kgbias.io.reading import read_head, read_json, read_text, read_toml
+from kgbias.io.tables import refuse_other_formats
 
 ROLES = ("x", "y", "a", "b")
 MIN_WORDS = 8
@@ -197,6 +198,7 @@ def published_tests() -> dict[str, AssociationTest]:
 def read_tests(path: Path) -> list[AssociationTest]:
     """The tests of a user's file: TOML (see the module's docstring), or the JSON of one test as
     sent-bias publishes it (May et al. 2019). Raises DataError in one line."""
+    refuse_other_formats(path, read_head(path, 512))
     if read_text(path).lstrip().startswith("{"):
         return [_parse_sent_bias(read_json(path), path)]
     return _parse_tests(read_toml(path), str(path))

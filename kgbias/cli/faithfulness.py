@@ -32,6 +32,7 @@ from kgbias.faithfulness import (
 from kgbias.faithfulness.metrics import read_records
 from kgbias.faithfulness.preference import CHANCE_ACCURACY, read_wikieval
 from kgbias.io.text import shorten
+from kgbias.measure.scorer_agreement import format_kappa_interval
 from kgbias.study.opening import JudgeOptions
 
 _RUN_METHOD = kgbias.Run.faithfulness
@@ -302,7 +303,7 @@ def _print_trust(trust: JudgeReliability) -> None:
     show.say(
         "",
         f"judge {trust.judge}: right on {_format_share(trust.accuracy)} of labelled cases, "
-        f"kappa {trust.kappa.value:.2f} ({trust.kappa.interval('.2f')})"
+        f"kappa {trust.kappa.value:.2f} ({format_kappa_interval(trust.kappa)})"
         + (f", agrees with itself on {_format_share(trust.retest)}" if trust.retest.n else "")
         + (f"; {trust.unread} verdicts could not be read" if trust.unread else ""),
     )

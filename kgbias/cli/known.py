@@ -27,7 +27,12 @@ from kgbias.evidence.recorded_agreement import (
     RecordedAgreement,
     figure_record,
 )
-from kgbias.evidence.stereotype_matching import MARK_MEANINGS, MarkedStatement, StereotypeComparison
+from kgbias.evidence.stereotype_matching import (
+    MARK_MEANINGS,
+    MIN_GROUPS,
+    MarkedStatement,
+    StereotypeComparison,
+)
 from kgbias.models.spec import parse_spec
 from kgbias.stats.estimate import Estimate, nan_to_none
 
@@ -281,7 +286,8 @@ def _summary_lines(comparison: StereotypeComparison) -> list[str]:
         f"the run says {times} of them of their group: {_format_share(shares['said'])}; of "
         f"another group "
         f"of the category instead: {_format_share(shares['elsewhere'])}; difference "
-        f"{_format_share(shares['beyond'], '+')}",
+        f"{_format_share(shares['beyond'], '+')}"
+        + (f" (with intervals from {MIN_GROUPS} groups on)" if groups < MIN_GROUPS else ""),
     ]
     entries_asked = [entry for entry in comparison.entries if entry.believed is not None]
     if entries_asked:

@@ -22,6 +22,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.selection import SelectionOptions
 from kgbias.io.text import spoken_name
 from kgbias.measure.configure import PRESETS, MeasureConfig
+from kgbias.measure.scorer_agreement import format_kappa_interval
 from kgbias.measure.scorers import OFFLINE_SPEC
 from kgbias.measure.topics.model import ClusterSelection, EntropyForm, Outliers
 from kgbias.measure.topics.shares import (
@@ -420,7 +421,7 @@ def _print_agreement(agreement: Any) -> None:
     show.say(
         "",
         f"{spoken_name(agreement.measure)} by {agreement.first} and by {agreement.second}: kappa "
-        f"{agreement.kappa.value:.2f} ({agreement.kappa.interval('.2f')}), rank correlation "
+        f"{agreement.kappa.value:.2f} ({format_kappa_interval(agreement.kappa)}), rank correlation "
         f"{agreement.rho.value:.2f} "
         f"({agreement.rho.interval('.2f')}), {agreement.same.value:.0%} of {agreement.n} labels "
         f"the same; places of "

@@ -5,7 +5,6 @@
 To add a part of `kgbias probe`, add a command to its group here.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -274,7 +273,7 @@ def print_apx(result: "ApxFlags") -> None:
 
 
 def format_estimate(estimate: "Estimate") -> str:
-    interval = f" [{estimate.low:.3f}, {estimate.high:.3f}]" if not math.isnan(estimate.low) else ""
+    interval = f" [{estimate.low:.3f}, {estimate.high:.3f}]" if estimate.has_interval else ""
     return f"{estimate.value:.3f}{interval}"
 
 

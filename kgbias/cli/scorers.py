@@ -14,6 +14,7 @@ from kgbias.cli.options import (
     json_option,
     store_option,
 )
+from kgbias.measure.scorer_agreement import MIN_KAPPA_STATEMENTS
 from kgbias.stats.estimate import nan_to_none
 
 
@@ -94,7 +95,8 @@ def _print_scorers(scorer_list: Any) -> None:
     show.say(
         "",
         "same: the share of labels that the scorer gives too; floor: that share for whoever always "
-        "gives the commonest label; kappa: Cohen's, 0 is chance. Each takes whoever labelled for "
+        "gives the commonest label; kappa: Cohen's, 0 is chance (with an "
+        f"interval from {MIN_KAPPA_STATEMENTS} statements on). Each takes whoever labelled for "
         "right, and is of the labelled statements as they are: a crawl has others.",
     )
     if has_learnt:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.crawl.readers.base import single_spaces
-from kgbias.errors import DataError, ModelError, UsageError, nearest, no_such
+from kgbias.errors import DataError, ModelError, UsageError, list_columns, nearest, no_such
 from kgbias.graph.types import Answer, Category, Group
 from kgbias.ids import content_id, normalise
 from kgbias.io.progress import Progress
@@ -299,7 +299,7 @@ def _check_columns(file: Path, columns: Sequence[str]) -> None:
     """Raise DataError for a table without a column of groups, or with one whose name is most
     probably a slip."""
     folded = [column.strip().casefold() for column in columns]
-    column_list = ", ".join(map(repr, columns)) or "none"
+    column_list = list_columns(columns)
     group_columns = [name for name in DOOR.needed_columns[0] if name in folded]
     if len(group_columns) != 1:
         problem = (

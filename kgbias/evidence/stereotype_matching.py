@@ -55,7 +55,7 @@ MARK_MEANINGS: Mapping[str, str] = {
 
 Embed = Callable[[Sequence[str]], Values]
 _IntervalOf = Callable[[Sequence[str], Sequence[float]], Estimate]
-_MIN_GROUPS = 4  # groups, for an interval
+MIN_GROUPS = 4  # groups, for an interval
 _CHUNK_CLAIMS = 1024  # claims compared with all attributes at once
 
 
@@ -247,13 +247,13 @@ def _belief_value(entry: StereotypeCount) -> float:
 
 def _estimate_share(clusters: Sequence[str], values: Sequence[float]) -> Estimate:
     estimate = clustered_proportion(clusters, values)
-    has_enough_groups = len(set(clusters)) >= _MIN_GROUPS
+    has_enough_groups = len(set(clusters)) >= MIN_GROUPS
     return estimate if has_enough_groups else Estimate.missing(estimate.n, estimate.value)
 
 
 def _estimate_difference(clusters: Sequence[str], values: Sequence[float]) -> Estimate:
     group_count, estimate = len(set(clusters)), clustered_mean(clusters, values)
-    if group_count < _MIN_GROUPS:
+    if group_count < MIN_GROUPS:
         return Estimate.missing(estimate.n, estimate.value)
     if len(set(values)) == 1:
         # Nothing varies: as if each group were one thing that was so, or else was not.

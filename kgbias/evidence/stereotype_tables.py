@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, list_columns
 from kgbias.evidence.claims import extract_claims
 from kgbias.evidence.stereotype_kinds import KINDS
 from kgbias.graph.stereotypes import Stereotype as Stereotype
@@ -205,15 +205,14 @@ def _find_column(
         else next((name for name in default_names if name in header), None)
     )
     if column is None or column not in header:
-        available = ", ".join(name or "(no name)" for name in header) or "none"
         lacks = (
             f"no column {requested!r}"
             if requested is not None
             else f"no column {' or '.join(default_names)}"
         )
         raise DataError(
-            f"{path} has {lacks}; its columns are: {available}. Name the one with the {meaning} as "
-            f"`{meaning}_column`{identify_columns(header)}"
+            f"{path} has {lacks}; its columns are {list_columns(header)}. Name the one with the "
+            f"{meaning} as `{meaning}_column`{identify_columns(header)}"
         )
     return column
 

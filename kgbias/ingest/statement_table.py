@@ -10,8 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import DataError
+from kgbias.errors import DataError, list_columns
 from kgbias.graph.types import Triple
+from kgbias.io.published_sets import identify_columns
 from kgbias.io.reading import assumed_encoding, decode_text, not_text_error, parse_json, read_bytes
 from kgbias.io.tables import (
     COMMENT_STARTS,
@@ -22,6 +23,7 @@ from kgbias.io.tables import (
     find_delimiter,
     parse_literal,
     read_sheet,
+    refuse_other_formats,
 )
 from kgbias.io.text import unescape_formula
 
@@ -68,6 +70,7 @@ def detect_format(path: Path) -> str:
             start = file.read(_HEAD_BYTES)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
+    refuse_other_formats(path, start)
     text = start.removeprefix(codecs.BOM_UTF8).lstrip()
     first_line, _, remainder = text.partition(b"\n")
     if text[:1] == b"{" and first_line.rstrip()[-1:] == b"}" and remainder.strip():
@@ -122,11 +125,10 @@ def need_columns(
     """Raise DataError for the first of the wanted columns, by parameter, that the file lacks."""
     for parameter, column in column_by_parameter.items():
         if column not in columns_found:
-            listing = ", ".join(name or "(no name)" for name in columns_found) or "none"
             raise DataError(
-                f"{path} has no column {column!r}; its columns are: {listing}. Name the right one "
-                f"as `{parameter}`; if these are a row, put a line with the names of the columns "
-                "above it"
+                f"{path} has no column {column!r}; its columns are {list_columns(columns_found)}. "
+                f"Name the right one as `{parameter}`; if these are a row, put a line with the "
+                f"names of the columns above it{identify_columns(columns_found)}"
             )
 
 

@@ -59,6 +59,11 @@ PUBLISHED_SETS = (
         columns=("stereotype_valid_langs",),
     ),
     PublishedSet(
+        "SHADES (Mitchell et al. 2025), as it was collected",
+        "name a column of one language, as text in a table of its own with the column statement",
+        columns=("Original Language of the Stereotype",),
+    ),
+    PublishedSet(
         "ImplicitBBQ",
         "it does not say which of its answers follows a stereotype; BBQ's own files do",
         columns=("attribute_present_implicitly",),

@@ -12,10 +12,11 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import DataError, MissingExtra, first_line, no_such
+from kgbias.errors import DataError, MissingExtra, first_line, list_columns, no_such
 from kgbias.io.published_sets import identify_columns, identify_keys, identify_lines
 from kgbias.io.reading import MAX_FILE_BYTES, decode_text, parse_json, read_bytes, unpack
 from kgbias.io.text import unescape_formula
@@ -31,11 +32,21 @@ _BAR_DELIMITER = (
 _PARQUET_MAGIC, _ZIP_MAGIC = b"PAR1", b"PK\x03\x04"
 _OTHER_FORMATS = {  # how files that hold no table begin
     b"%PDF": "a PDF",
+    b"{\\rtf": "an RTF document",
     b"\x89HDF": "an HDF5 file",
+    b"\xff\xff\xff\xff": "an Arrow file",
+    b"ARROW1": "an Arrow file",
+    b"Obj\x01": "an Avro file",
+    b"RDX2\n": "an R workspace",
+    b"RDX3\n": "an R workspace",
+    b"X\n\x00\x00": "an object of R",
+    b"$FL2": "an SPSS file",
+    b"<stata_dta>": "a Stata file",
+    b"<?xml": "an XML file",
     b"SQLite format 3\0": "a SQLite file",
     b"\xd0\xcf\x11\xe0": "an old Excel or Word file",
     b"\x93NUMPY": "a NumPy array",
-    b"\x80\x04": "a Python pickle",
+    **{b"\x80" + bytes([version]): "a Python pickle" for version in range(2, 6)},
     b"<!DOCTYPE": "an HTML page",
     b"<!doctype": "an HTML page",
     b"<html": "an HTML page",
@@ -44,6 +55,9 @@ _OTHER_FORMATS = {  # how files that hold no table begin
 _NUMBER = re.compile(r"[+-]?\d[\d.,]*%?")
 _CHECKED_LINES = 20  # lines by which a text is told from a table
 _MAX_LIST_DEPTH = 3  # of lists within a JSON object
+
+_ARCHIVES = (b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!")
+_TAR_MAGIC, _TAR_MAGIC_PLACE = b"ustar", 257
 
 NumberedRow = tuple[int, Mapping[str, Any]]
 """The line of a file, or the number of an entry, and its cells by column."""
@@ -99,10 +113,9 @@ class Sheet:
             return column
         if VALUE in self.columns:
             return VALUE
-        listing = ", ".join(map(repr, self.columns))
         raise DataError(
             f"{self.path} is {self.form} and has no column {' or '.join(map(repr, names))}; its "
-            f"columns are {listing} (a table begins with a line of their names)"
+            f"columns are {list_columns(self.columns)} (a table begins with a line of their names)"
             f"{identify_columns(self.columns)}"
         )
 
@@ -121,9 +134,7 @@ def read_sheet(path: Path, known: Sequence[str] = (), *, lines: bool = False) ->
         MissingExtra: for Parquet and Excel without the package that reads them.
     """
     data = unpack(read_bytes(path), path)
-    for magic, format_name in _OTHER_FORMATS.items():
-        if data.startswith(magic):
-            raise DataError(f"{path} is {format_name}, and no table: save the table as CSV or JSON")
+    refuse_other_formats(path, data)
     if data.startswith(_PARQUET_MAGIC):
         return _parse_parquet(path, data, known)
     if data.startswith(_ZIP_MAGIC):
@@ -133,6 +144,15 @@ def read_sheet(path: Path, known: Sequence[str] = (), *, lines: bool = False) ->
         return sheet
     _refuse_text(path, text)
     return _parse_text(path, text, known, lines)
+
+
+def refuse_other_formats(path: Path, data: bytes) -> None:
+    """Raise DataError for what begins as no text and no table does."""
+    for magic, format_name in _OTHER_FORMATS.items():
+        if data.startswith(magic):
+            raise DataError(f"{path} is {format_name}, and no table: save the table as CSV or JSON")
+    if data.startswith(_ARCHIVES) or data.startswith(_TAR_MAGIC, _TAR_MAGIC_PLACE):
+        raise DataError(f"{path} is an archive: unpack it, and hand over the file inside")
 
 
 def _refuse_text(path: Path, text: str) -> None:
@@ -151,10 +171,8 @@ def read_table(
     that is too long."""
     known = (*needed, *known)
     data = unpack(read_bytes(path), path)
-    if data.startswith((_PARQUET_MAGIC, _ZIP_MAGIC, *_OTHER_FORMATS)) or data.lstrip()[:1] in (
-        b"[",
-        b"{",
-    ):
+    refuse_other_formats(path, data)
+    if data.startswith((_PARQUET_MAGIC, _ZIP_MAGIC)) or data.lstrip()[:1] in (b"[", b"{"):
         sheet = read_sheet(path, known)
         _need_columns(sheet.columns, needed, str(path))
         return list(sheet.columns), ((line, _row_as_texts(sheet, row)) for line, row in sheet.rows)
@@ -328,7 +346,7 @@ def _parse_text(path: Path, text: str, known: Sequence[str], lines: bool) -> She
     ]
     if all(_BULLET.match(line) for _, line in numbered_lines):
         numbered_lines = [(number, _BULLET.sub("", line)) for number, line in numbered_lines]
-    _check_list(path, [line for _, line in numbered_lines], known)
+    _check_list(path, body, [line for _, line in numbered_lines], known)
     return Sheet(
         path,
         "a list, one a line",
@@ -344,9 +362,9 @@ def _first_line(text: str) -> str:
     return next((line for line in text.splitlines() if line.strip()), "")
 
 
-def _check_list(path: Path, values: Sequence[str], known: Sequence[str]) -> None:
-    """Raise DataError for a table without a header, and for what another program printed: neither
-    is a list with one value a line."""
+def _check_list(path: Path, body: str, values: Sequence[str], known: Sequence[str]) -> None:
+    """Raise DataError for a table, whose columns are others or have no names, and for what another
+    program printed: neither is a list with one value a line."""
     checked_values = values[:_CHECKED_LINES]
     for value in checked_values[1:]:
         for delimiter in _DELIMITERS:
@@ -356,23 +374,24 @@ def _check_list(path: Path, values: Sequence[str], known: Sequence[str]) -> None
                     f"{path}: {value[:60]!r} names the columns of a table: delete what is above it"
                 )
     for delimiter, form in _DELIMITERS.items():
-        widths = {len(_split_cells(line, delimiter)) for line in checked_values}
-        numbers = any(
-            _NUMBER.fullmatch(c.strip()) for v in checked_values for c in _split_cells(v, delimiter)
-        )
-        if len(widths) == 1 and widths != {1} and (delimiter != "," or numbers):
-            listing = ", ".join(
-                repr(cell.strip()) for cell in _split_cells(checked_values[0], delimiter)
-            )
+        if columns := _table_columns(body, delimiter):
             raise DataError(
                 f"{path} is {form}, and has no column {' or '.join(map(repr, known))}; its columns "
-                f"are {listing} (a table begins with a line of their names)"
-                + identify_columns(
-                    [cell.strip() for cell in _split_cells(checked_values[0], delimiter)]
-                )
+                f"are {list_columns(columns)} (a table begins with a line of their names)"
+                f"{identify_columns(columns)}"
             )
-    columns = [re.split(r"\s{2,}", value) for value in checked_values]
-    if checked_values and all(len(cells) > 1 and _NUMBER.fullmatch(cells[-1]) for cells in columns):
+    if name := _name_of_only_column(checked_values):
+        raise DataError(
+            f"{path} begins with {name!r}, which seems to name the column: write {known[0]!r} "
+            "there, or delete the line"
+        )
+    fixed_rows = [re.split(r"\s{2,}", value) for value in checked_values]
+    # The last line stands for all others in word vectors, whose first line counts them.
+    words = checked_values[-1].split() if checked_values else []
+    is_vector = len(words) > _MAX_WORDS and all(map(_NUMBER_BETWEEN_SPACES.fullmatch, words[1:]))
+    if is_vector or (
+        fixed_rows and all(len(cells) > 1 and _NUMBER.fullmatch(cells[-1]) for cells in fixed_rows)
+    ):
         raise DataError(
             f"{path} is a table in columns of a fixed width: save it as CSV, with a first line "
             f"that names the columns, one of them {' or '.join(known)}"
@@ -382,12 +401,71 @@ def _check_list(path: Path, values: Sequence[str], known: Sequence[str]) -> None
             f"{path}: {dashed[:60]!r} stands below another line, as in YAML: write one "
             "value a line, or JSON"
         )
+    if len(checked_values) > 1 and all(map(_YAML_LINE.match, checked_values)):
+        raise DataError(
+            f"{path}: {checked_values[0][:60]!r} is written as in YAML: write one value a line, or "
+            "JSON"
+        )
+    if no_text := next((value for value in values if not _LETTER.search(value)), ""):
+        raise DataError(f"{path}: {no_text[:60]!r} has no letter: delete the line")
+    if checked_values and all(_PARALLEL_MARK in value for value in checked_values):
+        raise DataError(
+            f"{path}: {checked_values[0][:60]!r} holds two texts, with {_PARALLEL_MARK} between "
+            "them: write one text a line"
+        )
     if program_output := next((value for value in checked_values if value[0] in "[{(|"), ""):
         raise DataError(
             f"{path}: {program_output[:60]!r} is no text of one value a line; write the value "
             f"itself, or "
             "JSON"
         )
+
+
+def _table_columns(body: str, delimiter: str) -> list[str]:
+    """The first row of a text whose rows are those of a table, which have equally many cells; none
+    for a list of texts. Sentences, too, have commas, so a table between commas also has numbers or
+    begins with names in one word."""
+    csv.field_size_limit(MAX_CELL_CHARACTERS)
+    reader = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter)
+    try:
+        rows = list(islice((row for row in reader if any(row)), _CHECKED_LINES))
+    except csv.Error:
+        return []
+    header = [cell.strip() for cell in rows[0]] if rows else []
+    alike_share = sum(len(row) == len(header) for row in rows) / max(1, len(rows))
+    if len(header) < 2 or alike_share < (0.75 if len(header) > 2 else 1):
+        return []
+    if delimiter != ",":
+        return header
+    has_names = len(rows) > 1 and all(map(_NAME_OF_COLUMN.fullmatch, header))
+    has_numbers = any(_NUMBER.fullmatch(cell.strip()) for row in rows for cell in row)
+    return header if has_names or (has_numbers and alike_share == 1) else []
+
+
+_NAME_OF_COLUMN = re.compile(r"\S{0,60}")
+_YAML_LINE = re.compile(r"[\w.-]+ *:(\s|$)")
+_LETTER = re.compile(r"\w")
+_PARALLEL_MARK = "|||"
+_NUMBER_BETWEEN_SPACES = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
+_MAX_WORDS = 20  # words of a line that is no vector
+
+
+def _name_of_only_column(values: Sequence[str]) -> str:
+    """The first line of a list, if it seems to name what follows: it is a word for it, or written
+    as no other line is; "" if it does not."""
+    if len(values) < 2:
+        return ""
+    first_text = values[0].strip("\"'")
+    key = re.sub(r"[\W_]+", " ", first_text).strip().casefold()
+    is_identifier = "_" in first_text and not any(" " in first_text or "_" in v for v in values[1:])
+    return first_text if is_identifier or key.removesuffix("s") in _HEADER_WORDS else ""
+
+
+_HEADER_WORDS = {  # in the singular
+    *("group", "identity", "identitie", "identity term", "term", "name", "demographic"),
+    *("statement", "sentence", "text", "prompt", "stereotype", "attribute", "word", "label"),
+    *("category", "descriptor", "target", "id", "index"),
+}
 
 
 # JSON

@@ -149,7 +149,7 @@ def cohens_kappa(
     The interval of kappa holds 95% of the kappas that a prior makes of the table (Basu, Banerjee
     and Sen 2000): as if two statements had been seen before, whose labels are equally frequent and
     on which the judges agreed a quarter beyond chance. Kappa's variance (Fleiss, Cohen and Everitt
-    1969) knows nothing of labels that are rare and that a sample happens to lack. Below twenty
+    1969) knows nothing of labels that are rare and that a sample happens to lack. Below thirty
     statements there is no interval. Kappa is undefined if both give only one and the same label. If
     statements come in `units` (the templates that they were made from), one for each statement,
     both intervals are those of as many independent statements as vary as much as the units do;
@@ -181,6 +181,11 @@ def cohens_kappa(
     return same_share, Estimate(value, *_kappa_interval(table, value), n)
 
 
+def format_kappa_interval(kappa: Estimate) -> str:
+    """The interval of a kappa, or from how many statements on there would be one."""
+    return kappa.interval(".2f", f"no interval below {MIN_KAPPA_STATEMENTS} statements")
+
+
 def _interval_width(estimate: Estimate) -> float:
     return estimate.high - estimate.low
 
@@ -207,7 +212,7 @@ def _kappa_interval(table: Values, value: float) -> tuple[float, float]:
     return min(low, value), max(high, value)
 
 
-MIN_KAPPA_STATEMENTS = 20  # statements for an interval of kappa
+MIN_KAPPA_STATEMENTS = 30  # statements for an interval of kappa
 _PRIOR_STATEMENTS, _PRIOR_KAPPA = 2.0, 0.25  # statements of the prior, and its kappa
 _DRAWS = 5_000
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, list_columns
 from kgbias.io.files import replace_folder, write_json, write_text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_toml
@@ -280,7 +280,7 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
     if statement_column is None or statement_column not in header:
         raise UsageError(
             f"{path} has no column {column or 'statement'!r}: name the one that holds the "
-            f"statements in `column`; it has {', '.join(header)}"
+            f"statements in `column`; it has {list_columns(header)}"
         )
     return Stereotypes(
         [

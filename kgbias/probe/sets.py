@@ -29,6 +29,7 @@ DESCRIPTORS_DOOR = TableFormat(
     (("descriptor",),),
     ("axis", "label", "partial_1", "partial_2", "partial_3"),
 )
+_MAX_NAME_CHARACTERS = 100  # characters of a group's name
 _PEOPLE = {"F": "women", "M": "men"}
 
 
@@ -101,6 +102,19 @@ def read_identities(name: Texts) -> dict[str, tuple[str, ...]]:
         ):
             raise DataError(
                 f"{path}: {with_comma[:60]!r} has a comma: write one group a line or cell"
+            )
+        if long_name := next(
+            (
+                name
+                for category_groups in groups_by_category.values()
+                for name in category_groups
+                if len(name) > _MAX_NAME_CHARACTERS
+            ),
+            None,
+        ):
+            raise DataError(
+                f"{path}: {long_name[:60]!r} is too long for a group (at most "
+                f"{_MAX_NAME_CHARACTERS} characters)"
             )
         return {
             category: _check_distinct(path, groups)
@@ -180,6 +194,10 @@ def _texts_by_category(path: Path, door: TableFormat) -> dict[str, list[str]]:
     if not sheet.rows:
         raise DataError(f"{path} is empty")
     for line, row in sheet.rows:
+        if isinstance(row.get(column), dict | list):
+            raise DataError(
+                f"{path}, line {line}: {as_text(row[column])[:60]} is no text: write one a row"
+            )
         text = " ".join(as_text(row.get(column)).split())
         if is_missing(text):
             raise DataError(f"{path}, line {line}: an empty {names[0]}: delete the row, or fill it")

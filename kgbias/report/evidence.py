@@ -39,7 +39,7 @@ from kgbias.io.drawing import (
     make_subplots,
 )
 from kgbias.io.text import format_number, spoken_name
-from kgbias.measure.scorer_agreement import ScorerAgreement
+from kgbias.measure.scorer_agreement import MIN_KAPPA_STATEMENTS, ScorerAgreement
 from kgbias.probe.belief import BELIEVED, MIN_LIFT_BITS
 from kgbias.probe.result import Statement
 from kgbias.report import cards
@@ -91,7 +91,8 @@ def scorer_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
             ),
             rows,
             "The figures of this report are by the scorer that counts. Kappa: Cohen's, of labels; "
-            "0 is chance. Rho: Spearman's, of values. Places are by the bare means in a category, "
+            f"0 is chance; with an interval from {MIN_KAPPA_STATEMENTS} statements on. Rho: "
+            "Spearman's, of values. Places are by the bare means in a category, "
             "1 the most hurtful; whether the means differ is not tested here.",
         ),
     )

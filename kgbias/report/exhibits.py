@@ -33,7 +33,11 @@ from kgbias.graph.cross_mentions import explain_costly_measures
 from kgbias.graph.types import TopicModel
 from kgbias.io.text import format_p_value, spoken_name
 from kgbias.measure.topics.run import ENTROPY_MEASURE, PLUG_IN_MEASURE, PUBLISHED_MEASURE
-from kgbias.measure.topics.shares import describe_stability, entropy_verdict
+from kgbias.measure.topics.shares import (
+    MIN_TOPIC_STATEMENTS,
+    describe_stability,
+    entropy_verdict,
+)
 from kgbias.measures import (
     CORRECTED_PREFIX,
     MEASURES,
@@ -630,8 +634,8 @@ def _entropy_exhibits(
                 [n, str(e.n), f"{e.value:.3f}", e.interval(".3f"), f"{plug_in[n].value:.3f}"]
                 for n, e in entropies
             ],
-            "D(group || mean group); higher is less like the others. Do not compare it across "
-            "categories.",
+            "D(group || mean group); higher is less like the others, with an interval from "
+            f"{MIN_TOPIC_STATEMENTS} statements on. Do not compare it across categories.",
         )
     yield Exhibit(
         key,

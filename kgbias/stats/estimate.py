@@ -23,8 +23,8 @@ def covered_variances(method: str) -> tuple[str, ...]:
 class Estimate:
     """A figure with its 95% interval and the number of observations behind it.
 
-    An interval without width is none: observations that all agree do not say how certain a figure
-    is. Whoever makes one that would be so has no interval.
+    An interval without width is not shown: observations that all agree do not say how certain a
+    figure is (`has_interval`).
 
     Attributes:
         value: the figure; NaN if nothing was observed.
@@ -37,11 +37,6 @@ class Estimate:
     low: float
     high: float
     n: int
-
-    def __post_init__(self) -> None:
-        if self.high - self.low <= _LEAST_RELATIVE_WIDTH * max(abs(self.low), abs(self.high)):
-            object.__setattr__(self, "low", math.nan)
-            object.__setattr__(self, "high", math.nan)
 
     @classmethod
     def missing(cls, n: int = 0, value: float = math.nan) -> "Estimate":
@@ -60,7 +55,9 @@ class Estimate:
 
     @property
     def has_interval(self) -> bool:
-        return not (math.isnan(self.low) or math.isnan(self.high))
+        """Whether there is an interval to show, which has a width."""
+        has_width = not math.isclose(self.low, self.high, rel_tol=_LEAST_RELATIVE_WIDTH)
+        return self.high > self.low and has_width
 
     def interval(self, form: str = ".3g", none: str = "-") -> str:
         """The interval as "LOW to HIGH", each end formatted by `form`; `none` without one."""
@@ -70,7 +67,8 @@ class Estimate:
 
     def as_dict(self) -> dict[str, Any]:
         """value, low, high and n for JSON, with None for NaN."""
-        numbers = {"value": self.value, "low": self.low, "high": self.high}
+        low, high = (self.low, self.high) if self.has_interval else (math.nan, math.nan)
+        numbers = {"value": self.value, "low": low, "high": high}
         return {name: nan_to_none(x) for name, x in numbers.items()} | {"n": self.n}
 
     def __str__(self) -> str:

@@ -297,9 +297,13 @@ _SHARE_DRAWS = 5_000
 def clustered_proportion(
     clusters: Sequence[Hashable], values: Sequence[float], level: float = 0.95
 ) -> Estimate:
-    """The mean of values from 0 to 1, such as the share of those that are 1, with Wilson's interval
-    at the effective sample size of its clusters, each drawn with all its values. No interval for
-    fewer than three clusters.
+    """The mean of values from 0 to 1, such as the share of those that are 1, over clusters that are
+    each drawn with all their values. No interval for fewer than three clusters.
+
+    For shares of 0 and 1, the interval holds 95% of the shares that a prior makes of the clusters'
+    counts, which are taken to be beta-binomial: any share and, as few clusters hardly tell how
+    alike the values within them are, any intraclass correlation, with the density 2 (1 - rho). For
+    other values it is Wilson's at the effective sample size of the clusters.
     """
     places = {cluster: place for place, cluster in enumerate(dict.fromkeys(clusters))}
     observed, n = np.asarray(values, dtype=np.float64), len(values)
@@ -308,8 +312,39 @@ def clustered_proportion(
     share, k = float(observed.mean()), len(places)
     if k < _MIN_CLUSTERS:
         return Estimate.missing(n, share)
-    variance = _clustered_variance([places[cluster] for cluster in clusters], observed)
+    cluster_places = [places[cluster] for cluster in clusters]
+    if np.isin(observed, (0.0, 1.0)).all():
+        successes = np.bincount(cluster_places, observed)
+        low, high = _beta_binomial_interval(successes, np.bincount(cluster_places), level)
+        return Estimate(share, min(low, share), max(high, share), n)
+    variance = _clustered_variance(cluster_places, observed)
     return Estimate(share, *_share_interval(share, variance, k, k - 1, level), n)
+
+
+_GRID_SHARES, _GRID_CORRELATIONS = 200, 10  # points of the prior
+
+
+def _beta_binomial_interval(successes: Values, sizes: Values, level: float) -> tuple[float, float]:
+    """The central interval of the share p from the successes [k] among the `sizes` [k] of clusters.
+    With s = (1 - rho) / rho, a cluster has the likelihood B(p s + x, (1 - p) s + n - x) /
+    B(p s, (1 - p) s)."""
+    from scipy.special import betaln
+
+    shares = (np.arange(_GRID_SHARES) + 0.5) / _GRID_SHARES
+    levels = (np.arange(_GRID_CORRELATIONS) + 0.5) / _GRID_CORRELATIONS
+    correlations = 1 - np.sqrt(1 - levels)  # equally probable ones
+    scales = (1 - correlations) / correlations
+    alpha, beta = shares[:, None] * scales, (1 - shares)[:, None] * scales
+    log_likelihood = np.zeros_like(alpha)
+    clusters, repeats = np.unique(np.column_stack([successes, sizes]), axis=0, return_counts=True)
+    for (x, n), times in zip(clusters, repeats, strict=True):
+        log_likelihood += times * (betaln(alpha + x, beta + n - x) - betaln(alpha, beta))
+    posterior = np.exp(log_likelihood - log_likelihood.max()).sum(axis=1)
+    ends = np.concatenate([[0.0], np.cumsum(posterior) / posterior.sum()])
+    edges = np.arange(_GRID_SHARES + 1) / _GRID_SHARES
+    tail = (1 - level) / 2
+    low, high = np.interp([tail, 1 - tail], ends, edges)
+    return float(low), float(high)
 
 
 def clustered_mean(

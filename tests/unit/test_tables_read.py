@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -20,6 +21,7 @@ from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.stereotype_tables import read_stereotypes
 from kgbias.ingest.statement_file import read_file
+from kgbias.ingest.statement_table import TableRecord, detect_format, read_records
 from kgbias.io.reading import assume_encoding
 from kgbias.io.tables import as_text, read_sheet, read_table
 from kgbias.measure.labelled_sets import read_sets
@@ -400,3 +402,85 @@ def test_what_an_export_guards_is_its_text_at_every_door(tmp_path: Path) -> None
             ("=Mathematicians", "-ists"),
             ("'quoted'", ""),
         ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # A quoted text with line breaks, so that lines have other numbers of cells than rows.
+        'q_id,d_id,query,document\na,b,best cooks,"Cooks, who\nall love bread,\nare kind"\n',
+        "index,subset,en_sentences,de_sentences\n1.0,_original,Elves sing.,Elben singen.\n",
+        "prompt,answer,\nElves sing,yes,\nOrcs sing,no\nMen sing,no,\n",
+    ],
+)
+def test_a_table_of_other_columns_is_no_list_of_statements(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    for read in (read_statements, build_stereotypes):
+        with pytest.raises(DataError, match="comma-separated, and has no column 'statement'"):
+            read(path)
+
+
+def test_statements_with_commas_are_statements(tmp_path: Path) -> None:
+    path = tmp_path / "statements.txt"
+    path.write_text("are kind, loyal\nlove bread, mostly\nhate, fear\n")
+    assert read_statements(path)[""] == ("are kind, loyal", "love bread, mostly", "hate, fear")
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b"\xff\xff\xff\xff\x90/\0\0", "an Arrow file"),
+        (b"ARROW1\0\0", "an Arrow file"),
+        (b"\x80\x03]q\0.", "a Python pickle"),
+        (gzip.compress(b"RDX3\nX\n\0\0\0\3"), "an R workspace"),
+        (gzip.compress(b"a.csv".ljust(257, b"\0") + b"ustar"), "an archive"),
+        (b"BZh91AY", "an archive"),
+    ],
+)
+def test_what_is_no_text_and_no_table_is_named_at_every_door(
+    data: bytes, name: str, tmp_path: Path
+) -> None:
+    def read_rows(path: Path) -> list[TableRecord]:
+        return list(read_records(path, detect_format(path)))
+
+    path = tmp_path / "table.csv"
+    path.write_bytes(data)
+    for read in (read_identities, read_statements, read_sets, read_tests, read_rows):
+        with pytest.raises(DataError, match=f"is {name}"):
+            read(path)
+
+
+def test_of_many_columns_a_line_names_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(",".join(f"c{n}" for n in range(72)) + "\n" + ",".join("x" * 72) + "\n")
+    with pytest.raises(DataError, match=r"'c0', .*'c19' and 52 more"):
+        read_identities(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("identity term\nElves\nOrcs\n", "'identity term', which seems to name the column"),
+        ("identity_terms\nElves\nOrcs\n", "'identity_terms', which seems to name the column"),
+        ("Demographics\nElves\nOrcs\n", "'Demographics', which seems to name the column"),
+        ("2 30\n" + "Elves" + " 0.1" * 30 + "\nOrcs" + " -1e-3" * 30 + "\n", "fixed width"),
+        ("name: a\npeople: [Elves]\n", "as in YAML"),
+        (";;;;\nElves\n", "has no letter"),
+        ("Elves ||| Elben\nOrcs ||| Orks\n", "holds two texts"),
+        ("\tID\tEmotion word\n0\t7\tElves\n1\t8\tOrcs\n", "tab-separated"),
+    ],
+)
+def test_what_is_no_list_is_not_read_as_one(text: str, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "list.txt"
+    path.write_text(text)
+    for read in (read_identities, read_statements, build_stereotypes, read_seeds):
+        with pytest.raises(DataError, match=re.escape(why)):
+            read(str(path) if read is read_seeds else path)  # type: ignore[operator]
+
+
+def test_the_name_of_a_group_is_short(tmp_path: Path) -> None:
+    path = tmp_path / "groups.txt"
+    path.write_text("Elves who live " + "far " * 30 + "away\n")
+    with pytest.raises(DataError, match="too long for a group"):
+        read_identities(path)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, list_columns
 from kgbias.ids import normalise
 from kgbias.io.reading import read_bytes
 from kgbias.io.tables import TableFormat, as_text, is_missing, parse_number, read_sheet
@@ -66,7 +66,9 @@ class FileScorer:
 
 
 def _read_rows(path: Path) -> list[Mapping[str, Any]]:
-    rows = [row for _, row in read_sheet(path, SCORE_TABLE.known_columns).rows]
+    sheet = read_sheet(path, SCORE_TABLE.known_columns)
+    # The objects of JSON lines need not share their keys.
+    rows = [{name: row.get(name) for name in sheet.columns} for _, row in sheet.rows]
     if not rows:
         raise DataError(f"{path} holds no rows of scores")
     return rows
@@ -138,7 +140,7 @@ def _find_column(
         raise UsageError(
             f"{path} has no column for the {content}: looked for {', '.join(wanted_columns)}; it "
             f"has "
-            f"{', '.join(columns_present)}. Name one as scores:FILE::COLUMN"
+            f"{list_columns(columns_present)}. Name one as scores:FILE::COLUMN"
         )
     return column
 

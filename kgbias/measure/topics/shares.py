@@ -224,7 +224,7 @@ def _effective_sizes(shares: Values, sizes: Sequence[int], drawn_shares: Values)
 
 
 _PSEUDO_STATEMENTS = 0.5  # statements, to each topic of each group
-_MIN_TOPIC_STATEMENTS = 5  # statements with a topic; of fewer, their spread is not known
+MIN_TOPIC_STATEMENTS = 10  # statements with a topic, for an interval of relative entropy
 
 
 def relative_entropies(
@@ -248,7 +248,7 @@ def relative_entropies(
     unless the counts diverge more than 97.5% of counts of groups that are alike would. All
     groups are resampled, so q varies too; the topics are held fixed. Statements of one
     prompt tend to share a topic: they are drawn together (`kgbias.stats.designs`). A group without
-    counts has NaN and n = 0 and takes no part in q. The interval is NaN below five statements.
+    counts has NaN and n = 0 and takes no part in q. The interval is NaN below ten statements.
     """
     nan = float("nan")
     filled_groups = [group_number for group_number, c in enumerate(counts) if c.sum() > 0]
@@ -291,9 +291,9 @@ def relative_entropies(
         raw_divergence, group_replicates = float(values[place]), replicates[:, place]
         value = max(0.0, 2 * raw_divergence - float(group_replicates.mean()))
         low = high = nan
-        if sizes[place] >= _MIN_TOPIC_STATEMENTS:
+        if sizes[place] >= MIN_TOPIC_STATEMENTS:
             half_width = student_quantile(
-                (1 + level) / 2, max(_MIN_TOPIC_STATEMENTS, effective_sizes[place]) - 1
+                (1 + level) / 2, max(MIN_TOPIC_STATEMENTS, effective_sizes[place]) - 1
             ) * float(spread[place])
             middle = raw_divergence - float(bias[place])
             # A value cut at 0 must not fall outside its interval.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.errors import DataError
+from kgbias.errors import DataError, list_columns
 from kgbias.io.published_sets import identify_columns
 from kgbias.io.tables import TableFormat, as_text, parse_literal, read_sheet
 from kgbias.models.score.base import Array, TextScorer
@@ -324,10 +324,9 @@ def _find_layout(
     layout_function = next((layout for name, layout in _LAYOUTS.items() if name in columns), None)
     if layout_function is not None:
         return layout_function
-    column_list = ", ".join(map(repr, columns)) or "none"
     raise DataError(
         f"{path} holds no BBQ questions, as it has no ans0 to ans2 with answer_info; its columns "
-        f"are {column_list}{identify_columns(columns)}"
+        f"are {list_columns(columns)}{identify_columns(columns)}"
     )
 
 

@@ -307,8 +307,10 @@ def read_examples(path: Path) -> tuple[list[StereoSetExample], int]:
             example = _build_example(path, part, entry, number)
             examples += [example] if example else []
             left_out += not example
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DataError(f"{path} is not a StereoSet file: {error!r}") from error
+    except KeyError as error:
+        raise DataError(f"{path} is not a StereoSet file: there is no {error}") from error
+    except (TypeError, AttributeError, ValueError) as error:
+        raise DataError(f"{path} is not a StereoSet file: {error}") from error
     if not examples:
         raise DataError(f"{path} has neither intrasentence nor intersentence examples")
     return examples, left_out
