@@ -273,7 +273,7 @@ def print_apx(result: "ApxFlags") -> None:
 
 
 def format_estimate(estimate: "Estimate") -> str:
-    interval = f" [{estimate.low:.3f}, {estimate.high:.3f}]" if estimate.has_interval else ""
+    interval = f" [{estimate.low:.3f}, {estimate.high:.3f}]" if estimate.is_shown else ""
     return f"{estimate.value:.3f}{interval}"
 
 

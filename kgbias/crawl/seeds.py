@@ -492,11 +492,16 @@ def describe_singular(names: Iterable[str]) -> str:
     singular_names = [name for name in names if looks_singular(name)]
     if not singular_names:
         return ""
+    more_count = len(singular_names) - _MAX_LISTED_NAMES
+    more = f" and {more_count} more" if more_count > 0 else ""
     return (
-        f"{', '.join(singular_names)}: prompts will read “{singular_names[0]} are ...”; if that "
-        f"is not what you "
-        "mean, write the name in the plural, as in Nurses"
+        f"{', '.join(singular_names[:_MAX_LISTED_NAMES])}{more}: prompts will read "
+        f"“{singular_names[0]} are ...”; if that is not what you mean, write the name in the "
+        "plural, as in Nurses"
     )
+
+
+_MAX_LISTED_NAMES = 10
 
 
 def choose_seed_class(

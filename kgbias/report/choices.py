@@ -214,7 +214,7 @@ def _percent_cells(estimate: Estimate) -> list[str]:
     if math.isnan(estimate.value):
         return ["-", "-"]
     interval_text = (
-        f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}%" if estimate.has_interval else "-"
+        f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}%" if estimate.is_shown else "-"
     )
     return [f"{100 * estimate.value:.1f}%", interval_text]
 

@@ -24,7 +24,7 @@ class Estimate:
     """A figure with its 95% interval and the number of observations behind it.
 
     An interval without width is not shown: observations that all agree do not say how certain a
-    figure is (`has_interval`).
+    figure is (`is_shown`).
 
     Attributes:
         value: the figure; NaN if nothing was observed.
@@ -55,31 +55,35 @@ class Estimate:
 
     @property
     def has_interval(self) -> bool:
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+    @property
+    def is_shown(self) -> bool:
         """Whether there is an interval to show, which has a width."""
         has_width = not math.isclose(self.low, self.high, rel_tol=_LEAST_RELATIVE_WIDTH)
         return self.high > self.low and has_width
 
     def interval(self, form: str = ".3g", none: str = "-") -> str:
         """The interval as "LOW to HIGH", each end formatted by `form`; `none` without one."""
-        if not self.has_interval:
+        if not self.is_shown:
             return none
         return f"{format_number(self.low, form)} to {format_number(self.high, form)}"
 
     def as_dict(self) -> dict[str, Any]:
         """value, low, high and n for JSON, with None for NaN."""
-        low, high = (self.low, self.high) if self.has_interval else (math.nan, math.nan)
+        low, high = (self.low, self.high) if self.is_shown else (math.nan, math.nan)
         numbers = {"value": self.value, "low": low, "high": high}
         return {name: nan_to_none(x) for name, x in numbers.items()} | {"n": self.n}
 
     def __str__(self) -> str:
         value = "undefined" if math.isnan(self.value) else f"{self.value:.3g}"
-        interval = f" [{self.low:.3g}, {self.high:.3g}]" if self.has_interval else ""
+        interval = f" [{self.low:.3g}, {self.high:.3g}]" if self.is_shown else ""
         return f"{value}{interval}, n = {self.n}"
 
     def _repr_html_(self) -> str:
         """The form that a notebook shows."""
-        value, _, rest = str(self).partition(" [" if self.has_interval else ", ")
-        opening = " [" if self.has_interval else ", "
+        value, _, rest = str(self).partition(" [" if self.is_shown else ", ")
+        opening = " [" if self.is_shown else ", "
         return f"<b>{html(value)}</b>{html(opening + rest)}"
 
 

@@ -321,24 +321,28 @@ def clustered_proportion(
     return Estimate(share, *_share_interval(share, variance, k, k - 1, level), n)
 
 
-_GRID_SHARES, _GRID_CORRELATIONS = 200, 10  # points of the prior
+_GRID_SHARES, _GRID_CORRELATIONS = 120, 10  # points of the prior
 
 
 def _beta_binomial_interval(successes: Values, sizes: Values, level: float) -> tuple[float, float]:
     """The central interval of the share p from the successes [k] among the `sizes` [k] of clusters.
     With s = (1 - rho) / rho, a cluster has the likelihood B(p s + x, (1 - p) s + n - x) /
     B(p s, (1 - p) s)."""
-    from scipy.special import betaln
+    from scipy.special import gammaln
 
     shares = (np.arange(_GRID_SHARES) + 0.5) / _GRID_SHARES
     levels = (np.arange(_GRID_CORRELATIONS) + 0.5) / _GRID_CORRELATIONS
     correlations = 1 - np.sqrt(1 - levels)  # equally probable ones
     scales = (1 - correlations) / correlations
-    alpha, beta = shares[:, None] * scales, (1 - shares)[:, None] * scales
-    log_likelihood = np.zeros_like(alpha)
-    clusters, repeats = np.unique(np.column_stack([successes, sizes]), axis=0, return_counts=True)
-    for (x, n), times in zip(clusters, repeats, strict=True):
-        log_likelihood += times * (betaln(alpha + x, beta + n - x) - betaln(alpha, beta))
+    log_likelihood = np.zeros((_GRID_SHARES, _GRID_CORRELATIONS))
+    for parameter, counts, sign in (
+        (shares[:, None] * scales, successes, 1),
+        ((1 - shares)[:, None] * scales, sizes - successes, 1),
+        (scales, sizes, -1),
+    ):
+        start = gammaln(parameter)
+        for count, times in zip(*np.unique(counts, return_counts=True), strict=True):
+            log_likelihood += sign * times * (gammaln(parameter + count) - start)
     posterior = np.exp(log_likelihood - log_likelihood.max()).sum(axis=1)
     ends = np.concatenate([[0.0], np.cumsum(posterior) / posterior.sum()])
     edges = np.arange(_GRID_SHARES + 1) / _GRID_SHARES

@@ -169,7 +169,7 @@ def test_hostile_objects_come_back(tmp_path: Path) -> None:
     [
         ("a.csv", b"", "is empty"),
         ("a.csv", b"group,predicate,object\n", "has no rows"),
-        ("a.csv", b"a,b\n1,2\n", "no column 'group'; its columns are: a, b"),
+        ("a.csv", b"a,b\n1,2\n", "no column 'group'; its columns are 'a', 'b'"),
         ("a.csv", b"group,predicate,object,count\nx,are,y,two\n", "line 2: count 'two'"),
         ("a.csv", b"group,predicate,object,count\nx,are,y,inf\n", "line 2: count 'inf'"),
         ("a.csv", b"group,predicate,object\n,are,\n", "has no triples"),

@@ -16,6 +16,7 @@ from kgbias.crawl.seeds import (
     as_groups,
     choose_seed_class,
     choose_seeds,
+    describe_singular,
     find_agreed_names,
     intersect_categories,
     looks_singular,
@@ -262,7 +263,7 @@ def test_tables_of_groups(tmp_path: Path) -> None:
         ("a.txt", "%PDF-1.4\n", "is a PDF"),
         ("a.txt", "Bakers\nNurses\nBakers\n", "'Bakers' is there twice"),
         ("a.txt", "A" * 500, "has 500 characters"),
-        ("a.txt", "\x00\x01", "needs letters"),
+        ("a.txt", "\x00\x01", "has no letter"),
         ("a.txt", "12\n", "needs letters"),
         ("a.toml", '[x]\ngroups = ["Bakers", "bakers"]', "'bakers' is there twice"),
         ("a.zip", "PK\x03\x04", "a damaged archive"),
@@ -340,3 +341,8 @@ def test_a_group_is_added_to_categories_in_every_command() -> None:
             configure("smollm2", category="sex")
     alone = configure_stories("smollm2", category="job", group=["Bakers", "Women"])
     assert {(g.name, g.category) for g in alone.groups} == {("Bakers", "job"), ("Women", "gender")}
+
+
+def test_of_many_singular_names_the_first_are_listed() -> None:
+    line = describe_singular(f"Folk{n}" for n in range(4_275))
+    assert line.startswith("Folk0, Folk1,") and "Folk9 and 4265 more: prompts" in line
