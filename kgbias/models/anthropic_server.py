@@ -117,12 +117,14 @@ class AnthropicModel(ServerModel):
         return client_failure(anthropic, error)
 
     def _parse_reply(self, data: Any, request: Request) -> ServerReply:
-        reason = data["stop_reason"]
-        blocks = [block for block in data["content"] if block["type"] == "text"]
+        reason, content = data.get("stop_reason"), data["content"]
+        if isinstance(content, str):  # as proxies write it
+            content = [{"type": "text", "text": content}]
+        blocks = [block for block in content if block["type"] == "text"]
         usage = as_object(data.get("usage"))
         input_names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
         output_tokens = token_count(usage.get("output_tokens"))
-        thinks = any(block["type"].endswith("thinking") for block in data["content"])
+        thinks = any(block["type"].endswith("thinking") for block in content)
         thinking_tokens = token_count(
             as_object(usage.get("output_tokens_details")).get("thinking_tokens")
         )
@@ -139,7 +141,7 @@ class AnthropicModel(ServerModel):
             output_tokens,
             thinking_tokens or (output_tokens if thinks and not blocks else 0),
             details,
-            "\n".join(str(block.get("thinking") or "") for block in data["content"]).strip(),
+            "\n".join(str(block.get("thinking") or "") for block in content).strip(),
         )
 
 

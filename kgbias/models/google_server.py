@@ -148,7 +148,7 @@ class GoogleModel(ServerModel):
         feedback = as_object(data.get("promptFeedback"))
         block_reason = feedback.get("blockReason")
         candidate = {} if block_reason else data["candidates"][0]
-        reason = block_reason or candidate["finishReason"]
+        reason = block_reason or candidate.get("finishReason")
         text_parts = [
             p for p in as_object(candidate.get("content")).get("parts", []) if "text" in p
         ]

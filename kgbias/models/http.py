@@ -135,9 +135,14 @@ def reason(error: BaseException) -> str:
 
 
 _MODERATION_PATTERN = re.compile(
-    r"content[ _-]?(?:policy|policies|filter|management)|contentpolicyviolation|content_policy|"
-    r"was flagged|flagged (?:by|as|for|input)|moderation|responsible ?ai|"
-    r"safety (?:system|filter|setting)|data_inspection_failed|inappropriate content",
+    r"content[ _-]?(?:policy|policies|filter|management|inspection)|contentpolicyviolation"
+    r"|content exists risk|was flagged|flagged (?:by|as|for|input)|flagged\W{1,4}true|moderation"
+    r"|responsible ?ai|safety (?:system|filter|setting|reason|check)|safety_check"
+    r"|data_inspection_failed|inappropriate content|sensitive[ _]?(?:content|information|words?)"
+    r"|new_sensitive|guard-?rails?\b|model armor|considered high risk"
+    r"|(?:usage|acceptable use) (?:polic|guideline)\w+|(?:prompt|content|input|output|text)\b"
+    r"[^.]{0,40}\bblocked\b|blocked (?:prompt|content|input|output)\b"
+    r"|敏感|不安全|违规|不合规|高风险|内容安全",
     re.IGNORECASE,
 )
 # What a filter is called in the errors of proxies, whose status may be that of a fault.
@@ -145,9 +150,18 @@ _FILTER_PATTERN = re.compile(
     r"contentpolicyviolation|content management policy|responsibleai", re.I
 )
 _NO_MONEY_PATTERN = re.compile(
-    r"insufficient[_ ](?:user[_ ])?(?:quota|balance|credit|fund)|exceeded your current quota"
-    r"|out of (?:credit|quota)|credit balance|payment required|billing (?:hard )?limit"
-    r"|requires more credits|no credits|not enough (?:credit|balance)|余额不足|欠费|arrearage",
+    r"insufficient[_ ](?:user[_ ])?(?:quota|balance|credit|fund)|exceeded[ _](?:your[ _])?current"
+    r"[ _]quota|out of (?:credit|quota)|credit balance|payment required|billing (?:hard )?limit"
+    r"|requires more credits|no credits|not enough (?:credit|balance)|spending limit"
+    r"|balance (?:is |was )?(?:insufficient|too low|not enough)|used (?:up )?all (?:\w+ )?credits"
+    r"|budget (?:has been |was |is )?exceeded|budget_exceeded|key limit exceeded"
+    r"|account\b[^.]{0,60}\bsuspended|余额不足|欠费|arrearage",
+    re.IGNORECASE,
+)
+# Some providers call a wrong key a bad request.
+_BAD_KEY_PATTERN = re.compile(
+    r"(?:invalid|incorrect|missing|no) api[ _-]?key|api[ _-]?key (?:is )?(?:not valid|invalid"
+    r"|missing|expired|required)|api_key_invalid",
     re.IGNORECASE,
 )
 _TRY_AGAIN_PATTERN = re.compile(
@@ -167,18 +181,51 @@ def read_failure(server_message: str, code: int, body: Any = None, wait: float =
     message_and_code = f"{error.get('code')} {error.get('type')} {server_message}"
     metadata = as_object(error.get("metadata"))
     is_flagged = bool(metadata.get("reasons") or metadata.get("flagged_input"))
-    is_filtered = any(
+    is_filtered = _filtered(body_object) or any(
         classify_ending(as_object(c).get("finish_reason")) == "refused"
         for c in choices_of(body_object)
     )
-    is_withheld = code in (400, 403, 422, 451) and (
+    is_withheld = code in _WITHHOLDING_CODES and (
         is_flagged or is_filtered or bool(_MODERATION_PATTERN.search(message_and_code))
     )
     is_withheld |= code >= 500 and bool(_FILTER_PATTERN.search(message_and_code))
+    if code in (400, 403) and not is_withheld and _BAD_KEY_PATTERN.search(message_and_code):
+        code = 401
     wait = wait or _read_wait(f"{server_message} {json.dumps(error.get('details'), default=str)}")
+    wait = wait or _wait_in_body(error, as_object(metadata.get("headers")), code)
     lacks_money = bool(_NO_MONEY_PATTERN.search(message_and_code)) and not (code == 429 and wait)
     is_final = code == 402 or (not is_withheld and lacks_money)
     return Failure(server_message, code, wait, is_withheld=is_withheld, is_final=is_final)
+
+
+_WITHHOLDING_CODES = frozenset((400, 403, 406, 412, 422, 446, 451))
+
+
+def _filtered(body_object: Mapping[str, Any]) -> bool:
+    """Whether a body without an answer reports that a filter took the prompt or the answer."""
+    results = [body_object, *map(as_object, choices_of(body_object))]
+    for name in ("prompt_filter_results", "prompt_annotations"):
+        listed = body_object.get(name)
+        results += map(as_object, listed if isinstance(listed, list) else [])
+    kinds = [kind for r in results for kind in as_object(r.get("content_filter_results")).values()]
+    return any(as_object(kind).get("filtered") is True for kind in kinds)
+
+
+_EPOCH_SECONDS = 1e9  # a larger number is a point in time, not a span
+
+
+def _wait_in_body(error: Mapping[str, Any], headers: Mapping[str, Any], code: int) -> float:
+    """The seconds to wait that the fields of an error tell: until a model is loaded, or until a
+    limit is reset."""
+    with suppress(ValueError, TypeError):
+        if code == 503 and (seconds := number_between(error.get("estimated_time"), 0, 1e6)):
+            return seconds
+        lower_headers = {str(name).lower(): value for name, value in headers.items()}
+        reset = float(lower_headers.get("x-ratelimit-reset") or 0)
+        if code == 429 and reset > _EPOCH_SECONDS:
+            is_milliseconds = reset > 1000 * _EPOCH_SECONDS
+            return bound_wait(reset / (1000 if is_milliseconds else 1) - time.time())
+    return 0.0
 
 
 def choices_of(data: Any) -> list[Any]:
@@ -209,13 +256,15 @@ def find_failure(data: Any) -> Failure | None:
     if not body_object or any(body_object.get(name) for name in _ANSWER_FIELDS):
         return None
     error = body_object.get("error") or body_object.get("errors")
-    if not error and any(name in body_object for name in _ANSWER_FIELDS):
-        return None
-    error = error or {name: body_object[name] for name in _MESSAGE_FIELDS if name in body_object}
-    if not (server_message := error_message(error)):
+    if not error and not error_message(body_object):
+        empty_list = next((n for n in ("choices", "candidates") if n in body_object), "")
+        error = f"no answer in it: {empty_list!r} is empty" if empty_list else None
+    if not (server_message := error_message(error or body_object)):
         return None
     code = token_count(as_object(error).get("code")) or token_count(body_object.get("code"))
     default_code = 404 if _NOT_FOUND_PATTERN.search(server_message) else 500
+    if _filtered(body_object) or _MODERATION_PATTERN.search(server_message):
+        default_code = 400
     failure = read_failure(server_message, code if 400 <= code < 600 else default_code, data)
     return failure._replace(is_within_answer=True)
 
@@ -237,7 +286,7 @@ _WITHHELD_PATTERN = re.compile(
 )
 _BROKEN_OFF_PATTERN = re.compile(
     r"error|fail|abort|cancel|interrupt|insufficient|time_?out|overload|network|unavailable"
-    r"|malformed"
+    r"|malformed|preempt|kill|disconnect|evict|crash|exception"
 )
 _CUT_PATTERN = re.compile(r"length|max_?\w*tokens?|limit|context|truncat|incomplete|exceed")
 _NO_REASONS = frozenset(("", "null", "none", "unknown", "unspecified", "other"))
@@ -602,23 +651,31 @@ def parse_body(body: bytes) -> Any:
 
 
 _STREAM_END = re.compile(r"^\s*data:\s*\[DONE\]\s*$", re.MULTILINE)
+_STREAM_ERROR = re.compile(r"^\s*error:\s*(.+)$", re.MULTILINE)
 
 
 def _join_events(text: str) -> Any:
-    """The answer in a stream of events, put together as if it had come in one piece; None if that
-    is not what the text is. One that ends without a reason, a count of its tokens and the mark
-    that ends a stream was broken off."""
-    events = []
+    """The answer in a stream of events, or in lines of JSON, put together as if it had come in one
+    piece; None if that is not what the text is. One that ends without a reason, a count of its
+    tokens and the mark that ends a stream was broken off; so was one with an error in it."""
+    events, error, event_name = [], "", ""
     for line in text.splitlines():
-        if not (line := line.strip()).startswith("data:"):
-            continue
+        field, colon, value = line.strip().partition(":")
+        if field == "event" and colon:
+            event_name = value.strip()
+        data = value if field == "data" and colon else line if line.startswith("{") else ""
         with suppress(ValueError, RecursionError):
-            events.append(as_object(json.loads(line.removeprefix("data:"))))
+            event = as_object(json.loads(data))
+            events.append(event)
+            if event_name == "error" or event.get("error"):
+                error = error_message(event) or "an error without a message"
     if not events:
         return None
+    if plain_error := _STREAM_ERROR.search(text):
+        error = error or plain_error[1].strip()
     whole_event: dict[str, Any] = {}
     choice: dict[str, Any] = {}
-    message: dict[str, Any] = {}
+    message_parts: dict[str, list[Any]] = {}
     for event in events:
         whole_event |= {name: value for name, value in event.items() if value is not None}
         for part in choices_of(event)[:1]:
@@ -628,14 +685,20 @@ def _join_events(text: str) -> Any:
             }
             if isinstance(choice_part.get("text"), str):
                 choice["text"] = choice.get("text", "") + choice_part["text"]
-            for name, value in as_object(
-                choice_part.get("delta") or choice_part.get("message")
-            ).items():
-                if isinstance(value, str) and name != "role":
-                    message[name] = message.get(name, "") + value
+            delta = as_object(choice_part.get("delta") or choice_part.get("message"))
+            for name, value in delta.items():
+                if isinstance(value, str | list) and name != "role":
+                    message_parts.setdefault(name, []).extend(
+                        value if isinstance(value, list) else [value]
+                    )
+    message = {
+        name: "".join(parts) if all(isinstance(part, str) for part in parts) else parts
+        for name, parts in message_parts.items()
+    }
     has_ended = choice.get("finish_reason") or whole_event.get("usage") or _STREAM_END.search(text)
-    if choice and not has_ended:
-        choice |= {"finish_reason": "error", "error": "the stream ended before the answer did"}
+    if choice and (error or not has_ended):
+        why = error or "the stream ended before the answer did"
+        choice |= {"finish_reason": "error", "error": why}
     if "text" not in choice:
         choice["message"] = message
     is_answer = "text" in choice or choice.keys() > {"message"} or message
@@ -643,33 +706,48 @@ def _join_events(text: str) -> Any:
 
 
 def client_error_message(error: Any) -> str:
-    """The message in the body of a client's error, whatever its form; else the client's own."""
+    """The message in the body of a client's error, whatever its form; else the body itself, or the
+    client's own."""
     response = getattr(error, "response", None)
+    text = response.text.strip() if response is not None else ""
     body: Any = error.body
     if not body and response is not None:
-        body = parse_body(response.content) or response.text.strip()
-    return error_message(body) or str(getattr(error, "message", error))
+        body = parse_body(response.content) or text
+    return error_message(body) or text or str(getattr(error, "message", error))
 
 
 MAX_MESSAGE_DEPTH = 4  # of a message in an error's body
-_MESSAGE_FIELDS = ("error", "message", "detail", "details", "errors", "msg", "title", "description")
+# Where servers put what they have to say, in any spelling, the first that says something first.
+_MESSAGE_FIELDS = (
+    ("error", "message", "detail", "details", "errors", "msg", "title", "description")
+    + ("errormessage", "errormsg", "statusmsg", "faultstring", "reason", "fault", "baseresp")
+)
+_PAGE_TITLE = re.compile(r"<title[^<>]*>(.*?)</title>|<h1[^<>]*>(.*?)</h1>", re.I | re.S)
 
 
 def error_message(body: Any, depth: int = 0) -> str:
     """What an error's body says, in the words of the server: a text, or the first of the fields in
     which servers put it, at any depth; of a list all messages, each with the place that it is
-    about. "" if it says nothing."""
+    about. What a proxy was told itself is added. "" if it says nothing."""
     if isinstance(body, str):
-        return body
+        return _read_message(body, depth)
     if isinstance(body, list) and depth <= MAX_MESSAGE_DEPTH:
         return "; ".join(filter(None, (error_message(part, depth + 1) for part in body[:10])))
     body_object = as_object(body)
     if not body_object or depth > MAX_MESSAGE_DEPTH:
         return ""
-    field_values = (body_object[name] for name in _MESSAGE_FIELDS if name in body_object)
+    by_name = {re.sub(r"[_-]", "", str(name)).lower(): v for name, v in body_object.items()}
+    field_values = (by_name[name] for name in _MESSAGE_FIELDS if name in by_name)
     server_message = next(
         filter(None, (error_message(part, depth + 1) for part in field_values)), ""
     )
+    if not server_message and depth:  # a code, or messages by the fields that they are about
+        code = body_object.get("code") or body_object.get("type")
+        server_message = code if isinstance(code, str) else _list_messages(body_object, depth)
+    for longer in (by_name.get("errordescription"), as_object(by_name.get("metadata")).get("raw")):
+        more = error_message(longer, depth + 1)
+        if more and more not in server_message:
+            server_message = f"{server_message}: {more}"
     place = body_object.get("loc") or body_object.get("param")
     if server_message and place:
         place_text = ".".join(map(str, place)) if isinstance(place, list) else str(place)
@@ -680,6 +758,33 @@ def error_message(body: Any, depth: int = 0) -> str:
     if server_message and isinstance(reasons, list):
         server_message += f" ({', '.join(map(str, reasons))})"
     return server_message
+
+
+def _read_message(text: str, depth: int) -> str:
+    """A message of a server: of a page its title, and of an answer that it passes on as JSON or as
+    events the message in that."""
+    start = text.lstrip()[:9].lower()
+    if start.startswith(("<html", "<!doctype")):
+        title = _PAGE_TITLE.search(text[:MAX_PAGE_CHARACTERS])
+        return " ".join((title[1] or title[2]).split()) if title else text
+    if start.startswith(("{", "[", "data:")) and depth <= MAX_MESSAGE_DEPTH:
+        passed_on = parse_body(text.encode("utf-8", "replace"))
+        if isinstance(passed_on, dict | list):
+            return error_message(passed_on, depth + 1) or text
+    return text
+
+
+MAX_PAGE_CHARACTERS = 4_096
+
+
+def _list_messages(body_object: Mapping[str, Any], depth: int) -> str:
+    """Messages by the names of what they are about, as "prompt: too long"."""
+    named_messages = (
+        (name, error_message(value, depth + 1))
+        for name, value in list(body_object.items())[:10]
+        if isinstance(value, list)
+    )
+    return "; ".join(f"{name}: {text}" for name, text in named_messages if text)
 
 
 def number_between(value: Any, low: float, high: float) -> float | None:

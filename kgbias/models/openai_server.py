@@ -60,17 +60,22 @@ _OPTIONAL_PARAMETERS = {
     r"|(?:n.t|not) support (?:thinking|reasoning)",
     "thinking": r"\bthinking\b",
     "think": r"\bthink\b",
-    **{name: rf"\b{name}\b" for name in ("top_k", "min_p", "top_p", "temperature", "seed")},
+    **{name: rf"\b{name.replace('_', '_?')}\b" for name in ("top_k", "min_p", "top_p")},
+    "temperature": r"\btemperature\b",
+    "seed": r"\bseed\b",
     "stop": r"\bstop\b",
     "response_format": r"response_format|json_schema|structured",
 }
 _LOW_EFFORTS = ("none", "minimal", "low")
 _NO_SYSTEM_PATTERN = re.compile(
-    r"system (?:role|message|prompt|instruction)s? (?:is |are )?(?:not|un)"
+    r"system\W{0,3}(?:role|message|prompt|instruction)s? (?:is |are )?(?:not|un)"
     r"|(?:not|n't|doesn.t) support[^.]{0,40}(?:system|developer)"
     r"|roles? must (?:alternate|be (?:in|one of)[^.]{0,20}user)"
-    r"|(?:invalid|unknown|unsupported|unexpected) (?:message )?role[^.]{0,20}system"
-    r"|only (?:\W?user\W? and \W?assistant|\W?user\W?)[^.]{0,30}(?:role|allowed|supported)"
+    r"|(?:invalid|unknown|unsupported|unexpected) (?:message )?(?:role|value)[^.]{0,20}system"
+    r"|role\W{1,3}system\W{1,3}(?:is )?(?:not|un|invalid)"
+    r"|only (?:\W?user\W?(?: and|,) \W?assistant|\W?user\W?)[^.]{0,30}(?:role|allowed|supported)"
+    r"|should be \W?user\W? (?:or|and) \W?assistant|valid role\W{1,3}user"
+    r"|first message must be (?:from |of )?(?:the )?\W?user"
     r"|developer instruction is not",
     re.IGNORECASE,
 )
@@ -270,12 +275,14 @@ class OpenAIModel(ServerModel):
 
     def _parse_reply(self, data: Any, request: Request) -> ServerReply:
         choice = data["choices"][0]
-        reason, refusal, thoughts = choice.get("finish_reason"), None, ""
+        reason, refusal, thoughts = _find_reason(choice), None, ""
         # Some gateways answer either request in the other's shape.
         reply_message = choice.get("message") or choice.get("delta")
         as_message = isinstance(reply_message, dict) and not isinstance(choice.get("text"), str)
         if not as_message:
-            text = choice["text"]
+            # A filter may leave nothing of an answer but the reason why it ended.
+            is_withheld = classify_ending(reason) == "refused"
+            text = choice.get("text", "") if is_withheld else choice["text"]
         else:
             refusal = reply_message.get("refusal")
             text, thoughts = split_message({**choice, **reply_message})
@@ -322,6 +329,19 @@ class OpenAIModel(ServerModel):
             if not completion_tokens:
                 at_limit |= estimate_tokens(text) >= _MIN_LIMIT_SHARE * max_tokens
         return "length" if at_limit else "stop"
+
+
+def _find_reason(choice: Mapping[str, Any]) -> Any:
+    """The reason why an answer ended. A proxy may keep the one of the model's own provider beside
+    it, which counts where the proxy gives none, or where there is no text and it tells more."""
+    reason = choice.get("finish_reason")
+    details = as_object(choice.get("finish_details"))
+    own_reasons = (choice.get("native_finish_reason"), details.get("type"), choice.get("stop_reason"))
+    own_reason = next((r for r in own_reasons if isinstance(r, str)), None)
+    message = as_object(choice.get("message"))
+    is_empty = not (choice.get("text") or message.get("content"))
+    tells_more = is_empty and classify_ending(own_reason) == "refused"
+    return own_reason if tells_more or classify_ending(reason) is None else reason
 
 
 _FINAL_STATUSES = ("completed", "failed", "expired", "cancelled")

@@ -216,10 +216,11 @@ _MIN_ECHO_CHARACTERS = (
 MAX_TEXT_CHARACTERS = 65_536  # characters kept of one answer
 MAX_ATTEMPTS = 6
 MAX_ALIKE_FAILURES = 8  # first requests that fail for one reason: then the others would too
-RETRIED_CODES = {408, 409, 425, 429, 500, 502, 503, 504, 529}
+# Passing faults, with those of proxies (520 to 530, 598, 599) and a capacity that ran out (498).
+RETRIED_CODES = {408, 409, 425, 429, 498, 499, 500, 502, 503, 504, *range(520, 531), 598, 599}
 _BUSY_CODES = {429, 503, 529}
 _FATAL_CODES = {401, 403, 404}
-_REFUSAL_CODES = {400, 422, 501}
+_REFUSAL_CODES = {400, 413, 422, 501}
 _READABLE_CODES = _REFUSAL_CODES | {500}  # statuses of errors that may name what is not taken
 # What follows are names of parameters that a server does take.
 _ACCEPTED_NAMES_PATTERN = re.compile(
@@ -229,6 +230,7 @@ _ACCEPTED_NAMES_PATTERN = re.compile(
 )
 _TOO_LONG_PATTERN = re.compile(
     r"context (?:length|window|size)|too (?:large|long|many tokens)|maximum (?:length|number of)"
+    r"|max_\w*tokens\b[^.]{0,80}(?:range|<=|less than|at most|no more than|maximum)"
     r"|exceeds?\b[^.]{0,60}(?:tokens|limit|maximum|context)",
     re.IGNORECASE,
 )

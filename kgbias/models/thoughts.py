@@ -7,51 +7,87 @@ message or in parts of its content. An answer may also carry what belongs to the
 text: the role on its first line, or the tokens that end a turn.
 """
 
+import json
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kgbias.models.base import Completion, Notify, Request
 
-_TAG_NAMES = r"(?:seed:)?(?:think|thinking|thoughts?|reason|reasoning|reflection|analysis)"
+_THOUGHT_NAMES = (
+    r"\w*(?:think|thought|reason|reflect|monologue|scratch_?pad|deliberat|analysis|planning)\w*|cot"
+)
+# A tag of thoughts may have a namespace and attributes, and its brackets may be escaped.
+_BRACKET = r"(?:<|＜|&lt;|\\u003c)"
+_NAMESPACE = r"(?:\w{1,20}:)?"
+_TAG_END = r"(?:\s[^<>]{0,80})?(?:>|＞|&gt;|\\u003e)"
+_DETAILS = r"<details\b[^<>]{0,80}\b(?:reasoning|thinking)\b[^<>]{0,80}>"
 _OPENING_PATTERN = re.compile(
-    rf"<(?:{_TAG_NAMES})>|\[THINK\]|◁think▷|<\|begin_of_thought\|>|<\|START_THINKING\|>"
-    r"|<unused94>(?:thought\b)?|<\|channel>thought\b|<\|inner_prefix\|>",
+    rf"{_BRACKET}{_NAMESPACE}(?:{_THOUGHT_NAMES}){_TAG_END}|\[THINK(?:ING)?\]|◁think▷"
+    r"|<\|(?!\w*end)\w*(?:think|thought)\w*(?<!_end)\|>|<\|inner_prefix\|>"
+    r"|<(?:unused|ctrl)94>(?:thought\b)?|<\|channel>thought\b"
+    rf"|{_DETAILS}",
     re.IGNORECASE,
 )
 _CLOSING_PATTERN = re.compile(
-    rf"</(?:{_TAG_NAMES})>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>|<\|END_THINKING\|>"
-    r"|<unused95>|<channel\|>|<\|inner_suffix\|>|^\.\.\.done thinking\.?$",
+    rf"{_BRACKET}/{_NAMESPACE}(?:{_THOUGHT_NAMES}){_TAG_END}|\[/THINK(?:ING)?\]|◁/think▷"
+    r"|<\|/\w*(?:think|thought)\w*\|>|<\|(?=\w*end)\w*(?:think|thought)\w*\|>|<\|inner_suffix\|>"
+    r"|<(?:unused|ctrl)95>|<channel\|>|^\.\.\.done thinking\.?$",
     re.IGNORECASE | re.MULTILINE,
+)
+# What begins the answer ends the thoughts before it.
+_ANSWER_PATTERN = re.compile(
+    r"<\|(?:content|begin_of_box|begin_of_solution|START_RESPONSE|START_TEXT)\|>"
+    r"|\[BEGIN (?:FINAL )?(?:RESPONSE|ANSWER)\]"
 )
 # The line "thought" or "Thinking..." before thoughts that no tag opens.
 _HEADING_PATTERN = re.compile(
-    r"\A\s*(?:thoughts?|thinking(?: process)?(?:\.\.\.|:)?|reasoning:?)\s*\n", re.I
+    r"\A\s*\W{0,3}(?:here (?:is|are) my )?(?:thoughts?|thinking|thought process|thinking process"
+    r"|reasoning(?: steps)?)(?:\.\.\.|…|:)?\W{0,3}?[^\S\n]*\n",
+    re.IGNORECASE,
 )
+_ANSWER_HEADING_PATTERN = re.compile(
+    r"^\W{0,4}(?:here (?:is|are) my )?(?:final )?(?:answer|response|reply)\W{0,3}:\W{0,3}?\s",
+    re.IGNORECASE | re.MULTILINE,
+)
+_QUOTED_LINES_PATTERN = re.compile(r"\A(?:\s*>[^\n]*\n?)+")
 
 # The harmony format of gpt-oss: <|channel|>NAME<|message|>TEXT<|end|>; the answer is in "final".
 _CHANNEL_PATTERN = re.compile(
-    r"(?:<\|start\|>)?(?:assistant)?"
-    r"<\|channel\|>\s*(\w{1,20})[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
+    r"(?:<\|start\|>)?(?:assistant)?<\|channel\|>\s*"
+    r"(?:(\w{1,20})[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
+    r"|(analysis|commentary|final)\b(?!\s*<))"
 )
 _CHANNEL_MARK = re.compile(r"<\|channel\|>")
 # The same with the marks stripped off, as decoders that skip special tokens leave it.
 _BARE_THOUGHT_PATTERN = re.compile(r"\A\s*(?:assistant)?(?:analysis|commentary)(?=[A-Z\"'“])")
+_BARE_OPENING_PATTERN = re.compile(r"\A\s*(?:assistant)?(?:analysis|commentary)")
 _BARE_FINAL_PATTERN = re.compile(r"assistant\s*final(?=\S|\s)")
+_BARE_ANSWER_PATTERN = re.compile(r"\A\s*assistant\s*final(?=\S|\s)")
 
-_TURN_END_PATTERN = re.compile(
-    r"<\|(?:im_end|eot_id|eom_id|end|return|call|endoftext|end_of_text|end_of_turn|END_RESPONSE"
-    r"|END_OF_TURN_TOKEN|end_of_solution|eot|user|observation|im_start|start)\|>"
-    r"|</s>|<eos>|<end_of_turn>|<turn\|>|<start_of_turn>|<end_of_utterance>|\[/?INST\]|<｜end▁of▁sentence｜>"
-    r"|<｜User｜>|<\|END_RESPONSE\|>|<\|END_TEXT\|>|<\|im_sep\|>|<\|message_end\|>"
+# Tokens of a chat template. Those that stand for nothing are taken off at either end of an answer;
+# any other after its beginning ends it.
+_EMPTY_TOKEN = (
+    r"<(?:unused|ctrl|reserved_|extra_id_)\d+>|\[UNUSED_TOKEN_\d+\]|<(?:pad|unk|sep|mask)>"
+    r"|<0x[0-9A-F]{2}>|[\ufeff\u200b]"
 )
+_TURN_TOKEN = (
+    r"<\|/?[\w.:-]{1,40}\|?>|<[\w.:-]{1,40}\|>|<｜[^｜<>\n]{1,40}｜>|<\[[^\[\]<>\n]{1,40}\]>"
+    r"|\[\|/?\w{1,40}\|\]|</?(?:\w{1,20}:)?(?:s|eos|bos|eod|eot|end_of_text|end_of_utterance)>"
+    r"|<(?:start|end)_of_turn>|(?-i:\[/?(?:INST|ASSISTANT|END|DONE|EOS)\])"
+    r"|</?(?:assistant|user|system|tool_call|tool_response)>|<role>\s*\w{1,20}\s*</role>"
+    r"|\]~!?b[\[\]]|\[e~\[|(?-i:\[END (?:FINAL )?(?:RESPONSE|ANSWER)\])"
+)
+_TURN_END_PATTERN = re.compile(rf"{_TURN_TOKEN}|<\|\w{{1,40}}\|?\Z", re.IGNORECASE)
+_EMPTY_TAIL_PATTERN = re.compile(rf"(?:{_EMPTY_TOKEN})(?:\s|{_EMPTY_TOKEN})*\Z", re.IGNORECASE)
 _TURN_BEGIN_PATTERN = re.compile(
-    r"\A\s*(?:<s>|<bos>|<\|begin_of_text\|>)?\s*"
-    r"(?:<\|im_start\|>\s*(?:assistant)?|<\|start_header_id\|>\s*assistant\s*<\|end_header_id\|>"
-    r"|<\|start\|>\s*assistant|<start_of_turn>\s*model|<\|turn>\s*model|<\|assistant\|>|<｜Assistant｜>"
-    r"|<\|START_RESPONSE\|>|<\|START_TEXT\|>|<\|begin_of_solution\|>)?\s*"
+    rf"\A(?:\s*(?:{_TURN_TOKEN}|{_EMPTY_TOKEN})"
+    rf"(?:\s*(?:assistant(?![a-z])|(?:model|ai|bot)(?=\s*(?:\n|{_TURN_TOKEN}))))?)+\s*",
+    re.IGNORECASE,
 )
+_MAX_TAIL = 200  # characters
 # A role alone on the first line, or before a colon there.
 _ROLE_PATTERN = re.compile(
     r"\A\s*\*{0,2}(?:assistant|model|ai|bot)(?:\s*:\*{0,2}[ \t]*|\*{0,2}[ \t]*\n)\s*", re.IGNORECASE
@@ -110,7 +146,8 @@ def _split_harmony(text: str) -> SplitAnswer | None:
     if marks:
         part_ends = [*(m.start() for m in marks[1:]), len(text)]
         parts_by_channel = [
-            (m[1].lower(), text[m.end() : end]) for m, end in zip(marks, part_ends, strict=True)
+            ((m[1] or m[2]).lower(), text[m.end() : end])
+            for m, end in zip(marks, part_ends, strict=True)
         ]
         final_parts = [part for name, part in parts_by_channel if name == "final"]
         thought = [
@@ -121,12 +158,15 @@ def _split_harmony(text: str) -> SplitAnswer | None:
         return SplitAnswer(
             final_parts[-1] if final_parts else "", "\n".join(thought), not final_parts
         )
-    if opening := _BARE_THOUGHT_PATTERN.match(text):
+    if answer := _BARE_ANSWER_PATTERN.match(text):
+        return SplitAnswer(text[answer.end() :])
+    if opening := _BARE_OPENING_PATTERN.match(text):
         ends_at = list(_BARE_FINAL_PATTERN.finditer(text))
         if ends_at:
             return SplitAnswer(
                 text[ends_at[-1].end() :], text[opening.end() : ends_at[-1].start()].strip()
             )
+    if opening := _BARE_THOUGHT_PATTERN.match(text):
         return SplitAnswer("", text[opening.end() :].strip(), True)
     return None
 
@@ -137,6 +177,11 @@ def _split_headed(text: str, *, was_cut: bool) -> SplitAnswer | None:
     if (heading := _HEADING_PATTERN.match(text)) is None:
         return None
     remaining = text[heading.end() :].strip()
+    if answers := list(_ANSWER_HEADING_PATTERN.finditer(remaining)):
+        answer = answers[-1]
+        return SplitAnswer(remaining[answer.end() :], remaining[: answer.start()].strip())
+    if (quoted := _QUOTED_LINES_PATTERN.match(remaining)) and quoted.end() < len(remaining):
+        return SplitAnswer(remaining[quoted.end() :], quoted[0].strip())
     if was_cut:
         return SplitAnswer("", remaining, True)
     first_part, line, last_line = remaining.rpartition("\n")
@@ -150,21 +195,25 @@ def _split_headed(text: str, *, was_cut: bool) -> SplitAnswer | None:
 
 
 def _split_tagged(text: str) -> SplitAnswer | None:
-    closes = list(_CLOSING_PATTERN.finditer(text))
+    if details := re.search(_DETAILS, text, re.IGNORECASE):
+        text = text[: details.end()] + text[details.end() :].replace("</details>", "</think>", 1)
+    closes = [*_CLOSING_PATTERN.finditer(text), *_ANSWER_PATTERN.finditer(text)]
     if closes:
-        last_close = closes[-1]
-        thought_text = _OPENING_PATTERN.sub(
-            "\n", _CLOSING_PATTERN.sub("\n", text[: last_close.end()])
-        )
+        last_close = max(closes, key=lambda mark: mark.end())
+        thought_text = text[: last_close.end()]
         remaining = text[last_close.end() :]
         reopening = _OPENING_PATTERN.search(remaining)
-        if reopening is None:
+        opening = _OPENING_PATTERN.search(thought_text)
+        if not remaining.strip() and opening and thought_text[: opening.start()].strip():
+            # The answer came first.
             return SplitAnswer(
-                _HEADING_PATTERN.sub("", remaining), _HEADING_PATTERN.sub("", thought_text).strip()
+                thought_text[: opening.start()], _drop_marks(thought_text[opening.end() :])
             )
+        if reopening is None:
+            return SplitAnswer(_HEADING_PATTERN.sub("", remaining), _drop_marks(thought_text))
         return SplitAnswer(
             remaining[: reopening.start()],
-            (thought_text + remaining[reopening.end() :]).strip(),
+            f"{_drop_marks(thought_text)}\n{remaining[reopening.end() :]}".strip(),
             True,
         )
     if opening := _OPENING_PATTERN.search(text):
@@ -172,13 +221,22 @@ def _split_tagged(text: str) -> SplitAnswer | None:
     return None
 
 
+def _drop_marks(thought_text: str) -> str:
+    """A thought without the marks and tokens around it."""
+    for pattern in (_CLOSING_PATTERN, _OPENING_PATTERN, _ANSWER_PATTERN):
+        thought_text = pattern.sub("\n", thought_text)
+    return strip_turn(_HEADING_PATTERN.sub("", thought_text)).strip()
+
+
 def strip_turn(text: str) -> str:
     """The text of a turn, without the role and the tokens that begin it, up to the token that ends
     it."""
     turn_begin = _TURN_BEGIN_PATTERN.match(text)
-    turn_text = text[turn_begin.end() :] if turn_begin and turn_begin[0].strip() else text
+    turn_text = text[turn_begin.end() :] if turn_begin else text
     turn_end = _TURN_END_PATTERN.search(turn_text)
     turn_text = turn_text[: turn_end.start()] if turn_end else turn_text
+    tail = turn_text[-_MAX_TAIL:]
+    turn_text = turn_text[: len(turn_text) - len(tail)] + _EMPTY_TAIL_PATTERN.sub("", tail)
     role = _ROLE_PATTERN.match(turn_text)
     return turn_text[role.end() :] if role else turn_text
 
@@ -198,7 +256,7 @@ _THINKING_FIELDS = (
 
 def split_message(message: Mapping[str, Any]) -> tuple[str, str]:
     """The content of a chat message and the thoughts that the server told apart from it. Raises
-    TypeError for content that is neither text, nothing, nor a list of parts."""
+    TypeError for content that is neither text, nothing, an object, nor a list of parts."""
     content, thoughts = message.get("content"), []
     for name in _THINKING_FIELDS:
         if thought_text := _flatten_text(message.get(name)):
@@ -206,17 +264,43 @@ def split_message(message: Mapping[str, Any]) -> tuple[str, str]:
             break  # servers that send two send the same in both
     if content is None:
         content = ""
-    elif isinstance(content, list):
+    elif isinstance(content, Mapping):
+        content = _flatten_text(content) or json.dumps(content)  # an answer in a schema
+    elif isinstance(content, str):
+        content = _read_parts(content) or content
+    if isinstance(content, list):
         texts: list[str] = []
         for part in content:
-            kind = part.get("type", "text") if isinstance(part, Mapping) else "text"
-            (thoughts if re.search("think|reason", str(kind)) else texts).append(
-                _flatten_text(part)
-            )
+            (thoughts if _is_thought(part) else texts).append(_flatten_text(part))
         content = "".join(texts)
     elif not isinstance(content, str):
         raise TypeError
-    return content, "\n".join(filter(None, thoughts))
+    thought = "\n".join(filter(None, thoughts))
+    if thought and not content.strip():
+        # A parser of thoughts may have taken the answer for one, too.
+        closes = list(_CLOSING_PATTERN.finditer(thought))
+        if closes and thought[closes[-1].end() :].strip():
+            return thought, ""
+    return content, thought
+
+
+def _is_thought(part: Any) -> bool:
+    """Whether a part of a message's content is a thought, by its kind or its mark."""
+    if not isinstance(part, Mapping):
+        return False
+    kind = str(part.get("type", "text"))
+    return part.get("thought") is True or bool(re.search("think|thought|reason|analysis", kind))
+
+
+def _read_parts(content: str) -> list[Any] | None:
+    """The parts of a content that a proxy wrote as a text of JSON; None if it is none."""
+    if not content.startswith("[{") or not content.rstrip().endswith("}]"):
+        return None
+    with suppress(ValueError, RecursionError):
+        parts = json.loads(content)
+        if all(isinstance(part, Mapping) and "type" in part for part in parts):
+            return list(parts)
+    return None
 
 
 def _flatten_text(value: Any) -> str:
@@ -226,9 +310,12 @@ def _flatten_text(value: Any) -> str:
     if isinstance(value, list):
         return "".join(map(_flatten_text, value))
     if isinstance(value, Mapping):
-        values = (value.get(n) for n in ("text", "thinking", "reasoning", "content", "summary"))
+        values = (value.get(name) for name in _TEXT_FIELDS)
         return next((found for v in values if (found := _flatten_text(v))), "")
     return ""
+
+
+_TEXT_FIELDS = ("text", "thinking", "reasoning", "reasoning_content", "content", "summary")
 
 
 def estimate_thought_tokens(thought: str, text: str, tokens: int) -> int:
