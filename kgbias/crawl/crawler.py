@@ -227,25 +227,32 @@ class CrawlResult(Result):
         )
 
 
-TRIAL_ANSWERS = 64  # answers, after a few that load the model
+FIRST_ANSWERS = 8  # answers of a trial that are not timed: they load the model
+TRIAL_ANSWERS = 64  # answers at most that are timed
 
 
-def time_answers(config: CrawlConfig, model: Completer, store: Store, progress: Progress) -> float:
-    """The seconds that an answer takes, from the first prompts about each group. The answers are in
-    the log, where the crawl finds them; 0 if the log has all of its first round."""
+def time_answers(
+    config: CrawlConfig, model: Completer, store: Store, progress: Progress, max_seconds: float
+) -> float:
+    """The seconds that an answer takes, from as many of the first prompts about each group as a
+    trial of about `max_seconds` allows. The answers are in the log, where the crawl finds them; 0
+    if the log has all of its first round."""
     asker = LoggedModel(model, store, progress)
     pools = [TriplePool(arm, seed) for arm in config.arms for seed in config.seeds]
     plans = sorted(
         (plan for pool in pools for plan in plan_initial_prompts(config, pool)), key=_prompt_number
     )
     requests = _build_requests(config, repeat_for_answers(config, plans), 0)
-    progress.stage("trial", min(len(requests), TRIAL_ANSWERS + 8))
-    asker.ask(requests[:8])
-    for start in range(8, len(requests), TRIAL_ANSWERS):
+    progress.stage("trial", min(len(requests), TRIAL_ANSWERS + FIRST_ANSWERS))
+    began = monotonic()
+    asker.ask(requests[:FIRST_ANSWERS])
+    answers_in_time = int(FIRST_ANSWERS * max_seconds / max(monotonic() - began, 1e-9))
+    batch_size = min(TRIAL_ANSWERS, max(FIRST_ANSWERS, answers_in_time))
+    for start in range(FIRST_ANSWERS, len(requests), batch_size):
         asked_before, started = asker.asked_count, monotonic()
-        asker.ask(requests[start : start + TRIAL_ANSWERS])
+        asker.ask(requests[start : start + batch_size])
         if (new_answers := asker.asked_count - asked_before) > min(
-            TRIAL_ANSWERS, len(requests) - start
+            batch_size, len(requests) - start
         ) / 2:
             return (monotonic() - started) / new_answers
     return 0.0

@@ -710,17 +710,15 @@ def client_error_message(error: Any) -> str:
     client's own."""
     response = getattr(error, "response", None)
     text = response.text.strip() if response is not None else ""
-    body: Any = error.body
-    if not body and response is not None:
-        body = parse_body(response.content) or text
+    body: Any = (parse_body(response.content) or text) if response is not None else error.body
     return error_message(body) or text or str(getattr(error, "message", error))
 
 
 MAX_MESSAGE_DEPTH = 4  # of a message in an error's body
 # Where servers put what they have to say, in any spelling, the first that says something first.
 _MESSAGE_FIELDS = (
-    ("error", "message", "detail", "details", "errors", "msg", "title", "description")
-    + ("errormessage", "errormsg", "statusmsg", "faultstring", "reason", "fault", "baseresp")
+    *("error", "message", "detail", "details", "errors", "msg", "title", "description"),
+    *("errormessage", "errormsg", "statusmsg", "faultstring", "reason", "fault", "baseresp"),
 )
 _PAGE_TITLE = re.compile(r"<title[^<>]*>(.*?)</title>|<h1[^<>]*>(.*?)</h1>", re.I | re.S)
 

@@ -336,7 +336,11 @@ def _find_reason(choice: Mapping[str, Any]) -> Any:
     it, which counts where the proxy gives none, or where there is no text and it tells more."""
     reason = choice.get("finish_reason")
     details = as_object(choice.get("finish_details"))
-    own_reasons = (choice.get("native_finish_reason"), details.get("type"), choice.get("stop_reason"))
+    own_reasons = (
+        choice.get("native_finish_reason"),
+        details.get("type"),
+        choice.get("stop_reason"),
+    )
     own_reason = next((r for r in own_reasons if isinstance(r, str)), None)
     message = as_object(choice.get("message"))
     is_empty = not (choice.get("text") or message.get("content"))

@@ -231,6 +231,7 @@ _ACCEPTED_NAMES_PATTERN = re.compile(
 _TOO_LONG_PATTERN = re.compile(
     r"context (?:length|window|size)|too (?:large|long|many tokens)|maximum (?:length|number of)"
     r"|max_\w*tokens\b[^.]{0,80}(?:range|<=|less than|at most|no more than|maximum)"
+    r"|\brange\b[^.]{0,40}max_\w*tokens"
     r"|exceeds?\b[^.]{0,60}(?:tokens|limit|maximum|context)",
     re.IGNORECASE,
 )

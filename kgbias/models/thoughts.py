@@ -80,7 +80,7 @@ _TURN_TOKEN = (
     r"|</?(?:assistant|user|system|tool_call|tool_response)>|<role>\s*\w{1,20}\s*</role>"
     r"|\]~!?b[\[\]]|\[e~\[|(?-i:\[END (?:FINAL )?(?:RESPONSE|ANSWER)\])"
 )
-_TURN_END_PATTERN = re.compile(rf"{_TURN_TOKEN}|<\|\w{{1,40}}\|?\Z", re.IGNORECASE)
+_TURN_END_PATTERN = re.compile(rf"{_TURN_TOKEN}|<\|\w{{1,40}}\|?\s*\Z", re.IGNORECASE)
 _EMPTY_TAIL_PATTERN = re.compile(rf"(?:{_EMPTY_TOKEN})(?:\s|{_EMPTY_TOKEN})*\Z", re.IGNORECASE)
 _TURN_BEGIN_PATTERN = re.compile(
     rf"\A(?:\s*(?:{_TURN_TOKEN}|{_EMPTY_TOKEN})"

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from kgbias.models.score.base import TextScorer
 
 PAGE_SECONDS = 45.0  # seconds for the figures and the two pages
+TRIAL_SHARE = 0.1  # of the time in all, for the trial that fixes the sizes
 REQUESTS_PER_ANSWER = 1.4  # requests an answer that is kept takes, and scoring it
 MIN_PROBES = 500
 MAX_CHOICES = 2_000  # questions about statements, of a model that gives no probabilities

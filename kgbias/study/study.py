@@ -530,7 +530,13 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
     ) -> tuple[str, dict[str, Any]]:
         """The name of the run, and the sizes that were kept or that a trial gives."""
         from kgbias.crawl.crawler import time_answers
-        from kgbias.study.pipeline import default_name, fit_sizes, seconds_per_probe, stored_sizes
+        from kgbias.study.pipeline import (
+            TRIAL_SHARE,
+            default_name,
+            fit_sizes,
+            seconds_per_probe,
+            stored_sizes,
+        )
 
         began = monotonic()
         opening, call_options = split_model_options(options)
@@ -548,7 +554,9 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             name = name or default_name(config, completer, minutes)
             if earlier_sizes := stored_sizes(self._context.existing_store, name, minutes):
                 return name, dict(earlier_sizes)
-            answer = time_answers(config, completer, self._context.writable(), progress)
+            trial_seconds = 60 * minutes * TRIAL_SHARE
+            store = self._context.writable()
+            answer = time_answers(config, completer, store, progress, trial_seconds)
             probe = None
             if KINDS[parse_spec(model).kind].scorer:
                 scorer_options: Any = {k: v for k, v in opening.items() if k in OPENING_OPTIONS}

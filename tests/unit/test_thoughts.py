@@ -10,8 +10,15 @@ from kgbias.crawl.parse import read_answer
 from kgbias.errors import ModelError
 from kgbias.models import open_model
 from kgbias.models.base import Completion, Request
+from kgbias.models.openai_server import _NO_SYSTEM_PATTERN
 from kgbias.models.server import MAX_ALIKE_FAILURES
-from kgbias.models.thoughts import SplitAnswer, may_think, separate_thoughts, split_thought
+from kgbias.models.thoughts import (
+    SplitAnswer,
+    may_think,
+    separate_thoughts,
+    split_message,
+    split_thought,
+)
 from tests.fault_server import FaultServer
 from tests.server_kinds import without_waiting
 
@@ -40,6 +47,28 @@ CHAT = (("system", "Continue the list."), ("user", "Bakers love mornings.\nNurse
         f"{MUSING}<|end|><|start|>assistant<|channel|>final<|message|>"
         f"{ANSWER}<|return|>",
         f"analysis{MUSING}.assistantfinal{ANSWER}",
+        f"analysis\n{MUSING}\nassistantfinal\n{ANSWER}",
+        f"analysisthe user asks: {MUSING}.assistantfinal{ANSWER}",
+        f"<|channel|>analysis {MUSING}<|end|><|start|>assistant<|channel|>final {ANSWER}",
+        f"<mm:think>{MUSING}</mm:think>\n\n{ANSWER}",
+        f"{MUSING}\n</mm:think>\n{ANSWER}",
+        f'<think time="1.2">{MUSING}</think>{ANSWER}',
+        f"&lt;think&gt;{MUSING}&lt;/think&gt;\n\n{ANSWER}",
+        f"<scratchpad>{MUSING}</scratchpad>\n{ANSWER}",
+        f"<internal_monologue>{MUSING}</internal_monologue>\n{ANSWER}",
+        f"<|think|>{MUSING}<|end|><|begin|>assistant<|content|>{ANSWER}<|end|>",
+        f"<|think|>{MUSING}<|/think|>{ANSWER}",
+        f"<|think_start|>{MUSING}<|think_end|>{ANSWER}",
+        f"<|thought_begin|>{MUSING}<|thought_end|>{ANSWER}",
+        f"<ctrl94>thought\n{MUSING}\n<ctrl95>{ANSWER}",
+        f"<think>{MUSING}</think><|begin_of_box|>{ANSWER}<|end_of_box|>",
+        f'<details type="reasoning" done="true">\n<summary>Thought for 3 seconds</summary>\n'
+        f"> {MUSING}\n</details>\n{ANSWER}",
+        f"*Thinking...*\n\n> {MUSING}\n\n{ANSWER}",
+        f"Here are my reasoning steps:\n{MUSING}\n[BEGIN FINAL RESPONSE]\n{ANSWER}\n"
+        "[END FINAL RESPONSE]",
+        f"Here is my thought process:\n\n{MUSING}\n\nHere is my response:\n\n{ANSWER}",
+        f"{ANSWER}\n<think>{MUSING}</think>",
     ],
 )
 def test_a_thought_in_the_text_is_kept_apart(text: str) -> None:
@@ -84,10 +113,64 @@ def test_what_deliberates_is_a_thought_only_if_it_was_cut_off() -> None:
         ("<|start_header_id|>assistant<|end_header_id|>\n\n" + ANSWER + "<|eot_id|>", ANSWER),
         ("model trains and thinking", "model trains and thinking"),
         (" love\nA: music", " love\nA: music"),
+        ("Dear [User], we <b>thank</b> you.", "Dear [User], we <b>thank</b> you."),
+        ("AI systems are <3 and [done]", "AI systems are <3 and [done]"),
+        ("Nurses are<unused62> kind.", "Nurses are<unused62> kind."),  # no reader takes it
     ],
 )
 def test_what_belongs_to_the_turn_is_not_said(text: str, answer: str) -> None:
     assert split_thought(text).text.strip("\n") == answer
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        *(
+            "<|EOT|>",
+            "<|end_of_box|>",
+            "<|role_end|>",
+            "[e~[",
+            "[UNUSED_TOKEN_145]",
+            "<unused6226>",
+        ),
+        *("<｜hy_place▁holder▁no▁2｜>", "<[end▁of▁sentence]>", "<pad>", "<|file_sep|>", "<0x0A>"),
+        *("<|tool_calls_section_begin|><|tool_call_begin|>x", "<tool_call>{}</tool_call>"),
+        *("</seed:eos>", "[|endofturn|]", "<|im_end|", "[DONE]", "<|assistant_end|>", "<|eos|>"),
+    ],
+)
+def test_tokens_that_end_a_turn_are_not_said(token: str) -> None:
+    assert split_thought(ANSWER + token).text == ANSWER
+    assert split_thought(f"{ANSWER}\n{token}\n").text.strip() == ANSWER
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        *("[|assistant|]", "<|Assistant|>", "<|bot|>", "[/INST] ", "[ASSISTANT]", "<assistant>\n"),
+        *("<|start_of_role|>assistant<|end_of_role|>", "<role>ASSISTANT</role>", "]~b]ai\n"),
+        *("<|im_assistant|>assistant<|im_middle|>", "<pad><pad>", "<|message|>", "\ufeff"),
+        *("<start_of_turn>model\n", "<|turn>model\n", "<|im_start|>assistant\n"),
+    ],
+)
+def test_tokens_that_begin_a_turn_are_not_said(token: str) -> None:
+    assert split_thought(token + ANSWER).text == ANSWER
+    assert split_thought(f"{token}AI systems are new.").text == "AI systems are new."
+
+
+def test_long_rows_of_tokens_and_brackets_are_read_in_time() -> None:
+    """Each in a time that grows with its length, not with its square."""
+    for row in (
+        "<pad>",
+        "<think>",
+        "<",
+        "<|",
+        "&lt;",
+        '<details type="reasoning">',
+        "[",
+        " ",
+        "> ",
+    ):
+        split_thought(row * 20_000 + "x")
 
 
 def asked(
@@ -114,6 +197,58 @@ def test_thoughts_in_a_field_of_their_own(field: str) -> None:
     found, _ = asked({"content": "\n\n" + ANSWER, field: MUSING})
     assert found.text == ANSWER
     assert found.details["thought"] == MUSING
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"type": "text", "text": ANSWER},
+        [ANSWER],
+        [{"type": "output_text", "text": ANSWER}],
+        [{"text": "Nurses are lazy.", "thought": True}, {"text": ANSWER}],
+        [{"type": "reasoning", "summary": [{"text": MUSING}]}, {"type": "text", "text": ANSWER}],
+        [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": ANSWER}],
+        json.dumps([{"type": "thinking", "thinking": MUSING}, {"type": "text", "text": ANSWER}]),
+    ],
+)
+def test_the_answer_in_other_shapes_of_content(content: Any) -> None:
+    assert split_message({"content": content})[0] == ANSWER
+
+
+def test_an_answer_in_a_schema_may_come_as_an_object() -> None:
+    content, _ = split_message({"content": {"object": "kind to strangers"}})
+    assert json.loads(content) == {"object": "kind to strangers"}
+
+
+def test_an_answer_that_a_server_took_for_a_thought_is_found_by_the_mark_before_it() -> None:
+    found, _ = asked({"content": "", "reasoning_content": f"{MUSING}</think>{ANSWER}"})
+    assert found.text == ANSWER and found.details["thought"] == MUSING
+
+
+@pytest.mark.parametrize(
+    ("finish", "more", "ended"),
+    [
+        (None, {"native_finish_reason": "MAX_TOKENS"}, "length"),
+        (None, {"finish_details": {"type": "max_tokens"}}, "length"),
+        ("stop", {"native_finish_reason": "SAFETY"}, "refused"),
+        ("error", {"native_finish_reason": "PROHIBITED_CONTENT"}, "refused"),
+        (None, {"native_finish_reason": "STOP"}, "stop"),
+    ],
+)
+def test_the_reason_of_the_models_own_provider_counts_where_a_proxy_tells_less(
+    finish: Any, more: dict[str, Any], ended: str
+) -> None:
+    content = "" if ended == "refused" else "Nurses are kind to"
+    assert asked({"content": content}, finish=finish, **more)[0].finish == ended
+
+
+def test_a_filter_may_leave_nothing_but_the_reason() -> None:
+    choice = {"content_filter_results": {"hate": {"filtered": True}}}
+    body = {"choices": [{**choice, "finish_reason": "content_filter"}]}
+    with FaultServer(lambda *_: ("said", body)) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        [(_, found)] = [x for b in model.complete([Request(CHAT, seed=1)]) for x in b]
+    assert found.finish == "refused"
 
 
 def test_thoughts_in_parts_of_the_content() -> None:
@@ -343,6 +478,77 @@ def test_a_server_without_a_system_role_gets_the_instruction_from_the_user() -> 
         model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
         [(_, found)] = [x for b in model.complete([Request(CHAT, seed=1)]) for x in b]
     assert found.text == ANSWER and len(server.bodies) == 2
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "This model doesn't support system messages. Try again without a system message.",
+        "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+        "Developer instruction is not enabled for models/m",
+        "Input should be 'user' or 'assistant' (body.messages.0.role)",
+        "Invalid value: 'system'. Supported values are: 'user' and 'assistant'.",
+        "Only user, assistant and tool roles are supported, got system.",
+        "role `system` is not supported",
+        "First message must be from user",
+        "Please use a valid role: user, model.",
+        "`system` prompt is unsupported for this model",
+    ],
+)
+def test_more_words_for_a_system_role_that_is_not_taken(why: str) -> None:
+    assert _NO_SYSTEM_PATTERN.search(why)
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "'max_tokens' is too large: 2088. This model's maximum context length is 1300 tokens",
+        "the valid range of max_tokens is [1, 1024]",
+        "`inputs` tokens + `max_new_tokens` must be <= 1024",
+        "max_tokens must be less than or equal to `1024`",
+        "Request too large for model `m` on tokens per minute (TPM): Limit 600, Requested 2102",
+    ],
+)
+@pytest.mark.parametrize("status", [400, 413])
+def test_the_room_for_thoughts_is_halved_until_it_is_taken(why: str, status: int) -> None:
+    def plan(body: dict[str, Any], _: int) -> Any:
+        if body["max_tokens"] > 1_100:
+            return "refuse", (status, why)
+        cut = body["max_tokens"] < 1_000
+        text = "<think>hm" if cut else f"<think>hm</think>{ANSWER}"
+        choice = {"message": {"content": text}, "finish_reason": "length" if cut else "stop"}
+        return "said", {"choices": [choice]}
+
+    with FaultServer(plan) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        [(_, found)] = [x for b in model.complete([Request(CHAT, 1, max_tokens=40)]) for x in b]
+    assert found.text == ANSWER
+
+
+@pytest.mark.parametrize("status", [498, 520, 522, 524, 529, 530, 599])
+def test_faults_of_proxies_pass(status: int) -> None:
+    def plan(_: dict[str, Any], number: int) -> Any:
+        return ANSWER if number > 1 else ("status", (status, {}))
+
+    with FaultServer(plan) as server, without_waiting():
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        [(_, found)] = [x for b in model.complete([Request(CHAT, seed=1)]) for x in b]
+    assert found.text == ANSWER
+
+
+def test_a_parameter_is_left_out_whoever_behind_a_proxy_refuses_it() -> None:
+    raw = json.dumps({"error": {"message": "Unsupported parameter: 'seed'"}})
+    error = {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}
+
+    def plan(body: dict[str, Any], _: int) -> Any:
+        refusal = json.dumps({"error": error}).encode()
+        refused = ("raw", (400, {"content-type": "application/json"}, refusal))
+        return refused if "seed" in body else ANSWER
+
+    with FaultServer(plan) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        [(_, found)] = [x for b in model.complete([Request(CHAT, seed=1)]) for x in b]
+    assert found.text == ANSWER and found.details["left_out"] == ["seed"]
 
 
 def test_a_role_in_bold_is_not_said() -> None:
