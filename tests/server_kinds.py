@@ -1,7 +1,7 @@
 """Models as they are served: one server for each kind of behaviour that users of other tools have
 reported, and what a crawl makes of it.
 
-    python -m tests.served        the table of docs/server-answers.md, as it comes out now
+    python -m tests.server_kinds        the table of docs/server-answers.md, as it comes out now
 
 A kind is what a server does (`answer`: the body of a request and how often it was asked, to what
 comes back), and how the command should end: with statements, or with an error that says why.
@@ -111,6 +111,13 @@ def broken_off(body: Body) -> Fault:
     """The beginning of an answer in a stream that ends before it does."""
     _, (status, headers, text) = stream_reply(body)
     return "raw", (status, headers, text.partition(b'"stop"')[0].rpartition(b"data: ")[0])
+
+
+def error_in_stream(body: Body) -> Fault:
+    """The beginning of an answer in a stream that ends in an error."""
+    _, (status, headers, text) = broken_off(body)
+    event = json.dumps({"error": {"code": 502, "message": "upstream went away"}})
+    return "raw", (status, headers, text + f"data: {event}\n\ndata: [DONE]\n\n".encode())
 
 
 def error_body(why: str, **more: Any) -> Body:
@@ -365,6 +372,21 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
     ),
     "Parameters": (
         ServerKind(
+            "refuses `seed`, in an error that a proxy passes on (OpenRouter)",
+            lambda body, _: (
+                error_reply(
+                    400,
+                    error_body(
+                        "Provider returned error",
+                        metadata={"raw": '{"error": {"message": "Unsupported: seed"}}'},
+                    ),
+                )
+                if "seed" in body
+                else finish_sentence(body)
+            ),
+            "only `seed` is left out",
+        ),
+        ServerKind(
             "refuses `seed` and `min_p`, named in an object (Mistral)",
             lambda b, _: _refuse_extra(b),
             "left out from then on, and said once",
@@ -410,6 +432,24 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
             "in other tags (`[THINK]`, `<thought>` ...)",
             wrap_sentence("[THINK]" + MUSING + "[/THINK]{S}"),
             THOUGHT_APART,
+        ),
+        ServerKind(
+            "in tags with a namespace, or of another name (`<mm:think>`, `<scratchpad>` ...)",
+            wrap_sentence("<mm:think>" + MUSING + "</mm:think>\n{S}"),
+            THOUGHT_APART,
+        ),
+        ServerKind(
+            "in a folded part of a page (Open WebUI)",
+            wrap_sentence('<details type="reasoning">\n> ' + MUSING + "\n</details>\n{S}"),
+            THOUGHT_APART,
+        ),
+        ServerKind(
+            "before a mark that begins the answer (Solar, GLM, Apriel)",
+            wrap_sentence("<|think|>" + MUSING + "<|end|><|begin|>assistant<|content|>{S}<|end|>"),
+            THOUGHT_APART,
+        ),
+        ServerKind(
+            "after the answer", wrap_sentence("{S}\n<think>" + MUSING + "</think>"), THOUGHT_APART
         ),
         ServerKind("in empty tags", wrap_sentence("<think>\n\n</think>\n\n{S}"), INSIDE_READ),
         ServerKind(
@@ -487,6 +527,11 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
     ),
     "What surrounds an answer": (
         ServerKind("the tokens that end a turn", wrap_sentence("{S}<|im_end|>"), INSIDE_READ),
+        ServerKind(
+            "tokens of other templates, at either end",
+            wrap_sentence("<|start_of_role|>assistant<|end_of_role|>{S}<|role_end|>[e~[<pad>"),
+            INSIDE_READ,
+        ),
         ServerKind("a role on the first line", wrap_sentence("assistant\n\n{S}"), INSIDE_READ),
         ServerKind("Cohere's marks", wrap_sentence("<|START_TEXT|>{S}<|END_TEXT|>"), INSIDE_READ),
         ServerKind(
@@ -532,6 +577,29 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
             "a stream that ends before the answer does",
             lambda body, _: broken_off(body),
             error_text="the stream ended before the answer did",
+        ),
+        ServerKind(
+            "a stream with an error in it",
+            lambda body, _: error_in_stream(body),
+            error_text="upstream went away",
+        ),
+        ServerKind(
+            "no answer at all: `choices` is empty",
+            lambda *_: error_reply(200, {"choices": [], "usage": {"prompt_tokens": 9}}),
+            error_text="'choices' is empty",
+        ),
+        ServerKind(
+            "with null, and the reason of the model's own provider (OpenRouter)",
+            lambda body, _: (
+                chat_reply(
+                    finish_sentence(body)[:-5],
+                    finish=None,
+                    choice={"native_finish_reason": "MAX_TOKENS"},
+                )
+                if "messages" in body
+                else REPLY
+            ),
+            error_text="unfinished",
         ),
         ServerKind(
             "`content_filter`",
@@ -588,6 +656,21 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
             "waited for",
         ),
         ServerKind(
+            "no money, in other words (LiteLLM's budget, OpenRouter's key limit)",
+            lambda *_: error_reply(400, error_body("Budget has been exceeded! Current cost: 10")),
+            error_text="Budget has been exceeded",
+        ),
+        ServerKind(
+            "a wrong key, as a bad request (Gemini)",
+            lambda *_: error_reply(400, [error_body("API key not valid. Please pass a valid one")]),
+            error_text="set OPENAI_API_KEY",
+        ),
+        ServerKind(
+            "a fault of the proxy before it (520 to 530)",
+            fail_first(error_reply(524, "a timeout occurred")),
+            "asked again",
+        ),
+        ServerKind(
             "too many requests, Retry-After",
             fail_first(error_reply(429, error_body("slow down"), **{"retry-after": "1s"})),
             "waited for, with fewer at once",
@@ -618,6 +701,22 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
             "a text as the error",
             lambda *_: error_reply(400, {"error": "missing header X-Tenant"}),
             error_text="missing header X-Tenant",
+        ),
+        ServerKind(
+            "the words of the provider behind a proxy (OpenRouter)",
+            lambda *_: error_reply(
+                400,
+                error_body(
+                    "Provider returned error",
+                    metadata={"raw": '{"error": {"message": "no seats"}}'},
+                ),
+            ),
+            error_text="Provider returned error: no seats",
+        ),
+        ServerKind(
+            "a page as the error",
+            lambda *_: error_reply(400, "<html><head><title>Bad gateway</title></head></html>"),
+            error_text="the server answered 400: Bad gateway",
         ),
         ServerKind(
             "a list as the error",
@@ -652,6 +751,26 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
             "a filter, for some prompts (LiteLLM: 500)",
             fail_sometimes(
                 error_reply(500, error_body("litellm.ContentPolicyViolationError: filtered"))
+            ),
+            "refusals of these prompts",
+        ),
+        ServerKind(
+            "a filter, in other words (DeepSeek, Zhipu, Volcengine, xAI ...)",
+            fail_sometimes(error_reply(400, error_body("Content Exists Risk"))),
+            "refusals of these prompts",
+        ),
+        ServerKind(
+            "a filter that leaves no answer (Azure: 200)",
+            fail_sometimes(
+                error_reply(
+                    200,
+                    {
+                        "choices": [],
+                        "prompt_filter_results": [
+                            {"content_filter_results": {"hate": {"filtered": True}}}
+                        ],
+                    },
+                )
             ),
             "refusals of these prompts",
         ),

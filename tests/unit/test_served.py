@@ -1,4 +1,4 @@
-"""What comes of each kind of server that `tests.served` has, and the table of them in the docs."""
+"""What comes of each kind of server in `tests.server_kinds`, and the table of them in the docs."""
 
 from pathlib import Path
 
