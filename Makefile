@@ -35,7 +35,7 @@ test-all: .venv/.test
 # Whether tests err at their level and intervals hold: forty times as many simulated worlds, other
 # ones each day. A line for each share, with its Monte Carlo interval.
 levels: .venv/.test
-	$(PYTEST) tests/unit -m level --worlds 40 -q -s $(ARGS)
+	$(PYTEST) tests/unit tests/methods -m level --worlds 40 -q -s $(ARGS)
 
 # All of them, noting how long each file takes, by which they are ordered.
 costs: .venv/.test
@@ -50,7 +50,7 @@ PEERS := RAGAS_DO_NOT_TRACK=true HF_HUB_OFFLINE=1
 READ := | tee /dev/stderr | grep -q '^1 passed' # a skip is a failure here
 
 test-peers: .venv/bin/uv
-	$(PEERS) $(ALONE) --with ragas --with 'langchain-community<0.4' python -m pytest -q tests/unit/test_corpora.py -k ragas_reads $(READ)
+	$(PEERS) $(ALONE) --with ragas --with 'langchain-community<0.4' python -m pytest -q tests/methods/rag/test_graph_file.py -k ragas_reads $(READ)
 	$(PEERS) $(ALONE) --with datasets python -m pytest -q tests/unit/test_publish.py -k other_tools $(READ)
 	$(PEERS) $(ALONE) --with mlcroissant python -m pytest -q tests/unit/test_publish.py -k mlcroissant $(READ)
 
@@ -61,7 +61,7 @@ test-versions: .venv/bin/uv
 
 # What is quick to know: no other process, no model, no browser (CONTRIBUTING.md has the rule).
 unit: .venv/.test
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/unit $(ARGS)
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/methods -m "not integration" $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff check .

@@ -10,7 +10,7 @@ The command line words the error with its flags (`kgbias.cli.command`).
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypedDict, TypeVar, Union, get_args, get_origin
 
 from kgbias.errors import UsageError, no_such
 from kgbias.io.text import type_with_article
@@ -206,3 +206,58 @@ def describe_annotation(annotation: Any) -> str:
     kind = _PLAIN_TYPES.get(inner[-1] if issubclass(origin, Mapping) else inner[0])
     item_words = f" of {kind[0]}s" if kind else ""
     return ("a table" if issubclass(origin, Mapping) else "a list") + item_words
+
+
+# Options that calls share, each given by its name.
+
+
+class ExclusionOptions(TypedDict, total=False):
+    """The parameters that leave out statements, whatever their arm."""
+
+    min_acceptability: float | None
+    without_echoes: bool
+
+
+class SelectionOptions(ExclusionOptions, total=False):
+    """The parameters that say which statements count; `Selection` explains them."""
+
+    arm: str | None
+
+
+class ModelOptions(TypedDict, total=False):
+    """How to open the model of a spec; None is its kind's default."""
+
+    device: str | None
+    dtype: str | None
+    batch_size: int | None
+    base_url: str | None
+    concurrency: int | None
+    timeout: float | None
+
+
+class BudgetOptions(TypedDict, total=False):
+    """What a call may spend."""
+
+    max_requests: int | None
+    max_tokens: int | None
+    max_cost: float | None
+    price_in: float | None
+    price_out: float | None
+    prices: str | Path | None
+    batch: bool | None
+    wait: bool | None
+
+
+class JudgeOptions(TypedDict, total=False):
+    """How to ask a judge that is a language model: the `form` of its prompts ("chat" or
+    "completion"), the folder of `prompts`, and how to open its spec (see `kgbias.open_model`)."""
+
+    form: Literal["chat", "completion"]
+    prompts: PathLike
+    temperature: float
+    base_url: str | None
+    concurrency: int | None
+    timeout: float | None
+    device: str | None
+    dtype: str | None
+    batch_size: int | None

@@ -15,7 +15,6 @@ from kgbias.associate import sets as test_sets
 from kgbias.crawl import seeds
 from kgbias.crawl.configure import Groups
 from kgbias.evidence import stereotype_tables
-from kgbias.faithfulness import preference as wikieval
 from kgbias.ingest import statement_table as ingest
 from kgbias.io import tables_in_memory
 from kgbias.io.published_sets import PUBLISHED_SETS
@@ -24,6 +23,8 @@ from kgbias.measure import labelled_sets
 from kgbias.measure.configure import MeasureOptions
 from kgbias.measure.scorers import _custom as own_scorers
 from kgbias.measure.scorers import _scores_file as scores
+from kgbias.methods import iter_calls
+from kgbias.methods.rag import preference as wikieval
 from kgbias.models import in_memory, vectors
 from kgbias.pairs import config as pairs
 from kgbias.probe import build, sets
@@ -125,6 +126,9 @@ def _parameters() -> Iterator[tuple[str, str, str]]:
                 continue
             for parameter in signature(value).parameters.values():
                 yield f"{of.__name__.lower()}.{method}", parameter.name, str(parameter.annotation)
+    for name, function in iter_calls():
+        for parameter in signature(function).parameters.values():
+            yield name, parameter.name, str(parameter.annotation)
 
 
 def page_with_table(page: str) -> str:

@@ -138,7 +138,8 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
     probes: Any = {"probes": 300, "statements": ["wear amber scarves"]}
 
     import kgbias
-    from kgbias.faithfulness.metrics import AnswerRecord
+    from kgbias.methods import rag
+    from kgbias.methods.rag.metrics import AnswerRecord
 
     names = [{"name": n, "group": g} for n, g in (("Ann", "a"), ("Bob", "b"), ("Eve", "a"))]
 
@@ -217,8 +218,8 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Run.read_labels": lambda: run().read_labels(labelled(), by="me"),
         "Run.ask": lambda: run().ask("What is said of Velmari people?"),
         "Run.ask_in_cypher": lambda: run().ask_in_cypher("How many?", writer("MATCH (n) RETURN 1")),
-        "Run.check_text": lambda: run().check_text("Velmari people wear amber scarves."),
-        "Run.faithfulness": lambda: run().faithfulness(),
+        "rag.check_text": lambda: rag.check_text(run(), "Velmari people wear amber scarves."),
+        "rag.check_run": lambda: rag.check_run(run()),
         "Run.price_choices": lambda: run().price_choices(REFERENCE, sample=1, samples=6),
         "Run.choose": lambda: run().choose(REFERENCE, sample=1, samples=6),
         "Run.choices": lambda: run().choices(),
@@ -283,9 +284,11 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Study.price_pairs": lambda: study.price_pairs(REFERENCE, category="gender", samples=1),
         "Study.ask_pairs": lambda: study.ask_pairs(writer(STORY), category="gender", samples=1),
         "Run.pairs": lambda: study.run(kind="pairs").pairs(),
-        "Study.ragas": lambda: study.ragas([AnswerRecord("Who?", "Ann did.", "Ann did it.")]),
-        "Study.pairwise": lambda: study.pairwise(),
-        "Study.reliability": lambda: study.reliability(),
+        "rag.judge_records": lambda: rag.judge_records(
+            study, [AnswerRecord("Who?", "Ann did.", "Ann did it.")]
+        ),
+        "rag.judge_pairs": lambda: rag.judge_pairs(study),
+        "rag.check_judge": lambda: rag.check_judge(study),
         "Run.report": lambda: run().report(folder / "report.html"),
         "Run.summarise": lambda: run().summarise(folder / "summary.md"),
         "Run.figures": lambda: run().figures(folder / "figures"),

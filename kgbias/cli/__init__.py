@@ -1,8 +1,9 @@
 """The command line: a command calls the front door (`kgbias.open`) and prints the result. Its
 module is imported only when the command is called, which keeps `kgbias --help` instant.
 
-To add a command, write a method of `Study` or `Run` in the part that it belongs to, a function in a
-module here, and a line in its section of `COMMAND_SECTIONS`.
+To add a command to the core, write a method of `Study` or `Run` in the part that it belongs to, a
+function in a module here, and a line in `kgbias.cli.commands`. A method's command is an entry point
+of the group "kgbias.commands".
 """
 
 import errno
@@ -10,14 +11,13 @@ import gc
 import os
 import signal
 import sys
-from importlib import import_module
-from keyword import iskeyword
 from typing import NoReturn
 
 import click
 
 from kgbias.cli import crash
 from kgbias.cli.command import NAME_VALUE
+from kgbias.cli.commands import COMMANDS, import_command, list_sections
 from kgbias.cli.settings import (
     CONFIG_VARIABLE,
     META_KEY,
@@ -37,99 +37,9 @@ from kgbias.io.resources import __version__
 from kgbias.io.text import shorten
 from kgbias.io.traces import wait_passively
 
-# name -> the line in --help, in the order of the work (a command's own help says more)
-COMMAND_SECTIONS = {
-    "The main way": {
-        "map": "Crawl, measure, find beliefs, and write both pages.",
-        "crawl": "Ask a model for stereotypes and keep them as a graph.",
-        "measure": "Score a run's triples and compute group figures.",
-        "evidence": "Join what was said, believed and embedded.",
-        "compare": "Test differences between groups, or between runs.",
-        "report": "Write a run's report as an HTML page.",
-        "explore": "Write runs as a page to explore.",
-        "export": "Write a run's triples for other tools.",
-        "figures": "Write a run's figures and tables for a paper.",
-        "runs": "List the runs in a store.",
-    },
-    "Explore and ask": {
-        "query": "Query the graph in Cypher.",
-        "ask": "Ask a run a question in plain words; answers have sources.",
-        "serve": "Serve runs for a browser or a team to explore.",
-        "mcp": "Let agents read a store (Model Context Protocol).",
-        "structure": "Find central nodes, communities and bridging objects.",
-        "topics": "Show a run's topics, and name them by hand.",
-        "attribute": "Find which words drive the scores.",
-    },
-    "Other ways to get statements": {
-        "import": "Make a run from a file of triples or profiles.",
-        "stories": "Have a model tell stories; see what it invents about whom.",
-        "pairs": "Make the same request for different people; see what changes.",
-        "profiles": "Have a model write profiles for names; tell groups apart.",
-        "run": "Carry out a study that a file declares.",
-    },
-    "Probes, tests and benchmarks": {
-        "probe": "Ask which group a model finds likeliest (SoFa, APX).",
-        "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
-        "benchmark": "Compare models on bias benchmarks.",
-        "sofa": "Build probes from a corpus of stereotypes, as SoFa did.",
-        "known": "Compare what a run says with recorded stereotypes.",
-        "replicate": "Test again, with other names, what a model believes.",
-        "faithfulness": "Check how far texts are supported by their sources.",
-        "calibrate": "Try the method on a model whose beliefs are known.",
-    },
-    "Scorers and people's labels": {
-        "scorers": "List scorers, and how far each agrees with labels.",
-        "label": "Label statements by hand, to correct figures.",
-        "review": "Restore or reject a run's answers by hand.",
-        "merge": "Link a run's near-duplicates; this can be undone.",
-    },
-    "Publish": {
-        "publish": "Write a run as a data set for others.",
-        "reproduce": "Repeat a published run, and say what differs.",
-    },
-    "Maintain": {
-        "models": "List the kinds of models, and what each allows.",
-        "plugins": "List what installed packages add to kgbias.",
-        "cost": "Show what a run cost, by group.",
-        "rename": "Give a model in a store a name of your own.",
-        "push": "Copy runs between stores.",
-        "delete": "Delete a run and everything that only it holds.",
-        "verify": "Check that a store is sound.",
-        "backup": "Copy a store to a file, even while it is in use.",
-        "compact": "Shrink a store's file to the size of its content.",
-    },
-}
-COMMANDS = {name: line for section in COMMAND_SECTIONS.values() for name, line in section.items()}
-
-
-# Commands that share a module; every other command has a module of its own name.
-_MODULE_OF_COMMAND = {
-    "models": "crawl",
-    "plugins": "crawl",
-    "topics": "measure",
-    "replicate": "evidence",
-    "figures": "outputs",
-    "report": "outputs",
-    "export": "outputs",
-    "publish": "outputs",
-    "reproduce": "outputs",
-    "explore": "inspect",
-    "serve": "inspect",
-    "cost": "inspect",
-    "structure": "inspect",
-    "push": "store",
-    "runs": "store",
-    "rename": "store",
-    "delete": "store",
-    "verify": "store",
-    "backup": "store",
-    "compact": "store",
-}
-
 
 class LazyCommandGroup(click.Group):
-    """Imports each command when it is used, as the function of its name; a name that is a Python
-    keyword gets an underscore."""
+    """Imports each command when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -137,9 +47,7 @@ class LazyCommandGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        python_name = f"{name}_" if iskeyword(name) else name
-        module = import_module(f"kgbias.cli.{_MODULE_OF_COMMAND.get(name, python_name)}")
-        command: click.Command = getattr(module, python_name)
+        command: click.Command = import_command(name)
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -178,9 +86,9 @@ class LazyCommandGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands, in the order of the work."""
-        for title, commands in COMMAND_SECTIONS.items():
+        for title, commands in list_sections().items():
             with formatter.section(title):
-                formatter.write_dl(list(commands.items()))
+                formatter.write_dl(commands)
         with formatter.section("Settings that commands share, for --set NAME=VALUE or kgbias.toml"):
             formatter.write_dl(
                 [

@@ -15,6 +15,7 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import COMMA_LIST, Command, SectionOption
+from kgbias.cli.commands import COMMANDS
 from kgbias.cli.options import (
     ASKING_SECTION,
     CATEGORY_NAMES,
@@ -468,11 +469,11 @@ def models(as_json: bool) -> None:
 @click.command(cls=Command, examples=("kgbias plugins",))
 @json_option
 def plugins(as_json: bool) -> None:
-    """List what installed packages add (measures, kinds of models, export formats and prompt packs)
-    and what is wrong with any of it. Imports these packages."""
-    plugins_found = kgbias.plugins()
+    """List what installed packages add (measures, kinds of models, formats, prompt packs and
+    commands) and what is wrong with any of it. Imports these packages."""
+    plugins_found = [*kgbias.plugins(), *COMMANDS.list_plugins()]
     if as_json:
-        show.print_json(plugins_found.records())
+        show.print_json([asdict(plugin) for plugin in plugins_found])
         return
     for plugin in plugins_found:
         line = f"{plugin.adds:<8} {plugin.name:<20} {plugin.package}"

@@ -14,7 +14,8 @@ from kgbias.cli.options import (
     library_default,
     store_option,
 )
-from kgbias.ingest import FORMATS
+from kgbias.ingest.formats import describe_formats
+from kgbias.ingest.statement_file import TABLE_FORMATS
 
 _STUDY_METHOD = kgbias.Study.import_file
 
@@ -34,10 +35,9 @@ _STUDY_METHOD = kgbias.Study.import_file
 )
 @click.option(
     "--format",
-    type=click.Choice(FORMATS),
-    help="Default: by what the file holds. profiles: a character per row, attributes as columns. "
-    "ragas: a knowledge graph from RAGAS. documents: a folder of text files. stereotales: a table "
-    "of stories, of the model given.",
+    metavar="NAME",
+    help=f"{', '.join(TABLE_FORMATS)}, or another (default: by what the file holds). profiles: a "
+    f"character per row, attributes as columns. {' '.join(describe_formats())}",
 )
 @click.option("--group", metavar="COLUMN", help="Default: group; for profiles: name.")
 @click.option(

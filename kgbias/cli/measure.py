@@ -19,7 +19,6 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
-from kgbias.graph.selection import SelectionOptions
 from kgbias.io.text import spoken_name
 from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.scorer_agreement import format_kappa_interval
@@ -32,6 +31,7 @@ from kgbias.measure.topics.shares import (
     suggest_remedies,
 )
 from kgbias.measures import MEASURES, Figure, measure_of_figure, pick_headlines
+from kgbias.parameters import SelectionOptions
 from kgbias.stats.estimate import Estimate
 
 

@@ -96,7 +96,7 @@ def report(
 @click.option(
     "--format",
     metavar="NAME",
-    help=f"{', '.join(FORMATS.own_entries)}, or one added by a package (default: by the file's "
+    help=f"{', '.join(FORMATS.own_names)}, or one added by a package (default: by the file's "
     f"extension, "
     "jsonl on stdout).",
 )

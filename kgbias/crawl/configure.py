@@ -20,11 +20,10 @@ from kgbias.crawl.seeds import (
 )
 from kgbias.errors import UsageError
 from kgbias.io.tables_in_memory import ACCEPTED_FORMS
-from kgbias.models.base import ModelOptions, PromptForm
-from kgbias.models.budget import BudgetOptions
+from kgbias.models.base import PromptForm
 from kgbias.models.kinds import check_structured, form_for
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
-from kgbias.parameters import Names, as_names, check_options
+from kgbias.parameters import BudgetOptions, ModelOptions, Names, as_names, check_options
 
 TRUNCATION_SETTINGS = ("top_k", "top_p", "min_p")
 

@@ -26,7 +26,6 @@ from kgbias.export.figures import write_dot, write_figure, write_tikz
 from kgbias.export.graph_passes import count_verdicts
 from kgbias.export.graphs import write_gexf, write_graphml, write_node_link, write_turtle
 from kgbias.export.neo4j_admin import write_neo4j_admin
-from kgbias.export.ragas import write_ragas
 from kgbias.export.tables import (
     write_csv,
     write_csv_pair,
@@ -93,7 +92,6 @@ FORMATS: PluginTable[Format] = PluginTable(
         "pdf": Format(write_figure, ("pdf",), "binary", picture=True, beside=True),
         "png": Format(write_figure, ("png",), "binary", picture=True, beside=True),
         "cypher": Format(write_cypher, ("cypher", "cql")),
-        "ragas": Format(write_ragas),
         "neo4j-admin": Format(write_neo4j_admin, kind="folder", streams=True),
         "stereotales": Format(write_stereotales, kind="binary", whole=True),
     },

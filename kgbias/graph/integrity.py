@@ -1,7 +1,7 @@
 """Keeping a store sound: what can be wrong with one, and the ids that its content must have.
 
 Passages are the documents that a run was read from, and their chunks, with the relations among
-them, modelled as in a RAGAS knowledge graph (`kgbias.ingest.ragas`): a passage has a kind, such as
+them, modelled as in a RAGAS knowledge graph: a passage has a kind, such as
 "document" or "chunk", and properties; a relation has a kind, such as "child", "next" or
 "entities_overlap", and properties. Both belong to one run and keep the ids they came with.
 

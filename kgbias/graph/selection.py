@@ -12,7 +12,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, TypedDict
+from typing import Any
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.row_types import ExampleRow
@@ -33,19 +33,6 @@ _REASON_TEXTS = {
     "echo": "that repeat an example of their prompt",
     OTHER_GROUP: "that name another group",
 }
-
-
-class ExclusionOptions(TypedDict, total=False):
-    """The parameters that leave out statements, whatever their arm."""
-
-    min_acceptability: float | None
-    without_echoes: bool
-
-
-class SelectionOptions(ExclusionOptions, total=False):
-    """The parameters that say which statements count; `Selection` explains them."""
-
-    arm: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple,
 from kgbias.ids import content_id
 from kgbias.ingest.import_run import ImportResult
 from kgbias.io.progress import Progress
-from kgbias.io.reading import read_bytes, read_text
+from kgbias.io.reading import read_text
 from kgbias.models.base import ModelInfo
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z])|\n{2,}")
@@ -144,28 +144,22 @@ def import_corpus(
     )
 
 
-def import_passages(
+def import_folder(
     store: Store,
     path: Path,
-    format: str,
     *,
     name: str | None = None,
     model: str = "unknown",
     progress: Progress | None = None,
 ) -> ImportResult:
-    """Make a run from a RAGAS knowledge graph ("ragas": a file) or from text files ("documents": a
-    folder). Raises DataError if nothing can be read."""
-    if format == "ragas":
-        from kgbias.ingest.ragas import read_ragas
+    """Make a run from the text files of a folder. Raises DataError if there are none."""
+    from kgbias.models.embed import SentenceVectors
 
-        corpus, digest = read_ragas(path), sha256(read_bytes(path)).hexdigest()
-    else:
-        from kgbias.models.embed import SentenceVectors
-
-        embed = SentenceVectors(notify=progress.note if progress else None)
-        corpus, digest = read_folder(path, embed)
+    embed = SentenceVectors(notify=progress.note if progress else None)
+    corpus, digest = read_folder(path, embed)
+    settings: dict[str, object] = {"format": "documents"}
     return import_corpus(
-        store, path, corpus, digest=digest, settings={"format": format}, name=name, model=model
+        store, path, corpus, digest=digest, settings=settings, name=name, model=model
     )
 
 

@@ -20,9 +20,6 @@ from kgbias.ingest.statement_table import (
 from kgbias.parameters import Names, as_names
 
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "table", "profiles")
-CORPUS_FORMATS = ("ragas", "documents")  # read by `kgbias.ingest.corpus`
-STORY_FORMAT = "stereotales"  # read by `kgbias.stories.stereotales`
-FORMATS = (*TABLE_FORMATS, *CORPUS_FORMATS, STORY_FORMAT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,7 @@ def read_file(
     """
     name = format or ""
     if name and name not in TABLE_FORMATS:
-        raise UsageError(no_such("format", name, FORMATS))
+        raise UsageError(no_such("format", name, TABLE_FORMATS))
     columns = {
         "group": group,
         "predicate": predicate,

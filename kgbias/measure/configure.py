@@ -5,13 +5,12 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from kgbias.errors import UsageError, no_such
-from kgbias.graph.selection import SelectionOptions
 from kgbias.measure.scorers import OFFLINE_SPEC, check_measure
 from kgbias.measure.topics.model import ClusterSelection, EntropyForm, Outliers, TopicSettings
 from kgbias.measures import MEASURES
 from kgbias.packs import PUBLISHED
 from kgbias.parallel import LOCAL_EXECUTOR, check_executor
-from kgbias.parameters import check_options
+from kgbias.parameters import SelectionOptions, check_options
 
 if TYPE_CHECKING:
     from kgbias.measure.price import ScorersLike

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from kgbias.errors import UsageError, no_such
 from kgbias.io.plugins import import_object
 from kgbias.io.traces import restore_state
-from kgbias.models.base import Completer, ModelOptions, Notify
+from kgbias.models.base import Completer, Notify
 from kgbias.models.load import LoadedModel, unload
 from kgbias.models.spec import KINDS, Spec, parse_spec, resolve
+from kgbias.parameters import ModelOptions
 
 if TYPE_CHECKING:
     from kgbias.models.embed import Encoder as Encoder

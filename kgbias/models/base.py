@@ -8,7 +8,7 @@ needs its weights, so a finished crawl is read back from the answer log at once.
 import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Literal, Protocol
 
 from kgbias.ids import content_id
 from kgbias.io.templates import PromptForm as PromptForm
@@ -177,17 +177,6 @@ class Abilities:
     structured: Support = "no"
     seed: Support = "yes"
     batch: Support = "no"
-
-
-class ModelOptions(TypedDict, total=False):
-    """How to open the model of a spec; None is its kind's default."""
-
-    device: str | None
-    dtype: str | None
-    batch_size: int | None
-    base_url: str | None
-    concurrency: int | None
-    timeout: float | None
 
 
 class Completer(Protocol):

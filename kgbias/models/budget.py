@@ -5,10 +5,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.io.reading import read_toml
+from kgbias.parameters import BudgetOptions
 
 PRICED_TOKENS = 1_000_000
 CHARACTERS_PER_TOKEN = 4  # of English a token, where no tokenizer has counted
@@ -43,19 +44,6 @@ def estimate_tokens(prompt: str | Sequence[tuple[str, str]]) -> int:
     """The approximate number of tokens in a prompt (text or messages), without a tokenizer."""
     texts = [prompt] if isinstance(prompt, str) else [text for _, text in prompt]
     return -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN)
-
-
-class BudgetOptions(TypedDict, total=False):
-    """What a call may spend."""
-
-    max_requests: int | None
-    max_tokens: int | None
-    max_cost: float | None
-    price_in: float | None
-    price_out: float | None
-    prices: str | Path | None
-    batch: bool | None
-    wait: bool | None
 
 
 @dataclass(slots=True)

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import quote
 
 from kgbias.errors import DataError, UsageError, no_such
-from kgbias.graph.selection import Selection, SelectionOptions, need_statements
+from kgbias.graph.selection import Selection, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run as Record
 from kgbias.io.rows import Result, Rows
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 from kgbias.io.wording import how
 from kgbias.parallel import LOCAL_EXECUTOR, Executor, open_executor
-from kgbias.parameters import Names, PathLike, as_names
+from kgbias.parameters import Names, PathLike, SelectionOptions, as_names
 from kgbias.stats.estimate import nan_to_none
 from kgbias.study.context import Context, StudyPart
 from kgbias.study.opening import ScorerOptions, as_models, open_spread_scorer

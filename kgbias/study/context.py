@@ -179,6 +179,11 @@ class StudyPart(PublicCalls, ProcessBound):
     def __init__(self, context: Context) -> None:
         self._context = context
 
+    @property
+    def context(self) -> Context:
+        """The store, the progress and the remarks of the study, for methods that work on it."""
+        return self._context
+
     def _reopen_hint(self) -> str:
         return (
             "a study stays in its process: in the other one, open it again with "
@@ -211,6 +216,11 @@ class RunPart(PublicCalls, ProcessBound):
         self._profiles_summary = profiles_summary
         self._stories_summary = stories_summary
         self._pairs_summary = pairs_summary
+
+    @property
+    def context(self) -> Context:
+        """The store, the progress and the remarks of its study, for methods that work on it."""
+        return self._context
 
     def _reopen_hint(self) -> str:
         return (

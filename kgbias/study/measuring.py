@@ -9,10 +9,8 @@ from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.profiles import describe_reader
 from kgbias.graph.selection import (
-    ExclusionOptions,
     SelectedStatements,
     Selection,
-    SelectionOptions,
     need_one_arm,
     need_statements,
     select_statements,
@@ -24,7 +22,7 @@ from kgbias.io.rows import Rows
 from kgbias.io.text import printable
 from kgbias.measure.configure import MeasureCall, configure_measurement, options_for_language
 from kgbias.parallel import open_executor
-from kgbias.parameters import Names, PathLike, as_names
+from kgbias.parameters import ExclusionOptions, Names, PathLike, SelectionOptions, as_names
 from kgbias.study import records
 from kgbias.study.context import RunPart
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from kgbias.associate.family import AssociationOptions
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.selection import Selection, SelectionOptions, select_statements
+from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.sofa import ProbeSet, ProbeStatement
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Flag, FlagTable
@@ -18,7 +18,7 @@ from kgbias.io.rows import Rows
 from kgbias.io.tables import read_table
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
-from kgbias.parameters import Names, PathLike, as_names
+from kgbias.parameters import Names, PathLike, SelectionOptions, as_names
 from kgbias.study.calls import public_call
 from kgbias.study.context import StudyPart
 from kgbias.study.opening import (

@@ -1,9 +1,8 @@
 """Opening models that are asked, that score texts, and that judge them."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -11,19 +10,18 @@ from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.io.text import printable
-from kgbias.models.base import Completer, ModelInfo, ModelOptions, PromptForm, find_form
+from kgbias.models.base import Completer, ModelInfo, PromptForm, find_form
 from kgbias.models.budget import Prices, split_budget
 from kgbias.models.kinds import check_batch, check_completes
 from kgbias.models.server import ServerModel
 from kgbias.models.spec import KINDS, parse_spec
 from kgbias.parallel import Executor
-from kgbias.parameters import PathLike
+from kgbias.parameters import JudgeOptions, ModelOptions
 
 if TYPE_CHECKING:
     from kgbias.crawl.config import CrawlConfig
     from kgbias.crawl.crawler import AcceptabilityJudge
     from kgbias.crawl.stopping import Gauge
-    from kgbias.faithfulness import Judge as TextJudge
     from kgbias.graph.prompting import LoggedPrompter
     from kgbias.models.score.base import TextScorer
     from kgbias.models.score.distributed import AnyScorer
@@ -371,51 +369,6 @@ def load_gauge(config: "CrawlConfig") -> "Gauge | None":
     return Gauge(" ".join(f"{s.name}:{s.version}" for s in scorers), score)
 
 
-_DEFAULT_PROMPTS = "ragas-2023"
-
-
-class JudgeOptions(TypedDict, total=False):
-    """How to ask a judge that is a language model: the `form` of its prompts ("chat" or
-    "completion"), the folder of `prompts`, and how to open its spec (see `kgbias.open_model`)."""
-
-    form: PromptForm
-    prompts: PathLike
-    temperature: float
-    base_url: str | None
-    concurrency: int | None
-    timeout: float | None
-    device: str | None
-    dtype: str | None
-    batch_size: int | None
-
-
-@contextmanager
-def open_judge(
-    judge: "str | Completer",
-    store: Store | None,
-    progress: Progress,
-    seed: int,
-    judging: JudgeOptions,
-) -> "Iterator[TextJudge]":
-    """The judge given by a name, a spec or an open model; its answers go through the log of
-    `store`."""
-    from kgbias.faithfulness.judges import (
-        LOCAL_JUDGES,
-        TEMPLATE_VALUES,
-        ModelJudge,
-        make_local_judge,
-    )
-    from kgbias.graph.prompting import load_prompts
-
-    if isinstance(judge, str) and judge in LOCAL_JUDGES:
-        yield make_local_judge(judge, lambda: lazy_embedder(progress))
-        return
-    assert store is not None
-    prompts = load_prompts(judging.get("prompts", _DEFAULT_PROMPTS), TEMPLATE_VALUES)
-    with open_prompter(judge, store, progress, seed, judging) as prompted:
-        yield ModelJudge(prompted, prompts)
-
-
 @contextmanager
 def open_prompter(
     model: "str | Completer", store: Store, progress: Progress, seed: int, judging: JudgeOptions
@@ -435,25 +388,3 @@ def open_prompter(
                 closing(open_model(model, notify=progress.note, **model_options))
             )
         yield LoggedPrompter(model, store, seed=seed, progress=progress, **prompt_options)
-
-
-def check_judge_options(repeats: int, judge: object, judging: JudgeOptions) -> None:
-    from kgbias.faithfulness import LOCAL_JUDGES
-
-    if repeats < 1:
-        raise UsageError("`repeats` must be at least 1")
-    set_options = [name for name, value in judging.items() if value is not None]
-    if set_options and (judge is None or judge in LOCAL_JUDGES):
-        raise UsageError(f"`{set_options[0]}` needs a judge that is a language model")
-
-
-def lazy_embedder(progress: Progress) -> "Callable[[Sequence[str]], Any]":
-    """The offline sentence embeddings, loaded when the first text is embedded."""
-
-    @cache
-    def vectors() -> "Callable[[Sequence[str]], Any]":
-        from kgbias.models.embed import SentenceVectors
-
-        return SentenceVectors(notify=progress.note)
-
-    return lambda texts: vectors()(texts)

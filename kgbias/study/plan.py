@@ -28,7 +28,6 @@ from kgbias.errors import (
 )
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.store import StoredRun
-from kgbias.ingest.statement_file import STORY_FORMAT
 from kgbias.io.files import is_within, write_text
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
 
 Method = Callable[..., Any]
 
+STORY_FORMAT = "stereotales"  # of imports and exports: runs of stories alone have it
 _WRITING_METHODS: Mapping[str, tuple[Method, Method]] = {
     "profiles": (Study.write_profiles, Study.price_profiles),
     "stories": (Study.write_stories, Study.price_stories),

@@ -8,17 +8,26 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from kgbias.associate.family import AssociationOptions
 from kgbias.errors import DataError, StoreError, UsageError
-from kgbias.graph.selection import Selection, SelectionOptions, need_statements
+from kgbias.graph.selection import Selection, need_statements
 from kgbias.graph.stereotypes import MATCH_COLUMNS
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
-from kgbias.models.base import Completer, ModelOptions, PromptForm
-from kgbias.models.budget import BudgetOptions, split_budget
+from kgbias.models.base import Completer, PromptForm
+from kgbias.models.budget import split_budget
 from kgbias.models.server import ServerModel
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
-from kgbias.parameters import Names, PathLike, UnusedParameter, as_names, check_options
+from kgbias.parameters import (
+    BudgetOptions,
+    ModelOptions,
+    Names,
+    PathLike,
+    SelectionOptions,
+    UnusedParameter,
+    as_names,
+    check_options,
+)
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.context import Context, RunPart
 from kgbias.study.opening import (

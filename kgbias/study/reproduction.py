@@ -12,8 +12,8 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
-from kgbias.models.base import Completer, ModelOptions
-from kgbias.parameters import PathLike
+from kgbias.models.base import Completer
+from kgbias.parameters import ModelOptions, PathLike
 from kgbias.study.calls import public_call
 from kgbias.study.context import Context
 from kgbias.study.opening import open_completer, spec_of

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.labels import Label, labels_in_effect
-from kgbias.graph.selection import Selection, SelectionOptions, need_statements
+from kgbias.graph.selection import Selection, need_statements
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.models.base import Completer, PromptForm
-from kgbias.parameters import Names, PathLike, as_names
+from kgbias.parameters import JudgeOptions, Names, PathLike, SelectionOptions, as_names
 from kgbias.study.context import Context
 from kgbias.study.measuring import RunMeasuring
-from kgbias.study.opening import JudgeOptions, check_judge_options, open_judge, open_prompter
+from kgbias.study.opening import open_prompter
 from kgbias.study.probing import RunProbing
 from kgbias.study.records import answers_of, label_rows, profiles_of
 from kgbias.study.review import Review
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from kgbias.ask.retrieval import CosineIndex
     from kgbias.ask.text2cypher import CypherAnswer
     from kgbias.explore import Explorer
-    from kgbias.faithfulness import (
-        ParserFaithfulness,
-        RagasMetric,
-    )
     from kgbias.graph.prompting import LoggedPrompter
     from kgbias.io.templates import PromptTemplate
     from kgbias.measure.labelling import Labelling
@@ -207,84 +203,6 @@ class Run(RunContents, RunMeasuring, RunProbing):
             ),
         ):
             return ask_in_cypher(self.stored, question, opened, prompts)
-
-    def faithfulness(
-        self,
-        judge: "str | Completer | None" = None,
-        *,
-        repeats: int = 1,
-        sample: int | None = None,
-        seed: int = 0,
-        **judging: Unpack[JudgeOptions],
-    ) -> "ParserFaithfulness":
-        """Check whether the run's triples still say what the raw answers said: every generation by
-        rule, and by a judge if one is named; by outcome, with 95% intervals.
-
-        Args:
-            judge: "minilm" (offline), or a model's spec or an open model, asked with the prompts of
-                RAGAS; None: only the rule.
-            repeats: how many times to ask the judge about each statement.
-            sample: the judge sees only this many statements, drawn at random.
-            seed: the random seed of that draw and of the judge's answers.
-            judging: how to ask a model; see `JudgeOptions`.
-        """
-        from kgbias.faithfulness import check_run
-
-        check_judge_options(repeats, judge, judging)
-        if judge is None and (repeats > 1 or sample is not None):
-            raise UsageError("`repeats` and `sample` need a judge: name one with `judge`")
-        if sample is not None and sample < 1:
-            raise UsageError("`sample` must be at least 1")
-        with self._context.working() as progress:
-            if judge is None:
-                return check_run(self.stored)
-            with open_judge(judge, self.stored.store, progress, seed, judging) as opened:
-                return check_run(self.stored, opened, sample=sample, repeats=repeats, seed=seed)
-
-    def check_text(
-        self,
-        text: str,
-        judge: "str | Completer" = "rule",
-        *,
-        repeats: int = 1,
-        top: int = 10,
-        seed: int = 0,
-        judging: JudgeOptions | None = None,
-        **selection: Unpack[SelectionOptions],
-    ) -> "RagasMetric":
-        """The faithfulness of a text about the run, such as a paragraph of a paper: the share of
-        its statements that follow from statements of the run.
-
-        Each is checked against those that count (`counted`) and that `ask` finds for it, at most
-        `top` about each group.
-
-        Args:
-            text: the text.
-            judge: what judges, as for `faithfulness`.
-            repeats: how many times to judge each statement.
-            top: how many statements about each group to check it against.
-            seed: the random seed of the judge's answers.
-            judging: how to ask a model; see `JudgeOptions`.
-            selection: which statements count, as for `counted`.
-        """
-        from kgbias.ask import retrieve_statements
-        from kgbias.faithfulness.metrics import faithfulness_to_sources
-
-        check_judge_options(repeats, judge, judging or {})
-        criteria = Selection(**selection)
-        counted = self._select_statements(criteria)
-
-        def sources(statement: str) -> str:
-            retrieval = retrieve_statements(
-                self.stored, counted, statement, index=None, top=top, selection=criteria
-            )
-            return " ".join(f.triple.sentence for f in retrieval.statements)
-
-        with (
-            self._context.working() as progress,
-            open_judge(judge, self.stored.store, progress, seed, judging or {}) as opened,
-        ):
-            return faithfulness_to_sources(text, sources, opened, repeats)
 
     def to_networkx(self, **selection: Unpack[SelectionOptions]) -> "nx.MultiDiGraph[str]":
         """The statements that count (`counted_statements`) as a `networkx.MultiDiGraph` from groups

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
-from kgbias.graph.selection import (
-    SelectedStatements,
-    Selection,
-    SelectionOptions,
-    need_one_arm,
-    select_statements,
-)
+from kgbias.graph.selection import SelectedStatements, Selection, need_one_arm, select_statements
 from kgbias.graph.types import (
     CONTENT_WARNING,
     AssociationNode,
@@ -26,6 +20,7 @@ from kgbias.graph.types import (
 from kgbias.io.rows import Rows
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.budget import split_budget
+from kgbias.parameters import SelectionOptions
 from kgbias.study import records
 from kgbias.study.context import RunPart
 from kgbias.study.records import Figure

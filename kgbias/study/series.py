@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Unpack, overload
 
-from kgbias.graph.selection import Selection, SelectionOptions
+from kgbias.graph.selection import Selection
 from kgbias.io.rows import Rows
 from kgbias.measure.configure import MeasureCall
 from kgbias.measures import figures_by_name
-from kgbias.parameters import Names, as_names
+from kgbias.parameters import Names, SelectionOptions, as_names
 from kgbias.study.calls import PublicCalls
 from kgbias.study.records import Figure, figure_of
 from kgbias.study.run import Run

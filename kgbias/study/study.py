@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, overloa
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import BudgetedCrawlArguments, configure
-from kgbias.errors import ModelError, UsageError
+from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.graph.store import DEFAULT_STORE, Store
-from kgbias.io.plugins import Plugin
+from kgbias.io.plugins import Plugin, PluginTable
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.measures import MEASURES
-from kgbias.models.base import Completer, ModelOptions
+from kgbias.models.base import Completer
 from kgbias.models.base import PromptForm as AsText
-from kgbias.models.budget import BudgetOptions, split_budget
+from kgbias.models.budget import split_budget
 from kgbias.models.kinds import ModelKind, list_model_kinds
 from kgbias.models.spec import KINDS, is_on_server, parse_spec
 from kgbias.models.spec import with_display_name as called_as
 from kgbias.packs import crawl_packs
-from kgbias.parameters import Names, PathLike, check_options
+from kgbias.parameters import BudgetOptions, ModelOptions, Names, PathLike, check_options
 from kgbias.profiles.config import ProfileForm
 from kgbias.study.calls import public_call
 from kgbias.study.comparison import StudyComparison
@@ -115,12 +115,19 @@ def model_kinds() -> Rows[ModelKind]:
 
 
 def plugins() -> Rows[Plugin]:
-    """What installed packages add to kgbias: measures, kinds of models, export formats, prompt
-    packs (docs/how-to/extend.md), each with what is wrong with it, if anything. Imports all of
-    them. Frame columns: adds, name, package, problem."""
+    """What installed packages add to kgbias: measures, kinds of models, import and export formats,
+    prompt packs (docs/how-to/extend.md), each with what is wrong with it, if anything. Imports all
+    of them. Frame columns: adds, name, package, problem."""
     from kgbias.export import FORMATS
+    from kgbias.ingest import IMPORT_FORMATS
 
-    tables = (MEASURES, KINDS, FORMATS, crawl_packs())
+    tables: tuple[PluginTable[Any], ...] = (
+        MEASURES,
+        KINDS,
+        IMPORT_FORMATS,
+        FORMATS,
+        crawl_packs(),
+    )
     rows = [plugin for table in tables for plugin in table.list_plugins()]
     return Rows(rows, columns=tuple(Plugin.__dataclass_fields__))
 
@@ -663,8 +670,8 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             name: a name for the run (None: a descriptive one).
             model: the source of the statements; in stereotales, the model to read (needed if the
                 table has several).
-            format: csv, tsv, jsonl, profiles, ragas, documents or stereotales (None: by the file's
-                extension; documents for a folder).
+            format: csv, tsv, jsonl, profiles, documents or one that a method adds, such as ragas or
+                stereotales (None: by the file's extension; documents for a folder).
             group: the column of the group (None: "group"; in profiles "name").
             predicate: the column of the predicate.
             object: the column of the object.
@@ -680,14 +687,9 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             >>> study.import_file(said, name="collected")
             <Run 'collected': unknown, 1 group, complete>
         """
-        from kgbias.ingest import (
-            CORPUS_FORMATS,
-            STORY_FORMAT,
-            ImportResult,
-            import_file,
-            import_passages,
-        )
-        from kgbias.ingest.statement_file import read_file
+        from kgbias.ingest import IMPORT_FORMATS, import_file
+        from kgbias.ingest.formats import FOLDER_FORMAT, format_names
+        from kgbias.ingest.statement_file import TABLE_FORMATS, read_file
 
         with as_table_file(path, (group or "group", predicate, object)) as file:
             columns = {
@@ -699,29 +701,20 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                 "say": say,
             }
             given_columns = [parameter for parameter, value in columns.items() if value]
-            if format == STORY_FORMAT:
-                from kgbias.stories.stereotales import import_table
-
+            if format is None and file.is_dir():
+                format = FOLDER_FORMAT
+            if format is not None and format not in TABLE_FORMATS:
+                if format not in IMPORT_FORMATS:
+                    raise UsageError(no_such("format", format, format_names()))
                 if given_columns:
                     raise UsageError(
-                        f"`{given_columns[0]}` is for other tables: {STORY_FORMAT} has its own "
-                        f"columns"
+                        f"`{given_columns[0]}` is for tables of statements, and {format} is none"
                     )
-                stories = import_table(self._context.writable(), file, name=name, model=model)
-                return Run(self._context, stories.run, import_result=ImportResult(*stories))
-            if format in CORPUS_FORMATS or (format is None and file.is_dir()):
-                if given_columns:
-                    raise UsageError(f"`{given_columns[0]}` is for tables: a corpus has no columns")
                 with self.working() as progress:
-                    passages = import_passages(
-                        self._context.writable(),
-                        file,
-                        format or "documents",
-                        name=name,
-                        model=model,
-                        progress=progress,
+                    result = IMPORT_FORMATS[format].read(
+                        self._context.writable(), file, name=name, model=model, progress=progress
                     )
-                return Run(self._context, passages.run, import_result=passages)
+                return Run(self._context, result.run, import_result=result)
             table = read_file(
                 file,
                 format=format,

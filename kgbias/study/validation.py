@@ -1,37 +1,25 @@
-"""How far the method and its judges can be trusted: the tool where the truth is known, and texts
-checked against their sources."""
+"""How far the method and its scorers can be trusted: the tool where the truth is known."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from kgbias.crawl.config import DEFAULT_ROUNDS, CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.io.progress import Progress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.tables_in_memory import Table, as_table_file
-from kgbias.models.base import Completer
 from kgbias.packs import DEFAULT, load_pack
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.reference.world import INITIAL_PREDICATES
-from kgbias.study.context import Context, StudyPart
-from kgbias.study.opening import JudgeOptions, check_judge_options, lazy_embedder, open_judge
+from kgbias.study.context import StudyPart
 
 if TYPE_CHECKING:
     from kgbias.calibrate import Coverage, FalsePositives, RowResult
-    from kgbias.faithfulness import (
-        AnswerRecord,
-        Judge,
-        JudgeAccuracy,
-        JudgeReliability,
-        RagasMetric,
-        WikiEvalRow,
-    )
     from kgbias.measure.labelled_sets import LabelledSet
     from kgbias.measure.precision import LabelAgreement as CheckedSet
     from kgbias.measure.price import ScorersLike, ScoringPrice
@@ -308,104 +296,6 @@ class StudyValidation(StudyPart):
                     estimate_scoring(measure, _spec_name(spec), texts, name_texts=names_tried)
                 )
         return Rows(scorings, columns=ScoringPrice.__dataclass_fields__)
-
-    def ragas(
-        self,
-        records: "Sequence[AnswerRecord]",
-        judge: "str | Completer" = "rule",
-        *,
-        repeats: int = 1,
-        seed: int = 0,
-        **judging: Unpack[JudgeOptions],
-    ) -> "list[RagasMetric]":
-        """Faithfulness, answer relevance and context relevance (Es et al. 2023) of answers to
-        questions with their contexts, with intervals over records and repeats. Answer relevance
-        needs a judge that writes questions: with an offline judge its estimate is missing.
-
-        Args:
-            records: `kgbias.faithfulness.AnswerRecord`s.
-            judge: "rule" or "minilm" (offline), a model's spec, or an open model.
-            repeats: how many times to judge each record.
-            seed: the random seed of the judge's answers.
-            judging: how to ask a model; see `JudgeOptions`.
-        """
-        from kgbias.faithfulness import answer_relevance, context_relevance, faithfulness
-
-        check_judge_options(repeats, judge, judging)
-        if not records:
-            raise UsageError("there are no records to judge")
-        with _open_judge(self._context, judge, seed, judging) as (opened, progress):
-            return [
-                faithfulness(records, opened, repeats),
-                answer_relevance(records, opened, lazy_embedder(progress), repeats),
-                context_relevance(records, opened, repeats),
-            ]
-
-    def pairwise(
-        self,
-        rows: "Sequence[WikiEvalRow] | None" = None,
-        judge: "str | Completer" = "rule",
-        *,
-        repeats: int = 1,
-        seed: int = 0,
-        **judging: Unpack[JudgeOptions],
-    ) -> "list[JudgeAccuracy]":
-        """How often a judge prefers the better of two answers or contexts (Table 1 of Es et al.
-        2023); chance is 0.5. `rows` are WikiEval's (`kgbias.faithfulness.read_wikieval`); None:
-        fifty of the reference world. Other parameters as in `ragas`.
-
-        Args:
-            rows: WikiEval's (`kgbias.faithfulness.read_wikieval`); None: fifty of the reference
-                world.
-            judge: as for `ragas`, and so are the others.
-            repeats: how many times to judge each row.
-            seed: the random seed of the judge's answers.
-            judging: how to ask a model; see `JudgeOptions`.
-        """
-        from kgbias.faithfulness import make_world_pairs, pairwise_accuracy
-
-        check_judge_options(repeats, judge, judging)
-        pairs = make_world_pairs() if rows is None else rows
-        with _open_judge(self._context, judge, seed, judging) as (opened, progress):
-            return pairwise_accuracy(
-                pairs, opened, lazy_embedder(progress), repeats=repeats, seed=seed
-            )
-
-    def reliability(
-        self,
-        judge: "str | Completer" = "rule",
-        *,
-        repeats: int = 1,
-        seed: int = 0,
-        **judging: Unpack[JudgeOptions],
-    ) -> "JudgeReliability":
-        """How reliable a judge is: whether it agrees with itself and with the labelled cases that
-        come with kgbias. Parameters as in `ragas`.
-
-        Args:
-            judge: as for `ragas`, and so are the others.
-            repeats: how many times to judge each case.
-            seed: the random seed of the judge's answers.
-            judging: how to ask a model; see `JudgeOptions`.
-        """
-        from kgbias.faithfulness import measure_reliability
-
-        check_judge_options(repeats, judge, judging)
-        with _open_judge(self._context, judge, seed, judging) as (opened, _):
-            return measure_reliability(opened, repeats)
-
-
-@contextmanager
-def _open_judge(
-    context: Context, judge: "str | Completer", seed: int, judging: JudgeOptions
-) -> "Iterator[tuple[Judge, Progress]]":
-    offline = isinstance(judge, str) and judge in ("rule", "minilm")
-    store = None if offline else context.writable()
-    with (
-        context.working() as progress,
-        open_judge(judge, store, progress, seed, judging) as opened,
-    ):
-        yield opened, progress
 
 
 DEFAULT_CRAWLS = 200  # of the command line's --coverage

@@ -364,7 +364,8 @@ def _several_reader(whole: bytes) -> Callable[[Callable[..., Any], Path], Any]:
 
 def _read_settings(read: Callable[..., Any], path: Path) -> Any:
     """The settings of a folder, put to every command as the command line does."""
-    from kgbias.cli import COMMANDS, cli
+    from kgbias.cli import cli
+    from kgbias.cli.commands import COMMANDS
 
     data = read_toml(path)
     for name in COMMANDS:
@@ -512,14 +513,14 @@ READERS = (
     Reader(
         "indicators", "kgbias.associate.indicators:read_indicators", {"toml": INDICATORS.encode()}
     ),
-    Reader("graph of RAGAS", "kgbias.ingest.ragas:read_ragas", {"json": RAGAS.encode()}),
+    Reader("graph of RAGAS", "kgbias.methods.rag.graph_file:read_ragas", {"json": RAGAS.encode()}),
     Reader(
         "documents",
         "kgbias.ingest.corpus:read_folder",
         {"txt": b"Women like tea. Men fear rain.\n\nBakers sing.\n"},
         _read_embedded,
     ),
-    Reader("records", "kgbias.faithfulness.metrics:read_records", {"jsonl": RECORDS.encode()}),
+    Reader("records", "kgbias.methods.rag.metrics:read_records", {"jsonl": RECORDS.encode()}),
     Reader(
         "stereotypes",
         "kgbias.probe.build:read_stereotypes",

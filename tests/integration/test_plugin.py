@@ -70,11 +70,14 @@ def test_what_it_adds_is_listed(kgbias: Kgbias) -> None:
     assert [(row["adds"], row["name"]) for row in found] == [
         ("measure", "politeness"),
         ("model", "parrot"),
+        ("import", "letters"),
         ("export", "markdown"),
         ("pack", "plain"),
+        ("command", "manners"),
     ]
     assert {(row["package"], row["problem"]) for row in found} == {("kgbias-manners 1.0", "")}
     assert "parrot:WORDS" in kgbias("models").out
+    assert "Added by kgbias-manners 1.0." in kgbias("--help").out
     assert "politeness" in kgbias(*MEASURE, "--scorer", "manners", code=2).err
     asked = ("crawl", "--category", "gender", "--model")
     assert "parrot:WORDS" in kgbias(*asked, "crow:x", code=2).err
@@ -104,6 +107,12 @@ def test_its_scores_are_tested_drawn_and_exported(kgbias: Kgbias, folder: Path) 
     kgbias("export", "said", "-o", "said.md")
     lines = (folder / "said.md").read_text("utf-8").splitlines()
     assert "| statement | said |" in lines and len(lines) == 5 + len(rows)
+
+
+def test_its_format_is_read_and_its_command_called(kgbias: Kgbias, folder: Path) -> None:
+    (folder / "letter.txt").write_text("Women say please now\nMen like tea\n", "utf-8")
+    kgbias("import", "letter.txt", "--format", "letters", "--run", "letter")
+    assert kgbias("manners", "letter").out == "1 of 2 statements are polite\n"
 
 
 def test_other_scorers_of_its_measure_follow_from_its_entry(kgbias: Kgbias, folder: Path) -> None:

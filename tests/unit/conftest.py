@@ -24,10 +24,14 @@ def pytest_make_collect_report(
 
 
 @pytest.fixture(autouse=True)
-def light(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def light(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Fails a test that starts another Python (a command, the Cypher engine) or is the first to
     import PyTorch: either takes longer than a hundred unit tests. The process that renders
-    templates is allowed: it is small, and all tests share one."""
+    templates is allowed: it is small, and all tests share one. Integration tests, which
+    stand beside the others in tests/methods, may do all this."""
+    if request.node.get_closest_marker("integration"):
+        yield
+        return
     start = subprocess.Popen.__init__
 
     def check_command(self: Any, args: Any, *more: Any, **named: Any) -> None:

@@ -15,8 +15,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import kgbias
-from kgbias.cli import COMMAND_SECTIONS, COMMANDS, cli, main
+from kgbias.cli import cli, main
 from kgbias.cli.command import word_with_options
+from kgbias.cli.commands import COMMANDS, list_sections
 from kgbias.cli.show import prepare_streams
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import configure
@@ -261,10 +262,13 @@ def test_every_command_has_help() -> None:
         result = run(name, "--help")
         assert "Usage:" in result.output
     listing = run("--help").output
-    assert all(name in listing and line in listing for name, line in COMMANDS.items())
-    places = [listing.index(f"\n{title}:\n") for title in COMMAND_SECTIONS]
+    sections = list_sections()
+    lines = dict(pair for section in sections.values() for pair in section)
+    assert lines.keys() == set(COMMANDS)
+    assert all(name in listing and line in listing for name, line in lines.items())
+    places = [listing.index(f"\n{title}:\n") for title in sections]
     assert places == sorted(places)
-    assert len(COMMANDS) == sum(map(len, COMMAND_SECTIONS.values()))  # each stands in one section
+    assert len(COMMANDS) == sum(map(len, sections.values()))  # each stands in one section
 
 
 def test_map_takes_its_model_first_or_by_its_option() -> None:

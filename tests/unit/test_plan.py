@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
-from kgbias.cli import COMMANDS, cli
+from kgbias.cli import cli
+from kgbias.cli.commands import COMMANDS
 from kgbias.cli.settings import file_defaults
 from kgbias.errors import DataError, UsageError
 from kgbias.models.http import OPENAI_API, read_secrets

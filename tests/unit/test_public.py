@@ -63,6 +63,7 @@ PUBLIC = set(
 )
 STUDY = set(
     """
+    context
     ask_pairs
     associate
     associate_grid
@@ -85,7 +86,6 @@ STUDY = set(
     import_file
     map
     map_price
-    pairwise
     price
     price_pairs
     price_profiles
@@ -94,8 +94,6 @@ STUDY = set(
     probe_apx
     probe_sets
     query
-    ragas
-    reliability
     report
     run
     runs
@@ -114,6 +112,7 @@ STUDY = set(
 STORE = {"backup", "compact", "delete", "push", "rename", "verify"}
 RUN = set(
     """
+    context
     label
     labels
     read_labels
@@ -130,7 +129,6 @@ RUN = set(
     attribute
     attributed_words
     attributions
-    check_text
     categories
     choices
     choose
@@ -149,7 +147,6 @@ RUN = set(
     evidence_price
     explore
     export
-    faithfulness
     figure
     figures
     means_by_prompt_type

@@ -1,12 +1,17 @@
-"""What a package adds to kgbias: a measure, a kind of models, an export format and a prompt pack.
-docs/how-to/extend.md explains it."""
+"""What a package adds to kgbias: a measure, a kind of models, formats in and out, a prompt pack and
+a command. docs/how-to/extend.md explains it."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
 from kgbias import Judgement
+from kgbias.cli.commands import CommandEntry
 from kgbias.export import ExportContent, Format, iter_rows
+from kgbias.graph.store import Store
+from kgbias.ingest import ImportFormat, ImportResult, import_file, read_file
+from kgbias.io.progress import Progress
+from kgbias.io.tables_in_memory import as_table_file
 from kgbias.io.text import markdown
 from kgbias.measure.scorers import probability_judgement
 from kgbias.measures import Measure, mean_figures
@@ -76,4 +81,19 @@ def write_markdown(content: ExportContent, path: Path) -> None:
 
 MARKDOWN = Format(write_markdown, ("md",))
 
+
+def read_letters(
+    store: Store, path: Path, *, name: str | None, model: str, progress: Progress
+) -> ImportResult:
+    """A run of the statements in a letter: lines with a group, a predicate and an object."""
+    lines = [line.split(maxsplit=2) for line in path.read_text("utf-8").splitlines()]
+    rows = [dict(zip(("group", "predicate", "object"), line, strict=True)) for line in lines]
+    with as_table_file(rows, ("group", "predicate", "object")) as table:
+        return import_file(store, path, read_file(table), name=name, model=model)
+
+
+LETTERS = ImportFormat(read_letters, "a letter with a statement in each line")
+
 PLAIN = HERE / "plain"
+
+MANNERS = CommandEntry("Count the polite statements of a run.", "kgbias_manners.command:manners")

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
 
-from kgbias.export.content import ExportContent
+from kgbias.export import ExportContent, Format
 from kgbias.graph.integrity import Corpus, Passage, Relation, content_uuid, make_relation
 from kgbias.graph.types import TripleView, node_id
-from kgbias.ingest.ragas import to_ragas
+from kgbias.methods.rag.graph_file import to_ragas
 
 CHUNK_STATEMENTS = 25  # statements
 
@@ -27,6 +27,9 @@ def write_ragas(content: ExportContent, path: Path) -> None:
         corpus = build_statement_corpus(content)
     text = json.dumps(to_ragas(corpus), indent=2, ensure_ascii=False)
     path.write_text(text, encoding="utf-8", newline="")
+
+
+EXPORT = Format(write_ragas)
 
 
 def build_statement_corpus(content: ExportContent) -> Corpus:

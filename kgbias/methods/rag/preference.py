@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgbias.errors import DataError
-from kgbias.faithfulness.judges import ASPECTS, EmbedSentences, Judge, LocalJudge, ModelJudge
-from kgbias.faithfulness.metrics import (
+from kgbias.io.tables import TableFormat, read_sheet
+from kgbias.methods.rag.judges import ASPECTS, EmbedSentences, Judge, LocalJudge, ModelJudge
+from kgbias.methods.rag.metrics import (
     AnswerRecord,
     RagasMetric,
     answer_relevance,
     context_relevance,
     faithfulness,
 )
-from kgbias.io.tables import TableFormat, read_sheet
 from kgbias.stats.inference import Estimate, proportion
 
 CHANCE_ACCURACY = 0.5

@@ -13,28 +13,37 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, UsageError
-from kgbias.faithfulness import (
-    AnswerRecord,
-    LocalJudge,
-    answer_relevance,
-    context_relevance,
-    faithfulness,
-    load_cases,
-    make_world_pairs,
-    measure_reliability,
-    pairwise_accuracy,
-    read_wikieval,
-)
-from kgbias.faithfulness.judge_reliability import CORRUPTIONS, cohens_kappa, corruption_of
-from kgbias.faithfulness.judges import list_items, read_verdicts, split_sentences
-from kgbias.faithfulness.metrics import mean_over_records, retest_agreement
-from kgbias.faithfulness.rules import check_statement, check_triple
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Answer, Generation, Group, Run, Triple
 from kgbias.io.progress import SilentProgress
+from kgbias.methods import rag
+from kgbias.methods.rag.judge_reliability import (
+    CORRUPTIONS,
+    cohens_kappa,
+    corruption_of,
+    load_cases,
+    make_world_pairs,
+    measure_reliability,
+)
+from kgbias.methods.rag.judges import (
+    LocalJudge,
+    list_items,
+    open_judge,
+    read_verdicts,
+    split_sentences,
+)
+from kgbias.methods.rag.metrics import (
+    AnswerRecord,
+    answer_relevance,
+    context_relevance,
+    faithfulness,
+    mean_over_records,
+    retest_agreement,
+)
+from kgbias.methods.rag.preference import pairwise_accuracy, read_wikieval
+from kgbias.methods.rag.rules import check_statement, check_triple
 from kgbias.models.base import ModelInfo, Request
 from kgbias.reference import load_truth
-from kgbias.study.opening import open_judge
 from tests.conftest import require_modules
 from tests.fault_server import FaultServer
 from tests.scripted_model import ScriptedModel
@@ -111,7 +120,7 @@ def test_the_metrics_are_those_of_the_paper(
     record = AnswerRecord("What do bakers love?", "They love bread and gold.", CONTEXT)
     model = ScriptedModel(paper)
     with kgbias.open(tmp_path / "k.db") as study:
-        faith, answer, context = study.ragas([record], model)
+        faith, answer, context = rag.judge_records(study, [record], model)
         assert faith.estimate.value == 0.5  # one of two statements follows
         assert faith.records[0][0].parts == (
             ("Bakers love bread.", True),
@@ -122,7 +131,7 @@ def test_the_metrics_are_those_of_the_paper(
         assert answer.estimate.value == pytest.approx((2 + near[0] @ near[1]) / 3)
         assert context.estimate.value == pytest.approx(1 / 3)  # what is no sentence does not count
         asked = len(model.requests)
-        study.ragas([record], model)
+        rag.judge_records(study, [record], model)
         assert len(model.requests) == asked  # all from the log
 
 
@@ -163,7 +172,7 @@ def test_a_model_on_a_server_judges(tmp_path: Path) -> None:
     }
     with FaultServer(plan) as server, kgbias.open(tmp_path / "k.db") as study:
         how: Any = {"base_url": server.url}
-        with open_judge("openai:m", study._context.writable(), SilentProgress(), 0, how) as judge:
+        with open_judge("openai:m", study.context.writable(), SilentProgress(), 0, how) as judge:
             found = faithfulness(
                 [AnswerRecord("?", a, CONTEXT) for a in corrupted.values()], judge, 2
             )
@@ -214,9 +223,9 @@ def test_reliability_of_the_rule() -> None:
 
 def test_a_judge_that_always_says_yes_has_no_kappa(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db") as study:
-        found = study.reliability(ScriptedModel(lambda _: "Final verdict: Yes."))
+        found = rag.check_judge(study, ScriptedModel(lambda _: "Final verdict: Yes."))
     assert found.kappa.value == pytest.approx(0.0)
-    unread = kgbias.open(tmp_path / "l.db").reliability(ScriptedModel(lambda _: "Who knows?"))
+    unread = rag.check_judge(kgbias.open(tmp_path / "l.db"), ScriptedModel(lambda _: "Who knows?"))
     assert (unread.unread, unread.accuracy.value) == (39, 0.0)
 
 
@@ -263,7 +272,9 @@ def test_the_baselines_of_table_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "w.jsonl").write_text("\n".join([json.dumps(row)] * 8))
     rows = read_wikieval(tmp_path / "w.jsonl")
     with kgbias.open(tmp_path / "k.db") as study:
-        found = {(a.aspect, a.method): a for a in study.pairwise(rows, ScriptedModel(paper))}
+        found = {
+            (a.aspect, a.method): a for a in rag.judge_pairs(study, rows, ScriptedModel(paper))
+        }
     assert found["faithfulness", "ragas"].ties == 8  # this judge finds the same in any answer
     assert found["faithfulness", "gpt-score"].accuracy.value == 1.0
     # one that always names the first is right as often as the better one stands first
@@ -323,7 +334,7 @@ def crawled(tmp_path: Path) -> Path:
 
 def test_a_cut_that_turns_meaning_round_is_found(crawled: Path) -> None:
     with kgbias.open(crawled) as study:
-        found = study.run().faithfulness()
+        found = rag.check_run(study.run())
     ok, echo, _refused = found.outcomes
     assert (ok.generations, ok.statements, ok.by_rule.value) == (3, 3, pytest.approx(1 / 3))
     assert ok.reasons == {"cut": 1, "negation": 1}
@@ -336,22 +347,22 @@ def test_a_judge_checks_the_parser_too(crawled: Path) -> None:
         lambda r: "Final verdict: " + ("No." if "but only" in r.prompt[-1][1] else "Yes.")
     )
     with kgbias.open(crawled) as study:
-        found = study.run().faithfulness(model, repeats=2)
+        found = rag.check_run(study.run(), model, repeats=2)
         assert found.outcomes[0].by_judge.value == pytest.approx(2 / 3)
         assert found.agreement.value == pytest.approx(3 / 4)  # not on the lost negation
         assert found.retest.value == 1.0
-        few = study.run().faithfulness(model, sample=2)
+        few = rag.check_run(study.run(), model, sample=2)
         assert sum(bool(c.judged) for c in few.statements) == 2
         with pytest.raises(UsageError, match="need a judge"):
-            study.run().faithfulness(sample=2)
+            rag.check_run(study.run(), sample=2)
         with pytest.raises(UsageError, match="`base_url` needs a judge"):
-            study.run().faithfulness("rule", base_url="x")
+            rag.check_run(study.run(), "rule", base_url="x")
 
 
 def test_a_paragraph_is_held_against_the_run(crawled: Path, tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text("Men love bread. Men love gold.")
     with kgbias.open(crawled) as study:
-        metric = study.run().check_text("Men love bread. Men love gold.")
+        metric = rag.check_text(study.run(), "Men love bread. Men love gold.")
     assert metric.estimate.value == 0.5
     arguments = ["faithfulness", "--store", str(crawled), "--text", str(tmp_path / "p.txt")]
     shown = CliRunner().invoke(cli, arguments)

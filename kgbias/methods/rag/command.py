@@ -22,20 +22,16 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
 from kgbias.errors import UsageError
-from kgbias.faithfulness import (
-    LOCAL_JUDGES,
-    JudgeAccuracy,
-    JudgeReliability,
-    ParserFaithfulness,
-    RagasMetric,
-)
-from kgbias.faithfulness.metrics import read_records
-from kgbias.faithfulness.preference import CHANCE_ACCURACY, read_wikieval
 from kgbias.io.text import shorten
 from kgbias.measure.scorer_agreement import format_kappa_interval
-from kgbias.study.opening import JudgeOptions
+from kgbias.methods import rag
+from kgbias.methods.rag.judge_reliability import JudgeReliability
+from kgbias.methods.rag.judges import LOCAL_JUDGES
+from kgbias.methods.rag.metrics import RagasMetric, read_records
+from kgbias.methods.rag.parser_check import ParserFaithfulness
+from kgbias.methods.rag.preference import CHANCE_ACCURACY, JudgeAccuracy, read_wikieval
+from kgbias.parameters import JudgeOptions
 
-_RUN_METHOD = kgbias.Run.faithfulness
 _REFERENCE_PAIRS = "world"
 _RELEVANCE_METRIC = "answer_relevance"
 _OFFLINE_NOTE = "not judged: this needs a judge that writes questions (--judge SPEC)"
@@ -59,7 +55,7 @@ _REASON_TEXTS = {
 @click.option(
     "--repeats",
     type=click.IntRange(min=1),
-    default=library_default(_RUN_METHOD, "repeats"),
+    default=library_default(rag.check_run, "repeats"),
     show_default=True,
     help="How many times to ask the judge the same.",
 )
@@ -87,7 +83,7 @@ _REASON_TEXTS = {
 )
 @setting("prompts", metavar="FOLDER", help="The judge's prompts (default: ragas-2023).")
 @prompts_form_option
-@settings(seed=library_default(_RUN_METHOD, "seed"))
+@settings(seed=library_default(rag.check_run, "seed"))
 @base_url_option
 @model_settings
 @json_option
@@ -124,25 +120,39 @@ def faithfulness(
     with kgbias.open(store_url, progress=True) as study:
         result: ParserFaithfulness | list[RagasMetric] | list[JudgeAccuracy]
         if text is not None:
-            run = study.run(run_name)
-            metric = run.check_text(
-                _read_text(text), judge or "rule", repeats=repeats, seed=seed, judging=judge_options
+            metric = rag.check_text(
+                study.run(run_name),
+                _read_text(text),
+                judge or "rule",
+                repeats=repeats,
+                seed=seed,
+                judging=judge_options,
             )
             result = [metric]
         elif records is not None:
-            result = study.ragas(
-                read_records(records), judge or "rule", repeats=repeats, seed=seed, **judge_options
+            result = rag.judge_records(
+                study,
+                read_records(records),
+                judge or "rule",
+                repeats=repeats,
+                seed=seed,
+                **judge_options,
             )
         elif pairs is not None:
             rows = None if pairs == _REFERENCE_PAIRS else read_wikieval(Path(pairs))
-            result = study.pairwise(
-                rows, judge or "rule", repeats=repeats, seed=seed, **judge_options
+            result = rag.judge_pairs(
+                study, rows, judge or "rule", repeats=repeats, seed=seed, **judge_options
             )
         else:
-            result = study.run(run_name).faithfulness(
-                judge, repeats=repeats, sample=sample, seed=seed, **judge_options
+            result = rag.check_run(
+                study.run(run_name),
+                judge,
+                repeats=repeats,
+                sample=sample,
+                seed=seed,
+                **judge_options,
             )
-        trust = study.reliability(judge or "rule", repeats=repeats, seed=seed, **judge_options)
+        trust = rag.check_judge(study, judge or "rule", repeats=repeats, seed=seed, **judge_options)
     if as_json:
         return show.print_json(_result_record(result) | {"reliability": _trust_record(trust)})
     if isinstance(result, ParserFaithfulness):

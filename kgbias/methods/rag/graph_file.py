@@ -5,14 +5,39 @@ export to give it back unchanged. This does not need ragas.
 """
 
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError
 from kgbias.graph.integrity import Corpus, Passage, Relation
-from kgbias.io.reading import read_json
+from kgbias.graph.store import Store
+from kgbias.ingest.corpus import import_corpus
+from kgbias.ingest.formats import ImportFormat
+from kgbias.ingest.import_run import ImportResult
+from kgbias.io.progress import Progress
+from kgbias.io.reading import read_bytes, read_json
 
 _TEXT_PROPERTY = "page_content"  # the property that holds a node's text
+
+
+def import_ragas(
+    store: Store,
+    path: Path,
+    *,
+    name: str | None = None,
+    model: str = "unknown",
+    progress: Progress | None = None,
+) -> ImportResult:
+    """Make a run from a knowledge graph of RAGAS. Raises DataError if it is none."""
+    corpus, digest = read_ragas(path), sha256(read_bytes(path)).hexdigest()
+    settings: dict[str, object] = {"format": "ragas"}
+    return import_corpus(
+        store, path, corpus, digest=digest, settings=settings, name=name, model=model
+    )
+
+
+IMPORT = ImportFormat(import_ragas, "a knowledge graph from RAGAS")
 
 
 def read_ragas(path: Path) -> Corpus:

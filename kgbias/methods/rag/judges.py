@@ -4,21 +4,28 @@
 the second also the cosine of sentence embeddings. Neither infers anything. A model's spec names a
 language model, which is asked with the prompts of the RAGAS paper (Es et al. 2023, section 3).
 
-What a judge says comes with its reliability (`kgbias.faithfulness.judge_reliability`).
+What a judge says comes with its reliability (`kgbias.methods.rag.judge_reliability`).
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
 from typing import Protocol
 
 import numpy as np
 
 from kgbias.errors import UsageError, no_such
-from kgbias.faithfulness.rules import check_statement, content_stems
-from kgbias.graph.prompting import LoggedPrompter
+from kgbias.graph.prompting import LoggedPrompter, load_prompts
+from kgbias.graph.store import Store
+from kgbias.io.progress import Progress
 from kgbias.io.templates import PromptTemplate
 from kgbias.language.words import is_negated
+from kgbias.methods.rag.rules import check_statement, content_stems
+from kgbias.models.base import Completer
+from kgbias.parameters import JudgeOptions
 
+DEFAULT_PROMPTS = "ragas-2023"
 LOCAL_JUDGES = ("rule", "minilm")
 MIN_SAME_COSINE = 0.8  # the least cosine at which two sentences count as saying the same
 MIN_TOPIC_COSINE = 0.4  # the least cosine at which a sentence is about a question
@@ -81,7 +88,7 @@ class LocalJudge:
     """An offline judge by words, negations and, with `embed`, the cosine of sentence embeddings.
 
     A statement is supported if one sentence of the context has all its words and the same negation
-    (`kgbias.faithfulness.rules`), or with `embed`, if one has a cosine of at least 0.8 with it and
+    (`kgbias.methods.rag.rules`), or with `embed`, if one has a cosine of at least 0.8 with it and
     the same negation. This judge writes no questions, so it gives no answer relevance: the cosine
     of a question with the answer itself tells a complete answer from an evasive one no better than
     chance (docs/methods/how-well.md).
@@ -235,6 +242,47 @@ def make_local_judge(name: str, embed: Callable[[], EmbedSentences]) -> LocalJud
     if name not in LOCAL_JUDGES:
         raise UsageError(f"{no_such('judge', name, LOCAL_JUDGES)}, or a model's spec")
     return LocalJudge(embed() if name == "minilm" else None)
+
+
+@contextmanager
+def open_judge(
+    judge: str | Completer,
+    store: Store | None,
+    progress: Progress,
+    seed: int,
+    judging: JudgeOptions,
+) -> Iterator[Judge]:
+    """The judge given by a name, a spec or an open model; its answers go through the log of
+    `store`."""
+    from kgbias.study.opening import open_prompter
+
+    if isinstance(judge, str) and judge in LOCAL_JUDGES:
+        yield make_local_judge(judge, lambda: lazy_embedder(progress))
+        return
+    assert store is not None
+    prompts = load_prompts(judging.get("prompts", DEFAULT_PROMPTS), TEMPLATE_VALUES)
+    with open_prompter(judge, store, progress, seed, judging) as prompted:
+        yield ModelJudge(prompted, prompts)
+
+
+def check_judge_options(repeats: int, judge: object, judging: JudgeOptions) -> None:
+    if repeats < 1:
+        raise UsageError("`repeats` must be at least 1")
+    set_options = [name for name, value in judging.items() if value is not None]
+    if set_options and (judge is None or judge in LOCAL_JUDGES):
+        raise UsageError(f"`{set_options[0]}` needs a judge that is a language model")
+
+
+def lazy_embedder(progress: Progress) -> EmbedSentences:
+    """The offline sentence embeddings, loaded when the first text is embedded."""
+
+    @cache
+    def vectors() -> EmbedSentences:
+        from kgbias.models.embed import SentenceVectors
+
+        return SentenceVectors(notify=progress.note)
+
+    return lambda texts: vectors()(texts)
 
 
 def split_sentences(text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 No rule understands a sentence. These catch the mistakes of a parser or a careless writer: a word
 that the source does not have, a lost negation, a cut-off clause that reversed the meaning, a view
-that the source attributed to others. They miss paraphrases; see `kgbias.faithfulness.judges` for
+that the source attributed to others. They miss paraphrases; see `kgbias.methods.rag.judges` for
 judges that do not.
 """
 

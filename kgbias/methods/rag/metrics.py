@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.faithfulness.judges import EmbedSentences, Judge, split_sentences
 from kgbias.ids import normalise
 from kgbias.io.reading import parse_json, read_text
+from kgbias.methods.rag.judges import EmbedSentences, Judge, split_sentences
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate
 
 # The keys of a record: ours, then those of ragas.

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgbias.crawl.parse import parse_prompt, reread_answer
-from kgbias.faithfulness.judges import Judge
-from kgbias.faithfulness.metrics import retest_agreement
-from kgbias.faithfulness.rules import RuleVerdict, check_triple
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, verbalise
 from kgbias.io.rows import Result, Rows
+from kgbias.methods.rag.judges import Judge
+from kgbias.methods.rag.metrics import retest_agreement
+from kgbias.methods.rag.rules import RuleVerdict, check_triple
 from kgbias.stats.inference import Estimate, proportion
 
 _BATCH_GENERATIONS = 2_000
@@ -109,7 +109,7 @@ class ParserFaithfulness(Result):
         return f"run {self.run}: {len(self.unfaithful)} statements do not say what was answered"
 
 
-def check_run(
+def check_generations(
     run: StoredRun,
     judge: Judge | None = None,
     *,

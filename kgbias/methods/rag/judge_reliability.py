@@ -18,9 +18,9 @@ from importlib.resources import files
 
 import numpy as np
 
-from kgbias.faithfulness.judges import Judge
-from kgbias.faithfulness.metrics import retest_agreement
-from kgbias.faithfulness.preference import WikiEvalRow
+from kgbias.methods.rag.judges import Judge
+from kgbias.methods.rag.metrics import retest_agreement
+from kgbias.methods.rag.preference import WikiEvalRow
 from kgbias.reference import load_truth
 from kgbias.stats.inference import Estimate, bootstrap_pairs, proportion
 
@@ -60,7 +60,7 @@ class JudgeReliability:
 @cache
 def load_cases() -> tuple[JudgeCase, ...]:
     """The labelled cases that come with kgbias."""
-    data = tomllib.loads(files("kgbias.faithfulness").joinpath("cases.toml").read_text("utf-8"))
+    data = tomllib.loads(files("kgbias.methods.rag").joinpath("cases.toml").read_text("utf-8"))
     return tuple(
         JudgeCase(block["context"], statement, supported, kind)
         for block in data["cases"]

@@ -1,0 +1,150 @@
+"""The commands of `kgbias`, by name: those of the core, and those that methods and other packages
+add by an entry point in the group "kgbias.commands".
+"""
+
+from dataclasses import dataclass
+from keyword import iskeyword
+from typing import Any
+
+from kgbias.io.plugins import PluginTable
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEntry:
+    """A command that is imported when it is called.
+
+    Attributes:
+        help: its line in `kgbias --help`; the command's own help says more.
+        function: where the click command is, as "module:name". Made with
+            `kgbias.cli.command.Command` or `CommandGroup`, it has examples and settings.
+        section: its heading in `kgbias --help`.
+    """
+
+    help: str
+    function: str
+    section: str = "Methods"
+
+
+# the core's commands: heading -> name -> the line in --help, in the order of the work
+_SECTIONS = {
+    "The main way": {
+        "map": "Crawl, measure, find beliefs, and write both pages.",
+        "crawl": "Ask a model for stereotypes and keep them as a graph.",
+        "measure": "Score a run's triples and compute group figures.",
+        "evidence": "Join what was said, believed and embedded.",
+        "compare": "Test differences between groups, or between runs.",
+        "report": "Write a run's report as an HTML page.",
+        "explore": "Write runs as a page to explore.",
+        "export": "Write a run's triples for other tools.",
+        "figures": "Write a run's figures and tables for a paper.",
+        "runs": "List the runs in a store.",
+    },
+    "Explore and ask": {
+        "query": "Query the graph in Cypher.",
+        "ask": "Ask a run a question in plain words; answers have sources.",
+        "serve": "Serve runs for a browser or a team to explore.",
+        "mcp": "Let agents read a store (Model Context Protocol).",
+        "structure": "Find central nodes, communities and bridging objects.",
+        "topics": "Show a run's topics, and name them by hand.",
+        "attribute": "Find which words drive the scores.",
+    },
+    "Other ways to get statements": {
+        "import": "Make a run from a file of triples or profiles.",
+        "stories": "Have a model tell stories; see what it invents about whom.",
+        "pairs": "Make the same request for different people; see what changes.",
+        "profiles": "Have a model write profiles for names; tell groups apart.",
+        "run": "Carry out a study that a file declares.",
+    },
+    "Probes, tests and benchmarks": {
+        "probe": "Ask which group a model finds likeliest (SoFa, APX).",
+        "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
+        "benchmark": "Compare models on bias benchmarks.",
+        "sofa": "Build probes from a corpus of stereotypes, as SoFa did.",
+        "known": "Compare what a run says with recorded stereotypes.",
+        "replicate": "Test again, with other names, what a model believes.",
+        "calibrate": "Try the method on a model whose beliefs are known.",
+    },
+    "Scorers and people's labels": {
+        "scorers": "List scorers, and how far each agrees with labels.",
+        "label": "Label statements by hand, to correct figures.",
+        "review": "Restore or reject a run's answers by hand.",
+        "merge": "Link a run's near-duplicates; this can be undone.",
+    },
+    "Publish": {
+        "publish": "Write a run as a data set for others.",
+        "reproduce": "Repeat a published run, and say what differs.",
+    },
+    "Maintain": {
+        "models": "List the kinds of models, and what each allows.",
+        "plugins": "List what installed packages add to kgbias.",
+        "cost": "Show what a run cost, by group.",
+        "rename": "Give a model in a store a name of your own.",
+        "push": "Copy runs between stores.",
+        "delete": "Delete a run and everything that only it holds.",
+        "verify": "Check that a store is sound.",
+        "backup": "Copy a store to a file, even while it is in use.",
+        "compact": "Shrink a store's file to the size of its content.",
+    },
+}
+
+# Commands that share a module; every other command has a module of its own name.
+_MODULE_OF_COMMAND = {
+    "models": "crawl",
+    "plugins": "crawl",
+    "topics": "measure",
+    "replicate": "evidence",
+    "figures": "outputs",
+    "report": "outputs",
+    "export": "outputs",
+    "publish": "outputs",
+    "reproduce": "outputs",
+    "explore": "inspect",
+    "serve": "inspect",
+    "cost": "inspect",
+    "structure": "inspect",
+    "push": "store",
+    "runs": "store",
+    "rename": "store",
+    "delete": "store",
+    "verify": "store",
+    "backup": "store",
+    "compact": "store",
+}
+
+
+def _find_function(name: str) -> str:
+    """Where a command of the core is; a name that is a Python keyword gets an underscore."""
+    python_name = f"{name}_" if iskeyword(name) else name
+    return f"kgbias.cli.{_MODULE_OF_COMMAND.get(name, python_name)}:{python_name}"
+
+
+COMMANDS: PluginTable[CommandEntry] = PluginTable(
+    "command",
+    CommandEntry,
+    {
+        name: CommandEntry(line, _find_function(name), section)
+        for section, lines in _SECTIONS.items()
+        for name, line in lines.items()
+    },
+    path_fields=("function",),
+)
+"""Every command, by name."""
+
+
+def import_command(name: str) -> Any:
+    """The click command of that name, imported now. Raises PluginError if it is another package's
+    and cannot be used."""
+    return COMMANDS.import_part(name, COMMANDS[name].function)
+
+
+def list_sections() -> dict[str, list[tuple[str, str]]]:
+    """The commands by heading, each with its line in `kgbias --help`. Of other packages' commands,
+    which are not imported, the line says only whose they are."""
+    sections: dict[str, list[tuple[str, str]]] = {section: [] for section in _SECTIONS}
+    for name, entry in COMMANDS.own_entries.items():
+        sections.setdefault(entry.section, []).append((name, entry.help))
+    for name in COMMANDS:
+        if not COMMANDS.is_own(name):
+            line = f"Added by {COMMANDS.find_package(name)}."
+            sections.setdefault("Of other packages", []).append((name, line))
+    return {section: lines for section, lines in sections.items() if lines}

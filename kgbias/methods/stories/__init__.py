@@ -1,0 +1,1 @@
+"""What a model invents about people of whom it is told one thing."""
