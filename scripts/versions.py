@@ -139,12 +139,13 @@ def package_of(file: str) -> str:
 def map_reference(folder: Path) -> None:
     """The reference model from the crawl to the pages."""
     import kgbias
+    from kgbias.methods import attribution
 
     with kgbias.open(folder / "kgbias.db") as study:
         run = study.crawl("reference", category="faiths", samples=1, iterations=1)
         run.measure()
         run.evidence("reference")
-        run.attribute(top=2)
+        attribution.attribute(run, top=2)
         run.associate("reference", tests=["C6"])
         run.to_networkx()
         run.triples().to_frame()

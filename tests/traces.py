@@ -138,7 +138,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
     probes: Any = {"probes": 300, "statements": ["wear amber scarves"]}
 
     import kgbias
-    from kgbias.methods import rag
+    from kgbias.methods import attribution, rag
     from kgbias.methods.rag.metrics import AnswerRecord
 
     names = [{"name": n, "group": g} for n, g in (("Ann", "a"), ("Bob", "b"), ("Eve", "a"))]
@@ -205,10 +205,12 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Run.topics": lambda: run().topics(),
         "Run.to_networkx": lambda: run().to_networkx(),
         "Run.draw": drawn,
-        "Run.attribute": lambda: run().attribute("toxicity", top=1),
-        "Run.attributed_words": lambda: run().attributed_words(),
-        "Run.attributions": lambda: run().attributions(),
-        "Run.deletion": lambda: run().deletion("toxicity", method="occlusion", top=1, removed=1),
+        "attribution.attribute": lambda: attribution.attribute(run(), "toxicity", top=1),
+        "attribution.rank_words": lambda: attribution.rank_words(run()),
+        "attribution.list_attributions": lambda: attribution.list_attributions(run()),
+        "attribution.measure_deletion": lambda: attribution.measure_deletion(
+            run(), "toxicity", method="occlusion", top=1, removed=1
+        ),
         "Run.merge": lambda: run().merge(),
         "Run.review": lambda: run().review(),
         "Run.label": lambda: run().label(),

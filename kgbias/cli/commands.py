@@ -46,7 +46,6 @@ _SECTIONS = {
         "mcp": "Let agents read a store (Model Context Protocol).",
         "structure": "Find central nodes, communities and bridging objects.",
         "topics": "Show a run's topics, and name them by hand.",
-        "attribute": "Find which words drive the scores.",
     },
     "Other ways to get statements": {
         "import": "Make a run from a file of triples or profiles.",

@@ -464,7 +464,7 @@ def asking_record(result: _AskingCounts) -> dict[str, Any]:
 
 
 def device_setting(function: FunctionT) -> FunctionT:
-    return settings(device=library_default(Run.attribute, "device"))(function)
+    return settings(device="auto")(function)
 
 
 def workers_settings(function: FunctionT) -> FunctionT:

@@ -22,6 +22,7 @@ from kgbias.ids import normalise
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.language.words import is_echo
+from kgbias.measures import get_measure
 
 MIN_ACCEPTABILITY = 0.5  # the acceptability from which a statement counts as making sense
 _MEASURE = "acceptability"
@@ -418,3 +419,15 @@ def need_statements(run: StoredRun) -> None:
         raise DataError(
             f"run {run.name!r}{state} has no statements: repeat its crawl, or name another run"
         )
+
+
+def select_most_hurtful(
+    triples: Sequence[TripleView], measure: str, count: int
+) -> list[TripleView]:
+    """The `count` most hurtful triples by a measure (`Measure.worst`): with the most negative
+    regard, the highest toxicity, the lowest warmth."""
+    sign = 1 if get_measure(measure).worst == "lowest" else -1
+    scored_triples = [t for t in triples if measure in t.scores]
+    return sorted(scored_triples, key=lambda t: (sign * t.scores[measure].value, t.sentence))[
+        :count
+    ]

@@ -12,11 +12,10 @@
 | pair, beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
 believed-agreement, groups, stereotype-content, mean-..., group-tests, probes, choices,
 associations, agreement, in-stories, recorded, scorers, variance | beyond the paper |
-| word-map-... | figure 2 and section 4 of James et al. 2024 (`word_maps.py`) |
 | sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
 
 An exhibit is a figure with its table, in files and in the report. To add one, write a builder here,
-and name its key in `kgbias.report.page`.
+and name its key in `kgbias.report.page`. Methods add theirs by `kgbias.report.parts`.
 """
 
 import math
@@ -73,12 +72,12 @@ from kgbias.report.figures import (
     draw_toxicity_boxes,
     topic_title,
 )
+from kgbias.report.parts import report_parts
 from kgbias.report.profiles import profile_exhibits
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.sofa import sofa_exhibits
 from kgbias.report.stereotypes import stereotype_exhibits
 from kgbias.report.tables import Exhibit, Table, as_sentence, estimate_cells
-from kgbias.report.word_maps import word_maps
 from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap, mean, proportion
 from kgbias.stats.ppi import CorrectedDifference
 from kgbias.stats.variance import format_deviation, note_narrow_intervals
@@ -161,6 +160,9 @@ def run_exhibits(data: RunData) -> Iterator[Exhibit]:
         if (comparison := data.compare_beliefs(category)) is not None:
             yield from belief_comparison_exhibits(comparison, category, place)
         yield from choice_exhibits(data, category, place)
+        for part in report_parts():
+            if part.of_category:
+                yield from part.of_category(data, category, place)
     last_place = f"{len(data.categories) + 1:02d}"
     yield from association_test_exhibits(data, last_place)
     yield from belief_agreement_exhibits(data, last_place)
@@ -169,7 +171,9 @@ def run_exhibits(data: RunData) -> Iterator[Exhibit]:
     if data.sofa:
         yield from sofa_exhibits(data.sofa, last_place)
     yield from scorer_agreement_exhibits(data, last_place)
-    yield from word_maps(data, last_place)
+    for part in report_parts():
+        if part.of_run:
+            yield from part.of_run(data, last_place)
     yield from variance_exhibits(data, last_place)
     yield from profile_exhibits(data, f"{len(data.categories) + 2:02d}")
 

@@ -1,6 +1,7 @@
 """The figures of Salinas et al. 2023 for any run. Each function returns a matplotlib figure one
 column wide, to save as SVG, PDF or PNG, or to put into a page with `style.inline_svg`."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ from kgbias.stats.inference import STATISTICS, Estimate, Sample
 T = TypeVar("T")
 MAX_GROUPS_SHOWN = 40  # groups in one figure; of more, the lowest and the highest
 _ROW_INCHES = 0.2  # inches a group
+_MAX_CELL_NAME_CHARS = 28  # characters of a name in a heat map
 _QUARTILES = ("q1", "median", "q3")
 
 
@@ -392,4 +394,65 @@ def draw_arm_boxes(arms: Mapping[str, Sample]) -> Any:
         axes.set_ylim(-0.7, len(names) - 0.3)
         axes.set_xlim(-0.02, 1.02)
         axes.set_xlabel("toxicity (probability)")
+        return figure
+
+
+def draw_heat_map(
+    rows: Mapping[str, Sequence[float]],
+    columns: Sequence[str],
+    *,
+    limit: float | None,
+    form: str,
+    label: str,
+) -> Any:
+    """A map of figures as colours with their numbers: from -limit (orange) to limit (blue), or from
+    0 to the largest. NaN: none."""
+    with figure_style():
+        from matplotlib.colors import LinearSegmentedColormap
+
+        is_signed = limit is not None
+        top = limit or max((v for row in rows.values() for v in row), default=1.0) or 1.0
+        colours = (
+            [NEGATIVE_COLOR, "#ffffff", POSITIVE_COLOR]
+            if is_signed
+            else ["#ffffff", POSITIVE_COLOR]
+        )
+        figure, axes = make_subplots(
+            figsize=(
+                COLUMN_INCHES,
+                0.9 + 1.1 * _ROW_INCHES * len(rows) + 0.045 * max(map(len, columns)),
+            )
+        )
+        axes.imshow(
+            list(rows.values()),
+            aspect="auto",
+            vmin=-top if is_signed else 0,
+            vmax=top,
+            cmap=LinearSegmentedColormap.from_list("kgbias", colours),
+        )
+        for y, values in enumerate(rows.values()):
+            for x, value in enumerate(values):
+                dark = abs(value) > 0.6 * top
+                axes.text(
+                    x,
+                    y,
+                    "" if math.isnan(value) else f"{value:{form}}",
+                    ha="center",
+                    va="center",
+                    fontsize=7 if len(columns) < 5 else 5.5,
+                    color="#fffffe" if dark else "#1d2734",
+                )
+        axes.set_yticks(
+            range(len(rows)), [shorten_name(name, _MAX_CELL_NAME_CHARS) for name in rows]
+        )
+        slanted = len(columns) > 2 or max(map(len, columns)) > 18
+        axes.set_xticks(
+            range(len(columns)),
+            [shorten_name(name, _MAX_CELL_NAME_CHARS) for name in columns],
+            rotation=35 if slanted else 0,
+            ha="right" if slanted else "center",
+        )
+        axes.set_xlabel(label)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
         return figure

@@ -15,7 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from kgbias.evidence.names import list_other_groups
-from kgbias.graph.selection import Selection, merge_sentences
+from kgbias.graph.selection import Selection, merge_sentences, select_most_hurtful
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
@@ -37,7 +37,6 @@ from kgbias.language.words import (
     QUESTION_WORDS,
     is_negated,
 )
-from kgbias.measure.attribution import latest_attributions, select_most_hurtful
 from kgbias.measure.figures import describe_intervals
 from kgbias.measure.precision import describe_hurtful_label
 from kgbias.measure.semantic_search import MIN_SIMILAR_COSINE
@@ -47,12 +46,12 @@ from kgbias.report.cards import copy_texts
 from kgbias.report.evidence import evidence_data, evidence_section
 from kgbias.report.exhibits import run_exhibits
 from kgbias.report.findings import MIN_STATEMENTS, build_screen, render_screen
+from kgbias.report.parts import report_parts
 from kgbias.report.run_data import RunData
 from kgbias.report.style import Section, read_source
 from kgbias.report.tables import Exhibit
 
 MAX_TOPICS = 4  # per category, those in which groups differ most; `kgbias figures` has all
-_MAX_ATTRIBUTIONS = 40
 
 # anchor -> title, introduction, and the exhibits that belong there
 _SECTIONS = {
@@ -103,15 +102,6 @@ _SECTIONS = {
         "agree, and which groups rank differently by their bare means, which is not tested. A "
         "finding that rests on one scorer is that scorer's.",
         ("scorers",),
-    ),
-    "word-maps": (
-        "Where in a statement a score lies",
-        "The mean effect of each part of a statement on its score, over all statements of a label, "
-        "of a group, and of each cell of the confusion of two scorers, as far as they were "
-        "attributed. Blue parts raise the score, orange parts lower it. A mean hides what cancels, "
-        "and groups are not tested here. Effects by cam do not add up to the score: read them only "
-        "against each other.",
-        ("word-map",),
     ),
     "tests": (
         "Differences between groups",
@@ -184,23 +174,6 @@ _OPEN_SECTIONS = ("beliefs", "figures", "topics", "tests")
 Before anything is unfolded, a page (`cards`, `multi_run` too) has at most eight screens of 1280 by
 800, which a test measures."""
 
-_METHODS = {
-    "occlusion": "The score of the whole sentence minus the score without the word.",
-    "integrated": "Integrated gradients: the mean gradient of the score on the way from a blank "
-    "sentence to this one; the effects add up to what the words change.",
-    "gradient": "Gradient times input, a first-order estimate in log-odds.",
-    "cam": "Class activation maps: what the word's last state in the network says, in log-odds.",
-}
-_ATTRIBUTION_TEMPLATE = """\
-<p>The effect of each word on its sentence's score. Blue words raise the score,
-orange words lower it; the strongest is the darkest.</p>
-{% for (measure, method), rows in found %}<h3>{{ measure }}, by {{ method }}</h3>
-<p>{{ methods[method] }}</p><ol class="tokens">
-{% for row in rows %}<li>{% for word, effect, weight in row.words %}
-<span class="{{ 'up' if effect > 0 else 'down' }}" style="--weight: {{ weight }}%"
- title="{{ '%+.3f' | format(effect) }}">{{ word }}</span>{% endfor %}
-<small>{{ row.score }}</small></li>{% endfor %}</ol>{% endfor %}"""
-
 
 def standard_sections(
     data: RunData, run_exhibits_found: Sequence[Exhibit] | None = None
@@ -217,12 +190,23 @@ def standard_sections(
             ),
             anchor,
         )
-        for anchor, (title, about, kinds) in _SECTIONS.items()
+        for anchor, (title, about, kinds) in _all_sections().items()
         if (groups := list(_section_groups(data, run_exhibits_found, kinds)))
     ]
-    if data.attributions:
-        sections.append(Section("Words behind the scores", _render_attributions(data), "words"))
-    return sections
+    made = [part.make_section(data) for part in report_parts() if part.make_section]
+    return [*sections, *(section for section in made if section is not None)]
+
+
+def _all_sections() -> dict[str, tuple[str, str, tuple[str, ...]]]:
+    """The sections that show exhibits, those of methods where they say."""
+    sections = list(_SECTIONS.items())
+    for part in report_parts():
+        for section in part.sections:
+            anchors = [anchor for anchor, _ in sections]
+            place = anchors.index(section.after) + 1 if section.after in anchors else len(anchors)
+            shown = (section.title, section.about, section.kinds)
+            sections.insert(place, (section.anchor, shown))
+    return dict(sections)
 
 
 def _beliefs_title(data: RunData) -> str:
@@ -259,29 +243,6 @@ def _telling_topics(data: RunData, category: str) -> set[int]:
         return set()
     rows = np.array([s.counts / max(1, s.n) for s in shares])
     return {int(n) for n in np.argsort(-rows.std(axis=0), kind="stable")[:MAX_TOPICS]}
-
-
-def _render_attributions(data: RunData) -> str:
-    by_method: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    triple_ids = {t.id for t in data.triples}
-    attributions = sorted(
-        latest_attributions(data.attributions),
-        key=lambda attribution: (-abs(attribution.score), attribution.triple_id),
-    )
-    for attribution in attributions:
-        method = attribution.method.partition("@")[0]
-        rows = by_method.setdefault((attribution.metric.measure, method), [])
-        if attribution.triple_id not in triple_ids or len(rows) >= _MAX_ATTRIBUTIONS:
-            continue
-        largest = max((abs(e) for e in attribution.effects), default=0) or 1.0
-        words = [
-            (token[:60], effect, round(70 * abs(effect) / largest))
-            for token, effect in zip(attribution.tokens, attribution.effects, strict=True)
-        ]
-        rows.append({"words": words[:60], "score": f"{attribution.score:+z.3f}"})
-    return pages.fill_template(
-        _ATTRIBUTION_TEMPLATE, found=sorted(by_method.items()), methods=_METHODS
-    )
 
 
 MAX_PROBES = 20_000  # per model in a page

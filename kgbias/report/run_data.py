@@ -43,7 +43,6 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
-    Attribution,
     BeliefRun,
     BelievedEdge,
     ChoiceRun,
@@ -85,7 +84,7 @@ class RunData:
     once, when first asked for.
 
     Args:
-        stored_run: the run in its store.
+        stored_run: the run in its store, `stored` from then on.
         correction: of the p-values over a family of tests, "holm" or "bh".
         selection: which statements count.
         profile_splits: random splits on which groups are told apart by profiles; with more than
@@ -106,17 +105,17 @@ class RunData:
         self.run = stored_run.record
         self.correction = correction
         self.selection = selection or Selection()
-        self._stored = stored_run
+        self.stored = stored_run
 
     @cached_property
     def groups_with_names(self) -> list[Group]:
         """The run's groups with all that they are called as variants."""
-        return named_groups(self._stored)
+        return named_groups(self.stored)
 
     @cached_property
     def summary(self) -> RunSummary:
         """The run's counts."""
-        return self._stored.store.summary(self.run.id)
+        return self.stored.store.summary(self.run.id)
 
     @cached_property
     def refusals(self) -> list[CategoryRefusals]:
@@ -129,7 +128,7 @@ class RunData:
     @cached_property
     def vectors(self) -> StatementVectors:
         """The vectors of the run's statements that the store keeps, by the encoder that ships."""
-        return self._stored.vectors(SHIPPED_ENCODER)
+        return self.stored.vectors(SHIPPED_ENCODER)
 
     @cached_property
     def profile_analysis(self) -> ProfileAnalysis | None:
@@ -137,7 +136,7 @@ class RunData:
         they are the characters of stories, which `Run.story_links` compares."""
         if self.run.kind == "stories":
             return None
-        profiles = add_labels(self._stored.profiles(), {g.id: g.name for g in self.run.groups})
+        profiles = add_labels(self.stored.profiles(), {g.id: g.name for g in self.run.groups})
         if not profiles or not can_classify(profiles):
             return None
         thorough = self._profile_splits > 5
@@ -151,27 +150,27 @@ class RunData:
     @cached_property
     def counted(self) -> SelectedStatements:
         """The statements that count, and what was left out."""
-        return select_statements(self._stored, self.selection)
+        return select_statements(self.stored, self.selection)
 
     @cached_property
     def comparable_statements(self) -> SelectedStatements:
         """What counts when groups are compared with each other."""
-        return exclude_cross_mentions(self._stored, self.counted, self.metrics, self.scorers)
+        return exclude_cross_mentions(self.stored, self.counted, self.metrics, self.scorers)
 
     def labels(self, metric: Metric) -> dict[str, str]:
         """What a scorer called each statement that counts and that it judged."""
-        scores = self._stored.store.scores(metric, list({t.id for t in self.triples}))
+        scores = self.stored.store.scores(metric, list({t.id for t in self.triples}))
         return {id: score.label for id, score in scores.items()}
 
     @cached_property
     def scorers(self) -> Sequence[Metric]:
         """Everything that judged statements of the run."""
-        return self._stored.scorers()
+        return self.stored.scorers()
 
     @cached_property
     def draws(self) -> Draws:
         """How the statements were drawn."""
-        return Draws.from_run(self._stored, self.counted)
+        return Draws.from_run(self.stored, self.counted)
 
     @cached_property
     def arms(self) -> "list[ArmData]":
@@ -191,58 +190,58 @@ class RunData:
     @cached_property
     def scores(self) -> Sequence[GroupScore]:
         """The figures of groups in each arm."""
-        return read_figures(self._stored, self.selection, self.counted)
+        return read_figures(self.stored, self.selection, self.counted)
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
         """What each measure of the run was scored by."""
-        return self._stored.metrics()
+        return self.stored.metrics()
 
     @cached_property
     def models(self) -> Mapping[str, TopicModel]:
         """The topics of each category that has any."""
-        return {m.category: m for m in self._stored.topics()}
+        return {m.category: m for m in self.stored.topics()}
 
     @cached_property
     def generations(self) -> Sequence[Generation]:
-        return list(self._stored.generations())
+        return list(self.stored.generations())
 
     @cached_property
     def echoes_let_pass(self) -> Mapping[str, int]:
         """By arm, how many first attempts yielded a statement that repeats an example and that the
         crawl itself let pass."""
-        return count_first_repetitions(self._stored)
+        return count_first_repetitions(self.stored)
 
     @cached_property
     def probes(self) -> Sequence[tuple[ProbeRun, list[ProbedEdge]]]:
         """Each probing of the run, with its edges."""
-        return [(p, self._stored.probes(p.id)) for p in self._stored.probe_runs()]
+        return [(p, self.stored.probes(p.id)) for p in self.stored.probe_runs()]
 
     @cached_property
     def choices(self) -> Sequence[tuple[ChoiceRun, list[ChosenEdge]]]:
         """The forced choices of each model that was asked about the run."""
-        return [(c, self._stored.choices(c.id)) for c in self._stored.choice_runs()]
+        return [(c, self.stored.choices(c.id)) for c in self.stored.choice_runs()]
 
     @cached_property
     def sofa(self) -> SofaComparison | None:
         """The models that the run was probed with, by SoFa; None if there were none."""
-        found = self._stored.sofa_results()
-        return compare_stored_sofa(self._stored.store, found) if found else None
+        found = self.stored.sofa_results()
+        return compare_stored_sofa(self.stored.store, found) if found else None
 
     @cached_property
     def stereotype_matches(self) -> Sequence[StereotypeMatches]:
         """The tables of recorded stereotypes that the run was held against."""
-        return self._stored.stereotype_matches()
+        return self.stored.stereotype_matches()
 
     @cached_property
     def belief_runs(self) -> Sequence[BeliefRun]:
         """How models were asked what they believe."""
-        return self._stored.belief_runs()
+        return self.stored.belief_runs()
 
     @cached_property
     def evidence(self) -> EvidenceTable:
         """What was said, believed and embedded, from the store."""
-        story_evidence = StoryEvidence.read(self._stored)
+        story_evidence = StoryEvidence.read(self.stored)
         return assemble_evidence(
             EvidenceInputs(
                 self.run,
@@ -258,33 +257,33 @@ class RunData:
     @cached_property
     def beliefs(self) -> tuple[BeliefRun, Sequence[BelievedEdge]] | None:
         """What a model believes: the run's own, or else the first that was probed by names."""
-        return read_beliefs(self._stored, belief_runs=self.belief_runs)
+        return read_beliefs(self.stored, belief_runs=self.belief_runs)
 
     @cached_property
     def picture_beliefs(self) -> BeliefLookup:
         """The same, as pictures of groups need it."""
-        return BeliefLookup.from_edges(self._stored, self.beliefs)
+        return BeliefLookup.from_edges(self.stored, self.beliefs)
 
     def compare_beliefs(self, category: str) -> BeliefComparison | None:
         """What several models believe about the run's statements; None for a single model, or if
         they were asked about different groups."""
-        return BeliefComparison.from_run(self._stored, category, self.belief_runs, self.triples)
+        return BeliefComparison.from_run(self.stored, category, self.belief_runs, self.triples)
 
     @cached_property
     def name_tables(self) -> Mapping[str, NameTable]:
         """The lifts of each name of the groups of a category; none if nothing was probed by
         names."""
         believing = self.evidence.belief_run
-        return build_name_tables(self._stored, believing, self.triples) if believing else {}
+        return build_name_tables(self.stored, believing, self.triples) if believing else {}
 
     @cached_property
     def associations(self) -> Sequence[AssociationNode]:
-        return self._stored.associations()
+        return self.stored.associations()
 
     @cached_property
     def agreements(self) -> Sequence[ScorerAgreement]:
         """How far scorers of one measure agree, if several judged the statements."""
-        return compare_scorers(self._stored, self.triples, self.metrics, self.scorers)
+        return compare_scorers(self.stored, self.triples, self.metrics, self.scorers)
 
     @cached_property
     def variance(self) -> Sequence[VarianceComponents]:
@@ -296,13 +295,9 @@ class RunData:
             explain_costly_measures(self.metrics),
         )
 
-    @cached_property
-    def attributions(self) -> Sequence[Attribution]:
-        return self._stored.attributions()
-
     def answers(self, generations: Sequence[Generation]) -> Mapping[str, Answer]:
         """The model's answers in these generations, by answer key."""
-        return self._stored.store.answers([g.answer_key for g in generations if g.answer_key])
+        return self.stored.store.answers([g.answer_key for g in generations if g.answer_key])
 
     @property
     def subjects(self) -> list[str]:
@@ -329,7 +324,7 @@ class RunData:
     @cached_property
     def corrected_differences(self) -> CorrectedDifferences:
         """The differences between groups that labels correct."""
-        return CorrectedDifferences(self._stored, self.comparable_statements, self.selection)
+        return CorrectedDifferences(self.stored, self.comparable_statements, self.selection)
 
     @cached_property
     def arm_tests(self) -> list[GroupTest]:

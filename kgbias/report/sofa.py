@@ -27,7 +27,7 @@ from kgbias.io.drawing import (
 )
 from kgbias.io.text import format_p_value
 from kgbias.probe.build import REASONS, PerplexityHistogram, SofaSet
-from kgbias.report.figures import draw_intervals, draw_rows, shorten_name
+from kgbias.report.figures import draw_heat_map, draw_intervals, draw_rows, shorten_name
 from kgbias.report.tables import Exhibit, Table, estimate_cells
 from kgbias.stats.inference import Estimate
 
@@ -122,65 +122,6 @@ def draw_length_row(correlations: Mapping[str, Estimate]) -> Any:
 def draw_first_map(shares: Mapping[str, Sequence[float]], models: Sequence[str]) -> Any:
     """How often each group comes first, under each model (figure 2)."""
     return draw_heat_map(shares, models, limit=None, form=".0%", label="share of statements")
-
-
-def draw_heat_map(
-    rows: Mapping[str, Sequence[float]],
-    columns: Sequence[str],
-    *,
-    limit: float | None,
-    form: str,
-    label: str,
-) -> Any:
-    """A map of figures as colours with their numbers: from -limit (orange) to limit (blue), or from
-    0 to the largest. NaN: none."""
-    with figure_style():
-        from matplotlib.colors import LinearSegmentedColormap
-
-        is_signed = limit is not None
-        top = limit or max((v for row in rows.values() for v in row), default=1.0) or 1.0
-        colours = (
-            [NEGATIVE_COLOR, "#ffffff", POSITIVE_COLOR]
-            if is_signed
-            else ["#ffffff", POSITIVE_COLOR]
-        )
-        figure, axes = make_subplots(
-            figsize=(
-                COLUMN_INCHES,
-                0.9 + 1.1 * _ROW_INCHES * len(rows) + 0.045 * max(map(len, columns)),
-            )
-        )
-        axes.imshow(
-            list(rows.values()),
-            aspect="auto",
-            vmin=-top if is_signed else 0,
-            vmax=top,
-            cmap=LinearSegmentedColormap.from_list("kgbias", colours),
-        )
-        for y, values in enumerate(rows.values()):
-            for x, value in enumerate(values):
-                dark = abs(value) > 0.6 * top
-                axes.text(
-                    x,
-                    y,
-                    "" if math.isnan(value) else f"{value:{form}}",
-                    ha="center",
-                    va="center",
-                    fontsize=7 if len(columns) < 5 else 5.5,
-                    color="#fffffe" if dark else "#1d2734",
-                )
-        axes.set_yticks(range(len(rows)), [shorten_name(name, _MAX_NAME_CHARS) for name in rows])
-        slanted = len(columns) > 2 or max(map(len, columns)) > 18
-        axes.set_xticks(
-            range(len(columns)),
-            [shorten_name(name, _MAX_NAME_CHARS) for name in columns],
-            rotation=35 if slanted else 0,
-            ha="right" if slanted else "center",
-        )
-        axes.set_xlabel(label)
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
-        return figure
 
 
 def draw_shared_bars(rows: Sequence[tuple[str, str, float]]) -> Any:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import ModelError, UsageError, no_such
-from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.profiles import describe_reader
 from kgbias.graph.selection import (
     SelectedStatements,
@@ -16,7 +15,7 @@ from kgbias.graph.selection import (
     select_statements,
 )
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import MIN_SAME_COSINE, Attribution, Metric, NodePlace, Topic
+from kgbias.graph.types import MIN_SAME_COSINE, NodePlace, Topic
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.io.text import printable
@@ -30,20 +29,18 @@ if TYPE_CHECKING:
     from kgbias.compare import GroupTest
     from kgbias.compare.content_tests import DistinctiveFeature
     from kgbias.compare.refusals import GroupRefusals
-    from kgbias.measure.attribution import Deletion, WordEffect
     from kgbias.measure.figures import PromptTypeMean
     from kgbias.measure.merge import MergeResult
     from kgbias.measure.ppi_figures import ExpectedFigure
     from kgbias.measure.price import ScorersLike, ScoringPrice
     from kgbias.measure.rater_agreement import RaterAgreement
-    from kgbias.measure.scorers import Scorer, ScorerLike
+    from kgbias.measure.scorers import Scorer
     from kgbias.profiles import ProfileAgreement, ProfileAnalysis
     from kgbias.profiles.classify import Kernel
     from kgbias.stats.variance import VarianceComponents
     from kgbias.stories.links import StoryLinks
 
 _MAX_TOPIC_NAME_CHARS = 80
-_WORD_COLUMNS = ("measure", "method", "cell", "statements", "word", "n", "effect", "total")
 
 
 _PLAN_COLUMNS = (
@@ -107,7 +104,6 @@ _RATER_COLUMNS = (
     "high",
     "disputed",
 )
-_DELETION_COLUMNS = ("measure", "method", "removed", "n", "drop", "low", "high")
 
 
 class RunMeasuring(RunPart):
@@ -598,144 +594,6 @@ class RunMeasuring(RunPart):
         rows = variance_table(runs, Selection(**selection))
         return Rows(rows, lambda c: c.as_dict(), columns)
 
-    def attribute(
-        self,
-        measure: Names = ("regard", "toxicity"),
-        *,
-        method: Names = ("occlusion",),
-        scorer: "ScorerLike | None" = None,
-        top: int = 20,
-        search: str | None = None,
-        everything: bool = False,
-        device: str = "auto",
-    ) -> Rows[Attribution]:
-        """Find which words drive a score.
-
-        Frame columns: sentence, measure, score, tokens, effects (one for each token), scorer,
-        version, method.
-
-        Args:
-            measure: a name of `kgbias.MEASURES`; several as a list.
-            method: how; several as a list. "occlusion", for any scorer: the score of the whole
-                sentence minus the score without the word. By gradients, for the offline heads and
-                Hugging Face classifiers: "integrated", integrated gradients, in units of the score;
-                "gradient", gradient x input, in log-odds; and only for the offline heads "cam",
-                class activation maps, in log-odds. All give effects for the same words; above 0, a
-                word raises the score.
-            scorer: as for `measure` (None: offline).
-            top: how many of each measure's most extreme statements.
-            search: instead, the statements that contain this text, in any case.
-            everything: instead, every statement.
-            device: where the scorer runs, as for `measure`.
-        """
-        from kgbias.measure.attribution import attribute, choose_triples
-        from kgbias.measure.scorers import load_scorer
-
-        run, attributions = self.stored, []
-        with self._context.working() as progress:
-            for name in as_names(measure):
-                triples = choose_triples(run, name, top=top, search=search, all_triples=everything)
-                loaded = load_scorer(name, scorer, device=device)
-                attributions += attribute(run, [loaded], triples, progress, as_names(method))
-        return records.attribution_rows(run, attributions)
-
-    def attributed_words(
-        self,
-        measure: Names = (),
-        *,
-        method: Names = (),
-        against: str | None = None,
-        top: int = 10,
-        **selection: Unpack[SelectionOptions],
-    ) -> Rows["WordEffect"]:
-        """The words that drive the scores most, with counts, in the results of `attribute` so far
-        for the statements that count (`counted`): for each group; or, with `against`, for each cell
-        of the confusion matrix of two scorers' labels, which shows the words behind what only one
-        of them calls negative or toxic.
-
-        Frame columns: measure, method, cell (the group, or the labels of both scorers), statements,
-        word, n, effect, total.
-
-        Args:
-            measure: only these (none: all that were attributed).
-            method: only these.
-            against: the other scorer, by its name or NAME@VERSION, as in `agreement`; a person's
-                labels count as a scorer, read as "scores:FILE". Both must have judged a statement.
-            top: how many words per group or cell.
-            selection: as for `counted`.
-        """
-        from kgbias.measure.attribution import METHOD_VERSIONS, latest_attributions, word_effects
-
-        if unknown := [m for m in as_names(method) if m not in METHOD_VERSIONS]:
-            raise UsageError(no_such("`method`", unknown[0], METHOD_VERSIONS))
-        run = self.stored
-        groups = {t.id: t.group for t in self._select_statements(Selection(**selection)).triples}
-        attributions = [
-            a
-            for a in latest_attributions(run.attributions())
-            if a.triple_id in groups
-            and (not measure or a.metric.measure in as_names(measure))
-            and (not method or a.method.partition("@")[0] in as_names(method))
-        ]
-        if not attributions:
-            raise UsageError(f"run {run.name!r} has no such word effects: attribute it first")
-        if against is None:
-            return Rows(word_effects(attributions, groups, top=top), columns=_WORD_COLUMNS)
-        rows: list[WordEffect] = []
-        for metric in dict.fromkeys(a.metric for a in attributions):
-            of_metric = [a for a in attributions if a.metric == metric]
-            cells = _confusion_cells(run, metric, against, [a.triple_id for a in of_metric])
-            rows += word_effects(of_metric, cells, top=top)
-        return Rows(rows, columns=_WORD_COLUMNS)
-
-    def deletion(
-        self,
-        measure: Names = ("regard", "toxicity"),
-        *,
-        method: Names = ("occlusion", "integrated"),
-        scorer: "ScorerLike | None" = None,
-        top: int = 100,
-        removed: int = 3,
-        seed: int = 0,
-        device: str = "auto",
-    ) -> Rows["Deletion"]:
-        """How reliable the attributions of `attribute` are: the mean drop of the score when the
-        most effective words of the `top` most extreme statements are removed one by one, by each
-        method and in random order (`kgbias.measure.attribution.deletion_curves`).
-
-        Frame columns: measure, method, removed, n, drop, low, high.
-
-        Args:
-            measure: as for `attribute`; the statements are scored again without the words.
-            method: as for `attribute`.
-            scorer: as for `attribute`.
-            top: as for `attribute`.
-            device: as for `attribute`.
-            removed: remove up to this many words; only sentences with more words take part.
-            seed: the random seed of the random orders.
-        """
-        from kgbias.measure.attribution import METHOD_VERSIONS, deletion_curves
-        from kgbias.measure.scorers import load_scorer
-
-        if removed < 1:
-            raise UsageError("`removed` must be 1 or more")
-        curves: list[Deletion] = []
-        for name in as_names(measure):
-            rows = self.attribute(name, method=method, scorer=scorer, top=top, device=device)
-            by_method = {
-                m: sorted(
-                    (a for a in rows if a.method == METHOD_VERSIONS[m]), key=lambda a: a.triple_id
-                )
-                for m in as_names(method)
-            }
-            words = {
-                m: [(list(a.tokens), list(a.effects), a.score) for a in by_method[m]]
-                for m in by_method
-            }
-            opened_scorer = load_scorer(name, scorer, device=device)
-            curves += deletion_curves(opened_scorer, words, max_removed=removed, seed=seed)
-        return Rows(curves, _deletion_record, _DELETION_COLUMNS)
-
     def analyse_profiles(
         self,
         *,
@@ -930,27 +788,6 @@ def _check_measures(
     return list(as_names(measures)) or None
 
 
-def _confusion_cells(
-    run: StoredRun, metric: Metric, against: str, triples: list[str]
-) -> dict[str, str]:
-    """The cell of each triple that both scorers judged."""
-    scorers = [m for m in run.scorers() if not is_swapped(m)]
-    others = [m for m in scorers if m.measure == metric.measure and m != metric]
-    matches = [m for m in others if against in (m.scorer, f"{m.scorer}@{m.version}")]
-    if len(matches) != 1:
-        names = ", ".join(f"{m.scorer}@{m.version}" for m in others) or "none"
-        raise UsageError(
-            f"`against` must name one other scorer of {metric.measure}, not {against!r}; "
-            f"the others: {names}"
-        )
-    scores, other_scores = run.store.scores(metric, triples), run.store.scores(matches[0], triples)
-    return {
-        id: f"{scores[id].label} / {other_scores[id].label}"
-        for id in triples
-        if id in scores and id in other_scores
-    }
-
-
 def _device_for(spec: str, device: str) -> str:
     """Where the model of a spec runs; "auto" for vectors and scores from files."""
     return "auto" if spec.startswith(("vectors:", "scores:")) else device
@@ -1045,9 +882,3 @@ def _plan_record(row: "ExpectedFigure") -> dict[str, Any]:
         row.basis,
     )
     return dict(zip(_PLAN_COLUMNS, cells, strict=True))
-
-
-def _deletion_record(row: "Deletion") -> dict[str, Any]:
-    drop = row.drop
-    cells = (row.measure, row.method, row.removed, drop.n, drop.value, drop.low, drop.high)
-    return dict(zip(_DELETION_COLUMNS, cells, strict=True))

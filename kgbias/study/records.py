@@ -16,7 +16,6 @@ from kgbias.graph.selection import SelectedStatements, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
-    Attribution,
     GroupScore,
     RunSummary,
     TopicModel,
@@ -411,26 +410,6 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
 def label_rows(labels: Sequence[Label]) -> Rows[Label]:
     """Labels as rows."""
     return Rows(labels, columns=Label.__dataclass_fields__)
-
-
-def attribution_rows(run: StoredRun, attributions: Sequence[Attribution]) -> Rows[Attribution]:
-    """Attributions, with each word's effect as lists in the columns `tokens` and `effects`."""
-    sentences = {t.id: t.sentence for t in run.triples()}
-
-    def record(attribution: Attribution) -> dict[str, Any]:
-        return {
-            "sentence": sentences.get(attribution.triple_id, ""),
-            "measure": attribution.metric.measure,
-            "score": attribution.score,
-            "tokens": attribution.tokens,
-            "effects": attribution.effects,
-            "scorer": attribution.metric.scorer,
-            "version": attribution.metric.version,
-            "method": attribution.method,
-        }
-
-    names = ("sentence", "measure", "score", "tokens", "effects", "scorer", "version", "method")
-    return Rows(attributions, record, names)
 
 
 def _perplexity(log_likelihood: float, tokens: int) -> float:

@@ -11,7 +11,6 @@ from kgbias.graph.selection import SelectedStatements, Selection, need_one_arm, 
 from kgbias.graph.types import (
     CONTENT_WARNING,
     AssociationNode,
-    Attribution,
     Category,
     RunSummary,
     TopicModel,
@@ -327,13 +326,6 @@ class RunContents(RunPart):
         if self.kind == "pairs":
             return records.answer_rows(self.stored)
         return self.generations()
-
-    def attributions(self) -> Rows[Attribution]:
-        """The results of `attribute` so far, for the run's current scorers.
-
-        Frame columns: as of `attribute`.
-        """
-        return records.attribution_rows(self.stored, self.stored.attributions())
 
     def agreement(self, **selection: Unpack[SelectionOptions]) -> Rows["ScorerAgreement"]:
         """How far each two scorers of a measure agree on the statements that count

@@ -120,6 +120,7 @@ def plugins() -> Rows[Plugin]:
     of them. Frame columns: adds, name, package, problem."""
     from kgbias.export import FORMATS
     from kgbias.ingest import IMPORT_FORMATS
+    from kgbias.report.parts import REPORT_PARTS
 
     tables: tuple[PluginTable[Any], ...] = (
         MEASURES,
@@ -127,6 +128,7 @@ def plugins() -> Rows[Plugin]:
         IMPORT_FORMATS,
         FORMATS,
         crawl_packs(),
+        REPORT_PARTS,
     )
     rows = [plugin for table in tables for plugin in table.list_plugins()]
     return Rows(rows, columns=tuple(Plugin.__dataclass_fields__))

@@ -1,7 +1,6 @@
 """Figures and tables of a run: which there are, that hostile text stays text, and attribution."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,8 +28,6 @@ from kgbias.graph.types import (
     node_id,
 )
 from kgbias.io import text as text_module
-from kgbias.measure.attribution import attribute, occlude, select_most_hurtful
-from kgbias.measure.scorers import Judgement
 from kgbias.measure.topics.run import ENTROPY_MEASURES, entropy_figures
 from kgbias.models.base import ModelInfo
 from kgbias.report import save
@@ -306,50 +303,6 @@ def test_latex_of_hostile_text() -> None:
     plain = re.sub(r"\\[{}$&#%_]", "", body.replace(r"\\", ""))
     assert not set("$#%~^") & set(plain.replace("$-$", "")) - set("")
     assert text_module.latex("100% {a}_b\n") == r"100\% \{a\}\_b "
-
-
-class Counter:
-    """Toxicity is a tenth for each "bad"."""
-
-    measure, name, version, language = "toxicity", "counter", "1", None
-
-    def __init__(self) -> None:
-        self.read = 0
-
-    def score(self, texts: Sequence[str]) -> list[Judgement]:
-        self.read += len(texts)
-        return [Judgement(t.lower().count("bad") / 10, "", {}) for t in texts]
-
-
-def test_occlusion_finds_the_words() -> None:
-    ((words, effects, score),) = occlude(Counter(), ["Men are bad and bad."])
-    assert words == ["Men", "are", "bad", "and", "bad."] and score == 0.2
-    assert effects == pytest.approx([0, 0, 0.1, 0, 0.1])
-    ((long, some, _),) = occlude(Counter(), ["bad " * 1000])
-    assert len(long) == len(some) == 60
-    assert occlude(Counter(), []) == []
-
-
-def test_attribution_is_kept_and_shown(store: SQLiteStore) -> None:
-    run = measured_run(store, THREE[:2], ["bad food", "<i>rain</i>"], with_scores=False)
-    scorer = Counter()
-    from kgbias.measure.scoring import measure_run
-
-    measure_run(StoredRun(store, run), [scorer])
-    chosen = select_most_hurtful(store.triples(run.id), "toxicity", 2)
-    assert all("bad" in t.object for t in chosen)
-    found = attribute(StoredRun(store, run), [scorer], chosen)
-    assert len(found) == 2 and max(found[0].effects) == pytest.approx(0.1)
-    read = scorer.read
-    assert attribute(StoredRun(store, run), [scorer], chosen) == found and scorer.read == read
-    (section,) = (
-        s for s in standard_sections(RunData(StoredRun(store, run))) if s.anchor == "words"
-    )
-    assert 'class="up"' in section.html and "bad" in section.html
-    assert "toxicity, by occlusion" in section.html
-    store.save_attributions([replace(a, method="occlusion@1", tokens=("old",)) for a in found])
-    (same,) = (s for s in standard_sections(RunData(StoredRun(store, run))) if s.anchor == "words")
-    assert same.html == section.html
 
 
 def test_topics_that_carry_no_entropy_say_so_where_its_figure_would_be(store: SQLiteStore) -> None:

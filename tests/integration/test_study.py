@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.graph.types import Generation
+from kgbias.methods import attribution
 
 pytestmark = pytest.mark.integration
 
@@ -82,7 +83,7 @@ def test_the_command_line_says_the_same(study: kgbias.Study) -> None:
     assert len(tests["groups"]) == len(study.run("one").compare_groups())
     words = said(study, "attribute", "one", "--top", "2")
     assert [w["effects"] for w in words] == [
-        list(a.effects) for a in study.run("one").attribute(top=2)
+        list(a.effects) for a in attribution.attribute(study.run("one"), top=2)
     ]
     places = said(study, "structure", "one")
     assert [p["label"] for p in places] == [p.label for p in study.run("one").structure()]

@@ -126,9 +126,6 @@ RUN = set(
     ask_in_cypher
     associate
     associations
-    attribute
-    attributed_words
-    attributions
     categories
     choices
     choose
@@ -137,7 +134,6 @@ RUN = set(
     counted_statements
     crawl_result
     created
-    deletion
     draw
     evidence
     evidence_agreement

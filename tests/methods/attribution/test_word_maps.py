@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kgbias.graph.types import Attribution, Metric, TripleView
-from kgbias.measure.attribution import STATEMENT_PARTS, mean_maps, part_effects
-from kgbias.report.word_maps import word_maps
+from kgbias.methods.attribution.word_effects import STATEMENT_PARTS, mean_maps, part_effects
+from kgbias.methods.attribution.word_maps import word_maps
 
 METRIC, OTHER = Metric("regard", "ours", "1"), Metric("regard", "theirs", "1")
 
@@ -64,9 +64,10 @@ def data(attributed: int = 20) -> Any:
     effects = {n: (0.0, -1.0, 0.0) if n < 10 else (0.0, 0.5, 1.0) for n in range(20)}
     own = {id: "negative" if int(id) < 15 else "positive" for id in ids}
     theirs = {id: "negative" if int(id) < 10 else "positive" for id in ids}
+    found = [attribution(id, "Men do sing.", effects[int(id)]) for id in ids[:attributed]]
     return SimpleNamespace(
         triples=[triple(id, "Men" if int(id) % 2 else "Women", "do", "sing") for id in ids],
-        attributions=[attribution(id, "Men do sing.", effects[int(id)]) for id in ids[:attributed]],
+        stored=SimpleNamespace(attributions=lambda: found),
         labels=lambda metric: own if metric == METRIC else theirs,
         scorers=[METRIC, OTHER, Metric("toxicity", "ours", "1")],
     )

@@ -9,9 +9,14 @@ from functools import partial
 from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.types import Attribution, TripleView
 from kgbias.io.text import format_number, spoken_name
-from kgbias.measure.attribution import STATEMENT_PARTS, MeanMap, latest_attributions, mean_maps
+from kgbias.methods.attribution.word_effects import (
+    STATEMENT_PARTS,
+    MeanMap,
+    latest_attributions,
+    mean_maps,
+)
+from kgbias.report.figures import draw_heat_map
 from kgbias.report.run_data import RunData
-from kgbias.report.sofa import draw_heat_map
 from kgbias.report.tables import Exhibit, Table
 
 _MIN_STATEMENTS = 5  # statements of a cell that is drawn
@@ -26,7 +31,9 @@ def word_maps(data: RunData, place: str) -> Iterator[Exhibit]:
     """The maps of everything that was attributed: by label, by group, and for every other scorer of
     the measure by what both call the statements."""
     triples = {t.id: t for t in data.triples}
-    attributions = [a for a in latest_attributions(data.attributions) if a.triple_id in triples]
+    attributions = [
+        a for a in latest_attributions(data.stored.attributions()) if a.triple_id in triples
+    ]
     for metric in dict.fromkeys(a.metric for a in attributions):
         of_metric = [a for a in attributions if a.metric == metric]
         labels = data.labels(metric)

@@ -8,6 +8,7 @@ import pytest
 import kgbias
 from kgbias.errors import UsageError
 from kgbias.language.words import split_words
+from kgbias.methods import attribution
 from kgbias.reference.world import load_truth
 from tests import tiny
 from tests.conftest import require_modules
@@ -30,7 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kgbias.Run]:
             object_prompts=1,
         )
         run.measure(axes=False)
-        run.attribute("regard", method=["occlusion", "integrated"], everything=True)
+        attribution.attribute(run, "regard", method=["occlusion", "integrated"], everything=True)
         yield run
 
 
@@ -50,7 +51,7 @@ def planted() -> dict[str, set[str]]:
 @pytest.mark.parametrize("method", ["occlusion", "integrated"])
 def test_planted_words_come_first(run: kgbias.Run, method: str) -> None:
     classes = planted()
-    rows = run.attributed_words("regard", method=method, top=50)
+    rows = attribution.rank_words(run, "regard", method=method, top=50)
     totals: dict[str, float] = {}
     for row in rows:
         totals[row.word] = totals.get(row.word, 0) + row.total
@@ -62,13 +63,13 @@ def test_planted_words_come_first(run: kgbias.Run, method: str) -> None:
 
 def test_the_confusion_of_two_scorers_has_its_words(run: kgbias.Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="`against` must name one other scorer of regard"):
-        run.attributed_words("regard", against="hf:nobody")
+        attribution.rank_words(run, "regard", against="hf:nobody")
     labels = ["negative", "neutral", "positive"]
     classifier = f"hf:{tiny.save_classifier(tmp_path / 'tiny', labels)}"
     run.measure(scorers={"regard": classifier}, axes=False)
     (agreement,) = run.agreement()
     run.measure(axes=False)
-    rows = run.attributed_words("regard", method="occlusion", against=agreement.first)
+    rows = attribution.rank_words(run, "regard", method="occlusion", against=agreement.first)
     sizes = {row.cell: row.statements for row in rows}
     both = {tuple(cell.split(" / ")) for cell in sizes}
     assert all(set(cell) <= set(labels) for cell in both)
@@ -80,6 +81,6 @@ def test_the_confusion_of_two_scorers_has_its_words(run: kgbias.Run, tmp_path: P
 
 def test_what_was_not_attributed_is_said(run: kgbias.Run) -> None:
     with pytest.raises(UsageError, match="no such word effects: attribute it first"):
-        run.attributed_words("toxicity")
+        attribution.rank_words(run, "toxicity")
     with pytest.raises(UsageError, match="no `method` 'saliency'"):
-        run.attributed_words(method="saliency")
+        attribution.rank_words(run, method="saliency")

@@ -13,16 +13,6 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.graph.types import Attribution, Metric
-from kgbias.measure.attribution import (
-    METHOD_VERSIONS,
-    check_methods,
-    class_activation,
-    deletion_curves,
-    gradient_times_input,
-    integrated_gradients,
-    word_effects,
-    word_effects_of,
-)
 from kgbias.measure.scorers import Judgement, load_scorer
 from kgbias.measure.scorers._gradients import (
     GradientReading,
@@ -32,6 +22,16 @@ from kgbias.measure.scorers._gradients import (
     token_owners,
 )
 from kgbias.measure.scorers._masking import neutralise
+from kgbias.methods.attribution.word_effects import (
+    METHOD_VERSIONS,
+    check_methods,
+    class_activation,
+    deletion_curves,
+    gradient_times_input,
+    integrated_gradients,
+    word_effects,
+    word_effects_of,
+)
 from tests import tiny
 from tests.conftest import require_modules, sweep_params
 

@@ -18,9 +18,8 @@ from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.io.text import spoken_name
 from kgbias.measures import MEASURES
+from kgbias.methods import attribution
 
-_RUN_METHOD = kgbias.Run.attribute
-_DELETION_METHOD = kgbias.Run.deletion
 _OTHER_SELECTIONS = {"search": "--search", "everything": "--all"}
 
 
@@ -29,8 +28,8 @@ def _describe_defaults(name: str) -> str:
         return str(value) if isinstance(value, int) else ", ".join(value)
 
     return (
-        f"(default: {worded(library_default(_RUN_METHOD, name))}; --deletion: "
-        f"{worded(library_default(_DELETION_METHOD, name))})"
+        f"(default: {worded(library_default(attribution.attribute, name))}; --deletion: "
+        f"{worded(library_default(attribution.measure_deletion, name))})"
     )
 
 
@@ -40,7 +39,7 @@ def _describe_defaults(name: str) -> str:
 @click.option(
     "--measure",
     multiple=True,
-    default=library_default(_RUN_METHOD, "measure"),
+    default=library_default(attribution.attribute, "measure"),
     show_default=True,
     help=f"Which scores (repeatable): {', '.join(MEASURES.own_entries)}.",
 )
@@ -82,7 +81,7 @@ def _describe_defaults(name: str) -> str:
     "removed",
     type=click.IntRange(min=1),
     help=f"With --deletion: remove up to this many words (default: "
-    f"{library_default(_DELETION_METHOD, 'removed')}).",
+    f"{library_default(attribution.measure_deletion, 'removed')}).",
 )
 @device_setting
 @json_option
@@ -104,31 +103,31 @@ def attribute(
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if deletion:
-            _print_curves(run.deletion(**options_given), as_json)
+            _print_curves(attribution.measure_deletion(run, **options_given), as_json)
             return
-        attributions = run.attribute(**options_given)
+        attributions = attribution.attribute(run, **options_given)
         if words:
             selection = {
                 name: options_given[name] for name in ("measure", "method") if name in options_given
             }
-            _print_words(run.attributed_words(**selection, against=against), as_json)
+            _print_words(attribution.rank_words(run, **selection, against=against), as_json)
             return
     if as_json:
-        show.print_json([_attribution_record(attribution) for attribution in attributions])
+        show.print_json([_attribution_record(found) for found in attributions])
         return
     show.print_table(
         ("measure", "method", ">score", "effect of each word"),
         (
             (
-                spoken_name(attribution.metric.measure),
-                attribution.method.partition("@")[0],
-                f"{attribution.score:+.2f}",
+                spoken_name(found.metric.measure),
+                found.method.partition("@")[0],
+                f"{found.score:+.2f}",
                 "  ".join(
                     f"{token[:40]} {effect:+z.2f}"
-                    for token, effect in zip(attribution.tokens, attribution.effects, strict=True)
+                    for token, effect in zip(found.tokens, found.effects, strict=True)
                 ),
             )
-            for attribution in attributions
+            for found in attributions
         ),
     )
 
@@ -187,14 +186,14 @@ def _print_curves(rows: Any, as_json: bool) -> None:
     )
 
 
-def _attribution_record(attribution: Any) -> dict[str, Any]:
+def _attribution_record(found: Any) -> dict[str, Any]:
     return {
-        "triple": attribution.triple_id,
-        "measure": attribution.metric.measure,
-        "scorer": attribution.metric.scorer,
-        "version": attribution.metric.version,
-        "method": attribution.method,
-        "score": attribution.score,
-        "tokens": list(attribution.tokens),
-        "effects": list(attribution.effects),
+        "triple": found.triple_id,
+        "measure": found.metric.measure,
+        "scorer": found.metric.scorer,
+        "version": found.metric.version,
+        "method": found.method,
+        "score": found.score,
+        "tokens": list(found.tokens),
+        "effects": list(found.effects),
     }

@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import MissingExtra, UsageError, no_such
-from kgbias.graph.selection import select_statements
+from kgbias.graph.cross_mentions import is_swapped
+from kgbias.graph.selection import select_most_hurtful, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.io.progress import Progress, SilentProgress
+from kgbias.io.rows import Rows
 from kgbias.io.text import spoken_name
 from kgbias.measure.scorers import Scorer, check_measure, require_language
 from kgbias.measure.scorers._gradients import DifferentiableScorer, GradientReading, MaskingScorer
-from kgbias.measures import get_measure
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import bootstrap
 
@@ -203,7 +204,7 @@ def remove_words(words: Sequence[str], places: Collection[int]) -> str:
     return text[:1].upper() + text[1:]
 
 
-def attribute(
+def attribute_triples(
     run: StoredRun,
     scorers: Sequence[Scorer],
     triples: Sequence[TripleView],
@@ -280,18 +281,6 @@ def choose_triples(
         check_measure(measure)
         raise UsageError(f"run {run.name!r} has no {measure}: measure it first")
     return triples
-
-
-def select_most_hurtful(
-    triples: Sequence[TripleView], measure: str, count: int
-) -> list[TripleView]:
-    """The `count` most hurtful triples by a measure (`Measure.worst`): with the most negative
-    regard, the highest toxicity, the lowest warmth."""
-    sign = 1 if get_measure(measure).worst == "lowest" else -1
-    scored_triples = [t for t in triples if measure in t.scores]
-    return sorted(scored_triples, key=lambda t: (sign * t.scores[measure].value, t.sentence))[
-        :count
-    ]
 
 
 _PUNCTUATION = ".,;:!?\"'()[]“”‘’"
@@ -470,7 +459,7 @@ def deletion_curves(
     Args:
         scorer: whose scores the attributions are of.
         by_method: the attributions of the same sentences by each method, as
-            `kgbias.measure.attribution.word_effects_of` gives them.
+            `kgbias.methods.attribution.word_effects.word_effects_of` gives them.
         max_removed: the most words to remove; sentences with no more words than that are left out.
         seed: of the random orders.
     """
@@ -512,3 +501,54 @@ def deletion_curves(
 
 def _sign(score: float) -> int:
     return -1 if score < 0 else 1
+
+
+WORD_COLUMNS = ("measure", "method", "cell", "statements", "word", "n", "effect", "total")
+DELETION_COLUMNS = ("measure", "method", "removed", "n", "drop", "low", "high")
+
+
+def confusion_cells(
+    run: StoredRun, metric: Metric, against: str, triples: list[str]
+) -> dict[str, str]:
+    """The cell of each triple that both scorers judged."""
+    scorers = [m for m in run.scorers() if not is_swapped(m)]
+    others = [m for m in scorers if m.measure == metric.measure and m != metric]
+    matches = [m for m in others if against in (m.scorer, f"{m.scorer}@{m.version}")]
+    if len(matches) != 1:
+        names = ", ".join(f"{m.scorer}@{m.version}" for m in others) or "none"
+        raise UsageError(
+            f"`against` must name one other scorer of {metric.measure}, not {against!r}; "
+            f"the others: {names}"
+        )
+    scores, other_scores = run.store.scores(metric, triples), run.store.scores(matches[0], triples)
+    return {
+        id: f"{scores[id].label} / {other_scores[id].label}"
+        for id in triples
+        if id in scores and id in other_scores
+    }
+
+
+def deletion_record(row: Deletion) -> dict[str, Any]:
+    drop = row.drop
+    cells = (row.measure, row.method, row.removed, drop.n, drop.value, drop.low, drop.high)
+    return dict(zip(DELETION_COLUMNS, cells, strict=True))
+
+
+def attribution_rows(run: StoredRun, attributions: Sequence[Attribution]) -> Rows[Attribution]:
+    """Attributions, with each word's effect as lists in the columns `tokens` and `effects`."""
+    sentences = {t.id: t.sentence for t in run.triples()}
+
+    def record(attribution: Attribution) -> dict[str, Any]:
+        return {
+            "sentence": sentences.get(attribution.triple_id, ""),
+            "measure": attribution.metric.measure,
+            "score": attribution.score,
+            "tokens": attribution.tokens,
+            "effects": attribution.effects,
+            "scorer": attribution.metric.scorer,
+            "version": attribution.metric.version,
+            "method": attribution.method,
+        }
+
+    names = ("sentence", "measure", "score", "tokens", "effects", "scorer", "version", "method")
+    return Rows(attributions, record, names)

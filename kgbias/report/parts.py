@@ -1,0 +1,58 @@
+"""What methods show of a run, in its report and among its figures and tables.
+
+A method or another package adds a part by an entry point of the group "kgbias.exhibits".
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kgbias.io.plugins import PluginTable
+from kgbias.report.run_data import RunData
+from kgbias.report.style import Section
+from kgbias.report.tables import Exhibit
+
+
+@dataclass(frozen=True, slots=True)
+class SectionOfExhibits:
+    """A section of the report that shows exhibits.
+
+    Attributes:
+        anchor: its name in links.
+        title: its heading.
+        about: what it shows and how to read it, as text.
+        kinds: how the keys of its exhibits begin, after the number of their category.
+        after: the anchor of the section that it follows; at the end if there is none of that name.
+    """
+
+    anchor: str
+    title: str
+    about: str
+    kinds: tuple[str, ...]
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPart:
+    """What a method shows of a run; nothing of a run that it was not applied to.
+
+    Attributes:
+        of_run: makes the exhibits of the whole run; their keys begin with the place that it is
+            given and a hyphen.
+        of_category: the same for a category.
+        sections: the sections of the report that show them.
+        make_section: makes one more section, which shows no exhibits; None if there is nothing.
+    """
+
+    of_run: Callable[[RunData, str], Iterator[Exhibit]] | None = None
+    of_category: Callable[[RunData, str, str], Iterator[Exhibit]] | None = None
+    sections: Sequence[SectionOfExhibits] = ()
+    make_section: Callable[[RunData], Section | None] | None = None
+
+
+REPORT_PARTS: PluginTable[ReportPart] = PluginTable("exhibit", ReportPart, {})
+"""What each method shows, by its name."""
+
+
+def report_parts() -> list[ReportPart]:
+    """The parts that can be used: what a broken package adds is left out. Imports all of them."""
+    return list(REPORT_PARTS.usable_entries().values())
