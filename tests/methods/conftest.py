@@ -1,4 +1,4 @@
-"""The tests of methods: light as the unit tests, but for those that are marked as integration."""
+"""The tests of methods are light, like the unit tests, but for those in a folder `integration`."""
 
 from tests.unit.conftest import light, pytest_make_collect_report
 

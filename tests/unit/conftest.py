@@ -15,7 +15,7 @@ def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Fails a file that is the first to import PyTorch as it is read."""
-    there = "torch" in sys.modules
+    there = "torch" in sys.modules or "integration" in collector.path.parts
     report = yield
     if not there and "torch" in sys.modules:
         report.outcome = "failed"
@@ -27,9 +27,9 @@ def pytest_make_collect_report(
 def light(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Fails a test that starts another Python (a command, the Cypher engine) or is the first to
     import PyTorch: either takes longer than a hundred unit tests. The process that renders
-    templates is allowed: it is small, and all tests share one. Integration tests, which
-    stand beside the others in tests/methods, may do all this."""
-    if request.node.get_closest_marker("integration"):
+    templates is allowed: it is small, and all tests share one. Integration tests of a
+    method, in a folder beside the others, may do all this."""
+    if "integration" in request.path.parts:
         yield
         return
     start = subprocess.Popen.__init__
