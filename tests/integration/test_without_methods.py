@@ -13,7 +13,13 @@ from tests.conftest import ROOT, sweep_params
 
 pytestmark = pytest.mark.integration
 POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
-MAP = ["map", "reference", "--category", "faiths", "--samples", "1", "--iterations", "1"]
+MAP = """
+import kgbias
+
+with kgbias.open("kgbias.db", progress=False) as study:
+    asking = {"probes": 2000}
+    study.map("reference", folder="out", category="faiths", samples=1, iterations=1, asking=asking)
+"""
 
 
 def make_copy(folder: Path, without: str) -> None:
@@ -28,9 +34,13 @@ def make_copy(folder: Path, without: str) -> None:
 
 
 def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return start(folder, "-m", "kgbias", *arguments)
+
+
+def start(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
-        [sys.executable, "-m", "kgbias", *arguments],
+        [sys.executable, *arguments],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
@@ -55,16 +65,13 @@ def test_a_method_can_be_taken_away(tmp_path: Path, method: str) -> None:
     said = run(tmp_path, "plugins").stdout.splitlines()
     assert len(said) == sum(map(len, own_points.values()))
     assert all(f"the folder kgbias/methods/{method} is missing" in line for line in said)
-    mapped = run(tmp_path, *MAP, "--set", "probes=2000", "--run", "r", "-o", str(tmp_path / "out"))
+    (tmp_path / "map.py").write_text(MAP)
+    mapped = start(tmp_path, "map.py")
     assert mapped.returncode == 0, mapped.stderr
     assert len(list((tmp_path / "out").glob("*.html"))) == 2
 
 
 def test_the_copy_is_what_runs(tmp_path: Path) -> None:
     make_copy(tmp_path, list_methods()[0])
-    code = "import kgbias; print(kgbias.__file__)"
-    (tmp_path / "show.py").write_text(code)
-    shown = subprocess.run(
-        [sys.executable, "show.py"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    shown = start(tmp_path, "-c", "import kgbias; print(kgbias.__file__)")
     assert shown.stdout.strip() == str(tmp_path / "kgbias" / "__init__.py")
