@@ -8,6 +8,7 @@ import pytest
 from kgbias.graph.selection import select_most_hurtful
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Group
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure_run
 from kgbias.methods.attribution.word_effects import attribute_triples, occlude
@@ -16,6 +17,7 @@ from kgbias.report.run_data import RunData
 from tests.report_data import measured_run
 
 pytestmark = pytest.mark.integration
+GROUPS = [Group("Women", "gender"), Group("Men", "gender")]
 
 
 class Counter:
@@ -41,7 +43,7 @@ def test_occlusion_finds_the_words() -> None:
 
 
 def test_attribution_is_kept_and_shown(store: SQLiteStore) -> None:
-    run = measured_run(store, ["Women", "Men"], ["bad food", "<i>rain</i>"], with_scores=False)
+    run = measured_run(store, GROUPS, ["bad food", "<i>rain</i>"], with_scores=False)
     scorer = Counter()
     measure_run(StoredRun(store, run), [scorer])
     chosen = select_most_hurtful(store.triples(run.id), "toxicity", 2)
