@@ -8,6 +8,10 @@ by name (docs/how-to/extend.md).
 `CrawlConfig`'s own defaults are the paper's. The front door takes those of a pack, and then what
 the caller names. The text that the reference model learned from is written with the same packs.
 
+What else must be known of a language is data of its pack, too: `language.toml` declares a reader
+(`kgbias.crawl.readers.declared`), how refusals begin, what stands before names, and made-up names;
+`names.toml` has the names of groups. docs/how-to/languages.md says how to add one.
+
 A pack is a stranger's file (`kgbias.io.templates` says how it is rendered). `read_manifest` also
 reads the manifests of packs for profiles, stories and pairs. To add a pack, add a folder to
 `prompts/`; its answers are read by a reader in `crawl/readers/`.
@@ -20,7 +24,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
-from kgbias.errors import DataError, UsageError, no_such
+from kgbias.errors import DataError, KgbiasError, UsageError, no_such
 from kgbias.ids import content_id, normalise
 from kgbias.io.plugins import PluginTable
 from kgbias.io.reading import need_regular_files, read_text, read_toml
@@ -30,6 +34,9 @@ from kgbias.io.templates import PromptTemplate, read_template, render_template
 PUBLISHED, DEFAULT = "salinas-2023", "sentences"
 MANIFEST = "pack.toml"
 _CRAWL_FILE = "initialise.toml"  # only a crawl's pack has this file
+DECLARED = "declared"
+"""The reader that a manifest names if its language file declares one. A pack's `reader` is then
+"declared:" and where the pack is found."""
 _DEFAULT_VERBALISER = "{{ group }} {{ predicate }} {{ object }}."
 _REQUIRED_KEYS: Mapping[str, type] = {"name": str, "version": int, "language": str, "source": str}
 # The crawl settings that a manifest can set, with the type of each.
@@ -86,6 +93,27 @@ class Pool:
 
 
 @dataclass(frozen=True)
+class LanguageWords:
+    """What a pack declares of its language.
+
+    Attributes:
+        reader: the table of its reader (`kgbias.crawl.readers.declared`).
+        refusals: how refusals begin, in lower case.
+        carriers: what stands before names when beliefs are asked for.
+        nonce: the parts of made-up names (`kgbias.evidence.names.NonceRoots`).
+    """
+
+    reader: Mapping[str, Any] = field(default_factory=dict)
+    refusals: tuple[str, ...] = ()
+    carriers: tuple[str, ...] = ()
+    nonce: Mapping[str, Any] = field(default_factory=dict)
+
+    def is_refusal(self, answer: str) -> bool:
+        """Whether the answer begins as a declared refusal does."""
+        return answer.lstrip(" \t\n\"'*«„“").casefold().startswith(self.refusals)
+
+
+@dataclass(frozen=True)
 class Pack:
     """A prompt pack.
 
@@ -100,6 +128,8 @@ class Pack:
         crawl: its crawl settings, by the names of `CrawlConfig`'s parameters.
         preset: what `preset` sets in addition.
         groups: the file of its own groups, if any.
+        words: what it declares of its language.
+        names: the file of the names of its groups, if any: indicators (`kgbias.associate`).
         hash: of all its files.
     """
 
@@ -114,6 +144,8 @@ class Pack:
     crawl: Mapping[str, Any] = field(default_factory=dict)
     preset: Mapping[str, Any] = field(default_factory=dict)
     groups: Path | None = None
+    words: LanguageWords = LanguageWords()
+    names: Path | None = None
     hash: str = ""
 
     def template(self, name: str) -> PromptTemplate:
@@ -267,17 +299,21 @@ def _read_pack(folder: Path) -> Pack:
     examples = data.get("examples", {})
     if not isinstance(examples, dict) or (examples and not _is_file_name(examples.get("pool"))):
         raise DataError(f"{path}: [examples] needs 'pool', the name of a file beside it")
-    if "groups" in data and not _is_file_name(data["groups"]):
-        raise DataError(f"{path}: 'groups' must be the name of a file beside it")
+    for key in _FILE_KEYS:
+        if key in data and not _is_file_name(data[key]):
+            raise DataError(f"{path}: {key!r} must be the name of a file beside it")
     preset = data.get("preset", {})
     if not isinstance(preset, dict):
         raise DataError(f"{path}: [preset] must be a table")
-    other_files = (data.get("groups"), examples.get("pool"))
+    other_files = (*(data.get(key) for key in _FILE_KEYS), examples.get("pool"))
     non_templates = {MANIFEST, *filter(None, other_files)}
     need_regular_files(folder)
     for name in sorted(non_templates):
         if not (folder / name).is_file():
             raise DataError(f"{folder} has no {name}")
+    words = _read_words(folder / data["words"]) if "words" in data else LanguageWords()
+    if data["reader"] == DECLARED and not words.reader:
+        raise DataError(f"{path}: reader = {DECLARED!r} needs 'words', a file with a [reader]")
     files = {file.name: file for file in sorted(folder.glob("*.toml"))}
     templates = {f.stem: read_template(f) for name, f in files.items() if name not in non_templates}
     if missing_templates := {"initialise", "predicate", "object"} - templates.keys():
@@ -287,15 +323,60 @@ def _read_pack(folder: Path) -> Pack:
         version=data["version"],
         language=data["language"],
         source=data.get("source", ""),
-        reader=data["reader"],
+        reader=_locate_reader(data["reader"], data["name"], folder),
         templates=templates,
         verbaliser=data.get("verbaliser", _DEFAULT_VERBALISER),
         crawl=_check_settings(path, "crawl", data.get("crawl", {})),
         preset=_check_settings(path, "preset.crawl", preset.get("crawl", {})),
         groups=folder / data["groups"] if "groups" in data else None,
+        words=words,
+        names=folder / data["names"] if "names" in data else None,
         hash=hash_files(*files.values()),
     )
     return pack if not examples else _add_pool(pack, folder, examples)
+
+
+_FILE_KEYS = ("groups", "words", "names")
+
+
+def _locate_reader(reader: str, name: str, folder: Path) -> str:
+    """The reader by which answers are read again later; of a declared one, with its pack."""
+    if reader != DECLARED:
+        return reader
+    is_own = name in shipped_folders(_CRAWL_FILE) and resource_path("prompts", name) == folder
+    return f"{DECLARED}:{name if is_own else folder.resolve()}"
+
+
+def _read_words(path: Path) -> LanguageWords:
+    data = read_toml(path)
+    kinds: Mapping[str, type] = {"reader": dict, "refusals": list, "carriers": list, "nonce": dict}
+    for key, value in data.items():
+        if key not in kinds:
+            raise DataError(f"{path}: {no_such('entry', key, kinds)}")
+        if not isinstance(value, kinds[key]):
+            kind = "a table" if kinds[key] is dict else "a list of texts"
+            raise DataError(f"{path}: {key!r} must be {kind}")
+    lists = {key: data.get(key, []) for key in ("refusals", "carriers")}
+    for key, texts in lists.items():
+        if not all(isinstance(text, str) for text in texts):
+            raise DataError(f"{path}: {key!r} must be a list of texts")
+    return LanguageWords(
+        data.get("reader", {}),
+        tuple(text.casefold() for text in lists["refusals"] if text.strip()),
+        tuple(lists["carriers"]),
+        data.get("nonce", {}),
+    )
+
+
+def find_run_pack(config: Mapping[str, Any]) -> Pack | None:
+    """The pack of a run with this configuration; None for an import, or if it is gone."""
+    described = config.get("pack") or {}
+    reader = str(described.get("reader", "")).rpartition("@")[0]
+    place = reader.removeprefix(f"{DECLARED}:") if reader.startswith(f"{DECLARED}:") else ""
+    try:
+        return load_pack(place or described["name"])
+    except (KeyError, KgbiasError):
+        return None
 
 
 def _add_pool(pack: Pack, folder: Path, examples: Mapping[str, Any]) -> Pack:

@@ -12,14 +12,17 @@ read, so one parser judges all answers.
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from html import unescape
 from typing import Any, NamedTuple, Protocol
 
 from kgbias.crawl.readers import english, german, lists
 from kgbias.crawl.readers.base import AnswerReading
+from kgbias.crawl.readers.declared import DeclaredReader
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.types import canonical_json
 from kgbias.language.words import FILTERS
+from kgbias.packs import DECLARED, load_pack
 
 MAX_JSON_TOKENS = 24  # added to an answer's token limit for braces, quotes and names
 
@@ -88,7 +91,8 @@ READERS = {
     "english-spacy": AnswerReader(english.read_english_with_spacy, 1, english.load_tagger),
     "german": AnswerReader(german.read_german, 1),
 }
-"""The readers of answers, by their names in prompt packs."""
+"""The readers of answers, by their names in prompt packs, beside those that packs declare
+(`kgbias.crawl.readers.declared`)."""
 
 
 def reader_label(name: str) -> str:
@@ -119,7 +123,7 @@ def read_answer(
     for name in filters:
         if name not in FILTERS:
             raise UsageError(no_such("filter", name, FILTERS))
-        if FILTERS[name](text):
+        if FILTERS[name](text) or (name == "refusal" and _is_declared_refusal(reader, text)):
             return AnswerReading("refused", name)
     if not text.strip():
         return AnswerReading("unparsable", NO_TEXT_REASON)
@@ -188,9 +192,25 @@ def _drop_prompt_dots(text: str, subject: str, predicate: str) -> str:
 
 
 def _find_reader(name: str) -> AnswerReader:
+    if name.startswith(f"{DECLARED}:"):
+        return _read_declared(name)
     if name not in READERS:
         raise UsageError(no_such("reader", name, READERS))
     return READERS[name]
+
+
+@cache
+def _read_declared(name: str) -> AnswerReader:
+    """The reader that a pack declares, by "declared:" and where the pack is found."""
+    pack = load_pack(name.removeprefix(f"{DECLARED}:"))
+    reader = DeclaredReader.from_table(pack.words.reader, f"the [reader] of pack {pack.name}")
+    return AnswerReader(reader.read, 1)
+
+
+def _is_declared_refusal(reader: str, text: str) -> bool:
+    if not reader.startswith(f"{DECLARED}:"):
+        return False
+    return load_pack(reader.removeprefix(f"{DECLARED}:")).words.is_refusal(text)
 
 
 # What prompts put around a predicate: "Men # love", "A:", "Men love ...".
@@ -214,7 +234,8 @@ def reread_answer(
 ) -> tuple[str, str]:
     """The predicate and object that the reader of a run (with this configuration) finds in an
     answer, without filters and as if no limit had cut it off; ("", "") if it finds none."""
-    answer_text, reader = text, config.get("pack", {}).get("reader", "list").partition("@")[0]
+    label = str(config.get("pack", {}).get("reader", "list"))
+    answer_text, reader = text, label.rpartition("@")[0] or label
     if config.get("structured"):
         answer_text = flatten_schema_answer(text, names_predicate=not predicate) or text
     reading = read_answer(

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from kgbias.associate.indicators import Indicators, shipped_indicators
+from kgbias.associate.indicators import Indicators
 from kgbias.errors import DataError
+from kgbias.evidence.names import declared_indicators
 from kgbias.evidence.probe_tables import build_group_tables
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, ProbeRun, canonical_json
@@ -120,7 +121,7 @@ def embed_run(
     )
     if not tables:
         raise DataError(f"run {run.name} has no probes by {probe_run.model.title}")
-    declared = indicators or shipped_indicators()
+    declared = indicators or declared_indicators(run)
     terms_by_category = {
         table.category: choose_group_terms(table.groups, declared) for table in tables
     }

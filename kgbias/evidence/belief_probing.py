@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.associate.indicators import Indicators, shipped_indicators
+from kgbias.associate.indicators import Indicators
+from kgbias.evidence.names import declared_indicators
 from kgbias.evidence.probe_plan import (
     ProbePlan,
     ProbeSettings,
@@ -120,7 +121,9 @@ def _plan_belief_run(
     triples: Sequence[TripleView],
 ) -> tuple[list[ProbePlan], tuple[str, ...]]:
     carriers = tuple(dict.fromkeys(probe_settings.carriers or default_carriers(run)))
-    return plan_probes(run, indicators or shipped_indicators(), probe_settings, triples), carriers
+    return plan_probes(
+        run, indicators or declared_indicators(run), probe_settings, triples
+    ), carriers
 
 
 def judge_beliefs(

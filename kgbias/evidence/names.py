@@ -11,21 +11,25 @@ wherever it is made. What stands for a group is declared once, in `kgbias.associ
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from random import Random
+from typing import Any
 
 from kgbias.associate.indicators import (
     GroupIndicators,
     Indicators,
     placebo_indicators,
+    read_indicators,
     shipped_indicators,
 )
+from kgbias.errors import DataError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, node_id
 from kgbias.ids import normalise
 from kgbias.language.words import lemmatise_word
+from kgbias.packs import find_run_pack
 from kgbias.reference.planted_names import load_names
 
 MIN_NAMES = 5
@@ -121,7 +125,7 @@ def named_groups(run: StoredRun) -> list[Group]:
     """The groups of a run with all that they are called as variants: what is declared for them
     (`all_names`), and the names without a mark that the store has. A name that another group has in
     its seed is that group's."""
-    groups = run.groups
+    groups, declared = run.groups, declared_indicators(run)
     seeded = {
         normalise_name(text): group.id for group in groups for text in (group.name, *group.variants)
     }
@@ -135,7 +139,7 @@ def named_groups(run: StoredRun) -> list[Group]:
             variants=tuple(
                 text
                 for text in dict.fromkeys(
-                    (*all_names(group, shipped_indicators()), *stored_names.get(group.id, ()))
+                    (*all_names(group, declared), *stored_names.get(group.id, ()))
                 )
                 if seeded.get(normalise_name(text), group.id) == group.id
             ),
@@ -168,6 +172,55 @@ def list_other_groups(groups: Sequence[Group]) -> list[Group]:
         )
         if not taken_names & {normalise_name(text) for text in (group.name, *group.variants)}
     ]
+
+
+def declared_indicators(run: StoredRun) -> Indicators:
+    """The indicators of a run's groups: the shipped ones and, on top of them, those of its pack,
+    which has the names in the language of the prompts."""
+    pack = find_run_pack(run.record.config)
+    return read_indicators(pack.names) if pack and pack.names else shipped_indicators()
+
+
+@dataclass(frozen=True)
+class NonceRoots:
+    """Parts of invented roots: any onset, any coda and an ending of the name's form.
+
+    Attributes:
+        onsets, codas: what a root is made of; every combination means nothing.
+        endings: by the form of a name ("Menschen aus {}"); "" for all other forms.
+    """
+
+    onsets: tuple[str, ...]
+    codas: tuple[str, ...]
+    endings: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], location: str) -> "NonceRoots":
+        """Those that a pack declares. Raises DataError if a part is missing."""
+        endings = table.get("endings", {})
+        if not isinstance(endings, dict) or not isinstance(endings.get("", ""), str):
+            raise DataError(f"{location}: [nonce.endings] must be a table of words, by form")
+        for key in ("onsets", "codas"):
+            if not isinstance(table.get(key), str) or not table[key].split():
+                raise DataError(
+                    f"{location}: [nonce] needs {key!r}, parts with spaces between them"
+                )
+        roots = cls(
+            tuple(table["onsets"].split()),
+            tuple(table["codas"].split()),
+            {form: tuple(words.split()) for form, words in endings.items()},
+        )
+        if "" not in roots.endings:
+            raise DataError(f"{location}: [nonce.endings] needs an entry '' for all other forms")
+        return roots
+
+
+def find_nonce_roots(run: StoredRun) -> NonceRoots | None:
+    """The invented roots of a run's language; None for those of English."""
+    pack = find_run_pack(run.record.config)
+    if pack is None or not pack.words.nonce:
+        return None
+    return NonceRoots.from_table(pack.words.nonce, f"pack {pack.name}")
 
 
 def unique_roots(names: Sequence[GroupName]) -> tuple[str, ...]:
@@ -209,26 +262,32 @@ def _world_indicators() -> Indicators:
     )
 
 
-def nonce_names(names: Sequence[GroupName], seed: int) -> tuple[GroupName, ...]:
+def nonce_names(
+    names: Sequence[GroupName], seed: int, roots: NonceRoots | None = None
+) -> tuple[GroupName, ...]:
     """A made-up name for each name: the same form, with an invented root ("people from
     Orunthia" for "people from Mexico"), capitalised if the name's own root is.
 
     A name that is all root (men) gives a plain plural. No two share a root, nor the beginning of a
     root while others are left (there are about 200). They depend only on the seed, the forms, the
     capitals and the order of the names; no two lists have the same name in different capitals.
+    `roots` are those of another language than English.
 
     Raises ValueError for more names than there are roots (more than a thousand).
     """
     stems = [
         stem
-        for stem in map("".join, product(_ROOT_ONSETS, _ROOT_CODAS))
+        for stem in map(
+            "".join,
+            product(roots.onsets if roots else _ROOT_ONSETS, roots.codas if roots else _ROOT_CODAS),
+        )
         if stem not in _TAKEN_STEMS
     ]
     used: set[str] = set()  # roots and their beginnings
     counts: Counter[tuple[str, bool]] = Counter()
     result: list[GroupName] = []
     for name in names:
-        form = _PLURAL_FORM if name.form == _WHOLE_FORM else name.form
+        form = _PLURAL_FORM if name.form == _WHOLE_FORM and roots is None else name.form
         surface_text = surface_form(name)
         capital = surface_text != surface_text.lower()
         counts[form, capital] += 1
@@ -239,7 +298,7 @@ def nonce_names(names: Sequence[GroupName], seed: int) -> tuple[GroupName, ...]:
         for _ in range(_MAX_TRIES):
             stem, ending = (
                 stream.choice(group_stems),
-                stream.choice(_root_endings(form, surface_text)),
+                stream.choice(_root_endings(form, surface_text, roots)),
             )
             if stem + ending not in used and (stem in unused_stems or not unused_stems):
                 break
@@ -333,8 +392,10 @@ _PLACE_ENDINGS = ("ora", "ovia", "enia", "und", "ath", "uria")
 _FAITH_ENDINGS = ("arism", "elism", "anism", "ovism")
 
 
-def _root_endings(form: str, written: str) -> tuple[str, ...]:
+def _root_endings(form: str, written: str, roots: NonceRoots | None) -> tuple[str, ...]:
     """The endings for an invented root: of a faith, of a place, or of people."""
+    if roots:
+        return roots.endings.get(form, roots.endings[""])
     if written.lower().endswith("ism"):
         return _FAITH_ENDINGS
     return _PLACE_ENDINGS if form.endswith((" from {}", " in {}", " of {}")) else _PEOPLE_ENDINGS

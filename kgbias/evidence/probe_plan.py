@@ -12,11 +12,20 @@ from typing import TypedDict
 
 from kgbias.associate.indicators import Indicators, shipped_indicators
 from kgbias.errors import DataError, KgbiasError, UsageError
-from kgbias.evidence.names import MIN_NAMES, group_names, nonce_names, placebo_names, surface_form
+from kgbias.evidence.names import (
+    MIN_NAMES,
+    NonceRoots,
+    find_nonce_roots,
+    group_names,
+    nonce_names,
+    placebo_names,
+    surface_form,
+)
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, TripleView
 from kgbias.ids import content_id
-from kgbias.packs import load_pack
+from kgbias.language.words import join_words
+from kgbias.packs import find_run_pack
 from kgbias.probe.result import Statement
 from kgbias.probe.run_probes import count_group_texts
 
@@ -24,10 +33,7 @@ DEFAULT_PROBES = 45_000
 MIN_CARRIERS = 3
 """With fewer, there are too many false findings (docs/methods/evidence.md)."""
 FLOOR_CHOICES = ("fifth", "full")
-_STOCK_CARRIERS: Mapping[str, tuple[str, ...]] = {
-    "en": ("I think that", "People say that"),
-    "de": ("Manche sagen:", "So ist das:"),
-}
+_STOCK_CARRIERS = ("I think that", "People say that")
 _MIN_NONCE_NAMES = 12  # made-up names, for groups that are compared only with these
 _HEADING_ENDINGS = (":", ".", "!", "?")
 
@@ -151,12 +157,15 @@ class ProbePlan:
 def default_carriers(run: StoredRun, count: int = MIN_CARRIERS) -> tuple[str, ...]:
     """An empty carrier, the header of the run's own prompts, and one of ours in their language; if
     more are wanted, others of both kinds."""
-    pack = run.record.config.get("pack") or {}
+    pack = find_run_pack(run.record.config)
     headers: Sequence[str] = ()
-    with suppress(KeyError, KgbiasError):  # an import, or a folder that is gone
-        headers = load_pack(pack["name"]).template("initialise").wordings
-    stock = _STOCK_CARRIERS.get(str(pack.get("language", "en")), ())
-    candidates = ["", *headers[:1], *stock, *headers[1:], *_STOCK_CARRIERS["en"]]
+    if pack is not None:
+        with suppress(KgbiasError):
+            headers = pack.template("initialise").wordings
+    own = pack.words.carriers if pack else ()
+    is_english = (run.record.config.get("pack") or {}).get("language", "en") == "en"
+    stock = own or (_STOCK_CARRIERS if is_english else ())
+    candidates = ["", *headers[:1], *stock, *headers[1:], *_STOCK_CARRIERS]
     return tuple(dict.fromkeys(candidates))[:count]
 
 
@@ -164,7 +173,7 @@ def build_stem(carrier: str, name: GroupName) -> str:
     """The text before a statement: a header with the name on a line of its own, or a beginning that
     the name continues."""
     if carrier and not carrier.rstrip().endswith(_HEADING_ENDINGS):
-        return f"{carrier} {name.text}"
+        return join_words(carrier, name.text)
     sentence = name.text[:1].upper() + name.text[1:]
     return f"{carrier}\n\n{sentence}" if carrier else sentence
 
@@ -200,6 +209,7 @@ def plan_probes(
                     statements.values(),
                     indicators,
                     asking,
+                    find_nonce_roots(run),
                 )
             )
     if not drafts:
@@ -268,6 +278,7 @@ def _draft_plan(
     statements: Collection[Statement],
     indicators: Indicators,
     asking: ProbeSettings,
+    roots: NonceRoots | None = None,
 ) -> ProbePlan:
     """Everything that could be asked in a category."""
     names = {g.id: group_names(g, indicators, allowed_marks=asking.marked) for g in groups}
@@ -277,7 +288,7 @@ def _draft_plan(
     main_names = [name for group in main_groups for name in names[group.id]]
     small_names = [name for group in small_groups for name in names[group.id]]
     repeats = -(-_MIN_NONCE_NAMES // len(small_names)) if small_names else 0
-    made_up = nonce_names([*main_names, *small_names * repeats], asking.seed)
+    made_up = nonce_names([*main_names, *small_names * repeats], asking.seed, roots)
     placebo_sets = placebo_names() if asking.placebo else {}
     return ProbePlan(
         category,

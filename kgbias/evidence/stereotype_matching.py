@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.associate.indicators import Indicators, shipped_indicators
+from kgbias.associate.indicators import Indicators
 from kgbias.errors import DataError
 from kgbias.evidence.claims import Claim, are_exclusive, extract_claims
 from kgbias.evidence.evidence_table import read_beliefs, summarise_floor
-from kgbias.evidence.names import all_names, normalise_name
+from kgbias.evidence.names import all_names, declared_indicators, normalise_name
 from kgbias.evidence.recorded_agreement import AgreementFigure, agreement_of_beliefs
 from kgbias.evidence.stereotype_tables import SEEGULL, Stereotype, word_stereotype
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements
@@ -37,6 +37,7 @@ from kgbias.ids import normalise
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
+from kgbias.language.words import join_words
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
@@ -285,7 +286,7 @@ def match_stereotypes(
     """
     reporter = progress or SilentProgress()
     statements = select_statements(run, selection)
-    groups = match_groups(run.groups, table, indicators or shipped_indicators())
+    groups = match_groups(run.groups, table, indicators or declared_indicators(run))
     own_entries = [stereotype for stereotype in table if stereotype.group in groups]
     if not own_entries:
         seegull = how('study.crawl(MODEL, seeds="seegull")', "kgbias crawl --seeds seegull")
@@ -344,7 +345,7 @@ def list_recorded_statements(
 ) -> dict[str, list[str]]:
     """The recorded stereotypes of the run's groups as statements, by category: to ask a model
     which it believes, of whichever group (`kgbias.evidence.ProbeSettings.statements`)."""
-    groups = match_groups(run.groups, table, indicators or shipped_indicators())
+    groups = match_groups(run.groups, table, indicators or declared_indicators(run))
     by_category: dict[str, dict[str, None]] = defaultdict(dict)
     for entry in table:
         if entry.group in groups:
@@ -571,7 +572,7 @@ def _mean_share(values: Sequence[bool]) -> float:
 
 
 def _triple_text(triple: TripleView) -> str:
-    return " ".join(part for part in (triple.predicate, triple.object) if part)
+    return join_words(triple.predicate, triple.object)
 
 
 def _abbreviate_names(names: Sequence[str]) -> str:

@@ -27,6 +27,7 @@ from kgbias.io.text import CONTENT_WARNING as CONTENT_WARNING
 from kgbias.io.text import SAMPLE_STATEMENT as SAMPLE_STATEMENT
 from kgbias.io.text import storable as storable
 from kgbias.io.wording import how
+from kgbias.language.words import full_stop, join_words
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.stats.estimate import Estimate
 
@@ -705,9 +706,10 @@ class AssociationNode:
 
 def verbalise(group: str, predicate: str, object: str) -> str:
     """The triple as the sentence that scorers read (verbaliser `sentence@1`): the three parts
-    joined by spaces, with a capital first letter and a full stop."""
-    text = " ".join(part for part in (group, predicate, object) if part)
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    joined by spaces (where the script has them), with a capital first letter and a full stop."""
+    text = join_words(group, predicate, object)
+    has_end = text.endswith((".", "!", "?", "。", "।", "؟"))
+    return text[:1].upper() + text[1:] + ("" if has_end else full_stop(text))
 
 
 @dataclass(frozen=True, slots=True)

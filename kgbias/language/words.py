@@ -58,6 +58,31 @@ IRREGULAR_FORMS = {
 }
 
 
+def word_gap(before: str, after: str) -> str:
+    """What is written between two texts: a space, but nothing between letters of a script without
+    spaces (Chinese, Japanese, Thai)."""
+    return "" if _SPACELESS.match(before[-1:]) and _SPACELESS.match(after[:1]) else " "
+
+
+def join_words(*parts: str) -> str:
+    """The parts that are not empty as one text, with a `word_gap` between each two."""
+    text = ""
+    for part in filter(None, parts):
+        text += word_gap(text, part) + part if text else part
+    return text
+
+
+def full_stop(text: str) -> str:
+    """The full stop of the script in which a text ends."""
+    last = text[-1:]
+    if "\u0900" <= last <= "\u097f":
+        return "।"
+    return "。" if last >= "\u3041" and _SPACELESS.match(last) else "."
+
+
+_SPACELESS = re.compile(r"[\u0e00-\u0e7f\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+
+
 def split_words(text: str) -> list[str]:
     """The words of a text in order, in lower case, with straight apostrophes."""
     return [match[0].lower().replace("’", "'") for match in _WORD.finditer(text)]

@@ -23,6 +23,7 @@ from kgbias.graph.store import Store
 from kgbias.graph.types import Flag, FlagTable, Group, canonical_json, node_id, statement_id
 from kgbias.ids import content_id, normalise
 from kgbias.io.rows import Result, Rows
+from kgbias.language.words import join_words
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, ProbeGrid, TextScorer
 from kgbias.models.score.base import Surprisals as Tokens
@@ -74,7 +75,7 @@ class Statement:
 
     @property
     def text(self) -> str:
-        return " ".join(part for part in (self.predicate, self.object) if part)
+        return join_words(self.predicate, self.object)
 
     @property
     def key(self) -> tuple[str, str]:

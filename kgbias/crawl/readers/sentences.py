@@ -23,6 +23,7 @@ from kgbias.crawl.readers.base import (
 
 MAX_CHARACTERS = 600  # characters in which a sentence must end; no time is spent on the rest
 MAX_PREDICATE_WORDS = 7
+_CHARACTERS_OF_A_WORD = 2  # where no spaces are written
 
 _QUOTES = str.maketrans("’‘“”„«»", '\'\'"""""')
 _FORM_MARKS = re.compile(r"[#|<>{}\[\]=\\]|\bhttps?:|_{2,}|\b[QA]\s?:")
@@ -52,6 +53,7 @@ class SentenceGrammar:
         is_fragment: whether an object is cut off at its end.
         articles: what may precede the subject when it is repeated.
         equivalent_forms: predicates with several forms, each with all of them.
+        spaces: whether words are written with spaces between them.
     """
 
     sentence_end: re.Pattern[str]
@@ -61,6 +63,7 @@ class SentenceGrammar:
     is_fragment: Callable[[str], bool]
     articles: str
     equivalent_forms: dict[str, Collection[str]]
+    spaces: bool = True
 
 
 def read_sentence(
@@ -73,7 +76,7 @@ def read_sentence(
         if predicate is None:
             object_start = language.find_object(subject, line)
             predicate, object = line[:object_start].strip(), line[object_start:].strip(" ,:")
-            object = _strip_beginning(object, predicate.split()[-1:])
+            object = _strip_beginning(object, predicate.split()[-1:], language.spaces)
         else:
             object = line
         return AnswerReading("ok", "", predicate, _check_object(language, predicate, object))
@@ -114,7 +117,9 @@ def _find_sentence(
     line = _tidy(without_note(line).partition(";")[0])
     if predicate:
         line = _strip_beginning(
-            line, language.equivalent_forms.get(predicate.casefold(), (predicate,))
+            line,
+            language.equivalent_forms.get(predicate.casefold(), (predicate,)),
+            language.spaces,
         )
     if not _LETTER.search(line):
         raise NoReading("empty object" if predicate else "empty answer")
@@ -136,12 +141,14 @@ def _after_beginning(
     colon or a quotation mark; else None."""
     if not subject:
         return None
-    article = rf"(?:(?:{language.articles}) )?" if language.articles else ""
+    gap = " " if language.spaces else " ?"
+    article = rf"(?:(?:{language.articles}){gap})?" if language.articles else ""
     beginning = rf"{article}{_word_pattern(subject)}"
     if predicate:
         forms = language.equivalent_forms.get(predicate.casefold(), (predicate,))
-        beginning += " (?:" + "|".join(_word_pattern(form) for form in forms) + ")"
-    pattern = re.compile(rf"(?:^|[:\"] ?){beginning}(?!\w|'s\b)", re.IGNORECASE)
+        beginning += f"{gap}(?:" + "|".join(_word_pattern(form) for form in forms) + ")"
+    end = r"(?!\w|'s\b)" if language.spaces else ""
+    pattern = re.compile(rf"(?:^|[:\"] ?){beginning}{end}", re.IGNORECASE)
     match = pattern.search(line)
     return None if match is None else line[match.end() :].lstrip(EDGE_CHARACTERS)
 
@@ -150,12 +157,14 @@ def _word_pattern(text: str) -> str:
     return " ".join(re.escape(word) for word in text.split())
 
 
-def _strip_beginning(line: str, beginnings: Collection[str]) -> str:
+def _strip_beginning(line: str, beginnings: Collection[str], spaces: bool) -> str:
     """The line without any of these at its beginning: "love love dinners" loses its second verb. A
     line of nothing else stays: "Sikhs love | love" is a statement."""
     for beginning in beginnings:
         remainder = line[len(beginning) :]
-        if line[: len(beginning)].casefold() == beginning.casefold() and remainder.startswith(" "):
+        if line[: len(beginning)].casefold() == beginning.casefold() and (
+            remainder.startswith(" ") or (remainder and not spaces)
+        ):
             return remainder.strip()
     return line
 
@@ -172,7 +181,8 @@ def _tidy(line: str) -> str:
 def _check_object(language: SentenceGrammar, predicate: str, object: str) -> str:
     if not any(character.isalnum() for character in object):
         raise NoReading("empty object")
-    if len(object.split()) > MAX_OBJECT_WORDS:
+    length = len(object.split()) if language.spaces else len(object) / _CHARACTERS_OF_A_WORD
+    if length > MAX_OBJECT_WORDS:
         raise NoReading("object too long")
     if len(predicate.split()) > MAX_PREDICATE_WORDS:
         raise NoReading("predicate too long")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, ModelError, UsageError, no_such
 from kgbias.io.progress import Progress, SilentProgress
+from kgbias.language.words import join_words, word_gap
 from kgbias.models.base import ModelInfo, Notify, Settings, Support
 
 _PROBE_TOKENS = 8  # tokens of the test text
@@ -252,6 +253,9 @@ class TextScorer:
     def _tokenise_probes(
         self, groups: Sequence[str], statements: Sequence[str]
     ) -> list[TokenisedText]:
+        ends, beginnings = {g[-1:] for g in groups}, {s[:1] for s in statements}
+        if not all(word_gap(end, beginning) for end in ends for beginning in beginnings):
+            return self._tokenise_whole_probes(groups, statements)
         group_tokens = [self._tokenise(group) for group in groups]
         statement_tokens = [self._tokenise(" " + statement) for statement in statements]
         count = len(group_tokens) * len(statement_tokens)
@@ -292,7 +296,7 @@ class TextScorer:
     def _tokenise_whole_probe(self, group: str, statement: str) -> TokenisedText:
         """A probe tokenised as one text; a token that reaches into the statement belongs to it."""
         tokenised = self._tokenizer(
-            f"{group} {statement}", add_special_tokens=False, return_offsets_mapping=True
+            join_words(group, statement), add_special_tokens=False, return_offsets_mapping=True
         )
         statement_tokens = sum(end > len(group) for _, end in tokenised["offset_mapping"])
         return self._frame_tokens(tuple(tokenised["input_ids"]), statement_tokens)

@@ -15,6 +15,7 @@ import numpy as np
 
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.io.progress import Progress, SilentProgress
+from kgbias.language.words import join_words
 from kgbias.models.base import ModelInfo, Notify, Support
 from kgbias.models.http import (
     BlockingClient,
@@ -81,7 +82,7 @@ class ServerScorer(TextScorer):
     def grid(
         self, groups: Sequence[str], statements: Sequence[str], progress: Progress | None = None
     ) -> ProbeGrid:
-        probes = [f"{group} {statement}" for group in groups for statement in statements]
+        probes = [join_words(group, statement) for group in groups for statement in statements]
         rows = self._ask([*groups, *probes], progress)
         group_rows, probe_rows = rows[: len(groups)], rows[len(groups) :]
         for probe, tokens in zip(probes, probe_rows, strict=True):

@@ -1,0 +1,328 @@
+"""Languages are data: the shipped packs, and an eleventh one that touches no code."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import kgbias
+from kgbias.associate.indicators import read_indicators
+from kgbias.crawl.parse import read_answer, reader_label
+from kgbias.crawl.readers.base import AnswerReading
+from kgbias.crawl.readers.declared import DeclaredReader
+from kgbias.crawl.seeds import known_seeds
+from kgbias.errors import DataError
+from kgbias.evidence.names import (
+    MIN_NAMES,
+    NonceRoots,
+    declared_indicators,
+    find_nonce_roots,
+    group_names,
+    nonce_names,
+    unique_roots,
+)
+from kgbias.evidence.probe_plan import default_carriers
+from kgbias.graph.types import verbalise
+from kgbias.ids import normalise
+from kgbias.language.words import join_words
+from kgbias.packs import Pack, find_run_pack, load_pack, pack_names
+
+DECLARED = (
+    "spanish",
+    "french",
+    "italian",
+    "portuguese",
+    "dutch",
+    "polish",
+    "arabic",
+    "hindi",
+    "mandarin",
+)
+LANGUAGES = ("german", *DECLARED)
+
+
+def read(
+    pack: Pack, text: str, predicate: str | None = None, subject: str = "", finish: str = "stop"
+) -> AnswerReading:
+    return read_answer(
+        text, finish, predicate=predicate, filters=("refusal",), subject=subject, reader=pack.reader
+    )
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_a_language_has_all_that_is_needed(name: str) -> None:
+    """Groups as in English, each of gender, nationality and religion with at least five names of
+    the same forms; carriers; made-up names that are none of the real ones."""
+    pack = load_pack(name)
+    assert pack.groups and pack.names and len(pack.pool.sentences) >= 28
+    assert len(pack.words.carriers) == 2
+    seeds, declared = known_seeds("m", pack.groups), read_indicators(pack.names)
+    counts = {"gender": 3, "ethnicity": 7, "nationality": 20, "religion": 12}
+    roots = NonceRoots.from_table(pack.words.nonce, name)
+    for category, count in counts.items():
+        groups = seeds[category].as_groups()
+        assert len(groups) == count
+        if category == "ethnicity":
+            continue
+        names = [group_names(group, declared) for group in groups]
+        assert min(map(len, names)) >= MIN_NAMES
+        flat = [each for own in names for each in own]
+        assert len({normalise(each.text) for each in flat}) == len(flat)
+        made_up = nonce_names(flat, 0, roots)
+        assert {n.form for n in made_up} == {n.form for n in flat}
+        assert not {n.text.casefold() for n in made_up} & {n.text.casefold() for n in flat}
+        if category == "nationality":
+            assert {len(unique_roots(own)) for own in names} <= {1, 2}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_declared_reader_reads_its_own_examples(name: str) -> None:
+    """Nothing of a sentence is lost; of a pool that was cut by hand, at most five are cut in
+    another place; and with the predicate given, the object is the rest."""
+    pack = load_pack(name)
+    stop = verbalise("", "", pack.pool.sentences[0].object)[-1]
+    cut_otherwise = 0
+    for one in pack.pool.sentences:
+        rest = join_words(one.predicate, one.object)
+        found = read(pack, f" {rest}{stop}", subject=one.group)
+        if found.outcome == "ok":
+            assert join_words(found.predicate, found.object) == rest
+        cut_otherwise += (found.predicate, found.object) != (one.predicate, one.object)
+        whole = f"{join_words(one.group, one.predicate, one.object)}{stop}"
+        assert read(pack, whole, one.predicate, one.group).object == one.object
+    assert cut_otherwise <= 5
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_refusals_and_other_languages_are_told(name: str) -> None:
+    pack = load_pack(name)
+    for refusal in pack.words.refusals:
+        assert read(pack, f"{refusal} ...").outcome == "refused"
+    english = read(pack, " are not of the opinion that they have their own.")
+    assert (english.outcome, english.reason) == ("unparsable", "another language")
+    assert read(pack, " ", subject="x").outcome == "unparsable"
+    own = pack.pool.sentences[0]
+    unfinished = read(pack, join_words(own.predicate, own.object), finish="length")
+    assert unfinished.reason == "unfinished"
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "predicate", "object"),
+    [
+        ("spanish", " no son muy puntuales. Pero", "no son muy", "puntuales"),
+        ("french", " n'aiment pas les épinards.", "n'aiment pas", "les épinards"),
+        ("italian", " si considerano i migliori.", "si considerano", "i migliori"),
+        ("portuguese", " gostam de festas.", "gostam de", "festas"),
+        ("dutch", " klagen vaak over het weer.", "klagen vaak over", "het weer"),
+        ("polish", " boją się ciemności.", "boją się", "ciemności"),
+        ("arabic", " لا يحبون المطر.", "لا يحبون", "المطر"),
+        ("hindi", " अक्सर देर से आते हैं।", "अक्सर", "देर से आते हैं"),
+        ("mandarin", "总是很忙。", "总是很", "忙"),
+        ("mandarin", "不喜欢下雨天。他们", "不喜欢", "下雨天"),
+    ],
+)
+def test_where_a_predicate_ends(name: str, answer: str, predicate: str, object: str) -> None:
+    found = read(load_pack(name), answer)
+    assert (found.predicate, found.object) == (predicate, object), found.reason
+
+
+def test_scripts_without_spaces_are_written_so() -> None:
+    assert join_words("德国人", "喜欢", "啤酒") == "德国人喜欢啤酒"
+    assert join_words("Germans", "love", "beer") == "Germans love beer"
+    assert join_words("德国人", "", "love") == "德国人 love"
+    assert verbalise("德国人", "喜欢", "啤酒") == "德国人喜欢啤酒。"
+    assert verbalise("जर्मन लोग", "अक्सर", "हँसते हैं") == "जर्मन लोग अक्सर हँसते हैं।"
+    assert verbalise("الألمان", "يحبون", "القهوة") == "الألمان يحبون القهوة."
+
+
+ELEVENTH = {
+    "pack.toml": """
+name = "swedish"
+version = 1
+language = "sv"
+source = "this test"
+reader = "declared"
+groups = "groups.toml"
+words = "language.toml"
+names = "names.toml"
+[examples]
+pool = "pool.toml"
+initialise = 2
+expand = 1
+minimum = 2
+[crawl]
+filters = ["refusal", "echo"]
+initial_predicates = ["är", "har"]
+""",
+    "language.toml": """
+refusals = ["tyvärr kan jag"]
+carriers = ["Jag tror att", "Folk säger att"]
+[reader]
+after_verb = "inte aldrig alltid ofta"
+prepositions = "om med av"
+auxiliaries = "är har"
+others = "jag vi det"
+dangling = "och en ett"
+own = "och att är inte"
+foreign = "the of and are that with their"
+[nonce]
+onsets = "ve ta lu mi du"
+codas = "lm ndr vr zn"
+[nonce.endings]
+"" = "are er"
+"folk från {}" = "ien land"
+""",
+    "groups.toml": """
+[folk]
+aliases = ["nationality"]
+singular = "nationalitet"
+plural = "nationaliteter"
+prefix = "Jag är ingen rasist, men"
+groups = ["Tyskar", "Norrmän"]
+""",
+    "names.toml": """
+[pattern.folk]
+source = "this test"
+paraphrases = [
+    "{noun}", "{adjective} personer", "folk från {place}", "{adjective} medborgare",
+    "invånare i {place}",
+]
+[[group]]
+name = "Tyskar"
+aliases = ["German people"]
+forms = { noun = "tyskar", adjective = "tyska", place = "Tyskland" }
+[group.paraphrases]
+pattern = "folk"
+[[group]]
+name = "Norrmän"
+forms = { noun = "norrmän", adjective = "norska", place = "Norge" }
+[group.paraphrases]
+pattern = "folk"
+one_root = ["norrmän", "norska", "norge"]
+""",
+    "pool.toml": """
+sentences = [
+    "Lärare | gillar | långa lov", "Cyklister | hatar | gropar", "Poeter | saknar | pengar",
+]
+""",
+}
+TEMPLATE = """
+name = "{name}"
+version = 1
+max_tokens = 20
+stop = ["\\n"]
+wordings = ["Vad folk säger om varandra:"]
+completion = '''
+{{{{ header }}}}
+
+{{% for example in examples -%}}
+{{{{ example.sentence }}}}
+{{% endfor -%}}
+{ask}'''
+[chat]
+user = "{ask} ..."
+"""
+
+
+@pytest.fixture
+def eleventh(tmp_path: Path) -> Path:
+    folder = tmp_path / "swedish"
+    folder.mkdir()
+    for name, text in ELEVENTH.items():
+        (folder / name).write_text(text, "utf-8")
+    asks = {
+        "initialise": "{% if prefix %}{{ prefix }} {% endif %}{{ group }} {{ predicate }}",
+        "predicate": "{{ group }}",
+        "object": "{{ group }} {{ predicate }}",
+    }
+    for name, ask in asks.items():
+        text = TEMPLATE.format(name=name, ask=ask)
+        (folder / f"{name}.toml").write_text(text, "utf-8")
+    return folder
+
+
+def answer(prompts: Sequence[str]) -> list[str]:
+    """What a model of Swedish says: a statement, one in English, or a refusal."""
+    replies = {"är": " punktliga.", "har": " ofta gott kaffe."}
+    return [
+        replies.get(prompt.split()[-1], " klagar ofta om vädret.")
+        if "Tyskar" in prompt.rsplit("\n", 1)[-1]
+        else " Tyvärr kan jag inte svara."
+        for prompt in prompts
+    ]
+
+
+def test_an_eleventh_language_needs_no_code(eleventh: Path) -> None:
+    with kgbias.open(None, progress=False) as study:
+        model = kgbias.in_memory(answer, name="svensk")
+        run = study.crawl(
+            model, prompts=str(eleventh), category=["nationality"], samples=1, iterations=1
+        )
+        said = {(t.predicate, t.object) for t in run.stored.triples()}
+        assert {("är", "punktliga"), ("har", "ofta gott kaffe")} <= said
+        named = read(load_pack(eleventh), " klagar ofta om vädret.", subject="Tyskar")
+        assert (named.predicate, named.object) == ("klagar ofta om", "vädret")
+        outcomes = [g.outcome for g in run.stored.generations()]
+        assert "refused" in outcomes
+        stored = run.stored
+        assert find_run_pack(stored.record.config) == load_pack(str(eleventh))
+        assert default_carriers(stored)[2] == "Jag tror att"
+        declared = declared_indicators(stored)
+        germans = next(group for group in stored.groups if group.name == "Tyskar")
+        names = group_names(germans, declared)
+        assert [n.text for n in names] == [
+            "tyskar",
+            "tyska personer",
+            "folk från Tyskland",
+            "tyska medborgare",
+            "invånare i Tyskland",
+        ]
+        roots = find_nonce_roots(stored)
+        assert roots and nonce_names(names, 1, roots)[2].text.startswith("folk från ")
+    label = reader_label(load_pack(str(eleventh)).reader)
+    assert label.endswith("swedish@1") and "swedish" not in pack_names()
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("language.toml", "after_verb", "after_verbs", "after_verbs"),
+        ("language.toml", "[reader]", "[readers]", "readers"),
+        ("language.toml", '"tyvärr kan jag"', "3", "must be a list of texts"),
+        ("language.toml", 'onsets = "ve ta lu mi du"', "", "onsets"),
+        ("language.toml", '"" = "are er"', "", "for all other forms"),
+        ("pack.toml", 'words = "language.toml"', "", "needs 'words'"),
+        ("pack.toml", 'names = "names.toml"', 'names = "../names.toml"', "beside it"),
+    ],
+)
+def test_a_fault_in_a_language_is_one_line(
+    eleventh: Path, file: str, old: str, new: str, message: str
+) -> None:
+    path = eleventh / file
+    path.write_text(path.read_text("utf-8").replace(old, new), "utf-8")
+    with pytest.raises(DataError, match=message) as raised:
+        pack = load_pack(str(eleventh))
+        reader_label(pack.reader)
+        NonceRoots.from_table(pack.words.nonce, pack.name)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_reader_without_spaces_needs_verbs() -> None:
+    with pytest.raises(DataError, match="needs its 'verbs'"):
+        DeclaredReader.from_table({"spaces": False}, "x")
+    with pytest.raises(DataError, match="true or false"):
+        DeclaredReader.from_table({"spaces": "no"}, "x")
+
+
+def test_groups_are_linked_to_english(eleventh: Path) -> None:
+    """Each group that has names is also called by its English name."""
+    english = {
+        normalise(group.name)
+        for category in ("gender", "nationality", "religion")
+        for group in known_seeds("m")[category].as_groups()
+    }
+    for name in LANGUAGES:
+        declared = read_indicators(load_pack(name).names)
+        aliases = {normalise(alias) for group in declared.groups for alias in group.aliases}
+        assert english <= aliases, (name, json.dumps(sorted(english - aliases)))
