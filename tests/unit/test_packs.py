@@ -55,7 +55,8 @@ def chatter(request: Request) -> str:
 
 
 def test_the_packs_of_kgbias_are_all_there() -> None:
-    assert pack_names() == ["german", "salinas-2023", "sentences"]
+    languages = "arabic dutch french german hindi italian mandarin polish portuguese".split()
+    assert pack_names() == [*languages, "salinas-2023", "sentences", "spanish"]
     for name in pack_names():
         pack = load_pack(name)
         assert pack.name == name and {"initialise", "predicate", "object", "seeds"} <= set(
@@ -220,7 +221,7 @@ def test_what_a_pack_sets_and_what_it_does_not() -> None:
         config(preset="sentences", prompts=None)
     with pytest.raises(
         UsageError,
-        match=r"no prompts 'sentence' .did you mean sentences..; choose from german, salinas-2023",
+        match=r"no prompts 'sentence' .did you mean sentences..; choose from arabic, dutch",
     ):
         config(prompts="sentence")
 

@@ -188,7 +188,7 @@ def test_packs_and_formats_of_others_are_named(install: Callable[..., None]) -> 
     code = "from pathlib import Path\nfrom kgbias.export import Format\n"
     code += "own = Path(__file__).parent / 'nowhere'\nxyz = Format(print, ('xyz',))\n"
     install("pkg_pack", "pack", {"own": "own"}, code)
-    assert pack_names() == ["german", "salinas-2023", "sentences", "own"]
+    assert pack_names()[-3:] == ["sentences", "spanish", "own"]
     with pytest.raises(PluginError, match=r"pkg_pack 1\.0 cannot be used: .*has no pack.toml"):
         load_pack("own")
     install("pkg_format", "export", {"xyz": "xyz"}, code)
