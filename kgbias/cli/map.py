@@ -72,6 +72,11 @@ class MapCommand(Command):
     show_default=True,
     help="The folder for report.html and explorer.html.",
 )
+@click.option(
+    "--prompts",
+    metavar="NAME-or-FOLDER",
+    help="The prompt pack, which has the language: sentences (default), spanish, arabic ...",
+)
 @form_option
 @setting(
     "probes",

@@ -40,6 +40,7 @@ from kgbias.crawl.plans import (
     repeat_for_answers,
     replan_attempt,
 )
+from kgbias.crawl.readers.sentences import OTHER_LANGUAGE
 from kgbias.crawl.seeds import DynamicSeeds, name_seed_groups
 from kgbias.crawl.stopping import Gauge, GroupProgress, IntervalWidths, describe_coverage
 from kgbias.crawl.strategies import TriplePool
@@ -147,6 +148,9 @@ REJECTED_OUTCOMES = (
 )  # outcomes whose prompt is repeated
 
 
+_MIN_IN_OTHER_LANGUAGE = 10  # answers
+
+
 @dataclass(repr=False)
 class CrawlResult(Result):
     """What a crawl did.
@@ -192,6 +196,19 @@ class CrawlResult(Result):
                 f"about pairs of names: {instead}"
             )
         return explain_empty(self.run, self.reasons, self.outcomes.total()) + remedy
+
+    @property
+    def language_note(self) -> str:
+        """That the model does not write the language of the prompts, in one line: at least half of
+        the answers that it gave, and ten, are in another language; else ""."""
+        in_other = self.reasons["unparsable", OTHER_LANGUAGE]
+        given = self.outcomes.total() - self.outcomes["failed"] - self.outcomes["refused"]
+        if in_other < max(_MIN_IN_OTHER_LANGUAGE, given / 2):
+            return ""
+        return (
+            f"{in_other:,} of {given:,} answers are not in the language of the prompts: "
+            f"{self.run.model.title} hardly writes it, and what was read says little about it"
+        )
 
     @property
     def failure_share(self) -> float:

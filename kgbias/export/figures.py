@@ -18,7 +18,7 @@ from kgbias.evidence.picture import (
 )
 from kgbias.export.content import ExportContent
 from kgbias.graph.types import node_id
-from kgbias.io.text import dot, latex
+from kgbias.io.text import LATEX_SCRIPT, dot, latex
 
 _DOTS_PER_INCH = 600
 
@@ -76,9 +76,11 @@ def write_tikz(content: ExportContent, path: Path) -> None:
     into another."""
     scene_found = build_scene(content)
     head = "".join(f"% {line}\n" for line in content.heading)
+    picture = _tikzpicture(scene_found)
+    macro = f"{LATEX_SCRIPT}\n" if "\\kgbiasscript" in picture else ""
     paper = (f"{scene_found.width + 12:.0f}", f"{scene_found.height + 16:.0f}")
     path.write_text(
-        head + _TIKZ_PREAMBLE % paper + _tikzpicture(scene_found) + "\\end{document}\n",
+        head + _TIKZ_PREAMBLE % paper + macro + picture + "\\end{document}\n",
         encoding="utf-8",
     )
 

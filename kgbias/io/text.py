@@ -8,7 +8,7 @@ import html as _html
 import json
 import re
 from typing import Any, TextIO
-from unicodedata import normalize
+from unicodedata import combining, east_asian_width, normalize
 
 CONTENT_WARNING = (
     "Content warning: this holds statements about groups of people that a language model produced. "
@@ -185,9 +185,40 @@ def markdown(text: str) -> str:
 def latex(text: str) -> str:
     """Text on one line of LaTeX with T1 fonts, for pdfLaTeX and LuaLaTeX alike: it can neither run
     a command nor end a row, and hyphens stay hyphens. Accented Latin letters become commands; other
-    characters outside ASCII are shown by code point, since plain LaTeX has no glyphs for them."""
+    characters outside ASCII are shown by code point, since plain LaTeX has no glyphs for them.
+    Words in other scripts stand beside their code points in a macro (`LATEX_SCRIPT`)."""
     text = "".join(" " if c.isspace() else c for c in normalize("NFC", text))
-    return re.sub("-(?=-)", "-{}", "".join(map(_latex_character, text)))
+    parts = _OTHER_SCRIPT.split(text)
+    escaped = [
+        f"\\kgbiasscript{{{part}}}{{{_latex_characters(part)}}}"
+        if n % 2
+        else _latex_characters(part)
+        for n, part in enumerate(parts)
+    ]
+    return re.sub("-(?=-)", "-{}", "".join(escaped))
+
+
+LATEX_SCRIPT = r"\providecommand{\kgbiasscript}[2]{#2}"
+"""What a document needs if `latex` wrote words in other scripts: their code points are shown. A
+document that has fonts for them shows the words: \\newcommand{\\kgbiasscript}[2]{{\\myfont #1}}."""
+# Words of Arabic, Hebrew, Indic and East Asian scripts: letters, their marks, spaces between.
+_SCRIPT_LETTER = (
+    r"[\u05d0-\u05ea\u0620-\u065f\u066e-\u06d3\u0900-\u0963\u0980-\u0dff\u0e01-\u0e4e"
+    r"\u1100-\u11ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
+)
+_OTHER_SCRIPT = re.compile(rf"({_SCRIPT_LETTER}+(?: +{_SCRIPT_LETTER}+)*)")
+
+
+def display_width(text: str) -> int:
+    """How many columns a text takes where each letter has the same width: two for a Chinese,
+    Japanese or Korean one, none for a mark."""
+    return sum(
+        0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in normalize("NFC", text)
+    )
+
+
+def _latex_characters(text: str) -> str:
+    return "".join(map(_latex_character, text))
 
 
 def _latex_character(character: str) -> str:

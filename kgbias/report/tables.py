@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-from kgbias.io.text import escape_formula, format_number
+from kgbias.io.text import LATEX_SCRIPT, display_width, escape_formula, format_number
 from kgbias.io.text import latex as escape
 from kgbias.stats.inference import Estimate
 
@@ -149,7 +149,7 @@ def table_latex(table: Table, warning: str, run: str = "") -> str:
     table = merge_intervals(table)
     numeric = numeric_columns(table)
     widths = [
-        max((len(row[n]) for row in (table.columns, *table.rows)), default=0)
+        max((display_width(row[n]) for row in (table.columns, *table.rows)), default=0)
         for n in range(len(table.columns))
     ]
     long_columns = [
@@ -179,6 +179,8 @@ def table_latex(table: Table, warning: str, run: str = "") -> str:
         f"  \\label{{tab:{run_label(run)}{table.label}}}",
         f"\\end{{{place}}}",
     ]
+    if any("\\kgbiasscript" in line for line in lines):
+        lines.insert(2, LATEX_SCRIPT)
     return "\n".join(lines) + "\n"
 
 

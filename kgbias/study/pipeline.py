@@ -15,7 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from kgbias.associate.indicators import shipped_indicators
+from kgbias.associate.indicators import read_indicators
 from kgbias.compare.refusals import list_prompt_refusals
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.plans import Price
@@ -115,9 +115,10 @@ class AuditPrice(Result):
         return f"{self.answers.heading()}; {probing}"
 
 
-def few_names(groups: Sequence[Group]) -> str:
-    """A line about the groups that have too few names for a belief about them; "" for none."""
-    indicators = shipped_indicators()
+def few_names(groups: Sequence[Group], names: Path | None = None) -> str:
+    """A line about the groups that have too few names for a belief about them; "" for none. `names`
+    is the file of names of a pack."""
+    indicators = read_indicators(names)
     too_few = [g.name for g in groups if len(group_names(g, indicators)) < MIN_NAMES]
     if not too_few:
         return ""

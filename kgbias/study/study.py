@@ -432,6 +432,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                 budget=budget,
             )
             runs = [Run(self._context, result.run, crawl_result=result) for result in results]
+        self._context.remark(next(filter(None, (r.crawl_result.language_note for r in runs)), ""))
         return runs[0] if repeat is None else Series(runs)
 
     def _set_display_name(self, completer: Completer, name: str | None) -> None:
@@ -487,7 +488,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         model_options, call_options = split_model_options(options)
         config = configure(model, **split_budget(call_options, model)[1])
         if KINDS[parse_spec(model).kind].scorer:
-            self._context.remark(few_names(config.groups))
+            self._context.remark(few_names(config.groups, config.pack.names))
         arguments = (
             config.as_dict(),
             name,

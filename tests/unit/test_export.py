@@ -256,9 +256,16 @@ def test_hostile_text_in_pictures(store: SQLiteStore, hostile: Run, tmp_path: Pa
     assert again.read_bytes() == path.read_bytes()
 
 
+def latex_codes(text: str) -> str:
+    return "".join(f"{{\\tiny U+{ord(character):04X}}}" for character in text)
+
+
 def test_text_for_latex_terminals_and_cypher() -> None:
     assert latex(r"50% of $x_1 & \input{a}") == (r"50\% of \$x\_1 \& \textbackslash{}input\{a\}")
-    assert latex("é漢") == r"\'{e}{\tiny U+6F22}"
+    assert latex("é漢") == r"\'{e}\kgbiasscript{漢}{{\tiny U+6F22}}"
+    assert latex("كل شيء!") == (
+        r"\kgbiasscript{كل شيء}{" + latex_codes("كل") + " " + latex_codes("شيء") + "}!"
+    )
     assert latex("[a]--b\n−1") == r"{[}a{]}-{}-b $-$1"
     assert latex(shorten("a" * 90, 10)) == "a" * 9 + r"\ldots{}"
     assert printable("a\x1b[2Jb\u202ec") == "a�[2Jb�c"

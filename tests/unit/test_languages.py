@@ -25,8 +25,10 @@ from kgbias.evidence.names import (
 from kgbias.evidence.probe_plan import default_carriers
 from kgbias.graph.types import verbalise
 from kgbias.ids import normalise
+from kgbias.io.text import LATEX_SCRIPT, display_width
 from kgbias.language.words import join_words
 from kgbias.packs import Pack, find_run_pack, load_pack, pack_names
+from kgbias.report.tables import Table, table_latex
 
 DECLARED = (
     "spanish",
@@ -326,3 +328,30 @@ def test_groups_are_linked_to_english(eleventh: Path) -> None:
         declared = read_indicators(load_pack(name).names)
         aliases = {normalise(alias) for group in declared.groups for alias in group.aliases}
         assert english <= aliases, (name, json.dumps(sorted(english - aliases)))
+
+
+def test_a_model_that_does_not_write_the_language_is_told(
+    eleventh: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half of the answers that it gave, and ten, in another language: one line says so."""
+
+    def english(prompts: Sequence[str]) -> list[str]:
+        return [" are of the opinion that they are not the best." for _ in prompts]
+
+    with kgbias.open(None, progress=False) as study:
+        asking = {"prompts": str(eleventh), "category": ["nationality"], "iterations": 0}
+        told = study.crawl(kgbias.in_memory(english, name="e"), samples=6, **asking)
+        assert "hardly writes it" in told.crawl_result.language_note
+        assert "another language" in told.crawl_result.empty_reason
+        fine = study.crawl(kgbias.in_memory(answer, name="s"), samples=6, **asking)
+        assert fine.crawl_result.language_note == ""
+
+
+def test_tables_of_other_scripts_have_their_macro_and_width() -> None:
+    assert display_width("喜欢啤酒") == 8 and display_width("abc") == 3
+    assert display_width("é") == display_width("e\u0301") == 1
+    table = Table("x", "T", ("group", "said"), [["德国人", "喜欢啤酒"]])
+    text = table_latex(table, "Warning")
+    assert LATEX_SCRIPT in text and r"\kgbiasscript{德国人}{" in text
+    plain = table_latex(Table("x", "T", ("group", "said"), [["Germans", "beer"]]), "Warning")
+    assert "kgbiasscript" not in plain

@@ -36,6 +36,10 @@ _WORD_CONTINUATION = re.compile(r"n?['’](?:t|s|re|ve|ll|d|m)\b", re.IGNORECASE
 _LETTER = re.compile(r"[^\W\d_]")
 
 
+OTHER_LANGUAGE = "another language"
+"""Why an answer that is not in the language of the prompts has no reading."""
+
+
 class NoReading(Exception):
     """An answer holds no statement about the group; the message is the reason."""
 
@@ -130,7 +134,7 @@ def _find_sentence(
     if _ABOUT_THE_LIST.search(line):
         raise NoReading("about the list")
     if not language.is_in_language(line):
-        raise NoReading("another language")
+        raise NoReading(OTHER_LANGUAGE)
     return line, continues
 
 
